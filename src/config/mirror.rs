@@ -3,6 +3,7 @@
 use super::file::Table;
 use super::identify::{read_email, read_name};
 use crate::schedule::{FreshnessTarget, IntervalBounds};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What holds for all mirrored repositories: the `[mirror]` table of `oaimend.toml`.
@@ -92,7 +93,8 @@ fn interval_bounds(min_secs: u64, max_secs: u64) -> IntervalBounds {
 }
 
 /// Which records the view of all repositories shows if several repositories have the same identifier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Collisions {
     /// All of them.
     #[default]

@@ -48,6 +48,33 @@ impl Stamps {
         committing.await.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string())))
     }
 
+    /// Makes a change of a view with the stamp of a commit that begins now: all responseDates that were issued before
+    /// `change` has ended are before this stamp, and so are those of lists that begin meanwhile.
+    ///
+    /// The change continues if the returned future is dropped. Stamps after a restart are after its stamp.
+    ///
+    /// # Errors
+    ///
+    /// Those of `change`, or the stamp is not stored.
+    pub(crate) async fn commit_change<T: Send + 'static, F>(
+        self: &Arc<Self>,
+        now_secs: i64,
+        change: impl FnOnce(i64) -> F + Send + 'static,
+    ) -> Result<T, MirrorError>
+    where
+        F: Future<Output = Result<T, MirrorError>> + Send,
+    {
+        let stamps = Arc::clone(self);
+        let committing = tokio::spawn(async move {
+            let pending = Pending::begin(&stamps, now_secs);
+            let stamp_secs = pending.stamp_secs();
+            // No record has this stamp, so a restart knows it from the reservation alone.
+            stamps.store.reserve_stamps(stamp_secs.saturating_add(1)).await?;
+            change(stamp_secs).await
+        });
+        committing.await.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string())))
+    }
+
     /// Determines the times of a list that begins now. When this returns, no later commit has a stamp up to its
     /// responseDate.
     ///
@@ -180,5 +207,25 @@ mod tests {
         let wrong = stamps.commit(page("oai_dc", 7), 1_000).await;
         assert!(matches!(wrong, Err(MirrorError::Conflict)), "{wrong:?}");
         assert_eq!(stamps.begin_list(2_000).await.expect("stored").response_date_secs, 2_000);
+    }
+
+    #[tokio::test]
+    async fn a_change_has_a_stamp_between_the_dates_before_and_after_it_also_after_a_restart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stamps = open(folder.path()).await;
+        stamps.begin_list(1_000).await.expect("stored");
+        let during = Arc::clone(&stamps);
+        let change = move |stamp_secs: i64| async move {
+            let date_secs = during.begin_list(9_000).await?.response_date_secs;
+            Ok((date_secs, stamp_secs))
+        };
+        let (date_secs, stamp_secs) = stamps.commit_change(5_000, change).await.expect("stored");
+        assert_eq!((date_secs, stamp_secs), (4_999, 5_000));
+        let change = async |stamp_secs: i64| Ok(stamp_secs);
+        assert_eq!(stamps.commit_change(20_000, change).await.expect("stored"), 20_000);
+        stamps.store.close();
+        let stamps = open(folder.path()).await;
+        stamps.commit(page("oai_dc", 0), 500).await.expect("in order");
+        assert!(stamp_of(&stamps, "oai:x:0").await > 20_000);
     }
 }

@@ -3,7 +3,9 @@
 //! Each value has a revision. A store replaces a value only if the caller has read its latest revision, so two
 //! writers never overwrite each other. Times are seconds since 1970.
 
+use crate::config::Collisions;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The progress of the harvest of one format of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +116,41 @@ pub struct RepositoryState {
     /// What the schedule has learned from the harvests.
     #[serde(default)]
     pub schedule: ScheduleState,
+    /// What the view of all repositories consists of. Only its own state has it, from its first response on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggregate: Option<AggregateState>,
+}
+
+/// What the view of all repositories consists of, apart from the records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AggregateState {
+    /// The rule for records with the same identifier.
+    pub collisions: Collisions,
+    /// The number of repositories that were removed from the store.
+    pub removals: u64,
+    /// The repositories by their ids.
+    pub members: BTreeMap<String, MemberState>,
+}
+
+/// A repository in the view of all repositories.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberState {
+    /// Whether the configuration does not mirror it any more. Its records are deleted in the view.
+    #[serde(default)]
+    pub is_withdrawn: bool,
+    /// The formats that are mirrored; empty for all formats of the source. Records in other formats are deleted in the
+    /// view.
+    #[serde(default)]
+    pub prefixes: BTreeSet<String>,
+    /// The base URL in the provenance of its records.
+    #[serde(default)]
+    pub provenance_base_url: Option<String>,
+    /// The rank of its records.
+    #[serde(default)]
+    pub priority: u64,
+    /// The lowest datestamp of its records, in seconds since 1970. `None`: their stamps are their datestamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_secs: Option<i64>,
 }
 
 /// What the schedule has learned from the harvests of a repository.

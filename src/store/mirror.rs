@@ -44,6 +44,13 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The reservation is not stored.
     async fn reserve_stamps(&self, until_secs: i64) -> Result<(), MirrorError>;
 
+    /// The number of repositories that were removed so far. A removal and its number are one transaction.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn removals(&self) -> Result<u64, MirrorError>;
+
     /// One page of a list. The cost does not depend on the number of records, with one exception: a list by
     /// datestamp in a small set skips the records of other sets.
     ///
@@ -552,6 +559,31 @@ pub enum MirrorError {
     /// The task that used the store panicked.
     #[error("the mirror stopped: {0}")]
     Stopped(String),
+}
+
+/// Attempts to store the state of a repository that others change too.
+const UPDATE_ATTEMPTS_MAX: u32 = 20;
+
+/// Changes the state of a repository. Others may change other fields of it meanwhile.
+///
+/// # Errors
+///
+/// The state is not stored.
+pub async fn update_repository_state(
+    store: &dyn MirrorStore,
+    repository: &str,
+    change: impl Fn(&mut RepositoryState),
+) -> Result<(), MirrorError> {
+    let mut attempts = 0;
+    loop {
+        let mut state = store.repository_state(repository).await?;
+        change(&mut state);
+        attempts += 1;
+        match store.save_repository_state(repository, state).await {
+            Err(MirrorError::Conflict) if attempts < UPDATE_ATTEMPTS_MAX => {}
+            saved => return saved.map(drop),
+        }
+    }
 }
 
 /// The hash that tells whether two versions of a record differ for harvesters.

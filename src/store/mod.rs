@@ -31,8 +31,8 @@ pub use files::{
     NewStaticFile, PageEntry, PageKey, Pages, Part, Size, StaticFileInfo, StaticFiles, TokenKey,
 };
 pub use harvest_state::{
-    Catalog, CompleteHarvest, HarvestNote, HarvestProgress, ListSpan, ListedFormat, ListedSet, OpenList,
-    RepositoryState, ScheduleState, Sweep, TimeSpan,
+    AggregateState, Catalog, CompleteHarvest, HarvestNote, HarvestProgress, ListSpan, ListedFormat,
+    ListedSet, MemberState, OpenList, RepositoryState, ScheduleState, Sweep, TimeSpan,
 };
 pub use ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,
@@ -41,7 +41,7 @@ pub use ledger::{
 pub use mirror::{
     CollectionSize, CollectionVersion, Committed, DiskUsage, Document, IdentifierEntry, ListFilter,
     ListOrder, ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position,
-    RecordStatus, StampMarks, StoredRecord, Verification, content_hash,
+    RecordStatus, StampMarks, StoredRecord, Verification, content_hash, update_repository_state,
 };
 pub use quarantine::{Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantinedRecord};
 pub use record_log::RecordLog;

@@ -452,8 +452,10 @@ pub(crate) async fn a_repository_is_forgotten_alone(backend: &impl Backend) {
         }
         store.save_document(repository, Document::Identify, "text".into()).await.expect("writable");
     }
+    assert_eq!(store.removals().await.expect("readable"), 0);
     store.forget(REPOSITORY).await.expect("writable");
     store.forget("unknown").await.expect("nothing to do");
+    assert_eq!(store.removals().await.expect("readable"), 1);
     assert_eq!(store.repositories().await.expect("readable"), ["w", "y"]);
     assert_eq!(identifiers_in(&*store, everything()).await, [""; 0]);
     assert_eq!(store.document(REPOSITORY, Document::Identify).await.expect("readable"), None);

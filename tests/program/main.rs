@@ -16,6 +16,7 @@ mod documentation;
 mod failover;
 mod failover_promise;
 mod harvesters;
+mod mirror_aggregate_changes;
 mod mirror_cli;
 mod mirror_collisions;
 mod mirror_faults;

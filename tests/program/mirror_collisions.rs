@@ -21,14 +21,7 @@ const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 fn view(mirror: &Mirror, collisions: Collisions, page_records_max: usize) -> AggregateRepository {
     let options = ViewOptions { page_records_max, collisions, ..ViewOptions::default() };
     let of = |(id, priority): (&str, u64)| MirroredSource { priority, ..source(id) };
-    let sources = REPOSITORIES.map(of).to_vec();
-    AggregateRepository::new(
-        mirror.stores(),
-        options,
-        sources,
-        "All".to_owned(),
-        vec!["a@all.example".to_owned()],
-    )
+    mirror.aggregate(options, REPOSITORIES.map(of).to_vec())
 }
 
 fn mirror() -> Mirror {

@@ -490,8 +490,7 @@ fn aggregate(mirror: &Mirror, ids: &[&str], page_records_max: usize) -> Aggregat
         provenance_base_url: Some(format!("http://{id}.example/oai")),
         ..source(id)
     };
-    let (name, emails) = ("All & more".to_owned(), vec!["all@proxy.example".to_owned()]);
-    AggregateRepository::new(mirror.stores(), options, ids.iter().map(of).collect(), name, emails)
+    mirror.aggregate(options, ids.iter().map(of).collect())
 }
 
 /// Three repositories whose commits alternate, some in the same second.

@@ -5,7 +5,7 @@ use crate::mirror::harvest::collection_writer::CollectionWriter;
 use crate::mirror::harvest::damaged::refetch_damaged;
 use crate::mirror::harvest::format_harvest::FormatHarvest;
 use crate::mirror::harvest::page::{Harvester, Interruption};
-use crate::mirror::harvest::results::{record_result, update_state};
+use crate::mirror::harvest::results::record_result;
 use crate::mirror::harvest::settings::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 use crate::mirror::harvest::sweep::{SweepResult, sweep_if_due};
 use crate::mirror::harvest::windows::SourceTimes;
@@ -13,7 +13,7 @@ use crate::mirror::rules::{HarvestMark, ResponseClocks};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
 use crate::repository::{Account, Failure, IdentifyFields, Reason};
-use crate::store::{Catalog, Document, ListedSet, MirrorError, RepositoryState};
+use crate::store::{Catalog, Document, ListedSet, MirrorError, RepositoryState, update_repository_state};
 
 /// The description of a source at the begin of a harvest.
 struct Description {
@@ -207,7 +207,7 @@ async fn save_state(
         return Ok(());
     }
     let RepositoryState { honours_windows, window_secs_max, .. } = learned;
-    update_state(harvest, |stored| {
+    update_repository_state(&*harvest.store, &harvest.id, |stored| {
         (stored.honours_windows, stored.window_secs_max) = (honours_windows, window_secs_max);
     })
     .await

@@ -4,36 +4,12 @@ use crate::mirror::harvest::page::Harvester;
 use crate::mirror::harvest::settings::{HarvestError, HarvestSummary};
 use crate::schedule::{Observation, RateEstimator};
 use crate::store::{
-    Committed, HarvestNote, ListFilter, ListOrder, MirrorError, RepositoryState, ScheduleState,
+    Committed, HarvestNote, ListFilter, ListOrder, MirrorError, ScheduleState, update_repository_state,
 };
 use std::collections::BTreeMap;
 
-/// Attempts to store the state of a repository that others change too.
-const SAVE_ATTEMPTS_MAX: u32 = 20;
 /// The time before a first harvest whose datestamps are counted, in seconds: 90 days.
 const FIRST_INTERVAL_SECS: i64 = 90 * 86_400;
-
-/// Changes the state of the repository in the store.
-///
-/// # Errors
-///
-/// The state is not stored.
-pub(crate) async fn update_state(
-    harvest: &Harvester,
-    change: impl Fn(&mut RepositoryState),
-) -> Result<(), MirrorError> {
-    let mut attempts = 0;
-    loop {
-        // The views change other fields meanwhile.
-        let mut state = harvest.store.repository_state(&harvest.id).await?;
-        change(&mut state);
-        attempts += 1;
-        match harvest.store.save_repository_state(&harvest.id, state).await {
-            Err(MirrorError::Conflict) if attempts < SAVE_ATTEMPTS_MAX => {}
-            saved => return saved.map(drop),
-        }
-    }
-}
 
 /// Stores the result of a harvest that began at `began_secs`.
 ///
@@ -67,7 +43,7 @@ pub(crate) async fn record_result(
         (false, Some(_)) => after_failure(before.schedule, counts),
     };
     let note = describe(result, counts, began_secs, harvest.now_secs());
-    update_state(harvest, |state| {
+    update_repository_state(&*harvest.store, &harvest.id, |state| {
         (state.schedule, state.last_harvest) = (schedule, Some(note.clone()));
         if is_complete {
             state.last_success_secs = Some(began_secs);

@@ -1,10 +1,13 @@
 //! The view of all mirrored repositories as one.
 
+use super::aggregate_versions::AGGREGATE_NAME;
 use super::answer::answer;
-use super::options::{MirroredSource, ViewOptions};
+use super::options::AggregateSettings;
 use super::presentation::{View, ViewKind};
 use super::stores::ViewStores;
+use crate::clock;
 use crate::repository::{EventStream, Repository, RepositoryRequest};
+use crate::store::MirrorError;
 use std::sync::Arc;
 
 /// All mirrored repositories as one. Cheap to clone.
@@ -20,19 +23,23 @@ pub struct AggregateRepository(Arc<View>);
 
 impl AggregateRepository {
     /// The name of the view in tokens, and of its state in the store. No mirrored repository has it.
-    pub const NAME: &str = "_all";
+    pub const NAME: &str = AGGREGATE_NAME;
 
-    /// The view of these repositories, with the name and the addresses of its own Identify response. Without addresses
-    /// it has those of the repositories.
-    pub fn new(
+    /// The view for the responses that begin now. Changes since the last response get a stamp first.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read, or a change cannot be stored. The request can be repeated.
+    pub async fn open(
         stores: ViewStores,
-        options: ViewOptions,
-        sources: Vec<MirroredSource>,
-        repository_name: String,
-        admin_emails: Vec<String>,
-    ) -> Self {
-        let kind = ViewKind::Aggregate { repository_name, admin_emails };
-        Self(Arc::new(View::new(Self::NAME.to_owned(), stores, options, sources, kind)))
+        read_settings: impl FnOnce() -> AggregateSettings,
+    ) -> Result<Self, MirrorError> {
+        let now_secs = i64::try_from(clock::secs(stores.clock.now())).unwrap_or(i64::MAX);
+        let (settings, version) = stores.aggregate.begin_response(now_secs, read_settings).await?;
+        let AggregateSettings { options, sources, repository_name, admin_emails } = settings;
+        let members = version.members(sources);
+        let kind = ViewKind::Aggregate { repository_name, admin_emails, version };
+        Ok(Self(Arc::new(View::new(Self::NAME.to_owned(), stores, options, members, kind))))
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) async fn formats_of(
 /// No repository was harvested yet.
 pub(crate) async fn formats(view: &View) -> Result<Vec<ListedFormat>, Failure> {
     let mut formats: Vec<ListedFormat> = Vec::new();
-    for member in &view.members {
+    for member in view.mirrored() {
         for format in formats_of(view, member).await? {
             if formats.iter().all(|known| known.prefix != format.prefix) {
                 formats.push(format);
@@ -40,7 +40,7 @@ pub(crate) async fn formats(view: &View) -> Result<Vec<ListedFormat>, Failure> {
 
 /// The repository of a view of one.
 pub(crate) fn only_member(view: &View) -> Option<&MirroredSource> {
-    view.members.first().filter(|_| view.kind == ViewKind::Single)
+    view.members.first().filter(|_| matches!(view.kind, ViewKind::Single))
 }
 
 /// Whether a format of a repository was harvested completely at least once.
@@ -60,7 +60,7 @@ pub(crate) async fn is_complete(
 /// A repository of the view has the format, or may have it, and was never harvested completely. Harvesters delete
 /// items that do not exist, so this must not be concluded from a part of the repository.
 pub(crate) async fn check_all_complete(view: &View, prefix: Option<&str>) -> Result<(), Failure> {
-    for member in &view.members {
+    for member in view.mirrored() {
         let formats = formats_of(view, member).await?;
         if formats.is_empty() {
             return Err(view.incomplete("the formats", Some(member)));
@@ -83,8 +83,10 @@ pub(crate) async fn list_metadata_formats(view: &View, request: &Request) -> Res
         for member in &view.members {
             let of_item = view.stores.store.formats_of_item(&member.id, identifier).await?;
             stored |= !of_item.is_empty();
-            let has_metadata = of_item.into_iter().filter(|(_, status)| *status == RecordStatus::Live);
-            live.extend(has_metadata.map(|(prefix, _)| prefix));
+            let has_metadata = |(prefix, status): &(String, RecordStatus)| {
+                *status == RecordStatus::Live && !member.is_withdrawn_in(prefix)
+            };
+            live.extend(of_item.into_iter().filter(has_metadata).map(|(prefix, _)| prefix));
         }
         if !stored {
             check_all_complete(view, None).await?;

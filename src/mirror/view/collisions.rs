@@ -32,23 +32,23 @@ const ATTEMPTS_MAX: usize = 5;
 /// The records of one item.
 struct Item<'v> {
     /// The record at whose position the item was found.
-    found: (&'v MirroredSource, StoredRecord),
+    found: (Part<'v>, StoredRecord),
     /// The records of the other repositories, without their bytes.
-    others: Vec<(&'v MirroredSource, StoredRecord)>,
+    others: Vec<(Part<'v>, StoredRecord)>,
 }
 
 impl<'v> Item<'v> {
     /// Whether the list contains the item at the position where it was found.
     fn is_latest(&self) -> bool {
-        let (member, record) = &self.found;
-        let rank = |member: &MirroredSource, record: &StoredRecord| (record.stamp_secs, member.id.clone());
-        let own = rank(member, record);
-        self.others.iter().all(|(member, record)| rank(member, record) < own)
+        let position =
+            |(part, record): &(Part<'v>, StoredRecord)| (part.datestamp_secs(record), part.member.id.clone());
+        let own = position(&self.found);
+        self.others.iter().all(|other| position(other) < own)
     }
 
     fn datestamp_secs(&self) -> i64 {
-        let stamps = self.others.iter().map(|(_, record)| record.stamp_secs);
-        stamps.fold(self.found.1.stamp_secs, i64::max)
+        let datestamp = |(part, record): &(Part<'v>, StoredRecord)| part.datestamp_secs(record);
+        self.others.iter().map(datestamp).fold(datestamp(&self.found), i64::max)
     }
 
     /// The record that the policy shows: the best one that is not deleted, or the best one if all are deleted. `None`
@@ -62,7 +62,8 @@ impl<'v> Item<'v> {
         let datestamp_secs = self.datestamp_secs();
         let compares_datestamps = view.options.collisions == Collisions::Newest && !self.others.is_empty();
         let mut best: Option<(Rank, &MirroredSource, StoredRecord)> = None;
-        for (member, mut record) in std::iter::once(self.found).chain(self.others) {
+        for (part, mut record) in std::iter::once(self.found).chain(self.others) {
+            let member = part.member;
             let mut committed_secs = 0;
             if compares_datestamps {
                 record = match read_whole(view, member, prefix, record).await? {
@@ -73,7 +74,8 @@ impl<'v> Item<'v> {
                 committed_secs = datestamp_of(&record);
             }
             let is_live = record.status == RecordStatus::Live;
-            let rank = (is_live, committed_secs, member.priority, Reverse(member.id.clone()));
+            let rank =
+                (is_live, part.is_mirrored(), committed_secs, member.priority, Reverse(member.id.clone()));
             if best.as_ref().is_none_or(|(best, ..)| rank > *best) {
                 best = Some((rank, member, record));
             }
@@ -89,9 +91,9 @@ impl<'v> Item<'v> {
     }
 }
 
-/// Whether a record is live, the datestamp of its source if it counts, the priority and the name of its repository.
-/// The greatest one is shown.
-type Rank = (bool, i64, u64, Reverse<String>);
+/// Whether a record is live, whether it is mirrored, the datestamp of its source if it counts, the priority and the
+/// name of its repository. The greatest one is shown.
+type Rank = (bool, bool, i64, u64, Reverse<String>);
 
 /// A version of a record that was found without its bytes.
 enum Version {
@@ -127,23 +129,21 @@ fn datestamp_of(record: &StoredRecord) -> i64 {
     RecordPlaces::read(text).and_then(|places| places.datestamp_secs(text)).unwrap_or(i64::MIN)
 }
 
-/// The items of records that were read from a list, in the same order.
+/// The items of records that were read from a list, in the same order. `parts` are all repositories of the view.
 async fn items_of<'v>(
-    view: &'v View,
+    view: &View,
+    parts: &[Part<'v>],
     prefix: &str,
     read: Vec<(Part<'v>, StoredRecord)>,
 ) -> Result<Vec<Item<'v>>, MirrorError> {
-    let mut items: Vec<Item<'v>> = Vec::with_capacity(read.len());
-    items.extend(
-        read.into_iter().map(|(part, record)| Item { found: (part.member, record), others: Vec::new() }),
-    );
-    for member in &view.members {
-        let is_other = |item: &&mut Item<'v>| item.found.0.id != member.id;
+    let mut items: Vec<Item<'v>> = read.into_iter().map(|found| Item { found, others: Vec::new() }).collect();
+    for part in parts {
+        let is_other = |item: &&mut Item<'v>| item.found.0.member.id != part.member.id;
         let others = items.iter_mut().filter(is_other);
         let identifiers: Vec<String> = others.map(|item| item.found.1.identifier.clone()).collect();
-        let headers = view.stores.store.headers(&member.id, prefix, &identifiers).await?;
+        let headers = view.stores.store.headers(&part.member.id, prefix, &identifiers).await?;
         for (item, header) in items.iter_mut().filter(is_other).zip(headers) {
-            item.others.extend(header.map(|header| (member, header)));
+            item.others.extend(header.map(|header| (*part, part.present(header))));
         }
     }
     Ok(items)
@@ -154,7 +154,7 @@ async fn items_of<'v>(
 /// A page has at least one item, unless it is the last one. If it finds none among [`EXAMINED_MAX`] records, it
 /// contains an item that the list contains again later.
 pub(super) async fn fill<'v>(
-    view: &'v View,
+    (view, parts): (&'v View, &[Part<'v>]),
     list: &RecordList,
     merge: &mut Merge<'v>,
     writer: &mut RecordWriter<'_>,
@@ -172,7 +172,7 @@ pub(super) async fn fill<'v>(
         if read.is_empty() {
             break;
         }
-        for item in items_of(view, &list.prefix, read).await? {
+        for item in items_of(view, parts, &list.prefix, read).await? {
             let is_full = writer.is_full(limits);
             let is_exhausted = examined >= EXAMINED_MAX && (writer.items.count() > 0 || later.is_some());
             if is_exhausted || is_full && item.is_latest() {
@@ -180,7 +180,7 @@ pub(super) async fn fill<'v>(
                 break 'page;
             }
             examined += 1;
-            end.last = Some(Place::of(item.found.0, &item.found.1));
+            end.last = Some(Place::of(&item.found.0, &item.found.1));
             if item.is_latest() {
                 if let Some(shown) = item.show(view, &list.prefix, list.with_metadata).await? {
                     writer.write(shown, list.with_metadata).await?;
@@ -207,17 +207,18 @@ pub(super) async fn fill<'v>(
 /// The store cannot be read, the record is damaged, or it changes with each attempt to read it.
 pub(super) async fn find<'v>(
     view: &'v View,
+    parts: &[Part<'v>],
     prefix: &str,
     identifier: &str,
 ) -> Result<Option<ShownRecord<'v>>, Failure> {
     let identifiers = [identifier.to_owned()];
     for _ in 0..ATTEMPTS_MAX {
         let mut records = Vec::new();
-        for member in &view.members {
-            let headers = view.stores.store.headers(&member.id, prefix, &identifiers).await?;
-            records.extend(headers.into_iter().flatten().map(|header| (member, header)));
+        for part in parts {
+            let headers = view.stores.store.headers(&part.member.id, prefix, &identifiers).await?;
+            records.extend(headers.into_iter().flatten().map(|header| (*part, part.present(header))));
         }
-        records.sort_by_key(|(_, record)| record.stamp_secs);
+        records.sort_by_key(|(part, record)| part.datestamp_secs(record));
         let Some(found) = records.pop() else { return Ok(None) };
         if let Some(shown) = (Item { found, others: records }).show(view, prefix, true).await? {
             return Ok(Some(shown));

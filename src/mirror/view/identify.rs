@@ -180,7 +180,7 @@ fn unescaped(text: &str) -> Option<String> {
 pub(crate) async fn identify(view: &View, base_url: &str) -> Result<Answer, Failure> {
     let now_secs = view.now_secs();
     let identify = match (&view.kind, view.members.first()) {
-        (ViewKind::Aggregate { repository_name, admin_emails }, _) => StoredIdentify {
+        (ViewKind::Aggregate { repository_name, admin_emails, .. }, _) => StoredIdentify {
             name: Some(escaped(repository_name)),
             admin_emails: match admin_emails.as_slice() {
                 [] => member_emails(view, base_url).await?,
@@ -216,7 +216,7 @@ const MEMBER_EMAILS_MAX: usize = 20;
 /// domain has (RFC 5321, 4.5.1), in the domain of the base URL.
 async fn member_emails(view: &View, base_url: &str) -> Result<Vec<String>, MirrorError> {
     let mut emails: Vec<String> = Vec::new();
-    for member in &view.members {
+    for member in view.mirrored() {
         let stored = stored_identify(view, member).await?;
         for email in stored.into_iter().flat_map(|stored| stored.admin_emails) {
             if emails.len() < MEMBER_EMAILS_MAX && !emails.contains(&email) {

@@ -1,6 +1,6 @@
 //! The resumptionTokens of the views: the list and the position in it, and no session.
 
-use super::options::MirroredSource;
+use super::presentation::Part;
 use crate::oai::{ErrorCode, Verb};
 use crate::store::{StoredRecord, TokenKey, TokenUse};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub(super) struct RecordList {
     pub(super) from: Option<i64>,
     /// The highest stamp: that of the request, or the last one at the start of the list.
     pub(super) until: i64,
+    /// The latest change of the view at the start of the list, in seconds since 1970. Later changes do not move its
+    /// records behind its end.
+    pub(super) since: Option<i64>,
     /// The responseDate of all pages.
     pub(super) date: i64,
     /// The number of records on the pages before.
@@ -40,21 +43,29 @@ pub(super) struct RecordList {
     pub(super) after: Option<Place>,
 }
 
-/// A position in the order (stamp, repository, sequence).
+/// A position in the order (datestamp, repository, sequence). The stamp is not part of the order: in one repository the
+/// sequence has the same order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct Place {
-    /// The stamp, in seconds since 1970.
+    /// The datestamp of the record in the list, in seconds since 1970.
     pub(super) secs: i64,
     /// The name of the repository.
     pub(super) id: String,
     /// The sequence number in the collection.
     pub(super) sequence: u64,
+    /// The stamp of the record, in seconds since 1970.
+    pub(super) stamp: i64,
 }
 
 impl Place {
     /// The position of a record of a repository.
-    pub(super) fn of(member: &MirroredSource, record: &StoredRecord) -> Self {
-        Self { secs: record.stamp_secs, id: member.id.clone(), sequence: record.sequence }
+    pub(super) fn of(part: &Part<'_>, record: &StoredRecord) -> Self {
+        Self {
+            secs: part.datestamp_secs(record),
+            id: part.member.id.clone(),
+            sequence: record.sequence,
+            stamp: record.stamp_secs,
+        }
     }
 }
 
@@ -144,10 +155,11 @@ mod tests {
             set: Some("a:b".into()),
             from: Some(-1),
             until: i64::MAX,
+            since: Some(3),
             date: 1_700_000_000,
             count: 100,
             size: Some(u64::MAX),
-            after: Some(Place { secs: 5, id: "x".into(), sequence: 7 }),
+            after: Some(Place { secs: 5, id: "x".into(), sequence: 7, stamp: 2 }),
         }
     }
 

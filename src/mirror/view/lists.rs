@@ -49,14 +49,15 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
         let text = "this repository has no sets";
         return Ok(Err(Answer::error(now_secs, ErrorCode::NoSetHierarchy, text)));
     }
-    check_complete(view, &view.parts(set.as_deref()), prefix).await?;
+    let since = view.since_secs();
+    check_complete(view, &view.parts(prefix, set.as_deref(), since), prefix).await?;
     let from = request.argument(Argument::From).and_then(to_secs);
     let until = request.argument(Argument::Until).and_then(to_last_second);
     let from = match from {
         Some(from) => Some(view.spans.widen(from, until).await?),
         None => None,
     };
-    let times = view.stores.stamps.begin_list(now_secs).await?;
+    let times = view.begin_list(now_secs).await?;
     Ok(Ok(RecordList {
         view: view.name.clone(),
         with_metadata: request.verb() == Verb::ListRecords,
@@ -64,6 +65,7 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
         set,
         from,
         until: until.map_or(times.until_secs, |until| until.min(times.until_secs)),
+        since,
         date: times.response_date_secs,
         count: 0,
         size: None,
@@ -90,12 +92,13 @@ fn unknown_format(date_secs: i64, prefix: &str) -> Answer {
 /// The only repository of the list was never harvested completely, or none of several was. A list of several
 /// repositories contains what was harvested so far: later commits are in the next incremental list.
 async fn check_complete(view: &View, parts: &[Part<'_>], prefix: &str) -> Result<(), Failure> {
-    for part in parts {
+    let mirrored: Vec<&Part<'_>> = parts.iter().filter(|part| part.is_mirrored()).collect();
+    for part in &mirrored {
         if is_complete(view, part.member, prefix).await? {
             return Ok(());
         }
     }
-    match parts {
+    match mirrored.as_slice() {
         [] => Ok(()),
         [part] => Err(view.incomplete(prefix, Some(part.member))),
         _ => Err(view.incomplete(prefix, None)),
@@ -106,7 +109,7 @@ async fn check_complete(view: &View, parts: &[Part<'_>], prefix: &str) -> Result
 async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Result<Answer, Failure> {
     view.spans.record(list.date, list.until, view.now_secs()).await;
     let set = list.set.clone();
-    let parts = view.parts(set.as_deref());
+    let parts = view.parts(&list.prefix, set.as_deref(), list.since);
     let limits = PageLimits {
         records_max: view.options.page_records_max.max(1),
         bytes_max: view.options.page_bytes_max,
@@ -153,9 +156,9 @@ async fn cached_page(
 ) -> Result<(Page, PageEnd), Failure> {
     let pages = &view.stores.pages;
     let key = match parts {
-        [Part { member, .. }] => {
-            let version = view.stores.store.version(&member.id, &list.prefix).await?;
-            version.map(|version| PageKey::new(version, member, list, limits))
+        [part] => {
+            let version = view.stores.store.version(&part.member.id, &list.prefix).await?;
+            version.map(|version| PageKey::new(version, part, list, limits))
         }
         // A list of several repositories is not kept.
         _ => None,
@@ -185,7 +188,7 @@ async fn read_page(
     let mut merge = Merge::new(view.stores.store.clone(), parts.to_vec(), list, limits);
     let mut writer = RecordWriter::new(view, &list.prefix, reports_records);
     let end = match view.merges_records() && list.set.is_none() {
-        true => collisions::fill(view, list, &mut merge, &mut writer, limits).await?,
+        true => collisions::fill((view, parts), list, &mut merge, &mut writer, limits).await?,
         false => fill(list, &mut merge, &mut writer, limits).await?,
     };
     if writer.items.count() == 0 && list.after.is_none() && !end.has_more && merge.damaged > 0 {
@@ -204,8 +207,8 @@ async fn fill(
     let mut last = None;
     while !writer.is_full(limits) {
         let Some((part, record)) = merge.next().await? else { break };
-        last = Some(Place::of(part.member, &record));
-        writer.write(ShownRecord::new(part.member, record), list.with_metadata).await?;
+        last = Some(Place::of(&part, &record));
+        writer.write(ShownRecord::new(part, record), list.with_metadata).await?;
     }
     Ok(PageEnd { has_more: last.is_some() && merge.has_more(), last })
 }
@@ -213,8 +216,8 @@ async fn fill(
 /// The number of records in a list, deleted ones included.
 async fn count(view: &View, parts: &[Part<'_>], list: &RecordList) -> Result<u64, MirrorError> {
     let mut sum = 0;
-    for part in parts {
-        sum += view.stores.store.count(filter(part, list, list.from)).await?;
+    for filter in parts.iter().filter_map(|part| filter(part, list, list.from)) {
+        sum += view.stores.store.count(filter).await?;
     }
     Ok(sum)
 }
@@ -237,15 +240,16 @@ pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Resu
     if formats(view).await?.iter().all(|format| format.prefix != prefix) {
         return Ok(unknown_format(now_secs, prefix));
     }
-    if let Some(shown) = find_record(view, prefix, identifier).await? {
+    let parts = view.parts(prefix, None, view.since_secs());
+    if let Some(shown) = find_record(view, &parts, prefix, identifier).await? {
         let mut writer = RecordWriter::new(view, prefix, request.reports_records);
         writer.write(shown, true).await?;
         return Ok(Answer::page(now_secs, writer.items.into_page()));
     }
-    for member in &view.members {
-        if !view.stores.store.formats_of_item(&member.id, identifier).await?.is_empty() {
-            if !is_complete(view, member, prefix).await? {
-                return Err(view.incomplete(prefix, Some(member)));
+    for part in &parts {
+        if !view.stores.store.formats_of_item(&part.member.id, identifier).await?.is_empty() {
+            if part.is_mirrored() && !is_complete(view, part.member, prefix).await? {
+                return Err(view.incomplete(prefix, Some(part.member)));
             }
             let text = format!("the item {identifier} is not available as {prefix}");
             return Ok(Answer::error(now_secs, ErrorCode::CannotDisseminateFormat, text));
@@ -256,20 +260,29 @@ pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Resu
     Ok(Answer::error(now_secs, ErrorCode::IdDoesNotExist, text))
 }
 
-/// The record with an identifier: the one that lists contain, or the first one of several.
+/// The record with an identifier: the one that lists contain, or the first one of several. A withdrawn record never
+/// hides another one.
 async fn find_record<'v>(
     view: &'v View,
+    parts: &[Part<'v>],
     prefix: &str,
     identifier: &str,
 ) -> Result<Option<ShownRecord<'v>>, Failure> {
     if view.merges_records()
-        && let Some(shown) = collisions::find(view, prefix, identifier).await?
+        && let Some(shown) = collisions::find(view, parts, prefix, identifier).await?
     {
         return Ok(Some(shown));
     }
-    for member in &view.members {
-        if let Some(record) = view.stores.store.record(&member.id, prefix, identifier).await? {
-            return Ok(Some(ShownRecord::new(member, record)));
+    for part in parts.iter().filter(|part| part.is_mirrored()) {
+        if let Some(record) = view.stores.store.record(&part.member.id, prefix, identifier).await? {
+            return Ok(Some(ShownRecord::new(*part, record)));
+        }
+    }
+    for part in parts.iter().filter(|part| !part.is_mirrored()) {
+        let identifiers = [identifier.to_owned()];
+        let headers = view.stores.store.headers(&part.member.id, prefix, &identifiers).await?;
+        if let Some(record) = headers.into_iter().flatten().next() {
+            return Ok(Some(ShownRecord::new(*part, part.present(record))));
         }
     }
     Ok(None)

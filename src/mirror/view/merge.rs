@@ -1,4 +1,8 @@
-//! Reads the records of several repositories in one order: (stamp, repository, sequence).
+//! Reads the records of several repositories in one order: (datestamp, repository, sequence).
+//!
+//! The datestamp of a record is its stamp, or the last change of the view that concerns its repository, if that is
+//! later ([`Part::datestamp_secs`]). So the first records of a repository can share a datestamp. They stay in the order
+//! of their sequences, which is that of their stamps.
 //!
 //! A position in this order needs no state of the single repositories: for each of them it follows which records
 //! are after it.
@@ -45,7 +49,9 @@ impl<'v> Merge<'v> {
         let input = |part: Part<'v>| {
             let (from_secs, after) = rest_of(list, &part.member.id);
             let filter = filter(&part, list, from_secs);
-            Input { part, filter, after, read: VecDeque::new(), is_at_end: false, count_max }
+            let is_at_end = filter.is_none();
+            let filter = filter.unwrap_or_default();
+            Input { part, filter, after, read: VecDeque::new(), is_at_end, count_max }
         };
         Self { store, inputs: parts.into_iter().map(input).collect(), limits, damaged: 0 }
     }
@@ -57,10 +63,14 @@ impl<'v> Merge<'v> {
                 self.damaged += input.fill(&*self.store, self.limits).await?;
             }
         }
-        // The inputs are in the order of the repositories, and the first one of equal stamps is the minimum.
-        let stamp = |input: &Input<'v>| input.read.front().map(|record| record.stamp_secs);
-        let first =
-            self.inputs.iter_mut().filter(|input| !input.read.is_empty()).min_by_key(|input| stamp(input));
+        // The inputs are in the order of the repositories, and the first one of equal datestamps is the minimum.
+        let datestamp =
+            |input: &Input<'v>| input.read.front().map(|record| input.part.datestamp_secs(record));
+        let first = self
+            .inputs
+            .iter_mut()
+            .filter(|input| !input.read.is_empty())
+            .min_by_key(|input| datestamp(input));
         Ok(first.and_then(|input| Some((input.part, input.read.pop_front()?))))
     }
 
@@ -80,36 +90,38 @@ impl Input<'_> {
                 after: self.after,
                 count_max: self.count_max,
                 bytes_max: limits.bytes_max,
-                with_bytes: limits.with_bytes,
+                with_bytes: limits.with_bytes && self.part.is_mirrored(),
             };
             let page = store.list(query).await?;
             damaged += page.damaged;
             self.is_at_end = page.next.is_none();
             self.after = page.next;
-            self.read = page.records.into();
+            self.read = page.records.into_iter().map(|record| self.part.present(record)).collect();
             self.count_max = (self.count_max * 2).min(limits.records_max);
         }
         Ok(damaged)
     }
 }
 
-/// The lowest stamp and the position after which the records of a repository are in the rest of a list.
+/// The lowest datestamp and the position after which the records of a repository are in the rest of a list.
 fn rest_of(list: &RecordList, id: &str) -> (Option<i64>, Option<Position>) {
-    let Some(Place { secs, id: last, sequence }) = &list.after else { return (list.from, None) };
+    let Some(Place { secs, id: last, sequence, stamp }) = &list.after else { return (list.from, None) };
     let first_secs = if id < last.as_str() { secs.saturating_add(1) } else { *secs };
-    let after = (id == last).then_some(Position { secs: *secs, sequence: *sequence });
+    let after = (id == last).then_some(Position { secs: *stamp, sequence: *sequence });
     (Some(list.from.map_or(first_secs, |from| from.max(first_secs))), after)
 }
 
-/// The records of a repository in a list, from a stamp on.
-pub(super) fn filter(part: &Part<'_>, list: &RecordList, from_secs: Option<i64>) -> ListFilter {
-    ListFilter {
+/// The records of a repository in a list, from a datestamp on; `None` if all its datestamps are after the list.
+pub(super) fn filter(part: &Part<'_>, list: &RecordList, from_secs: Option<i64>) -> Option<ListFilter> {
+    let is_in_list = part.since_secs <= Some(list.until);
+    is_in_list.then(|| ListFilter {
         repository: part.member.id.clone(),
         prefix: list.prefix.clone(),
         set: part.set.map(str::to_owned),
         by: ListOrder::Stamp,
-        from_secs,
+        // All records with stamps up to the last change have its datestamp.
+        from_secs: from_secs.filter(|from_secs| Some(*from_secs) > part.since_secs),
         until_secs: Some(list.until),
         ..ListFilter::default()
-    }
+    })
 }

@@ -14,13 +14,16 @@
 //! - resumptionTokens hold the position of the list under a MAC, and no session. They never expire, and survive
 //!   restarts.
 //! - A format that was never harvested completely fails with 503. A part of a repository never looks complete.
+//! - A change of the configuration that changes the view of all repositories is a commit with a stamp too.
 //!
 //! `lists` answers list requests; `merge` reads the records of several repositories in one order; `collisions` chooses
-//! between records with the same identifier; `record_writer`, `record_xml` and `page_items` write records; `page_cache`
-//! keeps written pages; `response` writes envelopes and sends events. Memory is limited by [`ViewOptions`] for each
-//! request, and by the page cache for all of them.
+//! between records with the same identifier; `aggregate_versions` stamps the changes of the configuration;
+//! `record_writer`, `record_xml` and `page_items` write records; `page_cache` keeps written pages; `response` writes
+//! envelopes and sends events. Memory is limited by [`ViewOptions`] for each request, and by the page cache for all of
+//! them.
 
 mod aggregate_repository;
+mod aggregate_versions;
 mod answer;
 pub(crate) mod catalog;
 mod collisions;
@@ -42,5 +45,5 @@ mod stores;
 
 pub use aggregate_repository::AggregateRepository;
 pub use mirror_repository::MirrorRepository;
-pub use options::{MirroredSource, ViewOptions};
+pub use options::{AggregateSettings, MirroredSource, ViewOptions};
 pub use stores::ViewStores;

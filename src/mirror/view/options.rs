@@ -55,4 +55,30 @@ pub struct MirroredSource {
     pub provenance_base_url: Option<String>,
     /// The rank of its records for [`Collisions::Prefer`]. The highest one is shown.
     pub priority: u64,
+    /// The lowest datestamp of its records, in seconds since 1970: the last change of what the view shows of it.
+    /// `None`: their stamps are their datestamps. The view of all repositories sets it.
+    pub since_secs: Option<i64>,
+    /// Whether its mapping was removed. Its records are deleted in the view. The view of all repositories sets it.
+    pub is_withdrawn: bool,
+}
+
+impl MirroredSource {
+    /// Whether its records in a format are deleted in a view, because the configuration does not mirror them any more.
+    pub(super) fn is_withdrawn_in(&self, prefix: &str) -> bool {
+        let is_mirrored = self.prefixes.is_empty() || self.prefixes.iter().any(|mirrored| mirrored == prefix);
+        self.is_withdrawn || !is_mirrored
+    }
+}
+
+/// What the view of all repositories consists of.
+#[derive(Clone, Debug, Default)]
+pub struct AggregateSettings {
+    /// The limits of its responses, and its rule for records with the same identifier.
+    pub options: ViewOptions,
+    /// The mirrored repositories.
+    pub sources: Vec<MirroredSource>,
+    /// Its name in Identify.
+    pub repository_name: String,
+    /// Its addresses in Identify; empty: those of the repositories.
+    pub admin_emails: Vec<String>,
 }

@@ -5,6 +5,7 @@
 
 use super::list_token::{PageEnd, RecordList};
 use super::options::{MirroredSource, PageLimits};
+use super::presentation::Part;
 use super::response::Page;
 use crate::store::CollectionVersion;
 use bytes::Bytes;
@@ -72,14 +73,16 @@ impl PageKey {
     /// The key of the next page of a list in a repository.
     pub(super) fn new(
         version: CollectionVersion,
-        source: &MirroredSource,
+        part: &Part<'_>,
         list: &RecordList,
         limits: PageLimits,
     ) -> Self {
         // A list to the last change contains all records, whenever it began.
-        let until = if version.last_stamp_secs <= list.until { i64::MAX } else { list.until };
-        let list = RecordList { until, date: 0, count: 0, size: None, ..list.clone() };
-        Self { version, source: source.clone(), list, limits }
+        let is_to_the_end = part.since_secs.max(Some(version.last_stamp_secs)) <= Some(list.until);
+        let until = if is_to_the_end { i64::MAX } else { list.until };
+        let since = part.since_secs;
+        let list = RecordList { until, since, date: 0, count: 0, size: None, ..list.clone() };
+        Self { version, source: part.member.clone(), list, limits }
     }
 }
 

@@ -1,12 +1,16 @@
 //! What the view of one repository and that of all repositories have in common.
 
+use super::aggregate_versions::AggregateVersion;
 use super::options::{MirroredSource, ViewOptions};
 use super::stores::ViewStores;
 use crate::clock;
 use crate::config::Collisions;
+use crate::mirror::rules::ListTimes;
 use crate::mirror::spans::{SpanKind, Spans};
 use crate::oai::set_spec;
 use crate::repository::{Failure, Reason};
+use crate::store::{MirrorError, RecordStatus, StoredRecord};
+use bytes::Bytes;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -24,7 +28,7 @@ pub(crate) struct View {
 }
 
 /// The kind of a view.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum ViewKind {
     /// One repository, with its own sets and Identify.
     Single,
@@ -34,6 +38,8 @@ pub(crate) enum ViewKind {
         repository_name: String,
         /// The addresses in Identify; empty: those of the repositories.
         admin_emails: Vec<String>,
+        /// What it consists of.
+        version: AggregateVersion,
     },
 }
 
@@ -43,6 +49,37 @@ pub(crate) struct Part<'v> {
     pub(crate) member: &'v MirroredSource,
     /// The set of the repository; `None` for all its records.
     pub(crate) set: Option<&'v str>,
+    /// The lowest datestamp of its records; `None`: their stamps are their datestamps.
+    pub(crate) since_secs: Option<i64>,
+    /// Whether its records are deleted in the view.
+    is_withdrawn: bool,
+}
+
+/// The stored form of a record of which only the header is shown.
+const WITHOUT_METADATA: &[u8] = b"<record><header></header></record>";
+
+impl Part<'_> {
+    /// The datestamp of a record in the view, in seconds since 1970.
+    pub(super) fn datestamp_secs(&self, record: &StoredRecord) -> i64 {
+        self.since_secs.unwrap_or(i64::MIN).max(record.stamp_secs)
+    }
+
+    /// Whether the configuration mirrors these records. Others are deleted in the view.
+    pub(super) const fn is_mirrored(&self) -> bool {
+        !self.is_withdrawn
+    }
+
+    /// A stored record, as the view shows it.
+    pub(super) fn present(&self, record: StoredRecord) -> StoredRecord {
+        match self.is_withdrawn {
+            true => StoredRecord {
+                status: RecordStatus::Deleted,
+                bytes: Bytes::from_static(WITHOUT_METADATA),
+                ..record
+            },
+            false => record,
+        }
+    }
 }
 
 impl View {
@@ -64,21 +101,58 @@ impl View {
         i64::try_from(clock::secs(self.stores.clock.now())).unwrap_or(i64::MAX)
     }
 
-    /// The repositories whose records a list of this set contains; `None` for the list of all records.
-    pub(crate) fn parts<'v>(&'v self, set: Option<&'v str>) -> Vec<Part<'v>> {
-        let Some(set) = set else {
-            return self.members.iter().map(|member| Part { member, set: None }).collect();
+    /// Determines the times of a list that begins now. If the view was replaced meanwhile, the list does not show the
+    /// change, and its responseDate is before it.
+    pub(super) async fn begin_list(&self, now_secs: i64) -> Result<ListTimes, MirrorError> {
+        let times = self.stores.stamps.begin_list(now_secs).await?;
+        let replaced_at_secs = match &self.kind {
+            ViewKind::Single => None,
+            ViewKind::Aggregate { version, .. } => version.replaced_at_secs(),
         };
-        let part = |member: &'v MirroredSource| match self.kind {
-            ViewKind::Single => Some(Part { member, set: Some(set) }),
+        let latest_secs = replaced_at_secs.map_or(i64::MAX, |secs| secs.saturating_sub(1));
+        Ok(ListTimes { response_date_secs: times.response_date_secs.min(latest_secs), ..times })
+    }
+
+    /// The latest change of the view that no commit made.
+    pub(super) fn since_secs(&self) -> Option<i64> {
+        self.members.iter().filter_map(|member| member.since_secs).max()
+    }
+
+    /// The repositories that the configuration mirrors.
+    pub(super) fn mirrored(&self) -> impl Iterator<Item = &MirroredSource> {
+        self.members.iter().filter(|member| !member.is_withdrawn)
+    }
+
+    /// The repositories whose records a list of this format and this set contains; `None` for the list of all records.
+    /// `since_secs` is the latest change of the view when the list began.
+    ///
+    /// A later change of a repository would move its records behind the end of the list. They are at the latest change
+    /// that the list knows instead. So they never move to a position that the list has passed.
+    pub(crate) fn parts<'v>(
+        &'v self,
+        prefix: &str,
+        set: Option<&'v str>,
+        since_secs: Option<i64>,
+    ) -> Vec<Part<'v>> {
+        let part = |member: &'v MirroredSource, set: Option<&'v str>| Part {
+            member,
+            set,
+            since_secs: member.since_secs.min(since_secs),
+            is_withdrawn: member.is_withdrawn_in(prefix),
+        };
+        let Some(set) = set else {
+            return self.members.iter().map(|member| part(member, None)).collect();
+        };
+        let part_of_set = |member: &'v MirroredSource| match self.kind {
+            ViewKind::Single => Some(part(member, Some(set))),
             ViewKind::Aggregate { .. } => {
                 let rest = set.strip_prefix(set_name(&member.id).as_str())?;
                 // ODL-Union writes the set of a repository with a slash.
                 let inner = rest.strip_prefix([':', '/']);
-                (rest.is_empty() || inner.is_some()).then_some(Part { member, set: inner })
+                (rest.is_empty() || inner.is_some()).then(|| part(member, inner))
             }
         };
-        self.members.iter().filter_map(part).collect()
+        self.members.iter().filter_map(part_of_set).collect()
     }
 
     /// Whether the view shows one record for each identifier, although several repositories can have it.

@@ -2,7 +2,7 @@
 
 use super::options::{MirroredSource, PageLimits};
 use super::page_items::{PageItems, RecordText};
-use super::presentation::View;
+use super::presentation::{Part, View};
 use super::provenance::Origins;
 use super::record_xml::Header;
 use crate::repository::Failure;
@@ -18,9 +18,9 @@ pub(super) struct ShownRecord<'v> {
 }
 
 impl<'v> ShownRecord<'v> {
-    /// A record with its own stamp.
-    pub(super) fn new(member: &'v MirroredSource, record: StoredRecord) -> Self {
-        Self { member, datestamp_secs: record.stamp_secs, record }
+    /// A record with its own datestamp.
+    pub(super) fn new(part: Part<'v>, record: StoredRecord) -> Self {
+        Self { member: part.member, datestamp_secs: part.datestamp_secs(&record), record }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The state that views share.
 
+use super::aggregate_versions::AggregateVersions;
 use super::page_cache::PageCache;
 use crate::clock::Clock;
 use crate::mirror::spans::SpanTable;
@@ -17,6 +18,8 @@ pub struct ViewStores {
     /// The times that harvesters derived from lists.
     pub(crate) spans: SpanTable,
     pub(crate) pages: PageCache,
+    /// The versions of the view of all repositories.
+    pub(super) aggregate: AggregateVersions,
     pub(crate) token_key: TokenKey,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -31,6 +34,7 @@ impl ViewStores {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let spans = SpanTable::new(Arc::clone(&store));
-        Self { store, stamps, spans, pages: PageCache::default(), token_key, clock }
+        let aggregate = AggregateVersions::new(Arc::clone(&store), Arc::clone(&stamps));
+        Self { store, stamps, spans, pages: PageCache::default(), aggregate, token_key, clock }
     }
 }

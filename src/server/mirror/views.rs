@@ -4,7 +4,9 @@ use crate::config::Mapping;
 use crate::mirror::Stamps;
 use crate::mirror::failover::FailoverRepository;
 use crate::mirror::harvest::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, Harvester};
-use crate::mirror::view::{AggregateRepository, MirrorRepository, MirroredSource, ViewOptions, ViewStores};
+use crate::mirror::view::{
+    AggregateRepository, AggregateSettings, MirrorRepository, MirroredSource, ViewOptions, ViewStores,
+};
 use crate::repository::{Failure, ObservedRepository, Repository};
 use crate::server::context::ServerContext;
 use crate::server::mirror::harvest_runs::HarvestRequest;
@@ -43,6 +45,10 @@ pub(crate) async fn failover_view(
 /// The view of all mirrored repositories.
 pub(crate) async fn aggregate_view(context: &ServerContext) -> Result<Box<dyn Repository>, Failure> {
     let stores = view_stores(context).await?.clone();
+    Ok(Box::new(AggregateRepository::open(stores, || aggregate_settings(context)).await?))
+}
+
+fn aggregate_settings(context: &ServerContext) -> AggregateSettings {
     let policy = context.mirror_policy();
     let options = view_options(context, context.repositories.limits().spool_bytes_max);
     let options = ViewOptions { collisions: policy.collisions, ..options };
@@ -50,9 +56,8 @@ pub(crate) async fn aggregate_view(context: &ServerContext) -> Result<Box<dyn Re
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
     let sources = mirrored.map(|mapping| mirrored_source(mapping, true)).collect();
     let name = policy.aggregate_name.clone();
-    let name = name.unwrap_or_else(|| format!("oaimend at {}", context.public_url));
-    let emails = policy.aggregate_emails.clone();
-    Ok(Box::new(AggregateRepository::new(stores, options, sources, name, emails)))
+    let repository_name = name.unwrap_or_else(|| format!("oaimend at {}", context.public_url));
+    AggregateSettings { options, sources, repository_name, admin_emails: policy.aggregate_emails.clone() }
 }
 
 fn view_options(context: &ServerContext, spool_bytes_max: usize) -> ViewOptions {
@@ -68,6 +73,7 @@ fn mirrored_source(mapping: &Mapping, with_provenance: bool) -> MirroredSource {
         sets: settings.map(|mirror| mirror.sets.clone()).unwrap_or_default(),
         provenance_base_url: with_provenance.then(|| mapping.base_url.to_string()),
         priority: mapping.mirror.as_ref().map_or(0, |mirror| mirror.priority),
+        ..MirroredSource::default()
     }
 }
 

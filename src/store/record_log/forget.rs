@@ -4,8 +4,9 @@
 use super::keys::{identifier_key, posting_key, sequence_key, stamp_key, time_key};
 use super::shared::{Shared, collections_of};
 use super::tables::{
-    BLOCKS, CATALOGS, COLLECTIONS, DAMAGED, DATES, DOCUMENTS, IDENTIFIERS, POSTINGS, PROGRESS, REMOVED,
-    REPOSITORIES, SEGMENTS, SET_LIST_NUMBERS, SET_LISTS, SETS, STAMPS, STATES, TOUCHED, repository_row,
+    BLOCKS, CATALOGS, COLLECTIONS, DAMAGED, DATES, DOCUMENTS, IDENTIFIERS, META, POSTINGS, PROGRESS,
+    REMOVALS, REMOVED, REPOSITORIES, SEGMENTS, SET_LIST_NUMBERS, SET_LISTS, SETS, STAMPS, STATES, TOUCHED,
+    repository_row,
 };
 use crate::store::mirror::MirrorError;
 use redb::{Key, ReadableTable, TableDefinition, Value, WriteTransaction};
@@ -24,6 +25,9 @@ pub(super) fn forget(shared: &Shared, repository: &str) -> Result<(), MirrorErro
             let mut repositories = writing.open_table(REPOSITORIES)?;
             let Some(row) = repository_row(&repositories, repository)? else { return Ok(()) };
             repositories.remove(repository)?;
+            let mut meta = writing.open_table(META)?;
+            let removals = meta.get(REMOVALS)?.map_or(0, |removals| removals.value());
+            meta.insert(REMOVALS, removals + 1)?;
             let mut removed = writing.open_table(REMOVED)?;
             for (_, collection) in &collections {
                 removed.insert(collection.number, ())?;

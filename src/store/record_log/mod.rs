@@ -265,6 +265,10 @@ impl MirrorStore for RecordLog {
         self.write(move |shared| state::reserve_stamps(shared, until_secs)).await
     }
 
+    async fn removals(&self) -> Result<u64, MirrorError> {
+        self.read(state::removals).await
+    }
+
     async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError> {
         self.read(move |shared| read::list(shared, &query)).await
     }

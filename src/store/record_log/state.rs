@@ -5,8 +5,8 @@ use super::keys::identifier_key;
 use super::read::{earliest_stamp, identifier_of};
 use super::shared::{Shared, collections_of, find_collection, find_repository};
 use super::tables::{
-    CATALOGS, COLLECTIONS, CollectionRow, DAMAGED, DOCUMENTS, META, PROGRESS, REPOSITORIES, RESERVED,
-    SEGMENTS, SETS, STATES, SegmentRow, from_json, to_json,
+    CATALOGS, COLLECTIONS, CollectionRow, DAMAGED, DOCUMENTS, META, PROGRESS, REMOVALS, REPOSITORIES,
+    RESERVED, SEGMENTS, SETS, STATES, SegmentRow, from_json, to_json,
 };
 use crate::store::harvest_state::{Catalog, HarvestProgress, RepositoryState};
 use crate::store::mirror::{CollectionSize, CollectionVersion, DiskUsage, Document, MirrorError, StampMarks};
@@ -30,6 +30,13 @@ pub(super) fn stamp_marks(shared: &Shared) -> Result<StampMarks, MirrorError> {
         }
         let reserved_secs = reading.open_table(META)?.get(RESERVED)?.map(|reserved| reserved.value());
         Ok(StampMarks { highest_secs, reserved_secs })
+    })
+}
+
+pub(super) fn removals(shared: &Shared) -> Result<u64, MirrorError> {
+    shared.index.read(|reading| {
+        let removals = reading.open_table(META)?.get(REMOVALS)?.map(|removals| removals.value());
+        Ok(removals.map_or(0, i64::unsigned_abs))
     })
 }
 

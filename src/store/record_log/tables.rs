@@ -10,7 +10,7 @@ use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTra
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// [`FORMAT`], [`NEXT_REPOSITORY`], [`NEXT_COLLECTION`] or [`RESERVED`] to its value.
+/// [`FORMAT`], [`NEXT_REPOSITORY`], [`NEXT_COLLECTION`], [`RESERVED`] or [`REMOVALS`] to its value.
 pub(super) const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
 /// The version of the format on disk.
 pub(super) const FORMAT: &str = "format";
@@ -20,6 +20,8 @@ pub(super) const NEXT_REPOSITORY: &str = "next_repository";
 pub(super) const NEXT_COLLECTION: &str = "next_collection";
 /// The time before which responseDates may have been served.
 pub(super) const RESERVED: &str = "reserved";
+/// The number of repositories that were removed.
+pub(super) const REMOVALS: &str = "removals";
 /// The version that this code reads and writes.
 pub(super) const FORMAT_VERSION: i64 = 1;
 

@@ -198,6 +198,20 @@ fn preferred_repository_hides_the_records_of_another_one() {
 }
 
 #[test]
+fn incremental_harvester_of_all_repositories_learns_of_a_removed_mapping() {
+    let (proxy, [x, _y]) = two_mirrors(|_| {});
+    let list = "/_all?verb=ListIdentifiers&metadataPrefix=oai_dc";
+    let first = proxy.get(list).text();
+    let from = texts_in(&first, "responseDate").pop().expect("each response has one");
+    let proxy = proxy.restarted(|config| config.repositories.add_fixed(mirrored("x", &x)));
+    let next = proxy.get(&format!("{list}&from={from}")).text();
+    let deleted = next.split("<header ").filter(|header| header.starts_with("status=\"deleted\""));
+    assert_eq!(deleted.filter(|header| header.contains("<setSpec>y</setSpec>")).count(), 40, "{next}");
+    let found = findings(&format!("http://{}/_all", proxy.address()));
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
 fn repositories_are_not_served_as_one_unless_some_are_mirrored() {
     let (source, _collection) = Collection::of(3).start();
     assert_eq!(Proxy::of(&source).get("/_all?verb=Identify").status, 404);
