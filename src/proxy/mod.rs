@@ -1,8 +1,11 @@
 //! Answers OAI-PMH requests: from the cache, from a page in flight, or from the source.
 //!
-//! `service` implements the phases of pingora. `page_response` writes a page to the harvester. `cache` finds it.
+//! `service` implements the phases of pingora. `page_response` writes a page to `downstream`: to the harvester, or into
+//! `collected` for a browser. `cache` finds it.
 
 pub(crate) mod cache;
+mod collected;
+mod downstream;
 mod gzip;
 mod headers;
 mod page_response;

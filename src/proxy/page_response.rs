@@ -7,6 +7,7 @@
 //! leaves does not end a page that others read or that is to be cached. A truncated page has no end.
 
 use super::cache::{CacheLookup, CachedPage, FoundPage, PageError, Reader};
+use super::downstream::Downstream;
 use super::upstream_handle::UpstreamHandle;
 use super::{gzip, headers, response_head};
 use crate::repository::{Account, DetachedTask, Event, Repository, RepositoryRequest};
@@ -16,10 +17,8 @@ use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 use std::sync::Arc;
 
-/// Writes pages of a repository to harvesters.
+/// Writes pages of a repository to their receiver.
 pub(super) struct PageResponder<'a> {
-    /// The `Via` field of the responses.
-    pub(super) via: &'a HeaderValue,
     pub(super) repository: &'a dyn Repository,
 }
 
@@ -32,7 +31,7 @@ impl PageResponder<'_> {
     /// The harvester is gone, or the page was truncated after its first bytes were sent.
     pub(super) async fn answer(
         &self,
-        session: &mut Session,
+        downstream: &mut Downstream<'_>,
         lookup: Option<&mut CacheLookup>,
         upstream: &mut Option<UpstreamHandle>,
         request: RepositoryRequest,
@@ -40,7 +39,7 @@ impl PageResponder<'_> {
         let handle = UpstreamHandle::default();
         let Some(lookup) = lookup else {
             *upstream = Some(handle.clone());
-            return self.answer_without_cache(session, &handle, request).await;
+            return self.answer_without_cache(downstream, &handle, request).await;
         };
         let found = {
             let handle = handle.clone();
@@ -48,14 +47,14 @@ impl PageResponder<'_> {
             lookup.find(self.repository, request, ended).await
         };
         let (mut reader, mut fetching, old) = match found {
-            FoundPage::Cached(page) => return self.send_cached(session, lookup, page).await,
+            FoundPage::Cached(page) => return self.send_cached(downstream, lookup, page).await,
             FoundPage::InFlight(reader, fetching, old) => (reader, fetching, old),
         };
         if lookup.shared.is_none() {
             *upstream = Some(handle);
         }
         let in_flight = Arc::clone(&reader.page);
-        let answered = self.send_in_flight(session, lookup, &mut reader, &mut fetching, old).await;
+        let answered = self.send_in_flight(downstream, lookup, &mut reader, &mut fetching, old).await;
         if answered.is_err() {
             // The page continues while others read it or if it is to be cached, and at least to its header for a
             // harvester that retries. Meanwhile the request counts as in flight for the quotas.
@@ -68,7 +67,7 @@ impl PageResponder<'_> {
     /// Sends the page as it arrives; or the `old` page, if the source fails before the page starts.
     async fn send_in_flight(
         &self,
-        session: &mut Session,
+        downstream: &mut Downstream<'_>,
         lookup: &mut CacheLookup,
         reader: &mut Reader,
         fetching: &mut DetachedTask,
@@ -83,26 +82,26 @@ impl PageResponder<'_> {
             }
             in_flight.head().await
         };
-        let mut head = Box::new(while_connected(session, head).await?.map_err(truncated)?.clone());
+        let mut head = Box::new(downstream.while_connected(head).await?.map_err(truncated)?.clone());
         if let Some(old) = old.filter(|_| head.status.is_server_error()) {
             let proxy_status = head.headers.get(response_head::PROXY_STATUS).cloned();
             lookup.use_stale(proxy_status.unwrap_or(HeaderValue::from_static("oaimend")));
-            return self.send_cached(session, lookup, old).await;
+            return self.send_cached(downstream, lookup, old).await;
         }
         if lookup.shared.is_some() {
             head.insert_header(header::AGE, in_flight.age_secs())?;
         }
-        complete_head(&mut head, session, lookup, in_flight.whole_bytes())?;
-        fetching.beside(self.write_head(session, head, false)).await?;
+        complete_head(&mut head, downstream.session, lookup, in_flight.whole_bytes())?;
+        fetching.beside(downstream.write_head(head, false)).await?;
         loop {
             let piece = async {
                 fetching.until(|| reader.has_more()).await;
                 // Reads from a file wait.
                 fetching.beside(reader.next()).await
             };
-            match while_connected(session, piece).await?.map_err(truncated)? {
-                Some(piece) => fetching.beside(session.write_response_body(Some(piece), false)).await?,
-                None => return session.write_response_body(None, true).await,
+            match downstream.while_connected(piece).await?.map_err(truncated)? {
+                Some(piece) => fetching.beside(downstream.write_piece(piece)).await?,
+                None => return downstream.write_end().await,
             }
         }
     }
@@ -110,7 +109,7 @@ impl PageResponder<'_> {
     /// Sends a cached page.
     async fn send_cached(
         &self,
-        session: &mut Session,
+        downstream: &mut Downstream<'_>,
         lookup: &CacheLookup,
         mut page: CachedPage,
     ) -> Result<()> {
@@ -119,49 +118,52 @@ impl PageResponder<'_> {
         if let Some(proxy_status) = &lookup.replaced_failure {
             head.insert_header(response_head::PROXY_STATUS, proxy_status.clone())?;
         }
-        complete_head(&mut head, session, lookup, Some(page.bytes))?;
-        self.write_head(session, head, false).await?;
-        while let Some(piece) = while_connected(session, page.next()).await?.map_err(truncated)? {
-            session.write_response_body(Some(piece), false).await?;
+        complete_head(&mut head, downstream.session, lookup, Some(page.bytes))?;
+        downstream.write_head(head, false).await?;
+        while let Some(piece) = downstream.while_connected(page.next()).await?.map_err(truncated)? {
+            downstream.write_piece(piece).await?;
         }
-        session.write_response_body(None, true).await
+        downstream.write_end().await
     }
 
     /// Sends the response of the source to this request alone.
     async fn answer_without_cache(
         &self,
-        session: &mut Session,
+        downstream: &mut Downstream<'_>,
         handle: &UpstreamHandle,
         request: RepositoryRequest,
     ) -> Result<()> {
-        let head_only = session.req_header().method == Method::HEAD;
+        let head_only = downstream.session.req_header().method == Method::HEAD;
         let mut events = self.repository.answer(request);
-        let head = match while_connected(session, events.next()).await? {
+        let head = match downstream.while_connected(events.next()).await? {
             Some(Event::Head(answer)) => response_head::whole(&answer, "bypass")?,
             Some(Event::Failed(failure, account)) => {
                 let (head, text) = response_head::failed(&failure)?;
                 handle.end(*account, Some(failure));
-                self.write_head(session, Box::new(head), head_only).await?;
+                downstream.write_head(Box::new(head), head_only).await?;
                 return match head_only {
                     true => Ok(()),
-                    false => session.write_response_body(Some(text), true).await,
+                    false => {
+                        downstream.write_piece(text).await?;
+                        downstream.write_end().await
+                    }
                 };
             }
             _ => return Err(stopped()),
         };
-        events.beside(self.write_head(session, Box::new(head), head_only)).await?;
+        events.beside(downstream.write_head(Box::new(head), head_only)).await?;
         if head_only {
             handle.end(Account::default(), None);
             return Ok(());
         }
         loop {
-            match while_connected(session, events.next()).await? {
+            match downstream.while_connected(events.next()).await? {
                 Some(Event::Body(piece)) => {
-                    events.beside(session.write_response_body(Some(piece), false)).await?;
+                    events.beside(downstream.write_piece(piece)).await?;
                 }
                 Some(Event::End(account)) => {
                     handle.end(*account, None);
-                    return session.write_response_body(None, true).await;
+                    return downstream.write_end().await;
                 }
                 Some(Event::Failed(failure, account)) => {
                     let error = Error::explain(ErrorType::ConnectionClosed, failure.details.clone());
@@ -171,32 +173,6 @@ impl PageResponder<'_> {
                 Some(Event::Records(_) | Event::Quarantined(_)) => {}
                 Some(Event::Head(_)) | None => return Err(stopped()),
             }
-        }
-    }
-
-    /// Writes the header of a response; `end`: it has no body.
-    async fn write_head(
-        &self,
-        session: &mut Session,
-        mut head: Box<ResponseHeader>,
-        end: bool,
-    ) -> Result<()> {
-        head.insert_header(header::VIA, self.via.clone())?;
-        if !end && !head.headers.contains_key(header::CONTENT_LENGTH) {
-            // pingora adds the field only for its own upstreams; HTTP/2 has no such field.
-            head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"))?;
-        }
-        session.write_response_header(head, end).await
-    }
-}
-
-/// Waits for a part of a page while the harvester is connected.
-async fn while_connected<T>(session: &mut Session, awaited: impl Future<Output = T>) -> Result<T> {
-    tokio::select! {
-        biased;
-        done = awaited => Ok(done),
-        disconnected = session.as_downstream_mut().read_body_or_idle(true) => {
-            Err(disconnected.err().unwrap_or_else(|| Error::new(ErrorType::ConnectionClosed)).into_down())
         }
     }
 }
@@ -225,7 +201,6 @@ fn complete_head(
     if let Some(length) = length.filter(|_| !gzip::is_accepted(&accepted)) {
         head.remove_header(&header::TRANSFER_ENCODING);
         head.insert_header(header::CONTENT_LENGTH, length)?;
-        head.insert_header(header::VARY, HeaderValue::from_static("Accept-Encoding"))?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Response headers of pages and of failures, and the text of failures.
 
 use crate::repository::{AnsweredBy, Failure, ResponseHead};
+use crate::server::own_pages::{RESPONSE_SECURITY_POLICY, RESPONSE_VARY};
 use bytes::Bytes;
 use http::{HeaderValue, header};
 use pingora_error::Result;
@@ -9,9 +10,17 @@ use pingora_http::ResponseHeader;
 /// The header of every page.
 pub(super) fn page() -> Result<ResponseHeader> {
     // With the default spelling of names: another one needs a second table.
-    let mut head = ResponseHeader::build_no_case(200, Some(8))?;
+    let mut head = ResponseHeader::build_no_case(200, Some(12))?;
     head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=UTF-8"))?;
+    add_common(&mut head)?;
     Ok(head)
+}
+
+/// Adds the headers of all responses of repositories.
+fn add_common(head: &mut ResponseHeader) -> Result<()> {
+    head.insert_header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))?;
+    head.insert_header(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(RESPONSE_SECURITY_POLICY))?;
+    head.insert_header(header::VARY, HeaderValue::from_static(RESPONSE_VARY))
 }
 
 /// The header of a page. `why` is the reason for a request to the source (RFC 9211, section 2.2).
@@ -43,7 +52,7 @@ const MIRROR_STATUS: &str = "oaimend; hit; detail=mirror";
 /// The header and the text of a failure.
 pub(super) fn failed(failure: &Failure) -> Result<(ResponseHeader, Bytes)> {
     let text = failure.text();
-    let mut head = ResponseHeader::build(failure.status(), Some(8))?;
+    let mut head = ResponseHeader::build(failure.status(), Some(12))?;
     head.insert_header("Content-Type", "text/plain; charset=UTF-8")?;
     head.insert_header("Content-Length", text.len())?;
     if let Some(secs) = failure.retry_after() {
@@ -51,5 +60,6 @@ pub(super) fn failed(failure: &Failure) -> Result<(ResponseHeader, Bytes)> {
     }
     head.insert_header(PROXY_STATUS, failure.proxy_status())?;
     head.insert_header("Cache-Control", "no-store")?;
+    add_common(&mut head)?;
     Ok((head, text.into()))
 }

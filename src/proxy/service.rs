@@ -5,18 +5,21 @@
 //! why. See also docs/explanation/request-path.md.
 
 use super::cache::CacheLookup;
+use super::collected::CollectedResponse;
+use super::downstream::Downstream;
 use super::gzip::{self, GzipBuilder};
 use super::headers::joined;
 use super::page_response::PageResponder;
 use super::upstream_handle::UpstreamHandle;
 use crate::clock;
-use crate::config::{self, Mapping, ServeFrom};
+use crate::config::{self, Mapping, RecordPages, ServeFrom};
+use crate::gateway::oai_page::RequestAddress;
 use crate::gateway::route::PageTarget;
 use crate::oai::{self, Argument, Request};
 use crate::repair::RequestEcho;
 use crate::repository::{Account, Failure, Repository, RepositoryRequest, activity_update};
 use crate::server::context::ServerContext;
-use crate::server::gateway::{GatewayResponse, answer};
+use crate::server::gateway::{GatewayResponse, ResponseBody, ResponsePageRequest, answer, is_navigation};
 use crate::server::mirror::views::{aggregate_view, failover_view, mirror_view};
 use crate::server::own_pages::{BodyStream, OwnPage};
 use crate::server::quotas;
@@ -46,6 +49,8 @@ pub(crate) struct RequestContext {
     started: SystemTime,
     repository: Option<String>,
     request: Option<Request>,
+    /// The page for which the response is collected.
+    page_request: Option<ResponsePageRequest>,
     /// The kind of the requested page, in place of a verb.
     page: Option<&'static str>,
     handle: Option<UpstreamHandle>,
@@ -78,6 +83,7 @@ impl ProxyHttp for ProxyService {
             started: clock::now(),
             repository: None,
             request: None,
+            page_request: None,
             page: None,
             handle: None,
             lookup: None,
@@ -98,13 +104,29 @@ impl ProxyHttp for ProxyService {
         let limits = &now.connections;
         session.as_downstream_mut().set_write_timeout(Some(limits.write_timeout));
         session.as_downstream_mut().set_total_drain_timeout(Some(limits.request_timeout));
-        match self.prepare(session, context).await? {
-            Ok((repository, request)) => {
-                let RequestContext { lookup, handle, .. } = context;
-                let responder = PageResponder { via: &self.0.via, repository: &*repository };
-                responder.answer(session, lookup.as_mut(), handle, request).await?;
+        let prepared = self.prepare(session, context).await?;
+        let RequestContext { lookup, handle, page_request, outcome, .. } = context;
+        let mut downstream = Downstream { session, via: &self.0.via, collected: None };
+        match (prepared, page_request.take()) {
+            (Ok((repository, request)), None) => {
+                let responder = PageResponder { repository: &*repository };
+                responder.answer(&mut downstream, lookup.as_mut(), handle, request).await?;
             }
-            Err(page) => self.send(session, page).await?,
+            (Ok((repository, request)), Some(page_request)) => {
+                let mut collected = CollectedResponse::new(self.0.rendering.memory());
+                downstream.collected = Some(&mut collected);
+                let responder = PageResponder { repository: &*repository };
+                let result = responder.answer(&mut downstream, lookup.as_mut(), handle, request).await;
+                let answered = collected.finish(result)?;
+                if matches!(answered.body, ResponseBody::BrokenOff(_)) {
+                    *outcome = Some("broken-off");
+                }
+                self.send(session, page_request.render(&self.0, answered).await).await?;
+            }
+            (Err(own), Some(page_request)) => {
+                self.send(session, page_request.page_of(&self.0, own).await).await?;
+            }
+            (Err(own), None) => self.send(session, own).await?,
         }
         Ok(true)
     }
@@ -184,7 +206,7 @@ impl ProxyService {
         context.repository = Some(target.repository.name().to_owned());
         context.outcome = Some("refused");
         let via = joined(head, header::VIA);
-        let spool = head.version == Version::HTTP_10;
+        let is_version_1_0 = head.version == Version::HTTP_10;
         if let Some(page) = self.0.refuse(&via) {
             session.set_keepalive(None);
             return Ok(Err(page));
@@ -196,8 +218,13 @@ impl ProxyService {
                 return Ok(Err(page));
             }
         };
-        let Target { repository, base_url, .. } = target;
-        let request = match Request::parse(&query) {
+        let Target { repository, base_url, path_for_pages, .. } = target;
+        let request = Request::parse(&query);
+        let head = session.req_header();
+        if let Some(path) = path_for_pages.filter(|_| is_navigation(&head.method, &head.headers)) {
+            context.page_request = Some(self.page_request(&repository, path, &query, request.as_ref().ok()));
+        }
+        let request = match request {
             Ok(request) => request,
             Err(refusal) => {
                 let own = RequestEcho { base_url, arguments: Vec::new() };
@@ -207,6 +234,8 @@ impl ProxyService {
         };
         context.request = Some(request.clone());
         context.outcome = None;
+        // A page has a length, so HTTP/1.0 can carry it.
+        let spool = is_version_1_0 && context.page_request.is_none();
         if !spool && session.req_header().method != Method::HEAD {
             context.lookup = self.cache_lookup(&repository, &request, &base_url, context.started);
         }
@@ -237,6 +266,30 @@ impl ProxyService {
         };
         let request = RepositoryRequest { request, own, via, in_one_piece: spool, reports_records: false };
         Ok(Ok((repository, request)))
+    }
+
+    /// The page of the response to a request.
+    fn page_request(
+        &self,
+        repository: &TargetRepository,
+        path: String,
+        query: &[u8],
+        request: Option<&Request>,
+    ) -> ResponsePageRequest {
+        let query = request.map_or_else(
+            || String::from_utf8_lossy(query).into_owned(),
+            |request| request.query().to_owned(),
+        );
+        let mapping = repository.mapping();
+        let has_record_pages =
+            mapping.is_some_and(|mapping| mapping.mirror.is_some() && mapping.records != RecordPages::Off);
+        ResponsePageRequest {
+            gateway: self.0.gateway(),
+            address: RequestAddress { repository: path, query },
+            request: request.cloned(),
+            repository: mapping.map(|mapping| mapping.id.clone()),
+            has_record_pages,
+        }
     }
 
     /// A page of the gateway.

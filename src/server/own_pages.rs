@@ -52,6 +52,11 @@ impl From<OwnPage> for AdminResponse {
 
 type Mappings = BTreeMap<String, Arc<Mapping>>;
 
+/// The Content-Security-Policy of responses of repositories. A browser would execute XHTML script in their records.
+pub(crate) const RESPONSE_SECURITY_POLICY: &str = "default-src 'none'; sandbox";
+/// The `Vary` field of responses of repositories.
+pub(crate) const RESPONSE_VARY: &str = "Accept-Encoding, Sec-Fetch-Dest";
+
 impl OwnPage {
     /// A plain text.
     pub(crate) fn text(status: u16, text: &str) -> Self {
@@ -68,7 +73,8 @@ impl OwnPage {
     /// A request that fails before a request is sent to the source.
     pub(crate) fn failed(failure: &Failure) -> Self {
         let page = Self::new(failure.status(), "text/plain; charset=UTF-8", failure.text())
-            .with("Proxy-Status", failure.proxy_status());
+            .with("Proxy-Status", failure.proxy_status())
+            .of_repository();
         match failure.retry_after() {
             Some(secs) => page.with("Retry-After", secs.to_string()),
             None => page,
@@ -96,7 +102,13 @@ impl OwnPage {
 
     /// An OAI-PMH response.
     pub(crate) fn oai(xml: String) -> Self {
-        Self::new(200, "text/xml; charset=UTF-8", xml)
+        Self::new(200, "text/xml; charset=UTF-8", xml).of_repository()
+    }
+
+    /// The page with the headers of all responses of repositories.
+    fn of_repository(self) -> Self {
+        self.with("Content-Security-Policy", RESPONSE_SECURITY_POLICY.to_owned())
+            .with("Vary", RESPONSE_VARY.to_owned())
     }
 
     /// The page at `/` without a gateway, or the page for an unknown repository then.

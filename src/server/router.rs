@@ -31,6 +31,8 @@ pub(crate) struct Target {
     pub(crate) repository: TargetRepository,
     /// The base URL for its responses: the requested one.
     pub(crate) base_url: String,
+    /// Its path without slashes around it, for the links of pages that browsers receive. `None`: XML only.
+    pub(crate) path_for_pages: Option<String>,
     /// Whether the arguments contain the query of the base URL.
     is_absolute: bool,
 }
@@ -54,7 +56,7 @@ impl TargetRepository {
     }
 
     /// The mapping; `None` for the view of all repositories.
-    fn mapping(&self) -> Option<&Arc<Mapping>> {
+    pub(crate) fn mapping(&self) -> Option<&Arc<Mapping>> {
         match self {
             Self::Mapped(mapping, _) => Some(mapping),
             Self::Aggregate => None,
@@ -151,29 +153,35 @@ impl ServerContext {
             }
             "/-/livez" => OwnPage::health(200, "ok"),
             "/-/readyz" => self.readiness(),
-            _ => {
-                let name = path.trim_start_matches('/').trim_end_matches('/');
-                if name == AggregateRepository::NAME && self.has_aggregate(&mappings) {
-                    let base_url = format!("{}/{name}", self.public_url);
-                    let repository = TargetRepository::Aggregate;
-                    return Ok(Target { repository, base_url, is_absolute: false });
+            _ => match self.repository_at(path, &mappings) {
+                Some(target) => return Ok(target),
+                None if self.gateway().policy.enabled => {
+                    let name = path.trim_start_matches('/').trim_end_matches('/');
+                    return Err(Route::Page(PageTarget::Unknown(name.to_owned())));
                 }
-                let mirrored = name.strip_prefix(MIRROR_PATH);
-                let mapping = mappings.get(mirrored.unwrap_or(name));
-                match mapping.filter(|mapping| mirrored.is_none() || mapping.mirror.is_some()) {
-                    Some(mapping) => {
-                        let base_url = format!("{}/{name}", self.public_url);
-                        let serve = if mirrored.is_some() { ServeFrom::Mirror } else { mapping.serve };
-                        let repository = TargetRepository::Mapped(Arc::clone(mapping), serve);
-                        return Ok(Target { repository, base_url, is_absolute: false });
-                    }
-                    None if self.gateway().policy.enabled => {
-                        return Err(Route::Page(PageTarget::Unknown(name.to_owned())));
-                    }
-                    None => OwnPage::repositories(404, &self.public_url, &mappings),
-                }
-            }
+                None => OwnPage::repositories(404, &self.public_url, &mappings),
+            },
         }))
+    }
+
+    /// The repository with this path.
+    fn repository_at(&self, path: &str, mappings: &BTreeMap<String, Arc<Mapping>>) -> Option<Target> {
+        let path = path.trim_start_matches('/').trim_end_matches('/');
+        let xml_of = path.strip_suffix(XML_PATH).filter(|_| self.gateway().policy.enabled);
+        let name = xml_of.unwrap_or(path);
+        let repository = if name == AggregateRepository::NAME && self.has_aggregate(mappings) {
+            TargetRepository::Aggregate
+        } else {
+            let mirrored = name.strip_prefix(MIRROR_PATH);
+            let mapping = mappings.get(mirrored.unwrap_or(name));
+            let mapping = mapping.filter(|mapping| mirrored.is_none() || mapping.mirror.is_some())?;
+            let serve = if mirrored.is_some() { ServeFrom::Mirror } else { mapping.serve };
+            TargetRepository::Mapped(Arc::clone(mapping), serve)
+        };
+        let base_url = format!("{}/{name}", self.public_url);
+        let has_page = xml_of.is_none() && self.gateway().policy.enabled;
+        let path_for_pages = has_page.then(|| name.to_owned());
+        Some(Target { repository, base_url, path_for_pages, is_absolute: false })
     }
 
     /// Whether the server accepts requests. Sources have no influence.
@@ -253,7 +261,7 @@ impl ServerContext {
         own.set_query(mapping.base_url.query());
         own.set_fragment(None);
         let repository = TargetRepository::Mapped(Arc::clone(mapping), mapping.serve);
-        Some(Target { repository, base_url: own.into(), is_absolute: true })
+        Some(Target { repository, base_url: own.into(), path_for_pages: None, is_absolute: true })
     }
 
     /// Whether all mirrored repositories are served as one.
@@ -264,6 +272,9 @@ impl ServerContext {
 
 /// The path of the mirror of a repository, before its id.
 const MIRROR_PATH: &str = "_mirror/";
+
+/// The end of a path whose responses are XML for browsers too.
+const XML_PATH: &str = "/xml";
 
 /// Whether two URLs have the same server. The scheme is ignored, since a harvester writes http:// to a proxy for any
 /// source. Therefore the default ports of both schemes are equal.
@@ -346,6 +357,7 @@ mod tests {
         let target = |is_absolute| Target {
             repository: TargetRepository::Mapped(Arc::clone(&mapping), ServeFrom::Live),
             base_url: String::new(),
+            path_for_pages: None,
             is_absolute,
         };
         let arguments =

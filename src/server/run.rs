@@ -8,6 +8,7 @@ use super::admin::Admin;
 use super::config_watch::{Announcement, ConfigWatch};
 use super::connection_limiter;
 use super::context::{RequestLimits, ServerContext};
+use super::gateway::rendering::RenderLimits;
 use super::gateway::state::GatewayState;
 use super::handover::{self, Sockets};
 use super::listener::BoundService;
@@ -109,6 +110,7 @@ impl Server {
             mirror_policy: RwLock::new(Arc::new(config.mirror)),
             telemetry: Telemetry::new(),
             gateway: RwLock::new(Arc::new(gateway)),
+            rendering: RenderLimits::default(),
             clock,
             draining: AtomicBool::new(false),
             handover: watch::Sender::default(),

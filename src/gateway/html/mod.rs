@@ -12,6 +12,7 @@ mod no_record_page;
 mod record_page;
 mod repairs;
 mod repository;
+mod response;
 mod style_sheet;
 #[cfg(test)]
 mod tests;
@@ -26,4 +27,5 @@ pub use no_record_page::{NoRecordPage, NoRecordReason};
 pub use record_page::{FormatTab, Provenance, RecordPage};
 pub use repairs::RecordRepair;
 pub use repository::{OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownRepositoryPage};
+pub use response::{NoResponseReason, ResponsePage, ShownResponse};
 pub use style_sheet::StyleSheet;

@@ -26,7 +26,7 @@ impl Text {
     }
 
     /// Adds characters, up to `bytes_max` bytes in all.
-    pub(super) fn push(&mut self, characters: &str, bytes_max: usize) {
+    pub(in super::super) fn push(&mut self, characters: &str, bytes_max: usize) {
         let space = if self.left_out_bytes > 0 { 0 } else { bytes_max.saturating_sub(self.value.len()) };
         let (kept, left_out_bytes) = shorten(characters, space);
         self.value.push_str(kept);
@@ -34,7 +34,7 @@ impl Text {
     }
 
     /// Removes surrounding blanks.
-    pub(super) fn trim(&mut self) {
+    pub(in super::super) fn trim(&mut self) {
         let trimmed = self.value.trim();
         if trimmed.len() < self.value.len() {
             self.value = trimmed.to_owned();

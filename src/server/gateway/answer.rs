@@ -98,7 +98,7 @@ pub(crate) async fn answer(
 /// A repository, as far as the mirror is concerned.
 enum Mirrored<'m> {
     /// It is mirrored.
-    Served(&'m Mapping),
+    Served(&'m Arc<Mapping>),
     /// The mirror has records of it, although it is not served or not mirrored any more.
     Removed,
     /// The mirror knows nothing of it.
@@ -172,8 +172,8 @@ fn accept_of(headers: &HeaderMap) -> String {
 /// The page of a record of a mirrored repository.
 async fn record(
     context: &ServerContext,
-    gateway: &GatewayState,
-    mapping: &Mapping,
+    gateway: &Arc<GatewayState>,
+    mapping: &Arc<Mapping>,
     target: &RecordTarget,
     headers: &HeaderMap,
 ) -> OwnPage {
@@ -189,13 +189,13 @@ async fn record(
         return named.missing(&Missing::NotShown(NoRecordReason::PagesOff)).await;
     }
     match named.find().await {
-        Ok(found) => named.show(&found, headers).await,
+        Ok(found) => named.show(found, headers, &context.rendering).await,
         Err(missing) => {
             let whole = target.with_ending_in_identifier().filter(|_| missing == Missing::Unknown);
             if let Some(whole) = whole.as_ref().map(request)
                 && let Ok(found) = whole.find().await
             {
-                return whole.show(&found, headers).await;
+                return whole.show(found, headers, &context.rendering).await;
             }
             named.missing(&missing).await
         }

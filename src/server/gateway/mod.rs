@@ -1,6 +1,7 @@
 //! Answers requests for the pages of the gateway.
 //!
-//! Pages are made from the stores alone: no request for a page causes a request to a source.
+//! Pages of repositories and records are made from the stores alone: no request for them causes a request to a source.
+//! The pages of responses go through the proxy and its cache, as the requests of harvesters do.
 
 mod answer;
 mod check_report;
@@ -10,7 +11,9 @@ mod lists;
 mod masked_url;
 mod overview;
 mod record;
+pub(crate) mod rendering;
 mod repository;
+mod response;
 mod set_lists;
 mod sitemaps;
 pub(crate) mod state;
@@ -18,4 +21,5 @@ mod summary;
 mod validators;
 
 pub(crate) use answer::{GatewayResponse, answer, is_html_named};
+pub(crate) use response::{AnsweredRequest, ResponseBody, ResponsePageRequest, is_navigation};
 pub(crate) use sitemaps::announced_sitemap;

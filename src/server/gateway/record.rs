@@ -2,6 +2,7 @@
 
 use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats};
 use super::masked_url::masked;
+use super::rendering::RenderLimits;
 use super::validators::Validators;
 use crate::config::{Mapping, RecordPages};
 use crate::gateway::html::{
@@ -22,12 +23,13 @@ use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
 use crate::store::{MirrorError, MirrorStore, RecordStatus, StoredRecord};
 use http::HeaderMap;
+use std::sync::Arc;
 
 /// A request for a record of a mirrored repository.
 pub(super) struct RecordRequest<'a> {
     pub(super) store: &'a dyn MirrorStore,
-    pub(super) gateway: &'a GatewayState,
-    pub(super) mapping: &'a Mapping,
+    pub(super) gateway: &'a Arc<GatewayState>,
+    pub(super) mapping: &'a Arc<Mapping>,
     pub(super) target: &'a RecordTarget,
     pub(super) form: RecordForm,
 }
@@ -141,103 +143,28 @@ impl RecordRequest<'_> {
     }
 
     /// The response with a record.
-    pub(super) async fn show(&self, found: &FoundRecord, headers: &HeaderMap) -> OwnPage {
-        let facts = SourceFacts::read(self.store, &self.mapping.id).await;
-        match self.try_show(found, &facts, headers) {
+    pub(super) async fn show(
+        &self,
+        found: FoundRecord,
+        headers: &HeaderMap,
+        limits: &RenderLimits,
+    ) -> OwnPage {
+        let rendering = Rendering {
+            gateway: Arc::clone(self.gateway),
+            mapping: Arc::clone(self.mapping),
+            target: self.target.clone(),
+            form: self.form,
+            found,
+            facts: SourceFacts::read(self.store, &self.mapping.id).await,
+        };
+        if let Some(unchanged) = rendering.unchanged(headers) {
+            return unchanged;
+        }
+        let rendered = limits.run(rendering.xml_bytes(), move || rendering.render()).await;
+        let unreadable = Err(Missing::NotShown(NoRecordReason::Unreadable));
+        match rendered.unwrap_or(unreadable) {
             Ok(page) => page,
             Err(missing) => self.missing(&missing).await,
-        }
-    }
-
-    fn try_show(
-        &self,
-        found: &FoundRecord,
-        facts: &SourceFacts,
-        headers: &HeaderMap,
-    ) -> Result<OwnPage, Missing> {
-        let may_redirect = self.mapping.records == RecordPages::Link
-            && self.form == RecordForm::Html
-            && self.target.format.is_none();
-        let validators = self.validators(found, facts);
-        let with_head = |page: OwnPage| {
-            let page = validators.add_to(page).with("Cache-Control", CACHE_CONTROL.to_owned());
-            with_policies(page).compressible()
-        };
-        if !may_redirect && validators.are_known(headers) {
-            return Ok(with_head(OwnPage::new(304, self.form.content_type(), "")));
-        }
-        let xml = written(&found.record, facts.granularity)?;
-        if self.form == RecordForm::Xml {
-            let text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{xml}\n");
-            return Ok(with_head(OwnPage::new(200, self.form.content_type(), text)));
-        }
-        let document = RecordDocument::read(&xml)?;
-        let work = match &found.work_record {
-            Some(record) => WorkDescription::of(&RecordDocument::read(&written(record, facts.granularity)?)?),
-            None => WorkDescription::of(&document),
-        };
-        let site = &self.gateway.site;
-        let address = self.address(self.target.format.as_deref());
-        let page_url = self.address(None).page(site.public_url());
-        let landing_page = work.links.landing_page().filter(|link| may_redirect && link.url != page_url);
-        if let Some(link) = landing_page {
-            let page = OwnPage::text(302, "the record is at its source").with("Location", link.url.clone());
-            return Ok(with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned())));
-        }
-        if self.form == RecordForm::JsonLd {
-            let text = format!("{:#}\n", json_ld(&work, &page_url));
-            return Ok(with_head(OwnPage::new(200, self.form.content_type(), text)));
-        }
-        let html = RecordPage {
-            site,
-            repository_name: &facts.name,
-            address,
-            document: &document,
-            xml: &xml,
-            work: &work,
-            formats: &found.formats,
-            provenance: &self.provenance(found, facts),
-            repairs: None,
-        };
-        let page = OwnPage::new(200, self.form.content_type(), html.render());
-        let links = signposting(&work, address, site.public_url()).join(", ");
-        Ok(with_head(page.with("Link", links)))
-    }
-
-    /// The time of the last harvest is not in it: the page would change with each harvest.
-    fn provenance(&self, found: &FoundRecord, facts: &SourceFacts) -> Provenance {
-        let file = self.mapping.static_file.as_ref().and_then(|file| file.path.as_ref());
-        Provenance {
-            // The local path is not disclosed.
-            source_base_url: match file {
-                Some(_) => "a static repository file".to_owned(),
-                None => masked(&self.mapping.base_url),
-            },
-            source_datestamp: from_secs(found.record.datestamp_secs, facts.granularity),
-            stamp: from_secs(found.record.stamp_secs, Granularity::Second),
-            harvested_at: None,
-        }
-    }
-
-    /// The validators of the page. The tag changes with everything on which the page depends.
-    fn validators(&self, found: &FoundRecord, facts: &SourceFacts) -> Validators {
-        let version = |record: &StoredRecord| {
-            (record.stamp_secs, record.sequence, record.datestamp_secs, record.set_specs.clone())
-        };
-        let work_record = found.work_record.as_ref();
-        let depends_on = format!(
-            "{:?}",
-            (
-                &self.gateway.version,
-                (&self.mapping.id, self.mapping.base_url.as_str(), self.mapping.records),
-                (&facts.name, facts.granularity.name(), &self.target, self.form, &found.formats),
-                (version(&found.record), work_record.map(version)),
-            )
-        );
-        let work_secs = work_record.map_or(i64::MIN, |record| record.stamp_secs);
-        Validators {
-            tag: fingerprint([depends_on.as_bytes()]),
-            modified_secs: Some(found.record.stamp_secs.max(work_secs)),
         }
     }
 
@@ -278,6 +205,126 @@ impl RecordRequest<'_> {
 
     fn address<'s>(&'s self, format: Option<&'s str>) -> RecordAddress<'s> {
         RecordAddress { repository: &self.mapping.id, identifier: &self.target.identifier, format }
+    }
+}
+
+/// A record with everything on which its page depends.
+struct Rendering {
+    gateway: Arc<GatewayState>,
+    mapping: Arc<Mapping>,
+    target: RecordTarget,
+    form: RecordForm,
+    found: FoundRecord,
+    facts: SourceFacts,
+}
+
+impl Rendering {
+    /// The length of the records, in bytes.
+    fn xml_bytes(&self) -> usize {
+        let work_record = self.found.work_record.as_ref().map_or(0, |record| record.bytes.len());
+        self.found.record.bytes.len() + work_record
+    }
+
+    /// Whether the page can be at the source.
+    fn may_redirect(&self) -> bool {
+        self.mapping.records == RecordPages::Link
+            && self.form == RecordForm::Html
+            && self.target.format.is_none()
+    }
+
+    /// The response to a client that has this version of the page.
+    fn unchanged(&self, headers: &HeaderMap) -> Option<OwnPage> {
+        let is_known = !self.may_redirect() && self.validators().are_known(headers);
+        is_known.then(|| self.with_head(OwnPage::new(304, self.form.content_type(), "")))
+    }
+
+    fn with_head(&self, page: OwnPage) -> OwnPage {
+        let page = self.validators().add_to(page).with("Cache-Control", CACHE_CONTROL.to_owned());
+        with_policies(page).compressible()
+    }
+
+    fn address<'s>(&'s self, format: Option<&'s str>) -> RecordAddress<'s> {
+        RecordAddress { repository: &self.mapping.id, identifier: &self.target.identifier, format }
+    }
+
+    fn render(&self) -> Result<OwnPage, Missing> {
+        let (found, facts) = (&self.found, &self.facts);
+        let xml = written(&found.record, facts.granularity)?;
+        if self.form == RecordForm::Xml {
+            let text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{xml}\n");
+            return Ok(self.with_head(OwnPage::new(200, self.form.content_type(), text)));
+        }
+        let document = RecordDocument::read(&xml)?;
+        let work = match &found.work_record {
+            Some(record) => WorkDescription::of(&RecordDocument::read(&written(record, facts.granularity)?)?),
+            None => WorkDescription::of(&document),
+        };
+        let site = &self.gateway.site;
+        let address = self.address(self.target.format.as_deref());
+        let page_url = self.address(None).page(site.public_url());
+        let landing_page = work.links.landing_page();
+        let landing_page = landing_page.filter(|link| self.may_redirect() && link.url != page_url);
+        if let Some(link) = landing_page {
+            let page = OwnPage::text(302, "the record is at its source").with("Location", link.url.clone());
+            return Ok(with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned())));
+        }
+        if self.form == RecordForm::JsonLd {
+            let text = format!("{:#}\n", json_ld(&work, &page_url));
+            return Ok(self.with_head(OwnPage::new(200, self.form.content_type(), text)));
+        }
+        let html = RecordPage {
+            site,
+            repository_name: &facts.name,
+            address,
+            document: &document,
+            xml: &xml,
+            work: &work,
+            formats: &found.formats,
+            provenance: &self.provenance(),
+            repairs: None,
+        };
+        let page = OwnPage::new(200, self.form.content_type(), html.render());
+        let links = signposting(&work, address, site.public_url()).join(", ");
+        Ok(self.with_head(page.with("Link", links)))
+    }
+
+    /// The time of the last harvest is not in it: the page would change with each harvest.
+    fn provenance(&self) -> Provenance {
+        let (found, facts) = (&self.found, &self.facts);
+        let file = self.mapping.static_file.as_ref().and_then(|file| file.path.as_ref());
+        Provenance {
+            // The local path is not disclosed.
+            source_base_url: match file {
+                Some(_) => "a static repository file".to_owned(),
+                None => masked(&self.mapping.base_url),
+            },
+            source_datestamp: from_secs(found.record.datestamp_secs, facts.granularity),
+            stamp: from_secs(found.record.stamp_secs, Granularity::Second),
+            harvested_at: None,
+        }
+    }
+
+    /// The validators of the page. The tag changes with everything on which the page depends.
+    fn validators(&self) -> Validators {
+        let (found, facts) = (&self.found, &self.facts);
+        let version = |record: &StoredRecord| {
+            (record.stamp_secs, record.sequence, record.datestamp_secs, record.set_specs.clone())
+        };
+        let work_record = found.work_record.as_ref();
+        let depends_on = format!(
+            "{:?}",
+            (
+                &self.gateway.version,
+                (&self.mapping.id, self.mapping.base_url.as_str(), self.mapping.records),
+                (&facts.name, facts.granularity.name(), &self.target, self.form, &found.formats),
+                (version(&found.record), work_record.map(version)),
+            )
+        );
+        let work_secs = work_record.map_or(i64::MIN, |record| record.stamp_secs);
+        Validators {
+            tag: fingerprint([depends_on.as_bytes()]),
+            modified_secs: Some(found.record.stamp_secs.max(work_secs)),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod fault_matrix;
 mod gateway;
 mod gateway_bins;
 mod gateway_pages;
+mod gateway_responses;
 mod gateway_sitemaps;
 mod hot_upgrade;
 mod kill;

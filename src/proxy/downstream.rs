@@ -1,0 +1,63 @@
+//! The receiver of a response: the client, or a buffer from which its page is made.
+
+use super::collected::CollectedResponse;
+use http::{HeaderValue, header};
+use pingora_error::{Error, ErrorType, Result};
+use pingora_http::ResponseHeader;
+use pingora_proxy::Session;
+
+/// The receiver of a response.
+pub(super) struct Downstream<'a> {
+    pub(super) session: &'a mut Session,
+    /// The `Via` field of responses.
+    pub(super) via: &'a HeaderValue,
+    /// `Some`: the response is collected here, and nothing is sent.
+    pub(super) collected: Option<&'a mut CollectedResponse>,
+}
+
+impl Downstream<'_> {
+    /// Takes the header of a response; `end`: it has no body.
+    pub(super) async fn write_head(&mut self, mut head: Box<ResponseHeader>, end: bool) -> Result<()> {
+        if let Some(collected) = &mut self.collected {
+            collected.head = Some(head);
+            return Ok(());
+        }
+        head.insert_header(header::VIA, self.via.clone())?;
+        if !end && !head.headers.contains_key(header::CONTENT_LENGTH) {
+            // pingora adds the field only for its own upstreams; HTTP/2 has no such field.
+            head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"))?;
+        }
+        self.session.write_response_header(head, end).await
+    }
+
+    /// Takes a piece of the body.
+    ///
+    /// # Errors
+    ///
+    /// The client is gone, or the response does not fit into the buffer.
+    pub(super) async fn write_piece(&mut self, piece: bytes::Bytes) -> Result<()> {
+        match &mut self.collected {
+            Some(collected) => collected.push(&piece),
+            None => self.session.write_response_body(Some(piece), false).await,
+        }
+    }
+
+    /// Takes the end of the body.
+    pub(super) async fn write_end(&mut self) -> Result<()> {
+        match &self.collected {
+            Some(_) => Ok(()),
+            None => self.session.write_response_body(None, true).await,
+        }
+    }
+
+    /// Waits for a part of a page while the client is connected.
+    pub(super) async fn while_connected<T>(&mut self, awaited: impl Future<Output = T>) -> Result<T> {
+        tokio::select! {
+            biased;
+            done = awaited => Ok(done),
+            disconnected = self.session.as_downstream_mut().read_body_or_idle(true) => {
+                Err(disconnected.err().unwrap_or_else(|| Error::new(ErrorType::ConnectionClosed)).into_down())
+            }
+        }
+    }
+}
