@@ -1,12 +1,14 @@
-//! The listener for operators: metrics, state and quarantine. It only reads, except for `PURGE` and `POST`.
+//! The listener for operators: metrics, state and quarantine as JSON, and pages. It only reads, except for `PURGE` and `POST`.
 
 use super::context::ServerContext;
+use super::gateway::operator_page;
 use super::mirror::admin::{measure_mirror, mirror_json, request_harvest};
 use super::mirror::maintain::{MaintenanceTask, export, maintain};
 use super::own_pages::{AdminResponse, OwnPage};
 use crate::config::Mapping;
+use crate::gateway::operator_route::OperatorTarget;
 use crate::oai::Request;
-use crate::store::{MirrorError, QuarantineError};
+use crate::store::{MirrorError, QUARANTINE_LISTED_MAX, QuarantineError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -84,10 +86,14 @@ impl Admin {
                 let failed = |_| OwnPage::text(500, "the response could not be created; the log says why");
                 purged.unwrap_or_else(failed).into()
             }
-            "GET" | "HEAD" => match mirror_path(&path) {
-                Some((id, "records")) => export(&shared, id, query.as_deref()).await,
-                _ => shared.admin_page(&path).await.into(),
-            },
+            "GET" | "HEAD" => {
+                let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
+                match (mirror_path(&path), OperatorTarget::read(target)) {
+                    (Some((id, "records")), _) => export(&shared, id, query.as_deref()).await,
+                    (_, Some(target)) => operator_page(&shared, &target).await.into(),
+                    (_, None) => shared.admin_page(&path).await.into(),
+                }
+            }
             _ => {
                 let page = OwnPage::text(405, "the admin listener accepts GET, POST and PURGE");
                 page.with("Allow", "GET, POST, PURGE".to_owned()).into()
@@ -298,6 +304,3 @@ async fn send_stream(
     }
     session.write_response_body(Bytes::new(), true).await
 }
-
-/// Most records in one listing of the quarantine.
-const QUARANTINE_LISTED_MAX: usize = 1000;

@@ -43,7 +43,9 @@ pub use mirror::{
     ListOrder, ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position,
     RecordStatus, StampMarks, StoredRecord, Verification, content_hash, update_repository_state,
 };
-pub use quarantine::{Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantinedRecord};
+pub use quarantine::{
+    QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantinedRecord,
+};
 pub use record_log::RecordLog;
 pub use repository_profile::{
     ProfileDates, ProfileStore, ProfileUpdate, RepositoryProfiles, SavedProfile, SetUsage,

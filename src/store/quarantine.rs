@@ -5,6 +5,9 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+/// Most records in one listing for operators.
+pub const QUARANTINE_LISTED_MAX: usize = 1_000;
+
 /// A quarantine. When [`Quarantine::put`] returns, entries and raw bytes are on disk; only then may the records be
 /// left out of a response.
 #[async_trait]

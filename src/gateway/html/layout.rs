@@ -16,6 +16,8 @@ pub struct Site {
     contact: Option<String>,
     public_url: String,
     base_path: String,
+    /// The start of links to pages that only the public listener has.
+    public_base: String,
     /// In the order in which pages link to them.
     style_sheets: Vec<StyleSheet>,
 }
@@ -25,11 +27,13 @@ impl Site {
     /// work under any host name. `contact` is an email address of the operator.
     pub fn new(name: &str, contact: Option<&str>, public_url: &str) -> Self {
         let path = Url::parse(public_url).map(|url| url.path().trim_end_matches('/').to_owned());
+        let base_path = path.unwrap_or_default();
         Self {
             name: name.to_owned(),
             contact: contact.map(str::to_owned),
             public_url: public_url.trim_end_matches('/').to_owned(),
-            base_path: path.unwrap_or_default(),
+            public_base: base_path.clone(),
+            base_path,
             style_sheets: vec![StyleSheet::own()],
         }
     }
@@ -39,6 +43,13 @@ impl Site {
     pub fn with_theme(mut self, css: &str) -> Self {
         self.style_sheets.push(StyleSheet::theme(css));
         self
+    }
+
+    /// The same site on the admin listener. Links between its pages begin at its root, other links lead to the public URL.
+    #[must_use]
+    pub fn for_operators(&self) -> Self {
+        let (base_path, public_base) = (String::new(), self.public_url.clone());
+        Self { base_path, public_base, ..self.clone() }
     }
 
     /// The style sheets of all pages.
@@ -51,9 +62,15 @@ impl Site {
         &self.public_url
     }
 
-    /// The path of the public URL without a slash at its end, for links between pages.
+    /// The path of the site without a slash at its end, for links between pages.
     pub fn base_path(&self) -> &str {
         &self.base_path
+    }
+
+    /// The start of links to pages that only the public listener has, such as those of records: without a slash at its
+    /// end.
+    pub fn public_base(&self) -> &str {
+        &self.public_base
     }
 }
 
@@ -152,6 +169,14 @@ mod tests {
             let links: String = site.style_sheets().iter().map(link).collect();
             assert!(site.style_sheets().len() == 2 && page.contains(&links), "{page}");
         }
+    }
+
+    #[test]
+    fn pages_of_operators_link_to_the_root_and_to_the_public_url() {
+        let site = Site::new("Site", None, "https://e.org/oai/x/").for_operators();
+        assert_eq!((site.base_path(), site.public_base()), ("", "https://e.org/oai/x"));
+        let page = Page { site: &site, title: "T", crumbs: &[], head: html! {}, main: html! {} }.render();
+        assert!(page.contains("href=\"/-/style-"), "{page}");
     }
 
     #[test]

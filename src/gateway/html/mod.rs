@@ -4,11 +4,13 @@
 //! without escaping is JSON-LD, which contains no `<`. Links of records are [`Link`](super::record::Link)s, which are
 //! `http` or `https`. The pages need no script, inline style, image or font, as [`CONTENT_SECURITY_POLICY`] requires.
 
+mod byte_text;
 mod fields_table;
 mod layout;
 mod list;
 mod missing_record;
 mod no_record_page;
+mod operator;
 mod record_page;
 mod repairs;
 mod repository;
@@ -24,6 +26,7 @@ pub use list::{
 };
 pub use missing_record::{DeletedRecordPage, UnknownRecordPage};
 pub use no_record_page::{NoRecordPage, NoRecordReason};
+pub use operator::{QuarantinePage, QuarantinedRecordPage, UnknownOperatorPage};
 pub use record_page::{FormatTab, Provenance, RecordPage};
 pub use repairs::RecordRepair;
 pub use repository::{OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownRepositoryPage};

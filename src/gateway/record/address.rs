@@ -20,6 +20,13 @@ pub struct RepositoryAddress<'a> {
     pub repository: &'a str,
 }
 
+/// The place of the quarantine of a repository on the admin listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuarantineAddress<'a> {
+    /// The repository id.
+    pub repository: &'a str,
+}
+
 /// All characters but the unreserved ones of RFC 3986. A slash is encoded, so that the identifier is one segment.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -88,6 +95,28 @@ impl RepositoryAddress<'_> {
     /// The base URL for harvesters.
     pub fn base_url(&self, base: &str) -> String {
         format!("{base}/{}", utf8_percent_encode(self.repository, SEGMENT))
+    }
+}
+
+impl RecordAddress<'_> {
+    /// The `GetRecord` request for it. `base` is the public URL, without a slash at its end.
+    pub fn get_record(&self, base: &str) -> String {
+        let part = |text| utf8_percent_encode(text, SEGMENT);
+        let base_url = RepositoryAddress { repository: self.repository }.base_url(base);
+        let (identifier, prefix) = (part(self.identifier), part(self.format.unwrap_or("oai_dc")));
+        format!("{base_url}?verb=GetRecord&identifier={identifier}&metadataPrefix={prefix}")
+    }
+}
+
+impl QuarantineAddress<'_> {
+    /// The list of its records. `base` is the path of the admin listener, without a slash at its end.
+    pub fn list(&self, base: &str) -> String {
+        format!("{}quarantine/", RepositoryAddress { repository: self.repository }.page(base))
+    }
+
+    /// One record.
+    pub fn record(&self, base: &str, key: &str) -> String {
+        format!("{}{}", self.list(base), utf8_percent_encode(key, SEGMENT))
     }
 }
 

@@ -112,4 +112,6 @@ pub struct FailedRule {
 pub struct OperatorDetails {
     /// The base URL of the source, without the values of its query.
     pub source_base_url: String,
+    /// The seconds until the source gets requests again; `None` if it gets them.
+    pub circuit_open_secs: Option<u64>,
 }

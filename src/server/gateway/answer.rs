@@ -142,7 +142,7 @@ fn moved(url: &str) -> OwnPage {
 }
 
 /// A style sheet. One at another path is from an older page.
-fn style_sheet(sheets: &[StyleSheet], path: &str) -> OwnPage {
+pub(super) fn style_sheet(sheets: &[StyleSheet], path: &str) -> OwnPage {
     let found = sheets.iter().find(|sheet| sheet.path == path);
     let other = || sheets.iter().find(|sheet| sheet.is_other_version(path));
     let (sheet, cache_control) = match (found, other()) {

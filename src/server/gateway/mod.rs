@@ -1,7 +1,8 @@
 //! Answers requests for the pages of the gateway.
 //!
 //! Pages of repositories and records are made from the stores alone: no request for them causes a request to a source.
-//! The pages of responses go through the proxy and its cache, as the requests of harvesters do.
+//! The pages of responses go through the proxy and its cache, as the requests of harvesters do. `operator` has the pages
+//! of the admin listener.
 
 mod answer;
 mod check_report;
@@ -9,6 +10,7 @@ mod collection;
 mod description;
 mod lists;
 mod masked_url;
+mod operator;
 mod overview;
 mod record;
 pub(crate) mod rendering;
@@ -21,5 +23,6 @@ mod summary;
 mod validators;
 
 pub(crate) use answer::{GatewayResponse, answer, is_html_named};
+pub(crate) use operator::operator_page;
 pub(crate) use response::{AnsweredRequest, ResponseBody, ResponsePageRequest, is_navigation};
 pub(crate) use sitemaps::announced_sitemap;

@@ -6,16 +6,27 @@ use super::summary::{mirror_status, summary};
 use super::validators::Validators;
 use crate::config::Mapping;
 use crate::gateway::html::{OverviewPage, RemovedRepositoryPage, UnknownRepositoryPage};
+use crate::gateway::repository::RepositorySummary;
 use crate::gateway::route::OverviewTarget;
 use crate::gateway::{RecordForm, fingerprint};
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
 use http::HeaderMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Most repositories on the overview.
 const ROWS_MAX: usize = 500;
+
+/// The rows of the overview.
+pub(super) struct OverviewRows {
+    pub(super) repositories: Vec<RepositorySummary>,
+    /// The number of repositories that match the filter.
+    pub(super) matching: usize,
+    /// The number of all repositories.
+    pub(super) all: usize,
+}
 
 /// The overview of all repositories.
 pub(super) async fn overview(
@@ -24,6 +35,15 @@ pub(super) async fn overview(
     target: &OverviewTarget,
     headers: &HeaderMap,
 ) -> OwnPage {
+    let OverviewRows { repositories, matching, all } = rows(context, target).await;
+    let (filter, operator) = (target.filter.as_str(), &BTreeMap::new());
+    let page =
+        OverviewPage { site: &gateway.site, filter, repositories: &repositories, matching, all, operator };
+    changing(page.render(), headers)
+}
+
+/// The rows of the repositories that match.
+pub(super) async fn rows(context: &ServerContext, target: &OverviewTarget) -> OverviewRows {
     let mappings = context.repositories.all();
     let mut matching: Vec<(&Arc<Mapping>, Option<String>)> = Vec::new();
     for mapping in mappings.values() {
@@ -39,14 +59,7 @@ pub(super) async fn overview(
         let status = mirror_status(context, mapping).await;
         repositories.push(summary(context, mapping, name, &status));
     }
-    let page = OverviewPage {
-        site: &gateway.site,
-        filter: &target.filter,
-        repositories: &repositories,
-        matching: count,
-        all: mappings.len(),
-    };
-    changing(page.render(), headers)
+    OverviewRows { repositories, matching: count, all: mappings.len() }
 }
 
 /// The page for a path that is in no repository: 410 if the mirror has records of it and a browser asks, else 404.

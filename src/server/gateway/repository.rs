@@ -36,7 +36,7 @@ pub(super) async fn repository(
 }
 
 /// What the page of a repository shows. What the mirror cannot read is left out.
-async fn details(context: &ServerContext, mapping: &Arc<Mapping>) -> RepositoryDetails {
+pub(super) async fn details(context: &ServerContext, mapping: &Arc<Mapping>) -> RepositoryDetails {
     let status = mirror_status(context, mapping).await;
     let identification = identification(context, mapping).await.unwrap_or_default();
     let nothing = KnownLists { formats: None, sets: None };

@@ -1,5 +1,6 @@
 //! `oaimend serve`, from request to response. Each module is one capability.
 
+mod admin_pages;
 mod as_http_proxy;
 mod cache;
 mod client_limits;

@@ -256,7 +256,7 @@ fn admin_shows_counters_and_failures() {
     assert_eq!(proxy.told("/-/repositories")["repositories"][0], told);
     assert_eq!(proxy.told("/-/repositories/x/repairs")["repairs"], serde_json::json!([]));
     assert_eq!(proxy.told("/-/repositories/x/quarantine")["records"], serde_json::json!([]));
-    for unknown in ["/-/repositories/y", "/-/repositories/x/quarantine/00", "/-/x", "/x", "/"] {
+    for unknown in ["/-/repositories/y", "/-/repositories/x/quarantine/00", "/-/x", "/y", "/x/y"] {
         assert_eq!(fetch(proxy.admin(), unknown).status, 404, "{unknown}");
     }
 }

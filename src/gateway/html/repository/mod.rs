@@ -1,11 +1,11 @@
 //! The overview and the pages of repositories.
 
 mod activity;
-mod numbers;
+pub(super) mod numbers;
 mod overview_page;
 mod repository_page;
 mod sections;
-mod state;
+pub(super) mod state;
 mod unknown_page;
 
 pub use overview_page::OverviewPage;
@@ -20,7 +20,7 @@ const NAME_BYTES_MAX: usize = 200;
 const TEXT_BYTES_MAX: usize = 500;
 
 /// The start of a text, with a mark if it is longer.
-fn start_of(text: &str, bytes_max: usize) -> String {
+pub(super) fn start_of(text: &str, bytes_max: usize) -> String {
     match shorten(text, bytes_max) {
         (whole, 0) => whole.to_owned(),
         (start, _) => format!("{start}…"),

@@ -1,13 +1,14 @@
 //! The overview of all repositories.
 
 use super::super::super::record::RepositoryAddress;
-use super::super::super::repository::RepositorySummary;
+use super::super::super::repository::{OperatorDetails, RepositorySummary};
 use super::super::layout::{Page, Site};
 use super::activity::sparkline;
 use super::numbers::{counted, grouped, share};
-use super::state::{state_of, time};
+use super::state::{circuit, state_of, time};
 use super::{NAME_BYTES_MAX, start_of};
 use maud::{Markup, html};
+use std::collections::BTreeMap;
 
 /// The overview of all repositories.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct OverviewPage<'a> {
     pub matching: usize,
     /// The number of all repositories.
     pub all: usize,
+    /// What only operators may know of the repositories, by id. Empty on the page for everyone.
+    pub operator: &'a BTreeMap<String, OperatorDetails>,
 }
 
 impl OverviewPage<'_> {
@@ -46,7 +49,7 @@ impl OverviewPage<'_> {
                     }
                 }
             }
-            p.note { "For programs: " a href={ (self.site.base_path()) "/friends.xml" } { "friends.xml" } " lists all base URLs." }
+            p.note { "For programs: " a href={ (self.site.public_base()) "/friends.xml" } { "friends.xml" } " lists all base URLs." }
         };
         Page { site: self.site, title: "Repositories", crumbs: &[], head: html! {}, main }.render()
     }
@@ -104,9 +107,15 @@ impl OverviewPage<'_> {
                     div.about { (state_of(repository)) }
                     div.about {
                         @if repository.has_record_pages {
-                            a href=(address.records(base)) aria-label={ "Records of " (repository.id) } { "Records" } " · "
+                            a href=(address.records(self.site.public_base())) aria-label={ "Records of " (repository.id) } { "Records" } " · "
                         }
                         a.url href={ (base_url) "?verb=Identify" } { (base_url) }
+                    }
+                    @if let Some(operator) = self.operator.get(&repository.id) {
+                        div.about {
+                            "Source: " code { (operator.source_base_url) }
+                            @if let Some(secs) = operator.circuit_open_secs { " " (circuit(secs)) }
+                        }
                     }
                 }
                 td.n role="cell" data-label="Records" {
@@ -134,7 +143,8 @@ mod tests {
 
     fn page(filter: &str, repositories: &[RepositorySummary], all: usize) -> String {
         let site = Site::new("Site", None, "https://e.org/b");
-        OverviewPage { site: &site, filter, repositories, matching: repositories.len(), all }.render()
+        let (matching, operator) = (repositories.len(), &BTreeMap::new());
+        OverviewPage { site: &site, filter, repositories, matching, all, operator }.render()
     }
 
     #[test]

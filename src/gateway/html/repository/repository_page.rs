@@ -1,12 +1,12 @@
 //! The page of a repository.
 
-use super::super::super::record::RepositoryAddress;
+use super::super::super::record::{QuarantineAddress, RepositoryAddress};
 use super::super::super::repository::{Identification, OperatorDetails, RepositoryDetails, RepositoryState};
 use super::super::layout::{Crumb, Page, Site};
 use super::activity::activity_section;
 use super::numbers::grouped;
 use super::sections;
-use super::state::{state_of, time};
+use super::state::{circuit, state_of, time};
 use super::{NAME_BYTES_MAX, TEXT_BYTES_MAX, start_of};
 use maud::{Markup, html};
 
@@ -44,7 +44,9 @@ impl RepositoryPage<'_> {
                 div.side {
                     (identification(&details.identification))
                     (self.mirror())
-                    @if let Some(operator) = operator { (source(operator)) }
+                    @if let Some(operator) = operator {
+                        (source(operator, &QuarantineAddress { repository: &summary.id }.list(site.base_path())))
+                    }
                 }
                 div.rest {
                     (activity_section(summary))
@@ -52,8 +54,8 @@ impl RepositoryPage<'_> {
                         (sections::timeline(timeline))
                     }
                     (sections::formats(details))
-                    (sections::sets(details, site.base_path()))
-                    (sections::repairs(details, site.base_path(), is_operator))
+                    (sections::sets(details, site.public_base()))
+                    (sections::repairs(details, site.public_base(), is_operator))
                     (sections::failures(details, is_operator))
                     (sections::check(details, is_operator))
                 }
@@ -65,7 +67,6 @@ impl RepositoryPage<'_> {
     fn how_to_harvest(&self) -> Markup {
         let summary = &self.details.summary;
         let address = RepositoryAddress { repository: &summary.id };
-        let base = self.site.base_path();
         let base_url = address.base_url(self.site.public_url());
         let has_own_url = self.details.mirror.as_ref().is_some_and(|mirror| mirror.has_own_url);
         let formats = self.details.formats.as_deref().unwrap_or_default();
@@ -90,7 +91,7 @@ impl RepositoryPage<'_> {
                     a href={ (base_url) "?verb=ListSets" } { "sets" }
                 }
                 @if summary.has_record_pages {
-                    p { a.landing href=(address.records(base)) { "Browse the records" } }
+                    p { a.landing href=(address.records(self.site.public_base())) { "Browse the records" } }
                 }
             }
         }
@@ -182,11 +183,15 @@ fn identification(identification: &Identification) -> Markup {
     }
 }
 
-fn source(operator: &OperatorDetails) -> Markup {
+fn source(operator: &OperatorDetails, quarantine: &str) -> Markup {
     html! {
         section aria-labelledby="operator" {
             h2 id="operator" { "For operators" }
-            dl { div { dt { "Base URL of the source" } dd { code { (operator.source_base_url) } } } }
+            dl {
+                div { dt { "Base URL of the source" } dd { code { (operator.source_base_url) } } }
+                (fact("Circuit", operator.circuit_open_secs.map(circuit)))
+            }
+            p { a href=(quarantine) { "Quarantined records" } }
         }
     }
 }
@@ -269,9 +274,14 @@ mod tests {
     fn only_operators_see_what_the_source_sent() {
         let public = page(None);
         assert!(!public.contains("SECRET") && !public.contains("For operators"), "{public}");
-        let operator = OperatorDetails { source_base_url: "http://SECRET/?a=***".to_owned() };
+        let operator = OperatorDetails {
+            source_base_url: "http://SECRET/?a=***".to_owned(),
+            circuit_open_secs: Some(30),
+        };
         // The base URL, the failure with its request, the repair outside records, and the finding.
-        assert_eq!(page(Some(&operator)).matches("SECRET").count(), 5);
+        let page = page(Some(&operator));
+        assert_eq!(page.matches("SECRET").count(), 5);
+        assert!(page.contains("href=\"/b/x/quarantine/\"") && page.contains("open for 30 s"), "{page}");
     }
 
     #[test]

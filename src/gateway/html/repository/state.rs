@@ -19,10 +19,15 @@ pub(super) fn state_of(summary: &RepositorySummary) -> Markup {
 }
 
 /// A time, without its seconds.
-pub(super) fn time(text: &str) -> Markup {
+pub(in super::super) fn time(text: &str) -> Markup {
     let shown = match (text.get(..10), text.get(11..16), text.ends_with('Z')) {
         (Some(day), Some(minute), true) => format!("{day} {minute} UTC"),
         _ => text.to_owned(),
     };
     html! { time datetime=(text) { (shown) } }
+}
+
+/// The open circuit breaker of a source, which gets no request for some seconds.
+pub(in super::super) fn circuit(open_secs: u64) -> Markup {
+    html! { span.state.bad { "circuit open for " (open_secs) " s" } }
 }

@@ -1,0 +1,80 @@
+//! Answers requests for the pages of the admin listener.
+
+mod quarantine;
+
+use super::answer::style_sheet;
+use super::masked_url::masked;
+use super::overview::{OverviewRows, rows};
+use super::record::with_policies;
+use super::repository::details;
+use crate::config::Mapping;
+use crate::gateway::RecordForm;
+use crate::gateway::html::{OverviewPage, RepositoryPage, Site, UnknownOperatorPage};
+use crate::gateway::operator_route::OperatorTarget;
+use crate::gateway::repository::OperatorDetails;
+use crate::gateway::route::OverviewTarget;
+use crate::server::context::ServerContext;
+use crate::server::own_pages::OwnPage;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A page of the admin listener. It exists even if the public listener has no pages.
+pub(crate) async fn operator_page(context: &ServerContext, target: &OperatorTarget) -> OwnPage {
+    let gateway = context.gateway();
+    let site = gateway.site.for_operators();
+    let mapping = |id: &str| context.repositories.find(id);
+    match target {
+        OperatorTarget::Overview(target) => overview(context, &site, target).await,
+        OperatorTarget::StyleSheet(path) => style_sheet(site.style_sheets(), path),
+        OperatorTarget::Repository(id) => match mapping(id) {
+            Some(mapping) => repository(context, &site, &mapping).await,
+            None => no_repository(&site),
+        },
+        OperatorTarget::Quarantine(id) => match mapping(id) {
+            Some(mapping) => quarantine::list(context, &site, &mapping).await,
+            None => no_repository(&site),
+        },
+        OperatorTarget::QuarantinedRecord { repository, key } => match mapping(repository) {
+            Some(mapping) => quarantine::record(context, &site, &mapping, key).await,
+            None => no_repository(&site),
+        },
+    }
+}
+
+async fn overview(context: &ServerContext, site: &Site, target: &OverviewTarget) -> OwnPage {
+    let OverviewRows { mut repositories, matching, all } = rows(context, target).await;
+    let mut operator = BTreeMap::new();
+    for repository in &mut repositories {
+        repository.has_record_pages &= context.gateway().policy.enabled;
+        if let Some(mapping) = context.repositories.find(&repository.id) {
+            operator.insert(repository.id.clone(), operator_details(context, &mapping));
+        }
+    }
+    let (filter, operator) = (target.filter.as_str(), &operator);
+    html(200, OverviewPage { site, filter, repositories: &repositories, matching, all, operator }.render())
+}
+
+async fn repository(context: &ServerContext, site: &Site, mapping: &Arc<Mapping>) -> OwnPage {
+    let mut details = details(context, mapping).await;
+    details.summary.has_record_pages &= context.gateway().policy.enabled;
+    let operator = operator_details(context, mapping);
+    html(200, RepositoryPage { site, details: &details, operator: Some(&operator) }.render())
+}
+
+fn operator_details(context: &ServerContext, mapping: &Mapping) -> OperatorDetails {
+    OperatorDetails {
+        source_base_url: masked(&mapping.base_url),
+        circuit_open_secs: context.clients.circuit_open_secs(&mapping.id, context.clock.now()),
+    }
+}
+
+fn no_repository(site: &Site) -> OwnPage {
+    let text = "No mapping has this id. The overview lists the repositories of this server.";
+    html(404, UnknownOperatorPage { site, title: "No such repository", text }.render())
+}
+
+/// A page that no one stores, because it contains what only operators may know.
+fn html(status: u16, html: String) -> OwnPage {
+    let page = OwnPage::new(status, RecordForm::Html.content_type(), html);
+    with_policies(page.with("Cache-Control", "no-store".to_owned()))
+}

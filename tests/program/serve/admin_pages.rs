@@ -1,0 +1,158 @@
+//! The HTML pages of the admin listener: what they show, to whom, and how they escape it.
+
+use crate::fixtures::proxy::{LIST, Proxy};
+use crate::fixtures::source::{Harvester, Source, fetch, fetch_with, page_of, post, record};
+
+use super::gateway::is_html;
+
+const BROWSER: &str = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n";
+const SCRIPT: &str = "&lt;script>alert(1)&lt;/script>\"'";
+
+/// A page whose second record has no safe repair. It has script in each field, bytes that are not UTF-8 and
+/// characters that nobody sees.
+fn page_with_hopeless_record() -> Vec<u8> {
+    let hopeless = format!(
+        "<record><header><identifier>oai:x:1'{SCRIPT}</identifier><datestamp>2020-01-01</datestamp><setSpec>a b{SCRIPT}\
+         </setSpec></header><metadata><a><b>\u{202e}FF\u{1}</metadata><script>alert(1)</script></a></record>"
+    );
+    let page = page_of(3).replace(record(1).trim_end(), &hopeless);
+    assert!(page.contains(&hopeless));
+    let at = page.find("FF").expect("it is there");
+    [&page.as_bytes()[..at], b"\xff\xfe", &page.as_bytes()[at + 2..]].concat()
+}
+
+/// A proxy whose repository `x` has a record in quarantine.
+fn proxy_with_quarantine() -> (Source, Proxy) {
+    let source = Source::page(page_with_hopeless_record());
+    let proxy = Proxy::tuned(&source, |mapping| {
+        let base_url = format!("{}?apikey=s3cret", source.base_url());
+        mapping.base_url = base_url.parse().expect("a URL");
+    });
+    assert_eq!(proxy.get(LIST).status, 200);
+    (source, proxy)
+}
+
+#[track_caller]
+fn contains(page: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+/// The key of the only record in quarantine.
+fn key_of_quarantined(proxy: &Proxy) -> String {
+    let listed = proxy.told("/-/repositories/x/quarantine");
+    listed["records"][0]["key"].as_str().expect("a record is in quarantine").to_owned()
+}
+
+/// Opens a page of the admin listener, and checks what all its pages have in common.
+#[track_caller]
+fn open(proxy: &Proxy, path: &str, status: u16, text: &str) -> String {
+    let got = fetch(proxy.admin(), path);
+    is_html(&got, status, text);
+    for (name, value) in [("x-content-type-options", "nosniff"), ("cache-control", "no-store")] {
+        assert_eq!(got.header(name), value, "{path}");
+    }
+    assert!(got.header("content-security-policy").starts_with("default-src 'none'"), "{path}");
+    let page = got.text();
+    assert!(!page.contains("<script") && !page.contains("s3cret"), "{page}");
+    page
+}
+
+#[test]
+fn overview_and_repository_show_operators_more() {
+    let (_source, proxy) = proxy_with_quarantine();
+    let masked = "/oai?apikey=***</code>";
+    let public_url = format!("http://{}", proxy.address());
+    let page = open(&proxy, "/", 200, "<h1>Repositories</h1>");
+    contains(
+        &page,
+        &[masked, "<a href=\"/x/\"><bdi>x</bdi></a>", &format!("<a href=\"{public_url}/friends.xml\">")],
+    );
+    contains(&open(&proxy, "/?q=nothing", 200, "No repository contains"), &["<a href=\"/\">Show all</a>"]);
+    let page = open(&proxy, "/x/", 200, "<h2 id=\"operator\">For operators</h2>");
+    contains(&page, &[masked, "<a href=\"/x/quarantine/\">Quarantined records</a>"]);
+    open(&proxy, "/y/", 404, "<h1>No such repository</h1>");
+}
+
+#[test]
+fn quarantined_records_are_listed_and_shown() {
+    let (_source, proxy) = proxy_with_quarantine();
+    let identifier = "oai:x:1'&amp;lt;script&gt;alert(1)&amp;lt;/script&gt;&quot;'";
+    let key = key_of_quarantined(&proxy);
+    let page = open(&proxy, "/x/quarantine/", 200, "<caption>1 record</caption>");
+    let link = format!("<a href=\"/x/quarantine/{key}\"><bdi>{identifier}</bdi></a>");
+    contains(&page, &[&link, ">mismatched-tags</td>", "data-label=\"Count\">1</td>"]);
+    let page =
+        open(&proxy, &format!("/x/quarantine/{key}"), 200, &format!("<h1><bdi>{identifier}</bdi></h1>"));
+    let command = format!(
+        "<code>curl 'http://{}/x?verb=GetRecord&amp;identifier=oai%3Ax%3A1%27%26lt%3Bscript%3Ealert%281%29%26lt%3B%2Fscript%3E\
+         %22%27&amp;metadataPrefix=oai_dc'</code>",
+        proxy.address()
+    );
+    contains(
+        &page,
+        &[
+            &command,
+            "&lt;a&gt;&lt;b&gt;<span class=\"byte\">U+202E</span><span class=\"byte\">FF</span><span class=\"byte\">FE</span>\
+             <span class=\"byte\">U+0001</span>&lt;/metadata&gt;&lt;script&gt;",
+            "00000000  3c 72 65 63 6f 72 64 3e",
+            "<code>oaimend explain mismatched-tags</code>",
+        ],
+    );
+}
+
+#[test]
+fn unknown_records_and_repositories_are_not_found() {
+    let (_source, proxy) = proxy_with_quarantine();
+    for key in ["00", "..%2F..", "<script>"] {
+        open(&proxy, &format!("/x/quarantine/{key}"), 404, "<h1>No such record</h1>");
+    }
+    for path in ["/y/quarantine/", "/y/quarantine/00"] {
+        open(&proxy, path, 404, "<h1>No such repository</h1>");
+    }
+}
+
+#[test]
+fn pages_of_operators_check_the_host_and_the_method() {
+    let (_source, proxy) = proxy_with_quarantine();
+    let key = key_of_quarantined(&proxy);
+    for path in ["/", "/x/", "/x/quarantine/", &format!("/x/quarantine/{key}")] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
+        let got = Harvester::ask(proxy.admin(), &request).rest();
+        assert_eq!(got.status, 403, "{path}");
+        assert!(!got.text().contains("apikey"), "{path}");
+        assert_eq!(post(proxy.admin(), path, "").status, 405, "{path}");
+        let request = format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        assert_eq!(Harvester::ask(proxy.admin(), &request).head().status, 200, "{path}");
+    }
+}
+
+#[test]
+fn public_listener_shows_nothing_of_them() {
+    let (source, proxy) = proxy_with_quarantine();
+    let key = key_of_quarantined(&proxy);
+    for path in ["/", "/x/"] {
+        let got = fetch_with(proxy.address(), path, BROWSER);
+        let page = got.text();
+        for secret in ["apikey", "For operators", "quarantine/", &source.address.to_string()] {
+            assert!(!page.contains(secret), "{secret}: {page}");
+        }
+    }
+    for path in ["/x/quarantine/", "/x/quarantine", &format!("/x/quarantine/{key}")] {
+        let got = fetch_with(proxy.address(), path, BROWSER);
+        assert!(got.status == 404 && !got.text().contains("mismatched-tags"), "{path}: {}", got.text());
+    }
+}
+
+#[test]
+fn style_sheet_is_on_the_admin_listener() {
+    let proxy = Proxy::with(|config| config.gateway.enabled = false);
+    let page = open(&proxy, "/", 200, "There is no repository yet");
+    let (_, rest) = page.split_once("<link rel=\"stylesheet\" href=\"").expect("a style sheet");
+    let (path, _) = rest.split_once('"').expect("the end of the attribute");
+    let got = fetch(proxy.admin(), path);
+    assert_eq!((got.status, got.header("content-type")), (200, "text/css; charset=UTF-8"), "{path}");
+    assert!(got.header("cache-control").contains("immutable") && got.text().contains(":root"));
+    assert_eq!(fetch(proxy.admin(), "/-/other.css").status, 404);
+}
