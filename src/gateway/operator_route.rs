@@ -29,7 +29,7 @@ impl OperatorTarget {
             Some(PageTarget::Overview(target)) => return Some(Self::Overview(target)),
             Some(PageTarget::Repository(id)) => return Some(Self::Repository(id)),
             Some(PageTarget::StyleSheet(path)) => return Some(Self::StyleSheet(path)),
-            Some(PageTarget::Unknown(_) | PageTarget::Record(_)) | None => {}
+            _ => {}
         }
         let (path, _) = target.split_once('?').unwrap_or((target, ""));
         let (repository, rest) = path.strip_prefix('/')?.split_once('/')?;

@@ -20,9 +20,31 @@ pub(super) fn masked(url: &Url) -> String {
     masked.to_string()
 }
 
+/// A text about a source without the secrets in the URL of the source.
+pub(super) fn without_secrets(text: &str, url: &Url) -> String {
+    let shown = masked(url);
+    let text = text.replace(url.as_str(), &shown);
+    let shown_query = shown.split_once('?').map_or("", |(_, query)| query);
+    match url.query().filter(|query| query.contains('=')) {
+        // A request can have the query at another place.
+        Some(query) => text.replace(query, shown_query),
+        None => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_left_out_of_texts() {
+        let url = Url::parse("http://e.org/oai?apikey=s3cret&x").expect("a literal URL");
+        let text = "http://e.org/oai?apikey=s3cret&x (http://e.org/oai?verb=Identify&apikey=s3cret&x) fails";
+        let expected = "http://e.org/oai?apikey=***&x (http://e.org/oai?verb=Identify&apikey=***&x) fails";
+        assert_eq!(without_secrets(text, &url), expected);
+        let url = Url::parse("http://e.org/oai").expect("a literal URL");
+        assert_eq!(without_secrets("http://e.org/oai?verb=Identify", &url), "http://e.org/oai?verb=Identify");
+    }
 
     #[test]
     fn secrets_are_left_out() {

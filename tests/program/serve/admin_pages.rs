@@ -1,7 +1,7 @@
 //! The HTML pages of the admin listener: what they show, to whom, and how they escape it.
 
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Harvester, Source, fetch, fetch_with, page_of, post, record};
+use crate::fixtures::source::{Harvester, Reply, Source, fetch, fetch_with, page_of, post, record};
 
 use super::gateway::is_html;
 
@@ -21,13 +21,15 @@ fn page_with_hopeless_record() -> Vec<u8> {
     [&page.as_bytes()[..at], b"\xff\xfe", &page.as_bytes()[at + 2..]].concat()
 }
 
+/// A proxy whose source has a secret in its URL.
+fn proxy_of(source: &Source) -> Proxy {
+    Proxy::tuned(source, |mapping| mapping.base_url.set_query(Some("apikey=s3cret")))
+}
+
 /// A proxy whose repository `x` has a record in quarantine.
 fn proxy_with_quarantine() -> (Source, Proxy) {
     let source = Source::page(page_with_hopeless_record());
-    let proxy = Proxy::tuned(&source, |mapping| {
-        let base_url = format!("{}?apikey=s3cret", source.base_url());
-        mapping.base_url = base_url.parse().expect("a URL");
-    });
+    let proxy = proxy_of(&source);
     assert_eq!(proxy.get(LIST).status, 200);
     (source, proxy)
 }
@@ -76,6 +78,18 @@ fn overview_and_repository_show_operators_more() {
 }
 
 #[test]
+fn repository_page_shows_failures_without_secrets() {
+    let source = Source::start(|_, _| Reply::whole(500, "", "out of order <script>"));
+    let proxy = proxy_of(&source);
+    assert_eq!(proxy.get("/x?verb=Identify").status, 503);
+    let page = open(&proxy, "/x/", 200, "<h2 id=\"failures\">");
+    contains(
+        &page,
+        &["<p class=\"note\">the source of x (http://", "/oai?apikey=***)", "<code>verb=Identify</code>"],
+    );
+}
+
+#[test]
 fn quarantined_records_are_listed_and_shown() {
     let (_source, proxy) = proxy_with_quarantine();
     let identifier = "oai:x:1'&amp;lt;script&gt;alert(1)&amp;lt;/script&gt;&quot;'";
@@ -105,7 +119,7 @@ fn quarantined_records_are_listed_and_shown() {
 #[test]
 fn unknown_records_and_repositories_are_not_found() {
     let (_source, proxy) = proxy_with_quarantine();
-    for key in ["00", "..%2F..", "<script>"] {
+    for key in ["00", "..%2F..", "%3Cscript%3E"] {
         open(&proxy, &format!("/x/quarantine/{key}"), 404, "<h1>No such record</h1>");
     }
     for path in ["/y/quarantine/", "/y/quarantine/00"] {

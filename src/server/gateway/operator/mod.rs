@@ -3,7 +3,7 @@
 mod quarantine;
 
 use super::answer::style_sheet;
-use super::masked_url::masked;
+use super::masked_url::{masked, without_secrets};
 use super::overview::{OverviewRows, rows};
 use super::record::with_policies;
 use super::repository::details;
@@ -57,6 +57,9 @@ async fn overview(context: &ServerContext, site: &Site, target: &OverviewTarget)
 async fn repository(context: &ServerContext, site: &Site, mapping: &Arc<Mapping>) -> OwnPage {
     let mut details = details(context, mapping).await;
     details.summary.has_record_pages &= context.gateway().policy.enabled;
+    for failure in &mut details.failures {
+        failure.details = without_secrets(&failure.details, &mapping.base_url);
+    }
     let operator = operator_details(context, mapping);
     html(200, RepositoryPage { site, details: &details, operator: Some(&operator) }.render())
 }
