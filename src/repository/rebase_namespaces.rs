@@ -6,6 +6,7 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// The namespaces that are declared around the items of a response: by prefix, as written in the XML. The
 /// empty prefix is the default one.
@@ -19,8 +20,10 @@ impl NamespaceScope {
     }
 
     /// The namespaces around the items of a list of our own.
-    pub(crate) fn of_own_list() -> Self {
-        Self::new([("", OAI), ("xsi", XSI)].into_iter())
+    pub(crate) fn of_own_list() -> &'static Self {
+        static OWN_LIST: LazyLock<NamespaceScope> =
+            LazyLock::new(|| NamespaceScope::new([("", OAI), ("xsi", XSI)].into_iter()));
+        &OWN_LIST
     }
 
     /// The namespaces that are in scope at the end of a head.
@@ -51,6 +54,9 @@ impl NamespaceScope {
 
     /// The item with the declarations that keep its meaning in `place`.
     pub(crate) fn rebase(&self, item: &str, place: &Self) -> String {
+        if self.is_kept_in(place) {
+            return item.to_owned();
+        }
         let mut reader = Reader::from_str(item);
         let own = match reader.read_event() {
             Ok(Event::Start(tag) | Event::Empty(tag)) => declarations(&tag),
@@ -70,6 +76,12 @@ impl NamespaceScope {
         }
         moved.push_str(rest);
         moved
+    }
+
+    /// Whether every item keeps its meaning in `place` without declarations of its own.
+    fn is_kept_in(&self, place: &Self) -> bool {
+        let has_default = self.0.contains_key("") || !place.0.contains_key("");
+        has_default && self.0.iter().all(|(prefix, uri)| place.0.get(prefix) == Some(uri))
     }
 }
 

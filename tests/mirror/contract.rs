@@ -32,6 +32,7 @@ macro_rules! contract_tests {
             a_stamp_below_the_last_one_stores_nothing
             a_reservation_never_sinks
             a_set_contains_its_subsets
+            pages_of_any_length_are_in_their_sets
             bounds_are_included
             records_are_counted_by_sequence
             a_page_has_at_least_one_record
@@ -235,6 +236,40 @@ pub(crate) async fn a_set_contains_its_subsets(backend: &impl Backend) {
     commit(&*store, 200, vec![record("1", 1, &["d"], "")]).await;
     let filter = ListFilter { set: Some("a:b".to_owned()), ..everything() };
     assert_eq!(identifiers_in(&*store, filter).await, ["4"]);
+}
+
+/// The first records change with each page, and the others are new.
+pub(crate) async fn pages_of_any_length_are_in_their_sets(backend: &impl Backend) {
+    let store = backend.open();
+    let sets_of = |number: usize| -> &[&str] {
+        match number % 5 {
+            0 => &["a:b"],
+            1 => &["a", "c"],
+            2 => &[],
+            _ => &["c"],
+        }
+    };
+    let (mut stored, mut stamp_secs) = (0, 100);
+    for length in [1, 62, 1, 300, 64, 1000, 333] {
+        let changed = 0..stored.min(50);
+        let numbers = changed.chain(stored..stored + length);
+        let records =
+            numbers.map(|number| record(&number.to_string(), 1, sets_of(number), &stamp_secs.to_string()));
+        commit(&*store, stamp_secs, records.collect()).await;
+        (stored, stamp_secs) = (stored + length, stamp_secs + 1);
+        for (set, of_set) in [(None, "01234"), (Some("a"), "01"), (Some("a:b"), "0"), (Some("c"), "134")] {
+            let filter = ListFilter { set: set.map(str::to_owned), ..everything() };
+            let is_in_set = |number: &usize| of_set.contains(&(number % 5).to_string());
+            let mut listed: Vec<usize> = Vec::new();
+            for identifier in identifiers_in(&*store, filter.clone()).await {
+                listed.push(identifier.parse().expect("a number"));
+            }
+            listed.sort_unstable();
+            let expected: Vec<usize> = (0..stored).filter(is_in_set).collect();
+            assert_eq!(listed, expected, "set {set:?} of {stored} records");
+            assert_eq!(store.count(filter).await.expect("readable"), expected.len() as u64, "set {set:?}");
+        }
+    }
 }
 
 pub(crate) async fn bounds_are_included(backend: &impl Backend) {

@@ -118,7 +118,7 @@ impl StoredIdentify {
             "description" => {
                 let scope = declared.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()));
                 let place = NamespaceScope::of_own_list();
-                self.descriptions.push(NamespaceScope::new(scope).rebase(element, &place));
+                self.descriptions.push(NamespaceScope::new(scope).rebase(element, place));
             }
             _ => {}
         }

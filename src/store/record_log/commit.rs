@@ -169,12 +169,12 @@ impl<'t> PageChanges<'t> {
             identifiers: writing.open_table(IDENTIFIERS)?,
             dates: writing.open_table(DATES)?,
             touched: writing.open_table(TOUCHED)?,
+            postings: PostingChanges::new(collection.next_sequence),
             writing,
             repository,
             collection,
             stamp_secs,
             set_lists: SetLists::default(),
-            postings: PostingChanges::default(),
             builder,
             committed: Committed::default(),
         })

@@ -11,7 +11,7 @@ use super::keys::{POSTING_KEY_BYTES, bucket_of, posting_key};
 use crate::store::mirror::RecordStatus;
 use redb::ReadableTable;
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 /// The set of all records of a collection.
 pub(super) const ALL: u32 = 0;
@@ -24,14 +24,26 @@ const FAN_OUT_BITS: u8 = 6;
 /// Longest range that is counted by its level 0 rows, in sequences.
 const COUNTED_BY_BITS_MAX: u64 = 4_096;
 
+/// Fewer new rows of a set are inserted one by one: a cursor copies a page of the index.
+const CURSOR_ROWS_MIN: usize = 4;
+
+type PostingTable<'t> = redb::Table<'t, &'static [u8; POSTING_KEY_BYTES], u64>;
+
 /// Additions and removals that are applied together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PostingChanges {
+    /// The first bucket without any record before the changes.
+    first_new: u64,
     /// Set and bucket to the bits to set and to clear.
     bits: BTreeMap<(u32, u64), (u64, u64)>,
 }
 
 impl PostingChanges {
+    /// No changes. The collection has no record with `next_sequence` or a higher sequence.
+    pub(super) fn new(next_sequence: u64) -> Self {
+        Self { first_new: next_sequence.div_ceil(1 << FAN_OUT_BITS), bits: BTreeMap::new() }
+    }
+
     pub(super) fn add(&mut self, sets: &[u32], status: RecordStatus, sequence: u64) {
         self.change(sets, status, sequence, |(to_set, _), bit| *to_set |= bit);
     }
@@ -57,21 +69,26 @@ impl PostingChanges {
         }
     }
 
-    pub(super) fn apply(
-        self,
-        postings: &mut redb::Table<'_, &'static [u8; POSTING_KEY_BYTES], u64>,
-        collection: u32,
-    ) -> Result<(), redb::Error> {
+    pub(super) fn apply(self, postings: &mut PostingTable<'_>, collection: u32) -> Result<(), redb::Error> {
         let mut counts: BTreeMap<(u32, u8, u64), i64> = BTreeMap::new();
+        let mut new: Vec<((u32, u64), u64)> = Vec::new();
         for ((set, bucket), (to_set, to_clear)) in self.bits {
-            let key = posting_key(collection, set, 0, bucket);
-            let before = postings.get(&key)?.map_or(0, |bits| bits.value());
-            let after = before & !to_clear | to_set;
-            replace(postings, &key, after)?;
-            let change = i64::from(after.count_ones()) - i64::from(before.count_ones());
+            let change = if bucket < self.first_new {
+                let key = posting_key(collection, set, 0, bucket);
+                let before = postings.get(&key)?.map_or(0, |bits| bits.value());
+                let after = before & !to_clear | to_set;
+                replace(postings, &key, after)?;
+                i64::from(after.count_ones()) - i64::from(before.count_ones())
+            } else {
+                new.push(((set, bucket), to_set));
+                i64::from(to_set.count_ones())
+            };
             for level in 1..=LEVEL_MAX {
                 *counts.entry((set, level, bucket >> (FAN_OUT_BITS * level))).or_default() += change;
             }
+        }
+        for rows in new.chunk_by(|((set, _), _), ((next, _), _)| set == next) {
+            insert_new(postings, collection, rows)?;
         }
         for ((set, level, bucket), change) in counts.into_iter().filter(|(_, change)| *change != 0) {
             let key = posting_key(collection, set, level, bucket);
@@ -82,8 +99,32 @@ impl PostingChanges {
     }
 }
 
+/// Inserts rows of one set, which are after all its other rows of level 0.
+fn insert_new(
+    postings: &mut PostingTable<'_>,
+    collection: u32,
+    rows: &[((u32, u64), u64)],
+) -> Result<(), redb::Error> {
+    let key = |(set, bucket): (u32, u64)| posting_key(collection, set, 0, bucket);
+    match rows {
+        [(first, _), ..] if rows.len() >= CURSOR_ROWS_MIN => {
+            let mut cursor = postings.lower_bound_mut(Bound::Included(&key(*first)))?;
+            for (row, bits) in rows {
+                cursor.insert_before(&key(*row), bits)?;
+            }
+            cursor.close()?;
+        }
+        rows => {
+            for (row, bits) in rows {
+                postings.insert(&key(*row), bits)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn replace(
-    postings: &mut redb::Table<'_, &'static [u8; POSTING_KEY_BYTES], u64>,
+    postings: &mut PostingTable<'_>,
     key: &[u8; POSTING_KEY_BYTES],
     value: u64,
 ) -> Result<(), redb::Error> {
@@ -225,7 +266,16 @@ mod tests {
             let writing = database.begin_write().expect("open");
             {
                 let mut table = writing.open_table(POSTINGS).expect("a table");
-                let mut changes = PostingChanges::default();
+                let next_sequence = expected[0].last().map_or(0, |last| last + 1);
+                let mut changes = PostingChanges::new(next_sequence);
+                for sequence in next_sequence..next_sequence + random(&mut seed, 1000) {
+                    let set = 1 + random(&mut seed, 2) as u32;
+                    changes.add(&[set], status_of(sequence), sequence);
+                    expected[0].insert(sequence);
+                    expected[set as usize].insert(sequence);
+                }
+                changes.apply(&mut table, 5).expect("writable");
+                let mut changes = PostingChanges::new(u64::MAX);
                 for _ in 0..200 {
                     let sequence = random(&mut seed, 1 << (8 + round % 20));
                     let set = 1 + random(&mut seed, 2) as u32;
@@ -237,7 +287,7 @@ mod tests {
                     }
                 }
                 changes.apply(&mut table, 5).expect("writable");
-                let mut changes = PostingChanges::default();
+                let mut changes = PostingChanges::new(u64::MAX);
                 let removed: Vec<u64> = expected[0].iter().copied().filter(|s| s % 7 == round % 7).collect();
                 for sequence in removed {
                     let set = if expected[1].remove(&sequence) { 1 } else { 2 };
@@ -271,11 +321,11 @@ mod tests {
         let database = redb::Database::builder().create_with_backend(InMemoryBackend::new());
         let writing = database.as_ref().expect("memory").begin_write().expect("open");
         let mut table = writing.open_table(POSTINGS).expect("a table");
-        let mut changes = PostingChanges::default();
+        let mut changes = PostingChanges::new(0);
         changes.add(&[3], RecordStatus::Deleted, 1_000_000);
         changes.apply(&mut table, 1).expect("writable");
         assert_eq!(table.iter().expect("readable").count(), 4 * (1 + usize::from(LEVEL_MAX)));
-        let mut changes = PostingChanges::default();
+        let mut changes = PostingChanges::new(1_000_001);
         changes.remove(&[3], RecordStatus::Deleted, 1_000_000);
         changes.apply(&mut table, 1).expect("writable");
         assert_eq!(table.iter().expect("readable").count(), 0);

@@ -104,7 +104,8 @@ fn exclude(
         }
     }
     let (mut dates, mut touched) = (writing.open_table(DATES)?, writing.open_table(TOUCHED)?);
-    let (mut damaged, mut postings) = (writing.open_table(DAMAGED)?, PostingChanges::default());
+    let (mut damaged, mut postings) =
+        (writing.open_table(DAMAGED)?, PostingChanges::new(collection.next_sequence));
     let mut set_lists = SetLists::default();
     for (key, row) in &found {
         let sets = set_lists.sets(writing, repository, row.set_list)?;

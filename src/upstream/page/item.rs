@@ -137,7 +137,7 @@ impl PageItem {
             return None;
         }
         let text = |span: Span| unescape_text(span.slice(item));
-        let xml = scope.rebase(&to_text(item), &NamespaceScope::of_own_list());
+        let xml = scope.rebase(&to_text(item), NamespaceScope::of_own_list());
         let growth = xml.len() as i64 - item.len() as i64;
         Some(DeliveredRecord {
             identifier: text(fields.identifier),

@@ -23,7 +23,7 @@ impl EnvelopeTags {
             "{root_name} xmlns=\"{OAI}\" xmlns:xsi=\"{XSI}\" \
              xsi:schemaLocation=\"{OAI} http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\""
         );
-        Self { root, root_name, list_name: list.clone(), list, scope: NamespaceScope::of_own_list() }
+        Self { root, root_name, list_name: list.clone(), list, scope: NamespaceScope::of_own_list().clone() }
     }
 
     /// The tags of a list that the engine has written.

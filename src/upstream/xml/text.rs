@@ -10,6 +10,7 @@ pub(crate) fn to_text(output: &[u8]) -> Cow<'_, str> {
 /// The value of a text in XML, such as a token: references resolved, trimmed.
 pub(crate) fn unescape_text(text: &[u8]) -> String {
     let text = to_text(text);
-    let value = quick_xml::escape::unescape(&text).map_or_else(|_| text.to_string(), Cow::into_owned);
-    value.trim().to_owned()
+    let value = quick_xml::escape::unescape(&text).unwrap_or(Cow::Borrowed(&text));
+    let trimmed = value.trim();
+    if trimmed.len() == value.len() { value.into_owned() } else { trimmed.to_owned() }
 }
