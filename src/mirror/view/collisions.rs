@@ -15,7 +15,8 @@
 use super::list_token::{PageEnd, Place, RecordList};
 use super::merge::Merge;
 use super::options::{MirroredSource, PageLimits};
-use super::presentation::{Part, View};
+use super::part::Part;
+use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
 use super::record_xml::RecordPlaces;
 use crate::config::Collisions;

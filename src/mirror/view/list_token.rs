@@ -1,6 +1,6 @@
 //! The resumptionTokens of the views: the list and the position in it, and no session.
 
-use super::presentation::Part;
+use super::part::Part;
 use crate::oai::{ErrorCode, Verb};
 use crate::store::{StoredRecord, TokenKey, TokenUse};
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,7 @@
 
 use super::list_token::{Place, RecordList};
 use super::options::PageLimits;
-use super::presentation::Part;
+use super::part::Part;
 use crate::store::{ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, StoredRecord};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -35,6 +35,7 @@ mod mirror_repository;
 mod options;
 mod page_cache;
 pub(crate) mod page_items;
+mod part;
 pub(crate) mod presentation;
 mod provenance;
 mod record_writer;

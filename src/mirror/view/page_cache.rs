@@ -5,7 +5,7 @@
 
 use super::list_token::{PageEnd, RecordList};
 use super::options::{MirroredSource, PageLimits};
-use super::presentation::Part;
+use super::part::Part;
 use super::response::Page;
 use crate::store::CollectionVersion;
 use bytes::Bytes;

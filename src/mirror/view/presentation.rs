@@ -2,6 +2,7 @@
 
 use super::aggregate_versions::AggregateVersion;
 use super::options::{MirroredSource, ViewOptions};
+use super::part::Part;
 use super::stores::ViewStores;
 use crate::clock;
 use crate::config::Collisions;
@@ -9,8 +10,7 @@ use crate::mirror::rules::ListTimes;
 use crate::mirror::spans::{SpanKind, Spans};
 use crate::oai::set_spec;
 use crate::repository::{Failure, Reason};
-use crate::store::{MirrorError, RecordStatus, StoredRecord};
-use bytes::Bytes;
+use crate::store::MirrorError;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -41,45 +41,6 @@ pub(crate) enum ViewKind {
         /// What it consists of.
         version: AggregateVersion,
     },
-}
-
-/// The part of a list that one repository has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part<'v> {
-    pub(crate) member: &'v MirroredSource,
-    /// The set of the repository; `None` for all its records.
-    pub(crate) set: Option<&'v str>,
-    /// The lowest datestamp of its records; `None`: their stamps are their datestamps.
-    pub(crate) since_secs: Option<i64>,
-    /// Whether its records are deleted in the view.
-    is_withdrawn: bool,
-}
-
-/// The stored form of a record of which only the header is shown.
-const WITHOUT_METADATA: &[u8] = b"<record><header></header></record>";
-
-impl Part<'_> {
-    /// The datestamp of a record in the view, in seconds since 1970.
-    pub(super) fn datestamp_secs(&self, record: &StoredRecord) -> i64 {
-        self.since_secs.unwrap_or(i64::MIN).max(record.stamp_secs)
-    }
-
-    /// Whether the configuration mirrors these records. Others are deleted in the view.
-    pub(super) const fn is_mirrored(&self) -> bool {
-        !self.is_withdrawn
-    }
-
-    /// A stored record, as the view shows it.
-    pub(super) fn present(&self, record: StoredRecord) -> StoredRecord {
-        match self.is_withdrawn {
-            true => StoredRecord {
-                status: RecordStatus::Deleted,
-                bytes: Bytes::from_static(WITHOUT_METADATA),
-                ..record
-            },
-            false => record,
-        }
-    }
 }
 
 impl View {
@@ -134,12 +95,7 @@ impl View {
         set: Option<&'v str>,
         since_secs: Option<i64>,
     ) -> Vec<Part<'v>> {
-        let part = |member: &'v MirroredSource, set: Option<&'v str>| Part {
-            member,
-            set,
-            since_secs: member.since_secs.min(since_secs),
-            is_withdrawn: member.is_withdrawn_in(prefix),
-        };
+        let part = |member: &'v MirroredSource, set| Part::new(member, prefix, set, since_secs);
         let Some(set) = set else {
             return self.members.iter().map(|member| part(member, None)).collect();
         };

@@ -2,7 +2,8 @@
 
 use super::options::{MirroredSource, PageLimits};
 use super::page_items::{PageItems, RecordText};
-use super::presentation::{Part, View};
+use super::part::Part;
+use super::presentation::View;
 use super::provenance::Origins;
 use super::record_xml::Header;
 use crate::repository::Failure;
