@@ -5,6 +5,7 @@ pub(crate) mod envelope;
 pub(crate) mod head;
 pub(crate) mod item_search;
 pub(crate) mod list;
+pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod second_document;
 pub(crate) mod tail;

@@ -16,6 +16,7 @@ use crate::repair::passes::lenient_tag::LenientAttribute;
 use crate::repair::passes::rules::Rules;
 use crate::repair::sink::Sink;
 use crate::repair::stages::list::state::List;
+use crate::repair::stages::request::RequestFacts;
 use crate::repair::text::edits::Edits;
 use crate::repair::v1::envelope::V1Response;
 use crate::repair::validate::envelope_names::EnvelopePrefixes;
@@ -67,17 +68,6 @@ pub(crate) enum TopLevelTag {
     Verb(Verb),
     Error,
     RootEnd,
-}
-
-/// The facts known of the request.
-#[derive(Debug, Default)]
-pub(crate) struct RequestFacts {
-    pub(crate) verb: Option<Verb>,
-    pub(crate) identifier: Option<Vec<u8>>,
-    /// Whether the request resumes a list.
-    pub(crate) resumes: bool,
-    /// Whether the caller configured these facts. Otherwise they come from the response.
-    pub(crate) is_configured: bool,
 }
 
 /// The state that all stages of one response share.

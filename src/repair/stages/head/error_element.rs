@@ -15,7 +15,7 @@ use crate::repair::stages::envelope::{is_strict_field, strip_envelope_prefixes};
 use crate::repair::stages::head::error_text::{code_for_request, intended_error};
 use crate::repair::stages::head::repair_head::request_echo;
 use crate::repair::stages::item_search::begins_item;
-use crate::repair::stages::response::{RequestFacts, Response, Step};
+use crate::repair::stages::response::{Response, Step};
 use crate::repair::text::characters::{Guesses, repair_characters};
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::escape;
@@ -78,7 +78,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
         let name = text.get(attribute.name.0..attribute.name.1).unwrap_or_default();
         if name == b"code" {
             let written = std::str::from_utf8(&attribute.value).ok()?;
-            let meant = for_request(intended_error(written, &words)?, &response.request_facts);
+            let meant = code_for_request(intended_error(written, &words)?, &response.request_facts);
             if meant.name() != written {
                 attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
             }
@@ -88,7 +88,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
         }
     }
     if code.is_none() {
-        code = Some(for_request(intended_error("", &words)?, &response.request_facts));
+        code = Some(code_for_request(intended_error("", &words)?, &response.request_facts));
         let attribute = format!(" code=\"{}\"", code?.name());
         edits.push_unordered(RepairId::ErrorCode, tag.name_end, tag.name_end, attribute.into_bytes());
     }
@@ -122,11 +122,6 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
     }
     response.output.note_error(code?);
     Some(strip_envelope_prefixes(response, error, characters.then(&text, edits)))
-}
-
-/// The code that the request allows, where the caller knows the request. A response does not prove it.
-fn for_request(code: ErrorCode, request: &RequestFacts) -> ErrorCode {
-    if request.is_configured { code_for_request(code, request) } else { code }
 }
 
 /// Releases the held head: an error, or the error of an empty list.

@@ -7,7 +7,7 @@
 
 use crate::oai::ErrorCode;
 use crate::repair::lex::known_namespaces::is_within_distance;
-use crate::repair::stages::response::RequestFacts;
+use crate::repair::stages::request::RequestFacts;
 use crate::repair::validate::schema::Verb;
 
 const ERROR_CODES: [ErrorCode; 8] = [
@@ -102,13 +102,14 @@ pub(crate) fn intended_error(code: &str, text: &str) -> Option<ErrorCode> {
 
 /// Returns the code for the same problem that the requested verb allows (OAI-PMH 2.0, section 4).
 ///
-/// Returns the code itself if the verb allows it, or if no other code has the same meaning.
+/// Returns the code itself if the verb allows it, if no other code has the same meaning, or if the request is only
+/// known from the response, which proves nothing.
 pub(crate) fn code_for_request(code: ErrorCode, request: &RequestFacts) -> ErrorCode {
     use ErrorCode::{
         BadArgument, BadResumptionToken, CannotDisseminateFormat, IdDoesNotExist, NoMetadataFormats,
         NoRecordsMatch, NoSetHierarchy,
     };
-    let Some(verb) = request.verb else { return code };
+    let Some(verb) = request.verb.filter(|_| request.is_configured) else { return code };
     match (verb, code) {
         // A token is the only argument then, so the token is the bad argument.
         (Verb::ListRecords | Verb::ListIdentifiers | Verb::ListSets, BadArgument | IdDoesNotExist)

@@ -6,7 +6,8 @@
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::name_span;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
-use crate::repair::stages::response::{RequestFacts, Response};
+use crate::repair::stages::request::RequestFacts;
+use crate::repair::stages::response::Response;
 use crate::repair::text::escape::resolve;
 use crate::repair::validate::schema::Verb;
 

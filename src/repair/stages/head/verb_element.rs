@@ -14,7 +14,8 @@ use crate::repair::lex::names::name_span;
 use crate::repair::stages::envelope::local_name;
 use crate::repair::stages::head::repair_head::repair_head;
 use crate::repair::stages::head::request_facts::{read_request_facts, request_from_config};
-use crate::repair::stages::response::{RequestFacts, Response, TopLevelTag};
+use crate::repair::stages::request::RequestFacts;
+use crate::repair::stages::response::{Response, TopLevelTag};
 use crate::repair::validate::schema::Verb;
 
 /// The content of an element, classified by its first child.

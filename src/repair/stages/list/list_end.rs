@@ -163,7 +163,11 @@ pub(crate) fn close_list(
             // The dropped text may contain the reason why the list is empty.
             return Some(response.refuse(NotOai::NothingKept));
         } else {
-            let code = if response.output.contains_error() { None } else { Some(list.empty_code()) };
+            let code = if response.output.contains_error() {
+                None
+            } else {
+                Some(list.empty_code(&response.request_facts))
+            };
             match code {
                 None => {}
                 Some(None) => return Some(response.refuse(NotOai::NothingKept)),
@@ -217,7 +221,7 @@ pub(crate) fn replace_empty_list(
     last: bool,
     sink: &mut impl Sink,
 ) -> Option<ListStep> {
-    let code = list.empty_code()?;
+    let code = list.empty_code(&response.request_facts)?;
     let mut end = tag_end;
     if !is_empty_tag {
         let after = rest.get(tag_end..).unwrap_or_default();

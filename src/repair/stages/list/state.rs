@@ -4,6 +4,8 @@ use crate::oai::ErrorCode;
 use crate::repair::boundary::boundary_search::BoundarySearch;
 use crate::repair::lex::namespaces::Context;
 use crate::repair::passes::rules::OuterContexts;
+use crate::repair::stages::head::error_text::code_for_request;
+use crate::repair::stages::request::RequestFacts;
 use crate::repair::validate::envelope_names::EnvelopeNames;
 use crate::repair::validate::schema::Verb;
 use crate::repair::validate::state::Validator;
@@ -65,13 +67,14 @@ impl List {
 
     /// Returns the code of the error of an empty list.
     ///
-    /// It depends on the name of the verb element, not on the request.
-    pub(crate) fn empty_code(&self) -> Option<ErrorCode> {
-        match Verb::from_name(&self.names.verb).unwrap_or(self.verb) {
+    /// It depends on the name of the verb element, and becomes the code that a known request allows.
+    pub(crate) fn empty_code(&self, request: &RequestFacts) -> Option<ErrorCode> {
+        let code = match Verb::from_name(&self.names.verb).unwrap_or(self.verb) {
             Verb::ListRecords | Verb::ListIdentifiers => Some(ErrorCode::NoRecordsMatch),
             Verb::ListSets => Some(ErrorCode::NoSetHierarchy),
             Verb::ListMetadataFormats => Some(ErrorCode::NoMetadataFormats),
             Verb::GetRecord | Verb::Identify => None,
-        }
+        };
+        code.map(|code| code_for_request(code, request))
     }
 }

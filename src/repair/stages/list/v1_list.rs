@@ -67,7 +67,7 @@ fn replace_empty_v1_list(
         };
     }
     let dc = response.v1.as_ref().is_some_and(|v1| v1.asks_for_dc);
-    let (id, code, words) = match list.empty_code() {
+    let (id, code, words) = match list.empty_code(&response.request_facts) {
         Some(code) => (RepairId::EmptyList, code, crate::repair::stages::list::state::EMPTY),
         None if dc => (RepairId::V1Empty, ErrorCode::IdDoesNotExist, "There is no such record."),
         None => {
