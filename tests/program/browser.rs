@@ -12,7 +12,7 @@ use oaimend::config::{Limits, Mapping, MirrorSettings};
 use serde_json::{Value, json};
 
 use crate::fixtures::collection::{Collection, identifier};
-use crate::fixtures::proxy::Proxy;
+use crate::fixtures::proxy::{LIST, Proxy};
 
 const RECORDS: usize = 30;
 /// The numbers of the records with special fields.
@@ -108,6 +108,10 @@ fn collection() -> Collection {
 /// The pages to open. `tests/browser/check.mjs` describes the fields.
 fn pages() -> Value {
     let record = |number: usize| format!("/x/record/{}", identifier(number).replace(':', "%3A"));
+    let get_record = |form: &str| {
+        let identifier = identifier(HOSTILE).replace(':', "%3A");
+        format!("/x{form}?verb=GetRecord&identifier={identifier}&metadataPrefix=oai_dc")
+    };
     json!([
         {
             "name": "record", "path": record(ARTICLE),
@@ -129,6 +133,22 @@ fn pages() -> Value {
         { "name": "record-hostile-xml", "path": format!("{}.xml", record(HOSTILE)), "is_xml": true },
         { "name": "record-right-to-left", "path": record(ARABIC) },
         { "name": "record-long", "path": record(LONG) },
+        { "name": "overview", "path": "/", "links_to": ["/x/", "/x/records/"] },
+        { "name": "overview-filtered", "path": "/?q=nothing" },
+        { "name": "repository", "path": "/x/", "links_to": ["/x/records/", "/x/sets/even/"] },
+        { "name": "repository-unknown", "path": "/y/", "status": 404 },
+        { "name": "months", "path": "/x/records/" },
+        { "name": "list", "path": "/x/records/", "follow": "/x/records/2", "links_to": [record(ARTICLE)] },
+        { "name": "sets", "path": "/x/sets/" },
+        { "name": "set", "path": "/x/sets/even/" },
+        { "name": "response-identify", "path": "/x?verb=Identify" },
+        { "name": "response-formats", "path": "/x?verb=ListMetadataFormats" },
+        { "name": "response-sets", "path": "/x?verb=ListSets" },
+        { "name": "response-records", "path": LIST, "links_to": [record(ARTICLE)] },
+        { "name": "response-identifiers", "path": LIST.replace("Records", "Identifiers") },
+        { "name": "response-record", "path": get_record(""), "links_to": [get_record("/xml")] },
+        { "name": "response-hostile-xml", "path": get_record("/xml"), "is_xml": true },
+        { "name": "response-error", "path": "/x?verb=Nothing" },
         { "name": "record-deleted", "path": record(DELETED), "status": 410 },
         { "name": "record-unknown", "path": "/x/record/unknown", "status": 404 },
     ])
