@@ -1,7 +1,7 @@
 //! The forms of a record, and their choice by `Accept`.
 
 /// A form in which a record is served.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RecordForm {
     /// The page.
     #[default]

@@ -35,7 +35,7 @@ pub struct OverviewTarget {
 }
 
 /// A record of a repository, as a request names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordTarget {
     /// The repository id.
     pub repository: String,

@@ -5,6 +5,7 @@ use crate::config::{self, Mapping, Repositories};
 use crate::oai::{Request, Verb};
 use crate::proxy::cache::Cache;
 use crate::server::client_class::ClientClasses;
+use crate::server::gateway::record_cache::RecordCache;
 use crate::server::gateway::rendering::RenderLimits;
 use crate::server::gateway::state::GatewayState;
 use crate::server::handover::HandoverState;
@@ -43,6 +44,8 @@ pub(crate) struct ServerContext {
     pub(crate) gateway: RwLock<Arc<GatewayState>>,
     /// The limits of all renderings of pages.
     pub(crate) rendering: RenderLimits,
+    /// The rendered pages of records.
+    pub(crate) record_cache: RecordCache,
     /// The clock of sessions with sources.
     pub(crate) clock: Arc<dyn Clock>,
     /// Set when the process ends: requests in flight are answered, new ones are refused.

@@ -8,6 +8,7 @@ use super::admin::Admin;
 use super::config_watch::{Announcement, ConfigWatch};
 use super::connection_limiter;
 use super::context::{RequestLimits, ServerContext};
+use super::gateway::record_cache::RecordCache;
 use super::gateway::rendering::RenderLimits;
 use super::gateway::state::GatewayState;
 use super::handover::{self, Sockets};
@@ -111,6 +112,7 @@ impl Server {
             telemetry: Telemetry::new(),
             gateway: RwLock::new(Arc::new(gateway)),
             rendering: RenderLimits::default(),
+            record_cache: RecordCache::default(),
             clock,
             draining: AtomicBool::new(false),
             handover: watch::Sender::default(),

@@ -188,14 +188,20 @@ async fn record(
     if mapping.records == RecordPages::Off {
         return named.missing(&Missing::NotShown(NoRecordReason::PagesOff)).await;
     }
+    let (cache, store) = (&context.record_cache, &*context.store.mirror);
+    if let Some(page) = cache.find(store, gateway, mapping, &named.page_name()).await {
+        return page.respond(headers);
+    }
+    let versions = named.versions().await;
+    let kept = versions.map(|versions| (cache, versions));
     match named.find().await {
-        Ok(found) => named.show(found, headers, &context.rendering).await,
+        Ok(found) => named.show(found, headers, &context.rendering, kept).await,
         Err(missing) => {
             let whole = target.with_ending_in_identifier().filter(|_| missing == Missing::Unknown);
             if let Some(whole) = whole.as_ref().map(request)
                 && let Ok(found) = whole.find().await
             {
-                return whole.show(found, headers, &context.rendering).await;
+                return whole.show(found, headers, &context.rendering, None).await;
             }
             named.missing(&missing).await
         }

@@ -13,6 +13,7 @@ mod masked_url;
 mod operator;
 mod overview;
 mod record;
+pub(crate) mod record_cache;
 pub(crate) mod rendering;
 mod repository;
 mod response;

@@ -2,6 +2,7 @@
 
 use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats};
 use super::masked_url::masked;
+use super::record_cache::{PageName, RecordCache, Versions};
 use super::rendering::RenderLimits;
 use super::validators::Validators;
 use crate::config::{Mapping, RecordPages};
@@ -148,6 +149,7 @@ impl RecordRequest<'_> {
         found: FoundRecord,
         headers: &HeaderMap,
         limits: &RenderLimits,
+        cache: Option<(&RecordCache, Versions)>,
     ) -> OwnPage {
         let rendering = Rendering {
             gateway: Arc::clone(self.gateway),
@@ -160,12 +162,32 @@ impl RecordRequest<'_> {
         if let Some(unchanged) = rendering.unchanged(headers) {
             return unchanged;
         }
+        let validators = rendering.validators();
         let rendered = limits.run(rendering.xml_bytes(), move || rendering.render()).await;
         let unreadable = Err(Missing::NotShown(NoRecordReason::Unreadable));
         match rendered.unwrap_or(unreadable) {
-            Ok(page) => page,
+            Ok(page) => {
+                if let Some((cache, versions)) = cache.filter(|_| page.status == 200) {
+                    cache.keep(self.page_name(), self.gateway, self.mapping, versions, (&page, validators));
+                }
+                page
+            }
             Err(missing) => self.missing(&missing).await,
         }
+    }
+
+    pub(super) fn page_name(&self) -> PageName {
+        PageName { target: self.target.clone(), form: self.form }
+    }
+
+    /// The versions of the mirrored collections. `None` if they cannot be read.
+    pub(super) async fn versions(&self) -> Option<Versions> {
+        let mut versions = Versions::new();
+        for prefix in mirrored_formats(self.store, self.mapping).await.ok()? {
+            let version = self.store.version(&self.mapping.id, &prefix).await.ok()?;
+            versions.push((prefix, version));
+        }
+        Some(versions)
     }
 
     /// The response in place of a record.
