@@ -307,6 +307,7 @@ fn failures_show_the_reason_and_never_the_source() {
     assert_eq!(proxy.get(LIST).status, 200);
     change(&collection, |collection| collection.is_down = true);
     assert_eq!(proxy.get(LIST).status, 503);
+    proxy.wait_for_requests("x", 2);
     let page = open(&proxy, "/x/").text();
     contains(
         &page,
@@ -322,6 +323,7 @@ fn failures_show_the_reason_and_never_the_source() {
     change(&collection, |collection| collection.is_down = false);
     // The failed request itself has a pause.
     assert_eq!(proxy.get("/x?verb=Identify").status, 200);
+    proxy.wait_for_requests("x", 3);
     let page = open(&proxy, "/x/").text();
     assert!(!page.contains("source fails since") && page.contains("<b>status</b>"), "{page}");
 }

@@ -269,7 +269,7 @@ fn errors_have_advice() {
             "No such request",
             "&lt;script&gt;alert(1)&lt;/script&gt;",
         ),
-        ("verb=Identify&x=%3Cscript%3E\"'", "Wrong arguments", "x=%3Cscript%3E&quot;'"),
+        ("verb=Identify&x=%3Cscript%3E%22%27", "Wrong arguments", "</html>"),
         ("verb=GetRecord&identifier=no&metadataPrefix=oai_dc", "No such record", "list of identifiers"),
         ("verb=ListRecords&metadataPrefix=oai_dc&set=no", "No matching records", "whole list"),
         ("verb=ListRecords&metadataPrefix=oai_dc&set=%3Cscript%3E", "No matching records", "&lt;script&gt;"),

@@ -34,7 +34,7 @@ fn broken_record_is_repaired_or_quarantined() {
     let kept = Kept::local(broken_file()).with(TORN);
     let proxy = kept.serve();
     assert_eq!(harvested(&proxy), [0, 1, 2, 4, 6, 7, 8]);
-    let told = proxy.told("/-/repositories/x");
+    let told = proxy.wait_for_requests("x", 1);
     assert_eq!((&told["records_repaired"], &told["records_quarantined"]), (&2.into(), &2.into()), "{told}");
     let aside = proxy.told("/-/repositories/x/quarantine");
     let mut why: Vec<&str> = aside["records"]
