@@ -1,11 +1,10 @@
 //! The activity of each repository in `data/activity.redb`.
 
-use super::database::ClosableDatabase;
+use super::database::{ClosableDatabase, read_json_rows};
 use crate::error::Error;
 use crate::store::activity::{ActivityLog, ActivityStore, RepositoryActivity};
 use crate::store::save_error::SaveError;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
-use std::collections::HashMap;
+use redb::{Database, TableDefinition};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ struct RedbActivity(ClosableDatabase);
 pub(in crate::store) fn open_activity(data: &Path) -> Result<ActivityLog, Error> {
     let path = data.join("activity.redb");
     let database = ClosableDatabase::open(&path, CACHE_BYTES)?;
-    let saved = database.load(&path, read)?;
+    let saved = database.load(&path, |database| read_json_rows(database, TABLE))?;
     Ok(ActivityLog::new(Arc::new(RedbActivity(database)), saved))
 }
 
@@ -40,23 +39,6 @@ impl ActivityStore for RedbActivity {
     fn close(&self) {
         self.0.close();
     }
-}
-
-fn read(database: &Database) -> Result<HashMap<String, RepositoryActivity>, redb::Error> {
-    let reading = database.begin_read()?;
-    let table = match reading.open_table(TABLE) {
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(HashMap::new()),
-        table => table?,
-    };
-    let mut known = HashMap::new();
-    for row in table.iter()? {
-        let (repository, json) = row?;
-        // The activity that another version wrote begins again.
-        if let Ok(activity) = serde_json::from_slice(json.value()) {
-            known.insert(repository.value().to_owned(), activity);
-        }
-    }
-    Ok(known)
 }
 
 fn write(database: &Database, changed: &[(String, RepositoryActivity)]) -> Result<(), redb::Error> {

@@ -1,12 +1,11 @@
 //! The capabilities of each source in `data/repositories.redb`.
 
-use super::database::ClosableDatabase;
+use super::database::{ClosableDatabase, read_json_rows};
 use crate::error::Error;
 use crate::store::capabilities::{CapabilityStore, DetectedCapabilities, Detection};
 use crate::store::save_error::SaveError;
 use async_trait::async_trait;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
-use std::collections::HashMap;
+use redb::{Database, TableDefinition};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ struct RedbCapabilities(Arc<ClosableDatabase>);
 pub(in crate::store) fn open_capabilities(data: &Path) -> Result<DetectedCapabilities, Error> {
     let path = data.join("repositories.redb");
     let database = ClosableDatabase::open(&path, CACHE_BYTES)?;
-    let saved = database.load(&path, read)?;
+    let saved = database.load(&path, |database| read_json_rows(database, TABLE))?;
     Ok(DetectedCapabilities::new(Arc::new(RedbCapabilities(Arc::new(database))), saved))
 }
 
@@ -39,23 +38,6 @@ impl CapabilityStore for RedbCapabilities {
     fn close(&self) {
         self.0.close();
     }
-}
-
-fn read(database: &Database) -> Result<HashMap<String, Detection>, redb::Error> {
-    let reading = database.begin_read()?;
-    let table = match reading.open_table(TABLE) {
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(HashMap::new()),
-        table => table?,
-    };
-    let mut known = HashMap::new();
-    for row in table.iter()? {
-        let (repository, json) = row?;
-        // An entry that another version wrote is detected again.
-        if let Ok(detection) = serde_json::from_slice(json.value()) {
-            known.insert(repository.value().to_owned(), detection);
-        }
-    }
-    Ok(known)
 }
 
 fn write(database: &Database, repository: &str, detection: &Detection) -> Result<(), redb::Error> {

@@ -3,7 +3,9 @@
 use crate::error::Error;
 use crate::store::data_dir::{self, WRITABLE};
 use crate::store::save_error::SaveError;
-use redb::{Database, DatabaseError};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use serde::de::DeserializeOwned;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -90,4 +92,25 @@ fn open(path: &Path, cache_bytes: usize) -> Result<Database, Error> {
 pub(in crate::store) fn unreadable(path: &Path, error: &impl std::fmt::Display) -> Error {
     let message = format!("{error}; move the file away to start with an empty one");
     Error::State { path: path.to_owned(), message }
+}
+
+/// All rows of a table of JSON values. A value that another version of the program wrote is left out: it is learned
+/// again.
+pub(super) fn read_json_rows<T: DeserializeOwned>(
+    database: &Database,
+    table: TableDefinition<'_, &'static str, &'static [u8]>,
+) -> Result<HashMap<String, T>, redb::Error> {
+    let reading = database.begin_read()?;
+    let table = match reading.open_table(table) {
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(HashMap::new()),
+        table => table?,
+    };
+    let mut known = HashMap::new();
+    for row in table.iter()? {
+        let (repository, json) = row?;
+        if let Ok(value) = serde_json::from_slice(json.value()) {
+            known.insert(repository.value().to_owned(), value);
+        }
+    }
+    Ok(known)
 }
