@@ -1,4 +1,4 @@
-//! What is known of a source without a request to it: from the mirror, or from the cache and the profile.
+//! Describes a source from stored data: from the mirror, or from the cache and the profile. It sends no request.
 
 use crate::config::Mapping;
 use crate::gateway::repository::Identification;
