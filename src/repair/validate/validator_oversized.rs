@@ -44,6 +44,9 @@ pub(crate) fn clean_bytes(validator: &Validator, item: &[u8]) -> usize {
     if validator.construct != Construct::None {
         // A boundary may begin in the last bytes.
         clean = clean.saturating_sub(validator.end_mark().len() - 1);
+    } else if item.get(..clean).is_some_and(|item| item.ends_with(b"]")) {
+        // The deletion of the next character must not join the bytes around it to `]]>`.
+        clean -= 1;
     }
     if let Inside::Field { check, from, .. } = validator.inside
         && check != Text::Any

@@ -75,7 +75,7 @@ fn expired_wait_gives_503() {
     let (go, source) = halting();
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.read_timeout = Duration::from_secs(3600);
-        mapping.limits.first_record_timeout = Duration::from_millis(300);
+        mapping.limits.first_record_timeout = Duration::from_secs(3);
         // By default the first list abandons its page after half of the time, and releases its
         // slot.
         mapping.quirks.page_fallback = PageFallback::Off;

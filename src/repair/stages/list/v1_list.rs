@@ -11,6 +11,7 @@ use crate::repair::repair_item::{RepairedItem, repair_item};
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{end_tag_end, end_tag_of, error_element, read_end_tag_of};
 use crate::repair::stages::head::error_element::emit_errors;
+use crate::repair::stages::head::error_text::code_for_request;
 use crate::repair::stages::item_search::{contains_list_item, new_list};
 use crate::repair::stages::list::emit::{emit, loses_item, quarantine_item};
 use crate::repair::stages::list::incomplete::{abort_list, must_abort, note_incomplete};
@@ -75,6 +76,7 @@ fn replace_empty_v1_list(
             (RepairId::V1Empty, ErrorCode::CannotDisseminateFormat, words)
         }
     };
+    let code = code_for_request(code, &response.request_facts);
     if response.is_off(id) {
         return ListStep::Leave(response.refuse(NotOai::NothingKept));
     }
