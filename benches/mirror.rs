@@ -11,7 +11,7 @@ mod pages;
 use oaimend::clock::uptime;
 use oaimend::store::{
     HarvestProgress, ListFilter, ListQuery, MirrorStore, NewRecord, PageCommit, Position, RecordLog,
-    RecordStatus, content_hash,
+    RecordRepairs, RecordStatus, content_hash,
 };
 use redb::{ReadableDatabase, TableDefinition};
 use std::path::Path;
@@ -52,6 +52,7 @@ impl Texts {
             set_specs,
             status: RecordStatus::Live,
             bytes: bytes.into(),
+            repairs: RecordRepairs::default(),
         }
     }
 }

@@ -253,7 +253,7 @@ impl Telemetry {
                 at: finished.at.to_owned(),
                 request: finished.request.to_owned(),
                 reason: failure.reason.name().to_owned(),
-                details: failure.details.clone(),
+                details: failure.details_for_operators(),
             });
         }
         let Some(account) = finished.account else { return };
@@ -326,8 +326,8 @@ impl LastRepair {
             repair: made.name,
             offset: made.offset,
             record: made.record.clone(),
-            original: made.original.clone(),
-            replacement: made.replacement.clone(),
+            original: made.original.to_text(),
+            replacement: made.replacement.to_text(),
         }
     }
 }

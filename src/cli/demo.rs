@@ -11,7 +11,7 @@ use oaimend::clock::{Clock as _, SystemClock};
 use oaimend::config::{Config, Limits, Mapping, MirrorSettings, ServeFrom};
 use oaimend::demo::{Fetched, Provider, fetch};
 use oaimend::error::Error;
-use oaimend::gateway::record::RecordAddress;
+use oaimend::gateway::record::{RecordAddress, RepositoryAddress};
 use oaimend::server::{Running, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -161,8 +161,12 @@ impl Demo {
         };
         line("broken", &broken);
         line("repaired", repaired);
-        let record = RecordAddress { repository: ID, identifier: RECORD, format: None };
-        line("record", &record.page(&format!("http://{}", self.proxy.public_addr)));
+        let site = format!("http://{}", self.proxy.public_addr);
+        let repository = RepositoryAddress { repository: ID };
+        line("overview", &format!("{site}/"));
+        line("repository", &repository.page(&site));
+        line("records", &repository.records(&site));
+        line("record", &RecordAddress { repository: ID, identifier: RECORD, format: None }.page(&site));
         line("curl", &format!("curl '{repaired}?{FIRST_PAGE}'"));
         line(
             "harvester",
@@ -172,6 +176,7 @@ impl Demo {
             ),
         );
         if let Some(admin) = self.proxy.admin_addr {
+            line("operators", &format!("http://{admin}/"));
             line("repairs", &format!("curl http://{admin}/-/repositories/{ID}/repairs"));
             line("quarantine", &format!("curl http://{admin}/-/repositories/{ID}/quarantine"));
         }

@@ -15,6 +15,12 @@ pub struct Credentials {
 }
 
 impl Credentials {
+    /// A user and a password.
+    #[cfg(test)]
+    pub(super) fn new(user: &str, password: &str) -> Self {
+        Self { user: user.to_owned(), password: password.to_owned() }
+    }
+
     /// Reads `user` and `password_file` of a mapping; one without the other is a fault.
     pub(super) fn read(table: &mut Table<'_, '_>, file: &Path) -> Option<Self> {
         let user = table.read_parsed("user", read_user);

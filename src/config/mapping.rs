@@ -40,6 +40,8 @@ pub struct Mapping {
     pub from: Option<String>,
     /// Whether a public base URL may resolve or redirect to private addresses.
     pub allow_private: bool,
+    /// The hosts, with or without a port, to which a private source may redirect beside its own one.
+    pub redirect_hosts: Vec<String>,
     /// The treatment of records that cannot be repaired.
     pub on_unrepairable: OnUnrepairable,
     /// Whether a stale first page of a list may be served when the source fails.
@@ -92,6 +94,7 @@ impl Mapping {
             user_agent: default_user_agent(),
             from: None,
             allow_private: false,
+            redirect_hosts: Vec::new(),
             on_unrepairable: OnUnrepairable::default(),
             stale_lists: false,
             off: RepairSet::EMPTY,
@@ -139,6 +142,7 @@ impl Mapping {
             user_agent: root.read_parsed("user_agent", read_header_text).unwrap_or_else(default_user_agent),
             from: root.read_parsed("from", read_header_text),
             allow_private: root.read_bool("allow_private").unwrap_or(false),
+            redirect_hosts: read_redirect_hosts(&mut root),
             on_unrepairable: root.read_parsed("on_unrepairable", read_on_unrepairable).unwrap_or_default(),
             stale_lists: root.read_bool("stale_lists").unwrap_or(false),
             off: RepairSet::EMPTY,
@@ -252,6 +256,25 @@ pub(super) fn read_base_url(text: &str) -> Result<Url, String> {
         return Err(format!("{problem} (without verb=, which each request sets)"));
     }
     Ok(url)
+}
+
+fn read_redirect_hosts(root: &mut Table<'_, '_>) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for host in root.read_strings("redirect_hosts") {
+        let value = host.value.to_ascii_lowercase();
+        let url = Url::parse(&format!("http://{value}/"));
+        match url.ok().filter(|url| url.path() == "/" && url.query().is_none() && url.username().is_empty()) {
+            Some(_) if !value.contains(['/', '@']) => hosts.push(value),
+            _ => root.report_fault(
+                host.span,
+                format!(
+                    "redirect_hosts: \"{}\" is not a host; expected one such as \"files.internal\" or \"10.0.0.2:8080\"",
+                    value.escape_debug()
+                ),
+            ),
+        }
+    }
+    hosts
 }
 
 fn read_on_unrepairable(text: &str) -> Result<OnUnrepairable, String> {

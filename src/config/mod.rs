@@ -8,6 +8,7 @@ mod cache;
 mod clients;
 mod connections;
 mod credentials;
+mod effective;
 mod file;
 mod gateway;
 mod identify;
@@ -17,6 +18,7 @@ mod mirror;
 mod politeness;
 mod quirks;
 mod repositories;
+mod secrets;
 mod settings;
 mod static_file;
 
@@ -32,6 +34,7 @@ pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};
 pub use politeness::Politeness;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version};
 pub use repositories::{MappingChanges, MappingsReload, Repositories};
+pub(crate) use secrets::Secrets;
 pub use settings::{Settings, SettingsChange, SettingsReload};
 pub use static_file::StaticFile;
 

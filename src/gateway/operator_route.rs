@@ -7,6 +7,10 @@ use super::route::{OverviewTarget, PageTarget};
 pub enum OperatorTarget {
     /// The overview of all repositories.
     Overview(OverviewTarget),
+    /// The state of the server.
+    Status,
+    /// The plot of the plan of all harvests.
+    PlanChart,
     /// A repository with this id.
     Repository(String),
     /// The style sheet at this path.
@@ -22,6 +26,11 @@ pub enum OperatorTarget {
     },
 }
 
+/// The path of the state of the server.
+pub const STATUS_PATH: &str = "/-/status";
+/// The path of the plot of the plan.
+pub const PLAN_CHART_PATH: &str = "/-/plan.svg";
+
 impl OperatorTarget {
     /// Reads a request target: a path with its query. `None` if it names no page for operators.
     pub fn read(target: &str) -> Option<Self> {
@@ -32,6 +41,11 @@ impl OperatorTarget {
             _ => {}
         }
         let (path, _) = target.split_once('?').unwrap_or((target, ""));
+        match path {
+            STATUS_PATH => return Some(Self::Status),
+            PLAN_CHART_PATH => return Some(Self::PlanChart),
+            _ => {}
+        }
         let (repository, rest) = path.strip_prefix('/')?.split_once('/')?;
         let rest = rest.strip_prefix("quarantine").filter(|_| !repository.is_empty() && repository != "-")?;
         let repository = repository.to_owned();
@@ -55,6 +69,9 @@ mod tests {
         let x = || "x".to_owned();
         for (target, expected) in [
             ("/x/", Some(Repository(x()))),
+            ("/-/status?a", Some(OperatorTarget::Status)),
+            ("/-/plan.svg", Some(OperatorTarget::PlanChart)),
+            ("/-/mirror", None),
             ("/x/quarantine/", Some(Quarantine(x()))),
             ("/x/quarantine?a=b", Some(Quarantine(x()))),
             ("/x/quarantine/00", Some(QuarantinedRecord { repository: x(), key: "00".to_owned() })),

@@ -161,6 +161,7 @@ mod tests {
             status: crate::store::RecordStatus::Live,
             content_hash: revision,
             bytes: bytes::Bytes::from_static(b"<record/>"),
+            repairs: crate::store::RecordRepairs::default(),
         };
         page.records.push(record);
         page

@@ -20,6 +20,7 @@ use crate::repair::RequestEcho;
 use crate::repository::{Account, Failure, Repository, RepositoryRequest, activity_update};
 use crate::server::context::ServerContext;
 use crate::server::gateway::{GatewayResponse, ResponseBody, ResponsePageRequest, answer, is_navigation};
+use crate::server::live_requests::{LiveRequest, LiveRequestMark};
 use crate::server::mirror::views::{aggregate_view, failover_view, mirror_view};
 use crate::server::own_pages::{BodyStream, OwnPage};
 use crate::server::quotas;
@@ -62,6 +63,8 @@ pub(crate) struct RequestContext {
     is_of_mirror: bool,
     /// The outcome, where it is known before the end.
     outcome: Option<&'static str>,
+    /// Held while the request is answered.
+    live: Option<LiveRequestMark>,
     /// Held until the response is sent.
     permit: Option<quotas::Permit>,
 }
@@ -90,6 +93,7 @@ impl ProxyHttp for ProxyService {
             failure: None,
             is_of_mirror: false,
             outcome: None,
+            live: None,
             permit: None,
         }
     }
@@ -232,6 +236,15 @@ impl ProxyService {
                 return Ok(Err(OwnPage::oai(oai::error_response(&own, &date, refusal.code, &refusal.text))));
             }
         };
+        let limits = self.0.limits();
+        let class =
+            context.permit.as_ref().and_then(|permit| limits.classes.names().get(permit.client.class));
+        context.live = Some(self.0.live_requests.begin(LiveRequest {
+            repository: repository.name().to_owned(),
+            query: request.query().to_owned(),
+            class: class.cloned(),
+            began: context.started,
+        }));
         context.request = Some(request.clone());
         context.outcome = None;
         // A page has a length, so HTTP/1.0 can carry it.
@@ -453,8 +466,7 @@ impl RequestContext {
             bytes,
             request = query,
             reason = failure.map(|failure| failure.reason.name()),
-            details =
-                failure.map(|failure| failure.details.clone()).or_else(|| error.map(ToString::to_string)),
+            details = failure.map(Failure::details_for_operators).or_else(|| error.map(ToString::to_string)),
             "page"
         );
     }

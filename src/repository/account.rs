@@ -4,6 +4,7 @@ use crate::oai::ErrorCode;
 use crate::repair::catalog::CATALOG;
 use crate::repair::{Outcome, Repair, RepairId, Summary};
 use crate::repository::failure::Failure;
+use crate::store::{Excerpt, RecordRepair};
 use std::collections::VecDeque;
 
 /// The result of a request.
@@ -86,10 +87,10 @@ pub struct RepairMade {
     pub offset: u64,
     /// Identifier of the item.
     pub record: Option<String>,
-    /// The original bytes, cut.
-    pub original: String,
-    /// The bytes in their place, cut.
-    pub replacement: String,
+    /// The original bytes.
+    pub original: Excerpt,
+    /// The bytes in their place.
+    pub replacement: Excerpt,
 }
 
 impl Default for Account {
@@ -162,21 +163,18 @@ impl RepairMade {
         (!repair.id.is_rewrite()).then(|| Self {
             name: repair.id.name(),
             offset: repair.offset,
-            record: repair.record.map(lossy),
-            original: shown(repair.original),
-            replacement: shown(repair.replacement),
+            record: repair.record.map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
+            original: Excerpt::new(repair.original),
+            replacement: Excerpt::new(repair.replacement),
         })
     }
 }
 
-fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn shown(bytes: &[u8]) -> String {
-    lossy(bytes.get(..REPAIR_BYTES_SHOWN).unwrap_or(bytes))
+impl From<&RepairMade> for RecordRepair {
+    fn from(made: &RepairMade) -> Self {
+        Self { name: made.name.to_owned(), before: made.original.clone(), after: made.replacement.clone() }
+    }
 }
 
 /// Last repairs of a request that are kept for operators.
 const REPAIRS_KEPT: usize = 50;
-const REPAIR_BYTES_SHOWN: usize = 200;

@@ -33,7 +33,7 @@ pub(crate) fn activity_update(
             SourceResult::Failed {
                 request: request.query().to_owned(),
                 reason: failure.reason.name(),
-                details: failure.details.clone(),
+                details: failure.details_for_operators(),
                 is_repetition: failure.reason == Reason::Resting,
             }
         }
@@ -45,7 +45,7 @@ pub(crate) fn activity_update(
 
 fn example(made: &RepairMade) -> RepairExample {
     let RepairMade { record, original, replacement, .. } = made;
-    RepairExample { record: record.clone(), original: original.clone(), replacement: replacement.clone() }
+    RepairExample { record: record.clone(), original: original.to_text(), replacement: replacement.to_text() }
 }
 
 #[cfg(test)]

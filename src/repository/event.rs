@@ -2,7 +2,7 @@
 
 use crate::repository::account::Account;
 use crate::repository::failure::Failure;
-use crate::store::QuarantinedRecord;
+use crate::store::{QuarantinedRecord, RecordRepairs};
 use bytes::Bytes;
 use std::ops::Range;
 
@@ -69,4 +69,6 @@ pub struct DeliveredRecord {
     pub xml: String,
     /// The place of the datestamp's text in `xml`, in bytes.
     pub datestamp_at: Range<usize>,
+    /// The repairs that were made in it.
+    pub repairs: RecordRepairs,
 }

@@ -11,8 +11,10 @@ use std::time::Duration;
 pub struct Failure {
     /// The kind of failure.
     pub reason: Reason,
-    /// What happened and what to do, in printable ASCII.
+    /// What happened and what to do, in printable ASCII. It quotes nothing that the source sent.
     pub details: String,
+    /// What the source sent, in printable ASCII and without secrets; empty if it does not matter. For operators only.
+    pub evidence: String,
     /// When to retry, in seconds, 1 to 3600, if that is useful.
     pub retry_after_secs: u64,
     /// Whether a retry is useful.
@@ -236,10 +238,26 @@ impl Failure {
         Self {
             reason,
             details: printable(details.as_ref().as_bytes(), DETAILS_CHARS_MAX),
+            evidence: String::new(),
             retry_after_secs: reason.retry_after_secs(),
             outlook: reason.outlook(None),
             received_status: None,
             asked_to_wait_secs: None,
+        }
+    }
+
+    /// The same failure with what the source sent. The caller has masked secrets.
+    #[must_use]
+    pub fn with_evidence(mut self, evidence: impl AsRef<str>) -> Self {
+        self.evidence = printable(evidence.as_ref().as_bytes(), DETAILS_CHARS_MAX);
+        self
+    }
+
+    /// The details with the evidence, for the log and the admin listener.
+    pub fn details_for_operators(&self) -> String {
+        match self.evidence.is_empty() {
+            true => self.details.clone(),
+            false => format!("{}; {}", self.details, self.evidence),
         }
     }
 

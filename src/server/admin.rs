@@ -149,7 +149,7 @@ impl ServerContext {
             Ok(None) => OwnPage::json(
                 404,
                 &json!({"error": "no such page", "pages": [
-                    "/-/livez", "/-/readyz", "/-/metrics", "/-/repositories", "/-/repositories/ID",
+                    "/-/status", "/-/livez", "/-/readyz", "/-/metrics", "/-/repositories", "/-/repositories/ID",
                     "/-/repositories/ID/repairs", "/-/repositories/ID/quarantine",
                     "/-/repositories/ID/quarantine/KEY", "/-/mirror", "/-/mirror/ID", "/-/mirror/ID/harvest",
                     "/-/mirror/ID/records",
@@ -240,7 +240,7 @@ impl ServerContext {
         let mut value = json!(self.telemetry.last(&mapping.id));
         value["id"] = json!(mapping.id);
         value["url"] = json!(format!("{}/{}", self.public_url, mapping.id));
-        value["base_url"] = json!(mapping.base_url.as_str());
+        value["base_url"] = json!(mapping.shown_base_url());
         if mapping.static_file.is_some() {
             value["static_file"] = json!(self.clients.file_state(&mapping.id));
         }
@@ -249,7 +249,8 @@ impl ServerContext {
         let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
         value["version"] = json!(pinned.or(learned.version));
         value["requests_in_days"] = json!(mapping.quirks.in_days || learned.refuses_seconds);
-        value["waiting_requests"] = json!(self.clients.waiting_requests(&mapping.id));
+        let usage = self.clients.limit_usage(&mapping.id, self.clock.now());
+        value["waiting_requests"] = json!(usage.map_or(0, |usage| usage.waiting));
         value["circuit_open_secs"] = json!(self.clients.circuit_open_secs(&mapping.id, self.clock.now()));
         value
     }

@@ -9,7 +9,7 @@
 
 use super::client_class::ClientNetwork;
 use super::context::ServerContext;
-use super::handover::HandoverState;
+use super::handover::{self, HandoverState};
 use super::own_pages::OwnPage;
 use super::vectored_stream::VectoredStream;
 use crate::clock;
@@ -223,6 +223,11 @@ impl ConnectionLimiter {
         // During a handover a last request is answered; the response asks the client to reconnect.
         let mut handover = self.shared.handover.subscribe();
         let _ = handover.wait_for(|handover| *handover != HandoverState::SocketsHandedOver).await;
+        // The head of a response that was sent before the handover did not ask the client to reconnect, so its next
+        // request can be on its way. A closed connection would lose it.
+        if *handover.borrow() == HandoverState::DataHandedOver {
+            tokio::time::sleep(handover::LINGER).await;
+        }
     }
 
     async fn read_rest(&self, stream: &mut Stream, mut read: BytesMut) -> ReceivedHead {

@@ -9,6 +9,7 @@ use crate::server::gateway::record_cache::RecordCache;
 use crate::server::gateway::rendering::RenderLimits;
 use crate::server::gateway::state::GatewayState;
 use crate::server::handover::HandoverState;
+use crate::server::live_requests::LiveRequests;
 use crate::server::mirror::state::MirrorState;
 use crate::server::quotas::{Quotas, Uptime};
 use crate::store::Store;
@@ -46,6 +47,8 @@ pub(crate) struct ServerContext {
     pub(crate) rendering: RenderLimits,
     /// The rendered pages of records.
     pub(crate) record_cache: RecordCache,
+    /// The requests that are being answered.
+    pub(crate) live_requests: Arc<LiveRequests>,
     /// The clock of sessions with sources.
     pub(crate) clock: Arc<dyn Clock>,
     /// Set when the process ends: requests in flight are answered, new ones are refused.

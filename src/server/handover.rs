@@ -3,7 +3,8 @@
 //! The new process waits at a socket in the data folder ([`HandoverListener`]). At SIGQUIT the old process sends its
 //! listening sockets there ([`hand_over`]). From then on no process accepts: new connections wait in the kernel. The
 //! old process answers its open requests and releases the data folder, and closes the connection to signal that. The
-//! new process opens the folder and accepts.
+//! new process opens the folder, confirms that, and accepts. Without this confirmation the old process starts again in
+//! its place ([`restart_in_place`]). If the old process ends instead of handing over, the new one takes the folder.
 //!
 //! Invariants: until the new process confirms the sockets, the old process serves as before. The new process opens
 //! the store only after the old process has released it. Both wait for a limited time only.
@@ -11,20 +12,24 @@
 use crate::config::Config;
 use crate::error::Error;
 use crate::store::DataDirLock;
+use listenfd::ListenFd;
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
 use std::fs::{DirBuilder, Permissions};
-use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Write as _};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 
 /// The state of a process during a handover.
@@ -49,9 +54,10 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Binds the sockets of the configuration.
+    /// Binds the sockets of the configuration, except those that this process inherits: from the service manager (socket
+    /// activation), or from itself ([`restart_in_place`]).
     pub(crate) fn bind(config: &Config) -> Result<Self, Error> {
-        Self::bind_missing(config, Vec::new())
+        Self::bind_missing(config, inherited())
     }
 
     /// Binds the sockets of the configuration that were not handed over, and closes handed sockets that are not in
@@ -79,6 +85,17 @@ impl Sockets {
     }
 }
 
+/// The listening sockets that this process inherits.
+fn inherited() -> Vec<(SocketAddr, TcpListener)> {
+    let mut sockets = ListenFd::from_env();
+    let listeners = (0..sockets.len()).filter_map(|at| sockets.take_tcp_listener(at).ok().flatten());
+    let usable = listeners.filter_map(|listener| {
+        listener.set_nonblocking(true).ok()?;
+        Some((listener.local_addr().ok()?, listener))
+    });
+    usable.collect()
+}
+
 fn duplicate((address, listener): &(SocketAddr, TcpListener)) -> io::Result<(SocketAddr, TcpListener)> {
     Ok((*address, listener.try_clone()?))
 }
@@ -96,14 +113,25 @@ fn bind(address: SocketAddr, flag: &str) -> Result<(SocketAddr, TcpListener), Er
 /// # Errors
 ///
 /// The process does not hand over in time, or another process uses an address.
-pub(crate) fn take_over(config: &Config) -> Result<(Sockets, DataDirLock), Error> {
+pub(crate) fn take_over(config: &Config) -> Result<TakenOver, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed(&config.data, &error.to_string()))?;
     runtime.block_on(async {
         let listener =
             HandoverListener::at(&config.data).map_err(|error| failed(&config.data, &error.to_string()))?;
         tracing::info!("waiting for the running oaimend; send it SIGQUIT");
-        let (mut stream, handed) = listener.receive().await?;
+        let mut ended = [SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok());
+        let [terminate, interrupt] = &mut ended;
+        let (mut stream, handed) = tokio::select! {
+            received = listener.receive() => received?,
+            lock = released(&config.data) => {
+                let lock = lock?;
+                tracing::info!("the running oaimend has ended without a handover; this process takes its place");
+                return Ok(TakenOver { sockets: bind_when_free(config).await?, lock, predecessor: None });
+            }
+            () = received(terminate) => return Err(failed(&config.data, "a signal ended the wait")),
+            () = received(interrupt) => return Err(failed(&config.data, "a signal ended the wait")),
+        };
         let sockets = Sockets::bind_missing(config, handed)?;
         let released = async {
             stream.write_all(TAKEN).await?;
@@ -115,8 +143,58 @@ pub(crate) fn take_over(config: &Config) -> Result<(Sockets, DataDirLock), Error
             Err(_) => return Err(failed(&config.data, "the running oaimend does not release it")),
         }
         let hold = DataDirLock::take(&config.data)?;
-        Ok((sockets, hold.ok_or_else(|| failed(&config.data, "another oaimend has taken it"))?))
+        let lock = hold.ok_or_else(|| failed(&config.data, "another oaimend has taken it"))?;
+        Ok(TakenOver { sockets, lock, predecessor: Some(Predecessor(stream.into_std().map_err(|error| failed(&config.data, &error.to_string()))?)) })
     })
+}
+
+/// Waits until no process has the data folder, and locks it.
+async fn released(data: &Path) -> Result<DataDirLock, Error> {
+    loop {
+        tokio::time::sleep(RELEASED_INTERVAL).await;
+        if let Some(lock) = DataDirLock::take(data)? {
+            return Ok(lock);
+        }
+    }
+}
+
+/// Binds the sockets of a process that has just ended: the kernel may close them after it has released the lock.
+async fn bind_when_free(config: &Config) -> Result<Sockets, Error> {
+    for _ in 1..BIND_ATTEMPTS_MAX {
+        if let Ok(sockets) = Sockets::bind(config) {
+            return Ok(sockets);
+        }
+        tokio::time::sleep(RELEASED_INTERVAL).await;
+    }
+    Sockets::bind(config)
+}
+
+/// Waits for a signal; for ever if it cannot be watched.
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// The sockets and the data folder of another process.
+pub(crate) struct TakenOver {
+    pub(crate) sockets: Sockets,
+    pub(crate) lock: DataDirLock,
+    /// The process that waits for the confirmation.
+    pub(crate) predecessor: Option<Predecessor>,
+}
+
+/// The connection to the process that has handed over.
+pub(crate) struct Predecessor(std::os::unix::net::UnixStream);
+
+impl Predecessor {
+    /// Confirms that this process can serve.
+    pub(crate) fn confirm(mut self) {
+        // The stream is not blocking, and has room for a few bytes. Without the message the other process starts again,
+        // and ends because the data folder is in use.
+        let _ = self.0.write_all(READY);
+    }
 }
 
 /// Waits for the sockets. Only processes of the same user can reach it.
@@ -164,7 +242,62 @@ impl Drop for HandoverListener {
     }
 }
 
-/// Sends the sockets to the waiting process. Drop the returned stream when the data folder is free.
+/// Tells the new process that the data folder is free, and waits until it serves. Returns false if it has ended instead.
+pub(crate) async fn is_confirmed(mut stream: UnixStream) -> bool {
+    let confirmed = async {
+        stream.shutdown().await?;
+        let mut reply = [0; READY.len()];
+        stream.read_exact(&mut reply).await
+    };
+    match timeout(RELEASE_MAX, confirmed).await {
+        Ok(confirmed) => confirmed.is_ok(),
+        // It lives, and has the data folder.
+        Err(_) => true,
+    }
+}
+
+/// Replaces this process by a new one of the same program, with the same arguments and process id, that inherits the
+/// sockets. Returns only if that fails.
+pub(crate) fn restart_in_place(sockets: &Sockets) -> io::Error {
+    let listeners = [Some(&sockets.public), sockets.admin.as_ref()].into_iter().flatten();
+    let listeners: Vec<&TcpListener> = listeners.map(|(_, listener)| listener).collect();
+    let inherited = match consecutive_duplicates(&listeners) {
+        Ok(inherited) => inherited,
+        Err(error) => return error,
+    };
+    let first = inherited.first().map_or(0, AsRawFd::as_raw_fd);
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    // The file of the running program, also if it was replaced or removed.
+    std::process::Command::new("/proc/self/exe")
+        .arg0(name)
+        .args(arguments)
+        .env("LISTEN_PID", std::process::id().to_string())
+        .env("LISTEN_FDS", inherited.len().to_string())
+        .env("LISTEN_FDS_FIRST_FD", first.to_string())
+        .exec()
+}
+
+/// Duplicates sockets to consecutive descriptors that stay open when the program is replaced.
+fn consecutive_duplicates(listeners: &[&TcpListener]) -> io::Result<Vec<OwnedFd>> {
+    for start in (DESCRIPTOR_MIN..DESCRIPTOR_MAX).step_by(SOCKETS_MAX) {
+        let mut duplicates = Vec::new();
+        for (listener, wanted) in listeners.iter().zip(start..) {
+            let duplicate = fcntl_dupfd_cloexec(listener, wanted)?;
+            if duplicate.as_raw_fd() != wanted {
+                break;
+            }
+            fcntl_setfd(&duplicate, FdFlags::empty())?;
+            duplicates.push(duplicate);
+        }
+        if duplicates.len() == listeners.len() {
+            return Ok(duplicates);
+        }
+    }
+    Err(io::Error::other("no free file descriptors"))
+}
+
+/// Sends the sockets to the waiting process.
 pub(crate) async fn hand_over(data: &Path, sockets: &Sockets) -> io::Result<UnixStream> {
     let handed = async {
         let mut stream = UnixStream::connect(data.join(FOLDER).join(SOCKET)).await?;
@@ -219,8 +352,17 @@ const SOCKET: &str = "socket";
 const SENT: &[u8; 17] = b"oaimend sockets 1";
 /// The confirmation that the sockets were received.
 const TAKEN: &[u8; 5] = b"taken";
+/// The confirmation that the new process serves.
+const READY: &[u8; 5] = b"ready";
 /// One for harvesters and one for operators.
 const SOCKETS_MAX: usize = 2;
+/// Interval at which a waiting process checks whether the data folder is free.
+const RELEASED_INTERVAL: Duration = Duration::from_millis(250);
+/// Most attempts to bind the addresses of a process that has just ended.
+const BIND_ATTEMPTS_MAX: u32 = 20;
+/// The descriptors of inherited sockets.
+const DESCRIPTOR_MIN: i32 = 10;
+const DESCRIPTOR_MAX: i32 = 1_000;
 /// Longest wait of a new process for SIGQUIT to the old one.
 const SIGNAL_MAX: Duration = Duration::from_secs(60);
 /// Longest wait of the old process for the new one to take its sockets.
@@ -229,5 +371,7 @@ const TAKE_MAX: Duration = Duration::from_secs(5);
 const RELEASE_MAX: Duration = Duration::from_secs(30);
 /// How long the old process answers with the data folder, while new connections wait.
 pub(crate) const ANSWERING_MAX: Duration = Duration::from_secs(2);
+/// How long it reads from a connection after the last response, when it has no data folder any more.
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// How long it waits for a request on idle connections.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(1);

@@ -10,6 +10,7 @@ mod connection_limiter;
 pub(crate) mod gateway;
 mod handover;
 mod listener;
+pub(crate) mod live_requests;
 mod maintenance;
 mod run;
 mod signals;

@@ -11,7 +11,7 @@ use super::context::{RequestLimits, ServerContext};
 use super::gateway::record_cache::RecordCache;
 use super::gateway::rendering::RenderLimits;
 use super::gateway::state::GatewayState;
-use super::handover::{self, Sockets};
+use super::handover::{self, Sockets, TakenOver};
 use super::listener::BoundService;
 use super::maintenance::{ActivityMaintenance, CacheMaintenance};
 use super::mirror::harvest_schedule::HarvestSchedule;
@@ -84,11 +84,15 @@ impl Server {
     ///
     /// As [`Server::bind`], or the running process does not hand over in time.
     pub fn take_over(config: Config) -> Result<Self, Error> {
-        let (sockets, hold) = match DataDirLock::take(&config.data)? {
-            Some(hold) => (Sockets::bind(&config)?, hold),
+        let TakenOver { sockets, lock, predecessor } = match DataDirLock::take(&config.data)? {
+            Some(lock) => TakenOver { sockets: Sockets::bind(&config)?, lock, predecessor: None },
             None => handover::take_over(&config)?,
         };
-        Self::with(config, Arc::new(SystemClock), sockets, Store::open_locked(hold)?)
+        let server = Self::with(config, Arc::new(SystemClock), sockets, Store::open_locked(lock)?)?;
+        if let Some(predecessor) = predecessor {
+            predecessor.confirm();
+        }
+        Ok(server)
     }
 
     fn with(config: Config, clock: Arc<dyn Clock>, sockets: Sockets, store: Store) -> Result<Self, Error> {
@@ -113,6 +117,7 @@ impl Server {
             gateway: RwLock::new(Arc::new(gateway)),
             rendering: RenderLimits::default(),
             record_cache: RecordCache::default(),
+            live_requests: Arc::default(),
             clock,
             draining: AtomicBool::new(false),
             handover: watch::Sender::default(),

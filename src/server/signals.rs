@@ -66,7 +66,19 @@ impl ShutdownSignalWatch for Signals {
             }
         }
         let answered = async {
-            while self.shared.telemetry.in_flight.get() > 0 {
+            let telemetry = &self.shared.telemetry;
+            // After a handover, connections stay open a moment longer than the last response.
+            let is_handed_over = *self.shared.handover.subscribe().borrow() == HandoverState::DataHandedOver;
+            let mut idle_since = None;
+            loop {
+                let now = clock::uptime();
+                let is_over = |since: Duration| now.saturating_sub(since) > handover::LINGER;
+                match telemetry.in_flight.get() {
+                    0 if !is_handed_over || telemetry.connections.get() == 0 => return,
+                    0 if is_over(*idle_since.get_or_insert(now)) => return,
+                    0 => {}
+                    _ => idle_since = None,
+                }
                 tokio::time::sleep(ANSWERED_INTERVAL).await;
             }
         };
@@ -95,7 +107,6 @@ impl Signals {
                 return false;
             }
         };
-        drop(sockets);
         tracing::info!("another process takes over; requests in flight are answered");
         self.shared.handover.send_replace(HandoverState::SocketsHandedOver);
         self.answer_open_connections().await;
@@ -110,7 +121,11 @@ impl Signals {
             tracing::error!(%error, "the data folder was not closed properly");
         }
         self.shared.handover.send_replace(HandoverState::DataHandedOver);
-        drop(connection);
+        if !handover::is_confirmed(connection).await {
+            tracing::error!("the new process has ended before it could serve; this process starts again");
+            let error = handover::restart_in_place(&sockets);
+            tracing::error!(%error, "this process cannot start again; start oaimend now");
+        }
         true
     }
 

@@ -9,6 +9,7 @@
 //! is compared and replaced in the transaction that uses it.
 
 use super::harvest_state::{Catalog, HarvestProgress, RepositoryState};
+use super::record_repairs::RecordRepairs;
 use async_trait::async_trait;
 use bytes::Bytes;
 use siphasher::sip::SipHasher13;
@@ -91,6 +92,18 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
         prefix: &str,
         identifier: &str,
     ) -> Result<Option<StoredRecord>, MirrorError>;
+
+    /// The repairs of a record; none if it was never stored.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn repairs(
+        &self,
+        repository: &str,
+        prefix: &str,
+        identifier: &str,
+    ) -> Result<RecordRepairs, MirrorError>;
 
     /// The current versions of records without their bytes, in the order of `identifiers`. `None` for a record that was
     /// never stored, and for a damaged one.
@@ -302,6 +315,8 @@ pub struct NewRecord {
     pub content_hash: u64,
     /// The record as a self-contained `record` element.
     pub bytes: Bytes,
+    /// The repairs that were made in it.
+    pub repairs: RecordRepairs,
 }
 
 /// Whether a record is deleted.

@@ -15,6 +15,7 @@ mod ledger;
 mod mirror;
 mod quarantine;
 mod record_log;
+mod record_repairs;
 mod redb;
 mod repository_profile;
 mod save_error;
@@ -47,6 +48,7 @@ pub use quarantine::{
     QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantinedRecord,
 };
 pub use record_log::RecordLog;
+pub use record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};
 pub use repository_profile::{
     ProfileDates, ProfileStore, ProfileUpdate, RepositoryProfiles, SavedProfile, SetUsage,
 };

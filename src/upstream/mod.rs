@@ -18,7 +18,7 @@ pub use client::probe::Probed;
 pub use client::source_client::SourceClient;
 pub use client::source_clients::SourceClients;
 pub use http::decoding;
-pub use http::rate_limit::RequestedBy;
+pub use http::rate_limit::{LimitUsage, RequestedBy};
 pub use live_repository::LiveRepository;
 pub use session::list_history::ListHistories;
 pub(crate) use session::list_history::{DeliveredItems, DeliveredPages, ListHistory};

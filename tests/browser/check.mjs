@@ -6,6 +6,7 @@
 // FILE is JSON: {"base": URL, "screenshots": FOLDER, "pages": [PAGE, ...]}. A PAGE has a `name` and a `path`, and
 // may have:
 //   "follow"     the page is the first link of `path` whose target begins with this text
+//   "base"       the URL of its server, in place of the one above
 //   "status"     the status of the response; 200 by default
 //   "links_to"   paths that the page must link to
 //   "metadata"   the meta tags that a reference manager must find: {"highwirePress": {...}, "dublinCore": {...}}
@@ -65,7 +66,7 @@ process.exitCode = faults.length ? 1 : 0;
 
 // The target of the first link that a page is to follow.
 async function firstLink(described) {
-  const response = await fetch(check.base + described.path);
+  const response = await fetch((described.base ?? check.base) + described.path);
   const link = cheerio.load(await response.text())(`a[href^="${described.follow}"]`).attr("href");
   expect(described.name, link !== undefined, `${described.path} has no link to ${described.follow}`);
   return link ?? described.path;
@@ -77,7 +78,7 @@ async function open(described, viewport, colorScheme) {
   const context = await browser.newContext({ viewport, colorScheme });
   const page = await context.newPage();
   const messages = [];
-  const url = check.base + described.path;
+  const url = (described.base ?? check.base) + described.path;
   // Chromium requests an icon by itself, and says that the status of a page is not 200.
   const isExpected = (source) => source === url || source.endsWith("/favicon.ico");
   page.on("console", (message) => {
@@ -87,7 +88,7 @@ async function open(described, viewport, colorScheme) {
   page.on("pageerror", (error) => messages.push(String(error)));
   page.on("dialog", (dialog) => { messages.push(`a script opened a dialog: ${dialog.message()}`); dialog.dismiss(); });
   page.on("request", (request) => {
-    if (!request.url().startsWith(check.base) && !request.url().startsWith("data:")) {
+    if (!request.url().startsWith(described.base ?? check.base) && !request.url().startsWith("data:")) {
       messages.push(`a request to another server: ${request.url()}`);
     }
   });
@@ -158,7 +159,7 @@ async function checkKeyboard(page, title) {
 
 // Reads a page without running it, as search engines and reference managers do.
 async function readMetadata(described) {
-  const response = await fetch(check.base + described.path, { headers: { "Sec-Fetch-Dest": "document" } });
+  const response = await fetch((described.base ?? check.base) + described.path, { headers: { "Sec-Fetch-Dest": "document" } });
   const document = cheerio.load(await response.text());
   for (const [kind, expected] of Object.entries(described.metadata ?? {})) {
     const found = await htmlMetadata.metadataFunctions[kind](document);

@@ -8,9 +8,10 @@ use crate::fixtures::{
     whole,
 };
 use oaimend::store::{
-    Catalog, CollectionVersion, Committed, CompleteHarvest, Document, HarvestNote, HarvestProgress,
-    ListFilter, ListOrder, ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, OpenList, PageCommit,
-    RecordStatus, RepositoryState, ScheduleState, StampMarks, StoredRecord, Sweep, TimeSpan,
+    Catalog, CollectionVersion, Committed, CompleteHarvest, Document, Excerpt, HarvestNote, HarvestProgress,
+    ListFilter, ListOrder, ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, NewRecord, OpenList,
+    PageCommit, RecordRepair, RecordRepairs, RecordStatus, RepositoryState, ScheduleState, StampMarks,
+    StoredRecord, Sweep, TimeSpan,
 };
 
 /// The tests of the contract, for an implementation that `$open` prepares.
@@ -40,6 +41,7 @@ macro_rules! contract_tests {
             headers_of_several_records_come_in_the_order_of_the_request
             identifiers_come_in_order
             an_item_has_formats
+            repairs_are_kept_with_the_current_version_of_a_record
             small_states_are_kept
             a_repository_is_forgotten_alone
             the_version_of_a_collection_changes_with_each_commit
@@ -430,6 +432,38 @@ pub(crate) async fn an_item_has_formats(backend: &impl Backend) {
     assert_eq!(store.formats_of_item(REPOSITORY, "c").await.expect("readable"), []);
     let prefixes = store.collections(REPOSITORY).await.expect("readable");
     assert_eq!(prefixes.iter().map(|size| size.prefix.as_str()).collect::<Vec<_>>(), ["marcxml", PREFIX]);
+}
+
+pub(crate) async fn repairs_are_kept_with_the_current_version_of_a_record(backend: &impl Backend) {
+    let repairs = |text: &str| {
+        let (before, after) = (Excerpt::new(b"\xe9&"), Excerpt::new(text.as_bytes()));
+        RecordRepairs::new([RecordRepair { name: "broken-utf8".to_owned(), before, after }].into_iter())
+    };
+    let repaired = |text: &str| NewRecord { repairs: repairs("é"), ..record("a", 10, &[], text) };
+    let store = backend.open();
+    let of = async |identifier: &str| store.repairs(REPOSITORY, PREFIX, identifier).await.expect("readable");
+    assert_eq!(of("a").await, RecordRepairs::default());
+    commit(&*store, 100, vec![repaired("one"), record("b", 10, &[], "two")]).await;
+    assert_eq!((of("a").await, of("b").await), (repairs("é"), RecordRepairs::default()));
+    assert_eq!(of("a").await.first[0].before.start, b"\xe9&");
+    // The record is the same, and its source sends it with another fault.
+    let other = NewRecord { repairs: repairs("É"), ..record("a", 10, &[], "one") };
+    assert_eq!(commit(&*store, 101, vec![other]).await.unchanged, 1);
+    assert_eq!(of("a").await, repairs("É"));
+    // The source mended it.
+    assert_eq!(commit(&*store, 102, vec![record("a", 10, &[], "one")]).await.unchanged, 1);
+    assert_eq!(of("a").await, RecordRepairs::default());
+    commit(&*store, 103, vec![repaired("three")]).await;
+    commit(&*store, 104, vec![deleted("a", 11, &[])]).await;
+    assert_eq!(of("a").await, RecordRepairs::default());
+    commit(&*store, 105, vec![repaired("four")]).await;
+    store.close();
+    let store = backend.open();
+    let found = store.repairs(REPOSITORY, PREFIX, "a").await.expect("readable");
+    assert_eq!(found, repairs("é"));
+    store.forget(REPOSITORY).await.expect("the repository is removed");
+    assert_eq!(store.repairs(REPOSITORY, PREFIX, "a").await.expect("readable"), RecordRepairs::default());
+    store.close();
 }
 
 pub(crate) async fn small_states_are_kept(backend: &impl Backend) {

@@ -2,7 +2,7 @@
 
 use oaimend::store::{
     Committed, HarvestProgress, ListFilter, ListQuery, MirrorError, MirrorStore, NewRecord, PageCommit,
-    Position, RecordStatus, StoredRecord, content_hash,
+    Position, RecordRepairs, RecordStatus, StoredRecord, content_hash,
 };
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ pub(crate) fn record(identifier: &str, datestamp_secs: i64, set_specs: &[&str], 
         status: RecordStatus::Live,
         content_hash,
         bytes: bytes.into(),
+        repairs: RecordRepairs::default(),
     }
 }
 

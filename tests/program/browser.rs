@@ -43,7 +43,7 @@ fn browsers_show_the_pages() {
     let check = json!({
         "base": format!("http://{}", proxy.address()),
         "screenshots": target.join("browser/screenshots"),
-        "pages": pages(),
+        "pages": pages(&format!("http://{}", proxy.admin())),
     });
     std::fs::write(&described, check.to_string()).expect("a writable folder");
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("scripts/browser");
@@ -75,7 +75,7 @@ fn collection() -> Collection {
          <dc:type>article</dc:type><dc:date>2019-04-05</dc:date><dc:language>en</dc:language>\
          <dc:publisher>Harbour Press</dc:publisher><dc:identifier>https://doi.org/10.1234/tides.7</dc:identifier>\
          <dc:identifier>https://repository.example/items/7</dc:identifier><dc:subject>tides</dc:subject>\
-         <dc:description>A study of timetables, and of the water under them.</dc:description>\
+         <dc:description>A study of timetables & of the water under them.</dc:description>\
          <dc:title xml:lang=\"de\">Gezeiten der Nordf\u{e4}hren",
     );
     let script = "&lt;script&gt;globalThis.hasRun = true&lt;/script&gt;";
@@ -105,8 +105,8 @@ fn collection() -> Collection {
     collection
 }
 
-/// The pages to open. `tests/browser/check.mjs` describes the fields.
-fn pages() -> Value {
+/// The pages to open. `tests/browser/check.mjs` describes the fields. `admin` is the URL of the admin listener.
+fn pages(admin: &str) -> Value {
     let record = |number: usize| format!("/x/record/{}", identifier(number).replace(':', "%3A"));
     let get_record = |form: &str| {
         let identifier = identifier(HOSTILE).replace(':', "%3A");
@@ -149,6 +149,10 @@ fn pages() -> Value {
         { "name": "response-record", "path": get_record(""), "links_to": [get_record("/xml")] },
         { "name": "response-hostile-xml", "path": get_record("/xml"), "is_xml": true },
         { "name": "response-error", "path": "/x?verb=Nothing" },
+        { "name": "operator-overview", "base": admin, "path": "/", "links_to": ["/-/status"] },
+        { "name": "operator-repository", "base": admin, "path": "/x/", "links_to": ["/x/quarantine/"] },
+        { "name": "operator-status", "base": admin, "path": "/-/status", "links_to": ["/x/"] },
+        { "name": "operator-quarantine", "base": admin, "path": "/x/quarantine/" },
         { "name": "record-deleted", "path": record(DELETED), "status": 410 },
         { "name": "record-unknown", "path": "/x/record/unknown", "status": 404 },
     ])

@@ -47,7 +47,8 @@ fn start() -> (Running, Vec<String>) {
 /// The value of a label.
 #[track_caller]
 fn labelled<'a>(lines: &'a [String], label: &str) -> &'a str {
-    let found = lines.iter().find_map(|line| line.trim().strip_prefix(label));
+    let labelled = lines.iter().filter_map(|line| line.trim().split_once(' '));
+    let found = labelled.into_iter().find(|(name, _)| *name == label).map(|(_, value)| value);
     found.expect("a line with that label").trim()
 }
 
@@ -147,8 +148,16 @@ fn every_verb_is_answered_under_the_proxy_url() {
 }
 
 #[test]
-fn record_has_a_page() {
+fn pages_lead_from_the_overview_to_the_record() {
     let (_running, lines) = start();
+    for (label, text) in [
+        ("overview", "<h1>Repositories</h1>"),
+        ("records", "/demo/records/"),
+        ("operators", "State of the server"),
+    ] {
+        let page = page(labelled(&lines, label));
+        assert!(page.starts_with("<!DOCTYPE html>") && page.contains(text), "{label}: {page}");
+    }
     let page = page(labelled(&lines, "record"));
     assert!(page.contains("<title>Harbour songs, 1890–1914 – oaimend</title>"), "{page}");
 }

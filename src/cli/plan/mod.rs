@@ -1,14 +1,13 @@
 //! `oaimend plan`: the schedule of the harvests, with its cost and freshness.
 
-mod chart;
 mod report;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use oaimend::config::{Config, MirrorPolicy};
-use oaimend::mirror::RepositoryFacts;
-use oaimend::schedule::{FreshnessTarget, LoadError, Plan, RepositoryLoad, plan, plan_uniform};
+use oaimend::mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
+use oaimend::schedule::FreshnessTarget;
 
 use super::data_arguments::DataArguments;
 use super::exit::{Exit, Failure, print};
@@ -30,34 +29,19 @@ pub(crate) struct PlanArguments {
     data: DataArguments,
 }
 
-/// The mirrored repositories with the plan for them, and with equal intervals for comparison.
-struct Schedule {
-    policy: MirrorPolicy,
-    repositories: Vec<PlannedRepository>,
-    plan: Plan,
-    uniform: Plan,
-}
-
-/// A mirrored repository.
-struct PlannedRepository {
-    id: String,
-    facts: RepositoryFacts,
-    load: RepositoryLoad,
-    /// Whether its mapping sets the interval.
-    is_fixed: bool,
-}
-
 pub(crate) fn run(arguments: PlanArguments) -> Result<Exit, Failure> {
     let PlanArguments { freshness, svg, json, data } = arguments;
-    let schedule = read_schedule(data.load()?, freshness)?;
+    let planned = read_plan(data.load()?, freshness)?;
     if let Some(file) = &svg {
-        chart::draw(&schedule, file)?;
+        let svg = plan_chart(&planned)
+            .map_err(|error| Failure::io("draw", file, &std::io::Error::other(error.to_string())))?;
+        std::fs::write(file, svg).map_err(|error| Failure::io("write", file, &error))?;
     }
-    let text = if json { report::format_json(&schedule) } else { report::format_text(&schedule) };
+    let text = if json { report::format_json(&planned) } else { report::format_text(&planned) };
     print(text.as_bytes())
 }
 
-fn read_schedule(config: Config, freshness: Option<FreshnessTarget>) -> Result<Schedule, Failure> {
+fn read_plan(config: Config, freshness: Option<FreshnessTarget>) -> Result<PlannedHarvests, Failure> {
     let (config, statuses) = mirror::statuses(config)?;
     let policy = config.mirror;
     let policy = MirrorPolicy { freshness: freshness.unwrap_or(policy.freshness), ..policy };
@@ -66,29 +50,13 @@ fn read_schedule(config: Config, freshness: Option<FreshnessTarget>) -> Result<S
         let Some(settings) = &mapping.mirror else { continue };
         let status = statuses.iter().find(|status| status.id == mapping.id);
         let facts = status.map(RepositoryFacts::of_status).unwrap_or_default();
-        repositories.push(PlannedRepository {
-            id: mapping.id.clone(),
-            load: facts.load(settings, policy.intervals),
-            is_fixed: settings.interval.is_some(),
-            facts,
-        });
+        repositories.push(PlannedRepository::new(&mapping.id, facts, settings, policy.intervals));
     }
     if repositories.is_empty() {
         return Err(Failure::usage("no mapping has a [mirror] table; add one to mirror its repository"));
     }
-    let (plan, uniform) = plans(&repositories, &policy, policy.freshness)
-        .map_err(|error| Failure::incomplete(format!("no plan is possible: {error}")))?;
-    Ok(Schedule { policy, repositories, plan, uniform })
-}
-
-/// The cheapest plan for a freshness, and the one with equal intervals.
-fn plans(
-    repositories: &[PlannedRepository],
-    policy: &MirrorPolicy,
-    target: FreshnessTarget,
-) -> Result<(Plan, Plan), LoadError> {
-    let loads: Vec<RepositoryLoad> = repositories.iter().map(|repository| repository.load).collect();
-    Ok((plan(&loads, target, policy.intervals)?, plan_uniform(&loads, target, policy.intervals)?))
+    PlannedHarvests::new(repositories, policy)
+        .map_err(|error| Failure::incomplete(format!("no plan is possible: {error}")))
 }
 
 fn parse_freshness(text: &str) -> Result<FreshnessTarget, String> {

@@ -2,27 +2,25 @@
 
 use std::fmt::Write as _;
 
+use oaimend::mirror::{PlannedHarvests, PlannedRepository};
 use oaimend::schedule::Plan;
 use serde_json::{Value, json};
 
-use super::{PlannedRepository, Schedule};
-
 const DAY_SECS: f64 = 86_400.0;
 
-pub(super) fn format_text(schedule: &Schedule) -> String {
-    let mut text = format_repositories(schedule);
+pub(super) fn format_text(planned: &PlannedHarvests) -> String {
+    let mut text = format_repositories(planned);
     text.push('\n');
-    text.push_str(&format_costs(schedule));
-    if !schedule.plan.meets_target() {
+    text.push_str(&format_costs(planned));
+    if !planned.plan.meets_target() {
         let _ = writeln!(
             text,
             "\nThe wanted freshness of {} is not reached. Shorter intervals need a lower mirror.interval_min_secs, or a \
              lower mirror.interval_secs in the mappings.",
-            schedule.policy.freshness.share()
+            planned.policy.freshness.share()
         );
     }
-    let unknown =
-        schedule.repositories.iter().filter(|repository| repository.facts.updates_per_sec.is_none());
+    let unknown = planned.repositories.iter().filter(|repository| repository.facts.updates_per_sec.is_none());
     let unknown: Vec<&str> = unknown.map(|repository| repository.id.as_str()).collect();
     if !unknown.is_empty() {
         let _ =
@@ -31,8 +29,8 @@ pub(super) fn format_text(schedule: &Schedule) -> String {
     text
 }
 
-fn format_repositories(schedule: &Schedule) -> String {
-    let rows = || schedule.repositories.iter().zip(schedule.plan.intervals_secs());
+fn format_repositories(planned: &PlannedHarvests) -> String {
+    let rows = || planned.repositories.iter().zip(planned.plan.intervals_secs());
     let ids = rows().map(|(repository, _)| repository.id.len()).max().unwrap_or(0).max("repository".len());
     let mut table = format!("{:ids$}  {:>12}  {:>12}  interval\n", "repository", "records", "updates/day");
     for (PlannedRepository { id, facts, is_fixed, .. }, &interval_secs) in rows() {
@@ -47,9 +45,9 @@ fn format_repositories(schedule: &Schedule) -> String {
     table
 }
 
-fn format_costs(schedule: &Schedule) -> String {
+fn format_costs(planned: &PlannedHarvests) -> String {
     let mut table = format!("{:17}  {:>12}  {:>12}  {:>9}\n", "", "harvests/day", "records/day", "freshness");
-    for (name, plan) in [("this plan", &schedule.plan), ("equal intervals", &schedule.uniform)] {
+    for (name, plan) in [("this plan", &planned.plan), ("equal intervals", &planned.uniform)] {
         let _ = writeln!(
             table,
             "{name:17}  {:>12.1}  {:>12.1}  {:>9.4}",
@@ -76,8 +74,8 @@ fn describe_secs(secs: f64) -> String {
     if parts.is_empty() { format!("{secs:.0} s") } else { parts.join(" ") }
 }
 
-pub(super) fn format_json(schedule: &Schedule) -> String {
-    let rows = schedule.repositories.iter().zip(schedule.plan.intervals_secs());
+pub(super) fn format_json(planned: &PlannedHarvests) -> String {
+    let rows = planned.repositories.iter().zip(planned.plan.intervals_secs());
     let repositories: Vec<Value> = rows
         .map(|(PlannedRepository { id, facts, load, is_fixed }, interval_secs)| {
             json!({
@@ -99,10 +97,10 @@ pub(super) fn format_json(schedule: &Schedule) -> String {
         })
     };
     let document = json!({
-        "freshness_target": schedule.policy.freshness.share(),
+        "freshness_target": planned.policy.freshness.share(),
         "repositories": repositories,
-        "plan": costs(&schedule.plan),
-        "uniform": costs(&schedule.uniform),
+        "plan": costs(&planned.plan),
+        "uniform": costs(&planned.uniform),
     });
     format!("{document:#}\n")
 }

@@ -26,9 +26,11 @@ pub use list::{
 };
 pub use missing_record::{DeletedRecordPage, UnknownRecordPage};
 pub use no_record_page::{NoRecordPage, NoRecordReason};
-pub use operator::{QuarantinePage, QuarantinedRecordPage, UnknownOperatorPage};
+pub use operator::{
+    HarvestRow, HarvestState, QuarantinePage, QuarantinedRecordPage, RequestRow, SourceRow, StatusPage,
+    UnknownOperatorPage,
+};
 pub use record_page::{FormatTab, Provenance, RecordPage};
-pub use repairs::RecordRepair;
 pub use repository::{OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownRepositoryPage};
 pub use response::{NoResponseReason, ResponsePage, ShownResponse};
 pub use style_sheet::StyleSheet;

@@ -5,8 +5,9 @@ use super::super::record::{
 };
 use super::fields_table::{fields_table, left_out, linked};
 use super::layout::{Crumb, Page, Site, lang};
-use super::repairs::{RecordRepair, repairs_section};
+use super::repairs::repairs_section;
 use super::xml_source::xml_source;
+use crate::store::RecordRepairs;
 use maud::{Markup, PreEscaped, html};
 
 /// The page of a record.
@@ -28,8 +29,8 @@ pub struct RecordPage<'a> {
     pub formats: &'a [FormatTab],
     /// Where the record comes from.
     pub provenance: &'a Provenance,
-    /// The repairs of the record; `None` if they are not known.
-    pub repairs: Option<&'a [RecordRepair]>,
+    /// The repairs of the record.
+    pub repairs: &'a RecordRepairs,
 }
 
 /// A format in which a record is available.
@@ -52,8 +53,6 @@ pub struct Provenance {
     pub source_datestamp: String,
     /// The stamp: the datestamp that the mirror serves.
     pub stamp: String,
-    /// The end of the last successful harvest of the repository; `None` if it is not known.
-    pub harvested_at: Option<String>,
 }
 
 /// Most creators that the head of a page shows. The table contains all.
@@ -78,7 +77,7 @@ impl RecordPage<'_> {
                     div.side { (self.links()) (self.details()) (self.provenance()) }
                     div.rest {
                         (self.fields())
-                        @if let Some(repairs) = self.repairs { (repairs_section(repairs)) }
+                        (repairs_section(self.repairs))
                     }
                 }
             }
@@ -237,9 +236,6 @@ impl RecordPage<'_> {
                     div { dt { "Identifier" } dd { bdi.identifier { (self.document.identifier) } } }
                     div { dt { "Changed at the source" } dd { (time(&provenance.source_datestamp)) } }
                     div { dt { "Changed in the mirror" } dd { (time(&provenance.stamp)) } }
-                    @if let Some(harvested_at) = &provenance.harvested_at {
-                        div { dt { "Last harvest" } dd { (time(harvested_at)) } }
-                    }
                     @if !self.document.set_specs.is_empty() {
                         div {
                             dt { "Sets" }

@@ -2,39 +2,24 @@
 
 use super::super::record::shown_size;
 use super::byte_text::byte_text;
+use crate::repair::RepairId;
+use crate::store::{Excerpt, RecordRepairs};
 use maud::{Markup, html};
 
-/// A repair of a record, as its page shows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordRepair {
-    /// The name of the repair, such as `bare-ampersand`.
-    pub name: String,
-    /// The URL of its description in the documentation.
-    pub docs_url: String,
-    /// The bytes of the source. They need not be UTF-8.
-    pub before: Vec<u8>,
-    /// The bytes in their place; empty if they were removed.
-    pub after: Vec<u8>,
-}
-
-/// Most repairs that a page shows.
-const SHOWN_REPAIRS_MAX: usize = 100;
-/// Longest text before or after a repair that a page shows, in bytes.
-const SHOWN_BYTES_MAX: usize = 400;
-
-/// The section; `repairs` in the order of the record.
-pub(super) fn repairs_section(repairs: &[RecordRepair]) -> Markup {
-    let left_out = repairs.len().saturating_sub(SHOWN_REPAIRS_MAX);
+/// The section.
+pub(super) fn repairs_section(repairs: &RecordRepairs) -> Markup {
+    let left_out = repairs.made.saturating_sub(repairs.first.len() as u64);
     html! {
         section.repairs aria-labelledby="repairs" {
             h2 id="repairs" { "What oaimend repaired in it" }
-            @if repairs.is_empty() {
+            @if repairs.made == 0 {
                 p { "Nothing. The record is as its source sent it." }
             } @else {
                 ol {
-                    @for repair in repairs.iter().take(SHOWN_REPAIRS_MAX) {
+                    @for repair in &repairs.first {
                         li {
-                            a href=(repair.docs_url) { (repair.name) }
+                            b { (repair.name) }
+                            @if let Some(meaning) = meaning(&repair.name) { p { (meaning) } }
                             (before_and_after(&repair.before, &repair.after))
                         }
                     }
@@ -46,7 +31,7 @@ pub(super) fn repairs_section(repairs: &[RecordRepair]) -> Markup {
 }
 
 /// The bytes before and after a repair.
-pub(super) fn before_and_after(before: &[u8], after: &[u8]) -> Markup {
+pub(super) fn before_and_after(before: &Excerpt, after: &Excerpt) -> Markup {
     html! {
         dl {
             div { dt { "before" } dd { (changed("del", before)) } }
@@ -55,15 +40,20 @@ pub(super) fn before_and_after(before: &[u8], after: &[u8]) -> Markup {
     }
 }
 
+/// What a repair does, from the catalog.
+pub(super) fn meaning(name: &str) -> Option<String> {
+    RepairId::from_name(name).map(|id| id.entry().what.replace('`', ""))
+}
+
 /// The start of the bytes as text.
-fn changed(class: &str, bytes: &[u8]) -> Markup {
-    let shown = bytes.get(..SHOWN_BYTES_MAX).unwrap_or(bytes);
+fn changed(class: &str, excerpt: &Excerpt) -> Markup {
+    let left_out = excerpt.len.saturating_sub(excerpt.start.len() as u64);
     html! {
-        @if bytes.is_empty() {
+        @if excerpt.len == 0 {
             span.nothing { "nothing" }
         } @else {
-            code class=(class) dir="auto" { (byte_text(shown)) }
-            @if bytes.len() > shown.len() { span.cut { "… " (shown_size(bytes.len() - shown.len())) " not shown" } }
+            code class=(class) dir="auto" { (byte_text(&excerpt.start)) }
+            @if left_out > 0 { span.cut { "… " (shown_size(left_out as usize)) " not shown" } }
         }
     }
 }
@@ -71,18 +61,18 @@ fn changed(class: &str, bytes: &[u8]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::{RECORD_REPAIRS_MAX, RecordRepair};
 
     fn repair(before: &[u8], after: &[u8]) -> RecordRepair {
         RecordRepair {
-            name: "x".into(),
-            docs_url: "https://e.org/#x".into(),
-            before: before.to_vec(),
-            after: after.to_vec(),
+            name: "bare-ampersand".into(),
+            before: Excerpt::new(before),
+            after: Excerpt::new(after),
         }
     }
 
     fn section(before: &[u8], after: &[u8]) -> String {
-        repairs_section(&[repair(before, after)]).into_string()
+        repairs_section(&RecordRepairs::new([repair(before, after)].into_iter())).into_string()
     }
 
     #[test]
@@ -106,13 +96,18 @@ mod tests {
     #[test]
     fn long_and_many_repairs_have_a_mark() {
         assert!(section(&[b'x'; 2_400], b"y").contains("… 2 kB not shown"));
-        let many = repairs_section(&vec![repair(b"a", b"b"); SHOWN_REPAIRS_MAX + 3]).into_string();
-        assert_eq!(many.matches("<li>").count(), SHOWN_REPAIRS_MAX);
+        let many = RecordRepairs::new(vec![repair(b"a", b"b"); RECORD_REPAIRS_MAX + 3].into_iter());
+        let many = repairs_section(&many).into_string();
+        assert_eq!(many.matches("<li>").count(), RECORD_REPAIRS_MAX);
         assert!(many.contains("… and 3 more"), "{many}");
     }
 
     #[test]
     fn a_record_without_repairs_says_so() {
-        assert!(repairs_section(&[]).into_string().contains("Nothing. The record is as its source sent it."));
+        assert!(
+            repairs_section(&RecordRepairs::default())
+                .into_string()
+                .contains("Nothing. The record is as its source sent it.")
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Whole record pages from hostile and unusual records.
 
 use super::super::record::{RecordAddress, RecordDocument, WorkDescription};
-use super::{FormatTab, Provenance, RecordPage, RecordRepair, Site};
+use super::{FormatTab, Provenance, RecordPage, Site};
+use crate::store::{RecordRepair, RecordRepairs};
 
 const FIELDS: &[&str] = &[
     "title",
@@ -34,11 +35,7 @@ fn record(identifier: &str, fields: &str) -> String {
 fn page(xml: &str) -> String {
     let document = RecordDocument::read(xml).expect("the record is well-formed");
     let work = WorkDescription::of(&document);
-    let repair = RecordRepair {
-        name: "bare-ampersand".into(),
-        docs_url: "https://e.org/#x".into(),
-        ..Default::default()
-    };
+    let repair = RecordRepair { name: "bare-ampersand".into(), ..Default::default() };
     RecordPage {
         site: &Site::new("Site", Some("a@e.org"), "https://m.example/base"),
         repository_name: "A repository",
@@ -54,9 +51,8 @@ fn page(xml: &str) -> String {
             source_base_url: "http://e.org/oai".into(),
             source_datestamp: "2024-05-06".into(),
             stamp: "2024-05-07T01:02:03Z".into(),
-            harvested_at: Some("2024-05-08T01:02:03Z".into()),
         },
-        repairs: Some(&[repair]),
+        repairs: &RecordRepairs::new([repair].into_iter()),
     }
     .render()
 }
@@ -99,7 +95,7 @@ fn start_tags(page: &str) -> (Vec<StartTag>, Vec<String>) {
 /// the site, and one script element that contains JSON without markup.
 #[track_caller]
 fn assert_inert(page: &str) {
-    const ELEMENTS: &str = "html head meta title link script body a header nav ol ul li bdi span main footer p article h1 \
+    const ELEMENTS: &str = "html head meta title link script body a b header nav ol ul li bdi span main footer p article h1 \
         h2 div section dl dt dd time table caption thead tbody tr th td details summary pre code";
     const ATTRIBUTES: &str = "lang dir class id href rel type name content charset tabindex scope datetime aria-label \
         aria-labelledby aria-current role";
@@ -236,7 +232,6 @@ fn the_page_says_where_the_record_comes_from() {
         "<dt>Base URL</dt><dd><a href=\"http://e.org/oai\">http://e.org/oai</a></dd>",
         "<dt>Changed at the source</dt><dd><time datetime=\"2024-05-06\">2024-05-06</time></dd>",
         "<dt>Changed in the mirror</dt><dd><time datetime=\"2024-05-07T01:02:03Z\">2024-05-07T01:02:03Z</time></dd>",
-        "<dt>Last harvest</dt><dd><time datetime=\"2024-05-08T01:02:03Z\">2024-05-08T01:02:03Z</time></dd>",
         "<dt>Sets</dt><dd><bdi>a:b</bdi></dd>",
     ] {
         assert!(page.contains(part), "{part} {page}");

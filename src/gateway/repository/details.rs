@@ -114,4 +114,6 @@ pub struct OperatorDetails {
     pub source_base_url: String,
     /// The seconds until the source gets requests again; `None` if it gets them.
     pub circuit_open_secs: Option<u64>,
+    /// The mapping with all its values, without secrets.
+    pub configuration: String,
 }

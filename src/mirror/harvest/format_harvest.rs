@@ -177,7 +177,7 @@ impl FormatHarvest<'_> {
             repo = self.writer.harvest.id,
             prefix = self.writer.prefix,
             window_secs = size,
-            because = failure.details,
+            because = failure.details_for_operators(),
             "a window of a harvest fails; it is divided"
         );
         self.state.window_secs_max = u64::try_from(size).ok();

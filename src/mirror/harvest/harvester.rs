@@ -163,7 +163,7 @@ async fn fetch_catalog(harvest: &Harvester, settings: &HarvestSettings) -> Resul
             // The names of sets are not worth the records.
             tracing::warn!(
                 repo = harvest.id,
-                details = failure.details,
+                details = failure.details_for_operators(),
                 "the sets cannot be listed; the stored ones are kept"
             );
             harvest.store.catalog(&harvest.id).await?.sets

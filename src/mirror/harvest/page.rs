@@ -149,6 +149,7 @@ pub(crate) fn to_new_record(record: DeliveredRecord) -> NewRecord {
         set_specs: record.set_specs,
         status,
         bytes: record.xml.into(),
+        repairs: record.repairs,
     }
 }
 

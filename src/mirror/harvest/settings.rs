@@ -54,7 +54,7 @@ impl HarvestSettings {
 }
 
 /// The progress of a harvest, for its observer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HarvestStatus {
     /// The metadataPrefix.
     pub prefix: String,

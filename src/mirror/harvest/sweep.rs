@@ -9,7 +9,7 @@ use crate::mirror::harvest::page::{Harvester, Interruption};
 use crate::mirror::harvest::settings::{DeletionLimits, HarvestSettings};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
-use crate::store::{Committed, IdentifierEntry, NewRecord, RecordStatus, Sweep, content_hash};
+use crate::store::{Committed, IdentifierEntry, NewRecord, RecordRepairs, RecordStatus, Sweep, content_hash};
 
 /// The result of a comparison.
 #[derive(Default)]
@@ -161,6 +161,7 @@ fn tombstone(entry: IdentifierEntry) -> NewRecord {
         status: RecordStatus::Deleted,
         bytes: format!("{before}{datestamp}{after}").into(),
         identifier: entry.identifier,
+        repairs: RecordRepairs::default(),
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::oai::datestamp::{self, Granularity, from_secs};
 use crate::oai::escape;
 use crate::repository::DeliveredRecord;
-use crate::store::{RecordStatus, StoredRecord};
+use crate::store::{RecordRepairs, RecordStatus, StoredRecord};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::borrow::Cow;
@@ -74,6 +74,8 @@ impl<'r> Header<'r> {
             deleted: self.is_deleted,
             set_specs: self.set_specs.to_vec(),
             xml: xml.to_owned(),
+            // The source of the mirror sent it broken, and the mirror sends it whole.
+            repairs: RecordRepairs::default(),
         }
     }
 }

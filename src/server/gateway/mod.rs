@@ -9,7 +9,6 @@ mod check_report;
 mod collection;
 mod description;
 mod lists;
-mod masked_url;
 mod operator;
 mod overview;
 mod record;

@@ -13,7 +13,6 @@ use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
 use http::HeaderMap;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Most repositories on the overview.
@@ -36,7 +35,7 @@ pub(super) async fn overview(
     headers: &HeaderMap,
 ) -> OwnPage {
     let OverviewRows { repositories, matching, all } = rows(context, target).await;
-    let (filter, operator) = (target.filter.as_str(), &BTreeMap::new());
+    let (filter, operator) = (target.filter.as_str(), None);
     let page =
         OverviewPage { site: &gateway.site, filter, repositories: &repositories, matching, all, operator };
     changing(page.render(), headers)

@@ -1,7 +1,6 @@
 //! The page of a record, from the store of the mirror.
 
 use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats};
-use super::masked_url::masked;
 use super::record_cache::{PageName, RecordCache, Versions};
 use super::rendering::RenderLimits;
 use super::validators::Validators;
@@ -22,7 +21,7 @@ use crate::repository::rebase_namespaces::NamespaceScope;
 use crate::repository::{Failure, Reason};
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
-use crate::store::{MirrorError, MirrorStore, RecordStatus, StoredRecord};
+use crate::store::{MirrorError, MirrorStore, RecordRepairs, RecordStatus, StoredRecord};
 use http::HeaderMap;
 use std::sync::Arc;
 
@@ -41,6 +40,8 @@ pub(super) struct FoundRecord {
     /// Its record in [`WORK_FORMAT`], if another format is shown.
     work_record: Option<StoredRecord>,
     formats: Vec<FormatTab>,
+    /// The repairs of the record, if the page shows them.
+    repairs: RecordRepairs,
 }
 
 /// Why there is no page.
@@ -121,7 +122,11 @@ impl RecordRequest<'_> {
             is_current: prefix == shown,
         };
         let formats = live.into_iter().map(tab).collect();
-        Ok(FoundRecord { record, work_record, formats })
+        let repairs = match self.form {
+            RecordForm::Html => self.store.repairs(id, shown, &self.target.identifier).await?,
+            RecordForm::Xml | RecordForm::JsonLd => RecordRepairs::default(),
+        };
+        Ok(FoundRecord { record, work_record, formats, repairs })
     }
 
     /// Why a record is not stored in any of these formats.
@@ -303,14 +308,13 @@ impl Rendering {
             work: &work,
             formats: &found.formats,
             provenance: &self.provenance(),
-            repairs: None,
+            repairs: &found.repairs,
         };
         let page = OwnPage::new(200, self.form.content_type(), html.render());
         let links = signposting(&work, address, site.public_url()).join(", ");
         Ok(self.with_head(page.with("Link", links)))
     }
 
-    /// The time of the last harvest is not in it: the page would change with each harvest.
     fn provenance(&self) -> Provenance {
         let (found, facts) = (&self.found, &self.facts);
         let file = self.mapping.static_file.as_ref().and_then(|file| file.path.as_ref());
@@ -318,11 +322,10 @@ impl Rendering {
             // The local path is not disclosed.
             source_base_url: match file {
                 Some(_) => "a static repository file".to_owned(),
-                None => masked(&self.mapping.base_url),
+                None => self.mapping.shown_base_url(),
             },
             source_datestamp: from_secs(found.record.datestamp_secs, facts.granularity),
             stamp: from_secs(found.record.stamp_secs, Granularity::Second),
-            harvested_at: None,
         }
     }
 
@@ -339,7 +342,7 @@ impl Rendering {
                 &self.gateway.version,
                 (&self.mapping.id, self.mapping.base_url.as_str(), self.mapping.records),
                 (&facts.name, facts.granularity.name(), &self.target, self.form, &found.formats),
-                (version(&found.record), work_record.map(version)),
+                (version(&found.record), work_record.map(version), &found.repairs),
             )
         );
         let work_secs = work_record.map_or(i64::MIN, |record| record.stamp_secs);

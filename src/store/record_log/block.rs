@@ -6,6 +6,7 @@
 //! Invariant: a block that [`Block::decode_directory`] accepts contains what was encoded, as far as the checksums can
 //! tell. A damaged block is a value ([`Damage`]), never a panic.
 
+use super::varint::{put, put_text, take, take_array, take_text};
 use crate::store::mirror::RecordStatus;
 use bytes::Bytes;
 
@@ -19,8 +20,8 @@ pub(super) const RECORD_BYTES_MAX: usize = 256 << 20;
 pub(super) const IDENTIFIER_BYTES_MAX: usize = 16 << 10;
 /// Most bytes of all setSpecs of one record.
 pub(super) const SET_SPECS_BYTES_MAX: usize = 64 << 10;
-/// The level of zstd. Higher levels save 3 to 7 % of the space for three to five times the CPU time.
-pub(super) const ZSTD_LEVEL: i32 = 3;
+/// The level of zstd. docs/explanation/mirror-store.md compares the levels.
+pub(super) const ZSTD_LEVEL: i32 = 1;
 
 const MAGIC: [u8; 4] = *b"OMB1";
 pub(super) const HEADER_BYTES: usize = 48;
@@ -285,45 +286,6 @@ fn read_directory(mut from: &[u8], first: u64, records: usize, body_bytes: usize
         start = start.checked_add(bytes).filter(|end| *end <= body_bytes)?;
     }
     (from.is_empty() && start == body_bytes).then_some(slots)
-}
-
-/// Appends a number as LEB128: seven bits a byte, the lowest first, the highest bit set on all bytes but the last.
-fn put(to: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        to.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    to.push(value as u8);
-}
-
-fn put_text(to: &mut Vec<u8>, text: &str) {
-    put(to, text.len() as u64);
-    to.extend_from_slice(text.as_bytes());
-}
-
-fn take(from: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..63).step_by(7) {
-        let [byte] = take_array(from)?;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
-}
-
-fn take_array<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
-    let (array, rest) = from.split_first_chunk()?;
-    *from = rest;
-    Some(*array)
-}
-
-fn take_text(from: &mut &[u8]) -> Option<String> {
-    let len = usize::try_from(take(from)?).ok()?;
-    let (text, rest) = from.split_at_checked(len)?;
-    *from = rest;
-    String::from_utf8(text.to_vec()).ok()
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@ use super::keys::{
     BlockRow, IDENTIFIER_ROW_BYTES, IdentifierRow, SEQUENCE_KEY_BYTES, TIME_KEY_BYTES, clamp_time,
     identifier_key, sequence_key, stamp_key, time_key,
 };
+use super::new_blocks::NewBlocks;
 use super::postings::PostingChanges;
+use super::repairs;
 use super::segments::{HEADER_BYTES, SEGMENT_BYTES_MAX};
 use super::sets::SetLists;
 use super::shared::{Shared, WriterContext};
@@ -47,14 +49,14 @@ pub(super) fn commit(shared: &Shared, page: &PageCommit) -> Result<(Committed, C
         check_stamp(&collection, stamp_secs)?;
         let revision = replace_progress(writing, repository.number, page)?;
         let first = collection.next_sequence;
-        let WriterContext { compressor, builder } = &mut *writer;
+        let WriterContext { compressor, builder, blocks } = &mut *writer;
         // A commit that failed may have left records.
         builder.clear();
+        blocks.clear();
         let changes = PageChanges::open(writing, &mut repository, &mut collection, stamp_secs, builder)?;
-        let mut blocks = NewBlocks::default();
-        let committed = Committed { revision, ..changes.apply(page, compressor, &mut blocks)? };
+        let committed = Committed { revision, ..changes.apply(page, compressor, blocks)? };
         if !blocks.facts.is_empty() {
-            append(shared, writing, &mut collection, &blocks)?;
+            append(shared, writing, &mut collection, blocks)?;
             if collection.last_stamp_secs != Some(stamp_secs) {
                 writing.open_table(STAMPS)?.insert(&stamp_key(collection.number, stamp_secs), first)?;
                 collection.last_stamp_secs = Some(stamp_secs);
@@ -209,6 +211,7 @@ impl<'t> PageChanges<'t> {
     fn apply_record(&mut self, record: &NewRecord) -> Result<(), MirrorError> {
         let set_list = self.set_lists.number(self.writing, self.repository, &record.set_specs)?;
         let key = identifier_key(self.collection.number, &record.identifier);
+        repairs::replace(self.writing, self.collection, &key, &record.repairs)?;
         let stored = self.identifiers.get(key.as_slice())?.map(|row| IdentifierRow::from_bytes(row.value()));
         let row = IdentifierRow {
             sequence: self.collection.next_sequence,
@@ -297,27 +300,6 @@ impl<'t> PageChanges<'t> {
             RecordStatus::Live => &mut self.collection.live,
             RecordStatus::Deleted => &mut self.collection.tombstones,
         }
-    }
-}
-
-/// Encoded blocks that are not written yet.
-#[derive(Default)]
-pub(super) struct NewBlocks {
-    pub(super) facts: Vec<BlockFacts>,
-    /// The blocks, one after the other.
-    pub(super) bytes: Vec<u8>,
-}
-
-impl NewBlocks {
-    pub(super) fn push(
-        &mut self,
-        builder: &mut BlockBuilder,
-        collection: u32,
-        compressor: &mut Compressor<'_>,
-    ) -> Result<(), MirrorError> {
-        let facts = builder.encode(collection, compressor, &mut self.bytes);
-        self.facts.push(facts.map_err(|error| MirrorError::Stopped(error.to_string()))?);
-        Ok(())
     }
 }
 

@@ -6,8 +6,9 @@
 
 use super::block::{BlockBuilder, BlockFacts, NewSlot};
 use super::block_reader::{ListedBlock, next_blocks, read_block};
-use super::commit::{NewBlocks, add_blocks};
+use super::commit::add_blocks;
 use super::keys::{SEQUENCE_KEY_BYTES, sequence_key, sequence_of};
+use super::new_blocks::NewBlocks;
 use super::postings::{ALL, Postings};
 use super::shared::{CollectionKey, Shared, change_collection, compressor};
 use super::tables::{

@@ -18,13 +18,16 @@ mod compaction;
 mod forget;
 mod index;
 mod keys;
+mod new_blocks;
 mod postings;
 mod read;
+mod repairs;
 mod segments;
 mod sets;
 mod shared;
 mod state;
 mod tables;
+mod varint;
 mod verify;
 mod versions;
 
@@ -35,6 +38,7 @@ use crate::store::mirror::{
     ListQuery, ListedPage, MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord,
     Verification,
 };
+use crate::store::record_repairs::RecordRepairs;
 use async_trait::async_trait;
 use bytes::Bytes;
 use redb::ReadableTable as _;
@@ -293,6 +297,16 @@ impl MirrorStore for RecordLog {
     ) -> Result<Option<StoredRecord>, MirrorError> {
         let [repository, prefix, identifier] = [repository, prefix, identifier].map(str::to_owned);
         self.read(move |shared| read::record(shared, &repository, &prefix, &identifier)).await
+    }
+
+    async fn repairs(
+        &self,
+        repository: &str,
+        prefix: &str,
+        identifier: &str,
+    ) -> Result<RecordRepairs, MirrorError> {
+        let [repository, prefix, identifier] = [repository, prefix, identifier].map(str::to_owned);
+        self.read(move |shared| repairs::read(shared, &repository, &prefix, &identifier)).await
     }
 
     async fn headers(

@@ -2,6 +2,7 @@
 
 use super::block::{BlockBuilder, ZSTD_LEVEL};
 use super::index::Index;
+use super::new_blocks::NewBlocks;
 use super::segments::Segments;
 use super::tables::{COLLECTIONS, CollectionRow, REPOSITORIES, collection_row, repository_row, to_json};
 use super::versions::Versions;
@@ -46,6 +47,8 @@ pub(super) struct WriterContext {
     pub(super) compressor: Compressor<'static>,
     /// Without records between two commits. It keeps its buffers.
     pub(super) builder: BlockBuilder,
+    /// Empty between two commits. It keeps its buffer.
+    pub(super) blocks: NewBlocks,
 }
 
 impl std::fmt::Debug for WriterContext {
@@ -63,7 +66,11 @@ impl Shared {
             index,
             segments: Segments::new(folder),
             versions: Versions::default(),
-            writer: Mutex::new(WriterContext { compressor, builder: BlockBuilder::default() }),
+            writer: Mutex::new(WriterContext {
+                compressor,
+                builder: BlockBuilder::default(),
+                blocks: NewBlocks::default(),
+            }),
             maintenance: Mutex::new(()),
             decompressors: Mutex::default(),
             closing: AtomicBool::new(false),

@@ -48,6 +48,9 @@ pub(super) const SET_LIST_NUMBERS: TableDefinition<'_, (u32, &[u8]), u32> =
 /// Repository and number of a list of sets to the numbers of the sets, 4 bytes each.
 pub(super) const SET_LISTS: TableDefinition<'_, (u32, u32), &[u8]> = TableDefinition::new("set_lists");
 
+/// Collection and identifier to the repairs of the record: see `repairs`.
+pub(super) const REPAIRS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("repairs");
+
 type Identifiers = &'static [u8; IDENTIFIER_ROW_BYTES];
 /// Collection and identifier to the current version of the record.
 pub(super) const IDENTIFIERS: TableDefinition<'_, &[u8], Identifiers> = TableDefinition::new("identifiers");
@@ -91,6 +94,9 @@ pub(super) struct CollectionRow {
     pub(super) damaged: u64,
     /// The number of rows in [`TOUCHED`].
     pub(super) touched: u64,
+    /// The number of rows in [`REPAIRS`]. Early collections have none.
+    #[serde(default)]
+    pub(super) repaired: u64,
     /// Sums over all segments.
     pub(super) bytes: u64,
     pub(super) raw_bytes: u64,
@@ -138,6 +144,7 @@ pub(super) fn create_tables(writing: &WriteTransaction) -> Result<(), redb::Erro
     writing.open_table(POSTINGS)?;
     writing.open_table(STAMPS)?;
     writing.open_table(TOUCHED)?;
+    writing.open_table(REPAIRS)?;
     writing.open_table(BLOCKS)?;
     writing.open_table(SEGMENTS)?;
     writing.open_table(META)?.insert(FORMAT, FORMAT_VERSION)?;

@@ -17,7 +17,9 @@ pub(crate) fn keep_evidence(job: &Job, asked: &Request, page: &mut Page, verdict
     };
     let Some((raw, about)) = page.evidence(asked, failure) else { return };
     let (broken_pages, id) = (job.store.broken_pages.clone(), job.mapping.id.clone());
+    let secrets = job.mapping.secrets();
     tokio::task::spawn_blocking(move || {
+        let raw = secrets.mask(&raw);
         if let Err(error) = broken_pages.store(&id, &raw, &about) {
             tracing::warn!(repo = id, %error, "a broken page is not kept; check space and rights of the data folder");
         }

@@ -56,7 +56,7 @@ impl SourceClient {
                 let details = format!("{} redirects more than {max} times (redirects_max)", self.name());
                 return Err(Failure::new(Reason::Redirect, details).after_status(status, None));
             }
-            url = redirect_target(&self.name(), &url, &response)?;
+            url = redirect_target(self.mapping(), &self.name(), &url, &response)?;
             // The target of a redirect may contain the arguments in its query.
             is_form = is_form && status != 303 && url.query() == base_url.query();
         };

@@ -4,6 +4,7 @@ use crate::config::Mapping;
 use crate::repository::Failure;
 use crate::store::StaticFiles;
 use crate::upstream::client::source_client::SourceClient;
+use crate::upstream::http::rate_limit::LimitUsage;
 use crate::upstream::static_repository::{FileState, StaticRepository};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,9 +54,9 @@ impl SourceClients {
         self.known().get(id)?.breaker().circuit_open_secs(now)
     }
 
-    /// The number of requests that wait for the limits of a source's host.
-    pub fn waiting_requests(&self, id: &str) -> usize {
-        self.known().get(id).map_or(0, |client| client.http().waiting_requests())
+    /// The limits on requests to a source and their use; `None` before its first request.
+    pub fn limit_usage(&self, id: &str, now: SystemTime) -> Option<LimitUsage> {
+        self.known().get(id).map(|client| client.http().limit_usage(now))
     }
 
     /// The state of the file of a static repository, after its first request.

@@ -51,7 +51,7 @@ impl Reach {
     }
 
     fn check(self, address: IpAddr, host: &str) -> Result<(), Refused> {
-        if self == Self::Any || is_public(address) {
+        if is_public(address) || self == Self::Any && !is_link_local(address) {
             return Ok(());
         }
         Err(Refused { host: host.to_owned(), address })
@@ -93,6 +93,16 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Whether an address belongs to the link. Cloud providers serve the secrets of a machine at such addresses, and at one
+/// unique-local address.
+fn is_link_local(address: IpAddr) -> bool {
+    const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local() || address == METADATA,
+    }
+}
+
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let special = address.is_private()
@@ -128,7 +138,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 
 /// Whether the host of a URL is private: a private address, a name without a dot, or a name in a domain that is
 /// never public (RFC 6761, RFC 6762, RFC 8375, and `internal`).
-fn names_private_host(url: &Url) -> bool {
+pub(crate) fn names_private_host(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => !is_public_v4(address),
         Some(Host::Ipv6(address)) => !is_public_v6(address),
@@ -143,6 +153,9 @@ fn names_private_host(url: &Url) -> bool {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, address } = self;
+        if is_link_local(*address) {
+            return write!(f, "{host} is at {address}, a link-local address, which is never requested");
+        }
         write!(
             f,
             "{host} is at {address}, which is not a public address; if this is intended, set allow_private = true in the mapping"
@@ -165,6 +178,17 @@ const PRIVATE_DOMAINS: &[&str] = &[".localhost", ".local", ".internal", ".home.a
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn link_local_addresses_are_never_requested() {
+        for host in ["169.254.169.254", "[fe80::1]", "[fd00:ec2::254]", "[::ffff:169.254.169.254]"] {
+            let url = Url::parse(&format!("http://{host}/latest/meta-data")).expect("a literal");
+            let refused = Reach::Any.check_literal(&url).expect_err(host);
+            assert!(refused.to_string().contains("never requested"), "{refused}");
+        }
+        let url = Url::parse("http://10.0.0.1/").expect("a literal");
+        assert!(Reach::Any.check_literal(&url).is_ok());
+    }
 
     #[test]
     fn special_purpose_addresses_are_not_public() {

@@ -10,7 +10,7 @@ use crate::upstream::http::client_error::{explain_error, refused_address, timed_
 use crate::upstream::http::connector::{Http, http};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
 use crate::upstream::http::exchange::Exchange;
-use crate::upstream::http::rate_limit::{HostPermit, RequestedBy, SourceLimiter};
+use crate::upstream::http::rate_limit::{HostPermit, LimitUsage, RequestedBy, SourceLimiter};
 use crate::upstream::http::redirects::{is_redirect, redirect_target};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ use http::{Method, Response, Uri};
 use hyper::body::Incoming;
 use std::error::Error;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use url::Url;
 
 /// The connections to one source, and the limits of its host. Cheap to clone.
@@ -62,8 +62,8 @@ impl HttpClient {
     }
 
     /// The number of requests that wait for the limits of the host.
-    pub(crate) fn waiting_requests(&self) -> usize {
-        self.limiter.waiting()
+    pub(crate) fn limit_usage(&self, now: SystemTime) -> LimitUsage {
+        self.limiter.usage(now)
     }
 
     /// Waits until the limits of the host allow a request.
@@ -131,7 +131,7 @@ impl HttpClient {
                     Failure::new(Reason::Redirect, details).after_status(response.status().as_u16(), None)
                 );
             }
-            url = redirect_target(&self.name, &url, &response)?;
+            url = redirect_target(&self.mapping, &self.name, &url, &response)?;
         }
     }
 
@@ -145,10 +145,8 @@ impl HttpClient {
     ) -> Result<OutgoingRequest, Failure> {
         self.reach.check_literal(url).map_err(|refused| refused_address(&self.name, &refused, redirects))?;
         let uri = Uri::try_from(url.as_str()).map_err(|error| {
-            let details = format!(
-                "{} cannot be requested by {url} ({error}); check base_url and its redirects",
-                self.name()
-            );
+            let details =
+                format!("{} cannot be requested ({error}); check base_url and its redirects", self.name());
             Failure::new(Reason::Configuration, details)
         })?;
         let mut request = OutgoingRequest::new(form.unwrap_or_default().to_owned().into());
@@ -206,8 +204,8 @@ impl HttpClient {
 
 /// The name of a source in failures.
 fn name_of(mapping: &Mapping) -> String {
-    let Mapping { id, base_url, static_file, .. } = mapping;
-    match static_file {
+    let (id, base_url) = (&mapping.id, mapping.shown_base_url());
+    match &mapping.static_file {
         None => format!("the source of {id} ({base_url})"),
         // Harvesters must not learn the path on this machine.
         Some(StaticFile { path: Some(_), .. }) => format!("the static repository file of {id}"),
@@ -278,6 +276,8 @@ mod tests {
     /// A client whose connections may use the addresses of `connections`, independently of its base URL.
     fn client(base_url: &str, connections: Reach) -> HttpClient {
         let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
+        let mapping =
+            mapping.map(|mapping| Mapping { redirect_hosts: vec!["192.168.0.1".to_owned()], ..mapping });
         let mapping = Arc::new(mapping.expect("a legal mapping"));
         let client = HttpClient::new(&mapping).expect("a client");
         HttpClient { http: http(&mapping, connections).expect("a client"), reach: Reach::Public, ..client }
@@ -296,7 +296,7 @@ mod tests {
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.expect("a connection");
             stream.read_u8().await.expect("a request");
-            let head = "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n";
+            let head = "HTTP/1.1 302 Found\r\nLocation: http://192.168.0.1/\r\nContent-Length: 0\r\n\r\n";
             stream.write_all(head.as_bytes()).await
         });
         // As if localhost were public: only the literal address in the redirect is refused.
@@ -304,7 +304,7 @@ mod tests {
         let by_name = client("http://localhost:1/", Reach::Public);
         let by_address = client("http://127.0.0.1:1/", Reach::Any);
         for (client, text) in [
-            (redirected, "redirects to an address that is not followed: 169.254.169.254 is at"),
+            (redirected, "redirects to an address that is not followed: 192.168.0.1 is at"),
             (by_name, "is not requested: localhost is at"),
             (by_address, "is not requested: 127.0.0.1 is at 127.0.0.1, which is not a public address"),
         ] {

@@ -1,6 +1,6 @@
 //! One attempt at a page: the body of one exchange, through the engine, to its verdict.
 
-use crate::config::{Mapping, StaticFile};
+use crate::config::{Mapping, Secrets, StaticFile};
 use crate::mirror::rules::ResponseClocks;
 use crate::oai::Request;
 use crate::oai::datestamp::to_secs;
@@ -29,6 +29,8 @@ pub(crate) struct Page<S = PageBuffer> {
     last: Vec<u8>,
     /// The body as received, while it is short enough to be kept.
     raw: Option<ByteRope>,
+    /// The secrets of the mapping, which the source may echo.
+    secrets: Secrets,
     /// Whether the body ended inside an item too long to be held.
     ended_inside_item: bool,
     /// Whether the engine had written the root's end tag when the body ended.
@@ -72,7 +74,7 @@ pub(crate) struct ResponseStart {
 fn origin_of(mapping: &Mapping, own: &RequestEcho) -> String {
     match &mapping.static_file {
         Some(StaticFile { path: Some(_), .. }) => own.base_url.clone(),
-        _ => mapping.base_url.to_string(),
+        _ => mapping.shown_base_url(),
     }
 }
 
@@ -106,6 +108,7 @@ impl<S: Sink> Page<S> {
             first: Vec::new(),
             last: Vec::new(),
             raw: Some(ByteRope::default()),
+            secrets: mapping.secrets(),
             ended_inside_item: false,
             ended_closed: false,
         }
@@ -183,17 +186,17 @@ impl<S: Sink> Page<S> {
     /// The failure of a page with nothing to deliver.
     pub(crate) fn no_content_failure(&self, why: NotOai) -> Failure {
         let (name, status) = (&self.name, self.status);
-        let began = match printable(&self.first, FIRST_CHARS_SHOWN) {
-            text if text.is_empty() => String::new(),
-            text => format!("; the response began: {text}"),
+        let began = match printable(&self.secrets.mask(&self.first), FIRST_CHARS_SHOWN) {
+            text if text.is_empty() => text,
+            text => format!("the response began: {text}"),
         };
         let failure = if status >= 400 {
-            let details = format!("{name} answered with status {status} and no OAI-PMH body{began}");
+            let details = format!("{name} answered with status {status} and no OAI-PMH body");
             Failure::new(Reason::Status, details)
         } else {
-            Failure::new(Reason::NotOai(why), format!("{name}: {}{began}", why.message()))
+            Failure::new(Reason::NotOai(why), format!("{name}: {}", why.message()))
         };
-        self.with_status(failure)
+        self.with_status(failure.with_evidence(began))
     }
 
     fn truncated(&self) -> Failure {

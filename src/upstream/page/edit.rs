@@ -2,7 +2,7 @@
 
 use crate::repair::RepairId;
 use crate::repair::Span;
-use crate::store::QuarantinedRecord;
+use crate::store::{Excerpt, QuarantinedRecord};
 use crate::upstream::page::buffer::PageBuffer;
 use crate::upstream::page::item::{FieldPlaces, PageItem};
 use crate::upstream::xml::text::unescape_text;
@@ -120,7 +120,8 @@ impl PageBuffer {
         *len = len.saturating_add_signed(delta as isize);
         for made in repairs.iter_mut().filter(|(id, _)| *id == RepairId::DatestampLowerBound) {
             if let Some(made) = &mut made.1 {
-                made.replacement = made.replacement.replace(&bound, stamp);
+                let replacement = made.replacement.to_text().replace(&bound, stamp);
+                made.replacement = Excerpt::new(replacement.as_bytes());
             }
         }
         let is_told = repairs.iter().any(|(id, _)| *id == RepairId::RewriteProvenance);

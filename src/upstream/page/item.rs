@@ -2,7 +2,7 @@
 
 use crate::repair::{ItemSpans, RepairId, Span};
 use crate::repository::{DeliveredRecord, RepairMade};
-use crate::store::QuarantinedRecord;
+use crate::store::{QuarantinedRecord, RecordRepairs};
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;
 use crate::upstream::xml::text::{to_text, unescape_text};
 
@@ -132,7 +132,7 @@ impl PageItem {
     /// The record that the harvester receives. `item` are its bytes, `scope` the namespaces around it. `None`
     /// for a quarantined item, and for an item without a header.
     pub(crate) fn to_delivered(&self, item: &[u8], scope: &NamespaceScope) -> Option<DeliveredRecord> {
-        let Self::Item { deleted, fields, .. } = self else { return None };
+        let Self::Item { deleted, fields, repairs, .. } = self else { return None };
         if fields.header.is_empty() {
             return None;
         }
@@ -146,6 +146,7 @@ impl PageItem {
             set_specs: fields.set_specs.iter().map(|span| text(*span)).collect(),
             datestamp_at: fields.after_growth(growth).datestamp.range(),
             xml,
+            repairs: RecordRepairs::new(repairs.iter().filter_map(|(_, made)| made.as_ref().map(Into::into))),
         })
     }
 

@@ -53,7 +53,7 @@ async fn ask_identify(requester: &mut Requester<'_>, admission: &Admission, fail
     if matches!(response, Some(Err(_))) {
         tracing::warn!(
             repo = job.mapping.id,
-            because = failure.details,
+            because = failure.details_for_operators(),
             "different requests fail, and Identify too; the circuit breaker opens"
         );
     }

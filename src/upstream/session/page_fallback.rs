@@ -38,7 +38,7 @@ impl ListSession<'_> {
         tracing::info!(
             repo = self.requester.job.mapping.id,
             request = self.requester.job.request.query(),
-            because = failure.details,
+            because = failure.details_for_operators(),
             "a page fails every time; its records are fetched one by one"
         );
         loop {

@@ -249,7 +249,7 @@ async fn exchange(
         if !is_redirect(response.status().as_u16()) {
             return Ok(Exchange::new(url, response, budget.now()));
         }
-        url = redirect_target(&client.name(), &url, &response)?;
+        url = redirect_target(client.mapping(), &client.name(), &url, &response)?;
     }
     let max = mapping.limits.redirects_max;
     let details = format!("{} redirects more than {max} times (redirects_max)", client.name());

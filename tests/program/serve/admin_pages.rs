@@ -1,9 +1,10 @@
 //! The HTML pages of the admin listener: what they show, to whom, and how they escape it.
 
+use crate::fixtures::collection::Collection;
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Harvester, Reply, Source, fetch, fetch_with, page_of, post, record};
 
-use super::gateway::is_html;
+use super::gateway::{Mirrored, is_html};
 
 const BROWSER: &str = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n";
 const SCRIPT: &str = "&lt;script>alert(1)&lt;/script>\"'";
@@ -75,6 +76,59 @@ fn overview_and_repository_show_operators_more() {
     let page = open(&proxy, "/x/", 200, "<h2 id=\"operator\">For operators</h2>");
     contains(&page, &[masked, "<a href=\"/x/quarantine/\">Quarantined records</a>"]);
     open(&proxy, "/y/", 404, "<h1>No such repository</h1>");
+}
+
+#[test]
+fn state_of_the_server_shows_requests_limits_and_harvests() {
+    let (go, wait) = std::sync::mpsc::channel();
+    let wait = std::sync::Mutex::new(Some(wait));
+    let source = Source::start(move |_, _| match wait.lock().expect("no panic").take() {
+        Some(wait) => Reply::new(200, "Content-Type: text/xml").wait(wait).send(page_of(1)),
+        None => Reply::xml(page_of(1)),
+    });
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.base_url.set_query(Some("apikey=s3cret"));
+        mapping.read_timeout = std::time::Duration::from_secs(3_600);
+        mapping.politeness.gap = std::time::Duration::from_millis(750);
+    });
+    contains(
+        &open(&proxy, "/-/status", 200, "<h1>State of the server</h1>"),
+        &["<p>None.</p>", "No source has been requested", "No repository is mirrored."],
+    );
+    let address = proxy.address();
+    let request = std::thread::spawn(move || fetch(address, LIST));
+    let until = oaimend::clock::uptime() + std::time::Duration::from_secs(30);
+    let mut page = String::new();
+    while !page.contains("1 of 1") {
+        assert!(oaimend::clock::uptime() < until, "{page}");
+        std::thread::yield_now();
+        page = open(&proxy, "/-/status", 200, "<h1>State of the server</h1>");
+    }
+    contains(
+        &page,
+        &["<code>verb=ListRecords&amp;metadataPrefix=oai_dc</code>", "this machine", "750 ms", "closed"],
+    );
+    go.send(()).expect("the source waits");
+    assert_eq!(request.join().expect("no panic").status, 200);
+}
+
+#[test]
+fn mirrored_repositories_are_in_the_queue_of_harvests_and_in_the_chart() {
+    let mirrored = Mirrored::of(Collection::of(5));
+    let proxy = &mirrored.proxy;
+    contains(&open(proxy, "/-/status", 200, "next at <time"), &["src=\"/-/plan.svg\""]);
+    let chart = fetch(proxy.admin(), "/-/plan.svg");
+    assert_eq!((chart.status, chart.header("content-type")), (200, "image/svg+xml"));
+    assert!(chart.text().starts_with("<svg") && chart.text().contains("this schedule"), "{}", chart.text());
+    let (_source, without) = proxy_with_quarantine();
+    assert_eq!(fetch(without.admin(), "/-/plan.svg").status, 404);
+}
+
+#[test]
+fn repository_page_shows_the_effective_configuration() {
+    let (_source, proxy) = proxy_with_quarantine();
+    let page = open(&proxy, "/x/", 200, "<summary>Effective configuration</summary>");
+    contains(&page, &["apikey=***", "read_timeout_secs = ", "[limits]", "record_bytes_max = 8388608"]);
 }
 
 #[test]

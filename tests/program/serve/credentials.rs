@@ -15,8 +15,10 @@ const BASIC: &str = "Basic aGFydmVzdGVyOm9wZW4tc2VzYW1lLTdmM2E=";
 fn folder(base_url: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::create_dir(folder.path().join("mappings")).expect("a writable folder");
-    let mapping =
-        format!("base_url = \"{base_url}\"\nuser = \"harvester\"\npassword_file = \"../password\"\n");
+    let mapping = format!(
+        "base_url = \"{base_url}\"\nuser = \"harvester\"\npassword_file = \"../password\"\n\
+             redirect_hosts = [\"127.0.0.1\", \"localhost\"]\n"
+    );
     std::fs::write(folder.path().join("mappings/x.toml"), mapping).expect("a writable folder");
     std::fs::write(folder.path().join("password"), format!("{PASSWORD}\n")).expect("a writable folder");
     folder
@@ -93,4 +95,47 @@ fn password_is_in_no_log_and_no_response() {
         assert!(!pages.contains(secret), "{pages}");
         assert!(!said.contains(secret), "the log shows {secret}");
     }
+}
+
+#[test]
+fn echoed_secrets_are_masked_everywhere() {
+    const KEY: &str = "s3cret-key";
+    // The first page breaks off inside a record, so that it is kept as evidence. All later responses are errors.
+    let source = Source::start(|number, asked| {
+        let echo = format!("{} {}", asked.headers["authorization"], asked.target);
+        if number == 0 {
+            let page = page_of(2).replace("</ListRecords>", &format!("<record><!-- {echo} -->"));
+            return Reply::new(200, "Content-Length: 100000").send(page);
+        }
+        Reply::whole(404, "", format!("{echo} <html>no</html>"))
+    });
+    let folder = folder(&format!("{}?apikey={KEY}", source.base_url()));
+    let program =
+        Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]).env("OAIMEND_LOG", "debug"));
+    let (public, admin) = (program.address(), program.admin());
+    source::fetch(public, LIST);
+    let identifier = "/x?verb=GetRecord&identifier=oai%3Ax%3A9&metadataPrefix=oai_dc";
+    let got = source::fetch(public, identifier);
+    let mut seen = format!("{got:?}{}", got.text());
+    for path in ["/-/repositories/x", "/-/status", "/", "/x/"] {
+        seen.push_str(&source::fetch(admin, path).text());
+    }
+    // The log is complete after an orderly end.
+    program.signal("-TERM");
+    assert!(program.ended().success());
+    let log = program.whole_log();
+    let mut kept = Vec::new();
+    for path in crate::support::files_below(&folder.path().join("data/broken")) {
+        kept.extend(std::fs::read(path).expect("a readable file"));
+    }
+    let kept = String::from_utf8_lossy(&kept).into_owned();
+    assert!(source.asked()[0].target.contains(KEY), "the source gets it");
+    assert!(kept.contains("apikey=***") && kept.contains("Basic ***"), "{kept}");
+    assert!(log.contains("Basic ***"), "{log}");
+    for secret in [PASSWORD, "aGFydmVzdGVyOm9", KEY] {
+        assert!(!seen.contains(secret), "{seen}");
+        assert!(!log.contains(secret), "{log}");
+        assert!(!kept.contains(secret), "{kept}");
+    }
+    assert!(!got.text().contains("began") && !got.text().contains("<html>"), "{}", got.text());
 }

@@ -367,6 +367,27 @@ fn unchanged_page_is_not_sent_again() {
 }
 
 #[test]
+fn page_shows_the_repairs_of_the_record() {
+    let none = "Nothing. The record is as its source sent it.";
+    let mirrored = Mirrored::of(with_fields("<dc:creator>Smith & Sons</dc:creator>"));
+    let broken = mirrored.get(PAGE);
+    let repair = "<ol><li><b>bare-ampersand</b><p>Writes";
+    is_html(&broken, 200, repair);
+    is_html(&broken, 200, "<dd><code class=\"del\" dir=\"auto\">&amp;</code></dd>");
+    is_html(&broken, 200, "<dd><code class=\"ins\" dir=\"auto\">&amp;amp;</code></dd>");
+    is_html(&mirrored.get("/x/record/oai%3Ac%3A00002"), 200, none);
+    // The source corrects the record, which is the same after the repair.
+    change(&mirrored.collection, |collection| {
+        let entry = collection.entries.get_mut(&identifier(3)).expect("it exists");
+        entry.title = entry.title.replace('&', "&amp;");
+        entry.datestamp_secs = collection.now_secs;
+    });
+    mirrored.harvest_again();
+    let tag = format!("If-None-Match: {}\r\n", broken.header("etag"));
+    is_html(&mirrored.get_with(PAGE, &tag), 200, none);
+}
+
+#[test]
 fn changed_record_has_another_tag() {
     let mirrored = Mirrored::of(Collection::of(5));
     let before = mirrored.get(PAGE);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
 use oaimend::config::{Config, Mapping, RecordPages};
-use oaimend::store::{MirrorStore as _, NewRecord, PageCommit, RecordLog, RecordStatus};
+use oaimend::store::{MirrorStore as _, NewRecord, PageCommit, RecordLog, RecordRepairs, RecordStatus};
 
 use super::gateway::{Mirrored, is_html, mapping};
 use crate::fixtures::collection::{Collection, Entry, identifier};
@@ -206,6 +206,7 @@ pub(super) fn store_records(
             set_specs,
             status: RecordStatus::Live,
             bytes: bytes.into(),
+            repairs: RecordRepairs::default(),
         }
     });
     let records = records.collect();

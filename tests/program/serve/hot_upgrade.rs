@@ -8,6 +8,7 @@ use crate::fixtures::proxy::records;
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, last_page_of, record};
 use crate::support::random::Random;
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -210,6 +211,29 @@ fn page_in_flight_is_finished_by_the_old_process() {
 }
 
 #[test]
+fn next_request_on_a_kept_connection_is_answered() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (go, source) = in_two(last_page_of(9));
+    std::fs::create_dir(folder.path().join("mappings")).expect("writable");
+    let mapping = format!("base_url = \"{}\"\n", source.base_url());
+    std::fs::write(folder.path().join("mappings/x.toml"), mapping).expect("writable");
+    let old = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0", "--public-url", PUBLIC_URL]));
+    // The connection is to be kept: the head of the page leaves before the handover.
+    let kept = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+    let mut reading = Harvester::ask(old.address(), &kept(TOKEN_PAGE));
+    assert_eq!(reading.head().status, 200);
+    let new = upgrade(&old, &mut next(&old, folder.path()));
+    go.send(()).expect("the source waits");
+    while reading.chunk().is_some_and(|chunk| !chunk.is_empty()) {}
+    reading.again(&kept(IDENTIFY));
+    let got = reading.whole_body();
+    assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
+    assert_eq!(got.header("connection"), "close");
+    assert_eq!(fetch(new.address(), IDENTIFY).status, 200);
+    ended_well(old);
+}
+
+#[test]
 fn unquarantinable_record_aborts_the_page() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let page = last_page_of(9).replace("<identifier>oai:x:6</identifier>", "<identifier></identifier>");
@@ -273,6 +297,58 @@ fn failed_successor_leaves_the_old_process() {
     old.signal("-QUIT");
     assert_eq!(new.ended().code(), Some(74));
     old.line("SIGQUIT is ignored, because no process takes over");
+    assert_eq!(fetch(old.address(), "/-/readyz").status, 200);
+}
+
+#[test]
+fn successor_takes_the_place_of_a_killed_process() {
+    let source = Source::page(identify("x"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let map = format!("x={}", source.base_url());
+    let old = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0", "--map", &map]));
+    let mut new = Program::spawn(next(&old, folder.path()).args(["--map", &map]));
+    new.line("waiting for the running oaimend");
+    old.signal("-KILL");
+    let new = new.served();
+    assert_eq!(new.address(), old.address());
+    assert!(fetch(new.address(), IDENTIFY).whole);
+}
+
+#[test]
+fn process_starts_again_if_its_successor_dies_during_the_handover() {
+    let source = Source::page(identify("x"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let map = format!("x={}", source.base_url());
+    let mut old = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0", "--map", &map]));
+    let address = old.address();
+    // A successor that takes the sockets, waits for the data folder, and ends.
+    std::fs::create_dir(folder.path().join("data/upgrade")).expect("writable");
+    let listener = std::os::unix::net::UnixListener::bind(folder.path().join("data/upgrade/socket"));
+    let listener = listener.expect("a free path");
+    old.signal("-QUIT");
+    let (mut stream, _) = listener.accept().expect("the old process connects");
+    let mut message = [0; 17];
+    stream.read_exact(&mut message).expect("the message with the sockets");
+    stream.write_all(b"taken").expect("the old process reads");
+    assert_eq!(stream.read_to_end(&mut Vec::new()).expect("readable"), 0, "the data folder is free");
+    drop(stream);
+    old.line("the new process has ended before it could serve");
+    old.line("serving");
+    assert!(fetch(address, IDENTIFY).whole);
+    old.signal("-TERM");
+    assert!(old.ended().success(), "it has the same process id");
+}
+
+#[test]
+fn sigterm_ends_the_wait_with_a_failure() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let old = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
+    for signal in ["-TERM", "-INT"] {
+        let mut new = Program::spawn(&mut next(&old, folder.path()));
+        new.line("waiting for the running oaimend");
+        new.signal(signal);
+        assert_eq!(new.ended().code(), Some(74), "{signal}");
+    }
     assert_eq!(fetch(old.address(), "/-/readyz").status, 200);
 }
 

@@ -118,7 +118,7 @@ fn failing_page_does_not_affect_others() {
     let asked = source.asked().len();
     let got = proxy.get(BAD);
     assert!(check_retry(&got) <= 30);
-    assert!(got.text().contains("is paused for") && got.text().contains("out of order"), "{}", got.text());
+    assert!(got.text().contains("is paused for") && got.text().contains("status 500"), "{}", got.text());
     assert_eq!((source.asked().len(), rests(&proxy)), (asked, None), "only this request rests");
     assert_eq!(proxy.get(LIST).status, 200);
     after(&proxy, 31);

@@ -1,5 +1,6 @@
 //! The overview of all repositories.
 
+use super::super::super::operator_route::STATUS_PATH;
 use super::super::super::record::RepositoryAddress;
 use super::super::super::repository::{OperatorDetails, RepositorySummary};
 use super::super::layout::{Page, Site};
@@ -23,8 +24,8 @@ pub struct OverviewPage<'a> {
     pub matching: usize,
     /// The number of all repositories.
     pub all: usize,
-    /// What only operators may know of the repositories, by id. Empty on the page for everyone.
-    pub operator: &'a BTreeMap<String, OperatorDetails>,
+    /// What only operators may know of the repositories, by id. `None` on the page for everyone.
+    pub operator: Option<&'a BTreeMap<String, OperatorDetails>>,
 }
 
 impl OverviewPage<'_> {
@@ -50,6 +51,9 @@ impl OverviewPage<'_> {
                 }
             }
             p.note { "For programs: " a href={ (self.site.public_base()) "/friends.xml" } { "friends.xml" } " lists all base URLs." }
+            @if self.operator.is_some() {
+                p { a href={ (self.site.base_path()) (STATUS_PATH) } { "State of the server" } ": requests in flight, limits of sources, harvests" }
+            }
         };
         Page { site: self.site, title: "Repositories", crumbs: &[], head: html! {}, main }.render()
     }
@@ -111,7 +115,7 @@ impl OverviewPage<'_> {
                         }
                         a.url href={ (base_url) "?verb=Identify" } { (base_url) }
                     }
-                    @if let Some(operator) = self.operator.get(&repository.id) {
+                    @if let Some(operator) = self.operator.and_then(|operator| operator.get(&repository.id)) {
                         div.about {
                             "Source: " code { (operator.source_base_url) }
                             @if let Some(secs) = operator.circuit_open_secs { " " (circuit(secs)) }
@@ -143,7 +147,7 @@ mod tests {
 
     fn page(filter: &str, repositories: &[RepositorySummary], all: usize) -> String {
         let site = Site::new("Site", None, "https://e.org/b");
-        let (matching, operator) = (repositories.len(), &BTreeMap::new());
+        let (matching, operator) = (repositories.len(), None);
         OverviewPage { site: &site, filter, repositories, matching, all, operator }.render()
     }
 

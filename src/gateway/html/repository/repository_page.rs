@@ -192,6 +192,10 @@ fn source(operator: &OperatorDetails, quarantine: &str) -> Markup {
                 (fact("Circuit", operator.circuit_open_secs.map(circuit)))
             }
             p { a href=(quarantine) { "Quarantined records" } }
+            details {
+                summary { "Effective configuration" }
+                pre tabindex="0" { code { (operator.configuration) } }
+            }
         }
     }
 }
@@ -275,6 +279,7 @@ mod tests {
         let public = page(None);
         assert!(!public.contains("SECRET") && !public.contains("For operators"), "{public}");
         let operator = OperatorDetails {
+            configuration: "gap = \"<i>\"".to_owned(),
             source_base_url: "http://SECRET/?a=***".to_owned(),
             circuit_open_secs: Some(30),
         };

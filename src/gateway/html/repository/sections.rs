@@ -2,12 +2,11 @@
 
 use super::super::super::record::{RecordAddress, RepositoryAddress};
 use super::super::super::repository::{RepositoryDetails, Timeline, TimelineRow, explain_failure};
-use super::super::repairs::before_and_after;
+use super::super::repairs::{before_and_after, meaning};
 use super::numbers::{counted, grouped};
 use super::state::time;
 use super::{TEXT_BYTES_MAX, start_of};
-use crate::repair::RepairId;
-use crate::store::{FrequentRepair, SourceFailure};
+use crate::store::{Excerpt, FrequentRepair, SourceFailure};
 use maud::{Markup, html};
 
 /// Most failures that are shown.
@@ -153,7 +152,7 @@ fn repair_item(
     base: &str,
     is_operator: bool,
 ) -> Markup {
-    let what = RepairId::from_name(&repair.name).map(|id| id.entry().what.replace('`', ""));
+    let what = meaning(&repair.name);
     let example = repair.example.as_ref().filter(|example| is_operator || example.record.is_some());
     html! {
         li {
@@ -171,7 +170,8 @@ fn repair_item(
                         }
                     }
                 }
-                (before_and_after(example.original.as_bytes(), example.replacement.as_bytes()))
+                @let [before, after] = [&example.original, &example.replacement].map(|text| Excerpt::new(text.as_bytes()));
+                (before_and_after(&before, &after))
             }
         }
     }

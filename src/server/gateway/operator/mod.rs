@@ -1,9 +1,9 @@
 //! Answers requests for the pages of the admin listener.
 
 mod quarantine;
+mod status;
 
 use super::answer::style_sheet;
-use super::masked_url::{masked, without_secrets};
 use super::overview::{OverviewRows, rows};
 use super::record::with_policies;
 use super::repository::details;
@@ -25,6 +25,8 @@ pub(crate) async fn operator_page(context: &ServerContext, target: &OperatorTarg
     let mapping = |id: &str| context.repositories.find(id);
     match target {
         OperatorTarget::Overview(target) => overview(context, &site, target).await,
+        OperatorTarget::Status => status::status(context, &site),
+        OperatorTarget::PlanChart => status::chart(context).await,
         OperatorTarget::StyleSheet(path) => style_sheet(site.style_sheets(), path),
         OperatorTarget::Repository(id) => match mapping(id) {
             Some(mapping) => repository(context, &site, &mapping).await,
@@ -50,24 +52,22 @@ async fn overview(context: &ServerContext, site: &Site, target: &OverviewTarget)
             operator.insert(repository.id.clone(), operator_details(context, &mapping));
         }
     }
-    let (filter, operator) = (target.filter.as_str(), &operator);
+    let (filter, operator) = (target.filter.as_str(), Some(&operator));
     html(200, OverviewPage { site, filter, repositories: &repositories, matching, all, operator }.render())
 }
 
 async fn repository(context: &ServerContext, site: &Site, mapping: &Arc<Mapping>) -> OwnPage {
     let mut details = details(context, mapping).await;
     details.summary.has_record_pages &= context.gateway().policy.enabled;
-    for failure in &mut details.failures {
-        failure.details = without_secrets(&failure.details, &mapping.base_url);
-    }
     let operator = operator_details(context, mapping);
     html(200, RepositoryPage { site, details: &details, operator: Some(&operator) }.render())
 }
 
 fn operator_details(context: &ServerContext, mapping: &Mapping) -> OperatorDetails {
     OperatorDetails {
-        source_base_url: masked(&mapping.base_url),
+        source_base_url: mapping.shown_base_url(),
         circuit_open_secs: context.clients.circuit_open_secs(&mapping.id, context.clock.now()),
+        configuration: mapping.to_toml(&mapping.shown_base_url()),
     }
 }
 

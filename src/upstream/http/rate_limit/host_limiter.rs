@@ -41,6 +41,21 @@ pub(in crate::upstream::http) struct SourceLimiter {
     pace: Mutex<Pace>,
 }
 
+/// The limits of a source and their use, for operators.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitUsage {
+    /// The lists in flight at the host.
+    pub lists_in_flight: usize,
+    /// How many there may be.
+    pub lists_max: usize,
+    /// The requests that wait for the host.
+    pub waiting: usize,
+    /// The gap between two requests: configured, or after signs of overload.
+    pub gap: Duration,
+    /// The time until the next request may be sent.
+    pub wait: Duration,
+}
+
 /// A permit for one request. Dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct HostPermit {
@@ -92,9 +107,20 @@ impl SourceLimiter {
         Self { host: Arc::clone(&other.host), pace: Mutex::new(lock(&self.pace).clone()) }
     }
 
-    /// The number of requests that wait for the host.
-    pub(in crate::upstream::http) fn waiting(&self) -> usize {
-        lock(&self.host.state).queue.len()
+    /// The limits and their use.
+    pub(in crate::upstream::http) fn usage(&self, now: SystemTime) -> LimitUsage {
+        let (own, own_wait) = {
+            let mut pace = lock(&self.pace);
+            (pace.gap(), pace.wait(now))
+        };
+        let mut state = lock(&self.host.state);
+        LimitUsage {
+            lists_in_flight: state.lists_in_flight,
+            lists_max: self.host.lists_max,
+            waiting: state.queue.len(),
+            gap: own.max(state.pace.gap()),
+            wait: own_wait.max(state.pace.wait(now)),
+        }
     }
 
     /// Waits for a permit, within the deadline.

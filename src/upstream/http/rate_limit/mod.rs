@@ -16,4 +16,5 @@ mod pace;
 
 pub use fair_queue::RequestedBy;
 pub(crate) use host_limiter::HostPermit;
+pub use host_limiter::LimitUsage;
 pub(super) use host_limiter::SourceLimiter;

@@ -64,6 +64,11 @@ impl Pace {
         self.next_at.duration_since(now).unwrap_or_default().max(rated)
     }
 
+    /// The gap between two requests.
+    pub(super) const fn gap(&self) -> Duration {
+        self.gap
+    }
+
     /// Notes a request that is sent now.
     pub(super) fn note_request(&mut self, now: SystemTime) {
         let sent_at = self.time.advance(now);

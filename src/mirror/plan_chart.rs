@@ -1,13 +1,9 @@
 //! The chart of a plan: the harvests per day for each freshness.
 
-use std::error::Error;
-use std::path::Path;
-
-use oaimend::schedule::{FreshnessTarget, Plan};
+use super::planned_harvests::PlannedHarvests;
+use crate::schedule::{FreshnessTarget, Plan};
 use plotters::prelude::*;
-
-use super::super::exit::Failure;
-use super::{PlannedRepository, Schedule, plans};
+use std::error::Error;
 
 const SIZE_PIXELS: (u32, u32) = (800, 500);
 /// The values of the horizontal axis: from 0.5 to 0.99.
@@ -18,15 +14,13 @@ const DAY_SECS: f64 = 86_400.0;
 /// The cost of this plan and that of equal intervals, as (freshness, harvests per day).
 type Curves = [Vec<(f64, f64)>; 2];
 
-/// Draws the cost of plans against their freshness.
-pub(super) fn draw(schedule: &Schedule, file: &Path) -> Result<(), Failure> {
-    let svg = render(schedule)
-        .map_err(|error| Failure::io("draw", file, &std::io::Error::other(error.to_string())))?;
-    std::fs::write(file, svg).map_err(|error| Failure::io("write", file, &error))
-}
-
-fn render(schedule: &Schedule) -> Result<String, Box<dyn Error>> {
-    let curves = curves(schedule)?;
+/// Draws the cost of plans against their freshness, as SVG.
+///
+/// # Errors
+///
+/// A plan is not possible, or the drawing failed.
+pub fn plan_chart(planned: &PlannedHarvests) -> Result<String, Box<dyn Error>> {
+    let curves = curves(planned)?;
     let points = || curves.iter().flatten();
     let (mut least, mut most) = (1.0_f64, 0.0_f64);
     for (freshness, harvests) in points() {
@@ -54,7 +48,7 @@ fn render(schedule: &Schedule) -> Result<String, Box<dyn Error>> {
             let legend = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color.stroke_width(2));
             chart.draw_series(line)?.label(name).legend(legend);
         }
-        let here = [(schedule.plan.freshness(), harvests_per_day(&schedule.plan))];
+        let here = [(planned.plan.freshness(), harvests_per_day(&planned.plan))];
         chart.draw_series(PointSeries::of_element(here, 5, BLUE.filled(), &|place, size, style| {
             Circle::new(place, size, style)
         }))?;
@@ -69,12 +63,11 @@ fn render(schedule: &Schedule) -> Result<String, Box<dyn Error>> {
     Ok(svg)
 }
 
-fn curves(Schedule { policy, repositories, .. }: &Schedule) -> Result<Curves, Box<dyn Error>> {
-    let repositories: &[PlannedRepository] = repositories;
+fn curves(planned: &PlannedHarvests) -> Result<Curves, Box<dyn Error>> {
     let mut curves = Curves::default();
     for step in 0..FRESHNESS_STEPS {
         let Some(target) = FreshnessTarget::new(0.5 + f64::from(step) * FRESHNESS_STEP) else { continue };
-        let (plan, uniform) = plans(repositories, policy, target)?;
+        let (plan, uniform) = planned.with_freshness(target)?;
         for (curve, plan) in curves.iter_mut().zip([plan, uniform]) {
             curve.push((plan.freshness(), harvests_per_day(&plan)));
         }
