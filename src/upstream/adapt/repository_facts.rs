@@ -21,6 +21,8 @@ pub(crate) fn facts_for(
     let ProfileDates { granularity, earliest, oldest_seen } = job.store.profiles.dates(&mapping.source_key());
     // An old Identify must not override the one of this response.
     let announced = granularity.filter(|_| job.request.verb() != Verb::Identify);
+    // The file is served in days, whatever it contains.
+    let announced = if mapping.static_file.is_some() { Some(Granularity::Day) } else { announced };
     let from = request.argument(Argument::From).map(str::to_owned).or_else(list_from);
     let earliest = match (earliest, &oldest_seen) {
         (Some(earliest), Some(seen)) if *seen < earliest => Some(seen.clone()),
