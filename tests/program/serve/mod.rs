@@ -39,4 +39,5 @@ mod static_repository_kill;
 mod static_repository_variants;
 mod torn_sections;
 mod truncated_pages;
+mod unknown_items;
 mod version_one;
