@@ -5,12 +5,11 @@
 //! The first valid version is the result. If there is none, the first defect that remains is the reason for
 //! quarantine.
 
-use memchr::memchr_iter;
-
 use crate::repair::boundary::swallowed::sections_with_boundaries;
 use crate::repair::catalog::{QuarantineReason, RepairId};
 use crate::repair::lex::lexeme::Lexemes;
 use crate::repair::lex::namespaces::Context;
+use crate::repair::lex::search::memchr_iter;
 use crate::repair::passes::formats::repair_format;
 use crate::repair::passes::granularity::{lower_bound, repair_granularity};
 use crate::repair::passes::header::{keep_only_header, repair_envelope};
@@ -425,9 +424,9 @@ mod tests {
         let limits = Limits::default();
         for page in PAGES {
             let mut tags = StartTagCache::default();
-            let root_at = memchr::memmem::find(page, b"<OAI-PMH").unwrap();
+            let root_at = crate::repair::lex::search::memmem::find(page, b"<OAI-PMH").unwrap();
             let root = tags.open(&page[root_at..], Context::default(), &limits).unwrap().context;
-            let list_at = memchr::memmem::find(page, b"<ListRecords").unwrap();
+            let list_at = crate::repair::lex::search::memmem::find(page, b"<ListRecords").unwrap();
             let list = tags.open(&page[list_at..], root, &limits).unwrap();
             let names = EnvelopeNames {
                 element: &RECORD,

@@ -8,8 +8,6 @@
 //!
 //! The pass only adds text. An existing provenance stays and becomes part of the new one.
 
-use memchr::{memchr2_iter, memmem, memrchr};
-
 use crate::oai::datestamp::{Granularity, is_legal};
 use crate::repair::catalog::RepairId;
 use crate::repair::config::{Origin, ProvenanceScope};
@@ -17,6 +15,7 @@ use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{name_span, split_name, trim};
 use crate::repair::lex::namespaces::{Context, OAI};
 use crate::repair::lex::outline::{Child, outline};
+use crate::repair::lex::search::{memchr2_iter, memmem, memrchr};
 use crate::repair::limits::Limits;
 use crate::repair::span::Span;
 use crate::repair::text::edits::Edits;
