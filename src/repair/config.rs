@@ -80,7 +80,8 @@ pub struct Origin {
     pub told: ProvenanceScope,
     /// The base URL of the source.
     pub base_url: String,
-    /// The time of the request to the source, `YYYY-MM-DDThh:mm:ssZ`.
+    /// The time of the request to the source, `YYYY-MM-DDThh:mm:ssZ`. It is the harvestDate of a response
+    /// without a readable responseDate.
     pub harvest_date: String,
 }
 

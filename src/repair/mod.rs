@@ -109,6 +109,9 @@ impl Repairer {
     }
 }
 
+#[cfg(test)]
+mod growth;
+
 /// Random numbers below a bound, reproducible by the seed (xorshift).
 #[cfg(test)]
 fn random(seed: u64) -> impl FnMut(usize) -> usize {

@@ -5,12 +5,11 @@
 //! The first valid version is the result. If there is none, the first defect that remains is the reason for
 //! quarantine.
 
-use memchr::memchr_iter;
-
 use crate::repair::boundary::swallowed::sections_with_boundaries;
-use crate::repair::catalog::QuarantineReason;
+use crate::repair::catalog::{QuarantineReason, RepairId};
 use crate::repair::lex::lexeme::Lexemes;
 use crate::repair::lex::namespaces::Context;
+use crate::repair::lex::search::memchr_iter;
 use crate::repair::passes::formats::repair_format;
 use crate::repair::passes::granularity::{lower_bound, repair_granularity};
 use crate::repair::passes::header::{keep_only_header, repair_envelope};
@@ -40,12 +39,21 @@ pub(crate) struct RepairedItem {
     pub(crate) markup: bool,
     /// Missing or illegal fields whose values are unknown.
     pub(crate) unresolved: Vec<(&'static str, FieldIssue)>,
+    /// The datestamp of the source as written in the XML, if the granularity was adjusted.
+    pub(crate) source_datestamp: Option<Vec<u8>>,
 }
 
 impl RepairedItem {
     /// A valid item without changes.
     pub(crate) fn unchanged(raw: &[u8], facts: ItemFacts) -> Self {
-        Self { bytes: raw.to_vec(), edits: Edits::default(), facts, markup: false, unresolved: Vec::new() }
+        Self {
+            bytes: raw.to_vec(),
+            edits: Edits::default(),
+            facts,
+            markup: false,
+            unresolved: Vec::new(),
+            source_datestamp: None,
+        }
     }
 }
 
@@ -95,6 +103,7 @@ fn run_passes(
         text: raw.to_vec(),
         edits: Edits::default(),
         markup: false,
+        source_datestamp: None,
     };
     let guesses = Guesses::enabled_by(rules.enabled);
     let edits = match may_nest_sections(raw) && item.is_well_formed() {
@@ -190,6 +199,7 @@ struct ItemRepair<'m> {
     text: Vec<u8>,
     edits: Edits,
     markup: bool,
+    source_datestamp: Option<Vec<u8>>,
 }
 
 impl ItemRepair<'_> {
@@ -224,6 +234,10 @@ impl ItemRepair<'_> {
         let adjusted = repair_granularity(&self.text, &facts, self.names.element, self.rules);
         if adjusted.is_empty() {
             return Ok(Verdict::Valid(facts));
+        }
+        // A lower bound is not from the source.
+        if adjusted.iter().all(|edit| edit.id == RepairId::DatestampGranularity) {
+            self.source_datestamp = Some(facts.datestamp.slice(&self.text).to_vec());
         }
         self.apply(adjusted)?;
         Ok(self.validate().0)
@@ -377,6 +391,7 @@ impl ItemRepair<'_> {
             facts,
             markup: self.markup,
             unresolved: Vec::new(),
+            source_datestamp: self.source_datestamp,
         }
     }
 }
@@ -409,9 +424,9 @@ mod tests {
         let limits = Limits::default();
         for page in PAGES {
             let mut tags = StartTagCache::default();
-            let root_at = memchr::memmem::find(page, b"<OAI-PMH").unwrap();
+            let root_at = crate::repair::lex::search::memmem::find(page, b"<OAI-PMH").unwrap();
             let root = tags.open(&page[root_at..], Context::default(), &limits).unwrap().context;
-            let list_at = memchr::memmem::find(page, b"<ListRecords").unwrap();
+            let list_at = crate::repair::lex::search::memmem::find(page, b"<ListRecords").unwrap();
             let list = tags.open(&page[list_at..], root, &limits).unwrap();
             let names = EnvelopeNames {
                 element: &RECORD,

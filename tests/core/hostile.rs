@@ -5,102 +5,14 @@ use crate::support;
 use std::time::{Duration, Instant};
 
 use crate::support::harness::{Chunking, run, run_with_cache};
+use crate::support::hostile_pages::{DAMAGE, HEAD, LIST, TAIL, page, record};
 use crate::support::{each, invariants, report, strict};
 use oaimend::repair::{Outcome, RepairConfig, Repairer, Sink, TagCache};
-
-const HEAD: &str = "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" \
-    xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
-    xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n\
-    <responseDate>2026-03-01T08:15:00Z</responseDate>\n\
-    <request verb=\"ListRecords\" metadataPrefix=\"oai_dc\">http://repository.example.org/oai</request>\n";
-const LIST: &str = "<ListRecords>\n";
-const TAIL: &str = "<resumptionToken>harbour-2</resumptionToken>\n</ListRecords>\n</OAI-PMH>\n";
-
-fn record(number: usize, title: &str) -> String {
-    format!(
-        "<record><header><identifier>oai:x:{number}</identifier><datestamp>2026-01-01</datestamp></header>\
-         <metadata><oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
-         xmlns:dc=\"http://purl.org/dc/elements/1.1/\" \
-         xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/oai_dc/ \
-         http://www.openarchives.org/OAI/2.0/oai_dc.xsd\">\
-         <dc:title>{title}</dc:title></oai_dc:dc></metadata></record>\n"
-    )
-}
-
-/// Repeats `fragment`, with a number for each `#`.
-fn repeated(fragment: &str, bytes: usize) -> String {
-    let times = bytes / fragment.len();
-    (0..times).map(|number| fragment.replace('#', &number.to_string())).collect()
-}
 
 /// The size of the damage: quadratic code takes minutes for it, linear code a moment.
 const DAMAGE_BYTES: usize = 512 << 10;
 /// Far above the time of a slow machine, which is about a second.
 const TIME_MAX: Duration = Duration::from_secs(15);
-
-/// Positions and fragments that once took quadratic time or more.
-const DAMAGE: [(&str, &str); 39] = [
-    ("header", "<setSpec/>"),
-    ("record", "<foo><record><header>"),
-    ("record", "<foo#><record><header>"),
-    ("record", "<record><header><foo>"),
-    ("record", "<record><header><identifier>"),
-    ("record", "\"<!DOCTYPE \""),
-    ("record", "<!DOCTYPE ["),
-    ("record", "<!DOCTYPE \"<![CDATA["),
-    ("record", "<?a <record><header>"),
-    ("record", "<?a "),
-    ("record", "<a xmlns=\"u#\"/>"),
-    ("record", "&<a xmlns=\"u#\"/>"),
-    ("record", "a&eacute"),
-    ("record", "?&copy&"),
-    ("record", "a\u{1f}"),
-    ("record", "\u{1c}&#x1d;"),
-    ("record", "<premis:x/>"),
-    ("record", "<!--<record><header>"),
-    ("record", "<dc:title><b>"),
-    ("record", "</dc:title><dc:x><![CDATA[<b>"),
-    ("record", "<[CDATA["),
-    ("record", "< dc:title"),
-    ("record", "</dc:creator> x"),
-    ("record", "<x a=\u{201c}b "),
-    ("between", "<OAI-PMH><?a "),
-    ("between", "<!--<OAI-PMH>"),
-    ("between", "<OAI-PMH><OAI-PMH"),
-    ("between", "<br>"),
-    ("between", "<x#>"),
-    ("between", "<foo><record><header>"),
-    ("between", "</ListRecords><resumptionToken>"),
-    ("between", "<!--?>"),
-    ("head", "<?a "),
-    ("head", "<!DOCTYPE \""),
-    ("behind the token", "<OAI-PMH>"),
-    ("behind the token", "<resumptionToken>"),
-    ("tail", "<error>>"),
-    ("tail", "\"<!DOCTYPE \""),
-    ("tail", "<?a "),
-];
-
-fn page(place: &str, damage: &str) -> String {
-    let good = record(1, "Harbour plan");
-    match place {
-        "record" => format!("{HEAD}{LIST}{good}{}{good}{TAIL}", record(2, damage)),
-        "between" => format!("{HEAD}{LIST}{good}{damage}{good}{TAIL}"),
-        "behind the token" => {
-            format!("{HEAD}{LIST}{good}<resumptionToken>a</resumptionToken>{damage}{good}{TAIL}")
-        }
-        "header" => {
-            let header = format!("{damage}</header>");
-            format!(
-                "{HEAD}{LIST}{good}{}{good}{TAIL}",
-                record(2, "Harbour plan").replace("</header>", &header)
-            )
-        }
-        "head" => format!("{HEAD}{damage}{LIST}{good}{TAIL}"),
-        "tail" => format!("{HEAD}{LIST}{good}</ListRecords>{damage}</OAI-PMH>"),
-        _ => unreachable!("a place of the table"),
-    }
-}
 
 struct Nowhere;
 
@@ -113,14 +25,15 @@ impl Sink for Nowhere {
 fn time_is_linear_in_page_length() {
     let cases: Vec<_> = DAMAGE.iter().flat_map(|case| [(case, false), (case, true)]).collect();
     let failures = each(&cases, |((place, fragment), in_blocks)| {
-        let input = page(place, &repeated(fragment, DAMAGE_BYTES));
+        let input = page(place, fragment, DAMAGE_BYTES);
         let piece = if *in_blocks { 16 << 10 } else { input.len() };
         let mut engine = Repairer::new(&RepairConfig::default());
         let began = Instant::now();
-        input.as_bytes().chunks(piece).for_each(|piece| engine.push(piece, &mut Nowhere));
+        input.chunks(piece).for_each(|piece| engine.push(piece, &mut Nowhere));
         engine.finish(&mut Nowhere);
         let took = began.elapsed();
-        (took > TIME_MAX).then(|| format!("{place} {fragment:?} in pieces of {piece} bytes: {took:?}"))
+        (took > TIME_MAX)
+            .then(|| format!("{place} {} in pieces of {piece} bytes: {took:?}", fragment.escape_ascii()))
     });
     report("hostile damage", cases.len(), &failures);
 }
@@ -151,12 +64,12 @@ fn identify_with_many_declarations_is_repaired() {
 #[test]
 fn abandoned_output_is_one_document() {
     let failures = each(&DAMAGE, |(place, fragment)| {
-        let input = page(place, &repeated(fragment, DAMAGE_BYTES));
-        let out = run(input.as_bytes(), &RepairConfig::default(), Chunking::Whole);
+        let input = page(place, fragment, DAMAGE_BYTES);
+        let out = run(&input, &RepairConfig::default(), Chunking::Whole);
         if out.output.is_empty() {
             return None;
         }
-        strict::read(&out.output).err().map(|why| format!("{place} {fragment:?}: {why}"))
+        strict::read(&out.output).err().map(|why| format!("{place} {}: {why}", fragment.escape_ascii()))
     });
     report("one document", DAMAGE.len(), &failures);
 }
@@ -205,12 +118,13 @@ fn long_damaged_page_is_read_to_its_end() {
 #[test]
 fn abandoned_output_never_looks_complete() {
     let failures = each(&DAMAGE, |(place, fragment)| {
-        let input = page(place, &repeated(fragment, DAMAGE_BYTES));
-        let out = run(input.as_bytes(), &RepairConfig::default(), Chunking::Whole);
-        let other = run(input.as_bytes(), &RepairConfig::default(), Chunking::Blocks(7_919));
+        let input = page(place, fragment, DAMAGE_BYTES);
+        let out = run(&input, &RepairConfig::default(), Chunking::Whole);
+        let other = run(&input, &RepairConfig::default(), Chunking::Blocks(7_919));
         if out.output != other.output || out.summary.outcome != other.summary.outcome {
             return Some(format!(
-                "{place} {fragment:?}: depends on how the input was cut, {:?} {} and {:?} {}",
+                "{place} {}: depends on how the input was cut, {:?} {} and {:?} {}",
+                fragment.escape_ascii(),
                 out.summary.outcome,
                 out.output.len(),
                 other.summary.outcome,
@@ -226,9 +140,9 @@ fn abandoned_output_never_looks_complete() {
             support::invariants::never_looks_complete(&out)
         };
         ended
-            .and_then(|()| support::invariants::accountable(input.as_bytes(), &out))
+            .and_then(|()| support::invariants::accountable(&input, &out))
             .err()
-            .map(|why| format!("{place} {fragment:?}: {why}"))
+            .map(|why| format!("{place} {}: {why}", fragment.escape_ascii()))
     });
     report("given up", DAMAGE.len(), &failures);
 }

@@ -11,6 +11,7 @@ pub(crate) mod events;
 pub(crate) mod fuzzing;
 pub(crate) mod grain;
 pub(crate) mod harness;
+pub(crate) mod hostile_pages;
 pub(crate) mod invariants;
 pub(crate) mod judge;
 pub(crate) mod losses;

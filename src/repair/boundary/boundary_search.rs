@@ -7,14 +7,13 @@
 //! - More text never changes a result. With too little text the result is [`RecordBoundary::NeedMore`].
 //! - Results depend on positions in the text only, not on the chunks of the input.
 
-use memchr::{memchr, memmem};
-
 use crate::repair::boundary::record_boundary::{
     RecordBoundary, document_start, end_of_parent, end_tag_len, follows_last_child, is_wrapper, list_end,
     next_item_end, token_before_list_end,
 };
 use crate::repair::lex::lexeme::{CDATA, COMMENT};
 use crate::repair::lex::lookahead::Lookahead;
+use crate::repair::lex::search::{memchr, memmem};
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch};
 use crate::repair::validate::state::Validation;
 

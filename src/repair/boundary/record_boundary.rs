@@ -37,10 +37,9 @@
 //! With `torn-section` turned off, a closed section is content in any case. If an item is not repairable with
 //! this boundary, a second search treats wrapping elements and closed sections as unclosed.
 
-use memchr::{memchr, memchr2, memmem, memrchr};
-
 use crate::repair::lex::known_namespaces::{Family, is_similar_name};
 use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks, trim};
+use crate::repair::lex::search::{memchr, memchr2, memmem, memrchr};
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch, any_match};
 
 /// The end of a broken item.

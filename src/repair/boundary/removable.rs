@@ -4,10 +4,9 @@
 //! is noise, such as a counter or a server message, or content that damage moved there. Content is never
 //! removed: its item goes to quarantine.
 
-use memchr::{memchr_iter, memmem};
-
 use crate::repair::lex::known_namespaces::{Family, is_similar_name};
 use crate::repair::lex::names::{is_blank, name_span, split_name};
+use crate::repair::lex::search::{memchr_iter, memmem};
 use crate::repair::validate::schema::{Content, Element};
 
 /// Kinds of PHP messages after which the script continues.

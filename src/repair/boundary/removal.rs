@@ -6,11 +6,10 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2, memmem};
-
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{CDATA, COMMENT, Lexeme, Lexemes, is_good_comment, next_lexeme};
 use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trim};
+use crate::repair::lex::search::{memchr, memchr2, memmem};
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::escape;
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch, is_token_name};

@@ -5,10 +5,9 @@
 //! depositor can write the one so that it looks like the other. So the section stays content, and the
 //! caller reports the items in it: the list may have lost them.
 
-use memchr::{memchr, memchr_iter, memchr2_iter, memmem};
-
 use crate::repair::lex::lexeme::marks;
 use crate::repair::lex::names::trailing_blanks;
+use crate::repair::lex::search::{memchr, memchr_iter, memchr2_iter, memmem};
 use crate::repair::sink::SwallowedItem;
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch};
 

@@ -518,7 +518,7 @@ catalog! {
         after "2017-02-14"
     DatestampGranularity "datestamp-granularity" Likely
         what "Writes datestamps in the granularity that the repository announces: a second becomes its day, a day its first second. If a mapping sets the granularity, Identify says the same. The earliestDatestamp of an Identify follows the granularity that this Identify names."
-        why "Harvesters read all datestamps of a repository in one form and reject the other. Neither change moves a record past the from argument of a harvester. The repair applies only if the granularity is known, from an earlier Identify or from the mapping."
+        why "Harvesters read all datestamps of a repository in one form and reject the other. Neither change moves a record past the from argument of a harvester. The repair applies only if the granularity is known, from an earlier Identify or from the mapping. For a datestamp of another illegal form the proxy asks the source for Identify."
         before "<granularity>YYYY-MM-DD</granularity> ... <datestamp>2015-01-12T13:39:50Z</datestamp>"
         after "<granularity>YYYY-MM-DD</granularity> ... <datestamp>2015-01-12</datestamp>"
     DatestampLowerBound "datestamp-lower-bound" Likely

@@ -5,6 +5,8 @@
 //! [`validator`](crate::repair::validate::validator) interprets the marks. Blocks are small, so that the
 //! UTF-8 check and this pass share the cache.
 
+use crate::repair::lex::search::count_read;
+
 /// Bytes in one block. Two blocks fit the first-level cache. After a record that took the slow path, at
 /// most one block is indexed again.
 const BLOCK_BYTES: usize = 4096;
@@ -107,6 +109,7 @@ impl Index {
         let Some(block) = window.get(from..to).filter(|block| !block.is_empty()) else {
             return false;
         };
+        count_read(block.len());
         self.words.clear();
         self.words.reserve(block.len().div_ceil(64));
         self.next_word = 0;

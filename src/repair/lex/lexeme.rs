@@ -3,9 +3,8 @@
 //! The slow path and the search of removed text use them. Every byte belongs to one lexeme. Anything that
 //! cannot be markup is text.
 
-use memchr::{memchr, memchr2, memmem};
-
 use crate::repair::lex::names::{is_blank, is_local_name, may_start_name, name_span};
+use crate::repair::lex::search::{count_read, memchr, memchr2, memmem};
 
 const INSTRUCTION: &[u8] = b"<?";
 
@@ -81,6 +80,7 @@ impl<'t> Lexemes<'t> {
             [b'<', b'!', ..] if self.well_formed => whole_section(rest).unwrap_or_else(|| read_lexeme(rest)),
             _ => read_lexeme(rest),
         };
+        count_read(len);
         (lexeme, at + len.max(1))
     }
 
@@ -169,7 +169,10 @@ fn tag_end(rest: &[u8], complete: bool) -> Option<usize> {
     let ends_name = |&byte: &u8| matches!(byte, b'>' | b'<' | b'"' | b'\'');
     let mut at = 1;
     loop {
-        at += rest.get(at..)?.iter().position(ends_name)?;
+        let name = rest.get(at..)?;
+        let len = name.iter().position(ends_name);
+        count_read(len.unwrap_or(name.len()));
+        at += len?;
         match *rest.get(at)? {
             b'>' => return Some(at + 1),
             b'<' => return None,
@@ -225,7 +228,7 @@ fn section(rest: &[u8]) -> (Lexeme, usize) {
             None => (Lexeme::OpenComment, 4),
         };
     }
-    let end = rest.iter().skip(1).position(|&byte| matches!(byte, b'<' | b'>')).map(|end| end + 1);
+    let end = memchr2(b'<', b'>', rest.get(1..).unwrap_or_default()).map(|end| end + 1);
     match end.map(|end| (end, rest.get(end))) {
         Some((end, Some(b'>'))) => (Lexeme::Declaration, end + 1),
         _ => (Lexeme::BareLessThan, 1),
@@ -258,7 +261,7 @@ fn own_end(inner: &[u8], mark: &[u8], end_mark: &[u8]) -> Option<usize> {
 /// text itself opened stay.
 pub(crate) fn without_cut_end_mark(text: &[u8]) -> &[u8] {
     let trim = |text: &[u8]| text.len() - crate::repair::lex::names::trailing_blanks(text);
-    let count = |bracket: u8| memchr::memchr_iter(bracket, text).count();
+    let count = |bracket: u8| crate::repair::lex::search::memchr_iter(bracket, text).count();
     if count(b']') <= count(b'[') {
         return text;
     }
@@ -291,6 +294,7 @@ pub(crate) fn doctype_len(rest: &[u8]) -> Option<usize> {
             _ => {}
         }
         at += 1;
+        count_read(1);
     }
 }
 

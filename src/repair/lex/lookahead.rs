@@ -5,7 +5,7 @@
 //! that were read without a lasting result. It stops pages that make each of their bytes depend on all
 //! others. All results depend on positions in the text only.
 
-use memchr::memmem;
+use crate::repair::lex::search::memmem;
 
 /// Failed bytes that a page of any length may cause.
 const FAILED_BYTES_FREE: u64 = 16 << 20;

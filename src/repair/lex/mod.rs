@@ -9,4 +9,5 @@ pub(crate) mod name_characters;
 pub(crate) mod names;
 pub(crate) mod namespaces;
 pub(crate) mod outline;
+pub(crate) mod search;
 pub(crate) mod simd;

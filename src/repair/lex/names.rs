@@ -1,6 +1,7 @@
 //! Names, white space and references of XML 1.0 (sections 2.2, 2.3 and 4.1).
 
 use crate::repair::lex::name_characters::{is_name_part, is_name_start};
+use crate::repair::lex::search::count_read;
 
 /// Whether a byte is white space of XML.
 #[inline]
@@ -10,12 +11,16 @@ pub(crate) fn is_blank(byte: u8) -> bool {
 
 /// The number of bytes of white space at the start of `text`.
 pub(crate) fn blanks(text: &[u8]) -> usize {
-    text.iter().position(|&byte| !is_blank(byte)).unwrap_or(text.len())
+    let len = text.iter().position(|&byte| !is_blank(byte)).unwrap_or(text.len());
+    count_read(len);
+    len
 }
 
 /// The number of bytes of white space at the end of `text`.
 pub(crate) fn trailing_blanks(text: &[u8]) -> usize {
-    text.iter().rev().position(|&byte| !is_blank(byte)).unwrap_or(text.len())
+    let len = text.iter().rev().position(|&byte| !is_blank(byte)).unwrap_or(text.len());
+    count_read(len);
+    len
 }
 
 /// The text without the white space around it.
@@ -62,7 +67,9 @@ static LOCAL_BYTES: [bool; 256] = name_bytes(false);
 /// contains.
 #[inline]
 pub(crate) fn name_span(text: &[u8]) -> usize {
-    text.iter().position(|&byte| !is_name_byte(byte)).unwrap_or(text.len())
+    let len = text.iter().position(|&byte| !is_name_byte(byte)).unwrap_or(text.len());
+    count_read(len);
+    len
 }
 
 /// Whether a byte can be part of a name. A byte of a multi-byte character always can.
@@ -72,7 +79,7 @@ pub(crate) fn is_name_byte(byte: u8) -> bool {
 
 /// Whether `name` is a legal qualified name (Namespaces in XML 1.0): a local part and at most one prefix.
 pub(crate) fn is_qualified_name(name: &[u8]) -> bool {
-    match memchr::memchr(b':', name).and_then(|colon| name.split_at_checked(colon)) {
+    match crate::repair::lex::search::memchr(b':', name).and_then(|colon| name.split_at_checked(colon)) {
         Some((prefix, [_, local @ ..])) => is_local_name(prefix) && is_local_name(local),
         _ => is_local_name(name),
     }
@@ -92,7 +99,7 @@ pub(crate) fn is_local_name(name: &[u8]) -> bool {
 
 /// The prefix and the local part of a qualified name. The prefix may be empty.
 pub(crate) fn split_name(name: &[u8]) -> (&[u8], &[u8]) {
-    match memchr::memchr(b':', name) {
+    match crate::repair::lex::search::memchr(b':', name) {
         Some(colon) => (name.get(..colon).unwrap_or_default(), name.get(colon + 1..).unwrap_or_default()),
         None => (&[], name),
     }

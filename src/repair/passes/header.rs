@@ -364,7 +364,7 @@ pub(crate) fn keep_only_header(record: &[u8]) -> Edits {
 /// Returns the payload without its own XML declaration.
 fn without_declaration(text: &[u8]) -> &[u8] {
     let declared = text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"<?xml "));
-    match memchr::memmem::find(text, b"?>") {
+    match crate::repair::lex::search::memmem::find(text, b"?>") {
         Some(end) if declared => trim(text.get(end + 2..).unwrap_or_default()),
         _ => text,
     }

@@ -3,11 +3,10 @@
 //!
 //! All passes and stages use it to change attributes.
 
-use memchr::memchr;
-
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::value_len;
 use crate::repair::lex::names::{blanks, is_blank, is_qualified_name, name_span};
+use crate::repair::lex::search::memchr;
 use crate::repair::limits::Limits;
 use crate::repair::text::characters::{NodeKind, repair_node};
 use crate::repair::text::edits::Edits;

@@ -141,7 +141,7 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
     tree.reopen_payload(name);
     if !close_before(tree, name, at) {
         // Page numbers in an identifier of the SICI standard look like a tag.
-        let is_sici = memchr::memmem::find(name, b"::").is_some();
+        let is_sici = crate::repair::lex::search::memmem::find(name, b"::").is_some();
         tree.is_ambiguous |= in_key_field(tree) && !is_sici;
         tree.escape(at, end);
         return Ok(());

@@ -7,10 +7,9 @@
 //! in an attribute of the item, such as its schemaLocation. Otherwise the prefix stays undeclared and the
 //! record goes to quarantine, unless [`well_known_namespace`] has a default.
 
-use memchr::memmem;
-
 use crate::repair::lex::known_namespaces::well_known_namespace;
 use crate::repair::lex::names::is_blank;
+use crate::repair::lex::search::memmem;
 
 /// Prefixes with one namespace, in addition to those of [`well_known_namespace`].
 ///

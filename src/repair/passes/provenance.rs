@@ -1,18 +1,21 @@
 //! The provenance of a record: the source, the harvest date, and whether a repair altered the payload.
 //!
+//! The harvest date is the responseDate of the source, and the datestamp is that of the source, even if the
+//! record leaves with another granularity.
+//!
 //! `stages/list/rewrite.rs` adds it to valid records directly before they are emitted. It is the container
 //! of the OAI Guidelines for Optional Containers ("provenance"), in an `about`.
 //!
 //! The pass only adds text. An existing provenance stays and becomes part of the new one.
 
-use memchr::{memchr2_iter, memmem, memrchr};
-
+use crate::oai::datestamp::{Granularity, is_legal};
 use crate::repair::catalog::RepairId;
 use crate::repair::config::{Origin, ProvenanceScope};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{name_span, split_name, trim};
 use crate::repair::lex::namespaces::{Context, OAI};
 use crate::repair::lex::outline::{Child, outline};
+use crate::repair::lex::search::{memchr2_iter, memmem, memrchr};
 use crate::repair::limits::Limits;
 use crate::repair::span::Span;
 use crate::repair::text::edits::Edits;
@@ -26,6 +29,10 @@ pub(crate) struct OutgoingRecord<'r> {
     pub(crate) item: &'r [u8],
     pub(crate) edits: &'r Edits,
     pub(crate) facts: &'r ItemFacts,
+    /// The datestamp of the source as written in the XML, if the record has another one now.
+    pub(crate) source_datestamp: Option<&'r [u8]>,
+    /// The responseDate of the source as written in the XML; `None` if there is none.
+    pub(crate) response_date: Option<&'r [u8]>,
     /// The context of the list as it is emitted.
     pub(crate) outer: Context,
     /// Prefixes whose namespaces were corrected outside items.
@@ -138,13 +145,17 @@ impl OutgoingRecord<'_> {
             [b"<", prefix, local, b">", content, b"</", prefix, local, b">"].concat()
         };
         let altered: &[u8] = if altered { b"true" } else { b"false" };
-        let date = escape(origin.harvest_date.as_bytes());
+        let own_date = escape(origin.harvest_date.as_bytes());
+        let date = self.response_date.unwrap_or(&own_date);
         let start = [
-            [b"<", prefix, b"originDescription harvestDate=\"", &date, b"\" altered=\"", altered, b"\">"]
+            [b"<", prefix, b"originDescription harvestDate=\"", date, b"\" altered=\"", altered, b"\">"]
                 .concat(),
             element(b"baseURL", &escape(origin.base_url.as_bytes())),
             element(b"identifier", self.facts.identifier.slice(self.item)),
-            element(b"datestamp", self.facts.datestamp.slice(self.item)),
+            element(
+                b"datestamp",
+                self.source_datestamp.unwrap_or_else(|| self.facts.datestamp.slice(self.item)),
+            ),
             element(b"metadataNamespace", namespace),
         ]
         .concat();
@@ -171,7 +182,7 @@ impl ProvenanceContainer<'_> {
         let fact = |span: Span| text(span.slice(record.item));
         text(self.base_url) == origin.base_url.as_bytes()
             && text(self.identifier) == fact(record.facts.identifier)
-            && text(self.datestamp) == fact(record.facts.datestamp)
+            && is_same_datestamp(&text(self.datestamp), &fact(record.facts.datestamp))
     }
 
     fn is_marked_altered(&self, item: &[u8], limits: &Limits) -> bool {
@@ -181,6 +192,15 @@ impl ProvenanceContainer<'_> {
         let _ = read_attributes(tag, name_end, limits, &mut attributes);
         attributes.iter().any(|one| one.name == b"altered" && matches!(trim(one.value), b"true" | b"1"))
     }
+}
+
+/// Returns whether a described datestamp is the written one, perhaps in another granularity.
+fn is_same_datestamp(described: &[u8], written: &[u8]) -> bool {
+    let fitted = |granularity: Granularity| {
+        let described = std::str::from_utf8(described).ok().filter(|text| is_legal(text.as_bytes()));
+        described.is_some_and(|described| granularity.fitted(described).as_bytes() == written)
+    };
+    described == written || fitted(Granularity::Day) || fitted(Granularity::Second)
 }
 
 /// Returns the provenance container in an `about`; `None` if it contains something else.

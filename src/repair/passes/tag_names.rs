@@ -5,11 +5,10 @@
 
 use std::collections::HashMap;
 
-use memchr::memchr_iter;
-
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{is_qualified_name, name_span};
+use crate::repair::lex::search::memchr_iter;
 use crate::repair::text::edits::Edits;
 
 #[derive(Clone, Copy, Debug)]

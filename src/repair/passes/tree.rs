@@ -5,13 +5,12 @@
 //! The tree also reopens a payload that was closed too early. If only white space and a field of a known
 //! format follow the end tags of the payload, these end tags are removed.
 
-use memchr::memrchr;
-
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::known_namespaces::Family;
 use crate::repair::lex::lexeme::Lexemes;
 use crate::repair::lex::names::{split_name, trailing_blanks};
 use crate::repair::lex::namespaces::{Context, OAI};
+use crate::repair::lex::search::memrchr;
 use crate::repair::limits::Limits;
 use crate::repair::passes::prefixes::PrefixNamespaces;
 use crate::repair::text::characters::{NodeKind, repair_node};
@@ -124,7 +123,7 @@ impl<'t> Tree<'t> {
 
     pub(crate) fn is_legal_comment(&self, at: usize, end: usize) -> bool {
         let inner = self.slice((at + 4, end - 3));
-        memchr::memmem::find(inner, b"--").is_none() && !inner.ends_with(b"-")
+        crate::repair::lex::search::memmem::find(inner, b"--").is_none() && !inner.ends_with(b"-")
     }
 
     /// Returns whether an element with this name is a sibling of the open field.

@@ -2,12 +2,11 @@
 //!
 //! All stages use these functions.
 
-use memchr::memmem;
-
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target, next_lexeme};
 use crate::repair::lex::names::{blanks, is_blank, name_span};
 use crate::repair::lex::outline::outline;
+use crate::repair::lex::search::memmem;
 use crate::repair::output::head_buffer::PartRole;
 use crate::repair::passes::strip_prefix::remove_default_namespace;
 use crate::repair::sink::Sink;

@@ -93,6 +93,8 @@ pub(crate) struct Response {
     pub(crate) root_tag: Vec<u8>,
     /// The text of `responseDate` as written.
     pub(crate) response_date: Vec<u8>,
+    /// Whether the source gave no readable `responseDate`.
+    pub(crate) is_own_response_date: bool,
     /// The identifier that GetRecord requested, if known.
     pub(crate) requested_identifier: Option<Vec<u8>>,
     /// Whether ListIdentifiers contains whole records.
@@ -141,6 +143,7 @@ impl Response {
             request_facts: RequestFacts::default(),
             root_tag: Vec::new(),
             response_date: Vec::new(),
+            is_own_response_date: true,
             requested_identifier: None,
             headers_only: false,
             verb: None,

@@ -3,11 +3,10 @@
 //! The engine runs them after a list or after errors. No text after the root's end tag is emitted except
 //! white space, comments and instructions.
 
-use memchr::memmem;
-
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, is_cut, next_lexeme};
 use crate::repair::lex::names::{blanks, is_blank, trailing_blanks};
+use crate::repair::lex::search::memmem;
 use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::{

@@ -7,6 +7,7 @@
 use crate::repair::catalog::{Certainty, RepairId, RepairSet};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, without_cut_end_mark};
 use crate::repair::lex::names::{may_start_name, trailing_blanks};
+use crate::repair::lex::search::count_read;
 use crate::repair::limits::Limits;
 use crate::repair::text::bytes::{
     NodeEncoding, REPLACEMENT, Utf8Sequence, c1_character, classify, decode_twice, is_double_encoded,
@@ -77,6 +78,7 @@ pub(crate) fn item_edits<'t>(
     limits: &Limits,
 ) -> Edits {
     let edits_max = limits.repairs_per_record_max;
+    count_read(text.len());
     let is_utf8 = simdutf8::basic::from_utf8(text).is_ok();
     let mut pass =
         CharacterPass { guesses, charset, edits_max, is_utf8, ..CharacterPass::new(text, entities) };
@@ -287,7 +289,7 @@ impl<'t> CharacterPass<'t> {
             let Some(open) = rest.iter().position(|&byte| matches!(byte, b'"' | b'\'')) else { break };
             let quote = rest.get(open).copied().unwrap_or(b'"');
             let value = at + open + 1;
-            let Some(len) = memchr::memchr(quote, self.slice(value, end)) else { break };
+            let Some(len) = crate::repair::lex::search::memchr(quote, self.slice(value, end)) else { break };
             self.node(at, value, NodeKind::Verbatim);
             self.node(value, value + len, NodeKind::Attribute);
             at = value + len + 1;
@@ -312,6 +314,7 @@ impl<'t> CharacterPass<'t> {
     }
 
     fn node(&mut self, start: usize, end: usize, node: NodeKind) {
+        count_read(end - start);
         if node == NodeKind::Verbatim && is_printable(self.slice(start, end)) {
             return;
         }

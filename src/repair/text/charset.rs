@@ -13,9 +13,9 @@
 //! If the letters exclude a Western language and no charset fits, the item is not repairable. Everything
 //! else is windows-1252, because names and titles with a few accents are too little evidence.
 
+use crate::repair::lex::search::memmem;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, WINDOWS_1252};
-use memchr::memmem;
 
 use crate::repair::catalog::QuarantineReason;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};

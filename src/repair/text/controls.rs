@@ -12,9 +12,8 @@
 //! U+201E and U+201A are not restored: 0x1E ends a field of MARC, and 0x1A replaces characters that could
 //! not be converted. Every other control is removed.
 
-use memchr::memchr_iter;
-
 use crate::repair::lex::names::numeric_reference;
+use crate::repair::lex::search::memchr_iter;
 
 /// The meaning of a control character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

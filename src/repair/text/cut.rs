@@ -51,7 +51,7 @@ pub(crate) fn cut_character(node: &[u8], encoding: NodeEncoding) -> Option<usize
 
 /// Whether a whole character begins with `lead`.
 fn begins_another(text: &[u8], lead: u8) -> bool {
-    memchr::memchr_iter(lead, text)
+    crate::repair::lex::search::memchr_iter(lead, text)
         .any(|at| matches!(classify(text.get(at..).unwrap_or_default()), (Utf8Sequence::Valid, _)))
 }
 

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::repair::catalog::{Effect, RepairId};
+use crate::repair::lex::search::count_read;
 use crate::repair::span::Span;
 
 /// One change: the text from `start` to `end` becomes `replacement`.
@@ -84,6 +85,7 @@ impl Edits {
     /// Removes and returns the changes within `start..end`. An insertion at `start` stays.
     pub(crate) fn take_within(&mut self, start: usize, end: usize) -> Self {
         let all = std::mem::take(&mut self.0);
+        count_read(all.len());
         let (mut inside, outside): (Vec<Edit>, Vec<Edit>) =
             all.into_iter().partition(|edit| edit.start >= start && edit.end <= end && edit.end > start);
         self.0 = outside;
@@ -156,6 +158,7 @@ impl Edits {
             return Cow::Borrowed(text);
         }
         let grown: usize = self.0.iter().map(|edit| edit.replacement.len()).sum();
+        count_read(text.len());
         let mut output = Vec::with_capacity(text.len() + grown);
         let mut at = 0;
         for edit in &self.0 {
@@ -174,6 +177,7 @@ impl Edits {
         if self.is_empty() {
             return later;
         }
+        count_read(self.len() + later.len());
         let mut earlier = self.0.into_iter().peekable();
         let mut later = later.0.into_iter().peekable();
         let mut composed = Vec::new();

@@ -1,8 +1,7 @@
 //! Escaping and resolving the characters of XML text.
 
-use memchr::memmem;
-
 use crate::repair::lex::names::{Reference, numeric_reference, reference};
+use crate::repair::lex::search::memmem;
 
 /// Escapes text for XML.
 pub(crate) fn escape(text: &[u8]) -> Vec<u8> {

@@ -2,12 +2,11 @@
 //!
 //! The pass over characters uses them.
 
-use memchr::memrchr;
-
 use crate::repair::lex::known_namespaces::well_known_namespace;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::lookahead::NextMark;
 use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks};
+use crate::repair::lex::search::memrchr;
 
 /// A damaged mark and its meaning.
 #[derive(Clone, Copy, Debug)]

@@ -136,7 +136,9 @@ fn in_query(before: &[u8]) -> bool {
         near.iter().rposition(|&byte| is_blank(byte) || b"<>\"'".contains(&byte)).map_or(0, |at| at + 1);
     let word = near.get(start..).unwrap_or_default();
     let is_question = |pair: &[u8]| matches!(*pair, [b'?', byte] if byte.is_ascii_alphanumeric());
-    word.contains(&b'=') || word.windows(2).any(is_question) || memchr::memmem::find(word, b"://").is_some()
+    word.contains(&b'=')
+        || word.windows(2).any(is_question)
+        || crate::repair::lex::search::memmem::find(word, b"://").is_some()
 }
 
 /// The name of an accented letter that `run` begins with. At least one more letter must follow it.

@@ -3,10 +3,9 @@
 //! The search for boundaries, the validator and the stages compare text with them. More text never changes
 //! a result: too little text is [`TagMatch::Cut`].
 
-use memchr::{memchr, memchr2, memmem};
-
 use crate::repair::lex::known_namespaces::is_within_distance;
 use crate::repair::lex::names::{blanks, is_blank, is_name_byte, trailing_blanks};
+use crate::repair::lex::search::{memchr, memchr2, memmem};
 use crate::repair::validate::schema::{Content, Element};
 
 const TOKEN: &[u8] = b"resumptiontoken";

@@ -398,7 +398,7 @@ mod tests {
         let root = [b"<OAI-PMH xmlns=\"", OAI, b"\">"].concat();
         let outer = tags.open(&root, Context::default(), &limits).unwrap().context;
         for text in [COMMON, DELETED, ABOUT] {
-            for at in memchr::memchr_iter(b'<', text.as_bytes()).filter(|_| warm) {
+            for at in crate::repair::lex::search::memchr_iter(b'<', text.as_bytes()).filter(|_| warm) {
                 let _ = tags.open(&text.as_bytes()[at..], outer, &limits);
             }
         }

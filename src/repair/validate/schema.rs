@@ -170,7 +170,7 @@ pub(crate) fn is_any_uri(text: &[u8]) -> bool {
 
 /// Whether a text is a URI reference in ASCII (RFC 3986), which libxml2 requires of namespace names.
 pub(crate) fn is_uri_reference(text: &[u8]) -> bool {
-    let text = match memchr::memchr2(b'&', b'<', text) {
+    let text = match crate::repair::lex::search::memchr2(b'&', b'<', text) {
         None => Cow::Borrowed(text),
         Some(_) => Cow::Owned(crate::repair::text::escape::resolve(text)),
     };
@@ -183,7 +183,7 @@ pub(crate) fn is_uri_reference(text: &[u8]) -> bool {
 
 /// Whether the port, if there is one, is a number.
 fn has_legal_port(text: &[u8]) -> bool {
-    let Some(start) = memchr::memmem::find(text, b"://") else { return true };
+    let Some(start) = crate::repair::lex::search::memmem::find(text, b"://") else { return true };
     let authority = text.get(start + 3..).unwrap_or_default();
     let end = authority.iter().position(|&b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(authority.len());
     let authority = authority.get(..end).unwrap_or_default();

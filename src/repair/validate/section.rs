@@ -2,12 +2,11 @@
 //!
 //! These run up to an end mark. The validator calls it at each `<!` and `<?`, and again with more text.
 
-use memchr::memmem;
-
 use crate::repair::catalog::QuarantineReason;
 use crate::repair::lex::index::Mark;
 use crate::repair::lex::lexeme::marks;
 use crate::repair::lex::names::{is_blank, is_local_name, name_span};
+use crate::repair::lex::search::memmem;
 use crate::repair::validate::envelope_names::EnvelopeNames;
 use crate::repair::validate::state::{Construct, Inside, Progress, Validation, Validator, defect};
 

@@ -4,13 +4,12 @@
 //! with the namespace context in which it was read, and recognised by comparison. The cache never changes a
 //! result.
 
-use memchr::{memchr, memchr2};
-
 use crate::repair::lex::known_namespaces::{correct_namespace, is_well_known};
 use crate::repair::lex::names::{
     Reference, blanks, is_blank, is_qualified_name, name_span, reference, split_name,
 };
 use crate::repair::lex::namespaces::{Context, Contexts, OAI, REUSED_CONTEXTS_MAX, XML, XMLNS, XSI};
+use crate::repair::lex::search::{memchr, memchr2};
 use crate::repair::limits::Limits;
 use crate::repair::validate::schema::is_uri_reference;
 

@@ -3,12 +3,11 @@
 //! The fast path, the general path and the reader of oversized items share this state. Positions are
 //! relative to the item, because the window around it moves.
 
-use memchr::memmem;
-
 use crate::repair::catalog::QuarantineReason;
 use crate::repair::lex::index::Index;
 use crate::repair::lex::names::is_blank;
 use crate::repair::lex::namespaces::Context;
+use crate::repair::lex::search::memmem;
 use crate::repair::validate::envelope_names::EnvelopeNames;
 use crate::repair::validate::facts::{ItemFacts, V1Positions};
 use crate::repair::validate::schema::{Element, Text};

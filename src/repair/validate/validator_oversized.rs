@@ -2,9 +2,8 @@
 //!
 //! The stage `oversized` uses it. It decides which bytes may be emitted before the end of the item.
 
-use memchr::memmem;
-
 use crate::repair::lex::names::blanks;
+use crate::repair::lex::search::memmem;
 use crate::repair::limits::Limits;
 use crate::repair::span::Span;
 use crate::repair::text::characters::NodeKind;

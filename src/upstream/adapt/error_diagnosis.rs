@@ -12,13 +12,15 @@ use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::{SubResponse, SubrequestError, SubrequestOptions};
 use crate::upstream::client::probe_cache::fresh;
 use crate::upstream::xml::text::unescape_text;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// An OAI-PMH error, and the reason why it is this one.
 pub(crate) type DiagnosedError = (ErrorCode, String);
 
 /// Longest wait for the response to a probe.
 const TIME_MAX: Duration = Duration::from_secs(5);
+/// How long an Identify response proves that a source answers. Short: a source may vanish as a whole.
+const IDENTIFIED_KEPT: Duration = Duration::from_secs(60);
 /// The format that every item has (OAI-PMH 2.0, section 2.5).
 pub(crate) const COMMON_PREFIX: &str = "oai_dc";
 
@@ -37,6 +39,9 @@ impl Requester<'_> {
             None if self.adapter.is_version_one() && failure.received_status == Some(400) => {
                 Some((self.error_of_v1_refusal(), failure.details.clone()))
             }
+            None if self.has_missed_item(failure) && self.identifies_itself().await => {
+                Some((ErrorCode::IdDoesNotExist, "the source has no such item".to_owned()))
+            }
             proof => proof,
         }
     }
@@ -50,6 +55,29 @@ impl Requester<'_> {
         // Without arguments it can only be the verb that the source refuses.
         let has_arguments = Argument::ALL.iter().any(|argument| request.argument(*argument).is_some());
         if has_arguments { ErrorCode::BadArgument } else { ErrorCode::BadVerb }
+    }
+
+    /// Whether the source says by its status that the one item of the request does not exist.
+    fn has_missed_item(&self, failure: &Failure) -> bool {
+        failure.reason == Reason::Status
+            && matches!(failure.received_status, Some(404 | 410))
+            && self.job.request.argument(Argument::Identifier).is_some()
+    }
+
+    /// Whether the source answers Identify now, so that a missing page is not a missing repository.
+    async fn identifies_itself(&mut self) -> bool {
+        let now = self.now();
+        let identified_at = self.job.client.probe_cache.read().identified_at;
+        let is_recent = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age < IDENTIFIED_KEPT);
+        if identified_at.is_some_and(is_recent) {
+            return true;
+        }
+        let Some(response) = self.probe(&Request::identify()).await else { return false };
+        let identifies_itself = response.buffer.identify.is_some() && response.error_code().is_none();
+        if identifies_itself {
+            self.job.client.probe_cache.note(|said| said.identified_at = Some(now));
+        }
+        identifies_itself
     }
 
     /// Whether an empty response may mean another error than that no record matches.

@@ -3,12 +3,13 @@
 
 use crate::oai::datestamp::Granularity;
 use crate::oai::{Argument, Request, Verb, set_spec};
-use crate::repair::RepositoryFacts;
+use crate::repair::{RepairId, RepositoryFacts};
 use crate::repository::IdentifyFields;
 use crate::store::{ProfileDates, ProfileUpdate};
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::client::job::Job;
 use crate::upstream::page::buffer::PageBuffer;
+use crate::upstream::page::resume::Resumer;
 
 /// The facts about the repository that the engine needs for a request. `list_from` is the lowest datestamp that the
 /// first request of the list asked for, if the request resumes one.
@@ -21,6 +22,8 @@ pub(crate) fn facts_for(
     let ProfileDates { granularity, earliest, oldest_seen } = job.store.profiles.dates(&mapping.source_key());
     // An old Identify must not override the one of this response.
     let announced = granularity.filter(|_| job.request.verb() != Verb::Identify);
+    // The file is served in days, whatever it contains.
+    let announced = if mapping.static_file.is_some() { Some(Granularity::Day) } else { announced };
     let from = request.argument(Argument::From).map(str::to_owned).or_else(list_from);
     let earliest = match (earliest, &oldest_seen) {
         (Some(earliest), Some(seen)) if *seen < earliest => Some(seen.clone()),
@@ -42,6 +45,45 @@ pub(crate) fn log_unresolved_fields(repo: &str, fields: &[&'static str]) {
             elements,
             "Identify lacks fields that the schema requires; set identify.* in the mapping"
         );
+    }
+}
+
+/// Writes repaired datestamps in the granularity of the repository, before they are sent. If no Identify was seen,
+/// the source is asked for one, at most once for a request of a harvester.
+///
+/// The facts of the engine stay the same during the request, so that a page that is requested again gives the same
+/// items.
+pub(crate) async fn fit_repaired_datestamps(
+    requester: &mut Requester<'_>,
+    buffer: &mut PageBuffer,
+    resumer: &Resumer,
+) {
+    let job = requester.job;
+    let is_off = job.mapping.off.contains(RepairId::DatestampGranularity);
+    if is_off || requester.facts.granularity.is_some() {
+        return;
+    }
+    let repaired = buffer.with_repaired_datestamp(|hash| resumer.knows(hash));
+    if repaired.is_empty() {
+        return;
+    }
+    let granularity = match requester.identified_granularity {
+        Some(granularity) => granularity,
+        None => {
+            let name = requester.granularity().await;
+            let granularity = name.as_deref().and_then(Granularity::from_name);
+            requester.identified_granularity = Some(granularity);
+            if granularity.is_some() {
+                let dates = ProfileDates { granularity, ..ProfileDates::default() };
+                let update = ProfileUpdate { dates, ..ProfileUpdate::default() };
+                job.store.profiles.update(&job.mapping.source_key(), update).await;
+            }
+            granularity
+        }
+    };
+    let Some(granularity) = granularity else { return };
+    for index in repaired {
+        buffer.fit_datestamp(index, granularity);
     }
 }
 

@@ -4,6 +4,7 @@
 //! request adapter, and are counted in the same account.
 
 use crate::config::PageFallback;
+use crate::oai::datestamp::Granularity;
 use crate::oai::{Argument, Request, Verb};
 use crate::repair::RepositoryFacts;
 use crate::repository::{Account, Failure};
@@ -34,6 +35,8 @@ pub(crate) struct Requester<'a> {
     pub(crate) quarantined: Vec<QuarantinedRecord>,
     /// The format of the records, if it is known.
     pub(crate) metadata_prefix: Option<String>,
+    /// The granularity in Identify, once it was asked for because of a repaired datestamp.
+    pub(crate) identified_granularity: Option<Option<Granularity>>,
 }
 
 impl<'a> Requester<'a> {
@@ -50,6 +53,7 @@ impl<'a> Requester<'a> {
             facts: RepositoryFacts::default(),
             quarantined: Vec::new(),
             metadata_prefix: job.request.argument(Argument::MetadataPrefix).map(str::to_owned),
+            identified_granularity: None,
         }
     }
 

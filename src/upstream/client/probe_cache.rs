@@ -11,6 +11,8 @@ pub(crate) struct ProbeCache(Mutex<Probes>);
 pub(crate) struct Probes {
     /// When the source last accepted seconds in a probe.
     pub(crate) took_seconds: Option<SystemTime>,
+    /// When the source last answered Identify in a probe.
+    pub(crate) identified_at: Option<SystemTime>,
     pub(crate) formats: Option<(SystemTime, Option<Vec<String>>)>,
     pub(crate) has_no_sets: Option<(SystemTime, bool)>,
     pub(crate) granularity: Option<(SystemTime, Option<String>)>,

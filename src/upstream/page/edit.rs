@@ -1,7 +1,9 @@
 //! Edits the items of a page that has not been sent yet: replaces records and datestamps, splits records.
 
+use crate::oai::datestamp::{Granularity, is_legal};
 use crate::repair::RepairId;
 use crate::repair::Span;
+use crate::repository::RepairMade;
 use crate::store::{Excerpt, QuarantinedRecord};
 use crate::upstream::page::buffer::PageBuffer;
 use crate::upstream::page::item::{FieldPlaces, PageItem};
@@ -108,16 +110,52 @@ impl PageBuffer {
         Some(unescape_text(self.field(index, |fields| fields.identifier)?.as_bytes()))
     }
 
-    /// Replaces the datestamp of an item; returns whether it was replaced. The item keeps its key.
-    pub(crate) fn replace_datestamp(&mut self, index: usize, stamp: &str) -> bool {
-        let Some(bound) = self.field(index, |fields| fields.datestamp) else { return false };
-        let delta = stamp.len() as i64 - bound.len() as i64;
-        let Some(PageItem::Item { start, len, fields, repairs, .. }) = self.items.get_mut(index) else {
-            return false;
+    /// The items whose datestamp was repaired, and that are not known.
+    pub(crate) fn with_repaired_datestamp(&self, is_known: impl Fn(u64) -> bool) -> Vec<usize> {
+        let is_repaired = |found: &PageItem| match found {
+            PageItem::Item { hash, repairs, len, .. } => {
+                *len > 0 && repairs.iter().any(|made| is_of_datestamp(made)) && !is_known(*hash)
+            }
+            PageItem::Quarantined { .. } => false,
         };
+        (0..self.items.len()).filter(|&index| self.items.get(index).is_some_and(is_repaired)).collect()
+    }
+
+    /// Writes the datestamp of an item in a granularity. The item keeps its key and its provenance.
+    pub(crate) fn fit_datestamp(&mut self, index: usize, granularity: Granularity) {
+        let Some(stamp) = self.field(index, |fields| fields.datestamp) else { return };
+        let fitted = granularity.fitted(&stamp);
+        if !is_legal(stamp.as_bytes()) || fitted == stamp {
+            return;
+        }
+        self.write_datestamp(index, &stamp, &fitted);
+        let Some(PageItem::Item { repairs, .. }) = self.items.get_mut(index) else { return };
+        let before = repairs.iter().find(|made| is_of_datestamp(made)).and_then(|(_, made)| made.clone());
+        let made = before.map(|before| RepairMade {
+            name: RepairId::DatestampGranularity.name(),
+            original: Excerpt::new(stamp.as_bytes()),
+            replacement: Excerpt::new(fitted.as_bytes()),
+            ..before
+        });
+        repairs.push((RepairId::DatestampGranularity, made));
+    }
+
+    /// Replaces the text of the datestamp of an item.
+    fn write_datestamp(&mut self, index: usize, before: &str, stamp: &str) {
+        let delta = stamp.len() as i64 - before.len() as i64;
+        let Some(PageItem::Item { start, len, fields, .. }) = self.items.get_mut(index) else { return };
         let at = *start + fields.datestamp.range().start;
         fields.grow_datestamp(delta);
         *len = len.saturating_add_signed(delta as isize);
+        self.output.edit(|bytes| drop(bytes.splice(at..at + before.len(), stamp.bytes())));
+        self.shift_items_after(index, delta);
+    }
+
+    /// Replaces the datestamp of an item, and that in its provenance by `of_source`; returns whether it was
+    /// replaced. The item keeps its key.
+    pub(crate) fn replace_datestamp(&mut self, index: usize, stamp: &str, of_source: &str) -> bool {
+        let Some(bound) = self.field(index, |fields| fields.datestamp) else { return false };
+        let Some(PageItem::Item { repairs, .. }) = self.items.get_mut(index) else { return false };
         for made in repairs.iter_mut().filter(|(id, _)| *id == RepairId::DatestampLowerBound) {
             if let Some(made) = &mut made.1 {
                 let replacement = made.replacement.to_text().replace(&bound, stamp);
@@ -125,10 +163,9 @@ impl PageBuffer {
             }
         }
         let is_told = repairs.iter().any(|(id, _)| *id == RepairId::RewriteProvenance);
-        self.output.edit(|bytes| drop(bytes.splice(at..at + bound.len(), stamp.bytes())));
-        self.shift_items_after(index, delta);
+        self.write_datestamp(index, &bound, stamp);
         if is_told {
-            self.replace_provenance_datestamp(index, &bound, stamp);
+            self.replace_provenance_datestamp(index, &bound, of_source);
         }
         true
     }
@@ -180,6 +217,19 @@ impl PageBuffer {
         }
         self.split(index, &bytes, items);
     }
+}
+
+/// Whether a repair changed the form of the datestamp of an item.
+fn is_of_datestamp((id, made): &(RepairId, Option<RepairMade>)) -> bool {
+    let is_of_item = made.as_ref().is_none_or(|made| made.record.is_some());
+    is_of_item
+        && matches!(
+            id,
+            RepairId::DatestampZone
+                | RepairId::DatestampForm
+                | RepairId::DatestampOffset
+                | RepairId::DatestampFraction
+        )
 }
 
 /// The place of a datestamp in the first description of the origin of the item with its identifier.

@@ -22,7 +22,10 @@ pub(crate) type HeaderDatestamps = HashMap<String, SourceDatestamp>;
 /// A datestamp that the source gave elsewhere.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceDatestamp {
+    /// In the granularity of the repository, if that is known.
     pub(super) stamp: String,
+    /// As the source gave it.
+    pub(super) of_source: String,
     /// The key of the item with that datestamp.
     pub(super) hash: u64,
 }

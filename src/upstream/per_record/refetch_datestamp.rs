@@ -6,8 +6,9 @@
 
 use crate::oai::datestamp::{is_legal, is_sentinel};
 use crate::oai::{Request, Verb};
+use crate::repair::RepairId;
 use crate::upstream::adapt::requester::Requester;
-use crate::upstream::page::buffer::PageBuffer;
+use crate::upstream::page::buffer::{ItemHash, PageBuffer};
 use crate::upstream::page::item::PageItem;
 use crate::upstream::page::resume::Resumer;
 use crate::upstream::per_record::refetch::{HeaderDatestamps, Refetched, Refetcher, SourceDatestamp};
@@ -32,7 +33,7 @@ impl Refetcher {
             let Some(identifier) = buffer.identifier_at(index) else { continue };
             let Some(dated) = self.refetch_datestamp(requester, asked, &identifier).await else { continue };
             let Some(before) = buffer.items.get(index).map(PageItem::hash) else { continue };
-            if buffer.replace_datestamp(index, &dated.stamp) {
+            if buffer.replace_datestamp(index, &dated.stamp, &dated.of_source) {
                 requester.account.recalled += 1;
                 self.refetched.push((before, dated.hash));
             }
@@ -74,6 +75,9 @@ impl Refetcher {
         // A lower bound in place of a datestamp would be no gain.
         let mut options = requester.options();
         options.facts.lowest_datestamp = None;
+        let is_off = requester.job.mapping.off.contains(RepairId::DatestampGranularity);
+        let granularity = options.facts.granularity.take().filter(|_| !is_off);
+        let hash = ItemHash::new(&requester.job.store.token_key);
         let items = match self.fetch(requester, request, options).await {
             Refetched::Response(response) => response.items,
             Refetched::Nothing => {
@@ -83,9 +87,13 @@ impl Refetcher {
             Refetched::NotAsked => return None,
         };
         let dated = items.into_iter().filter_map(|item| {
-            let stamp = String::from_utf8(item.datestamp).ok()?;
-            let is_one = is_legal(stamp.as_bytes()) && !is_sentinel(stamp.as_bytes());
-            is_one.then(|| (unescape_text(&item.identifier), SourceDatestamp { stamp, hash: item.hash }))
+            let of_source = String::from_utf8(item.datestamp).ok()?;
+            if !is_legal(of_source.as_bytes()) || is_sentinel(of_source.as_bytes()) {
+                return None;
+            }
+            let stamp = granularity.map_or_else(|| of_source.clone(), |fit| fit.fitted(&of_source));
+            let hash = hash.key(&item.identifier, stamp.as_bytes());
+            Some((unescape_text(&item.identifier), SourceDatestamp { stamp, of_source, hash }))
         });
         let dated: HeaderDatestamps = dated.collect();
         requester.job.client.refetch_gate.note(now, !dated.is_empty());

@@ -9,7 +9,7 @@ use crate::repository::{ByteRope, Failure, ListAge, Stop};
 use crate::upstream::adapt::error_diagnosis::DiagnosedError;
 use crate::upstream::adapt::item_filter::ItemFilter;
 use crate::upstream::adapt::quarantine::{quarantine, quarantine_early};
-use crate::upstream::adapt::repository_facts::note_profile;
+use crate::upstream::adapt::repository_facts::{fit_repaired_datestamps, note_profile};
 use crate::upstream::page::attempt::Page;
 use crate::upstream::page::resume::{Emitted, Resumer, Unproven};
 use crate::upstream::session::list_position::PageRest;
@@ -33,6 +33,7 @@ impl ListSession<'_> {
         torn.split_torn_records(requester, &mut page.buffer, resumer).await;
         refetcher.replace_broken_records(requester, &mut page.buffer, resumer).await;
         refetcher.replace_lower_bounds(requester, asked, &mut page.buffer, resumer).await;
+        fit_repaired_datestamps(requester, &mut page.buffer, resumer).await;
         note_profile(requester, &mut page.buffer, ended).await;
         self.note_list_age(page);
         if self.filter.as_mut().is_some_and(|filter| !filter.apply(&mut page.buffer, ended)) {

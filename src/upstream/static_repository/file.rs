@@ -75,9 +75,9 @@ impl Text {
         Ok(bytes)
     }
 
-    /// The whole text, from the beginning.
-    pub(super) fn reader(&self) -> Reading<'_> {
-        Reading { text: self, at: 0 }
+    /// The text from a place to its end.
+    pub(super) fn reader(&self, at: u64) -> Reading<'_> {
+        Reading { text: self, at }
     }
 }
 

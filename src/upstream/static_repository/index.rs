@@ -34,6 +34,11 @@ impl Entry {
     pub(super) fn is_good(&self) -> bool {
         self.day > 0
     }
+
+    /// Notes that the record cannot be delivered.
+    pub(super) fn mark_broken(&mut self) {
+        self.day = 0;
+    }
 }
 
 /// The records of one list.
@@ -47,8 +52,10 @@ pub(super) struct Records {
 
 /// Bytes that are read and repaired at once.
 const PIECE_BYTES: u64 = 256 << 10;
-/// Bytes of a list that are searched for the prefix of its elements.
-const BEGINNING_BYTES: u64 = 64 << 10;
+/// Bytes of a list that are searched at once for the prefix of its elements.
+const WINDOW_BYTES: u64 = 64 << 10;
+/// Longest start of a tag, with a prefix, that is found across two windows.
+const MARK_BYTES: u64 = 1 << 10;
 
 /// The key of an item.
 pub(super) fn id_of(identifier: &str) -> u128 {
@@ -70,9 +77,9 @@ pub(super) fn entries_of(
     config: &RepairConfig,
     entries_max: usize,
 ) -> Result<Records, Failed> {
-    let beginning =
-        text.bytes(list.content.start..list.content.end.min(list.content.start + BEGINNING_BYTES))?;
-    let Some(prefix) = prefix_of(&beginning, list) else { return Ok(Records::default()) };
+    let Some(RecordPrefix { prefix, is_oai }) = prefix_of(text, list)? else {
+        return Ok(Records::default());
+    };
     let frame = Frame::of_list(doctype, &list.scope, &prefix);
     let mut found = Found { entries_max, ..Found::default() };
     // Prefixes are removed when a record is requested; to do so here would be wasted work.
@@ -121,7 +128,9 @@ pub(super) fn entries_of(
             Ok(len) if len as usize <= record_bytes_max => entry.len = len,
             _ => return too_long(),
         }
-        if !entry.is_good() {
+        if !is_oai {
+            entry.mark_broken();
+        } else if !entry.is_good() {
             look_again(entry, &text.bytes(range_of(entry))?, doctype, list, config);
         }
     }
@@ -146,15 +155,46 @@ fn look_again(entry: &mut Entry, raw: &[u8], doctype: &[u8], list: &Part, config
     }
 }
 
-/// The prefix of the first record, with its colon; `None` where there is no record.
-fn prefix_of(beginning: &[u8], list: &Part) -> Option<String> {
-    let place = |prefix: &String| {
-        let mark = format!("<{prefix}record");
-        let mut found = memmem::find_iter(beginning, &mark);
-        found.find(|at| beginning.get(at + mark.len()).is_some_and(|byte| b" \t\r\n>".contains(byte)))
-    };
-    let prefixes = skeleton_prefixes(&list.scope).into_iter();
-    prefixes.filter_map(|prefix| Some((place(&prefix)?, prefix))).min().map(|(_, prefix)| prefix)
+/// The prefix of the records of a list.
+struct RecordPrefix {
+    /// With its colon; empty if there is none.
+    prefix: String,
+    /// Whether it is a prefix of OAI-PMH. The list has no other records otherwise, and they are broken.
+    is_oai: bool,
+}
+
+/// The prefix of the first record; `None` where there is no record.
+fn prefix_of(text: &Text, list: &Part) -> Result<Option<RecordPrefix>, Failed> {
+    let prefixes = skeleton_prefixes(&list.scope);
+    let mut other = None;
+    let mut at = list.content.start;
+    while at < list.content.end {
+        let window = text.bytes(at..list.content.end.min(at + WINDOW_BYTES + MARK_BYTES))?;
+        let mut found = record_prefixes(&window);
+        if let Some(prefix) = found.find(|prefix| prefixes.contains(prefix)) {
+            return Ok(Some(RecordPrefix { prefix, is_oai: true }));
+        }
+        other = other.or_else(|| record_prefixes(&window).next());
+        at += WINDOW_BYTES;
+    }
+    Ok(other.map(|prefix| RecordPrefix { prefix, is_oai: false }))
+}
+
+/// The prefixes of the start tags of records in a text.
+fn record_prefixes(text: &[u8]) -> impl Iterator<Item = String> {
+    memmem::find_iter(text, b"record").filter_map(|at| {
+        text.get(at + b"record".len()).filter(|byte| b" \t\r\n>".contains(byte))?;
+        let before = text.get(at.saturating_sub(MARK_BYTES as usize)..at)?;
+        let tag = before.get(before.iter().rposition(|byte| *byte == b'<')? + 1..)?;
+        let is_prefix = tag.is_empty() || tag.strip_suffix(b":").is_some_and(is_name);
+        String::from_utf8(tag.to_vec()).ok().filter(|_| is_prefix)
+    })
+}
+
+fn is_name(text: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | 0x80..);
+    text.first().is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | 0x80..))
+        && text.iter().all(is_part)
 }
 
 /// The findings of the engine.

@@ -1,8 +1,8 @@
 //! Finds the parts of a static repository file: Identify, the formats, and the records of each format.
 //!
-//! A well-formed file is read strictly. In any other, a broken record must not damage the parts after it:
-//! there the parts are found by their tags alone, and only at the typical beginning of a list. A file that
-//! ends early is invalid.
+//! A well-formed document is read strictly, whatever precedes or follows it. In any other, a broken record must
+//! not damage the parts after it: there the parts are found by their tags alone, and only at the typical
+//! beginning of a list. A file that ends early is invalid.
 
 use super::file::{Failed, Text};
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;
@@ -38,8 +38,10 @@ const LISTS_MAX: usize = 256;
 const WINDOW_BYTES: usize = 1 << 20;
 /// Bytes after the beginning of a list that are checked to see whether it is one.
 const AHEAD_BYTES: usize = 64 << 10;
-/// The distance of the end tag to the end of a file, in bytes.
-const END_BYTES: u64 = 4 << 10;
+/// The distance of the end tag of a list to the next list, in bytes.
+const LIST_END_BYTES: u64 = 4 << 10;
+/// The distance of the end tag of the document to the end of a file, in bytes.
+const END_BYTES: u64 = 64 << 10;
 
 impl Outline {
     /// Reads a file. No text between two tags is longer than `record_bytes_max`, and neither
@@ -49,11 +51,15 @@ impl Outline {
         record_bytes_max: usize,
         head_bytes_max: usize,
     ) -> std::result::Result<Self, Failed> {
-        let strictly = Strict::read(text, record_bytes_max)?;
+        let head = text.bytes(0..text.len().min(2 * head_bytes_max as u64))?;
+        let (at, root) = root_of(&head).ok_or_else(Failed::no_repository)?;
+        let doctype = doctype_of(head.get(..at).unwrap_or_default());
+        let strictly = Strict::read(text, at as u64, record_bytes_max)?;
         let found = match strictly {
             Some(outline) => outline,
-            None => loosely(text, head_bytes_max)?,
+            None => loosely(text, &head, &root)?,
         };
+        let found = Self { doctype, ..found };
         let is_short = |part: &Part| part.content.end - part.content.start <= head_bytes_max as u64;
         if !is_short(&found.identify) || !is_short(&found.formats) {
             let details = format!(
@@ -85,56 +91,41 @@ struct Strict {
 }
 
 impl Strict {
-    /// The parts; `None` where the file is not well-formed.
-    fn read(text: &Text, token_bytes_max: usize) -> std::result::Result<Option<Outline>, Failed> {
-        let source = Bounded { inner: BufReader::with_capacity(256 << 10, text.reader()), left: 0 };
+    /// The parts of the document that begins at `root`; `None` where it is not well-formed.
+    fn read(text: &Text, root: u64, token_bytes_max: usize) -> std::result::Result<Option<Outline>, Failed> {
+        let source = Bounded { inner: BufReader::with_capacity(256 << 10, text.reader(root)), left: 0 };
         let mut reader = Reader::from_reader(source);
         let (mut strict, mut buffer) = (Self::default(), Vec::new());
-        loop {
+        while !strict.is_whole {
             buffer.clear();
             reader.get_mut().left = token_bytes_max;
-            let at = reader.buffer_position();
-            let Ok(event) = reader.read_event_into(&mut buffer) else { return Ok(None) };
-            if matches!(event, Event::Eof) {
-                break;
-            }
-            let end = at + event_bytes(&reader, at);
-            if !strict.event(event, at..end, text)? {
-                return Ok(None);
+            let at = root + reader.buffer_position();
+            match reader.read_event_into(&mut buffer) {
+                Ok(Event::Eof) | Err(_) => return Ok(None),
+                Ok(event) => strict.event(event, at..root + reader.buffer_position()),
             }
         }
-        Ok(strict.is_whole.then_some(strict.outline))
+        let after = root + reader.buffer_position();
+        // Lists after a damaged end tag must not get lost.
+        let rest = list_starts(text, prefix_of(&strict.root), after, text.len())?;
+        Ok(rest.is_empty().then_some(strict.outline))
     }
 
-    /// Whether it is still well-formed.
-    fn event(&mut self, event: Event<'_>, at: Range<u64>, text: &Text) -> std::result::Result<bool, Failed> {
+    fn event(&mut self, event: Event<'_>, at: Range<u64>) {
         match event {
-            Event::DocType(_) => {
-                let length = at.end - at.start;
-                if self.depth == 0 && length <= AHEAD_BYTES as u64 {
-                    self.outline.doctype = text.bytes(at)?;
-                }
-            }
             Event::Start(tag) => {
                 if self.depth == 0 {
-                    if self.is_whole || tag.local_name().as_ref() != "Repository" {
-                        return Err(Failed::no_repository());
-                    }
                     self.root = format!("<{}>", &*tag);
                 } else if self.depth == 1 {
                     self.open(&tag, at.end);
                 }
                 self.depth += 1;
             }
-            Event::Empty(tag) => {
-                if self.depth == 0 {
-                    return Err(Failed::no_repository());
-                }
-                if self.depth == 1 {
-                    self.open(&tag, at.end);
-                    self.close(at.end);
-                }
+            Event::Empty(tag) if self.depth == 1 => {
+                self.open(&tag, at.end);
+                self.close(at.end);
             }
+            Event::Empty(_) => self.is_whole |= self.depth == 0,
             Event::End(_) => {
                 self.depth = self.depth.saturating_sub(1);
                 if self.depth == 1 {
@@ -144,7 +135,6 @@ impl Strict {
             }
             _ => {}
         }
-        Ok(true)
     }
 
     fn open(&mut self, tag: &quick_xml::events::BytesStart<'_>, content: u64) {
@@ -166,11 +156,6 @@ impl Strict {
             _ => {}
         }
     }
-}
-
-/// How many bytes the event took that began at `at`.
-fn event_bytes<R>(reader: &Reader<R>, at: u64) -> u64 {
-    reader.buffer_position() - at
 }
 
 /// A reader that fails at a token that is too long.
@@ -202,11 +187,9 @@ impl<R: BufRead> BufRead for Bounded<R> {
     }
 }
 
-/// Finds the parts by their tags.
-fn loosely(text: &Text, head_bytes_max: usize) -> std::result::Result<Outline, Failed> {
-    let head = text.bytes(0..text.len().min(2 * head_bytes_max as u64))?;
-    let root = root_of(&head).ok_or_else(Failed::no_repository)?;
-    let prefix = root.trim_start_matches('<').split("Repository").next().unwrap_or_default().to_owned();
+/// Finds the parts by their tags. `head` is the beginning of the text, with the start tag `root`.
+fn loosely(text: &Text, head: &[u8], root: &str) -> std::result::Result<Outline, Failed> {
+    let prefix = prefix_of(root);
     let end = text.bytes(text.len().saturating_sub(END_BYTES)..text.len())?;
     let end_tag = format!("</{prefix}Repository");
     let Some(end) =
@@ -214,13 +197,12 @@ fn loosely(text: &Text, head_bytes_max: usize) -> std::result::Result<Outline, F
     else {
         return Err(Failed::Wrong("it ends early, without the end tag of Repository".to_owned()));
     };
-    let starts = list_starts(text, &prefix, end)?;
+    let starts = list_starts(text, prefix, 0, end)?;
     let before = usize::try_from(starts.first().map_or(end, |start| start.tag.start)).unwrap_or(usize::MAX);
     let head = head.get(..before.min(head.len())).unwrap_or_default();
     let mut outline = Outline {
-        doctype: doctype_of(head, &root),
-        identify: part_of(head, &root, &format!("{prefix}Identify")).unwrap_or_default(),
-        formats: part_of(head, &root, &format!("{prefix}ListMetadataFormats")).unwrap_or_default(),
+        identify: part_of(head, root, &format!("{prefix}Identify")).unwrap_or_default(),
+        formats: part_of(head, root, &format!("{prefix}ListMetadataFormats")).unwrap_or_default(),
         ..Outline::default()
     };
     let ends = starts.iter().skip(1).map(|next| next.tag.start).chain([end]);
@@ -241,10 +223,15 @@ struct ListStart {
     tag: Range<u64>,
 }
 
-/// The beginnings of lists: a start tag, followed by a record or the end of the list.
-fn list_starts(text: &Text, prefix: &str, end: u64) -> std::result::Result<Vec<ListStart>, Failed> {
+/// The beginnings of lists from `from` to `end`: a start tag, followed by a record or the end of the list.
+fn list_starts(
+    text: &Text,
+    prefix: &str,
+    mut from: u64,
+    end: u64,
+) -> std::result::Result<Vec<ListStart>, Failed> {
     let mark = format!("<{prefix}ListRecords");
-    let (mut starts, mut from) = (Vec::new(), 0_u64);
+    let mut starts = Vec::new();
     while from < end && starts.len() <= LISTS_MAX {
         let window = text.bytes(from..end.min(from + (WINDOW_BYTES + AHEAD_BYTES) as u64))?;
         let is_last = from + window.len() as u64 == end;
@@ -256,7 +243,8 @@ fn list_starts(text: &Text, prefix: &str, end: u64) -> std::result::Result<Vec<L
             let rest = rest.get(..rest.len().min(AHEAD_BYTES)).unwrap_or_default();
             let Some(close) = memchr::memchr(b'>', rest) else { continue };
             let after = rest.get(close + 1..).unwrap_or_default().trim_ascii_start();
-            if rest.first().is_some_and(u8::is_ascii_whitespace) && begins_list(after) {
+            let ends_name = rest.first().is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'>');
+            if ends_name && begins_list(after) {
                 let start = from + at as u64;
                 starts.push(ListStart { tag: start..start + (mark.len() + close + 1) as u64 });
             }
@@ -278,32 +266,54 @@ fn begins_list(text: &[u8]) -> bool {
 
 /// The end of the content, before its end tag if that is there.
 fn without_end_tag(text: &Text, content: &Range<u64>, mark: &str) -> std::result::Result<u64, Failed> {
-    let from = content.start.max(content.end.saturating_sub(END_BYTES));
+    let from = content.start.max(content.end.saturating_sub(LIST_END_BYTES));
     let end = text.bytes(from..content.end)?;
     Ok(memmem::rfind(&end, mark.as_bytes()).map_or(content.end, |at| from + at as u64))
 }
 
-/// The text before the document element, from the document type declaration on.
-fn doctype_of(head: &[u8], root: &str) -> Vec<u8> {
-    let before = memmem::find(head, root.as_bytes()).and_then(|root| head.get(..root)).unwrap_or_default();
+/// The text before the document element, from the document type declaration on. A declaration of another
+/// document belongs to the junk before this one.
+fn doctype_of(before: &[u8]) -> Vec<u8> {
     let from = memmem::find(before, b"<!DOCTYPE").and_then(|start| before.get(start..)).unwrap_or_default();
-    if from.len() <= AHEAD_BYTES { from.trim_ascii_end().to_vec() } else { Vec::new() }
+    let is_own = from.get(b"<!DOCTYPE".len()..).is_some_and(|name| {
+        let name = name.trim_ascii_start();
+        let length = name.iter().position(|byte| !(byte.is_ascii_alphanumeric() || *byte == b':'));
+        name.get(..length.unwrap_or(name.len())).is_some_and(|name| name.ends_with(b"Repository"))
+    });
+    if is_own && from.len() <= AHEAD_BYTES { from.trim_ascii_end().to_vec() } else { Vec::new() }
 }
 
-/// The start tag of the document element.
-fn root_of(head: &[u8]) -> Option<String> {
-    for name in memmem::find_iter(head, b"Repository") {
+/// The prefix of the document element with its colon; empty if there is none.
+fn prefix_of(root: &str) -> &str {
+    root.trim_start_matches('<').split("Repository").next().unwrap_or_default()
+}
+
+/// The place of the document element, and its start tag. A tag in a comment is one only if there is no other.
+fn root_of(head: &[u8]) -> Option<(usize, String)> {
+    let is_in_comment = |at: usize| {
+        let before = head.get(..at).unwrap_or_default();
+        let opened = memmem::rfind(before, b"<!--");
+        opened.is_some_and(|open| memmem::rfind(before, b"-->").is_none_or(|close| close < open))
+    };
+    let mut found = root_tags(head);
+    found.find(|(at, _)| !is_in_comment(*at)).or_else(|| root_tags(head).next())
+}
+
+/// The start tags that the document element may have, with their places.
+fn root_tags(head: &[u8]) -> impl Iterator<Item = (usize, String)> {
+    memmem::find_iter(head, b"Repository").filter_map(|name| {
         let before = head.get(..name)?;
         let start = before.iter().rposition(|byte| *byte == b'<')?;
         let prefix = before.get(start + 1..)?;
         let is_tag = prefix.is_empty() || prefix.ends_with(b":") && prefix.iter().all(u8::is_ascii_graphic);
-        if is_tag && head.get(name + 10).is_some_and(u8::is_ascii_whitespace) {
-            let tag = head.get(start..)?;
-            let tag = tag.get(..=memchr::memchr(b'>', tag)?)?;
-            return Some(String::from_utf8_lossy(tag).into_owned());
+        let ends_name = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'>';
+        if !is_tag || !head.get(name + b"Repository".len()).is_some_and(ends_name) {
+            return None;
         }
-    }
-    None
+        let tag = head.get(start..)?;
+        let tag = tag.get(..=memchr::memchr(b'>', tag)?)?;
+        Some((start, String::from_utf8_lossy(tag).into_owned()))
+    })
 }
 
 fn part_of(head: &[u8], root: &str, name: &str) -> Option<Part> {

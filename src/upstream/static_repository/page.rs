@@ -1,7 +1,7 @@
 //! The bytes of the pages of a static repository around the items.
 
 use super::rewrite::OAI;
-use crate::upstream::xml::rebase_namespaces::{NamespaceScope, declare};
+use crate::upstream::xml::rebase_namespaces::{NamespaceScope, XSI, declare};
 
 /// The bytes before and after the records of a list that make it a page for the engine.
 pub(super) struct Frame {
@@ -13,17 +13,16 @@ impl Frame {
     /// A list whose elements of OAI-PMH have this prefix, colon included.
     pub(super) fn of_list(doctype: &[u8], scope: &NamespaceScope, prefix: &str) -> Self {
         let own = prefix.strip_suffix(':');
-        let mut list = format!("{prefix}ListRecords");
-        for (other, uri) in scope.prefixes().filter(|(other, _)| Some(*other) != own) {
-            declare(other, uri, &mut list);
-        }
         let mut head = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_vec();
         head.extend_from_slice(doctype);
         let mut root = format!("<{prefix}OAI-PMH");
         declare(own.unwrap_or_default(), OAI, &mut root);
+        for (other, uri) in scope.prefixes().filter(|(other, _)| Some(*other) != own) {
+            declare(other, uri, &mut root);
+        }
         let root = format!(
             "{root}><{prefix}responseDate>1970-01-01T00:00:00Z</{prefix}responseDate>\
-             <{prefix}request>{NOBODY}</{prefix}request><{list}>"
+             <{prefix}request>{NOBODY}</{prefix}request><{prefix}ListRecords>"
         );
         head.extend_from_slice(root.as_bytes());
         Self { head, tail: format!("</{prefix}ListRecords></{prefix}OAI-PMH>") }
@@ -31,17 +30,19 @@ impl Frame {
 }
 
 /// The beginning of a page, up to its first item. The session writes the content of `request`.
+///
+/// The root declares the prefixes, because the engine corrects misspelt namespaces there.
 pub(super) fn head(doctype: &[u8], verb: &str, scope: &NamespaceScope, asked_at: &str) -> Vec<u8> {
-    let mut list = verb.to_owned();
-    for (prefix, uri) in scope.prefixes() {
-        declare(prefix, uri, &mut list);
+    let mut root = format!("<OAI-PMH xmlns=\"{OAI}\"");
+    declare("xsi", scope.uri("xsi").unwrap_or(XSI), &mut root);
+    for (prefix, uri) in scope.prefixes().filter(|(prefix, _)| *prefix != "xsi") {
+        declare(prefix, uri, &mut root);
     }
     let mut head = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_vec();
     head.extend_from_slice(doctype);
     let open = format!(
-        "<OAI-PMH xmlns=\"{OAI}\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
-         xsi:schemaLocation=\"{OAI} http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n\
-         <responseDate>{asked_at}</responseDate>\n<request>{NOBODY}</request>\n<{list}>\n"
+        "{root} xsi:schemaLocation=\"{OAI} http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n\
+         <responseDate>{asked_at}</responseDate>\n<request>{NOBODY}</request>\n<{verb}>\n"
     );
     head.extend_from_slice(open.as_bytes());
     head

@@ -60,6 +60,12 @@ impl Version {
             let first = entries.len();
             let Records { entries: mut more, some_are_deleted } =
                 entries_of(&text, &doctype, &part, &config, left)?;
+            if part.metadata_prefix.is_empty() && !more.is_empty() {
+                // No request can name this list.
+                more.iter_mut().for_each(Entry::mark_broken);
+                let (repo, records) = (&mapping.id, more.len());
+                tracing::warn!(repo, records, "static repository list without metadataPrefix: records lost");
+            }
             entries.append(&mut more);
             has_deleted |= some_are_deleted;
             let Part { scope, metadata_prefix, .. } = part;
@@ -139,7 +145,11 @@ fn as_served(identify: Vec<u8>, earliest: Option<u32>, has_deleted: bool) -> Vec
 
 /// Replaces the value of the first element of that name, if `right` returns another value.
 fn replace_value(text: &mut String, name: &str, right: impl FnOnce(&str) -> Option<String>) {
-    let Some(start) = text.find(&format!("<{name}>")).map(|at| at + name.len() + 2) else { return };
+    let ends_name =
+        |end: usize| text.get(end..).is_some_and(|rest| rest.starts_with([' ', '\t', '\r', '\n', '>']));
+    let mark = format!("<{name}");
+    let tag = text.match_indices(&mark).map(|(at, _)| at + mark.len()).find(|end| ends_name(*end));
+    let Some(start) = tag.and_then(|tag| Some(tag + text.get(tag..)?.find('>')? + 1)) else { return };
     let Some(length) = text.get(start..).and_then(|rest| rest.find("</")) else { return };
     let value = text.get(start..start + length).unwrap_or_default().trim();
     match right(value) {
@@ -167,7 +177,13 @@ mod tests {
         assert_eq!(served(right.clone(), None), right);
         assert_eq!(served(right, Some(20_001_231)), identify(" YYYY-MM-DD\n", "no", "2000-12-31"));
         let wrong = identify("YYYY-MM-DDThh:mm:ssZ", "transient", "2001-02-03T04:05:06Z");
-        assert_eq!(served(wrong, None), identify("YYYY-MM-DD", "no", "2001-02-03"));
+        assert_eq!(served(wrong.clone(), None), identify("YYYY-MM-DD", "no", "2001-02-03"));
+        let declared = |text: String| text.replace("<granularity>", "<granularity\n xmlns='o'>");
+        assert_eq!(
+            served(declared(wrong), None),
+            declared(identify("YYYY-MM-DD", "no", "2001-02-03")),
+            "a tag with attributes"
+        );
         let illegal = identify("YYYY-MM-DD", "no", "long ago");
         assert_eq!(served(illegal.clone(), Some(20_001_231)), identify("YYYY-MM-DD", "no", "2000-12-31"));
         assert_eq!(served(illegal.clone(), None), illegal, "no better value is known");

@@ -112,6 +112,31 @@ fn provenance_contains_the_refetched_datestamp() {
     assert!(strict::read(&got.body).is_ok(), "{}", got.text());
 }
 
+/// In a repository of days the header gets the day, and the provenance keeps the datestamp of the source.
+#[test]
+fn provenance_keeps_the_datestamp_of_the_source() {
+    let second = "<datestamp>2020-02-01T03:04:05Z</datestamp>";
+    for with in ["", second] {
+        let source = source_of(stamped(0..3, "", &[1], with), move |asked| {
+            if says(asked, "Identify") {
+                return Some(identify("2011-01-01", "YYYY-MM-DD"));
+            }
+            says(asked, "GetRecord")
+                .then(|| stamped(1..2, "", &[1], second).replace("ListRecords", "GetRecord"))
+        });
+        let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(ProvenanceScope::All));
+        assert_eq!(proxy.get("/x?verb=Identify").status, 200);
+        let got = proxy.get(FROM);
+        assert_eq!(
+            stamps(&got.text()),
+            ["2020-01-01", "2020-01-01", "2020-02-01", "2020-02-01T03:04:05Z", "2020-01-01", "2020-01-01"],
+            "{with}: {}",
+            got.text()
+        );
+        assert!(strict::read(&got.body).is_ok(), "{}", got.text());
+    }
+}
+
 #[test]
 fn datestamp_is_refetched_from_headers() {
     let source = source_of(stamped(0..4, "", &[0, 1, 2], ""), |asked| {
@@ -323,4 +348,52 @@ fn lower_bound_does_not_change_the_profile() {
     assert_eq!(stamps(&got)[1], "1900-01-01");
     let said = proxy.get("/x?verb=Identify").text();
     assert!(said.contains("<earliestDatestamp>2011-01-01</earliestDatestamp>"), "{said}");
+}
+
+/// Before anybody asked for Identify, a repaired datestamp gets the granularity that Identify names.
+#[test]
+fn repaired_datestamps_follow_the_granularity_of_identify() {
+    let cases = [
+        ("2020-02-03T10:11:12", "2020-02-03", "2020-02-03T10:11:12Z"),
+        ("2020-02-03 10:11:12", "2020-02-03", "2020-02-03T10:11:12Z"),
+        ("2020-02-03T10:11:12.5Z", "2020-02-03", "2020-02-03T10:11:12Z"),
+        ("2020-02-03T10:11:12+02:00", "2020-02-03", "2020-02-03T08:11:12Z"),
+        ("20200203101112", "2020-02-03", "2020-02-03T10:11:12Z"),
+        ("20200203", "2020-02-03", "2020-02-03T00:00:00Z"),
+    ];
+    for (raw, day, second) in cases {
+        for (granularity, expected) in [("YYYY-MM-DD", day), ("YYYY-MM-DDThh:mm:ssZ", second)] {
+            let with = format!("<datestamp>{raw}</datestamp>");
+            let source = source_of(stamped(0..3, "", &[1], &with), move |asked| {
+                says(asked, "Identify").then(|| identify("2011-01-01", granularity))
+            });
+            let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(ProvenanceScope::All));
+            for request in 0..2 {
+                let got = proxy.get(LIST);
+                assert!(strict::read(&got.body).is_ok(), "{}", got.text());
+                let all = stamps(&got.text());
+                assert_eq!(all.len(), 6, "{}", got.text());
+                assert_eq!(all[2], expected, "{raw} {granularity}, request {request}");
+                let of_source = if raw == "20200203" { day } else { second };
+                assert_eq!(all[3], of_source, "{raw} {granularity}, request {request}: provenance");
+            }
+            assert_eq!(questions(&source, "Identify"), 1, "{raw} {granularity}");
+        }
+    }
+}
+
+/// Without a repaired datestamp nobody asks for Identify. An Identify that fails is asked for once.
+#[test]
+fn granularity_is_asked_for_at_most_once_per_response() {
+    let source = source_of(page(0..3, ""), |_| None);
+    assert_eq!(Proxy::of(&source).get(LIST).status, 200);
+    assert_eq!(questions(&source, "Identify"), 0);
+    let list = stamped(0..400, "", &[1, 200, 399], "<datestamp>2020-02-03 10:11:12</datestamp>");
+    let source = Source::start(move |_, asked| match says(asked, "Identify") {
+        true => Reply::whole(500, "", "no"),
+        false => Reply::xml(list.clone()),
+    });
+    let got = Proxy::of(&source).get(LIST).text();
+    assert_eq!(got.matches("<datestamp>2020-02-03T10:11:12Z</datestamp>").count(), 3, "{got}");
+    assert_eq!(questions(&source, "Identify"), 1);
 }

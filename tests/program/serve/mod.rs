@@ -36,6 +36,8 @@ mod set_specs;
 mod static_repository;
 mod static_repository_broken;
 mod static_repository_kill;
+mod static_repository_variants;
 mod torn_sections;
 mod truncated_pages;
+mod unknown_items;
 mod version_one;

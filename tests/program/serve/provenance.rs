@@ -43,6 +43,34 @@ fn altered_records_contain_origin_and_harvest_date() {
     assert_eq!(records(&got), format!("<ListRecords>\n{}{altered}{}", record(0), record(2)));
 }
 
+/// The harvest date is the responseDate of the source, in UTC.
+#[test]
+fn harvest_date_is_the_response_date_of_the_source() {
+    for (written, expected) in [
+        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
+        ("2026-01-02T03:04:05+01:00", "2026-01-02T02:04:05Z"),
+    ] {
+        let page = page_of(3).replace("2026-01-02T03:04:05Z", written);
+        assert!(page.contains(written));
+        for page in [page.replace("ListRecords", "GetRecord"), page] {
+            let source = Source::page(page.clone());
+            let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(ProvenanceScope::All));
+            let list = if page.contains("<GetRecord") {
+                "/x?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:x:0"
+            } else {
+                LIST
+            };
+            let got = proxy.get(list).text();
+            let dates: Vec<&str> = got
+                .split("harvestDate=\"")
+                .skip(1)
+                .filter_map(|rest| Some(rest.split_once('"')?.0))
+                .collect();
+            assert!(!dates.is_empty() && dates.iter().all(|date| *date == expected), "{written}: {got}");
+        }
+    }
+}
+
 #[test]
 fn provenance_is_not_a_repair() {
     let source = Source::page(page_of(3));

@@ -125,7 +125,7 @@ impl Decode {
     fn detect_mode(&mut self, bytes: &[u8], last: bool) -> Option<DecodeMode> {
         // The range of the search must not depend on the chunks of the input.
         let bytes = bytes.get(..bytes.len().min(DECLARATION_BYTES)).unwrap_or_default();
-        let root = memchr::memmem::find(bytes, b"<OAI");
+        let root = crate::repair::lex::search::memmem::find(bytes, b"<OAI");
         let before_root = bytes.get(..root.unwrap_or(bytes.len())).unwrap_or_default();
         let decided =
             bytes.len() == DECLARATION_BYTES || root.is_some() || find_declaration(before_root).is_some();
@@ -188,14 +188,14 @@ fn wide_by_pattern(bytes: &[u8]) -> Option<(CodeUnit, bool)> {
 
 /// Returns the XML declaration without its end mark.
 fn find_declaration(bytes: &[u8]) -> Option<&[u8]> {
-    let start = memchr::memmem::find(bytes, b"<?xml")?;
-    bytes.get(start..start + memchr::memmem::find(bytes.get(start..)?, b"?>")?)
+    let start = crate::repair::lex::search::memmem::find(bytes, b"<?xml")?;
+    bytes.get(start..start + crate::repair::lex::search::memmem::find(bytes.get(start..)?, b"?>")?)
 }
 
 /// Returns the charset in the XML declaration.
 fn declared_charset(bytes: &[u8]) -> Option<&'static Encoding> {
     let declaration = find_declaration(bytes)?;
-    let value = declaration.get(memchr::memmem::find(declaration, b"encoding")? + 8..)?;
+    let value = declaration.get(crate::repair::lex::search::memmem::find(declaration, b"encoding")? + 8..)?;
     let mut labels = value.split(|byte| matches!(byte, b'"' | b'\'' | b'=') || byte.is_ascii_whitespace());
     Encoding::for_label(labels.find(|part| !part.is_empty())?)
 }

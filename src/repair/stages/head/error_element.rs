@@ -2,12 +2,11 @@
 //!
 //! The stages of errors, lists and the tail use it.
 
-use memchr::{memchr, memchr2};
-
 use crate::oai::ErrorCode;
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_cut, is_good_comment, next_lexeme, start_tag_end};
 use crate::repair::lex::names::is_blank;
+use crate::repair::lex::search::{memchr, memchr2};
 use crate::repair::output::head_buffer::Release;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::sink::{EnvelopeFacts, Sink};

@@ -2,11 +2,10 @@
 //!
 //! The prolog uses it to refuse the response with a precise reason.
 
-use memchr::memmem;
-
 use crate::repair::catalog::NotOai;
 use crate::repair::lex::lexeme::tag_before;
 use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trim};
+use crate::repair::lex::search::memmem;
 use crate::repair::stages::head::decode::BOM;
 
 /// Returns the 1.x version in the namespace of a root.
@@ -69,7 +68,8 @@ fn holds_header(text: &[u8]) -> bool {
     memmem::find_iter(text, b"header").any(|name| {
         let is_tag = tag_before(text.get(..name).unwrap_or_default()).is_some();
         let after = text.get(name..).unwrap_or_default();
-        let tag_end = memchr::memchr2(b'<', b'>', after).filter(|&end| after.get(end) == Some(&b'>'));
+        let tag_end = crate::repair::lex::search::memchr2(b'<', b'>', after)
+            .filter(|&end| after.get(end) == Some(&b'>'));
         let child = tag_end.and_then(|end| after.get(end + 1..)).and_then(|inner| inner.get(blanks(inner)..));
         let child = child.and_then(|child| child.strip_prefix(b"<"));
         is_tag

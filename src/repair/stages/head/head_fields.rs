@@ -70,7 +70,8 @@ pub(crate) fn read_head(
                     _ => None,
                 };
                 let wanted = target.is_some();
-                let field = read_field(text, at, end, name, if wanted { Some(&mut *edits) } else { None });
+                let field_edits = if wanted { Some(&mut *edits) } else { None };
+                let field = read_field(text, &mut lexemes, (at, end), name, field_edits);
                 match target {
                     Some(slot) => *slot = Some(field),
                     None => edits.push_unordered(RepairId::UnknownElement, at, field.end, Vec::new()),
@@ -84,21 +85,30 @@ pub(crate) fn read_head(
     (date, request)
 }
 
+/// Returns whether an end tag is exactly that of an element with this name.
+pub(crate) fn closes(end_tag: &[u8], name: &[u8]) -> bool {
+    let rest = end_tag.get(2..).and_then(|tag| tag.strip_prefix(name));
+    rest.is_some_and(|rest| name_span(rest) == 0 && trim(rest) == b">")
+}
+
 /// Reads the field with the start tag `at..tag_end`. It ends at its end tag, at a misspelling of it, or at
-/// the next start tag.
-fn read_field(text: &[u8], at: usize, tag_end: usize, name: &[u8], edits: Option<&mut Edits>) -> HeadField {
+/// the next start tag. `lexemes` are those of `text`.
+fn read_field(
+    text: &[u8],
+    lexemes: &mut Lexemes<'_>,
+    (at, tag_end): (usize, usize),
+    name: &[u8],
+    edits: Option<&mut Edits>,
+) -> HeadField {
     let mut end = tag_end;
     if text.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
         return HeadField { start: at, unclosed: false, content: (end, end), end };
     }
-    let mut lexemes = Lexemes::new(text);
     while end < text.len() {
         let (lexeme, next) = lexemes.at(end);
         let slice = text.get(end..next).unwrap_or_default();
         let close = slice.get(2..2 + name_span(slice.get(2..).unwrap_or_default())).unwrap_or_default();
-        let after_name = slice.get(2 + close.len()..).unwrap_or_default();
-        let exact = lexeme == Lexeme::EndTag && close == name && trim(after_name) == b">";
-        if exact {
+        if lexeme == Lexeme::EndTag && closes(slice, name) {
             return HeadField { start: at, unclosed: false, content: (tag_end, end), end: next };
         }
         if lexeme == Lexeme::EndTag

@@ -2,12 +2,11 @@
 //!
 //! It repairs junk, byte order marks and the XML declaration. It refuses input that is not OAI-PMH.
 
-use memchr::memmem;
-
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
 use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
 use crate::repair::lex::namespaces::Context;
+use crate::repair::lex::search::memmem;
 use crate::repair::output::head_buffer::PartRole;
 use crate::repair::passes::lenient_tag::{LenientTag, read_lenient_tag};
 use crate::repair::sink::Sink;
@@ -233,7 +232,9 @@ fn read_entities(response: &mut Response, doctype: &[u8]) {
         let rest = rest.get(span..).unwrap_or_default();
         let rest = rest.get(blanks(rest)..).unwrap_or_default();
         let Some(&quote @ (b'"' | b'\'')) = rest.first() else { continue };
-        let Some(len) = memchr::memchr(quote, rest.get(1..).unwrap_or_default()) else { continue };
+        let Some(len) = crate::repair::lex::search::memchr(quote, rest.get(1..).unwrap_or_default()) else {
+            continue;
+        };
         let value = rest.get(1..=len).unwrap_or_default();
         let plain = !value.iter().any(|byte| matches!(byte, b'<' | b'&' | b'%') || *byte < 0x20)
             && std::str::from_utf8(value).is_ok();
@@ -298,7 +299,7 @@ fn find_declaration(before: &[u8]) -> Option<(usize, usize)> {
     })?;
     let rest = before.get(start..)?;
     // A declaration without its `?` also ends at its `>`.
-    let end = memchr::memchr(b'>', rest)? + 1;
+    let end = crate::repair::lex::search::memchr(b'>', rest)? + 1;
     Some((start, start + end))
 }
 
@@ -344,6 +345,6 @@ fn pseudo_attribute(text: &[u8]) -> Option<(&[u8], &[u8], usize)> {
     if !matches!(quote, b'"' | b'\'') {
         return None;
     }
-    let len = memchr::memchr(quote, text.get(at + 1..)?)?;
+    let len = crate::repair::lex::search::memchr(quote, text.get(at + 1..)?)?;
     Some((name, text.get(at + 1..at + 1 + len)?, at + len + 2))
 }

@@ -41,6 +41,8 @@ pub(crate) fn read_whole_head(response: &mut Response, head: &[u8]) -> Option<Ed
     let written = edits.apply(head);
     response.request_facts = read_request_facts(response, &written);
     response.response_date = read_response_date(response, &written);
+    response.is_own_response_date = response.response_date.is_empty()
+        || edits.iter().any(|edit| edit.id == RepairId::MissingResponseDate);
     response.has_items_outside_list |= edits
         .iter()
         .filter(|edit| edit.id == RepairId::UnknownElement)

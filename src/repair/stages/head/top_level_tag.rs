@@ -2,11 +2,10 @@
 //!
 //! The stages of the head, errors and tokens use it.
 
-use memchr::memchr;
-
 use crate::repair::lex::lexeme::COMMENT;
 use crate::repair::lex::lookahead::NextMark;
 use crate::repair::lex::names::name_span;
+use crate::repair::lex::search::memchr;
 use crate::repair::stages::head::v1_head::v1_top_level_tag;
 use crate::repair::stages::response::{Response, TopLevelTag};
 use crate::repair::validate::schema::Verb;

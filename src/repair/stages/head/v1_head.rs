@@ -2,10 +2,9 @@
 //!
 //! The prolog and the stage of the head use it.
 
-use memchr::{memchr, memmem};
-
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::names::{is_legal_char, name_span, split_name, trim};
+use crate::repair::lex::search::{memchr, memmem};
 use crate::repair::passes::lenient_tag::{LenientTag, read_lenient_tag};
 use crate::repair::stages::envelope::misc_len;
 use crate::repair::stages::head::head_fields::{escape_attribute, escape_url, head_end, is_request_argument};

@@ -12,6 +12,7 @@ use crate::repair::lex::known_namespaces::is_within_distance;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_cut};
 use crate::repair::lex::names::name_span;
 use crate::repair::stages::envelope::local_name;
+use crate::repair::stages::head::head_fields::closes;
 use crate::repair::stages::head::repair_head::repair_head;
 use crate::repair::stages::head::request_facts::{read_request_facts, request_from_config};
 use crate::repair::stages::request::RequestFacts;
@@ -63,13 +64,13 @@ const LETTERS: usize = 2;
 /// Returns the first top-level tag of `text`, including an element that is a misnamed verb element.
 ///
 /// `found` is the first tag by its name; `Err` if more text is needed. `requested` returns the verb of the
-/// request from the text before an element.
+/// request from the text before an element, which begins at a position that never decreases.
 pub(crate) fn misnamed_verb_element(
     response: &mut Response,
     text: &[u8],
     found: Result<Option<(usize, TopLevelTag)>, ()>,
     complete: bool,
-    requested: impl Fn(&mut Response, &[u8]) -> Option<Verb>,
+    mut requested: impl FnMut(&mut Response, usize) -> Option<Verb>,
 ) -> Result<Option<(usize, TopLevelTag)>, ()> {
     if response.v1.is_some() || response.is_off(RepairId::VerbElement) {
         return found;
@@ -87,9 +88,9 @@ pub(crate) fn misnamed_verb_element(
         let is_named = matches!(local, b"" | b"responseDate" | b"request")
             || Verb::ALL.iter().any(|verb| verb.item().contains_name(local));
         if lexeme == Lexeme::StartTag && !is_named {
-            let first_child = read_first_child(response, text, at, end, complete)?;
+            let first_child = read_first_child(response, text, &mut lexemes, (at, end), complete)?;
             if first_child != FirstChild::Other
-                && let requested = requested(response, text.get(..at).unwrap_or_default())
+                && let requested = requested(response, at)
                 && let Some(verb) = misnamed_verb(local, first_child, requested)
             {
                 return Ok(Some((at, TopLevelTag::Verb(verb))));
@@ -118,8 +119,9 @@ pub(crate) fn verb_element(
     let (local, first_child) = match response.v1 {
         Some(_) => (meant.name(), FirstChild::Other),
         None => {
-            let tag_end = Lexemes::new(text).at(at).1;
-            (local_name(response, text, at), read_first_child(response, text, at, tag_end, complete)?)
+            let mut lexemes = Lexemes::new(text);
+            let tag = (at, lexemes.at(at).1);
+            (local_name(response, text, at), read_first_child(response, text, &mut lexemes, tag, complete)?)
         }
     };
     response.headers_only = false;
@@ -159,21 +161,21 @@ fn renamed_verb(response: &mut Response, named: Verb, first_child: FirstChild) -
     }
 }
 
-/// Returns the kind of the first child of the element with the start tag `at..end`.
+/// Returns the kind of the first child of the element with the start tag `at..end`. `lexemes` are those of
+/// `text`.
 ///
 /// Texts and errors before the items are dropped and do not count.
 fn read_first_child(
     response: &Response,
     text: &[u8],
-    at: usize,
-    end: usize,
+    lexemes: &mut Lexemes<'_>,
+    (at, end): (usize, usize),
     complete: bool,
 ) -> Result<FirstChild, ()> {
     if text.get(at..end).is_some_and(|tag| tag.ends_with(b"/>")) {
         return Ok(FirstChild::Nothing);
     }
     let mut at = end;
-    let mut lexemes = Lexemes::new(text);
     loop {
         if at >= text.len() {
             return if complete { Ok(FirstChild::Other) } else { Err(()) };
@@ -192,6 +194,57 @@ fn read_first_child(
             _ => return Ok(FirstChild::Other),
         }
         at = next;
+    }
+}
+
+/// The search for the request element in a head that is not emitted yet. It reads each byte once, however
+/// often it is asked.
+pub(crate) struct RequestSearch<'t> {
+    text: &'t [u8],
+    lexemes: Lexemes<'t>,
+    at: usize,
+    has_date: bool,
+    /// The name of an element that does not belong to the head. It hides everything up to its end tag.
+    hidden_by: Option<&'t [u8]>,
+    /// The verb of the request element, once that was found.
+    found: Option<Option<Verb>>,
+}
+
+impl<'t> RequestSearch<'t> {
+    pub(crate) fn new(text: &'t [u8]) -> Self {
+        let lexemes = Lexemes::new(text);
+        Self { text, lexemes, at: 0, has_date: false, hidden_by: None, found: None }
+    }
+
+    /// Returns the verb of the request in the head up to `end`. It is that of [`request_of_head`].
+    pub(crate) fn verb_before(&mut self, response: &mut Response, end: usize) -> Option<Verb> {
+        if let Some(configured) = request_from_config(response) {
+            return configured.verb;
+        }
+        while self.found.is_none() && self.at < end {
+            let (lexeme, next) = self.lexemes.at(self.at);
+            let tag = self.text.get(self.at..next).unwrap_or_default();
+            self.at = next;
+            match lexeme {
+                Lexeme::StartTag if self.hidden_by.is_none() => self.read_start_tag(response, tag),
+                Lexeme::EndTag if self.hidden_by.is_some_and(|name| closes(tag, name)) => {
+                    self.hidden_by = None;
+                }
+                _ => {}
+            }
+        }
+        self.found.flatten()
+    }
+
+    fn read_start_tag(&mut self, response: &mut Response, tag: &'t [u8]) {
+        let name = tag.get(1..).unwrap_or_default();
+        let name = name.get(..name_span(name)).unwrap_or_default();
+        match name.strip_prefix(response.prefix.as_slice()) {
+            Some(b"request") => self.found = Some(request_of_head(response, tag).verb),
+            Some(b"responseDate") if !self.has_date => self.has_date = true,
+            _ if tag.ends_with(b"/>") => {}
+            _ => self.hidden_by = Some(name),
+        }
     }
 }
 

@@ -3,13 +3,12 @@
 //! The stage of the list calls it between items. Text with an item or a token goes to quarantine and is
 //! never dropped.
 
-use memchr::{memchr, memchr2, memmem};
-
 use crate::repair::boundary::removable::{contains_content, is_content, is_fatal_message};
 use crate::repair::boundary::removal::contains_item_or_token;
 use crate::repair::catalog::{QuarantineReason, RepairId};
 use crate::repair::lex::lexeme::{CDATA, COMMENT, doctype_len, is_doctype, is_good_comment, is_xml_target};
 use crate::repair::lex::names::{name_span, split_name, trailing_blanks};
+use crate::repair::lex::search::{memchr, memchr2, memmem};
 use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::head::error_element::repair_error;

@@ -2,11 +2,10 @@
 //!
 //! The engine runs it until the list ends.
 
-use memchr::memchr;
-
 use crate::repair::boundary::removable::{is_fatal_message, is_punctuation};
 use crate::repair::catalog::{NotOai, RepairId};
 use crate::repair::lex::names::blanks;
+use crate::repair::lex::search::memchr;
 use crate::repair::output::head_buffer::PartRole;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::passes::strip_prefix::remove_default_namespace;

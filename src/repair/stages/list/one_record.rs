@@ -2,9 +2,8 @@
 //!
 //! The items of a list are checked with it.
 
-use memchr::memchr;
-
 use crate::repair::catalog::{QuarantineReason, RepairId};
+use crate::repair::lex::search::memchr;
 use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::misc_len;

@@ -58,8 +58,16 @@ fn rewrite_base_url(response: &Response, identify: &[u8]) -> Edits {
 /// Adds the provenance to a record.
 fn add_provenance(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
     let Some(origin) = &response.config.provenance else { return Edits::default() };
-    let RepairedItem { bytes, edits, facts, .. } = item;
+    let RepairedItem { bytes, edits, facts, source_datestamp, .. } = item;
     let (outer, corrected_namespaces) = (list.written_context, response.corrected_namespaces.as_slice());
-    let record = OutgoingRecord { item: bytes, edits, facts, outer, corrected_namespaces };
+    let record = OutgoingRecord {
+        item: bytes,
+        edits,
+        facts,
+        source_datestamp: source_datestamp.as_deref(),
+        response_date: (!response.is_own_response_date).then_some(response.response_date.as_slice()),
+        outer,
+        corrected_namespaces,
+    };
     record.provenance_edits(origin, &mut response.tags, &response.config.limits)
 }

@@ -2,12 +2,11 @@
 //!
 //! The text between items is checked with it. A token is written only if its value is certain.
 
-use memchr::memchr;
-
 use crate::oai::datestamp;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end, start_tag_end_so_far};
 use crate::repair::lex::names::{name_span, split_name};
+use crate::repair::lex::search::memchr;
 use crate::repair::output::head_buffer::PartRole;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::sink::Sink;

@@ -7,12 +7,11 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memmem};
-
 use crate::repair::boundary::removal::token_text;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{CDATA, Lexeme, Lexemes, is_cut};
 use crate::repair::lex::names::{name_span, split_name, trailing_blanks, trim};
+use crate::repair::lex::search::{memchr, memmem};
 use crate::repair::limits::Limits;
 use crate::repair::sink::TokenFacts;
 use crate::repair::text::edits::Edits;

@@ -182,6 +182,7 @@ pub(crate) fn upgrade_clean_item(
             facts,
             markup: false,
             unresolved: Vec::new(),
+            source_datestamp: None,
         }
     });
     // If the item exceeds a limit, the validator reports it.
