@@ -1,5 +1,6 @@
 //! Finds the page of the admin listener that a request target names. Pure: no I/O.
 
+use super::record::{PLAN_CHART_PATH, STATUS_PATH};
 use super::route::{OverviewTarget, PageTarget};
 
 /// A page for operators, as a request names it. It need not exist.
@@ -25,11 +26,6 @@ pub enum OperatorTarget {
         key: String,
     },
 }
-
-/// The path of the state of the server.
-pub const STATUS_PATH: &str = "/-/status";
-/// The path of the plot of the plan.
-pub const PLAN_CHART_PATH: &str = "/-/plan.svg";
 
 impl OperatorTarget {
     /// Reads a request target: a path with its query. `None` if it names no page for operators.

@@ -15,7 +15,6 @@ use bytes::Bytes;
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::num::NonZeroU64;
-use std::ops::Range;
 
 /// The store of the mirror. A repository or format that was never stored is empty; it is no error.
 #[async_trait]
@@ -372,7 +371,7 @@ pub struct ListFilter {
     /// The last second; `None`: no bound.
     pub until_secs: Option<i64>,
     /// The sequences; `None`: no bound.
-    pub sequences: Option<Range<u64>>,
+    pub sequences: Option<std::ops::Range<u64>>,
     /// Whether deleted records are left out.
     pub live_only: bool,
 }

@@ -30,6 +30,11 @@ pub struct QuarantineAddress<'a> {
 /// All characters but the unreserved ones of RFC 3986. A slash is encoded, so that the identifier is one segment.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// The path of the state of the server on the admin listener.
+pub const STATUS_PATH: &str = "/-/status";
+/// The path of the plot of the plan on the admin listener.
+pub const PLAN_CHART_PATH: &str = "/-/plan.svg";
+
 /// A text as one segment of a path, or as a value of a query.
 pub fn encoded_segment(text: &str) -> String {
     utf8_percent_encode(text, SEGMENT).to_string()

@@ -22,7 +22,9 @@ mod work;
 mod work_type;
 mod xml_tokens;
 
-pub use address::{QuarantineAddress, RecordAddress, RepositoryAddress, encoded_segment};
+pub use address::{
+    PLAN_CHART_PATH, QuarantineAddress, RecordAddress, RepositoryAddress, STATUS_PATH, encoded_segment,
+};
 pub use document::{Field, FieldAttribute, RecordDocument, UnreadableRecord};
 pub use dublin_core::DublinCore;
 pub use json_ld::{json_ld, script_text};

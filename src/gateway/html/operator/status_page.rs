@@ -1,6 +1,6 @@
 //! The state of the server: requests, hosts of sources, and harvests.
 
-use super::super::super::record::RepositoryAddress;
+use super::super::super::record::{PLAN_CHART_PATH, RepositoryAddress};
 use super::super::layout::{Crumb, Page, Site};
 use super::super::repository::numbers::grouped;
 use super::super::repository::start_of;
@@ -183,7 +183,7 @@ impl StatusPage<'_> {
                         }
                     }
                     (left_out(self.harvests.len()))
-                    p { img.plan src={ (self.site.base_path()) "/-/plan.svg" } width="800" height="500"
+                    p { img.plan src={ (self.site.base_path()) (PLAN_CHART_PATH) } width="800" height="500"
                         alt="The harvests per day for each freshness, by this schedule and with equal intervals. \
                             The command oaimend plan prints the figures."; }
                 }

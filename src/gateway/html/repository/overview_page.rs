@@ -1,7 +1,6 @@
 //! The overview of all repositories.
 
-use super::super::super::operator_route::STATUS_PATH;
-use super::super::super::record::RepositoryAddress;
+use super::super::super::record::{RepositoryAddress, STATUS_PATH};
 use super::super::super::repository::{OperatorDetails, RepositorySummary};
 use super::super::layout::{Page, Site};
 use super::activity::sparkline;
