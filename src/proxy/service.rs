@@ -482,6 +482,9 @@ impl RequestContext {
     }
 }
 
+/// The names that pingora gives to errors in the chunks of a body.
+const BROKEN_CHUNKS: [&str; 2] = ["InvalidChunk", "InvalidTrailerEnd"];
+
 /// The query, with the form of a POST appended, or the response that refuses it. A body that is not a form is read
 /// and discarded, because pingora detects a closed connection only after the body.
 async fn query_of(
@@ -501,7 +504,16 @@ async fn query_of(
     }
     let reading = async {
         let mut body = Vec::new();
-        while let Some(piece) = session.read_request_body().await? {
+        loop {
+            let piece = match session.read_request_body().await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                Err(error) if BROKEN_CHUNKS.contains(&error.etype().as_str()) => {
+                    let text = "a chunk of the body is broken; send the request again with correct chunks";
+                    return Ok(Err(OwnPage::text(400, text)));
+                }
+                Err(error) => return Err(error),
+            };
             body.extend_from_slice(&piece);
             if body.len() > limits.form_bytes_max {
                 let max = limits.form_bytes_max;

@@ -2,8 +2,6 @@
 //!
 //! Work is the number of bytes that searches and lexemes read. It does not depend on the machine.
 
-#![expect(clippy::panic, reason = "a test may panic")]
-
 use crate::repair::lex::search::bytes_read;
 use crate::repair::{RepairConfig, Repairer, RequestEcho, Sink};
 use hostile_pages::{DAMAGE, page};

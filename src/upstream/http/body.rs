@@ -85,6 +85,12 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// The error if no time is left for the rest.
+    pub(crate) fn timed_out(&self) -> BodyError {
+        let failure = self.client.timed_out(TimedOut::Deadline, &self.exchange.url);
+        BodyError { failure, forgivable: false }
+    }
+
     /// Whether the last returned piece was the last one, as far as can be told without waiting.
     pub(crate) fn has_ended(&self) -> bool {
         self.plain.is_empty() && self.piece.is_empty() && self.exchange.has_ended()

@@ -55,6 +55,18 @@ impl Deadline {
         self.spent += other.spent;
     }
 
+    /// Counts the time since `since`, when `spent` was spent, even if nothing was awaited meanwhile: work on
+    /// data that is always ready takes time too.
+    pub(crate) fn count_since(&mut self, since: SystemTime, spent: Duration) {
+        let passed = self.clock.now().duration_since(since).unwrap_or_default();
+        self.spent = self.spent.max(spent + passed);
+    }
+
+    /// The time that was spent so far.
+    pub(crate) fn spent(&self) -> Duration {
+        self.spent
+    }
+
     /// Starts the time again after progress.
     pub(crate) fn renew(&mut self, total: Duration) {
         self.total = total;

@@ -288,6 +288,7 @@ impl ListSession<'_> {
         mut body: Body<'_>,
     ) -> Result<Option<BodyError>, Halt> {
         loop {
+            let (since, spent) = (self.requester.now(), self.requester.deadline.spent());
             match body.next(&mut self.requester.deadline).await {
                 Ok(Some(piece)) => {
                     page.buffer.output.set_source(piece.clone());
@@ -303,6 +304,13 @@ impl ListSession<'_> {
             self.emit(page, resumer, false).await?;
             if page.is_decided() {
                 return Ok(None);
+            }
+            if !self.delivery.has_begun() {
+                // Until then no harvester slows this down.
+                self.requester.deadline.count_since(since, spent);
+                if self.requester.deadline.left().is_zero() {
+                    return Ok(Some(body.timed_out()));
+                }
             }
         }
     }

@@ -232,6 +232,29 @@ fn form_length_limit() {
 }
 
 #[test]
+fn broken_chunk_of_a_form_is_refused() {
+    let source = Source::page(page_of(1));
+    let proxy = bounded(&source, |_| {});
+    let good = "d\r\nverb=Nonsense\r\n0\r\n\r\n";
+    assert_eq!(good.split("\r\n").nth(1).map(str::len), Some(0xd));
+    for (chunks, status) in [
+        (good, 200),
+        ("xyz\r\nverb=Identify\r\n0\r\n\r\n", 400),
+        ("d\r\nverb=IdentifyXX0\r\n\r\n", 400),
+        ("fffffffffffffffff\r\nverb=Identify\r\n0\r\n\r\n", 400),
+    ] {
+        for method in ["POST", "GET"] {
+            let head = format!("{method} /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+            let got: Got = Harvester::ask(proxy.address(), &format!("{head}{chunks}")).rest();
+            assert_eq!(got.status, status, "{method} {chunks:?}: {}", got.text());
+            assert!(got.whole, "{method} {chunks:?}: {}", got.text());
+        }
+    }
+    assert_eq!(source.asked().len(), 0);
+    others_are_answered(&proxy);
+}
+
+#[test]
 fn body_that_is_not_a_form_is_discarded() {
     let source = Source::page(page_of(1));
     let proxy = bounded(&source, |bounds| bounds.form_bytes_max = 2000);

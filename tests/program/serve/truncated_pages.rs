@@ -171,6 +171,26 @@ fn first_record_timeout() {
     drop(stop);
 }
 
+/// The time also ends while data is always ready, if none of it is a record that can be delivered.
+#[test]
+fn first_record_timeout_counts_records_beyond_repair() {
+    const RECORDS: usize = 100_000;
+    let page = page_of(1).replace("<identifier>oai:x:0</identifier>", "");
+    let (head, rest) = page.split_once("<record>").expect("it has a record");
+    let (record, tail) = rest.split_once("</record>").expect("it has a record");
+    let record = format!("<record>{record}</record>");
+    let endless = [head, &record.repeat(RECORDS), tail].concat();
+    let source = Source::start(move |_, _| Reply::xml(endless.as_str()));
+    let proxy = Proxy::tuned(&source, |mapping| {
+        mapping.limits.first_record_timeout = Duration::from_millis(50);
+    });
+    check_failed(
+        &proxy.get(LIST),
+        "http_response_timeout",
+        "sent no record within 50ms (first_record_timeout_secs)",
+    );
+}
+
 #[test]
 fn content_codings_are_decoded() {
     let page = page_of(50);
