@@ -104,7 +104,8 @@ impl<'a> Requester<'a> {
 
     /// Why no further request is sent, if so.
     fn stop_reason(&self) -> Option<&'static str> {
-        if self.time_left().is_zero() {
+        // A wait that would end after the limit ends the check, too.
+        if self.time_left().is_zero() || self.stopped == Some(OUT_OF_TIME) {
             return Some(OUT_OF_TIME);
         }
         if self.failures_in_a_row >= FAILURES_MAX {
