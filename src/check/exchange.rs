@@ -1,17 +1,29 @@
 //! A request of the check, and its response.
 
+use super::html_page;
 use super::tree::{self, Element};
 use crate::upstream::Probed;
 use std::fmt;
+use std::time::Duration;
 use url::form_urlencoded;
 
-/// A request that is about to be sent.
+/// The next step of a running check.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
-    /// Its number; the first is 1.
-    pub number: usize,
-    /// The request.
-    pub request: &'a CheckRequest,
+pub enum Progress<'a> {
+    /// A request is about to be sent.
+    Request {
+        /// Its number; the first is 1.
+        number: usize,
+        /// The request.
+        request: &'a CheckRequest,
+    },
+    /// The check waits, because the source asked to retry later.
+    Wait {
+        /// The length of the wait.
+        time: Duration,
+        /// The status of the response that asked for it.
+        status: u16,
+    },
 }
 
 /// The namespace of OAI-PMH 2.0.
@@ -92,7 +104,10 @@ impl fmt::Display for CheckRequest {
 impl CheckResponse {
     pub(super) fn new(request: CheckRequest, received: Received, deferrals: Vec<Deferral>) -> Self {
         let document = match &received {
-            Received::Complete(probed) => tree::parse(&probed.body),
+            Received::Complete(probed) => {
+                let parsed = tree::parse(&probed.body);
+                parsed.map_err(|why| html_page::describe(&probed.body).unwrap_or(why))
+            }
             Received::Failed(why) | Received::Skipped(why) => Err(why.clone()),
         };
         Self { request, received, deferrals, document }
@@ -110,6 +125,14 @@ impl CheckResponse {
             Received::Failed(_) | Received::Skipped(_) => &[],
         };
         ["<OAI-PMH", ":OAI-PMH"].iter().any(|mark| memchr::memmem::find(body, mark.as_bytes()).is_some())
+    }
+
+    /// The description of an HTML page, if the response is one.
+    pub(super) fn html_page(&self) -> Option<String> {
+        match &self.received {
+            Received::Complete(probed) => html_page::describe(&probed.body),
+            Received::Failed(_) | Received::Skipped(_) => None,
+        }
     }
 
     /// Whether the content can be judged: the response is complete, and well-formed if it looks
@@ -144,7 +167,7 @@ impl CheckResponse {
         };
         let Some(root) = self.root() else {
             let what = match &self.document {
-                Ok(root) => format!("<{}>, not OAI-PMH 2.0", root.name),
+                Ok(root) => self.html_page().unwrap_or_else(|| format!("<{}>, not OAI-PMH 2.0", root.name)),
                 Err(why) => why.clone(),
             };
             return if probed.status == 200 { what } else { format!("HTTP {}, {what}", probed.status) };

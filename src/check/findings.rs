@@ -1,6 +1,6 @@
 //! The findings of a check: the worst verdict for each rule.
 
-use super::exchange::CheckResponse;
+use super::exchange::{CheckRequest, CheckResponse};
 use super::rules::{RULES, Rule};
 
 /// Whether a rule holds; ordered from best to worst, unjudged first.
@@ -10,6 +10,8 @@ pub enum Verdict {
     Unjudged,
     /// It holds in all responses.
     Holds,
+    /// It holds as far as the specification demands, but another way is better for harvesters and users.
+    Advice,
     /// The specification allows it, but harvesters have trouble with it.
     Warning,
     /// It fails in a response.
@@ -22,6 +24,7 @@ impl Verdict {
         match self {
             Self::Unjudged => "not judged",
             Self::Holds => "holds",
+            Self::Advice => "advice",
             Self::Warning => "warning",
             Self::Fails => "fails",
         }
@@ -50,22 +53,34 @@ pub(super) struct Findings(Vec<Finding>);
 impl Findings {
     /// The rule holds in this response.
     pub(super) fn pass(&mut self, rule: Rule, response: &CheckResponse, received: impl AsRef<str>) {
-        self.record(rule, Verdict::Holds, response, received.as_ref());
+        self.record(rule, Verdict::Holds, &response.request, received.as_ref());
     }
 
     /// The rule fails in this response.
     pub(super) fn fail(&mut self, rule: Rule, response: &CheckResponse, received: impl AsRef<str>) {
-        self.record(rule, Verdict::Fails, response, received.as_ref());
+        self.record(rule, Verdict::Fails, &response.request, received.as_ref());
     }
 
     /// The rule holds in this response, but deserves a warning.
     pub(super) fn warn(&mut self, rule: Rule, response: &CheckResponse, received: impl AsRef<str>) {
-        self.record(rule, Verdict::Warning, response, received.as_ref());
+        self.record(rule, Verdict::Warning, &response.request, received.as_ref());
+    }
+
+    /// The rule is advice, and this response does not follow it, or it does.
+    pub(super) fn advise(
+        &mut self,
+        rule: Rule,
+        follows: bool,
+        response: &CheckResponse,
+        received: impl AsRef<str>,
+    ) {
+        let verdict = if follows { Verdict::Holds } else { Verdict::Advice };
+        self.record(rule, verdict, &response.request, received.as_ref());
     }
 
     /// The rule cannot be judged by this response.
     pub(super) fn mark_unjudged(&mut self, rule: Rule, response: &CheckResponse, received: impl AsRef<str>) {
-        self.record(rule, Verdict::Unjudged, response, received.as_ref());
+        self.record(rule, Verdict::Unjudged, &response.request, received.as_ref());
     }
 
     /// Whether a rule can be judged by this response. A failed or unreadable response breaks rules
@@ -87,11 +102,12 @@ impl Findings {
         received: impl AsRef<str>,
     ) {
         let verdict = if holds { Verdict::Holds } else { Verdict::Fails };
-        self.record(rule, verdict, response, received.as_ref());
+        self.record(rule, verdict, &response.request, received.as_ref());
     }
 
-    fn record(&mut self, rule: Rule, verdict: Verdict, response: &CheckResponse, received: &str) {
-        let (request, received) = (escape_text(&response.request.to_string()), escape_text(received));
+    /// The rule has this verdict for the response to a request.
+    pub(super) fn record(&mut self, rule: Rule, verdict: Verdict, request: &CheckRequest, received: &str) {
+        let (request, received) = (escape_text(&request.to_string()), escape_text(received));
         let finding = Finding { rule, verdict, request, received, responses: 1 };
         match self.0.iter_mut().find(|known| known.rule == rule) {
             Some(known) if known.verdict == verdict => known.responses += 1,

@@ -2,26 +2,25 @@
 //! do, and against further rules.
 //!
 //! [`run`] decides which requests are sent; `requester` sends them one after the other. Pure
-//! functions judge the responses: `envelope` and `schema` judge every response, `identify`,
-//! `lists`, `tokens` and `errors` judge those of their requests. The report contains the worst
-//! verdict for each rule in [`RULES`]. This module does not use the repair engine; quick-xml reads
-//! the documents.
+//! functions in `judge` judge the responses. A [`Report`] contains the worst verdict for each rule in
+//! [`RULES`]; a [`Profile`] limits it to the rules of one registry. This module does not use the repair
+//! engine; quick-xml reads the documents.
 
-mod envelope;
-mod errors;
 mod exchange;
 mod findings;
 mod headers;
-mod identify;
-mod lists;
+mod html_page;
+mod judge;
+mod profiles;
+mod report;
 mod requester;
 mod rules;
-mod schema;
-mod tokens;
 mod tree;
 
 pub use exchange::{CheckRequest, Progress};
 pub use findings::{Finding, Verdict};
+pub use profiles::{Demand, Profile};
+pub use report::{Report, to_html, to_json, to_junit};
 pub use rules::{RULES, Rule, RuleEntry};
 
 use crate::clock::Clock;
@@ -31,47 +30,35 @@ use crate::repository::Failure;
 use exchange::CheckResponse;
 use findings::Findings;
 use headers::{Header, read_headers};
-use identify::Identity;
+use judge::compression::CodingsSeen;
+use judge::identify::Identity;
+use judge::{agreement, envelope, errors, identify, lists, tokens};
 use requester::Requester;
 use std::sync::Arc;
+use std::time::Duration;
 use url::Url;
-
-/// The result of a check.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The base URL that was checked.
-    pub base_url: Url,
-    /// One finding for each rule, in the order of [`RULES`].
-    pub findings: Vec<Finding>,
-    /// The number of requests sent.
-    pub requests: usize,
-}
-
-impl Report {
-    /// The number of rules with this verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
-        self.findings.iter().filter(|finding| finding.verdict == verdict).count()
-    }
-}
 
 /// Checks the source of a mapping.
 ///
-/// Sends about 40 requests and reports each to `on_progress` before sending it. Waits a second
-/// between requests unless the source is on this machine. An unreachable source is a finding.
+/// Sends about 60 requests and reports each request and each wait to `on_progress` before it begins.
+/// Waits a second between requests unless the source is on this machine. After `time_max` it sends
+/// no further request; the report says so. An unreachable source is a finding.
 ///
 /// # Errors
 ///
 /// The mapping does not allow to create a client.
 pub async fn run(
     mapping: &Mapping,
+    time_max: Duration,
     clock: Arc<dyn Clock>,
     on_progress: &mut (dyn FnMut(Progress<'_>) + Send),
 ) -> Result<Report, Failure> {
     let run = Run {
-        requester: Requester::new(mapping, clock, on_progress)?,
+        requester: Requester::new(mapping, time_max, clock, on_progress)?,
         base_url: mapping.base_url.clone(),
         findings: Findings::default(),
         identity: Identity::default(),
+        codings: CodingsSeen::default(),
     };
     Ok(run.check_source().await)
 }
@@ -82,6 +69,7 @@ struct Run<'a> {
     base_url: Url,
     findings: Findings,
     identity: Identity,
+    codings: CodingsSeen,
 }
 
 impl Run<'_> {
@@ -90,31 +78,60 @@ impl Run<'_> {
         let identity = identify::judge(&identify, &self.base_url, &mut self.findings);
         // A source that does not speak OAI-PMH gets no further requests.
         let is_oai = identity.is_some() || identify.looks_like_oai();
+        let is_described = identity.is_some();
         self.identity = identity.unwrap_or_default();
         if is_oai {
-            self.check_all().await;
+            self.check_all(is_described).await;
         }
-        let Self { requester, base_url, findings, .. } = self;
-        let why = |rule| if is_oai { explain_unjudged(rule) } else { "Identify was not answered in OAI-PMH" };
-        Report { base_url, findings: findings.into_findings(why), requests: requester.requests }
+        let Self { requester, base_url, mut findings, identity, codings } = self;
+        if is_oai {
+            codings.judge(&identity.codings, &mut findings);
+        }
+        let stopped = requester.stopped;
+        let why = |rule| match stopped {
+            _ if !is_oai => "Identify was not answered in OAI-PMH",
+            Some(stopped) => stopped,
+            None => explain_unjudged(rule),
+        };
+        Report {
+            base_url,
+            profile: None,
+            findings: findings.into_findings(why),
+            requests: requester.requests,
+            stopped,
+        }
     }
 
-    async fn check_all(&mut self) {
+    /// Sends all requests after Identify; `is_described`: Identify returned a description.
+    async fn check_all(&mut self, is_described: bool) {
         let formats = self.send(CheckRequest::get(&[("verb", "ListMetadataFormats")])).await;
         lists::judge_formats(&formats, Rule::OaiDc, &mut self.findings);
-        let mut headers = self.check_headers().await;
-        headers.extend(self.check_records().await);
+        let header_pages = self.check_headers().await;
+        let record_pages = self.check_records().await;
+        agreement::judge_lists(&header_pages, &record_pages, &mut self.findings);
+        let token = header_pages.first().and_then(tokens::next_token).map(str::to_owned);
+        let headers: Vec<Header> = header_pages.iter().chain(&record_pages).flat_map(read_headers).collect();
+        // The pages can be long.
+        drop((header_pages, record_pages));
         let live = headers.iter().find(|header| !header.is_deleted).cloned();
         self.check_sets(&headers, live.as_ref()).await;
-        let mut by_post = vec![CheckRequest::post(&[("verb", "Identify")])];
+        let mut by_post = Vec::new();
+        if is_described {
+            by_post.push(CheckRequest::post(&[("verb", "Identify")]));
+        }
         if let Some(live) = &live {
             if self.check_item(live).await {
                 by_post.push(CheckRequest::post(&get_record(&live.identifier)));
             }
             self.check_windows(live).await;
+            self.check_samples(&headers, live).await;
         }
-        let identifier = live.as_ref().map(|live| live.identifier.as_str());
-        for invalid in errors::invalid_requests(&self.identity, identifier) {
+        let valid = errors::ValidArguments {
+            identity: &self.identity,
+            identifier: live.as_ref().map(|live| live.identifier.as_str()),
+            token: token.as_deref(),
+        };
+        for invalid in errors::invalid_requests(valid) {
             let response = self.send(invalid.request.clone()).await;
             errors::judge(&invalid, &response, &mut self.findings);
         }
@@ -124,13 +141,14 @@ impl Run<'_> {
     /// Sends a request and judges what every response has to fulfil.
     async fn send(&mut self, request: CheckRequest) -> CheckResponse {
         let response = self.requester.send(request).await;
+        self.codings.note(&response);
         envelope::judge(&response, &self.base_url, &mut self.findings);
         lists::judge(&response, &self.identity, &mut self.findings);
         response
     }
 
-    /// Requests the first pages of ListIdentifiers; returns their headers.
-    async fn check_headers(&mut self) -> Vec<Header> {
+    /// Requests the first pages of ListIdentifiers.
+    async fn check_headers(&mut self) -> Vec<CheckResponse> {
         let first =
             self.send(CheckRequest::get(&[("verb", "ListIdentifiers"), ("metadataPrefix", "oai_dc")])).await;
         let pages = self.follow_pages(first).await;
@@ -155,14 +173,14 @@ impl Run<'_> {
                 self.findings.judge(Rule::LiveRecord, is_alive, first, received);
             }
         }
-        headers
+        pages
     }
 
-    /// Requests the first pages of ListRecords; returns their headers.
-    async fn check_records(&mut self) -> Vec<Header> {
+    /// Requests the first pages of ListRecords.
+    async fn check_records(&mut self) -> Vec<CheckResponse> {
         let first =
             self.send(CheckRequest::get(&[("verb", "ListRecords"), ("metadataPrefix", "oai_dc")])).await;
-        self.follow_pages(first).await.iter().flat_map(read_headers).collect()
+        self.follow_pages(first).await
     }
 
     /// Follows a list from its first page on, up to [`PAGES_MAX`] pages, and judges each page.
@@ -213,17 +231,39 @@ impl Run<'_> {
         if !datestamp::is_legal(date.as_bytes()) {
             return;
         }
-        self.check_window(date, live, Rule::SelectiveHarvest).await;
+        let records = self.check_window("ListRecords", date, live, Rule::SelectiveHarvest).await;
+        let headers = self.check_window("ListIdentifiers", date, live, Rule::SelectiveHarvest).await;
+        agreement::judge_lists(&headers, &records, &mut self.findings);
         if let Some(day) = date.get(..10).filter(|_| date.len() > 10) {
-            self.check_window(day, live, Rule::DayHarvest).await;
+            self.check_window("ListRecords", day, live, Rule::DayHarvest).await;
         }
     }
 
-    async fn check_window(&mut self, date: &str, live: &Header, rule: Rule) {
-        let window = [("verb", "ListRecords"), ("metadataPrefix", "oai_dc"), ("from", date), ("until", date)];
+    /// Requests lists of the exact datestamps of further records, as an incremental harvest would.
+    async fn check_samples(&mut self, headers: &[Header], live: &Header) {
+        let mut dates = vec![live.datestamp.clone()];
+        for part in SAMPLES {
+            let Some(sample) = headers.get(headers.len() * part / 100) else { continue };
+            let date = sample.datestamp.clone();
+            if datestamp::is_legal(date.as_bytes()) && !dates.contains(&date) {
+                self.check_window("ListIdentifiers", &date, sample, Rule::SampledHarvest).await;
+                dates.push(date);
+            }
+        }
+    }
+
+    async fn check_window(
+        &mut self,
+        verb: &'static str,
+        date: &str,
+        expected: &Header,
+        rule: Rule,
+    ) -> Vec<CheckResponse> {
+        let window = [("verb", verb), ("metadataPrefix", "oai_dc"), ("from", date), ("until", date)];
         let first = self.send(CheckRequest::get(&window)).await;
         let pages = self.follow_pages(first).await;
-        lists::judge_window(&pages, date, live, rule, &mut self.findings);
+        lists::judge_window(&pages, date, expected, rule, &mut self.findings);
+        pages
     }
 
     /// Sends requests by POST that succeeded by GET.
@@ -242,6 +282,11 @@ impl Run<'_> {
 fn explain_unjudged(rule: Rule) -> &'static str {
     match rule {
         Rule::RetryAfter => "no request was deferred",
+        Rule::Compression => "no response is long enough",
+        Rule::SampledHarvest => "all listed records have one datestamp",
+        Rule::SameRecords => "no list was received to its end",
+        Rule::DcLanguage => "no record has a language",
+        Rule::OpenaireFields => "no record of the set openaire was listed",
         Rule::OaiIdentifier => "Identify describes no identifiers",
         Rule::TooFine => "the granularity is not in days",
         Rule::DayHarvest => "the granularity is not in seconds",
@@ -250,7 +295,9 @@ fn explain_unjudged(rule: Rule) -> &'static str {
         Rule::FirstCursor | Rule::NextCursor => "no resumptionToken has a cursor",
         Rule::CompleteListSize => "no resumptionToken has a completeListSize",
         Rule::LastToken => "no list was followed to its end",
-        Rule::OneToken | Rule::TokenWorks | Rule::TokenAgain | Rule::PageSize => "no list had a second page",
+        Rule::OneToken | Rule::TokenWorks | Rule::TokenAgain | Rule::PageSize | Rule::ListSize => {
+            "no list had a second page"
+        }
         _ => "no response shows it",
     }
 }
@@ -261,3 +308,5 @@ fn get_record(identifier: &str) -> [(&'static str, &str); 3] {
 
 /// The number of pages that are followed in a list.
 const PAGES_MAX: usize = 3;
+/// The positions of sampled records among all received headers, in per cent. The headers of ListIdentifiers come first.
+const SAMPLES: [usize; 3] = [10, 30, 49];

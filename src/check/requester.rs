@@ -1,13 +1,12 @@
 //! Sends the requests of a check, with pauses and within limits.
 
-use super::exchange::Progress;
-use super::exchange::{CheckRequest, CheckResponse, Deferral, Received};
+use super::exchange::{CheckRequest, CheckResponse, Deferral, Progress, Received};
 use crate::clock::Clock;
 use crate::config::Mapping;
 use crate::repository::Failure;
 use crate::upstream::SourceClient;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use url::{Host, Url};
 
 /// The connection to one source, and the state of its limits.
@@ -16,7 +15,12 @@ pub(super) struct Requester<'a> {
     clock: Arc<dyn Clock>,
     /// The shortest time between the end of a response and the next request.
     gap: Duration,
+    /// The longest time for all requests together.
+    time_max: Duration,
+    started: SystemTime,
     pub(super) requests: usize,
+    /// Why not all requests were sent, if so.
+    pub(super) stopped: Option<&'static str>,
     waited: Duration,
     failures_in_a_row: usize,
     on_progress: &'a mut (dyn FnMut(Progress<'_>) + Send),
@@ -25,18 +29,28 @@ pub(super) struct Requester<'a> {
 impl<'a> Requester<'a> {
     pub(super) fn new(
         mapping: &Mapping,
+        time_max: Duration,
         clock: Arc<dyn Clock>,
         on_progress: &'a mut (dyn FnMut(Progress<'_>) + Send),
     ) -> Result<Self, Failure> {
         let mut mapping = mapping.clone();
         let limits = &mut mapping.limits;
         limits.response_bytes_max = limits.response_bytes_max.min(RESPONSE_BYTES_MAX);
-        limits.first_record_timeout = RESPONSE_TIMEOUT;
         let own = if is_on_this_machine(&mapping.base_url) { Duration::ZERO } else { GAP };
         let gap = mapping.politeness.gap.max(own);
         let client = SourceClient::new(&Arc::new(mapping))?;
-        let waited = Duration::ZERO;
-        Ok(Self { client, clock, gap, requests: 0, waited, failures_in_a_row: 0, on_progress })
+        Ok(Self {
+            client,
+            gap,
+            time_max,
+            started: clock.now(),
+            clock,
+            requests: 0,
+            stopped: None,
+            waited: Duration::ZERO,
+            failures_in_a_row: 0,
+            on_progress,
+        })
     }
 
     /// Sends a request; repeats it as long as the source asks to retry later.
@@ -44,15 +58,20 @@ impl<'a> Requester<'a> {
         let mut deferrals = Vec::new();
         loop {
             if let Some(why) = self.stop_reason() {
+                self.stopped = Some(why);
                 return CheckResponse::new(request, Received::Skipped(why.to_owned()), deferrals);
             }
             if self.requests > 0 && !self.gap.is_zero() {
                 self.clock.pause(self.gap).await;
             }
             self.requests += 1;
-            (self.on_progress)(Progress { number: self.requests, request: &request });
-            let probed = match self.client.probe(&request.query(), request.is_form, &self.clock).await {
+            (self.on_progress)(Progress::Request { number: self.requests, request: &request });
+            let time_max = RESPONSE_TIMEOUT.min(self.time_left());
+            let sent = self.client.probe(&request.query(), request.is_form, time_max, &self.clock).await;
+            let probed = match sent {
                 Ok(probed) => probed,
+                // The limit of the check is not the source's fault.
+                Err(_) if self.time_left().is_zero() => continue,
                 Err(failure) => {
                     self.failures_in_a_row += 1;
                     return CheckResponse::new(request, Received::Failed(failure.details), deferrals);
@@ -64,22 +83,40 @@ impl<'a> Requester<'a> {
             }
             let wait = parse_retry_after(probed.retry_after.as_deref());
             deferrals.push(Deferral { status: probed.status, retry_after: probed.retry_after.clone() });
-            if deferrals.len() > DEFERRALS_MAX || self.waited + wait > WAIT_MAX {
+            if deferrals.len() > DEFERRALS_MAX || self.waited.saturating_add(wait) > WAIT_MAX {
                 return CheckResponse::new(request, Received::Complete(probed), deferrals);
             }
+            if wait >= self.time_left() {
+                self.stopped = Some(OUT_OF_TIME);
+                return CheckResponse::new(request, Received::Skipped(OUT_OF_TIME.to_owned()), deferrals);
+            }
             self.waited += wait;
+            (self.on_progress)(Progress::Wait { time: wait, status: probed.status });
             self.clock.pause(wait).await;
         }
     }
 
+    /// The time that is left for the check.
+    fn time_left(&self) -> Duration {
+        let elapsed = self.clock.now().duration_since(self.started).unwrap_or_default();
+        self.time_max.saturating_sub(elapsed)
+    }
+
     /// Why no further request is sent, if so.
     fn stop_reason(&self) -> Option<&'static str> {
+        // A wait that would end after the limit ends the check, too.
+        if self.time_left().is_zero() || self.stopped == Some(OUT_OF_TIME) {
+            return Some(OUT_OF_TIME);
+        }
         if self.failures_in_a_row >= FAILURES_MAX {
             return Some("not requested: several requests in a row failed");
         }
         (self.requests >= REQUESTS_MAX).then_some("not requested: the check has sent its maximum of requests")
     }
 }
+
+/// Why a request is not sent after the end of the total time.
+const OUT_OF_TIME: &str = "not requested: the time limit of the check was reached";
 
 /// The wait that a `Retry-After` header asks for.
 fn parse_retry_after(retry_after: Option<&str>) -> Duration {
@@ -99,8 +136,8 @@ fn is_on_this_machine(base_url: &Url) -> bool {
 
 /// The shortest time between two requests to another machine.
 const GAP: Duration = Duration::from_secs(1);
-/// The number of requests of one check; without deferrals it needs about 40.
-const REQUESTS_MAX: usize = 100;
+/// The number of requests of one check; without deferrals it needs about 60.
+const REQUESTS_MAX: usize = 150;
 /// The longest response, in bytes after decoding; it is held in memory and read into a tree.
 const RESPONSE_BYTES_MAX: u64 = 32 << 20;
 /// The longest time for one response.

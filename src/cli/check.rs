@@ -3,15 +3,17 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use clap::Args;
-use oaimend::check::{self, Finding, Progress, Report, Verdict};
+use clap::{Args, ValueEnum};
+use oaimend::check::{self, Finding, Profile, Progress, Report, Verdict};
 use oaimend::clock::{self, SystemClock};
 use oaimend::config::{Config, Flags, Limits, Mapping};
 use oaimend::error::Error;
+use oaimend::repository;
 use oaimend::store::CheckReports;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::data_arguments::ConfigArguments;
 use super::exit::{Exit, Failure, print};
@@ -23,14 +25,57 @@ pub(crate) struct CheckArguments {
     /// A base URL, or the id of a mapping whose source is checked
     #[arg(value_name = "URL-or-ID")]
     repository: String,
-    /// Prints one JSON document instead of the table
-    #[arg(long)]
+    /// Limits the report to the rules that a registry demands
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<ProfileName>,
+    /// Prints the report in this format
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// Ends the check after this time, in seconds
+    #[arg(long, value_name = "SECS", default_value_t = TIME_MAX_SECS, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    time_max_secs: u64,
     /// Folder for the mirror and other state, in which the result of a check of an ID is saved [default: data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     #[command(flatten)]
     config: ConfigArguments,
+}
+
+/// The format of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table, with details of the rules that do not hold
+    Text,
+    /// One JSON document
+    Json,
+    /// JUnit XML, for CI systems
+    Junit,
+    /// One HTML page without external parts, for the operator of the repository
+    Html,
+}
+
+/// A registry, by the name of its profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ProfileName {
+    /// The registry of openarchives.org
+    Oai,
+    /// BASE
+    Base,
+    /// OpenAIRE, guidelines 3.0 for literature repositories
+    Openaire,
+}
+
+impl From<ProfileName> for Profile {
+    fn from(name: ProfileName) -> Self {
+        match name {
+            ProfileName::Oai => Self::Oai,
+            ProfileName::Base => Self::Base,
+            ProfileName::Openaire => Self::Openaire,
+        }
+    }
 }
 
 /// The source to check, and where the result is saved.
@@ -41,29 +86,24 @@ struct CheckedSource {
 }
 
 pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
-    let as_json = arguments.json;
+    let format = if arguments.json { Format::Json } else { arguments.format };
+    let profile = arguments.profile.map(Profile::from);
+    let time_max = Duration::from_secs(arguments.time_max_secs);
     let CheckedSource { mapping, reports } = find_source(arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
-    let is_terminal = io::stderr().is_terminal();
-    let mut on_progress = |progress: Progress<'_>| {
-        if is_terminal {
-            print_progress(&progress);
-        }
-    };
-    let checked = runtime.block_on(check::run(&mapping, Arc::new(SystemClock), &mut on_progress));
-    if is_terminal {
-        // A closed stderr is not an error: progress is optional.
-        let _ = write!(io::stderr(), "\r\x1b[K");
-    }
+    let checked = runtime.block_on(run_with_progress(&mapping, time_max));
     let report = checked.map_err(|failure| Failure::usage(failure.details))?;
+    let checked_at = clock::now();
     if let Some(reports) = reports {
-        save(&reports, &mapping.id, &report);
+        save(&reports, &mapping.id, &report.clone().for_profile(None));
     }
-    let text = if as_json {
-        format!("{:#}\n", to_json(&report))
-    } else {
-        format_table(&report, Paint::for_stream(&io::stdout()))
+    let report = report.for_profile(profile);
+    let text = match format {
+        Format::Text => format_table(&report, Paint::for_stream(&io::stdout())),
+        Format::Json => format!("{:#}\n", check::to_json(&report)),
+        Format::Junit => check::to_junit(&report),
+        Format::Html => check::to_html(&report, checked_at),
     };
     print(text.as_bytes())?;
     Ok(if report.count(Verdict::Fails) > 0 { Exit::Incomplete } else { Exit::Success })
@@ -71,7 +111,7 @@ pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
 
 /// Saves the result for the page of the repository. A failure does not make the check fail.
 fn save(reports: &CheckReports, id: &str, report: &Report) {
-    let mut value = to_json(report);
+    let mut value = check::to_json(report);
     value["checked_at"] = json!(clock::utc_datetime(clock::now()));
     if let Err(error) = reports.save(id, format!("{value:#}\n").as_bytes()) {
         // A closed stderr is not an error: the result is printed.
@@ -113,16 +153,70 @@ fn find_source(arguments: CheckArguments) -> Result<CheckedSource, Failure> {
     Err(Error::Usage(format!("\"{repository}\" is not a repository id; {known}")).into())
 }
 
-/// Prints one line on the terminal, which the next one overwrites.
-fn print_progress(progress: &Progress<'_>) {
-    let request: String = progress.request.to_string().chars().take(PROGRESS_CHARS_MAX).collect();
+/// Runs the check. On a terminal it shows the current request or wait, and how long it has lasted.
+async fn run_with_progress(mapping: &Mapping, time_max: Duration) -> Result<Report, repository::Failure> {
+    let is_terminal = io::stderr().is_terminal();
+    let step = Mutex::new((String::new(), clock::uptime()));
+    let show = |is_new: bool| {
+        let step = step.lock().unwrap_or_else(PoisonError::into_inner);
+        let elapsed = if is_new { Duration::ZERO } else { clock::uptime().saturating_sub(step.1) };
+        if is_terminal {
+            print_progress(&step.0, elapsed);
+        }
+    };
+    let mut on_progress = |progress: Progress<'_>| {
+        *step.lock().unwrap_or_else(PoisonError::into_inner) = (describe_step(&progress), clock::uptime());
+        show(true);
+    };
+    let running = check::run(mapping, time_max, Arc::new(SystemClock), &mut on_progress);
+    tokio::pin!(running);
+    let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
+    let checked = loop {
+        tokio::select! {
+            checked = &mut running => break checked,
+            _ = ticks.tick() => show(false),
+        }
+    };
+    if is_terminal {
+        // A closed stderr is not an error: progress is optional.
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+    checked
+}
+
+/// Describes a step of the check in one line.
+fn describe_step(progress: &Progress<'_>) -> String {
+    match progress {
+        Progress::Request { number, request } => {
+            let request: String = request.to_string().chars().take(PROGRESS_CHARS_MAX).collect();
+            format!("{number:>3}  {request}")
+        }
+        Progress::Wait { time, status } => {
+            format!("     waits {} s, because the source responded with HTTP {status}", time.as_secs())
+        }
+    }
+}
+
+/// Prints a line on the terminal, which the next one overwrites.
+fn print_progress(step: &str, elapsed: Duration) {
     let mut stderr = io::stderr();
-    let _ = write!(stderr, "\r\x1b[K{:>3}  {request}", progress.number).and_then(|()| stderr.flush());
+    let elapsed = match elapsed.as_secs() {
+        0 => String::new(),
+        seconds => format!("  ({seconds} s)"),
+    };
+    // A closed stderr is not an error: progress is optional.
+    let _ = write!(stderr, "\r\x1b[K{step}{elapsed}").and_then(|()| stderr.flush());
 }
 
 /// Formats the report as a table.
 fn format_table(report: &Report, paint: Paint) -> String {
     let mut text = String::new();
+    if let Some(profile) = report.profile {
+        write_line(
+            &mut text,
+            format_args!("The rules of the profile {}: {}\n", profile.name(), profile.title()),
+        );
+    }
     // Without any response, only the failed rules are worth a row.
     let is_silent = report.count(Verdict::Holds) == 0;
     let is_listed = |finding: &&Finding| !is_silent || finding.verdict != Verdict::Unjudged;
@@ -143,12 +237,12 @@ fn format_table(report: &Report, paint: Paint) -> String {
         let a = format!("{a:verdict$}");
         let a = match finding.verdict {
             Verdict::Fails => paint.bad(a),
-            Verdict::Warning => paint.strong(a),
+            Verdict::Warning | Verdict::Advice => paint.strong(a),
             Verdict::Holds => paint.good(a),
             _ => paint.faint(a),
         };
         write_line(&mut text, format_args!("{a}  {b:rule$}  {c:request$}  {d:received$}  {e}"));
-        if finding.verdict >= Verdict::Warning {
+        if finding.verdict >= Verdict::Advice {
             write_details(&mut text, finding, verdict, paint);
         }
     }
@@ -158,15 +252,22 @@ fn format_table(report: &Report, paint: Paint) -> String {
     write_line(
         &mut text,
         format_args!(
-            "\n{}: {} hold, {} fail, {}, {} not judged; {}",
+            "\n{}: {} hold, {} fail, {}, {} advice, {} not judged; {}",
             report.base_url,
             count(Verdict::Holds),
             count(Verdict::Fails),
             counted(count(Verdict::Warning), "warning"),
+            count(Verdict::Advice),
             count(Verdict::Unjudged),
             counted(report.requests, "request"),
         ),
     );
+    if let Some(stopped) = report.stopped {
+        write_line(
+            &mut text,
+            format_args!("The check is incomplete. Reason for the last requests: {stopped}."),
+        );
+    }
     text
 }
 
@@ -201,34 +302,12 @@ fn format_row(finding: &Finding) -> [String; 5] {
     [finding.verdict.name().to_owned(), entry.name.to_owned(), request, received, entry.section.to_owned()]
 }
 
-/// The report as one JSON document.
-fn to_json(report: &Report) -> Value {
-    let finding = |finding: &Finding| {
-        let entry = finding.rule.entry();
-        json!({
-            "rule": entry.name,
-            "verdict": finding.verdict.name(),
-            "section": entry.section,
-            "expected": entry.expected,
-            "request": finding.request,
-            "received": finding.received,
-            "responses": finding.responses,
-            "remedy": entry.remedy,
-        })
-    };
-    json!({
-        "base_url": report.base_url.as_str(),
-        "requests": report.requests,
-        "holds": report.count(Verdict::Holds),
-        "fails": report.count(Verdict::Fails),
-        "warnings": report.count(Verdict::Warning),
-        "not_judged": report.count(Verdict::Unjudged),
-        "rules": report.findings.iter().map(finding).collect::<Vec<_>>(),
-    })
-}
-
 /// The longest cells of the table, in characters; the details of a rule contain the whole text.
 const REQUEST_CHARS_MAX: usize = 40;
 const RECEIVED_CHARS_MAX: usize = 48;
+/// How often a progress line is renewed.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// The default of `--time-max-secs`: an hour.
+const TIME_MAX_SECS: u64 = 3600;
 /// The longest request in a progress line, in characters.
 const PROGRESS_CHARS_MAX: usize = 70;

@@ -20,7 +20,10 @@ const RECORDS: [&[u8]; 3] = [
 pub(super) fn answer(base_url: &str, arguments: &Arguments) -> Vec<u8> {
     let page = match arguments.get("verb").map(String::as_str) {
         Some("Identify") => IDENTIFY.to_vec(),
-        Some("ListMetadataFormats") => FORMATS.to_vec(),
+        Some("ListMetadataFormats") => formats(arguments),
+        Some("ListSets") if arguments.contains_key("resumptionToken") => {
+            error("badResumptionToken", "the list of sets has only one page")
+        }
         Some("ListSets") => SETS.to_vec(),
         Some("ListRecords") => list(arguments, <[u8]>::to_vec),
         Some("ListIdentifiers") => list(arguments, identifiers),
@@ -28,6 +31,12 @@ pub(super) fn answer(base_url: &str, arguments: &Arguments) -> Vec<u8> {
         _ => error("badVerb", "the verb is missing or none of the six"),
     };
     replace(&page, PLACEHOLDER_BASE_URL.as_bytes(), base_url.as_bytes())
+}
+
+/// The formats, which all items have.
+fn formats(arguments: &Arguments) -> Vec<u8> {
+    let is_unknown = arguments.get("identifier").is_some_and(|requested| find_record(requested).is_none());
+    if is_unknown { error("idDoesNotExist", "this demonstration has no such item") } else { FORMATS.to_vec() }
 }
 
 /// Makes a page of a list with `shape` from the page of records.
@@ -104,15 +113,19 @@ fn get_record(arguments: &Arguments) -> Vec<u8> {
     if let Some(error) = format_error(arguments) {
         return error;
     }
-    let identifier = format!("<identifier>{requested}</identifier>");
-    let record = RECORDS.iter().flat_map(|page| records(page)).find(|record| {
-        between(record, b"<header", b"</header>")
-            .is_some_and(|header| find(header, identifier.as_bytes()).is_some())
-    });
-    match record {
+    match find_record(requested) {
         Some(record) => envelope("GetRecord", &[b"<GetRecord>", record, b"</GetRecord>"].concat()),
         None => error("idDoesNotExist", "this demonstration has no such record"),
     }
+}
+
+/// The record with this identifier.
+fn find_record(identifier: &str) -> Option<&'static [u8]> {
+    let identifier = format!("<identifier>{identifier}</identifier>");
+    RECORDS.iter().flat_map(|page| records(page)).find(|record| {
+        between(record, b"<header", b"</header>")
+            .is_some_and(|header| find(header, identifier.as_bytes()).is_some())
+    })
 }
 
 /// The records of a page. The tags of these pages are known to be in order.

@@ -6,6 +6,7 @@ mod support;
 
 mod browser;
 mod check;
+mod check_command;
 mod cli;
 mod config;
 mod config_gateway;

@@ -422,11 +422,16 @@ fn the_checker_finds_nothing_in_a_view() {
     let server = serve(mirror.view("x", 100));
     let mapping = Mapping::new("x", &server.base_url(), &Limits::default()).expect("a legal base URL");
     let clock = Skipping::new() as Arc<dyn Clock>;
-    let report = runtime().block_on(check::run(&mapping, clock, &mut |_| {})).expect("a client can be made");
+    let report = runtime()
+        .block_on(check::run(&mapping, std::time::Duration::MAX, clock, &mut |_| {}))
+        .expect("a client can be made");
+    let report = report.for_profile(None);
     let found: Vec<String> = report
         .findings
         .iter()
         .filter(|finding| finding.verdict >= Verdict::Warning)
+        // Not every format is harvested completely, so this mirror cannot tell that an item is unknown.
+        .filter(|finding| !finding.request.contains("ListMetadataFormats&identifier=oai%3Aoaimend.invalid"))
         .map(|finding| format!("{}: {}: {}", finding.rule.entry().name, finding.request, finding.received))
         .collect();
     assert_eq!(found, Vec::<String>::new());

@@ -11,6 +11,7 @@ use crate::upstream::http::http_client::with_query;
 use crate::upstream::http::redirects::{is_redirect, redirect_target};
 use http::header::{self, HeaderName};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A whole response of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,24 +20,34 @@ pub struct Probed {
     pub redirects: Vec<u16>,
     /// The status of the response.
     pub status: u16,
+    /// The host of the first redirect to another host.
+    pub other_host: Option<String>,
     /// The value of `Content-Type`.
     pub content_type: Option<String>,
     /// The value of `Retry-After`.
     pub retry_after: Option<String>,
+    /// The value of `Content-Encoding`.
+    pub content_encoding: Option<String>,
     /// The body, its content coding taken off.
     pub body: Vec<u8>,
 }
 
 impl SourceClient {
     /// Sends a query as it is written, or as the form of a POST, and reads the whole response: at most
-    /// `response_bytes_max` bytes, within `first_record_timeout`, after at most `redirects_max` redirects.
+    /// `response_bytes_max` bytes, within `time_max`, after at most `redirects_max` redirects.
     ///
     /// # Errors
     ///
     /// There is no whole response; the failure says why.
-    pub async fn probe(&self, query: &str, is_form: bool, clock: &Arc<dyn Clock>) -> Result<Probed, Failure> {
+    pub async fn probe(
+        &self,
+        query: &str,
+        is_form: bool,
+        time_max: Duration,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Probed, Failure> {
         let limits = &self.mapping().limits;
-        let mut budget = Deadline::new(Arc::clone(clock), limits.first_record_timeout);
+        let mut budget = Deadline::new(Arc::clone(clock), time_max);
         let base_url = &self.mapping().base_url;
         let mut is_form = is_form;
         let mut url = if is_form { base_url.clone() } else { with_query(self.mapping(), query) };
@@ -57,6 +68,8 @@ impl SourceClient {
                 return Err(Failure::new(Reason::Redirect, details).after_status(status, None));
             }
             url = redirect_target(self.mapping(), &self.name(), &url, &response)?;
+            let other = url.host_str().filter(|host| Some(*host) != base_url.host_str());
+            probed.other_host = probed.other_host.or_else(|| other.map(str::to_owned));
             // The target of a redirect may contain the arguments in its query.
             is_form = is_form && status != 303 && url.query() == base_url.query();
         };
@@ -67,6 +80,7 @@ impl SourceClient {
         probed.status = response.status().as_u16();
         probed.content_type = text(header::CONTENT_TYPE);
         probed.retry_after = text(header::RETRY_AFTER);
+        probed.content_encoding = text(header::CONTENT_ENCODING);
         let exchange = Exchange::new(url, response, budget.now());
         let mut body = Body::new(self.http(), self.mapping(), exchange);
         while let Some(piece) = body.next(&mut budget).await.map_err(|broken| broken.failure)? {

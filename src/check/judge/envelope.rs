@@ -1,16 +1,16 @@
 //! Rules for every response: HTTP, XML and the OAI-PMH envelope.
 
-use super::exchange::{CheckRequest, CheckResponse, OAI, Received};
-use super::findings::Findings;
-use super::rules::Rule;
 use super::schema;
-use super::tree::Element;
+use crate::check::exchange::{CheckRequest, CheckResponse, OAI, Received};
+use crate::check::findings::Findings;
+use crate::check::rules::Rule;
+use crate::check::tree::Element;
 use crate::oai::datestamp;
 use crate::upstream::Probed;
 use url::Url;
 
 /// Judges a response by itself.
-pub(super) fn judge(response: &CheckResponse, base_url: &Url, findings: &mut Findings) {
+pub(crate) fn judge(response: &CheckResponse, base_url: &Url, findings: &mut Findings) {
     for deferral in &response.deferrals {
         let value = deferral.retry_after.as_deref();
         let seconds = value.filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
@@ -33,9 +33,12 @@ pub(super) fn judge(response: &CheckResponse, base_url: &Url, findings: &mut Fin
         Ok(root) => {
             findings.pass(Rule::WellFormed, response, "well-formed");
             judge_declaration(response, &probed.body, findings);
-            let received = format!("{} in \"{}\"", root.name, root.namespace);
+            let received = response.html_page();
+            let received = received.unwrap_or_else(|| format!("{} in \"{}\"", root.name, root.namespace));
             findings.judge(Rule::RootElement, response.root().is_some(), response, received);
         }
+        // The source sends another page; its syntax is of no interest.
+        Err(why) if response.html_page().is_some() => findings.fail(Rule::RootElement, response, why),
         Err(why) => findings.fail(Rule::WellFormed, response, why),
     }
     if let Some(root) = response.root() {
@@ -49,6 +52,10 @@ fn judge_http(response: &CheckResponse, probed: &Probed, findings: &mut Findings
     let statuses: Vec<String> = probed.redirects.iter().map(u16::to_string).collect();
     let received = if statuses.is_empty() { "no redirect".to_owned() } else { statuses.join(", then ") };
     findings.judge(Rule::PermanentRedirect, !permanent, response, received);
+    let other = probed.other_host.as_ref();
+    let received =
+        other.map_or_else(|| "no other host".to_owned(), |host| format!("a redirect to the host {host}"));
+    findings.advise(Rule::RedirectHost, other.is_none(), response, received);
     if probed.status == 200 {
         let content_type = probed.content_type.as_deref().unwrap_or_default();
         let received = if content_type.is_empty() { "none" } else { content_type };
@@ -109,7 +116,7 @@ fn judge_root(response: &CheckResponse, root: &Element, base_url: &Url, findings
 }
 
 /// Whether a URL in a response equals the URL that was requested.
-pub(super) fn is_same_url(value: &str, base_url: &Url) -> bool {
+pub(crate) fn is_same_url(value: &str, base_url: &Url) -> bool {
     Url::parse(value).is_ok_and(|value| value == *base_url)
 }
 

@@ -1,17 +1,28 @@
 //! Rules for formats, sets, headers and records.
 
-use super::exchange::CheckResponse;
-use super::findings::Findings;
-use super::headers::{Header, read_header, read_headers};
+use super::dublin_core;
 use super::identify::Identity;
-use super::rules::Rule;
-use super::tree::Element;
+use super::tokens::next_token;
+use crate::check::exchange::CheckResponse;
+use crate::check::findings::Findings;
+use crate::check::headers::{Header, read_header, read_headers};
+use crate::check::rules::Rule;
+use crate::check::tree::Element;
 use crate::oai::datestamp;
+use std::collections::{BTreeSet, HashSet};
 
 /// Judges the headers and records of a response.
-pub(super) fn judge(response: &CheckResponse, identity: &Identity, findings: &mut Findings) {
-    for header in read_headers(response) {
-        judge_header(response, &header, identity, findings);
+pub(crate) fn judge(response: &CheckResponse, identity: &Identity, findings: &mut Findings) {
+    let headers = read_headers(response);
+    let mut seen = HashSet::new();
+    for header in &headers {
+        judge_header(response, header, identity, findings);
+        if seen.insert(header.identifier.as_str()) {
+            findings.pass(Rule::UniqueItems, response, &header.identifier);
+        } else {
+            let received = format!("{} more than once on a page", header.identifier);
+            findings.fail(Rule::UniqueItems, response, received);
+        }
     }
     for record in response.verb_element().into_iter().flat_map(|verb| verb.children_named("record")) {
         judge_record(response, record, findings);
@@ -20,6 +31,7 @@ pub(super) fn judge(response: &CheckResponse, identity: &Identity, findings: &mu
 
 fn judge_header(response: &CheckResponse, header: &Header, identity: &Identity, findings: &mut Findings) {
     let Header { identifier, datestamp, is_deleted, .. } = header;
+    findings.judge(Rule::IdentifierUri, is_uri(identifier), response, format!("\"{identifier}\""));
     let is_legal = datestamp::is_legal(datestamp.as_bytes());
     let fits = is_legal && identity.datestamp_chars.is_none_or(|chars| chars == datestamp.len());
     findings.judge(Rule::DatestampForm, fits, response, format!("\"{datestamp}\" of {identifier}"));
@@ -55,6 +67,9 @@ fn judge_record(response: &CheckResponse, record: &Element, findings: &mut Findi
     );
     findings.judge(Rule::DcPayload, is_dc, response, format!("{what} of {identifier}"));
     if let Some(payload) = payload {
+        if is_dc {
+            dublin_core::judge(response, &header, payload, findings);
+        }
         match find_double_encoding(payload) {
             Some(text) => {
                 findings.warn(Rule::DoubleEncoding, response, format!("\"{text}\" in {identifier}"))
@@ -62,6 +77,19 @@ fn judge_record(response: &CheckResponse, record: &Element, findings: &mut Findi
             None => findings.pass(Rule::DoubleEncoding, response, "no text looks encoded twice"),
         }
     }
+}
+
+/// Whether this is a URI: a scheme, a colon, and characters that RFC 3986 allows.
+fn is_uri(identifier: &str) -> bool {
+    let Some((scheme, rest)) = identifier.split_once(':') else { return false };
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let is_escape = |after: &str| {
+        let digits = after.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&byte);
+    is_scheme && !rest.is_empty() && rest.bytes().all(legal) && rest.split('%').skip(1).all(is_escape)
 }
 
 /// Returns the first text that was encoded or escaped twice.
@@ -78,7 +106,7 @@ fn find_double_encoding(element: &Element) -> Option<&str> {
 }
 
 /// Judges whether oai_dc is among the formats.
-pub(super) fn judge_formats(response: &CheckResponse, rule: Rule, findings: &mut Findings) {
+pub(crate) fn judge_formats(response: &CheckResponse, rule: Rule, findings: &mut Findings) {
     if !findings.is_judgeable(rule, response) {
         return;
     }
@@ -106,7 +134,7 @@ fn describe_missing(response: &CheckResponse, expected: &str) -> String {
 }
 
 /// Judges ListSets against the headers of the lists; returns the first set.
-pub(super) fn judge_sets(
+pub(crate) fn judge_sets(
     response: &CheckResponse,
     seen: &[Header],
     findings: &mut Findings,
@@ -117,6 +145,7 @@ pub(super) fn judge_sets(
     let sets: Vec<&Element> =
         response.verb_element().into_iter().flat_map(|verb| verb.children_named("set")).collect();
     if sets.is_empty() {
+        findings.fail(Rule::OpenaireSet, response, response.summarize());
         let is_flat = response.has_only_error("noSetHierarchy");
         match seen.iter().find(|header| !header.sets.is_empty()) {
             Some(header) if is_flat => {
@@ -127,6 +156,13 @@ pub(super) fn judge_sets(
             _ => findings.judge(Rule::Sets, is_flat, response, response.summarize()),
         }
         return None;
+    }
+    let is_openaire = sets.iter().any(|set| set.child_text("setSpec") == Some("openaire"));
+    let is_whole = next_token(response).is_none();
+    if is_openaire || is_whole {
+        let received =
+            format!("{} sets, openaire is {}", sets.len(), if is_openaire { "one" } else { "none" });
+        findings.judge(Rule::OpenaireSet, is_openaire, response, received);
     }
     let has = |set: &Element, name: &str| set.child_text(name).is_some_and(|value| !value.is_empty());
     let incomplete = sets.iter().find(|set| !has(set, "setSpec") || !has(set, "setName"));
@@ -140,7 +176,7 @@ pub(super) fn judge_sets(
 }
 
 /// Judges a list of one set.
-pub(super) fn judge_set(response: &CheckResponse, set: &str, has_records: bool, findings: &mut Findings) {
+pub(crate) fn judge_set(response: &CheckResponse, set: &str, has_records: bool, findings: &mut Findings) {
     if !findings.is_judgeable(Rule::SetOfRecords, response) {
         return;
     }
@@ -161,7 +197,7 @@ pub(super) fn judge_set(response: &CheckResponse, set: &str, has_records: bool, 
 }
 
 /// Judges whether GetRecord returned the listed record.
-pub(super) fn judge_get_record(response: &CheckResponse, expected: &Header, findings: &mut Findings) {
+pub(crate) fn judge_get_record(response: &CheckResponse, expected: &Header, findings: &mut Findings) {
     if !findings.is_judgeable(Rule::GetRecord, response) {
         return;
     }
@@ -171,6 +207,10 @@ pub(super) fn judge_get_record(response: &CheckResponse, expected: &Header, find
             let (datestamp, listed) = (&header.datestamp, &expected.datestamp);
             let received = format!("\"{datestamp}\", and \"{listed}\" in lists");
             findings.judge(Rule::SameDatestamp, datestamp == listed, response, received);
+            let sorted = |header: &Header| header.sets.iter().cloned().collect::<BTreeSet<_>>();
+            let (own, listed) = (sorted(header), sorted(expected));
+            let received = format!("{own:?}, and {listed:?} in lists");
+            findings.judge(Rule::SameSets, own == listed, response, received);
         }
         [header] => findings.fail(Rule::GetRecord, response, format!("the record {}", header.identifier)),
         _ => findings.fail(Rule::GetRecord, response, response.summarize()),
@@ -178,7 +218,7 @@ pub(super) fn judge_get_record(response: &CheckResponse, expected: &Header, find
 }
 
 /// Judges whether a list from and until `date` contains the record, and no records of other dates.
-pub(super) fn judge_window(
+pub(crate) fn judge_window(
     pages: &[CheckResponse],
     date: &str,
     expected: &Header,
@@ -194,7 +234,7 @@ pub(super) fn judge_window(
         }
     }
     let is_there = pages.iter().flat_map(read_headers).any(|header| header.identifier == expected.identifier);
-    let is_open = pages.last().is_some_and(|page| super::tokens::next_token(page).is_some());
+    let is_open = pages.last().is_some_and(|page| next_token(page).is_some());
     if is_open && !is_there {
         findings.mark_unjudged(rule, first, format!("not in the first {} pages", pages.len()));
     } else {
@@ -207,11 +247,25 @@ pub(super) fn judge_window(
     }
 }
 
+/// The namespace of oai_dc.
 const OAI_DC: &str = "http://www.openarchives.org/OAI/2.0/oai_dc/";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn identifiers_are_uris() {
+        for valid in
+            ["oai:x.example:1", "urn:nbn:de:1", "https://x.example/1?a=b#c", "hdl:1%20a", "info:a/(b)"]
+        {
+            assert!(is_uri(valid), "{valid}");
+        }
+        for invalid in ["", "1234", "oai:", ":x", "1a:x", "oai:x y", "oai:ü", "oai:x%2", "oai:<x>", "a b:c"]
+        {
+            assert!(!is_uri(invalid), "{invalid}");
+        }
+    }
 
     #[test]
     fn double_encoding_is_found_and_other_text_is_not() {

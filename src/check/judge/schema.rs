@@ -1,8 +1,8 @@
 //! The structure of a response according to OAI-PMH.xsd: allowed children, their order and number,
 //! and restricted values. The contents of `metadata` and `about` are not checked.
 
-use super::exchange::OAI;
-use super::tree::Element;
+use crate::check::exchange::OAI;
+use crate::check::tree::Element;
 
 /// The allowed children in their order: name, least number, greatest number.
 type Sequence = &'static [(&'static str, usize, usize)];
@@ -50,7 +50,7 @@ const CODES: [&str; 8] = [
 ];
 
 /// Returns the first violation of the schema.
-pub(super) fn find_violation(root: &Element) -> Option<String> {
+pub(crate) fn find_violation(root: &Element) -> Option<String> {
     let mut children = root.children.iter();
     for expected in ["responseDate", "request"] {
         match children.next() {
@@ -152,8 +152,8 @@ fn is_token(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree;
     use super::*;
+    use crate::check::tree;
 
     #[track_caller]
     fn check(content: &str, expected: &str) {

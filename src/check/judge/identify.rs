@@ -1,26 +1,31 @@
 //! Rules for Identify, and the values of Identify that other rules use.
 
 use super::envelope::is_same_url;
-use super::exchange::CheckResponse;
-use super::findings::Findings;
-use super::rules::Rule;
-use super::tree::Element;
+use crate::check::exchange::CheckResponse;
+use crate::check::findings::Findings;
+use crate::check::rules::Rule;
+use crate::check::tree::Element;
 use crate::oai::datestamp;
 use url::Url;
 
 /// The repository's own description, as far as it could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     /// The length of a datestamp in the granularity, in characters.
-    pub(super) datestamp_chars: Option<usize>,
+    pub(crate) datestamp_chars: Option<usize>,
     /// The lowest datestamp, if it is legal.
-    pub(super) earliest: Option<String>,
+    pub(crate) earliest: Option<String>,
     /// The value of deletedRecord.
-    pub(super) deleted_record: String,
+    pub(crate) deleted_record: String,
+    /// The announced content codings, in lower case.
+    pub(crate) codings: Vec<String>,
 }
 
 /// Judges the response to Identify; `None` if it contains no Identify.
-pub(super) fn judge(response: &CheckResponse, base_url: &Url, findings: &mut Findings) -> Option<Identity> {
+pub(crate) fn judge(response: &CheckResponse, base_url: &Url, findings: &mut Findings) -> Option<Identity> {
+    if response.root().is_some() {
+        findings.judge(Rule::Identify, response.verb_element().is_some(), response, response.summarize());
+    }
     let identify = response.verb_element()?;
     let value = |name| identify.child_text(name).unwrap_or_default();
     judge_emails(response, identify, findings);
@@ -49,9 +54,17 @@ pub(super) fn judge(response: &CheckResponse, base_url: &Url, findings: &mut Fin
     let deleted_record = value("deletedRecord").to_owned();
     let is_known = ["no", "transient", "persistent"].contains(&deleted_record.as_str());
     findings.judge(Rule::DeletedRecord, is_known, response, format!("\"{deleted_record}\""));
+    findings.advise(
+        Rule::DeletedPolicy,
+        deleted_record != "no",
+        response,
+        format!("deletedRecord is \"{deleted_record}\""),
+    );
     judge_identifiers(response, identify, findings);
     let earliest = is_date.then(|| earliest.to_owned());
-    Some(Identity { datestamp_chars, earliest, deleted_record })
+    let compression = identify.children_named("compression");
+    let codings = compression.map(|coding| coding.text.trim().to_ascii_lowercase()).collect();
+    Some(Identity { datestamp_chars, earliest, deleted_record, codings })
 }
 
 fn judge_emails(response: &CheckResponse, identify: &Element, findings: &mut Findings) {
@@ -98,11 +111,44 @@ fn judge_identifiers(response: &CheckResponse, identify: &Element, findings: &mu
                 IDENTIFIER_1_1 => !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric()),
                 _ => false,
             };
-            (holds, format!("\"{name}\" in \"{}\"", one.namespace))
+            match find_description_fault(one, name) {
+                Some(fault) if holds => (false, fault),
+                _ => (holds, format!("\"{name}\" in \"{}\"", one.namespace)),
+            }
         }
         several => (false, format!("{} descriptions", several.len())),
     };
     findings.judge(Rule::OaiIdentifier, holds, response, received);
+}
+
+/// The first violation of the schema of oai-identifier, which is the same in both versions.
+fn find_description_fault(description: &Element, repository: &str) -> Option<String> {
+    let names = ["scheme", "repositoryIdentifier", "delimiter", "sampleIdentifier"];
+    let text = description.text.trim();
+    if !text.is_empty() {
+        return Some(format!("the text \"{text}\" between the elements"));
+    }
+    let children = &description.children;
+    let is_child =
+        |child: &Element, name: &str| child.name == name && child.namespace == description.namespace;
+    if let Some((child, name)) =
+        children.iter().zip(names).find(|(child, name)| !is_child(child, name) || !child.children.is_empty())
+    {
+        return Some(format!("<{}>, expected <{name}> with a text", child.name));
+    }
+    if children.len() != names.len() {
+        return Some(format!("{} elements, expected {}", children.len(), names.join(", ")));
+    }
+    let value = |name| description.child_text(name).unwrap_or_default();
+    if value("scheme") != "oai" || value("delimiter") != ":" {
+        let (scheme, delimiter) = (value("scheme"), value("delimiter"));
+        return Some(format!(
+            "the scheme \"{scheme}\" and the delimiter \"{delimiter}\", expected oai and :"
+        ));
+    }
+    let sample = value("sampleIdentifier");
+    let is_sample = sample.strip_prefix(&format!("oai:{repository}:")).is_some_and(|local| !local.is_empty());
+    (!is_sample).then(|| format!("the sampleIdentifier \"{sample}\" of the repository \"{repository}\""))
 }
 
 /// Whether this is a domain name whose labels begin with letters.

@@ -1,20 +1,20 @@
 //! Rules for resumptionTokens and the pages that they request.
 
-use super::exchange::CheckResponse;
-use super::findings::Findings;
-use super::headers::read_headers;
-use super::rules::Rule;
-use super::tree::Element;
+use crate::check::exchange::CheckResponse;
+use crate::check::findings::{Findings, Verdict};
+use crate::check::headers::read_headers;
+use crate::check::rules::Rule;
+use crate::check::tree::Element;
 use crate::oai::datestamp;
 use chrono::{DateTime, TimeDelta};
 
 /// The token for the next page, if there is one.
-pub(super) fn next_token(response: &CheckResponse) -> Option<&str> {
+pub(crate) fn next_token(response: &CheckResponse) -> Option<&str> {
     find_token(response).map(|token| token.text.as_str()).filter(|text| !text.trim().is_empty())
 }
 
 /// The identifiers of a page, in order.
-pub(super) fn identifiers(response: &CheckResponse) -> Vec<String> {
+pub(crate) fn identifiers(response: &CheckResponse) -> Vec<String> {
     read_headers(response).into_iter().map(|header| header.identifier).collect()
 }
 
@@ -23,7 +23,7 @@ fn find_token(response: &CheckResponse) -> Option<&Element> {
 }
 
 /// Judges the first page of a list.
-pub(super) fn judge_first(response: &CheckResponse, findings: &mut Findings) {
+pub(crate) fn judge_first(response: &CheckResponse, findings: &mut Findings) {
     let Some(verb) = response.verb_element() else { return };
     judge_number(response, verb, findings);
     let Some(token) = find_token(response) else {
@@ -35,11 +35,15 @@ pub(super) fn judge_first(response: &CheckResponse, findings: &mut Findings) {
     if let Some(cursor) = token.attribute("cursor") {
         findings.judge(Rule::FirstCursor, cursor == "0", response, format!("cursor {cursor}"));
     }
+    if !text.is_empty() {
+        let size = token.attribute("completeListSize");
+        findings.advise(Rule::ListSize, size.is_some(), response, size.unwrap_or("no completeListSize"));
+    }
     judge_attributes(response, token, 0, findings);
 }
 
 /// Judges a later page of a list; `before` are the identifiers of all earlier pages.
-pub(super) fn judge_next(response: &CheckResponse, before: &[String], findings: &mut Findings) {
+pub(crate) fn judge_next(response: &CheckResponse, before: &[String], findings: &mut Findings) {
     if !findings.is_judgeable(Rule::TokenWorks, response) {
         return;
     }
@@ -49,6 +53,11 @@ pub(super) fn judge_next(response: &CheckResponse, before: &[String], findings: 
     };
     judge_number(response, verb, findings);
     let is_new = items.iter().any(|item| !before.contains(item));
+    // An item that changed during the list may occur again.
+    if let Some(item) = items.iter().find(|item| before.contains(item)).filter(|_| is_new) {
+        let received = format!("{item} on an earlier page, too");
+        findings.record(Rule::UniqueItems, Verdict::Warning, &response.request, &received);
+    }
     let received =
         if is_new { format!("{} items", items.len()) } else { "items of earlier pages".to_owned() };
     findings.judge(Rule::TokenWorks, is_new, response, received);
@@ -71,7 +80,7 @@ pub(super) fn judge_next(response: &CheckResponse, before: &[String], findings: 
 }
 
 /// Judges the response to a repeated request for a page.
-pub(super) fn judge_again(again: &CheckResponse, first_time: &CheckResponse, findings: &mut Findings) {
+pub(crate) fn judge_again(again: &CheckResponse, first_time: &CheckResponse, findings: &mut Findings) {
     let has_items = !identifiers(first_time).is_empty();
     if findings.is_judgeable(Rule::TokenAgain, again) && has_items {
         let is_same = identifiers(again) == identifiers(first_time);

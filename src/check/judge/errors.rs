@@ -1,15 +1,15 @@
 //! Deliberately invalid requests, and the expected errors.
 
-use super::exchange::{CheckRequest, CheckResponse, Received};
-use super::findings::Findings;
 use super::identify::Identity;
-use super::rules::Rule;
+use crate::check::exchange::{CheckRequest, CheckResponse, Received};
+use crate::check::findings::Findings;
+use crate::check::rules::Rule;
 use crate::oai::ErrorCode;
 
 /// An invalid request and the errors that it should get.
-pub(super) struct InvalidRequest {
-    pub(super) rule: Rule,
-    pub(super) request: CheckRequest,
+pub(crate) struct InvalidRequest {
+    pub(crate) rule: Rule,
+    pub(crate) request: CheckRequest,
     codes: &'static [ErrorCode],
 }
 
@@ -20,15 +20,29 @@ const NO_ITEM_OR_ARGUMENT: &[ErrorCode] = &[ErrorCode::IdDoesNotExist, ErrorCode
 const NO_FORMAT: &[ErrorCode] = &[ErrorCode::CannotDisseminateFormat];
 const NO_MATCH: &[ErrorCode] = &[ErrorCode::NoRecordsMatch];
 const BAD_TOKEN: &[ErrorCode] = &[ErrorCode::BadResumptionToken];
+const TOKEN_OR_NO_SETS: &[ErrorCode] = &[ErrorCode::BadResumptionToken, ErrorCode::NoSetHierarchy];
 const TOKEN_OR_ARGUMENT: &[ErrorCode] = &[ErrorCode::BadArgument, ErrorCode::BadResumptionToken];
 
 /// An identifier, a format and a token that no source has.
 const UNKNOWN_IDENTIFIER: &str = "oai:oaimend.invalid:no-such-item";
 const UNKNOWN_FORMAT: &str = "oaimend_no_such_format";
 const UNKNOWN_TOKEN: &str = "oaimend-no-such-token";
+/// A day that does not exist, in the form of a date.
+const NO_DAY: &str = "2024-02-31";
 
-/// All invalid requests; `identifier` is that of an existing item, if one is known.
-pub(super) fn invalid_requests(identity: &Identity, identifier: Option<&str>) -> Vec<InvalidRequest> {
+/// What invalid requests contain of the repository, so that only one argument is invalid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValidArguments<'a> {
+    pub(crate) identity: &'a Identity,
+    /// The identifier of an existing item, if one is known.
+    pub(crate) identifier: Option<&'a str>,
+    /// A token of ListIdentifiers, if there was one.
+    pub(crate) token: Option<&'a str>,
+}
+
+/// All invalid requests.
+pub(crate) fn invalid_requests(valid: ValidArguments<'_>) -> Vec<InvalidRequest> {
+    let ValidArguments { identity, identifier, token } = valid;
     let invalid = |rule, codes, arguments: &[(&'static str, &str)]| InvalidRequest {
         rule,
         request: CheckRequest::get(arguments),
@@ -36,6 +50,7 @@ pub(super) fn invalid_requests(identity: &Identity, identifier: Option<&str>) ->
     };
     let list = |verb| [("verb", verb), ("metadataPrefix", "oai_dc")];
     let [records, headers] = [list("ListRecords"), list("ListIdentifiers")];
+    let known = identifier;
     let identifier = identifier.unwrap_or(UNKNOWN_IDENTIFIER);
     let mut all = vec![
         invalid(Rule::NoVerb, BAD_VERB, &[]),
@@ -60,12 +75,29 @@ pub(super) fn invalid_requests(identity: &Identity, identifier: Option<&str>) ->
             NO_FORMAT,
             &[("verb", "ListIdentifiers"), ("metadataPrefix", UNKNOWN_FORMAT)],
         ),
+        invalid(
+            Rule::UnknownIdentifier,
+            NO_ITEM,
+            &[("verb", "ListMetadataFormats"), ("identifier", UNKNOWN_IDENTIFIER)],
+        ),
+        invalid(
+            Rule::UnknownFormat,
+            NO_FORMAT,
+            &[("verb", "ListRecords"), ("metadataPrefix", UNKNOWN_FORMAT)],
+        ),
+        invalid(Rule::BadDate, BAD_ARGUMENT, &[records[0], records[1], ("from", NO_DAY)]),
+        invalid(Rule::BadDate, BAD_ARGUMENT, &[headers[0], headers[1], ("until", NO_DAY)]),
         invalid(Rule::BadDate, BAD_ARGUMENT, &[headers[0], headers[1], ("from", "junk")]),
         invalid(Rule::BadDate, BAD_ARGUMENT, &[headers[0], headers[1], ("until", "junk")]),
         invalid(Rule::BadDate, BAD_ARGUMENT, &[records[0], records[1], ("from", "junk")]),
         invalid(Rule::BadDate, BAD_ARGUMENT, &[records[0], records[1], ("until", "junk")]),
         invalid(Rule::BadToken, BAD_TOKEN, &[records[0], ("resumptionToken", UNKNOWN_TOKEN)]),
         invalid(Rule::BadToken, BAD_TOKEN, &[headers[0], ("resumptionToken", UNKNOWN_TOKEN)]),
+        invalid(
+            Rule::BadToken,
+            TOKEN_OR_NO_SETS,
+            &[("verb", "ListSets"), ("resumptionToken", UNKNOWN_TOKEN)],
+        ),
         invalid(
             Rule::ExclusiveToken,
             TOKEN_OR_ARGUMENT,
@@ -77,6 +109,27 @@ pub(super) fn invalid_requests(identity: &Identity, identifier: Option<&str>) ->
             &[records[0], ("resumptionToken", UNKNOWN_TOKEN), records[1], ("until", "1990-01-10")],
         ),
     ];
+    if let Some(known) = known {
+        let record = [("verb", "GetRecord"), ("identifier", known), ("metadataPrefix", UNKNOWN_FORMAT)];
+        all.push(invalid(Rule::UnknownFormat, NO_FORMAT, &record));
+    }
+    if let Some(token) = token {
+        let list = [headers[0], ("resumptionToken", token), headers[1]];
+        all.push(invalid(Rule::ExclusiveToken, TOKEN_OR_ARGUMENT, &list));
+    }
+    all.extend(invalid_dates(identity));
+    all
+}
+
+/// The invalid requests that depend on the granularity and on the lowest datestamp.
+fn invalid_dates(identity: &Identity) -> Vec<InvalidRequest> {
+    let invalid = |rule, codes, arguments: &[(&'static str, &str)]| InvalidRequest {
+        rule,
+        request: CheckRequest::get(arguments),
+        codes,
+    };
+    let records = [("verb", "ListRecords"), ("metadataPrefix", "oai_dc")];
+    let mut all = Vec::new();
     let day = identity.earliest.as_deref().and_then(|earliest| earliest.get(..10)).unwrap_or("2000-01-01");
     let second = format!("{day}T00:00:00Z");
     all.push(invalid(
@@ -108,7 +161,7 @@ fn shift_years(date: &str, years: i32) -> Option<String> {
 }
 
 /// Judges whether the response contains an expected error.
-pub(super) fn judge(invalid: &InvalidRequest, response: &CheckResponse, findings: &mut Findings) {
+pub(crate) fn judge(invalid: &InvalidRequest, response: &CheckResponse, findings: &mut Findings) {
     // For a quotation mark a malformed response is the very failure that the rule looks for.
     let judges_malformed =
         invalid.rule == Rule::QuoteInIdentifier && matches!(response.received, Received::Complete(_));
