@@ -114,7 +114,7 @@ impl PageBuffer {
     pub(crate) fn with_repaired_datestamp(&self, is_known: impl Fn(u64) -> bool) -> Vec<usize> {
         let is_repaired = |found: &PageItem| match found {
             PageItem::Item { hash, repairs, len, .. } => {
-                *len > 0 && repairs.iter().any(|made| is_of_datestamp(made)) && !is_known(*hash)
+                *len > 0 && repairs.iter().any(is_of_datestamp) && !is_known(*hash)
             }
             PageItem::Quarantined { .. } => false,
         };

@@ -57,8 +57,10 @@ fn verdict(source: &Source, target: &str) -> String {
 #[test]
 fn not_found_means_an_unknown_item_if_the_source_identifies_itself() {
     const UNKNOWN: &str = "200 idDoesNotExist";
-    let (lost, gone, failed, denied): (fn() -> Reply, fn() -> Reply, fn() -> Reply, fn() -> Reply) =
-        (|| html(404), || html(410), || html(500), || html(403));
+    let lost: fn() -> Reply = || html(404);
+    let gone: fn() -> Reply = || html(410);
+    let failed: fn() -> Reply = || html(500);
+    let denied: fn() -> Reply = || html(403);
     let marc = GET.replace("oai_dc", "marc");
     for (source, target, expected) in [
         (source_of(identify, lost, lost), GET, UNKNOWN),
