@@ -132,6 +132,8 @@ fn find_source(arguments: CheckArguments) -> Result<CheckedSource, Failure> {
             .map_err(|problem| Failure::usage(format!("\"{}\" {problem}", repository.escape_debug())))?;
         // Messages about failures name the source by its id.
         mapping.id = mapping.base_url.host_str().unwrap_or_default().to_owned();
+        // The report names redirects to other hosts, and the person who reads it has chosen the URL.
+        mapping.redirect_hosts = vec!["*".to_owned()];
         return Ok(CheckedSource { mapping, reports: None });
     }
     let ConfigArguments { config, mappings } = config;

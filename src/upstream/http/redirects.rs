@@ -49,6 +49,9 @@ pub(crate) fn redirect_target(
     Ok(to)
 }
 
+/// The entry of `redirect_hosts` for all hosts.
+const ANY_HOST: &str = "*";
+
 /// Whether a private source may redirect to this URL.
 fn is_allowed(mapping: &Mapping, to: &Url) -> bool {
     let (host, port) = (to.host_str().unwrap_or_default(), to.port_or_known_default());
@@ -57,7 +60,7 @@ fn is_allowed(mapping: &Mapping, to: &Url) -> bool {
     is_own
         || mapping.redirect_hosts.iter().any(|listed| match listed.rsplit_once(':') {
             Some((name, number)) if !number.ends_with(']') => name == host && number.parse().ok() == port,
-            _ => listed == host,
+            _ => listed == host || listed == ANY_HOST,
         })
 }
 
@@ -85,5 +88,7 @@ mod tests {
         ] {
             assert_eq!(is_allowed(&mapping, &Url::parse(to).expect("a literal")), expected, "{to}");
         }
+        mapping.redirect_hosts = vec!["*".to_owned()];
+        assert!(is_allowed(&mapping, &Url::parse("http://10.9.9.9:1/").expect("a literal")));
     }
 }

@@ -519,7 +519,8 @@ fn circuit_opens_for_a_failing_source() {
     assert_eq!(source.asked().len(), 5, "what is forbidden is not tried again");
     let got = proxy.get(LIST);
     assert_eq!(source.asked().len(), 5);
-    assert!(got.text().contains("is paused for") && got.text().contains("go away"), "{}", got.text());
+    assert!(got.text().contains("is paused for") && got.text().contains("status 403"), "{}", got.text());
+    assert!(!got.text().contains("go away"), "it quotes the source: {}", got.text());
     let seconds: u64 = got.header("retry-after").parse().expect("an integer");
     assert!((500..=600).contains(&seconds), "{seconds}");
 }

@@ -72,7 +72,18 @@ fn list_requests_max() {
 
 #[test]
 fn expired_wait_gives_503() {
-    let (go, source) = halting();
+    let ((record, no_record), (rest, no_rest)) = (channel(), channel());
+    let waits = Mutex::new(Some((no_record, no_rest)));
+    let source = Source::start(move |_, _| {
+        let page = page_of(2);
+        let Some((no_record, no_rest)) = waits.lock().expect("no panic").take() else {
+            return Reply::xml(page);
+        };
+        let (first, end) =
+            page.split_at(page.find("<record><header><identifier>oai:x:1").expect("it is there"));
+        let reply = Reply::new(200, &format!("Content-Length: {}", page.len()));
+        reply.wait(no_record).send(first).wait(no_rest).send(end)
+    });
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.read_timeout = Duration::from_secs(3600);
         mapping.limits.first_record_timeout = Duration::from_secs(3);
@@ -80,11 +91,21 @@ fn expired_wait_gives_503() {
         // slot.
         mapping.quirks.page_fallback = PageFallback::Off;
     });
-    let first = begin(&proxy);
-    let got = proxy.get(SET);
+    let request = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let first = Harvester::ask(proxy.address(), &request);
+    let until = oaimend::clock::uptime() + Duration::from_secs(30);
+    while source.asked().is_empty() {
+        assert!(oaimend::clock::uptime() < until, "the source was not asked");
+        std::thread::yield_now();
+    }
+    let second = aside(&proxy, SET);
+    wait_for_waiting(&proxy, 1);
+    // The time of the first list begins again with its first record, so the second one ends earlier.
+    record.send(()).expect("the source waits");
+    let got = second.join().expect("no panic");
     assert_eq!(got.status, 503);
     assert!(got.text().contains("is busy with other requests"), "{}", got.text());
-    drop((first, go));
+    drop((first, rest));
 }
 
 #[test]

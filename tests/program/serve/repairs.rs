@@ -95,12 +95,13 @@ fn other_responses_are_source_failures() {
     ] {
         check_failed(&failed(move || Reply::whole(200, "Content-Type: text/html", body)), unavailable, text);
     }
-    let got = failed(|| Reply::whole(200, "", HTML));
-    assert!(got.text().is_ascii(), "{}", got.text());
-    assert!(
-        got.text().contains("it began: <!DOCTYPE html>") || got.text().contains("began: <!DOCTYPE html>")
-    );
-    assert!(got.text().contains("caf [31m please log in"), "{}", got.text());
+    let source = Source::start(|_, _| Reply::whole(200, "", HTML));
+    let proxy = Proxy::of(&source);
+    let got = proxy.get(LIST);
+    assert!(got.text().is_ascii() && !got.text().contains("please log in"), "{}", got.text());
+    let told = proxy.told("/-/repositories/x")["last_failure"]["details"].to_string();
+    assert!(told.is_ascii() && told.contains("the response began: <!DOCTYPE html>"), "{told}");
+    assert!(told.contains("caf [31m please log in"), "{told}");
     assert_eq!(got.header("retry-after"), "300");
 }
 
