@@ -119,8 +119,8 @@ pub(crate) fn take_over(config: &Config) -> Result<TakenOver, Error> {
     runtime.block_on(async {
         let listener =
             HandoverListener::at(&config.data).map_err(|error| failed(&config.data, &error.to_string()))?;
-        tracing::info!("waiting for the running oaimend; send it SIGQUIT");
         let mut ended = [SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok());
+        tracing::info!("waiting for the running oaimend; send it SIGQUIT");
         let [terminate, interrupt] = &mut ended;
         let (mut stream, handed) = tokio::select! {
             received = listener.receive() => received?,

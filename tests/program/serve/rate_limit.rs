@@ -72,40 +72,24 @@ fn list_requests_max() {
 
 #[test]
 fn expired_wait_gives_503() {
-    let ((record, no_record), (rest, no_rest)) = (channel(), channel());
-    let waits = Mutex::new(Some((no_record, no_rest)));
-    let source = Source::start(move |_, _| {
-        let page = page_of(2);
-        let Some((no_record, no_rest)) = waits.lock().expect("no panic").take() else {
-            return Reply::xml(page);
-        };
-        let (first, end) =
-            page.split_at(page.find("<record><header><identifier>oai:x:1").expect("it is there"));
-        let reply = Reply::new(200, &format!("Content-Length: {}", page.len()));
-        reply.wait(no_record).send(first).wait(no_rest).send(end)
+    let (go, source) = halting();
+    // Two repositories on one host share its limit. The list of the first one keeps its place for longer than the second
+    // one waits.
+    let proxy = Proxy::with(|config| {
+        for (id, secs) in [("x", 600), ("y", 1)] {
+            let mapping = Mapping::new(id, &source.base_url(), &Limits::default());
+            let mut mapping = mapping.expect("a legal mapping");
+            mapping.read_timeout = Duration::from_secs(3600);
+            mapping.limits.first_record_timeout = Duration::from_secs(secs);
+            mapping.quirks.page_fallback = PageFallback::Off;
+            config.repositories.add_fixed(mapping);
+        }
     });
-    let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.read_timeout = Duration::from_secs(3600);
-        mapping.limits.first_record_timeout = Duration::from_secs(3);
-        // By default the first list abandons its page after half of the time, and releases its
-        // slot.
-        mapping.quirks.page_fallback = PageFallback::Off;
-    });
-    let request = format!("GET {LIST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    let first = Harvester::ask(proxy.address(), &request);
-    let until = oaimend::clock::uptime() + Duration::from_secs(30);
-    while source.asked().is_empty() {
-        assert!(oaimend::clock::uptime() < until, "the source was not asked");
-        std::thread::yield_now();
-    }
-    let second = aside(&proxy, SET);
-    wait_for_waiting(&proxy, 1);
-    // The time of the first list begins again with its first record, so the second one ends earlier.
-    record.send(()).expect("the source waits");
-    let got = second.join().expect("no panic");
+    let first = begin(&proxy);
+    let got = proxy.get(&SET.replace("/x?", "/y?"));
     assert_eq!(got.status, 503);
     assert!(got.text().contains("is busy with other requests"), "{}", got.text());
-    drop((first, rest));
+    drop((first, go));
 }
 
 #[test]
