@@ -25,6 +25,7 @@ pub(crate) fn stray_characters(text: &[u8], at: usize, end: usize) -> Edits {
     let mut strays = Edits::default();
     let mut count = 0;
     let mut at = at + 1 + name_len(at + 1);
+    let element_name_end = at;
     loop {
         at = blanks_at(at);
         let rest = tag.get(at..).unwrap_or_default();
@@ -46,7 +47,9 @@ pub(crate) fn stray_characters(text: &[u8], at: usize, end: usize) -> Edits {
         if count > STRAY_BYTES_MAX {
             return Edits::default();
         }
-        strays.push(RepairId::EnvelopeAttribute, at, at + len, b"");
+        // The name of the element must not join the text after it.
+        let joins = at == element_name_end && rest.get(len).is_some_and(|&next| !is_blank(next));
+        strays.push(RepairId::EnvelopeAttribute, at, at + len, if joins { b" " } else { b"" });
         at += len;
     }
 }
