@@ -22,7 +22,7 @@ pub struct PlannedHarvests {
 pub struct PlannedRepository {
     /// Its id.
     pub id: String,
-    /// What is known of it.
+    /// Its facts in the store.
     pub facts: RepositoryFacts,
     /// What the plan assumes.
     pub load: RepositoryLoad,
