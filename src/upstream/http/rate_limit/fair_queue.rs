@@ -1,8 +1,8 @@
 //! The order of the requests that wait for a host.
 //!
 //! Harvesters come first, then crawlers, then harvests of the mirror. Within a class the clients take turns: a client
-//! with sixty waiting requests delays another client by one request. The requests of one client stay in order. Pure:
-//! nothing waits here.
+//! with sixty waiting requests delays another client by one request, the one in flight. The requests of one client stay
+//! in order. Pure: nothing waits here.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -73,13 +73,15 @@ struct ClientQueue<T> {
 pub(super) struct FairQueue<T> {
     /// The clients of each class. The client at the front has the next turn.
     classes: [VecDeque<ClientQueue<T>>; RequestClass::ALL.len()],
+    /// The client of the last turn in each class, if more of its requests wait. It is at the back then.
+    last_turns: [Option<RequestedBy>; RequestClass::ALL.len()],
     count: usize,
     next_number: u64,
 }
 
 impl<T> Default for FairQueue<T> {
     fn default() -> Self {
-        Self { classes: Default::default(), count: 0, next_number: 0 }
+        Self { classes: Default::default(), last_turns: Default::default(), count: 0, next_number: 0 }
     }
 }
 
@@ -92,11 +94,18 @@ impl<T> FairQueue<T> {
         let number = self.next_number;
         self.next_number += 1;
         self.count += 1;
+        let last_turn = self.last_turns[by.class() as usize];
         let clients = self.clients(by);
         let waiting = Waiting { number, is_list, waker };
         match clients.iter_mut().find(|queue| queue.client == by.client()) {
             Some(queue) => queue.requests.push_back(waiting),
-            None => clients.push_back(ClientQueue { client: by.client(), requests: [waiting].into() }),
+            None => {
+                // A client that had a turn after the last request of this one waits for the next round.
+                let had_turn =
+                    |queue: &ClientQueue<T>| last_turn.is_some_and(|last| last.client() == queue.client);
+                let position = clients.len() - usize::from(clients.back().is_some_and(had_turn));
+                clients.insert(position, ClientQueue { client: by.client(), requests: [waiting].into() });
+            }
         }
         Some(number)
     }
@@ -120,7 +129,9 @@ impl<T> FairQueue<T> {
 
     /// Removes a request that is sent now: the turn of its client is over.
     pub(super) fn take_turn(&mut self, by: RequestedBy, number: u64) {
-        let Some(position) = self.remove(by, number) else { return };
+        let position = self.remove(by, number);
+        self.last_turns[by.class() as usize] = position.map(|_| by);
+        let Some(position) = position else { return };
         let clients = self.clients(by);
         if let Some(queue) = clients.remove(position) {
             clients.push_back(queue);
@@ -180,6 +191,33 @@ mod tests {
         let mut queue = queue(&[(one, true), (one, true), (one, true), (other, true), (other, true)]);
         assert_eq!(drain(&mut queue, |_| true), [0, 3, 1, 4, 2]);
         assert_eq!((queue.count, queue.classes.iter().map(VecDeque::len).sum::<usize>()), (0, 0));
+    }
+
+    #[test]
+    fn a_client_waits_for_one_request_of_a_busy_client() {
+        let (busy, other) = (RequestedBy::Harvester(client(1)), RequestedBy::Harvester(client(2)));
+        let third = RequestedBy::Harvester(client(3));
+        let mut queue = queue(&[(busy, true), (busy, true), (busy, true), (busy, true)]);
+        // A request of the busy client is in flight when the other client sends its first one, and later its next one.
+        queue.take_turn(busy, 0);
+        assert_eq!(queue.push(other, true, other), Some(4));
+        assert_eq!(queue.first(|_| true).map(|(number, _)| number), Some(4));
+        queue.take_turn(other, 4);
+        queue.take_turn(busy, 1);
+        assert_eq!(queue.push(other, true, other), Some(5));
+        assert_eq!(queue.push(third, true, third), Some(6));
+        assert_eq!(drain(&mut queue, |_| true), [5, 6, 2, 3], "clients that have waited longer go first");
+    }
+
+    #[test]
+    fn new_clients_do_not_pass_waiting_ones() {
+        let busy = RequestedBy::Harvester(client(1));
+        let mut queue = queue(&[(busy, true), (busy, true)]);
+        for number in 2..10 {
+            let new = RequestedBy::Harvester(client(number));
+            queue.push(new, true, new);
+        }
+        assert_eq!(drain(&mut queue, |_| true), [0, 2, 3, 4, 5, 6, 7, 8, 9, 1]);
     }
 
     #[test]
