@@ -54,7 +54,7 @@ pub struct QuarantineBatch {
     pub request: String,
     /// The time of the response, `YYYY-MM-DDThh:mm:ssZ`.
     pub received_at: String,
-    /// Most raw bytes of the repository.
+    /// Most bytes of the repository on disk.
     pub bytes_max: u64,
     /// The records.
     pub records: Vec<QuarantinedRecord>,

@@ -26,8 +26,12 @@ pub(in crate::store) struct RedbQuarantine {
 
 /// (repository, key) to the entry as JSON.
 const ENTRIES: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("entries");
-/// Repository to the sum of its raw bytes.
-const SIZES: TableDefinition<'_, &str, u64> = TableDefinition::new("sizes");
+/// Repository to the bytes of its entries on disk.
+const SIZES: TableDefinition<'_, &str, u64> = TableDefinition::new("disk_sizes");
+/// The file of a record occupies whole blocks of this many bytes.
+const BLOCK_BYTES: u64 = 4096;
+/// The bytes of an entry in the index, apart from its identifier and its request.
+const ENTRY_BYTES: u64 = 512;
 const CACHE_BYTES: usize = 8 << 20;
 const KEY_BYTES: usize = 16;
 
@@ -72,6 +76,7 @@ impl RedbQuarantine {
             let mut entries = transaction.open_table(ENTRIES).map_err(index_error)?;
             let mut sizes = transaction.open_table(SIZES).map_err(index_error)?;
             let mut size = sizes.get(repository).map_err(index_error)?.map_or(0, |size| size.value());
+            let identifiers = |record: &QuarantinedRecord| record.identifier.as_ref().map_or(0, String::len);
             let mut written = Vec::new();
             for record in &batch.records {
                 let key = key_of(repository, record);
@@ -79,7 +84,7 @@ impl RedbQuarantine {
                 let known =
                     known.and_then(|json| serde_json::from_slice::<QuarantineEntry>(json.value()).ok());
                 if known.is_none() {
-                    size += record.raw.len() as u64;
+                    size += disk_bytes(record.raw.len(), identifiers(record) + batch.request.len());
                     if size > batch.bytes_max {
                         // Files without an entry would not count towards the limit.
                         for path in &written {
@@ -151,6 +156,11 @@ impl Quarantine for RedbQuarantine {
     fn close(&self) {
         self.index.close();
     }
+}
+
+/// The bytes of an entry on disk, for a record of `raw` bytes with `texts` bytes of identifier and request.
+fn disk_bytes(raw: usize, texts: usize) -> u64 {
+    (raw as u64).next_multiple_of(BLOCK_BYTES) + ENTRY_BYTES + texts as u64
 }
 
 /// The entry of a record after this batch.
@@ -272,9 +282,9 @@ mod tests {
     fn a_repeated_record_is_stored_once_and_counted() {
         let (data, quarantine) = open();
         let records = [record("oai:x:1", b"<a>"), record("oai:x:1", b"<b>"), record("oai:x:1", b"<a>")];
-        put(&quarantine, "x", "verb=1", "t1", 1000, &records).expect("it fits");
-        put(&quarantine, "x", "verb=2", "t2", 1000, &records[..1]).expect("it fits");
-        put(&quarantine, "y", "verb=3", "t3", 1000, &records[..1]).expect("it fits");
+        put(&quarantine, "x", "verb=1", "t1", 10_000, &records).expect("it fits");
+        put(&quarantine, "x", "verb=2", "t2", 10_000, &records[..1]).expect("it fits");
+        put(&quarantine, "y", "verb=3", "t3", 10_000, &records[..1]).expect("it fits");
         drop(quarantine);
         let quarantine = RedbQuarantine::open(data.path()).expect("it survives");
         let listed = list(&quarantine, "x");
@@ -293,17 +303,19 @@ mod tests {
     #[test]
     fn a_full_quarantine_stores_no_new_record_and_counts_repeated_ones() {
         let (data, quarantine) = open();
-        put(&quarantine, "x", "", "t1", 5, &[record("1", b"12345")]).expect("it fits exactly");
-        let error = put(&quarantine, "x", "", "t2", 5, &[record("1", b"12345"), record("2", b"6")]);
-        assert!(matches!(error, Err(QuarantineError::Full { max: 5 })), "{error:?}");
-        let error = put(&quarantine, "x", "", "t2", 6, &[record("3", b"6"), record("4", b"7")]);
-        assert!(matches!(error, Err(QuarantineError::Full { max: 6 })), "{error:?}");
+        // A block for the bytes, and the entry with its identifier.
+        const ONE: u64 = BLOCK_BYTES + ENTRY_BYTES + 1;
+        put(&quarantine, "x", "", "t1", ONE, &[record("1", b"12345")]).expect("it fits exactly");
+        let error = put(&quarantine, "x", "", "t2", ONE, &[record("1", b"12345"), record("2", b"6")]);
+        assert!(matches!(error, Err(QuarantineError::Full { max: ONE })), "{error:?}");
+        let error = put(&quarantine, "x", "", "t2", 3 * ONE - 1, &[record("3", b"6"), record("4", b"7")]);
+        assert!(matches!(error, Err(QuarantineError::Full { .. })), "{error:?}");
         let files = std::fs::read_dir(data.path().join("quarantine/x")).expect("a folder").count();
         assert_eq!(files, 1, "refused records take no space");
-        put(&quarantine, "x", "", "t3", 5, &[record("1", b"12345")]).expect("it is there already");
+        put(&quarantine, "x", "", "t3", ONE, &[record("1", b"12345")]).expect("it is there already");
         let seen: Vec<u64> = list(&quarantine, "x").iter().map(|(_, e)| e.seen).collect();
         assert_eq!(seen, [2], "the refused transaction changed nothing");
-        put(&quarantine, "y", "", "t4", 5, &[record("1", b"12345")])
+        put(&quarantine, "y", "", "t4", ONE, &[record("1", b"12345")])
             .expect("each repository has its own limit");
     }
 
