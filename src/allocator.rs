@@ -16,8 +16,13 @@ const PURGE_DELAY_MILLIS: std::ffi::c_long = 1_000;
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
 /// Sets the options, except those that the environment sets. The caller has started no thread yet.
+///
+/// Huge pages are off: the heap of each thread would begin with 2 MiB, and 60 slow clients needed 1.2 GiB in place of
+/// 0.2 GiB. They save no measurable time.
 #[allow(unsafe_code)]
 pub(crate) fn configure() {
+    // An older kernel refuses, and works as before.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
     // SAFETY: the function is not thread safe, and there is only one thread. The option exists in all versions of
     // mimalloc since 2.0.
     unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MILLIS) }

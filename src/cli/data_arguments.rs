@@ -48,3 +48,10 @@ impl DataArguments {
         Ok(Config::load(&Flags { config, mappings, data, admin, ..Flags::default() })?)
     }
 }
+
+/// Makes the files and folders that the process creates readable for its user only: the data folder contains tokens,
+/// quarantined records and the key of the continuation tokens.
+pub(crate) fn create_private_files() {
+    use rustix::fs::Mode;
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+}

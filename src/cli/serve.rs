@@ -8,6 +8,7 @@ use oaimend::config::{Config, Flags};
 use oaimend::log;
 use oaimend::server::Server;
 
+use super::data_arguments::create_private_files;
 use super::exit::{Exit, Failure};
 
 /// Runs the proxy: repairs the responses of repositories live
@@ -46,6 +47,7 @@ struct Admin(Option<SocketAddr>);
 
 pub(crate) fn run(arguments: ServeArguments) -> Result<Exit, Failure> {
     let _log = log::log_to_stderr();
+    create_private_files();
     let config = Config::load(&Flags {
         config: arguments.config,
         listen: arguments.listen,

@@ -8,12 +8,15 @@ use serde::Serialize;
 use std::fmt::{self, Write as _};
 use std::io::{IsTerminal, Stderr};
 use tracing::field::{Field, Visit};
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_log::NormalizeEvent as _;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The running log. Dropping it writes all buffered lines.
 #[must_use = "buffered lines are written when it is dropped"]
@@ -35,13 +38,23 @@ pub fn log_to_stderr() -> Log {
         .unwrap_or_else(|_| EnvFilter::new("info,pingora_core=warn,pingora_proxy=off"));
     let lines = GatheredLines::new(std::io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines.clone());
-    let started =
-        if std::io::stderr().is_terminal() { log.try_init() } else { log.event_format(JsonLine).try_init() };
+    let without_tokens = filter_fn(may_be_logged);
+    let started = if std::io::stderr().is_terminal() {
+        log.finish().with(without_tokens).try_init()
+    } else {
+        log.event_format(JsonLine).finish().with(without_tokens).try_init()
+    };
     if started.is_ok() {
         let writer = lines.clone();
         std::thread::spawn(move || writer.run_writer());
     }
     Log(lines)
+}
+
+/// Whether the log may contain an event. At the level `trace`, pingora logs the headers of requests, with the tokens of
+/// clients.
+fn may_be_logged(event: &Metadata<'_>) -> bool {
+    *event.level() != Level::TRACE || !event.target().starts_with("pingora")
 }
 
 /// Formats an event as one JSON object: `timestamp`, `level`, the fields in order, `target`.

@@ -38,6 +38,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 use tokio::sync::{oneshot, watch};
 
+/// Most threads of each service for work that blocks, such as that of the databases. Each has a heap of its own.
+const BLOCKING_THREADS_MAX: usize = 16;
+
 /// A server with bound sockets and an open store, ready to run.
 pub struct Server {
     shared: Arc<ServerContext>,
@@ -168,6 +171,7 @@ impl Server {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let conf = ServerConf {
             threads,
+            max_blocking_threads: Some(BLOCKING_THREADS_MAX),
             // `Signals` has already waited for requests in flight.
             grace_period_seconds: Some(0),
             graceful_shutdown_timeout_seconds: Some(1),

@@ -21,7 +21,7 @@ use oaimend::mirror::status::RepositoryStatus;
 use oaimend::store::{DataDirLock, MirrorError, Store};
 use tokio::runtime::Runtime;
 
-use super::data_arguments::DataArguments;
+use super::data_arguments::{DataArguments, create_private_files};
 use super::exit::{Exit, Failure};
 
 /// Harvests repositories into the mirror, and reads the mirror
@@ -59,6 +59,7 @@ struct Context {
 pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
     let MirrorArguments { command, data } = arguments;
     let config = data.load()?;
+    create_private_files();
     let Some(lock) = DataDirLock::take(&config.data)? else {
         return remote::run(&config, command);
     };

@@ -96,9 +96,7 @@ impl Cache {
             return Ok(None);
         }
         let pages = Pages::open(data, config.bytes_max)?;
-        let storage = PageStorage::new(pages)
-            .map_err(|error| Error::reading(data, error, "allow the program more threads"))?;
-        let storage: &'static PageStorage = Box::leak(Box::new(storage));
+        let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages)));
         Ok(Some(Self { storage, config: Arc::new(config), generations: Arc::default() }))
     }
 

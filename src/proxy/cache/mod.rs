@@ -7,6 +7,7 @@
 //! what the source sent, with the `responseDate` of its fetch. A slow reader never delays the source, except the last
 //! reader of a page longer than the limit.
 
+mod disk_threads;
 mod in_flight;
 mod lookup;
 mod page_meta;

@@ -4,6 +4,7 @@
 //! grace period is over, or it has failed. A reader of a truncated page receives an error, which truncates its
 //! response.
 
+use super::disk_threads::on_disk;
 use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
 use super::page_meta::PageMeta;
 use crate::clock;
@@ -14,7 +15,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
-use tokio::runtime::Runtime;
 
 /// The pages on disk and in flight.
 #[derive(Debug)]
@@ -26,8 +26,6 @@ pub(super) struct PageStorage {
     failed: Mutex<HashMap<PageKey, ReplacedFailure>>,
     in_grace: Mutex<GraceQueue>,
     next_id: AtomicU64,
-    /// Its threads read cached pages. The runtime of the server would use one thread for each reader.
-    readers: Runtime,
 }
 
 /// Ended pages that are still shared, the oldest first.
@@ -94,28 +92,19 @@ pub(in crate::proxy) struct CachedPage {
 /// The blocks of a page on disk.
 struct Rest {
     pages: Arc<Pages>,
-    readers: &'static Runtime,
     key: PageKey,
     entry: Arc<PageEntry>,
 }
 
 impl PageStorage {
-    /// # Errors
-    ///
-    /// The thread cannot be created.
-    pub(super) fn new(pages: Pages) -> std::io::Result<Self> {
-        let readers = tokio::runtime::Builder::new_current_thread()
-            .max_blocking_threads(READS_AT_ONCE)
-            .thread_name("reads pages")
-            .build()?;
-        Ok(Self {
+    pub(super) fn new(pages: Pages) -> Self {
+        Self {
             pages: Arc::new(pages),
             live: Mutex::default(),
             failed: Mutex::default(),
             in_grace: Mutex::default(),
             next_id: AtomicU64::new(1),
-            readers,
-        })
+        }
     }
 
     /// An id for a page in flight.
@@ -221,9 +210,8 @@ impl PageStorage {
         if self.pages.is_closed() || !is_live && self.pages.is_absent(&key) {
             return;
         }
-        let dropped = tokio::task::spawn_blocking(move || {
-            self.purge_pages(key.repository(), Some(std::slice::from_ref(&key)))
-        });
+        let dropped =
+            on_disk(move || Ok(self.purge_pages(key.repository(), Some(std::slice::from_ref(&key)))));
         if let Err(error) = dropped.await {
             tracing::error!(%error, "a cached page whose token was reused cannot be removed");
         }
@@ -272,7 +260,7 @@ impl PageStorage {
         }
         let key = key.clone();
         // A lookup that panics finds nothing.
-        self.readers.spawn_blocking(move || self.read_cached(key)).await.ok().flatten()
+        on_disk(move || Ok(self.read_cached(key))).await.ok().flatten()
     }
 
     fn find_hot(&self, key: &PageKey) -> Option<CachedPage> {
@@ -291,8 +279,7 @@ impl PageStorage {
                 if first.len() as u64 == bytes {
                     self.pages.keep_hot(&key, &entry, first.clone());
                 }
-                let (pages, readers) = (Arc::clone(&self.pages), &self.readers);
-                let rest = Rest { pages, readers, key, entry: Arc::new(entry) };
+                let rest = Rest { pages: Arc::clone(&self.pages), key, entry: Arc::new(entry) };
                 Some(CachedPage { meta, rest: Some(rest), bytes, first: Some(first), at: 0 })
             }
             Err(error) => {
@@ -341,15 +328,14 @@ impl CachedPage {
 impl Rest {
     async fn read(&self, at: u64) -> Result<Bytes, PageError> {
         let (entry, pages, key) = (Arc::clone(&self.entry), Arc::clone(&self.pages), self.key.clone());
-        let read = self.readers.spawn_blocking(move || {
+        let read = on_disk(move || {
             let read = entry.blocks(at, BLOCKS_AT_ONCE);
             if let Err(error) = &read {
                 pages.remove_damaged(&key, error);
             }
             read
         });
-        let bytes = read.await.map_err(std::io::Error::other).flatten();
-        bytes.map(Bytes::from).map_err(PageError::Damaged)
+        read.await.map(Bytes::from).map_err(PageError::Damaged)
     }
 }
 
@@ -366,9 +352,6 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Blocks of 64 KiB in one read. A page that fits is held in memory after it was requested.
 const BLOCKS_AT_ONCE: usize = 4;
-
-/// Most concurrent reads, each in a thread with a heap of its own.
-const READS_AT_ONCE: usize = 8;
 
 /// Grace period: how long an ended page that is not cached stays readable, for requests that arrived while it was in
 /// flight.

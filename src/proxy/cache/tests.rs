@@ -266,7 +266,7 @@ async fn a_new_reader_keeps_a_page_that_the_last_reader_leaves() {
     let (_data, options, pages) = options(LIST, u64::MAX);
     let again = InFlightOptions { id: 2, key: options.key.clone(), ..options };
     let pages = Arc::into_inner(pages).expect("there is no other owner");
-    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
+    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages)));
     let Joined::First(first, writer) = storage.join(options, clock::now(), OnDisk::Final) else {
         panic!("no page is in flight")
     };
@@ -285,7 +285,7 @@ async fn a_new_reader_keeps_a_page_that_the_last_reader_leaves() {
 async fn concurrent_requests_share_one_page() {
     let (_data, _, pages) = options(LIST, u64::MAX);
     let pages = Arc::into_inner(pages).expect("there is no other owner");
-    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
+    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages)));
     let join = |query| {
         let (_data, options, _) = options(query, u64::MAX);
         storage.join(InFlightOptions { id: storage.next_id(), ..options }, clock::now(), OnDisk::Final)
@@ -345,7 +345,7 @@ async fn a_page_that_ends_between_two_lookups_is_looked_up_again() {
     let (_data, options, pages) = options(TOKEN, u64::MAX);
     let again = || InFlightOptions { id: 2, key: options.key.clone(), ..options };
     let pages = Arc::into_inner(pages).expect("there is no other owner");
-    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
+    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages)));
     let Joined::First(_reader, mut writer) = storage.join(again(), clock::now(), OnDisk::Nothing) else {
         panic!("no page is in flight")
     };
@@ -369,7 +369,7 @@ async fn a_page_that_ends_between_two_lookups_is_looked_up_again() {
 async fn memory_of_pages_in_their_grace_period_is_limited() {
     let (_data, _, pages) = options(LIST, u64::MAX);
     let pages = Arc::into_inner(pages).expect("there is no other owner");
-    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages).expect("threads")));
+    let storage: &'static PageStorage = Box::leak(Box::new(PageStorage::new(pages)));
     let mut in_grace = Vec::new();
     for id in 1..=20 {
         let (_data, options, _) = options(LIST, u64::MAX);

@@ -34,6 +34,8 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// Most bytes of a response that are read at once, and of the headers of a response.
+const BUFFER_BYTES_MAX: usize = 128 << 10;
 /// TCP keepalive: the idle time before the first probe, the time between probes, and their number.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_RETRIES: u32 = 3;
@@ -63,6 +65,7 @@ pub(crate) fn http(mapping: &Mapping, reach: Reach) -> Result<Http, Failure> {
     Ok(Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_timer(TokioTimer::new())
+        .http1_max_buf_size(BUFFER_BYTES_MAX)
         .build(Connector { all, timeout: mapping.connect_timeout }))
 }
 

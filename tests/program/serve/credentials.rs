@@ -139,3 +139,39 @@ fn echoed_secrets_are_masked_everywhere() {
     }
     assert!(!got.text().contains("began") && !got.text().contains("<html>"), "{}", got.text());
 }
+
+#[test]
+fn tokens_of_clients_are_in_no_log() {
+    const TOKEN: &str = "token-of-a-client-7f3a";
+    let source = Source::page(page_of(1));
+    let folder = folder(&source.base_url());
+    let program = Program::run(serve(folder.path()).args(["--admin", "off"]).env("OAIMEND_LOG", "trace"));
+    let got = source::fetch_with(program.address(), LIST, &format!("Authorization: Bearer {TOKEN}\r\n"));
+    assert_eq!(got.status, 200);
+    program.signal("-TERM");
+    assert!(program.ended().success());
+    let log = program.whole_log();
+    assert!(log.contains("\"level\":\"TRACE\""), "the filter is in use");
+    assert!(!log.contains(TOKEN), "the log shows the token");
+}
+
+#[test]
+fn files_in_the_data_folder_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let source = Source::page(page_of(2).replacen("<record>", "<record><record>", 1));
+    let folder = folder(&source.base_url());
+    let program = Program::start(folder.path(), &[]);
+    assert_eq!(source::fetch(program.address(), LIST).status, 200);
+    program.signal("-TERM");
+    assert!(program.ended().success());
+    let data = folder.path().join("data");
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(mode(&data), 0o700);
+    let files = crate::support::files_below(&data);
+    assert!(files.len() > 3, "{files:?}");
+    for file in &files {
+        assert_eq!(mode(file), 0o600, "{}", file.display());
+        assert_eq!(mode(file.parent().expect("a folder")), 0o700, "{}", file.display());
+    }
+}

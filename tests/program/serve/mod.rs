@@ -18,6 +18,7 @@ mod gateway_sitemaps;
 mod hot_upgrade;
 mod kill;
 mod list_restart;
+mod memory;
 mod methods;
 mod mirror;
 mod mirror_admin;

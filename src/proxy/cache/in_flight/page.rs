@@ -330,8 +330,8 @@ pub(super) fn once_true(is_so: Result<bool, PageError>) -> Option<Result<(), Pag
     is_so.map(|is_so| is_so.then_some(())).transpose()
 }
 
-/// Bytes of one read or write.
-pub(super) const PIECE_BYTES: usize = 256 << 10;
+/// Bytes of one read or write. A slow reader holds as many.
+pub(super) const PIECE_BYTES: usize = 64 << 10;
 /// Longest page in memory, in bytes; longer ones are in a file.
 const MEMORY_BYTES: u64 = 1 << 20;
 /// How long after its start the first page of a list may be shared.

@@ -1,6 +1,7 @@
 //! A reader of a page in flight.
 
 use super::page::{End, Held, InFlightPage, PIECE_BYTES, PageError, State, index};
+use crate::proxy::cache::disk_threads::on_disk;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -86,11 +87,11 @@ impl Reader {
                 more.await;
                 continue;
             };
-            let read = tokio::task::spawn_blocking(move || {
+            let read = on_disk(move || {
                 let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
                 part.read(at, &mut bytes).map(|()| bytes)
             });
-            let bytes = read.await.map_err(std::io::Error::other).flatten()?;
+            let bytes = read.await?;
             self.advance(count);
             return Ok(Some(bytes.into()));
         }

@@ -4,6 +4,7 @@ use super::page::{
     End, Held, InFlightOptions, InFlightPage, PIECE_BYTES, PageError, ResponseStart, once_true, runs, until,
 };
 use crate::clock;
+use crate::proxy::cache::disk_threads::on_disk;
 use crate::proxy::cache::page_meta::PageMeta;
 use crate::proxy::cache::rules::Retention;
 use crate::repository::Account;
@@ -81,7 +82,7 @@ impl Writer {
     /// Writes a piece to the file, and creates the file if necessary.
     async fn write(&self, piece: Bytes) -> std::io::Result<()> {
         let (page, pages) = (Arc::clone(&self.page), Arc::clone(&self.pages));
-        let written = tokio::task::spawn_blocking(move || {
+        on_disk(move || {
             let (at, capacity, known) = {
                 let state = page.state();
                 (state.written, state.capacity, state.part())
@@ -99,8 +100,8 @@ impl Writer {
                 part.write(at, run)?;
             }
             Ok(())
-        });
-        written.await.map_err(std::io::Error::other).flatten()
+        })
+        .await
     }
 
     /// Ends a complete page: caches it if possible, and notifies its readers. Returns whether it is cached.
@@ -123,7 +124,7 @@ impl Writer {
             (Arc::clone(&self.page), Arc::clone(&self.pages), std::mem::take(&mut self.sums));
         let until = kept.fresh_until + kept.stale_if_error;
         let useless_from = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() + 1;
-        let committed = tokio::task::spawn_blocking(move || {
+        let committed = on_disk(move || {
             let (written, known) = {
                 let state = page.state();
                 (state.written, state.part())
@@ -140,10 +141,9 @@ impl Writer {
             // A concurrent purge found no file.
             Ok(!page.state().is_passing || !pages.purge(&page.key))
         });
-        match committed.await.map_err(std::io::Error::other).flatten() {
+        match committed.await {
             Ok(is_kept) => is_kept,
             Err(error) => {
-                let error: std::io::Error = error;
                 tracing::warn!(%error, "a page cannot be cached; check space and rights of the data folder");
                 false
             }
