@@ -1,16 +1,19 @@
 //! oaimend: a transparent repair proxy for OAI-PMH.
 //!
-//! [`repair`] is the core: it reads the bytes of a broken response and writes the bytes of a valid
+//! [`repair`](mod@repair) is the core: it reads the bytes of a broken response and writes the bytes of a valid
 //! one, with a journal of every change. [`oai`] is the vocabulary of the protocol, [`schedule`]
 //! computes the times of harvests, and [`mirror::rules`] keeps incremental harvests complete. They
 //! are pure (no I/O, no clock, no async) and can be used as a library with
-//! `default-features = false`. The other modules form the program; ARCHITECTURE.md describes how a
+//! `default-features = false`. [`stream`] repairs what a reader or a writer of `std::io` passes on. The other modules form the program; ARCHITECTURE.md describes how a
 //! page passes through them.
 
 pub mod mirror;
 pub mod oai;
 pub mod repair;
 pub mod schedule;
+pub mod stream;
+
+pub use repair::repair;
 
 #[cfg(feature = "program")]
 pub mod check;

@@ -9,8 +9,7 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::repair::catalog::CATALOG;
-use crate::repair::{Outcome, Quarantined, Repair, RepairId, Summary, SwallowedItems, UnresolvedField};
+use crate::repair::{Outcome, Quarantined, Repair, RepairCounts, Summary, SwallowedItems, UnresolvedField};
 
 /// Writes the report of one response.
 ///
@@ -213,26 +212,22 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// The number of repairs by name; repairs that were not made are left out.
-struct Counts([u64; RepairId::COUNT]);
+struct Counts(RepairCounts);
 
 impl Serialize for Counts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let made = CATALOG
-            .iter()
-            .map(|entry| (entry.name, self.0[entry.id as usize]))
-            .filter(|(_, count)| *count > 0);
-        serializer.collect_map(made)
+        serializer.collect_map(self.0.iter().map(|(id, count)| (id.entry().name, count)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repair::{FieldIssue, NotOai, QuarantineReason, SwallowedItem};
+    use crate::repair::{FieldIssue, NotOai, QuarantineReason, RepairId, SwallowedItem};
 
     fn summary(outcome: Outcome) -> Summary {
-        let mut repairs = [0; RepairId::COUNT];
-        repairs[RepairId::BareAmpersand as usize] = 1;
+        let mut repairs = RepairCounts::default();
+        repairs.add(RepairId::BareAmpersand);
         Summary {
             outcome,
             version: Some("2.0"),

@@ -1,6 +1,5 @@
 //! Metrics and recent events for operators.
 
-use crate::repair::catalog::CATALOG;
 use crate::repository::{Account, Failure, RepairMade};
 use crate::store::SourceFailure;
 use prometheus::{Encoder, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
@@ -260,8 +259,8 @@ impl Telemetry {
         for made in &account.repairs {
             last.push(LastRepair::new(made, finished));
         }
-        for (entry, count) in CATALOG.iter().zip(account.counts).filter(|(_, count)| *count > 0) {
-            self.repairs.with_label_values(&[repository, entry.name]).inc_by(count);
+        for (id, count) in account.counts.iter() {
+            self.repairs.with_label_values(&[repository, id.entry().name]).inc_by(count);
         }
         if account.set_collisions > 0 {
             self.set_collisions.with_label_values(&[repository]).inc_by(account.set_collisions);

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use oaimend::repair::catalog::CATALOG;
 use oaimend::repair::{
     NotOai, Outcome, Quarantined, Repair, RepairConfig, Repairer, RequestEcho, Sink, Summary, SwallowedItems,
     UnresolvedField,
@@ -241,8 +240,7 @@ fn describe_result(summary: &Summary, has_report: bool) -> Option<String> {
             format_count(summary.unresolved, "required element")
         ));
     }
-    let made = CATALOG.iter().map(|entry| (entry.name, summary.repairs[entry.id as usize]));
-    parts.extend(made.filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} {count}")));
+    parts.extend(summary.repairs.iter().map(|(id, count)| format!("{} {count}", id.entry().name)));
     Some(parts.join(", "))
 }
 

@@ -1,7 +1,8 @@
 //! Repairs OAI-PMH responses: broken bytes in, a valid response and a journal of every change out.
 //!
 //! This is the core of the program, and a library by itself: no I/O, no clock, no async code. Input arrives
-//! in chunks of any size, and no input is an error. The output goes to a [`Sink`]. ARCHITECTURE.md lists
+//! in chunks of any size, and no input is an error. The output goes to a [`Sink`]. [`repair()`] repairs a
+//! whole response in memory. ARCHITECTURE.md lists
 //! the invariants.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
@@ -21,6 +22,7 @@ mod summary;
 mod text;
 mod v1;
 mod validate;
+mod whole;
 
 use stages::engine::Engine;
 #[cfg(not(feature = "program"))]
@@ -31,7 +33,7 @@ use validate::start_tag::StartTagCache;
 pub(crate) use stages::head::decode::Decode;
 
 pub use crate::oai::RequestEcho;
-pub use catalog::{Certainty, NotOai, QuarantineReason, RepairId, RepairSet};
+pub use catalog::{Certainty, NotOai, QuarantineReason, RepairCounts, RepairId, RepairSet};
 pub use config::{Ending, IdentifyValues, Origin, ProvenanceScope, RepairConfig, RepositoryFacts};
 pub use limits::Limits;
 pub use output::journal;
@@ -41,6 +43,7 @@ pub use sink::{
 };
 pub use span::Span;
 pub use summary::{Outcome, Summary};
+pub use whole::{Repaired, repair, repair_with};
 
 /// Cached start tags of earlier responses. They make the next repair faster and never change its result.
 #[derive(Debug, Default)]

@@ -45,6 +45,13 @@ pub trait Sink {
     fn resumption_token(&mut self, _token: &TokenFacts<'_>) {}
 }
 
+/// Collects the bytes of the response.
+impl Sink for Vec<u8> {
+    fn write(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
 /// One entry of the journal.
 ///
 /// Replaying all entries on the text gives the output. Undoing them on the output gives the text (see

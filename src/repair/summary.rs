@@ -1,6 +1,7 @@
 //! The outcome of one response, and its counts.
 
-use crate::repair::catalog::{NotOai, RepairId};
+use crate::repair::catalog::{NotOai, RepairCounts};
+use std::fmt;
 
 /// The outcome of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +28,18 @@ impl Outcome {
     }
 }
 
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotOai(why) => write!(f, "{}: {why}", self.name()),
+            _ => f.write_str(self.name()),
+        }
+    }
+}
+
 /// The outcome and the counts of one response.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Summary {
     /// The outcome.
     pub outcome: Outcome,
@@ -48,8 +59,8 @@ pub struct Summary {
     pub swallowed: u64,
     /// Fields that violate the schema and stay unchanged, because their value is unknown.
     pub unresolved: u64,
-    /// The number of repairs of each kind; the index is `RepairId as usize`.
-    pub repairs: [u64; RepairId::COUNT],
+    /// The number of repairs of each kind.
+    pub repairs: RepairCounts,
     /// The charset that the text was decoded from. `"UTF-8"` if no decoding was necessary.
     pub decoded_as: &'static str,
     /// Most bytes held at any time, to check the limits.

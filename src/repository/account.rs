@@ -1,14 +1,13 @@
 //! Counts the items, the repairs and the exchanges of one request.
 
 use crate::oai::ErrorCode;
-use crate::repair::catalog::CATALOG;
-use crate::repair::{Outcome, Repair, RepairId, Summary};
+use crate::repair::{Outcome, Repair, RepairCounts, RepairId, Summary};
 use crate::repository::failure::Failure;
 use crate::store::{Excerpt, RecordRepair};
 use std::collections::VecDeque;
 
 /// The result of a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Account {
     /// The outcome of the last attempt; `None` without a response to repair.
     pub outcome: Option<Outcome>,
@@ -26,8 +25,8 @@ pub struct Account {
     pub set_collisions: u64,
     /// Listed items that the source does not know any more.
     pub withdrawn: u64,
-    /// The number of each repair; index with `RepairId as usize`.
-    pub counts: [u64; RepairId::COUNT],
+    /// The number of each repair.
+    pub counts: RepairCounts,
     /// The last repairs, oldest first.
     pub repairs: VecDeque<RepairMade>,
     /// Requests to the source.
@@ -93,44 +92,10 @@ pub struct RepairMade {
     pub replacement: Excerpt,
 }
 
-impl Default for Account {
-    fn default() -> Self {
-        Self {
-            outcome: None,
-            version: None,
-            records: 0,
-            repaired: 0,
-            quarantined: 0,
-            recalled: 0,
-            set_collisions: 0,
-            withdrawn: 0,
-            counts: [0; RepairId::COUNT],
-            repairs: VecDeque::new(),
-            attempts: 0,
-            progress: (None, None),
-            total_elements: None,
-            response_date: None,
-            http_date_secs: None,
-            latest_datestamp: None,
-            token: None,
-            identify: None,
-            oversized: 0,
-            error: None,
-            token_expires: None,
-            reuses_tokens: false,
-            leads_back_to: None,
-            within_a_window: false,
-            continued: None,
-            failed_over: None,
-        }
-    }
-}
-
 impl Account {
     /// The number of repairs, without rewrites.
     pub fn repairs_made(&self) -> u64 {
-        let repairs = CATALOG.iter().zip(self.counts).filter(|(entry, _)| !entry.id.is_rewrite());
-        repairs.map(|(_, count)| count).sum()
+        self.counts.iter().filter(|(id, _)| !id.is_rewrite()).map(|(_, count)| count).sum()
     }
 
     /// Items that were sent or quarantined.
@@ -140,9 +105,7 @@ impl Account {
 
     /// Counts a repair, and keeps it if people may want to see it.
     pub(crate) fn add_repair(&mut self, id: RepairId, made: Option<RepairMade>) {
-        if let Some(count) = self.counts.get_mut(id as usize) {
-            *count += 1;
-        }
+        self.counts.add(id);
         let Some(made) = made else { return };
         if self.repairs.len() == REPAIRS_KEPT {
             self.repairs.pop_front();

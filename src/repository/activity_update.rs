@@ -1,7 +1,6 @@
 //! The result of a request, for the activity of its repository.
 
 use crate::oai::Request;
-use crate::repair::catalog::CATALOG;
 use crate::repository::account::{Account, RepairMade};
 use crate::repository::failure::{Failure, Reason};
 use crate::store::{ActivityUpdate, DayCounts, RepairExample, SourceResult};
@@ -22,9 +21,8 @@ pub(crate) fn activity_update(
             quarantined: account.quarantined,
             ..update.counts
         };
-        let made =
-            CATALOG.iter().zip(account.counts).filter(|(entry, count)| *count > 0 && !entry.id.is_rewrite());
-        update.repairs = made.map(|(entry, count)| (entry.name, count)).collect();
+        let made = account.counts.iter().filter(|(id, _)| !id.is_rewrite());
+        update.repairs = made.map(|(id, count)| (id.entry().name, count)).collect();
         update.examples = account.repairs.iter().map(|made| (made.name, example(made))).collect();
     }
     update.source = match (failure, account) {
@@ -61,8 +59,14 @@ mod tests {
     #[test]
     fn records_and_repairs_of_the_source_are_counted() {
         let mut account = Account { records: 5, repaired: 2, quarantined: 1, ..Account::default() };
-        account.counts[RepairId::BareAmpersand as usize] = 3;
-        account.counts[RepairId::RewriteBaseUrl as usize] = 1;
+        for id in [
+            RepairId::BareAmpersand,
+            RepairId::BareAmpersand,
+            RepairId::BareAmpersand,
+            RepairId::RewriteBaseUrl,
+        ] {
+            account.counts.add(id);
+        }
         let found = update(Some(&account), None);
         let counts = DayCounts { requests: 1, passed: 3, repaired: 2, quarantined: 1, failures: 0 };
         assert_eq!((found.counts, found.repairs), (counts, vec![("bare-ampersand", 3)]));

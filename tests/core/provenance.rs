@@ -284,8 +284,8 @@ fn oversized_records_get_no_provenance() {
         let config = RepairConfig { provenance: describe_config(told).provenance, ..quiet.clone() };
         let of_form = run(&long_record("a & b"), &config, Chunking::Blocks(100));
         assert_eq!(of_form.summary.outcome, Outcome::Repaired);
-        assert_eq!(of_form.summary.repairs[RepairId::BareAmpersand as usize], 1);
-        assert_eq!(of_form.summary.repairs[RepairId::RewriteProvenance as usize], 0);
+        assert_eq!(of_form.summary.repairs.of(RepairId::BareAmpersand), 1);
+        assert_eq!(of_form.summary.repairs.of(RepairId::RewriteProvenance), 0);
         let altered = run(&long_record("a\u{1}b"), &config, Chunking::Blocks(100));
         assert_eq!((altered.summary.outcome, altered.summary.lost), (Outcome::Truncated, 1));
     }

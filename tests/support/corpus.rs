@@ -341,7 +341,7 @@ pub(crate) fn report_lines(run: &Run) -> Vec<Value> {
     let mut lines: Vec<Value> = entries.into_iter().map(line).collect();
     let summary = &run.summary;
     let made = oaimend::repair::catalog::CATALOG.iter().filter_map(|entry| {
-        let count = summary.repairs[entry.id as usize];
+        let count = summary.repairs.of(entry.id);
         (count > 0).then(|| (entry.name.to_owned(), json!(count)))
     });
     for (element, offset, why) in &run.unresolved {

@@ -123,7 +123,7 @@ pub(crate) fn in_order(run: &Run) -> Result<(), String> {
     }
     for entry in oaimend::repair::catalog::CATALOG {
         let reported = run.journal.iter().filter(|made| made.change == Change::Repaired(entry.id)).count();
-        let counted = run.summary.repairs[entry.id as usize];
+        let counted = run.summary.repairs.of(entry.id);
         if reported as u64 != counted {
             return Err(format!("{} was reported {reported} times and counted {counted}", entry.name));
         }
@@ -340,7 +340,7 @@ pub(crate) fn never_looks_complete(run: &Run) -> Result<(), String> {
     if let Some(token) = run.tokens.first() {
         return Err(format!("cut short, but a token goes out: {}", token.escape_ascii()));
     }
-    if run.summary.repairs[RepairId::EmptyList as usize] > 0 {
+    if run.summary.repairs.of(RepairId::EmptyList) > 0 {
         return Err("cut short, but an error says that the list is empty".to_owned());
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
 
 /// Most concurrent reads and writes of pages.
-const THREADS_MAX: usize = 8;
+pub(super) const THREADS_MAX: usize = 8;
 
 static THREADS: LazyLock<Runtime> = LazyLock::new(|| {
     Builder::new_current_thread()

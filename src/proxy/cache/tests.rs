@@ -1,5 +1,6 @@
 //! Tests of the cache without a proxy: the rules, and pages in flight.
 
+use super::disk_threads::{THREADS_MAX, on_disk};
 use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
 use super::rules::{self, CachePlan, Retention};
 use super::storage::{Joined, OnDisk, PageStorage};
@@ -156,7 +157,7 @@ fn joined(in_flight: &Arc<InFlightPage>) -> Reader {
 }
 
 fn piece(number: u8) -> Bytes {
-    Bytes::from(vec![number; 100_000])
+    Bytes::from(vec![number; 50_000])
 }
 
 #[tokio::test]
@@ -197,32 +198,45 @@ async fn readers_at_any_speed_receive_the_same_page() {
     }
 }
 
-#[test]
-fn a_late_reader_receives_the_beginning_of_a_page_or_nothing() {
-    const PIECE: usize = 256 << 10;
-    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build();
-    runtime.expect("a runtime").block_on(async {
-        // Long enough to be written to a file, on another thread.
-        let (_data, options, pages) = options(TOKEN, 5 * PIECE as u64);
-        let mut writer = begun(options, &pages);
-        let in_flight = Arc::clone(&writer.page);
-        let mut first = joined(&in_flight);
-        for number in 0..5 {
-            writer.append(Bytes::from(vec![number; PIECE])).await.expect("it has a reader");
-        }
-        assert_eq!(first.next().await.expect("it was received").map(|bytes| bytes.len()), Some(PIECE));
-        // The only blocking thread is busy, so the write cannot end before the reader starts.
-        let (release, released) = std::sync::mpsc::channel::<()>();
-        tokio::task::spawn_blocking(move || released.recv());
-        let mut append = pin!(writer.append(Bytes::from(vec![5; PIECE])));
-        assert!(poll(append.as_mut()).is_pending(), "the piece overwrites the first one");
-        let late = Reader::start(&in_flight);
-        drop(release);
-        if let Some(mut late) = late {
-            let bytes = late.next().await.expect("it was received").expect("it has not ended");
-            assert!(bytes.iter().all(|byte| *byte == 0), "the sixth piece has replaced it");
-        }
-    });
+#[tokio::test]
+async fn a_late_reader_receives_the_beginning_of_a_page_or_nothing() {
+    const PIECE: usize = 64 << 10;
+    // Long enough to be written to a file, on another thread.
+    let (_data, options, pages) = options(TOKEN, 20 * PIECE as u64);
+    let mut writer = begun(options, &pages);
+    let in_flight = Arc::clone(&writer.page);
+    let mut first = joined(&in_flight);
+    for number in 0..20 {
+        writer.append(Bytes::from(vec![number; PIECE])).await.expect("it has a reader");
+    }
+    assert_eq!(first.next().await.expect("it was received").map(|bytes| bytes.len()), Some(PIECE));
+    // All threads are busy, so the write cannot end before the reader starts.
+    let busy = Arc::new(std::sync::RwLock::new(()));
+    let release = busy.write().expect("no thread panics");
+    let waiting: Vec<_> = (0..THREADS_MAX)
+        .map(|_| {
+            let busy = Arc::clone(&busy);
+            Box::pin(on_disk(move || {
+                drop(busy.read());
+                Ok(())
+            }))
+        })
+        .map(|mut waiting| {
+            assert!(poll(waiting.as_mut()).is_pending());
+            waiting
+        })
+        .collect();
+    let mut append = pin!(writer.append(Bytes::from(vec![20; PIECE])));
+    assert!(poll(append.as_mut()).is_pending(), "the piece overwrites the first one");
+    let late = Reader::start(&in_flight);
+    drop(release);
+    if let Some(mut late) = late {
+        let bytes = late.next().await.expect("it was received").expect("it has not ended");
+        assert!(bytes.iter().all(|byte| *byte == 0), "the last piece has replaced it");
+    }
+    for waiting in waiting {
+        waiting.await.expect("the lock is free");
+    }
 }
 
 #[tokio::test]

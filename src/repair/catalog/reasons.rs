@@ -1,5 +1,7 @@
 //! The reasons for the quarantine of an item and for the rejection of an input.
 
+use std::fmt;
+
 /// The reason why an item could not be repaired and was quarantined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -95,6 +97,12 @@ impl QuarantineReason {
     }
 }
 
+impl fmt::Display for QuarantineReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// The reason why an input is not a usable OAI-PMH response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -187,3 +195,11 @@ impl NotOai {
         }
     }
 }
+
+impl fmt::Display for NotOai {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl std::error::Error for NotOai {}

@@ -79,6 +79,7 @@ macro_rules! catalog {
         after $after:literal)*) => {
         /// A repair of the catalog.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         #[repr(u8)]
         pub enum RepairId {
             $(#[doc = $what] $variant,)*

@@ -9,6 +9,7 @@
 
 use crate::oai::ErrorCode;
 use crate::repair::boundary::removal::{LostContent, RemovalSearch, contains_item_or_token};
+use crate::repair::catalog::RepairCounts;
 use crate::repair::catalog::{QuarantineReason, RepairId};
 use crate::repair::output::dedup::EmittedItems;
 use crate::repair::sink::{Quarantined, RecordFacts, Repair, Sink, TokenFacts};
@@ -59,7 +60,7 @@ pub(crate) struct HeadBuffer {
     pub(crate) incomplete: bool,
     pub(crate) swallowed: u64,
     pub(crate) unresolved: u64,
-    pub(crate) repairs: [u64; RepairId::COUNT],
+    pub(crate) repairs: RepairCounts,
     pub(crate) changed: bool,
     /// The emitted items.
     pub(crate) emitted: EmittedItems,
@@ -82,7 +83,7 @@ impl HeadBuffer {
             incomplete: false,
             swallowed: 0,
             unresolved: 0,
-            repairs: [0; RepairId::COUNT],
+            repairs: RepairCounts::default(),
             changed: false,
             emitted: EmittedItems::default(),
             errors: Vec::new(),
@@ -194,9 +195,7 @@ impl HeadBuffer {
     }
 
     fn count(&mut self, id: RepairId) {
-        if let Some(count) = self.repairs.get_mut(id as usize) {
-            *count += 1;
-        }
+        self.repairs.add(id);
         self.changed |= !id.is_rewrite();
         self.lost += u64::from(id == RepairId::AnotherRecord);
     }

@@ -176,7 +176,7 @@ impl Requester<'_> {
 
     /// Whether an error response may mean another error, or none.
     pub(crate) fn is_doubtful(&self, request: &Request, error: Option<ErrorCode>) -> bool {
-        let made = |id: RepairId| self.account.counts.get(id as usize).is_some_and(|count| *count > 0);
+        let made = |id: RepairId| self.account.counts.of(id) > 0;
         let is_empty = made(RepairId::EmptyList) || made(RepairId::V1Empty);
         is_empty && self.may_be_another_error()
             || self.may_be_too_fine(request) && error == Some(ErrorCode::BadArgument)
