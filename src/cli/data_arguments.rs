@@ -14,7 +14,7 @@ pub(super) struct ConfigArguments {
     /// The settings file [default: oaimend.toml, if it exists]
     #[arg(long, value_name = "FILE", global = true)]
     pub(super) config: Option<PathBuf>,
-    /// Folder with one mapping file for each repository [default: mappings, if it exists]
+    /// Folder with one mapping file for each repository [default: mappings beside the settings file, if it exists]
     #[arg(long, value_name = "DIR", global = true)]
     pub(super) mappings: Option<PathBuf>,
 }

@@ -23,7 +23,7 @@ pub(crate) struct ServeArguments {
     /// The public URL in responses [default: http:// and the listen address]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Folder with one mapping file for each repository [default: mappings, if it exists]
+    /// Folder with one mapping file for each repository [default: mappings beside the settings file, if it exists]
     #[arg(long, value_name = "DIR")]
     mappings: Option<PathBuf>,
     /// A repository without a mapping file: its id and the base URL of its source

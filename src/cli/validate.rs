@@ -1,5 +1,7 @@
 //! `oaimend validate`: reports the faults of the configuration.
 
+use std::io::{self, Write as _};
+
 use clap::Args;
 use oaimend::config::Fault;
 use oaimend::error::Error;
@@ -26,5 +28,18 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
     }
     let count = repositories.len();
     let repositories = if count == 1 { "repository" } else { "repositories" };
-    print(format!("no faults; {count} {repositories}\n").as_bytes())
+    match config.repositories.folder() {
+        Some(folder) => {
+            print(format!("no faults; {count} {repositories} in {}\n", folder.display()).as_bytes())
+        }
+        None => {
+            // A closed stderr is not an error: the result is printed.
+            let _ = writeln!(
+                io::stderr(),
+                "oaimend: there is no folder of mapping files; create \"mappings\" beside oaimend.toml, or name one with \
+                 --mappings"
+            );
+            print(format!("no faults; {count} {repositories}\n").as_bytes())
+        }
+    }
 }

@@ -131,7 +131,7 @@ impl Config {
         let mut written: SettingsValues = settings.written.clone();
         let folder = match flags.mappings.clone().or(written.mappings.take()) {
             Some(named) => Some(existing_folder(named)?),
-            None => Some(PathBuf::from("mappings")).filter(|default| default.is_dir()),
+            None => Some(settings.folder().join("mappings")).filter(|default| default.is_dir()),
         };
         let public_url = match &flags.public_url {
             Some(text) => Some(

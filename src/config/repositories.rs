@@ -69,6 +69,11 @@ impl Repositories {
         Self { admin_email, ..self }
     }
 
+    /// The folder of the mapping files.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
     /// Adds a repository that no file can change.
     pub fn add_fixed(&mut self, mut mapping: Mapping) {
         mapping.identify.admin_email = mapping.identify.admin_email.or_else(|| self.admin_email.clone());

@@ -86,6 +86,11 @@ impl Settings {
         Ok((settings, faults))
     }
 
+    /// The folder of the file, at which relative paths start.
+    pub(super) fn folder(&self) -> &Path {
+        folder_of(&self.path)
+    }
+
     /// The files as they are now.
     fn stamps(&self) -> FileStamps {
         let theme = self.written.gateway.theme.as_ref();
@@ -161,12 +166,16 @@ pub(super) struct SettingsValues {
     pub(super) gateway: GatewayPolicy,
 }
 
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
 impl SettingsValues {
     fn read(&mut self, path: &Path, text: &str) -> Vec<Fault> {
         let document = Document::new(path, text);
         let mut root = document.root();
         // Relative paths start at the folder of the file.
-        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = folder_of(path);
         self.listen = root.read_parsed("listen", read_address);
         self.public_url = root.read_parsed("public_url", read_public_url);
         self.mappings = root.read_string("mappings").map(|text| folder.join(text.value));

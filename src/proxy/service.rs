@@ -447,7 +447,6 @@ impl RequestContext {
         let millis = now.duration_since(self.started).unwrap_or_default().as_millis();
         let argument = |name| self.request.as_ref().and_then(|request| request.argument(name));
         tracing::info!(
-            ts = at,
             repo = repository,
             verb,
             set = argument(Argument::Set),

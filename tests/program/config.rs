@@ -39,7 +39,17 @@ pub(crate) fn check(files: &[(&str, &str)], arguments: &[&str], code: i32, said:
 
 #[test]
 fn empty_configuration_is_valid() {
-    check(&[], &[], 0, "no faults; 0 repositories");
+    let advice = "oaimend: there is no folder of mapping files; create \"mappings\" beside oaimend.toml, or name one \
+                  with --mappings";
+    check(&[], &[], 0, &format!("no faults; 0 repositories\n{advice}"));
+}
+
+#[test]
+fn mappings_are_beside_the_settings_file() {
+    let files =
+        [("etc/oaimend.toml", ""), ("etc/mappings/x.toml", "base_url = \"http://source.example/oai\"")];
+    let expected = format!("no faults; 1 repository in {}", Path::new("etc").join("mappings").display());
+    check(&files, &["--config", "etc/oaimend.toml"], 0, &expected);
 }
 
 #[test]
@@ -157,7 +167,8 @@ first_record_timeout_secs = 1
     let folder = folder(&files);
     let output = run(folder.path(), &["validate"]);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "no faults; 1 repository\n");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.starts_with("no faults; 1 repository in ") && said.ends_with("sources\n"), "{said}");
     let flags = Flags { config: Some(folder.path().join("oaimend.toml")), ..Flags::default() };
     let config = Config::load(&flags).expect("no faults");
     assert_eq!(config.listen, SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 9999)));

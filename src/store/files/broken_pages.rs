@@ -6,9 +6,11 @@
 
 use blake2::{Blake2s256, Digest};
 use serde::Serialize;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+use tempfile::NamedTempFile;
 
 /// The stored broken pages. Clones share them.
 #[derive(Clone, Debug)]
@@ -53,10 +55,10 @@ impl BrokenPages {
         let stem = stem_of(&about.needed);
         let json = serde_json::to_vec_pretty(about).map_err(std::io::Error::other)?;
         for (ending, bytes) in [("xml", page), ("json", json.as_slice())] {
-            // A reader sees the old file or the new file, never a part of one.
-            let unfinished = folder.join(format!(".{stem}.{ending}"));
-            std::fs::write(&unfinished, bytes)?;
-            std::fs::rename(&unfinished, folder.join(format!("{stem}.{ending}")))?;
+            // A reader sees the old file or the new file, never a part of one. Each writer has a file of its own.
+            let mut unfinished = NamedTempFile::new_in(&folder)?;
+            unfinished.write_all(bytes)?;
+            unfinished.persist(folder.join(format!("{stem}.{ending}")))?;
         }
         remove_oldest(&folder)
     }
@@ -78,11 +80,12 @@ fn stem_of(needed: &[&str]) -> String {
 fn remove_oldest(folder: &Path) -> std::io::Result<()> {
     let mut pages: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
     for entry in std::fs::read_dir(folder)? {
-        let (path, about) = {
-            let entry = entry?;
-            (entry.path(), entry.metadata()?)
-        };
-        if path.extension().is_some_and(|ending| ending == "xml") {
+        let path = entry?.path();
+        if path.extension().is_none_or(|ending| ending != "xml") {
+            continue;
+        }
+        // Another writer may have removed the page.
+        if let Some(about) = unless_removed(std::fs::metadata(&path))? {
             pages.push((about.modified()?, path, about.len()));
         }
     }
@@ -91,11 +94,19 @@ fn remove_oldest(folder: &Path) -> std::io::Result<()> {
     for (place, (_, path, len)) in pages.into_iter().enumerate() {
         bytes += len;
         if bytes > REPOSITORY_BYTES_MAX || place >= REPOSITORY_PAGES_MAX {
-            std::fs::remove_file(&path)?;
-            std::fs::remove_file(path.with_extension("json"))?;
+            unless_removed(std::fs::remove_file(&path))?;
+            unless_removed(std::fs::remove_file(path.with_extension("json")))?;
         }
     }
     Ok(())
+}
+
+/// `None` if the file does not exist.
+fn unless_removed<T>(done: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match done {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        done => done.map(Some),
+    }
 }
 
 #[cfg(test)]
@@ -139,6 +150,24 @@ mod tests {
         let files = std::fs::read_dir(data.path().join("broken/x")).expect("a folder").count();
         assert_eq!(files, 2 * 16, "16 MiB, each with its JSON");
         assert!(data.path().join("broken/x").join(format!("{}.xml", names[19])).exists(), "the newest stays");
+    }
+
+    #[test]
+    fn concurrent_writers_of_the_same_page_do_not_fail() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let pages = BrokenPages::new(data.path());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        pages
+                            .store("x", b"page", &about(&["doctype"]))
+                            .expect("each writer has its own file");
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_dir(data.path().join("broken/x")).expect("a folder").count(), 2);
     }
 
     #[test]

@@ -48,7 +48,10 @@ fn each_page_is_one_log_line() {
     for (key, value) in wanted {
         assert_eq!(line[key], value, "{key} in {line}");
     }
-    assert!(line["ts"].is_string() && line["ms"].is_u64() && line["set"].is_null(), "{line}");
+    assert!(
+        line["timestamp"].is_string() && line["ts"].is_null() && line["ms"].is_u64() && line["set"].is_null(),
+        "{line}"
+    );
     assert_eq!(fetch(address, &format!("{LIST}&set=maps")).status, 200);
     assert_eq!(program.line("page")["set"], "maps");
 }
