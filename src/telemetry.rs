@@ -2,21 +2,28 @@
 
 use crate::repository::{Account, Failure, RepairMade};
 use crate::store::SourceFailure;
-use prometheus::{Encoder, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::process_collector::ProcessCollector;
+use prometheus::{
+    Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// The metrics and recent events of one server.
 #[derive(Debug)]
 pub struct Telemetry {
     registry: Registry,
     requests: IntCounterVec,
+    durations: HistogramVec,
+    sent_bytes: IntCounterVec,
     repairs: IntCounterVec,
     records: IntCounterVec,
     set_collisions: IntCounterVec,
     failures: IntCounterVec,
     refused: IntCounterVec,
+    circuit_open: IntGaugeVec,
     /// Requests in flight.
     pub in_flight: IntGauge,
     /// Open connections of harvesters.
@@ -108,10 +115,26 @@ pub struct Finished<'a> {
     pub at: &'a str,
     /// The outcome: `complete`, `continued`, `failed-over`, `refused`, `failed`, `broken-off` or `abandoned`.
     pub outcome: &'static str,
+    /// The time from the request to the end of the response.
+    pub took: Duration,
+    /// The bytes of the response that were sent.
+    pub sent_bytes: u64,
     /// The account of the page.
     pub account: Option<&'a Account>,
     /// Why there was no page.
     pub failure: Option<&'a Failure>,
+}
+
+/// The upper bounds of the buckets of durations, in seconds. A page from the cache takes less than a millisecond, one of a
+/// slow source minutes.
+const DURATION_BUCKETS: [f64; 12] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0];
+
+/// A metric with the version of the program. Its value is 1.
+fn build_info() -> IntGaugeVec {
+    let opts = Opts::new("build_info", "The version of the program.").namespace("oaimend");
+    let info = IntGaugeVec::new(opts, &["version"]).expect("literal names are legal");
+    info.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+    info
 }
 
 impl Telemetry {
@@ -128,6 +151,17 @@ impl Telemetry {
                 "requests_total",
                 "Requests of harvesters by outcome.",
                 &["repository", "verb", "outcome"],
+            ),
+            durations: HistogramVec::new(
+                HistogramOpts::new("oaimend_request_duration_seconds", "Time to the end of the response.")
+                    .buckets(DURATION_BUCKETS.to_vec()),
+                &["repository", "outcome"],
+            )
+            .expect("literal names are legal"),
+            sent_bytes: counters(
+                "sent_bytes_total",
+                "Bytes of responses, after compression.",
+                &["repository"],
             ),
             repairs: counters("repairs_total", "Repairs by name.", &["repository", "repair"]),
             records: counters(
@@ -150,6 +184,11 @@ impl Telemetry {
                 "Requests and connections refused because of a limit for clients, by class and reason.",
                 &["class", "reason"],
             ),
+            circuit_open: IntGaugeVec::new(
+                Opts::new("oaimend_circuit_open", "Whether requests to the source are stopped."),
+                &["repository"],
+            )
+            .expect("literal names are legal"),
             connections: gauge("oaimend_connections_open", "Open connections of harvesters."),
             lookups: counters(
                 "cache_lookups_total",
@@ -162,13 +201,18 @@ impl Telemetry {
             mirror: MirrorMetrics::new(),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 17] = [
+        let all: [Box<dyn prometheus::core::Collector>; 22] = [
+            Box::new(build_info()),
+            Box::new(ProcessCollector::for_self()),
             Box::new(telemetry.requests.clone()),
+            Box::new(telemetry.durations.clone()),
+            Box::new(telemetry.sent_bytes.clone()),
             Box::new(telemetry.repairs.clone()),
             Box::new(telemetry.records.clone()),
             Box::new(telemetry.set_collisions.clone()),
             Box::new(telemetry.failures.clone()),
             Box::new(telemetry.refused.clone()),
+            Box::new(telemetry.circuit_open.clone()),
             Box::new(telemetry.connections.clone()),
             Box::new(telemetry.lookups.clone()),
             Box::new(telemetry.in_flight.clone()),
@@ -220,6 +264,15 @@ impl Telemetry {
         }
     }
 
+    /// Sets whether the circuit of each repository is open.
+    pub fn set_circuits<'a>(&self, circuits: impl Iterator<Item = (&'a str, bool)>) {
+        // A repository may have been removed.
+        self.circuit_open.reset();
+        for (repository, is_open) in circuits {
+            self.circuit_open.with_label_values(&[repository]).set(i64::from(is_open));
+        }
+    }
+
     /// Counts a refused request or connection; `class` is a configured class of clients, or `any`
     /// if it is not known yet.
     pub fn refused(&self, class: &str, reason: &str) {
@@ -242,6 +295,8 @@ impl Telemetry {
         let Finished { repository, outcome, .. } = *finished;
         let verb = finished.verb.unwrap_or("none");
         self.requests.with_label_values(&[repository, verb, outcome]).inc();
+        self.durations.with_label_values(&[repository, outcome]).observe(finished.took.as_secs_f64());
+        self.sent_bytes.with_label_values(&[repository]).inc_by(finished.sent_bytes);
         let mut all = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let last = all.entry(repository.to_owned()).or_default();
         last.requests += 1;

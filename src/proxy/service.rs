@@ -441,10 +441,20 @@ impl RequestContext {
         let verb = self.request.as_ref().map(|request| request.verb().as_str()).or(self.page);
         let requested_path = self.page.map(|_| path);
         let query = self.request.as_ref().map(Request::query).or(requested_path).unwrap_or_default();
-        let finished = Finished { repository, verb, request: query, at: &at, outcome, account, failure };
-        self.shared.telemetry.finished(&finished);
+        let took = now.duration_since(self.started).unwrap_or_default();
+        self.shared.telemetry.finished(&Finished {
+            repository,
+            verb,
+            request: query,
+            at: &at,
+            outcome,
+            took,
+            sent_bytes: bytes as u64,
+            account,
+            failure,
+        });
         self.note_activity(repository, account, failure);
-        let millis = now.duration_since(self.started).unwrap_or_default().as_millis();
+        let millis = took.as_millis();
         let argument = |name| self.request.as_ref().and_then(|request| request.argument(name));
         tracing::info!(
             repo = repository,

@@ -125,6 +125,9 @@ impl ServerContext {
                     self.telemetry.cache_entries.set(size.entries.cast_signed());
                     self.telemetry.cache_bytes.set(size.bytes.cast_signed());
                 }
+                let (mappings, now) = (self.repositories.all(), self.clock.now());
+                let is_open = |id: &str| self.clients.circuit_open_secs(id, now).is_some();
+                self.telemetry.set_circuits(mappings.keys().map(|id| (id.as_str(), is_open(id))));
                 if let Err(error) = measure_mirror(self).await {
                     tracing::warn!(%error, "the mirror cannot be measured; its metrics are old");
                 }

@@ -187,3 +187,27 @@ fn reload_with_faults_keeps_the_configuration() {
     assert!(repositories.reload().is_err());
     assert!(base_url("x").is_some(), "the mapping is unchanged");
 }
+
+#[test]
+fn metrics_describe_requests_the_process_and_circuits() {
+    let source = Source::page(page_of(3));
+    let proxy = Proxy::of(&source);
+    let got = proxy.get(LIST);
+    let count = "oaimend_request_duration_seconds_count{outcome=\"complete\",repository=\"x\"} 1";
+    let metrics = loop {
+        let metrics = fetch(proxy.admin(), "/-/metrics").text();
+        // The request is counted after its last byte was sent.
+        if metrics.contains(count) {
+            break metrics;
+        }
+        std::thread::yield_now();
+    };
+    for line in [
+        &format!("oaimend_sent_bytes_total{{repository=\"x\"}} {}", got.body.len()),
+        &format!("oaimend_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")),
+        "oaimend_circuit_open{repository=\"x\"} 0",
+        "process_resident_memory_bytes ",
+    ] {
+        assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+}

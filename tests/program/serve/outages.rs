@@ -73,7 +73,10 @@ fn check_final(got: &Got, status: u16) {
 }
 
 fn rests(proxy: &Proxy) -> Option<u64> {
-    proxy.told("/-/repositories/x")["circuit_open_secs"].as_u64()
+    let secs = proxy.told("/-/repositories/x")["circuit_open_secs"].as_u64();
+    let metric = format!("oaimend_circuit_open{{repository=\"x\"}} {}", u8::from(secs.is_some()));
+    assert!(fetch(proxy.admin(), "/-/metrics").text().contains(&metric), "{metric}");
+    secs
 }
 
 #[test]
