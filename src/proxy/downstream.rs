@@ -1,7 +1,7 @@
 //! The receiver of a response: the client, or a buffer from which its page is made.
 
 use super::collected::CollectedResponse;
-use http::{HeaderValue, header};
+use http::{HeaderValue, Version, header};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
@@ -16,6 +16,11 @@ pub(super) struct Downstream<'a> {
 }
 
 impl Downstream<'_> {
+    /// Whether a response needs its length before its body: HTTP/1.0 has no chunks.
+    pub(super) fn needs_length(&self) -> bool {
+        self.collected.is_none() && self.session.req_header().version == Version::HTTP_10
+    }
+
     /// Takes the header of a response; `end`: it has no body.
     pub(super) async fn write_head(&mut self, mut head: Box<ResponseHeader>, end: bool) -> Result<()> {
         if let Some(collected) = &mut self.collected {

@@ -6,12 +6,12 @@
 //! Invariants: a page is received at the speed of its source, even if its harvester does not read. A harvester that
 //! leaves does not end a page that others read or that is to be cached. A truncated page has no end.
 
-use super::cache::{CacheLookup, CachedPage, FoundPage, PageError, Reader};
+use super::cache::{CacheLookup, CachedPage, FoundPage, InFlightPage, PageError, Reader};
 use super::downstream::Downstream;
 use super::upstream_handle::UpstreamHandle;
 use super::{gzip, headers, response_head};
-use crate::repository::{Account, DetachedTask, Event, Repository, RepositoryRequest};
-use http::{HeaderValue, Method, header};
+use crate::repository::{Account, DetachedTask, Event, Failure, Reason, Repository, RepositoryRequest};
+use http::{HeaderValue, Method, Version, header};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
@@ -74,9 +74,12 @@ impl PageResponder<'_> {
         old: Option<CachedPage>,
     ) -> Result<()> {
         let in_flight = Arc::clone(&reader.page);
+        let needs_length = downstream.needs_length();
         let head = async {
             fetching.until(|| in_flight.begun().is_some()).await;
-            if in_flight.is_written() {
+            if needs_length {
+                fetching.beside(in_flight.ended_or_too_long()).await;
+            } else if in_flight.is_written() {
                 // The page is complete and is being written to disk: send it in one piece afterwards.
                 fetching.until(|| in_flight.ended().is_some()).await;
             }
@@ -87,6 +90,12 @@ impl PageResponder<'_> {
             let proxy_status = head.headers.get(response_head::PROXY_STATUS).cloned();
             lookup.use_stale(proxy_status.unwrap_or(HeaderValue::from_static("oaimend")));
             return self.send_cached(downstream, lookup, old).await;
+        }
+        if needs_length && in_flight.ended() != Some(true) {
+            let (head, text) = response_head::failed(&no_whole_page(&in_flight))?;
+            downstream.write_head(Box::new(head), false).await?;
+            downstream.write_piece(text).await?;
+            return downstream.write_end().await;
         }
         if lookup.shared.is_some() {
             head.insert_header(header::AGE, in_flight.age_secs())?;
@@ -177,6 +186,15 @@ impl PageResponder<'_> {
     }
 }
 
+/// Why a client of HTTP/1.0 receives no page.
+fn no_whole_page(in_flight: &InFlightPage) -> Failure {
+    if in_flight.is_too_long() {
+        let details = "the page is longer than cache.entry_bytes_max allows for HTTP/1.0; ask with HTTP/1.1";
+        return Failure::new(Reason::SpoolFull, details);
+    }
+    Failure::new(Reason::Incomplete, "the source sent a page that ends early")
+}
+
 fn truncated(error: PageError) -> Box<Error> {
     Error::because(ErrorType::ConnectionClosed, "the page ended early", error)
 }
@@ -198,7 +216,8 @@ fn complete_head(
     head.insert_header(header::CACHE_STATUS, status)?;
     let accepted = headers::joined(session.req_header(), header::ACCEPT_ENCODING);
     let length = length.filter(|_| head.status == http::StatusCode::OK);
-    if let Some(length) = length.filter(|_| !gzip::is_accepted(&accepted)) {
+    let is_compressed = gzip::is_accepted(&accepted) && session.req_header().version != Version::HTTP_10;
+    if let Some(length) = length.filter(|_| !is_compressed) {
         head.remove_header(&header::TRANSFER_ENCODING);
         head.insert_header(header::CONTENT_LENGTH, length)?;
     }

@@ -247,9 +247,7 @@ impl ProxyService {
         }));
         context.request = Some(request.clone());
         context.outcome = None;
-        // A page has a length, so HTTP/1.0 can carry it.
-        let spool = is_version_1_0 && context.page_request.is_none();
-        if !spool && session.req_header().method != Method::HEAD {
+        if session.req_header().method != Method::HEAD {
             context.lookup = self.cache_lookup(&repository, &request, &base_url, context.started);
         }
         let own = Arc::new(request.to_echo(&base_url));
@@ -277,7 +275,9 @@ impl ProxyService {
                 return Ok(Err(page));
             }
         };
-        let request = RepositoryRequest { request, own, via, in_one_piece: spool, reports_records: false };
+        // HTTP/1.0 needs the length of a response. The page of a response and pages in the cache have one.
+        let in_one_piece = is_version_1_0 && context.page_request.is_none() && context.lookup.is_none();
+        let request = RepositoryRequest { request, own, via, in_one_piece, reports_records: false };
         Ok(Ok((repository, request)))
     }
 

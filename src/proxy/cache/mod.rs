@@ -16,7 +16,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub(super) use in_flight::{PageError, Reader};
+pub(super) use in_flight::{InFlightPage, PageError, Reader};
 pub(crate) use lookup::Cache;
 pub(super) use lookup::{CacheLookup, FoundPage};
 pub(super) use storage::CachedPage;

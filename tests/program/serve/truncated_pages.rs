@@ -4,7 +4,7 @@
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source;
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch_with, page_of};
-use oaimend::config::Mapping;
+use oaimend::config::{Limits, Mapping};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Mutex;
@@ -360,8 +360,46 @@ fn http_1_0_gets_complete_pages_only() {
     assert_eq!((got.status, got.whole), (200, true));
     assert_eq!((got.header("transfer-encoding"), got.header("content-encoding")), ("", ""));
     assert_eq!(records(&got.text()), records(&page_of(100)));
-    let small = Proxy::tuned(&source, |mapping| mapping.limits.spool_bytes_max = 10_000);
+    let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
+    mapping.limits.spool_bytes_max = 10_000;
+    let small = Proxy::with(|config| {
+        config.cache.enabled = false;
+        config.repositories.add_fixed(mapping);
+    });
     check_final(&ask(&small), "proxy_internal_error", "longer than 10000 bytes (spool_bytes_max)");
+}
+
+#[test]
+fn http_1_0_shares_the_cache() {
+    let source = Source::start(|_, asked| match asked.target.contains("verb=GetRecord") {
+        true => Reply::xml(page_of(1).replace("ListRecords", "GetRecord")),
+        false => Reply::xml(page_of(5_000)),
+    });
+    let proxy = Proxy::tuned(&source, |mapping| mapping.limits.spool_bytes_max = 1024);
+    let ask = |proxy: &Proxy, path: &str| {
+        Harvester::ask(proxy.address(), &format!("GET {path} HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n"))
+            .rest()
+    };
+    let item = "/x?verb=GetRecord&identifier=oai%3Ax%3A0&metadataPrefix=oai_dc";
+    let (first, second) = (ask(&proxy, item), ask(&proxy, item));
+    for got in [&first, &second] {
+        assert_eq!((got.status, got.whole), (200, true));
+        assert_eq!(got.header("content-length"), got.body.len().to_string());
+        assert_eq!((got.header("transfer-encoding"), got.header("content-encoding")), ("", ""));
+    }
+    assert_eq!(first.body, second.body);
+    assert!(second.header("cache-status").contains("hit"), "{}", second.header("cache-status"));
+    assert_eq!(source.asked().len(), 1, "the second page is from the cache");
+    // A page that is longer than 1 MiB is held in a file.
+    let long = ask(&proxy, LIST);
+    assert_eq!((long.status, long.whole), (200, true));
+    assert!(long.body.len() > 1 << 20 && records(&long.text()) == records(&page_of(5_000)));
+    let mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
+    let small = Proxy::with(|config| {
+        config.cache.entry_bytes_max = 1 << 20;
+        config.repositories.add_fixed(mapping);
+    });
+    check_final(&ask(&small, LIST), "proxy_internal_error", "longer than cache.entry_bytes_max");
 }
 
 #[test]

@@ -203,6 +203,16 @@ impl InFlightPage {
         }
     }
 
+    /// Waits until it has ended, or is too long to be held as a whole.
+    pub(in crate::proxy) async fn ended_or_too_long(&self) {
+        until(&self.progress, || (self.ended().is_some() || self.is_too_long()).then_some(())).await;
+    }
+
+    /// Whether it is too long to be held as a whole.
+    pub(in crate::proxy) fn is_too_long(&self) -> bool {
+        self.state().is_ring
+    }
+
     /// Whether it is complete, once it has ended.
     pub(in crate::proxy) fn ended(&self) -> Option<bool> {
         match self.state().end {

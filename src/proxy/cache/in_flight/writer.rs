@@ -76,7 +76,16 @@ impl Writer {
     }
 
     async fn wait_for_room(&self, count: u64) -> Result<(), PageError> {
-        until(&self.page.room, || once_true(self.page.state().has_room(count))).await
+        let was_too_long = self.page.is_too_long();
+        until(&self.page.room, || {
+            let has_room = once_true(self.page.state().has_room(count));
+            if !was_too_long && self.page.is_too_long() {
+                // Readers that need the whole page do not wait any more.
+                self.page.progress.notify_waiters();
+            }
+            has_room
+        })
+        .await
     }
 
     /// Writes a piece to the file, and creates the file if necessary.
