@@ -1,6 +1,6 @@
 //! The vocabulary of OAI-PMH 2.0: requests, datestamps, setSpecs, error codes and error responses.
 //!
-//! Pure: no I/O, no clock, no async. Broken XML is the subject of [`repair`](crate::repair), not of
+//! Pure: no I/O, no clock, no async. Broken XML is the subject of [`repair`](mod@crate::repair), not of
 //! this module.
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 

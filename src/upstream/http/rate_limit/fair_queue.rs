@@ -73,7 +73,8 @@ struct ClientQueue<T> {
 pub(super) struct FairQueue<T> {
     /// The clients of each class. The client at the front has the next turn.
     classes: [VecDeque<ClientQueue<T>>; RequestClass::ALL.len()],
-    /// The client of the last turn in each class, if more of its requests wait. It is at the back then.
+    /// The client of the last turn in each class, if more of its requests wait. It is at the back, and clients that come
+    /// before the next turn pass it.
     last_turns: [Option<RequestedBy>; RequestClass::ALL.len()],
     count: usize,
     next_number: u64,
@@ -100,7 +101,7 @@ impl<T> FairQueue<T> {
         match clients.iter_mut().find(|queue| queue.client == by.client()) {
             Some(queue) => queue.requests.push_back(waiting),
             None => {
-                // A client that had a turn after the last request of this one waits for the next round.
+                // The client of the last turn is at the back. It has its next turn after this one.
                 let had_turn =
                     |queue: &ClientQueue<T>| last_turn.is_some_and(|last| last.client() == queue.client);
                 let position = clients.len() - usize::from(clients.back().is_some_and(had_turn));
