@@ -8,6 +8,7 @@ use super::demo::DemoArguments;
 use super::explain::ExplainArguments;
 use super::mirror::MirrorArguments;
 use super::plan::PlanArguments;
+use super::quarantine::QuarantineArguments;
 use super::repair::RepairArguments;
 use super::serve::ServeArguments;
 use super::validate::ValidateArguments;
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Check(CheckArguments),
     Mirror(MirrorArguments),
     Plan(PlanArguments),
+    Quarantine(QuarantineArguments),
     Validate(ValidateArguments),
     Explain(ExplainArguments),
     Completions(CompletionsArguments),

@@ -3,6 +3,7 @@
 //! This is the outermost layer: no other part of the program imports it, and only this part uses
 //! clap.
 
+mod admin_client;
 mod args;
 mod check;
 mod completions;
@@ -14,6 +15,7 @@ mod input;
 mod mirror;
 mod paint;
 mod plan;
+mod quarantine;
 mod repair;
 mod serve;
 mod validate;
@@ -48,6 +50,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Check(arguments) => check::run(arguments),
         Command::Mirror(arguments) => mirror::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
+        Command::Quarantine(arguments) => quarantine::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),

@@ -1,4 +1,5 @@
-//! The listener for operators: metrics, state and quarantine as JSON, and pages. It only reads, except for `PURGE` and `POST`.
+//! The listener for operators: metrics, state and quarantine as JSON, and pages. It only reads, except for
+//! `PURGE`, `POST` and `DELETE`.
 
 use super::context::ServerContext;
 use super::gateway::operator_page;
@@ -7,8 +8,8 @@ use super::mirror::maintain::{MaintenanceTask, export, maintain};
 use super::own_pages::{AdminResponse, OwnPage};
 use crate::config::Mapping;
 use crate::gateway::operator_route::OperatorTarget;
-use crate::oai::Request;
-use crate::store::{MirrorError, QUARANTINE_LISTED_MAX, QuarantineError};
+use crate::oai::{Request, datestamp};
+use crate::store::{MirrorError, QUARANTINE_LISTED_MAX, QuarantineError, QuarantineSelection};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -75,9 +76,10 @@ impl Admin {
         let shared = Arc::clone(&self.shared);
         match head.method.as_str() {
             // Browsers send POST requests of any web page, and name its origin.
-            "POST" if head.headers.contains_key(header::ORIGIN) => {
+            "POST" | "DELETE" if head.headers.contains_key(header::ORIGIN) => {
                 OwnPage::text(403, "requests of web pages are refused").into()
             }
+            "DELETE" => shared.remove_quarantined(&path, query.as_deref()).await.into(),
             "POST" => shared.post(&path, query.as_deref()).await,
             "PURGE" => {
                 // A purge removes files.
@@ -95,8 +97,8 @@ impl Admin {
                 }
             }
             _ => {
-                let page = OwnPage::text(405, "the admin listener accepts GET, POST and PURGE");
-                page.with("Allow", "GET, POST, PURGE".to_owned()).into()
+                let page = OwnPage::text(405, "the admin listener accepts GET, POST, DELETE and PURGE");
+                page.with("Allow", "GET, POST, DELETE, PURGE".to_owned()).into()
             }
         }
     }
@@ -180,6 +182,35 @@ impl ServerContext {
         OwnPage::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned()).into()
     }
 
+    /// Removes records from the quarantine of a repository: one, those before a time, or all.
+    async fn remove_quarantined(&self, path: &str, query: Option<&str>) -> OwnPage {
+        let rest = path.strip_prefix("/-/repositories/").and_then(|rest| rest.split_once('/'));
+        let Some((id, rest)) = rest.filter(|(_, rest)| rest.split('/').next() == Some("quarantine")) else {
+            let error = "expected DELETE /-/repositories/ID/quarantine/KEY";
+            return OwnPage::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned());
+        };
+        if self.repositories.find(id).is_none() {
+            return OwnPage::json(404, &json!({"error": "no such repository"}));
+        }
+        let which = match (rest.strip_prefix("quarantine/"), query) {
+            (Some(key), None) => QuarantineSelection::Key(key.to_owned()),
+            (None, Some("all=true")) => QuarantineSelection::All,
+            (None, Some(query)) => {
+                match query.strip_prefix("before=").filter(|time| datestamp::to_secs(time).is_some()) {
+                    Some(time) => QuarantineSelection::LastSeenBefore(time.to_owned()),
+                    None => return wrong_selection(),
+                }
+            }
+            _ => return wrong_selection(),
+        };
+        let is_one = matches!(which, QuarantineSelection::Key(_));
+        match self.store.quarantine.remove(id, which).await {
+            Ok(0) if is_one => OwnPage::json(404, &json!({"error": "no quarantined record has this key"})),
+            Ok(removed) => OwnPage::json(200, &json!({ "removed": removed })),
+            Err(error) => OwnPage::json(500, &json!({ "error": error.to_string() })),
+        }
+    }
+
     /// Removes pages from the cache: all pages of a repository, or with a query the one that answers it.
     fn purge(&self, path: &str, query: Option<&str>) -> OwnPage {
         let Some(cache) = &self.cache else {
@@ -257,6 +288,12 @@ impl ServerContext {
         value["circuit_open_secs"] = json!(self.clients.circuit_open_secs(&mapping.id, self.clock.now()));
         value
     }
+}
+
+fn wrong_selection() -> OwnPage {
+    let error = "expected DELETE /-/repositories/ID/quarantine/KEY, or /-/repositories/ID/quarantine with all=true or \
+                 before=YYYY-MM-DD";
+    OwnPage::json(400, &json!({ "error": error }))
 }
 
 fn with_key(key: &str, mut entry: Value) -> Value {

@@ -45,7 +45,8 @@ pub use mirror::{
     RecordStatus, StampMarks, StoredRecord, Verification, content_hash, update_repository_state,
 };
 pub use quarantine::{
-    QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantinedRecord,
+    QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError,
+    QuarantineSelection, QuarantinedRecord,
 };
 pub use record_log::RecordLog;
 pub use record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};

@@ -41,8 +41,26 @@ pub trait Quarantine: std::fmt::Debug + Send + Sync {
         key: &str,
     ) -> Result<Option<(QuarantineEntry, Vec<u8>)>, QuarantineError>;
 
+    /// Removes entries of a repository with their raw bytes. Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// No entry is removed then. Raw bytes may be gone; the next quarantine of their record stores them again.
+    async fn remove(&self, repository: &str, which: QuarantineSelection) -> Result<u64, QuarantineError>;
+
     /// Closes the quarantine; later calls fail with [`QuarantineError::Closed`]. Blocks on the disk.
     fn close(&self);
+}
+
+/// The entries of a repository that are removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuarantineSelection {
+    /// The one with this key.
+    Key(String),
+    /// Those that were last seen before this time, `YYYY-MM-DD` or `YYYY-MM-DDThh:mm:ssZ`.
+    LastSeenBefore(String),
+    /// All.
+    All,
 }
 
 /// Records of one response.
@@ -99,7 +117,7 @@ pub struct QuarantineEntry {
 pub enum QuarantineError {
     /// The repository has reached its limit.
     #[error(
-        "the quarantine of this repository is full ({max} bytes); raise quarantine_bytes_max, or stop oaimend and move data/quarantine away"
+        "the quarantine of this repository is full ({max} bytes); remove records with oaimend quarantine rm, or raise quarantine_bytes_max"
     )]
     Full {
         /// The limit, in bytes.

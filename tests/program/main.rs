@@ -24,6 +24,7 @@ mod mirror_faults;
 mod mirror_harvest;
 mod mirror_view;
 mod plan;
+mod quarantine_cli;
 mod report_page;
 mod repository_events;
 mod serve;

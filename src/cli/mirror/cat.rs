@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use oaimend::mirror::export::{Export, ExportError, ExportForm, ExportSelection};
 use oaimend::oai::datestamp::{Granularity, from_secs, to_last_second, to_secs};
 
+use super::super::admin_client::AdminClient;
 use super::super::exit::{Exit, Failure};
-use super::admin_client::AdminClient;
 use super::{Context, parse_id, store_failure};
 
 #[derive(Debug, Args)]

@@ -3,7 +3,6 @@
 //! The commands work on the data folder. While `oaimend serve` uses it, they work through its admin listener
 //! (`remote`).
 
-mod admin_client;
 mod cat;
 mod maintain;
 mod progress;

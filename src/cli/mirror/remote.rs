@@ -10,8 +10,8 @@ use oaimend::mirror::maintenance::MaintenanceLine;
 use oaimend::mirror::status::RepositoryStatus;
 use serde_json::Value;
 
+use super::super::admin_client::AdminClient;
 use super::super::exit::{Exit, Failure, print};
-use super::admin_client::AdminClient;
 use super::maintain::{Maintained, Report, Task};
 use super::progress::ProgressLine;
 use super::sync::SyncArguments;
@@ -22,7 +22,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs a command with the server that uses the data folder.
 pub(super) fn run(config: &Config, command: MirrorCommand) -> Result<Exit, Failure> {
-    let client = client(config)?;
+    let client = AdminClient::of_server(config)?;
     match command {
         MirrorCommand::Sync(arguments) => sync(&client, config, &arguments),
         MirrorCommand::Status(arguments) => status::show(&statuses_of(&client)?, &arguments),
@@ -33,20 +33,9 @@ pub(super) fn run(config: &Config, command: MirrorCommand) -> Result<Exit, Failu
     }
 }
 
-/// A client of the server that uses the data folder.
-fn client(config: &Config) -> Result<AdminClient, Failure> {
-    let data = config.data.display();
-    config.admin.map(AdminClient::new).ok_or_else(|| {
-        Failure::in_use(format!(
-            "a running oaimend uses the data folder {data}, and its admin listener is off; set admin.listen, or stop \
-             it first"
-        ))
-    })
-}
-
 /// The status of all repositories of the mirror.
 pub(super) fn statuses(config: &Config) -> Result<Vec<RepositoryStatus>, Failure> {
-    statuses_of(&client(config)?)
+    statuses_of(&AdminClient::of_server(config)?)
 }
 
 fn statuses_of(client: &AdminClient) -> Result<Vec<RepositoryStatus>, Failure> {

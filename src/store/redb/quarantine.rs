@@ -7,7 +7,7 @@ use super::database::ClosableDatabase;
 use crate::error::Error;
 use crate::store::data_dir::WRITABLE;
 use crate::store::quarantine::{
-    Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantinedRecord,
+    Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineSelection, QuarantinedRecord,
 };
 use async_trait::async_trait;
 use blake2::{Blake2s256, Digest};
@@ -76,15 +76,17 @@ impl RedbQuarantine {
             let mut entries = transaction.open_table(ENTRIES).map_err(index_error)?;
             let mut sizes = transaction.open_table(SIZES).map_err(index_error)?;
             let mut size = sizes.get(repository).map_err(index_error)?.map_or(0, |size| size.value());
-            let identifiers = |record: &QuarantinedRecord| record.identifier.as_ref().map_or(0, String::len);
             let mut written = Vec::new();
             for record in &batch.records {
                 let key = key_of(repository, record);
                 let known = entries.get((repository, key.as_str())).map_err(index_error)?;
                 let known =
                     known.and_then(|json| serde_json::from_slice::<QuarantineEntry>(json.value()).ok());
-                if known.is_none() {
-                    size += disk_bytes(record.raw.len(), identifiers(record) + batch.request.len());
+                let is_new = known.is_none();
+                size -= known.as_ref().map_or(0, disk_bytes).min(size);
+                let entry = entry_after(known, record, batch);
+                size += disk_bytes(&entry);
+                if is_new {
                     if size > batch.bytes_max {
                         // Files without an entry would not count towards the limit.
                         for path in &written {
@@ -93,8 +95,10 @@ impl RedbQuarantine {
                         return Err(QuarantineError::Full { max: batch.bytes_max });
                     }
                     written.push(self.write_raw(repository, &key, &record.raw)?);
+                } else if !self.folder.join(repository).join(&key).exists() {
+                    // A removal was interrupted between the file and its entry.
+                    self.write_raw(repository, &key, &record.raw)?;
                 }
-                let entry = entry_after(known, record, batch);
                 let json = serde_json::to_vec(&entry).map_err(std::io::Error::other)?;
                 entries.insert((repository, key.as_str()), json.as_slice()).map_err(index_error)?;
             }
@@ -112,6 +116,48 @@ impl RedbQuarantine {
         let Some(entry) = entry_in(index, repository, key)? else { return Ok(None) };
         // The key is in the index, so it is not a path to another folder.
         Ok(Some((entry, std::fs::read(self.folder.join(repository).join(key))?)))
+    }
+
+    fn remove_from(
+        &self,
+        index: &Database,
+        repository: &str,
+        which: &QuarantineSelection,
+    ) -> Result<u64, QuarantineError> {
+        let transaction = index.begin_write().map_err(index_error)?;
+        let mut removed = Vec::new();
+        {
+            let mut entries = transaction.open_table(ENTRIES).map_err(index_error)?;
+            let mut left = 0;
+            for row in entries.range((repository, "")..).map_err(index_error)? {
+                let (key, json) = row.map_err(index_error)?;
+                let (of, key) = key.value();
+                if of != repository {
+                    break;
+                }
+                let entry: QuarantineEntry =
+                    serde_json::from_slice(json.value()).map_err(std::io::Error::other)?;
+                if is_selected(which, key, &entry) {
+                    removed.push(key.to_owned());
+                } else {
+                    left += disk_bytes(&entry);
+                }
+            }
+            for key in &removed {
+                entries.remove((repository, key.as_str())).map_err(index_error)?;
+            }
+            let mut sizes = transaction.open_table(SIZES).map_err(index_error)?;
+            sizes.insert(repository, left).map_err(index_error)?;
+        }
+        // While no record can be put: a file of the same name would belong to a new entry.
+        for key in &removed {
+            match std::fs::remove_file(self.folder.join(repository).join(key)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        transaction.commit().map_err(index_error)?;
+        Ok(removed.len() as u64)
     }
 
     fn write_raw(&self, repository: &str, key: &str, raw: &[u8]) -> Result<PathBuf, std::io::Error> {
@@ -153,14 +199,29 @@ impl Quarantine for RedbQuarantine {
         self.blocking(move |quarantine, index| quarantine.find_in(index, &repository, &key)).await
     }
 
+    async fn remove(&self, repository: &str, which: QuarantineSelection) -> Result<u64, QuarantineError> {
+        let repository = repository.to_owned();
+        self.blocking(move |quarantine, index| quarantine.remove_from(index, &repository, &which)).await
+    }
+
     fn close(&self) {
         self.index.close();
     }
 }
 
-/// The bytes of an entry on disk, for a record of `raw` bytes with `texts` bytes of identifier and request.
-fn disk_bytes(raw: usize, texts: usize) -> u64 {
-    (raw as u64).next_multiple_of(BLOCK_BYTES) + ENTRY_BYTES + texts as u64
+/// The bytes of an entry and its record on disk.
+fn disk_bytes(entry: &QuarantineEntry) -> u64 {
+    let texts = entry.identifier.as_ref().map_or(0, String::len) + entry.request.len();
+    entry.bytes.next_multiple_of(BLOCK_BYTES) + ENTRY_BYTES + texts as u64
+}
+
+/// Whether an entry is one of those to remove.
+fn is_selected(which: &QuarantineSelection, key: &str, entry: &QuarantineEntry) -> bool {
+    match which {
+        QuarantineSelection::Key(wanted) => key == wanted,
+        QuarantineSelection::LastSeenBefore(time) => entry.last_seen < *time,
+        QuarantineSelection::All => true,
+    }
 }
 
 /// The entry of a record after this batch.
@@ -317,6 +378,39 @@ mod tests {
         assert_eq!(seen, [2], "the refused transaction changed nothing");
         put(&quarantine, "y", "", "t4", ONE, &[record("1", b"12345")])
             .expect("each repository has its own limit");
+    }
+
+    #[test]
+    fn removed_entries_are_gone_and_make_room() {
+        let (data, quarantine) = open();
+        let remove = |which| {
+            quarantine.with_index(|index| quarantine.remove_from(index, "x", &which)).expect("writable")
+        };
+        const ONE: u64 = BLOCK_BYTES + ENTRY_BYTES + 1;
+        for (name, time) in
+            [("1", "2026-01-01T00:00:00Z"), ("2", "2026-02-01T00:00:00Z"), ("3", "2026-02-01T00:00:00Z")]
+        {
+            put(&quarantine, "x", "", time, 3 * ONE, &[record(name, name.as_bytes())]).expect("it fits");
+        }
+        put(&quarantine, "y", "", "t", 3 * ONE, &[record("1", b"1")]).expect("it fits");
+        let error = put(&quarantine, "x", "", "t", 3 * ONE, &[record("4", b"4")]);
+        assert!(matches!(error, Err(QuarantineError::Full { .. })), "{error:?}");
+        assert_eq!(remove(QuarantineSelection::LastSeenBefore("2026-02-01".to_owned())), 1);
+        put(&quarantine, "x", "", "2026-03-01T00:00:00Z", 3 * ONE, &[record("4", b"4")])
+            .expect("there is room");
+        let key = list(&quarantine, "x").remove(0).0;
+        assert_eq!(remove(QuarantineSelection::Key(key.clone())), 1);
+        assert_eq!(remove(QuarantineSelection::Key(key.clone())), 0);
+        assert_eq!((find(&quarantine, "x", &key), list(&quarantine, "x").len()), (None, 2));
+        let (key, _) = list(&quarantine, "x").remove(0);
+        std::fs::remove_file(data.path().join("quarantine/x").join(&key)).expect("it is there");
+        for (name, time) in [("2", "t"), ("3", "t"), ("4", "t")] {
+            let _ = put(&quarantine, "x", "", time, 3 * ONE, &[record(name, name.as_bytes())]);
+        }
+        assert!(find(&quarantine, "x", &key).is_some(), "a lost file is written again");
+        assert_eq!(remove(QuarantineSelection::All), 3);
+        assert_eq!(std::fs::read_dir(data.path().join("quarantine/x")).expect("a folder").count(), 0);
+        assert_eq!(list(&quarantine, "y").len(), 1, "the records of other repositories stay");
     }
 
     #[test]

@@ -194,7 +194,7 @@ fn unquarantinable_record_fails_the_page() {
     }
     let failure = &proxy.told("/-/repositories/x")["last_failure"];
     assert_eq!(failure["reason"], "quarantine");
-    assert!(failure["details"].to_string().contains("raise quarantine_bytes_max"), "{failure}");
+    assert!(failure["details"].to_string().contains("or raise quarantine_bytes_max"), "{failure}");
 }
 
 #[test]

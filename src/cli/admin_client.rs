@@ -7,26 +7,27 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
+use oaimend::config::Config;
 use serde_json::Value;
 
-use super::super::exit::Failure;
+use super::exit::Failure;
 
 /// The admin listener of a running server.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AdminClient {
+pub(crate) struct AdminClient {
     address: SocketAddr,
 }
 
 /// A response of the admin listener that was read as a whole.
 #[derive(Debug)]
-pub(super) struct AdminResponse {
-    pub(super) status: u16,
-    pub(super) json: Value,
+pub(crate) struct AdminResponse {
+    pub(crate) status: u16,
+    pub(crate) json: Value,
 }
 
 /// A response of the admin listener whose body is read in pieces.
-pub(super) struct AdminStream {
-    pub(super) status: u16,
+pub(crate) struct AdminStream {
+    pub(crate) status: u16,
     address: SocketAddr,
     body: Body<BufReader<TcpStream>>,
 }
@@ -44,7 +45,7 @@ const READ_MAX: Duration = Duration::from_secs(60);
 
 impl AdminClient {
     /// A client of the listener with this address. A listener on all addresses is asked on loopback.
-    pub(super) fn new(mut address: SocketAddr) -> Self {
+    pub(crate) fn new(mut address: SocketAddr) -> Self {
         if address.ip().is_unspecified() {
             address.set_ip(match address.ip() {
                 IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -54,12 +55,27 @@ impl AdminClient {
         Self { address }
     }
 
+    /// A client of the server that uses the data folder.
+    ///
+    /// # Errors
+    ///
+    /// Its admin listener is off.
+    pub(crate) fn of_server(config: &Config) -> Result<Self, Failure> {
+        let data = config.data.display();
+        config.admin.map(Self::new).ok_or_else(|| {
+            Failure::in_use(format!(
+                "a running oaimend uses the data folder {data}, and its admin listener is off; set admin.listen, or \
+                 stop it first"
+            ))
+        })
+    }
+
     /// Sends a request, such as `GET /-/mirror`, and reads the whole response.
     ///
     /// # Errors
     ///
     /// There is no response, or it is not JSON.
-    pub(super) fn send(&self, method: &str, target: &str) -> Result<AdminResponse, Failure> {
+    pub(crate) fn send(&self, method: &str, target: &str) -> Result<AdminResponse, Failure> {
         let response = self.open(method, target)?;
         Ok(AdminResponse { status: response.status, json: response.into_json()? })
     }
@@ -69,7 +85,7 @@ impl AdminClient {
     /// # Errors
     ///
     /// There is no response.
-    pub(super) fn open(&self, method: &str, target: &str) -> Result<AdminStream, Failure> {
+    pub(crate) fn open(&self, method: &str, target: &str) -> Result<AdminStream, Failure> {
         let opened = self.connect(method, target).and_then(|stream| read_head(BufReader::new(stream)));
         let (status, body) = opened.map_err(|error| failure(self.address, &error))?;
         Ok(AdminStream { status, address: self.address, body })
@@ -91,7 +107,7 @@ impl AdminStream {
     /// # Errors
     ///
     /// The body is truncated.
-    pub(super) fn next_piece(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+    pub(crate) fn next_piece(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         self.body.next_piece().map_err(|error| failure(self.address, &error))
     }
 
@@ -100,7 +116,7 @@ impl AdminStream {
     /// # Errors
     ///
     /// The body is truncated, or `use_line` fails.
-    pub(super) fn for_each_line(
+    pub(crate) fn for_each_line(
         mut self,
         mut use_line: impl FnMut(&[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
@@ -123,7 +139,7 @@ impl AdminStream {
     /// # Errors
     ///
     /// The body is truncated, or no JSON.
-    pub(super) fn into_error(self) -> Result<String, Failure> {
+    pub(crate) fn into_error(self) -> Result<String, Failure> {
         let json = self.into_json()?;
         Ok(json["error"].as_str().unwrap_or("the response is not known").to_owned())
     }
