@@ -189,7 +189,7 @@ impl PageResponder<'_> {
 /// Why a client of HTTP/1.0 receives no page.
 fn no_whole_page(in_flight: &InFlightPage) -> Failure {
     if in_flight.is_too_long() {
-        let details = "the page is longer than cache.entry_bytes_max allows for HTTP/1.0; ask with HTTP/1.1";
+        let details = "the page is too long to be held for HTTP/1.0 (cache.entry_bytes_max), or the disk is full; ask with HTTP/1.1";
         return Failure::new(Reason::SpoolFull, details);
     }
     Failure::new(Reason::Incomplete, "the source sent a page that ends early")

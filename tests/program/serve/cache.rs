@@ -277,6 +277,9 @@ fn unspoolable_page_is_sent_uncached() {
         assert!(got.whole && records(&got.text()) == records(&page));
         assert_eq!(source.asked().len(), asked);
     }
+    // HTTP/1.0 needs the whole page first.
+    let got = Harvester::ask(proxy.address(), &format!("GET {TOKEN_PAGE} HTTP/1.0\r\n\r\n")).rest();
+    assert_eq!((got.status, got.whole), (502, true), "{}", got.text());
 }
 
 #[test]

@@ -399,7 +399,11 @@ fn http_1_0_shares_the_cache() {
         config.cache.entry_bytes_max = 1 << 20;
         config.repositories.add_fixed(mapping);
     });
-    check_final(&ask(&small, LIST), "proxy_internal_error", "longer than cache.entry_bytes_max");
+    check_final(
+        &ask(&small, LIST),
+        "proxy_internal_error",
+        "too long to be held for HTTP/1.0 (cache.entry_bytes_max)",
+    );
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Writes a page. Dropping it before the end truncates the page.
 
 use super::page::{
-    End, Held, InFlightOptions, InFlightPage, PIECE_BYTES, PageError, ResponseStart, once_true, runs, until,
+    End, Held, InFlightOptions, InFlightPage, PIECE_BYTES, PageError, ResponseStart, State, once_true, runs,
+    until,
 };
 use crate::clock;
 use crate::proxy::cache::disk_threads::on_disk;
@@ -72,18 +73,26 @@ impl Writer {
 
     /// Continues in memory, once readers have read everything in the file.
     async fn go_on_in_memory(&self) -> Result<(), PageError> {
-        until(&self.page.room, || once_true(self.page.state().forget_file())).await
+        self.wait_for_readers(State::forget_file).await
     }
 
     async fn wait_for_room(&self, count: u64) -> Result<(), PageError> {
+        self.wait_for_readers(|state| state.has_room(count)).await
+    }
+
+    /// Waits until readers have made room. If the page becomes too long meanwhile, readers that need the whole page do not
+    /// wait any more.
+    async fn wait_for_readers(
+        &self,
+        mut has_room: impl FnMut(&mut State) -> Result<bool, PageError>,
+    ) -> Result<(), PageError> {
         let was_too_long = self.page.is_too_long();
         until(&self.page.room, || {
-            let has_room = once_true(self.page.state().has_room(count));
+            let done = once_true(has_room(&mut self.page.state()));
             if !was_too_long && self.page.is_too_long() {
-                // Readers that need the whole page do not wait any more.
                 self.page.progress.notify_waiters();
             }
-            has_room
+            done
         })
         .await
     }
