@@ -4,8 +4,8 @@
 //! one, with a journal of every change. [`oai`] is the vocabulary of the protocol, [`schedule`]
 //! computes the times of harvests, and [`mirror::rules`] keeps incremental harvests complete. They
 //! are pure (no I/O, no clock, no async) and can be used as a library with
-//! `default-features = false`. [`stream`] repairs what a reader or a writer of `std::io` passes on. The other modules form the program; ARCHITECTURE.md describes how a
-//! page passes through them.
+//! `default-features = false`. [`stream`] repairs what a reader or a writer of `std::io` passes on.
+//! The other modules form the program; ARCHITECTURE.md describes how a page passes through them.
 
 pub mod mirror;
 pub mod oai;
