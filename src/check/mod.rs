@@ -11,6 +11,7 @@ mod findings;
 mod headers;
 mod html_page;
 mod judge;
+mod payload_schemas;
 mod profiles;
 mod report;
 mod requester;
@@ -19,6 +20,7 @@ mod tree;
 
 pub use exchange::{CheckRequest, Progress};
 pub use findings::{Finding, Verdict};
+pub use payload_schemas::PayloadSchemas;
 pub use profiles::{Demand, Profile};
 pub use report::{Report, to_html, to_json, to_junit};
 pub use rules::{RULES, Rule, RuleEntry};
@@ -27,34 +29,45 @@ use crate::clock::Clock;
 use crate::config::Mapping;
 use crate::oai::datestamp;
 use crate::repository::Failure;
-use exchange::CheckResponse;
+use exchange::{CheckResponse, Received};
 use findings::Findings;
 use headers::{Header, read_headers};
 use judge::compression::CodingsSeen;
 use judge::identify::Identity;
-use judge::{agreement, envelope, errors, identify, lists, tokens};
+use judge::{agreement, envelope, errors, identify, lists, payload, tokens};
+use payload_schemas::Validation;
 use requester::Requester;
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
+/// The options of a check.
+#[derive(Debug)]
+pub struct CheckOptions {
+    /// The longest time of the check. After this time it sends no further request; the report says so.
+    pub time_max: Duration,
+    /// The schemas for the metadata of records. Without them this metadata is not validated.
+    pub schemas: Option<PayloadSchemas>,
+}
+
 /// Checks the source of a mapping.
 ///
 /// Sends about 60 requests and reports each request and each wait to `on_progress` before it begins.
-/// Waits a second between requests unless the source is on this machine. After `time_max` it sends
-/// no further request; the report says so. An unreachable source is a finding.
+/// Waits a second between requests unless the source is on this machine. An unreachable source is a
+/// finding.
 ///
 /// # Errors
 ///
 /// The mapping does not allow to create a client.
 pub async fn run(
     mapping: &Mapping,
-    time_max: Duration,
+    options: &CheckOptions,
     clock: Arc<dyn Clock>,
     on_progress: &mut (dyn FnMut(Progress<'_>) + Send),
 ) -> Result<Report, Failure> {
     let run = Run {
-        requester: Requester::new(mapping, time_max, clock, on_progress)?,
+        requester: Requester::new(mapping, options.time_max, clock, on_progress)?,
+        schemas: options.schemas.as_ref(),
         base_url: mapping.base_url.clone(),
         findings: Findings::default(),
         identity: Identity::default(),
@@ -66,6 +79,7 @@ pub async fn run(
 /// The state of a running check.
 struct Run<'a> {
     requester: Requester<'a>,
+    schemas: Option<&'a PayloadSchemas>,
     base_url: Url,
     findings: Findings,
     identity: Identity,
@@ -83,7 +97,7 @@ impl Run<'_> {
         if is_oai {
             self.check_all(is_described).await;
         }
-        let Self { requester, base_url, mut findings, identity, codings } = self;
+        let Self { requester, base_url, mut findings, identity, codings, .. } = self;
         if is_oai {
             codings.judge(&identity.codings, &mut findings);
         }
@@ -109,6 +123,7 @@ impl Run<'_> {
         let header_pages = self.check_headers().await;
         let record_pages = self.check_records().await;
         agreement::judge_lists(&header_pages, &record_pages, &mut self.findings);
+        self.check_payloads(&formats, record_pages.first()).await;
         let token = header_pages.first().and_then(tokens::next_token).map(str::to_owned);
         let headers: Vec<Header> = header_pages.iter().chain(&record_pages).flat_map(read_headers).collect();
         // The pages can be long.
@@ -140,10 +155,16 @@ impl Run<'_> {
 
     /// Sends a request and judges what every response has to fulfil.
     async fn send(&mut self, request: CheckRequest) -> CheckResponse {
+        let response = self.send_for_other_format(request).await;
+        lists::judge(&response, &self.identity, &mut self.findings);
+        response
+    }
+
+    /// The same for a list in another format than oai_dc, without the rules for records in oai_dc.
+    async fn send_for_other_format(&mut self, request: CheckRequest) -> CheckResponse {
         let response = self.requester.send(request).await;
         self.codings.note(&response);
         envelope::judge(&response, &self.base_url, &mut self.findings);
-        lists::judge(&response, &self.identity, &mut self.findings);
         response
     }
 
@@ -198,6 +219,34 @@ impl Run<'_> {
             pages.push(next);
         }
         pages
+    }
+
+    /// Validates the first page of ListRecords in each format that has a schema; `in_dc`: the page in oai_dc.
+    async fn check_payloads(&mut self, formats: &CheckResponse, in_dc: Option<&CheckResponse>) {
+        let Some(schemas) = self.schemas else { return };
+        let listed = lists::read_formats(formats);
+        let (covered, others): (Vec<_>, Vec<_>) =
+            listed.into_iter().partition(|format| schemas.covers(&format.namespace));
+        for format in others {
+            let received = format!("no schema for {} (\"{}\")", format.prefix, format.namespace);
+            self.findings.mark_unjudged(Rule::PayloadSchema, formats, received);
+        }
+        for format in covered.into_iter().take(FORMATS_MAX) {
+            let requested;
+            let page = match in_dc.filter(|_| format.prefix == "oai_dc") {
+                Some(in_dc) => in_dc,
+                None => {
+                    let list = [("verb", "ListRecords"), ("metadataPrefix", format.prefix.as_str())];
+                    requested = self.send_for_other_format(CheckRequest::get(&list)).await;
+                    &requested
+                }
+            };
+            let validation = match (&page.received, page.verb_element()) {
+                (Received::Complete(probed), Some(_)) => schemas.validate(&probed.body).await,
+                _ => Validation::Unknown(page.summarize()),
+            };
+            payload::judge(page, &format.prefix, validation, &mut self.findings);
+        }
     }
 
     async fn check_sets(&mut self, headers: &[Header], live: Option<&Header>) {
@@ -286,6 +335,7 @@ fn explain_unjudged(rule: Rule) -> &'static str {
         Rule::SampledHarvest => "all listed records have one datestamp",
         Rule::SameRecords => "no list was received to its end",
         Rule::DcLanguage => "no record has a language",
+        Rule::PayloadSchema => "no schemas were named with --schema-dir",
         Rule::OpenaireFields => "no record of the set openaire was listed",
         Rule::OaiIdentifier => "Identify describes no identifiers",
         Rule::TooFine => "the granularity is not in days",
@@ -306,6 +356,8 @@ fn get_record(identifier: &str) -> [(&'static str, &str); 3] {
     [("verb", "GetRecord"), ("identifier", identifier), ("metadataPrefix", "oai_dc")]
 }
 
+/// The number of formats whose records are validated.
+const FORMATS_MAX: usize = 10;
 /// The number of pages that are followed in a list.
 const PAGES_MAX: usize = 3;
 /// The positions of sampled records among all received headers, in per cent. The headers of ListIdentifiers come first.

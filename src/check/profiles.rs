@@ -152,6 +152,7 @@ const BASE_RECOMMENDED: &[Rule] = &[
     Rule::DcSchema,
     Rule::DcLanguage,
     Rule::DcDate,
+    Rule::PayloadSchema,
     Rule::DoubleEncoding,
     Rule::SampledHarvest,
     Rule::CompleteListSize,

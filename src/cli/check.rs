@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use oaimend::check::{self, Finding, Profile, Progress, Report, Verdict};
+use oaimend::check::{self, CheckOptions, Finding, PayloadSchemas, Profile, Progress, Report, Verdict};
 use oaimend::clock::{self, SystemClock};
 use oaimend::config::{Config, Flags, Limits, Mapping};
 use oaimend::error::Error;
@@ -40,6 +40,9 @@ pub(crate) struct CheckArguments {
     /// Folder for the mirror and other state, in which the result of a check of an ID is saved [default: data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Validates records against the XML schemas (.xsd) in this folder, with the program xmllint
+    #[arg(long, value_name = "DIR")]
+    schema_dir: Option<PathBuf>,
     #[command(flatten)]
     config: ConfigArguments,
 }
@@ -89,10 +92,13 @@ pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
     let format = if arguments.json { Format::Json } else { arguments.format };
     let profile = arguments.profile.map(Profile::from);
     let time_max = Duration::from_secs(arguments.time_max_secs);
+    let schema_dir = arguments.schema_dir.clone();
     let CheckedSource { mapping, reports } = find_source(arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
-    let checked = runtime.block_on(run_with_progress(&mapping, time_max));
+    let schemas = schema_dir.map(|folder| runtime.block_on(PayloadSchemas::open(&folder))).transpose()?;
+    let options = CheckOptions { time_max, schemas };
+    let checked = runtime.block_on(run_with_progress(&mapping, &options));
     let report = checked.map_err(|failure| Failure::usage(failure.details))?;
     let checked_at = clock::now();
     if let Some(reports) = reports {
@@ -156,7 +162,7 @@ fn find_source(arguments: CheckArguments) -> Result<CheckedSource, Failure> {
 }
 
 /// Runs the check. On a terminal it shows the current request or wait, and how long it has lasted.
-async fn run_with_progress(mapping: &Mapping, time_max: Duration) -> Result<Report, repository::Failure> {
+async fn run_with_progress(mapping: &Mapping, options: &CheckOptions) -> Result<Report, repository::Failure> {
     let is_terminal = io::stderr().is_terminal();
     let step = Mutex::new((String::new(), clock::uptime()));
     let show = |is_new: bool| {
@@ -170,7 +176,7 @@ async fn run_with_progress(mapping: &Mapping, time_max: Duration) -> Result<Repo
         *step.lock().unwrap_or_else(PoisonError::into_inner) = (describe_step(&progress), clock::uptime());
         show(true);
     };
-    let running = check::run(mapping, time_max, Arc::new(SystemClock), &mut on_progress);
+    let running = check::run(mapping, options, Arc::new(SystemClock), &mut on_progress);
     tokio::pin!(running);
     let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
     let checked = loop {

@@ -13,7 +13,7 @@ use crate::fixtures::static_files;
 use crate::fixtures::static_files::Kept;
 use crate::fixtures::time::Skipping;
 use crate::support;
-use oaimend::check::{self, Finding, Profile, Progress, RULES, Report, Verdict};
+use oaimend::check::{self, CheckOptions, Finding, Profile, Progress, RULES, Report, Verdict};
 use oaimend::clock::Clock;
 use oaimend::config::{Limits, Mapping};
 use oaimend::repair::IdentifyValues;
@@ -29,6 +29,7 @@ fn mapping(base_url: &str) -> Mapping {
 }
 
 fn run_whole(mapping: &Mapping, clock: &Arc<Skipping>, steps: &mut Vec<String>) -> Report {
+    let options = CheckOptions { time_max: TIME_MAX, schemas: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
     let mut on_progress = |step: Progress<'_>| {
@@ -37,7 +38,7 @@ fn run_whole(mapping: &Mapping, clock: &Arc<Skipping>, steps: &mut Vec<String>) 
             Progress::Wait { time, status } => format!("{status}: {} s", time.as_secs()),
         });
     };
-    runtime.block_on(check::run(mapping, TIME_MAX, clock, &mut on_progress)).expect("a client can be made")
+    runtime.block_on(check::run(mapping, &options, clock, &mut on_progress)).expect("a client can be made")
 }
 
 /// The total time limit of a check.
@@ -146,7 +147,7 @@ fn every_rule_has_a_failing_case() {
         .iter()
         .flat_map(Case::expected)
         .flatten()
-        .chain(["plain-http", "answers", "openaire-set", "openaire-fields"])
+        .chain(["plain-http", "answers", "payload-schema", "openaire-set", "openaire-fields"])
         .collect();
     let unseen: Vec<&str> =
         RULES.iter().map(|entry| entry.name).filter(|name| !seen.contains(name)).collect();
@@ -161,14 +162,16 @@ fn every_rule_has_a_failing_case() {
 
 #[test]
 fn valid_repository_passes() {
-    for (in_days, unjudged) in [(false, ["retry-after", "too-fine"]), (true, ["retry-after", "day-harvest"])]
-    {
+    for (in_days, unjudged) in [
+        (false, ["retry-after", "payload-schema", "too-fine"]),
+        (true, ["retry-after", "day-harvest", "payload-schema"]),
+    ] {
         let (source, _) = Provider { in_days, ..Provider::default() }.start(Always, Nothing);
         let report = of(&source.base_url());
         assert_eq!(trouble(&report), "");
         assert_eq!(rules(&report, Verdict::Advice), Vec::<&str>::new());
         assert_eq!(rules(&report, Verdict::Unjudged), unjudged);
-        assert_eq!(report.count(Verdict::Holds), general_rules() - 2);
+        assert_eq!(report.count(Verdict::Holds), general_rules() - 3);
         assert_eq!((report.requests, report.stopped), (source.asked().len(), None));
         assert!((45..65).contains(&report.requests), "{}", report.requests);
     }
@@ -183,7 +186,7 @@ fn proxied_valid_repository_passes() {
         assert_eq!(trouble(&report), "");
         // The proxy compresses without announcing it.
         assert_eq!(rules(&report, Verdict::Advice), ["compression"]);
-        assert_eq!(report.count(Verdict::Unjudged), 2);
+        assert_eq!(report.count(Verdict::Unjudged), 3);
     }
 }
 
@@ -205,7 +208,13 @@ fn proxied_v1_repository_passes() {
                 assert_eq!(rules(&report, Verdict::Warning), Vec::<&str>::new(), "{provider:?}");
                 let mut unjudged =
                     vec!["retry-after", "oai-identifier", "set-of-records", "day-harvest", "dc-language"];
-                unjudged.extend(["first-cursor", "next-cursor", "complete-list-size", "expiration-date"]);
+                unjudged.extend([
+                    "payload-schema",
+                    "first-cursor",
+                    "next-cursor",
+                    "complete-list-size",
+                    "expiration-date",
+                ]);
                 unjudged.retain(|rule| !has_sets || *rule != "set-of-records");
                 assert_eq!(rules(&report, Verdict::Unjudged), unjudged, "{provider:?}");
             }
@@ -225,7 +234,8 @@ fn proxied_demo_provider_passes() {
     assert_eq!(report.count(Verdict::Fails), 0, "{}", trouble(&report));
     // The page size is the source's choice: four records. One record is in the quarantine.
     assert_eq!(rules(&report, Verdict::Warning), ["same-records", "page-size"], "{}", trouble(&report));
-    let unjudged = ["retry-after", "oai-identifier", "dc-language", "expiration-date", "too-fine"];
+    let unjudged =
+        ["retry-after", "oai-identifier", "dc-language", "payload-schema", "expiration-date", "too-fine"];
     assert_eq!(rules(&report, Verdict::Unjudged), unjudged);
 }
 
@@ -245,8 +255,15 @@ fn proxied_static_repository_passes() {
 }
 
 /// Rules that this static repository does not show.
-const STATIC_UNJUDGED: [&str; 6] =
-    ["retry-after", "set-of-records", "day-harvest", "deleted-status", "dc-language", "expiration-date"];
+const STATIC_UNJUDGED: [&str; 7] = [
+    "retry-after",
+    "set-of-records",
+    "day-harvest",
+    "deleted-status",
+    "dc-language",
+    "payload-schema",
+    "expiration-date",
+];
 
 #[test]
 fn static_repository_needs_a_server() {

@@ -7,6 +7,7 @@ mod support;
 mod browser;
 mod check;
 mod check_command;
+mod check_schemas;
 mod cli;
 mod config;
 mod config_gateway;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oaimend::check::{self, Verdict};
+use oaimend::check::{self, CheckOptions, Verdict};
 use oaimend::clock::Clock;
 use oaimend::config::{Limits, Mapping};
 use oaimend::mirror::view::{AggregateRepository, MirrorRepository, MirroredSource, ViewOptions};
@@ -422,9 +422,9 @@ fn the_checker_finds_nothing_in_a_view() {
     let server = serve(mirror.view("x", 100));
     let mapping = Mapping::new("x", &server.base_url(), &Limits::default()).expect("a legal base URL");
     let clock = Skipping::new() as Arc<dyn Clock>;
-    let report = runtime()
-        .block_on(check::run(&mapping, std::time::Duration::MAX, clock, &mut |_| {}))
-        .expect("a client can be made");
+    let options = CheckOptions { time_max: std::time::Duration::MAX, schemas: None };
+    let report =
+        runtime().block_on(check::run(&mapping, &options, clock, &mut |_| {})).expect("a client can be made");
     let report = report.for_profile(None);
     let found: Vec<String> = report
         .findings

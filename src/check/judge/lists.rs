@@ -110,19 +110,29 @@ pub(crate) fn judge_formats(response: &CheckResponse, rule: Rule, findings: &mut
     if !findings.is_judgeable(rule, response) {
         return;
     }
-    let formats = response.verb_element().into_iter().flat_map(|verb| verb.children_named("metadataFormat"));
-    let mut formats = formats.map(|format| {
-        (
-            format.child_text("metadataPrefix").unwrap_or_default(),
-            format.child_text("metadataNamespace").unwrap_or_default(),
-        )
-    });
-    match formats.find(|(prefix, _)| *prefix == "oai_dc") {
-        Some((_, namespace)) => {
+    match read_formats(response).into_iter().find(|format| format.prefix == "oai_dc") {
+        Some(Format { namespace, .. }) => {
             findings.judge(rule, namespace == OAI_DC, response, format!("oai_dc in \"{namespace}\""));
         }
         None => findings.fail(rule, response, describe_missing(response, "oai_dc")),
     }
+}
+
+/// A metadata format.
+pub(crate) struct Format {
+    pub(crate) prefix: String,
+    pub(crate) namespace: String,
+}
+
+/// The formats in a response to ListMetadataFormats.
+pub(crate) fn read_formats(response: &CheckResponse) -> Vec<Format> {
+    let formats = response.verb_element().into_iter().flat_map(|verb| verb.children_named("metadataFormat"));
+    let text = |format: &Element, name| format.child_text(name).unwrap_or_default().to_owned();
+    let read = |format| Format {
+        prefix: text(format, "metadataPrefix"),
+        namespace: text(format, "metadataNamespace"),
+    };
+    formats.map(read).collect()
 }
 
 /// Describes a response that lacks `expected`.

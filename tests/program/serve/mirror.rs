@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oaimend::check::{self, Verdict};
+use oaimend::check::{self, CheckOptions, Verdict};
 use oaimend::clock::Clock;
 use oaimend::config::{Collisions, Config, Limits, Mapping, MirrorSettings, ServeFrom};
 
@@ -118,9 +118,9 @@ fn two_mirrors(tune: impl FnOnce(&mut Config)) -> (Proxy, [Source; 2]) {
 fn findings(base_url: &str) -> Vec<String> {
     let mapping = Mapping::new("x", base_url, &Limits::default()).expect("a legal base URL");
     let clock = Skipping::new() as Arc<dyn Clock>;
-    let report = runtime()
-        .block_on(check::run(&mapping, Duration::MAX, clock, &mut |_| {}))
-        .expect("a client can be made");
+    let options = CheckOptions { time_max: Duration::MAX, schemas: None };
+    let report =
+        runtime().block_on(check::run(&mapping, &options, clock, &mut |_| {})).expect("a client can be made");
     let report = report.for_profile(None);
     assert!(report.count(Verdict::Holds) > 40, "{}", report.count(Verdict::Holds));
     let found = report.findings.iter().filter(|finding| finding.verdict >= Verdict::Warning);
