@@ -204,7 +204,7 @@ fn importing_schema(by_namespace: &BTreeMap<String, &Path>) -> String {
     let mut schema = format!("<schema xmlns=\"{XSD}\" targetNamespace=\"{OAI}\">\n");
     for (namespace, path) in by_namespace {
         let location = Url::from_file_path(path).map_or_else(|()| String::new(), String::from);
-        let [namespace, location] = [namespace, &location].map(|text| quick_xml::escape::escape(text));
+        let [namespace, location] = [namespace, &location].map(quick_xml::escape::escape);
         schema.push_str(&format!("<import namespace=\"{namespace}\" schemaLocation=\"{location}\"/>\n"));
     }
     schema.push_str("<element name=\"OAI-PMH\"/>\n</schema>\n");

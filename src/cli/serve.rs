@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use oaimend::config::{Config, Flags};
 use oaimend::log;
-use oaimend::server::Server;
+use oaimend::server::{self, Server};
 
 use super::data_arguments::create_private_files;
 use super::exit::{Exit, Failure};
@@ -47,6 +47,7 @@ struct Admin(Option<SocketAddr>);
 
 pub(crate) fn run(arguments: ServeArguments) -> Result<Exit, Failure> {
     let _log = log::log_to_stderr();
+    server::ignore_early_signals();
     create_private_files();
     let config = Config::load(&Flags {
         config: arguments.config,

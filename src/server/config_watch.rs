@@ -3,6 +3,7 @@
 use crate::config::{MappingChanges, MappingsReload, Settings, SettingsReload};
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
+use crate::server::service_manager;
 use async_trait::async_trait;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
@@ -67,12 +68,19 @@ impl BackgroundService for ConfigWatch {
             Some(hangup) => hangup.recv().await,
             None => std::future::pending().await,
         };
+        let mut interval = CONFIG_INTERVAL;
         if let Some(announcement) = self.announcement.clone() {
             announcement.log(&self.shared).await;
+            service_manager::notify_serving();
+            if let Some(timeout) = service_manager::watchdog_timeout() {
+                interval = interval.min(timeout / 2);
+            }
         }
         loop {
+            // A loop that hangs, for example on a disk that does not respond, ends the messages.
+            service_manager::notify_alive();
             let is_hangup = tokio::select! {
-                () = tokio::time::sleep(CONFIG_INTERVAL) => false,
+                () = tokio::time::sleep(interval) => false,
                 _ = hung_up() => true,
                 _ = shutdown.changed() => return,
             };

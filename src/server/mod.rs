@@ -13,7 +13,9 @@ mod listener;
 pub(crate) mod live_requests;
 mod maintenance;
 mod run;
+mod service_manager;
 mod signals;
+mod successor;
 mod vectored_stream;
 
 pub(crate) mod context;
@@ -23,3 +25,4 @@ pub(crate) mod quotas;
 pub(crate) mod router;
 
 pub use run::{Running, Server};
+pub use signals::ignore_early_signals;

@@ -3,6 +3,8 @@
 use crate::clock;
 use crate::server::context::ServerContext;
 use crate::server::handover::{self, HandoverState, Sockets};
+use crate::server::service_manager;
+use crate::server::successor::Successor;
 use async_trait::async_trait;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
 use std::path::PathBuf;
@@ -30,7 +32,18 @@ impl ShutdownSignalWatch for StopSignal {
     }
 }
 
-/// Stops at SIGINT at once, at SIGTERM after requests in flight are answered, and at SIGQUIT after a handover.
+/// Ignores the signals for a server until it handles them. They would end the process otherwise.
+pub fn ignore_early_signals() {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let _entered = runtime.enter();
+    for kind in [SignalKind::hangup(), SignalKind::user_defined2()] {
+        // The handler stays for the life of the process. Without it the signal has its usual effect.
+        let _ = signal(kind);
+    }
+}
+
+/// Stops at SIGINT at once, at SIGTERM after requests in flight are answered, and at SIGQUIT and SIGUSR2 after a
+/// handover.
 pub(super) struct Signals {
     pub(super) shared: Arc<ServerContext>,
     pub(super) data: PathBuf,
@@ -42,9 +55,13 @@ pub(super) struct Signals {
 #[async_trait]
 impl ShutdownSignalWatch for Signals {
     async fn recv(&self) -> ShutdownSignal {
-        let (Ok(mut terminate), Ok(mut interrupt), Ok(mut quit)) =
-            (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::quit()))
-        else {
+        let [Ok(mut terminate), Ok(mut interrupt), Ok(mut quit), Ok(mut upgrade)] = [
+            SignalKind::terminate(),
+            SignalKind::interrupt(),
+            SignalKind::quit(),
+            SignalKind::user_defined2(),
+        ]
+        .map(signal) else {
             tracing::error!("signals cannot be watched; only SIGKILL ends this process");
             self.handlers_set.send_replace(true);
             return std::future::pending().await;
@@ -54,10 +71,12 @@ impl ShutdownSignalWatch for Signals {
             let ended = async {
                 tokio::select! {
                     _ = terminate.recv() => {
+                        service_manager::notify_stopping();
                         self.shared.draining.store(true, Ordering::Relaxed);
                         true
                     }
-                    _ = quit.recv() => self.hand_over().await,
+                    _ = quit.recv() => self.hand_over(None).await,
+                    _ = upgrade.recv() => self.upgrade().await,
                 }
             };
             tokio::select! {
@@ -92,17 +111,38 @@ impl ShutdownSignalWatch for Signals {
 }
 
 impl Signals {
+    /// Starts the installed program and hands over to it; returns whether that succeeded.
+    async fn upgrade(&self) -> bool {
+        service_manager::notify_reloading();
+        let is_replaced = match Successor::start() {
+            Ok(successor) => self.hand_over(Some(successor)).await,
+            Err(error) => {
+                tracing::error!(%error, "the installed program cannot be started; this process continues to serve");
+                false
+            }
+        };
+        if !is_replaced {
+            service_manager::notify_serving();
+        }
+        is_replaced
+    }
+
     /// Hands the sockets and the data folder over to a waiting process; returns whether there was one.
-    async fn hand_over(&self) -> bool {
+    async fn hand_over(&self, successor: Option<Successor>) -> bool {
         let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(sockets) = sockets else { return false };
-        let connection = match handover::hand_over(&self.data, &sockets).await {
-            Ok(connection) => connection,
-            Err(error) => {
+        let handed = match successor {
+            Some(successor) => successor.hand_over(&self.data, &sockets).await,
+            None => handover::hand_over(&self.data, &sockets).await.inspect_err(|_| {
                 tracing::error!(
-                    %error,
                     "SIGQUIT is ignored, because no process takes over; start one with --upgrade first"
                 );
+            }),
+        };
+        let connection = match handed {
+            Ok(connection) => connection,
+            Err(error) => {
+                tracing::error!(%error, "there is no handover; this process continues to serve");
                 *self.sockets.lock().unwrap_or_else(PoisonError::into_inner) = Some(sockets);
                 return false;
             }

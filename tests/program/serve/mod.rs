@@ -33,6 +33,7 @@ mod refetch_broken_records;
 mod repairs;
 mod request_adapters;
 mod requests;
+mod service_manager;
 mod set_specs;
 mod static_repository;
 mod static_repository_broken;
