@@ -4,7 +4,6 @@
 //! the last line. Scripts depend on this format.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -127,16 +126,8 @@ fn bytes_entry<M: SerializeMap>(
 ) -> Result<(), M::Error> {
     match str::from_utf8(bytes) {
         Ok(text) => map.serialize_entry(key, text),
-        Err(_) => map.serialize_entry(hex_key, &hex(bytes)),
+        Err(_) => map.serialize_entry(hex_key, &hex::encode(bytes)),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut digits = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        write!(digits, "{byte:02x}").expect("a String takes all text");
-    }
-    digits
 }
 
 #[derive(serde::Serialize)]

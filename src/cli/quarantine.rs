@@ -179,7 +179,7 @@ impl OpenQuarantine {
                 match (response.json["raw"].as_str(), response.json["raw_hex"].as_str()) {
                     _ if response.status == 404 => None,
                     (Some(text), _) => Some(text.as_bytes().to_vec()),
-                    (None, Some(hex)) => Some(from_hex(hex).ok_or_else(unreadable)?),
+                    (None, Some(digits)) => Some(hex::decode(digits).map_err(|_| unreadable())?),
                     (None, None) => return Err(unreadable()),
                 }
             }
@@ -268,11 +268,6 @@ fn parse_date(text: &str) -> Result<String, String> {
         Some(_) => Ok(text.to_owned()),
         None => Err("expected a day or a time in UTC, such as 2026-01-31 or 2026-01-31T12:00:00Z".to_owned()),
     }
-}
-
-fn from_hex(digits: &str) -> Option<Vec<u8>> {
-    let pairs = digits.as_bytes().chunks(2);
-    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
 fn unknown_key(id: &str, key: &str) -> Failure {

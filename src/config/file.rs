@@ -328,24 +328,9 @@ pub(super) fn redact_value(value: &str) -> String {
 /// Finds the known name that the user probably meant.
 pub(super) fn find_nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let lower = name.to_ascii_lowercase().replace('-', "_");
-    let distance = |other: &str| edit_distance(&lower, &other.replace('-', "_"));
+    let distance = |other: &str| strsim::levenshtein(&lower, &other.replace('-', "_"));
     let near = known.iter().min_by_key(|other| distance(other))?;
     (distance(near) <= 1 + near.len() / 4 || near.starts_with(&format!("{lower}_"))).then_some(near)
-}
-
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 fn with_article(kind: &str) -> String {

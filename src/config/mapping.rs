@@ -9,7 +9,6 @@ use crate::error::Fault;
 use crate::repair::catalog::CATALOG;
 use crate::repair::{Certainty, IdentifyValues, ProvenanceScope, RepairId, RepairSet};
 use blake2::{Blake2s256, Digest};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
@@ -186,11 +185,7 @@ impl Mapping {
     /// A hash of the whole mapping in 16 hexadecimal digits; it changes with every change of the
     /// mapping.
     pub fn fingerprint(&self) -> String {
-        let hash = Blake2s256::digest(format!("{self:?}"));
-        hash.iter().take(8).fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        hex::encode(&Blake2s256::digest(format!("{self:?}"))[..8])
     }
 
     fn read_tls(&mut self, mut table: Table<'_, '_>, file: &Path) {

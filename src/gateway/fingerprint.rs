@@ -1,7 +1,6 @@
 //! Fingerprints of contents, in URLs and entity tags.
 
 use blake2::{Blake2s256, Digest};
-use std::fmt::Write as _;
 
 /// A fingerprint of some parts, 16 hexadecimal digits. Other parts, or parts with other borders, have another one.
 pub fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> String {
@@ -10,10 +9,7 @@ pub fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> String {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     }
-    hasher.finalize().iter().take(8).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex::encode(&hasher.finalize()[..8])
 }
 
 #[cfg(test)]

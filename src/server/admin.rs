@@ -259,10 +259,7 @@ impl ServerContext {
                 let mut value = with_key(key, json!(entry));
                 match String::from_utf8(raw) {
                     Ok(text) => value["raw"] = json!(text),
-                    Err(bytes) => {
-                        let hex: String = bytes.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-                        value["raw_hex"] = json!(hex);
-                    }
+                    Err(bytes) => value["raw_hex"] = json!(hex::encode(bytes.as_bytes())),
                 }
                 value
             }),

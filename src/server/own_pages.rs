@@ -133,7 +133,8 @@ impl OwnPage {
         } else {
             html.push_str("<ul>\n");
             for id in mappings.keys() {
-                let url = escaped(&format!("{public_url}/{id}"));
+                let url = format!("{public_url}/{id}");
+                let url = quick_xml::escape::escape(&url);
                 let _ = writeln!(html, "<li><a href=\"{url}?verb=Identify\"><code>{url}</code></a></li>");
             }
             html.push_str("</ul>\n");
@@ -147,8 +148,9 @@ impl OwnPage {
     pub(crate) fn friends(public_url: &str, mappings: &Mappings) -> Self {
         let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<BaseURLs>\n");
         for id in mappings.keys() {
-            let url = escaped(&format!("{public_url}/{id}"));
-            let _ = writeln!(xml, "  <baseURL id=\"{}\">{url}</baseURL>", escaped(id));
+            let url = format!("{public_url}/{id}");
+            let url = quick_xml::escape::escape(&url);
+            let _ = writeln!(xml, "  <baseURL id=\"{}\">{url}</baseURL>", quick_xml::escape::escape(id));
         }
         xml.push_str("</BaseURLs>\n");
         Self::new(200, "text/xml; charset=UTF-8", xml)
@@ -210,21 +212,6 @@ impl OwnPage {
         self.headers.push((name, value));
         self
     }
-}
-
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            _ => safe.push(character),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

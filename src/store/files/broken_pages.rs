@@ -71,7 +71,7 @@ fn stem_of(needed: &[&str]) -> String {
         return stem;
     }
     let hash = Blake2s256::digest(stem.as_bytes());
-    let hash: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex::encode(&hash[..4]);
     let cut: String = stem.chars().take(STEM_CHARS_MAX - 11).collect();
     format!("{cut}...{hash}")
 }

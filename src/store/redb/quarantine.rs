@@ -12,7 +12,6 @@ use crate::store::quarantine::{
 use async_trait::async_trait;
 use blake2::{Blake2s256, Digest};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -291,11 +290,7 @@ fn key_of(repository: &str, record: &QuarantinedRecord) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    let mut key = String::new();
-    for byte in hash.finalize().iter().take(KEY_BYTES) {
-        let _ = write!(key, "{byte:02x}");
-    }
-    key
+    hex::encode(&hash.finalize()[..KEY_BYTES])
 }
 
 fn index_error(error: impl Into<redb::Error>) -> QuarantineError {

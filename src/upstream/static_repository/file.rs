@@ -6,7 +6,6 @@
 use crate::repair::Decode;
 use crate::repository::{Failure, Reason};
 use blake2::{Blake2s256, Digest};
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -128,11 +127,7 @@ impl Intake {
         self.take(&[], true)?;
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
-        let mut id = String::new();
-        for byte in self.hash.finalize().iter().take(8) {
-            let _ = write!(id, "{byte:02x}");
-        }
-        Ok((file, id))
+        Ok((file, hex::encode(&self.hash.finalize()[..8])))
     }
 
     fn take(&mut self, bytes: &[u8], last: bool) -> Result<(), Failed> {
