@@ -13,21 +13,16 @@ prints their names. With --required it fails instead.
 import contextlib
 import datetime
 import json
-import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import holdings
 import repositories
-from run import HERE, VENV_PYTHON, Harvester, Proxy, installed, python_version
+from harvesters import CLIENT, HERE, VENV_PYTHON, installed
+from proxy import Proxy, wait_until_mirrored
 
-# The client of the package oaipmh.
-CLIENT = Harvester("oaipmh", python_version("oaipmh"), [], [VENV_PYTHON, HERE / "oaipmh_verbs.py"], "PyPI")
-MIRROR_SECONDS_MAX = 60
 HARVESTS_AT_ONCE = 4
 SETTINGS = """
 [mirror]
@@ -54,18 +49,6 @@ def day(days_from_now):
 
 # The datestamps are the times at which oaimend stored the records.
 PLAN = repositories.PLAN | {"from": day(-1), "until": day(1)}
-
-
-def wait_until_mirrored(base_url):
-    """Waits for the end of the first harvest. The mirror answers 503 before."""
-    deadline = time.monotonic() + MIRROR_SECONDS_MAX
-    while True:
-        try:
-            return urllib.request.urlopen(f"{base_url}?verb=ListIdentifiers&metadataPrefix=oai_dc").read()
-        except urllib.error.HTTPError as error:
-            if error.code != 503 or time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
 
 
 def without_datestamps(results):
@@ -186,7 +169,7 @@ def main():
         raise SystemExit(__doc__)
     oaimend, is_required = str(Path(sys.argv[1]).resolve()), "--required" in sys.argv
     harvesters = list(installed(is_required))
-    if not VENV_PYTHON.exists() or subprocess.run(CLIENT.version_command, capture_output=True).returncode != 0:
+    if CLIENT.version() is None:
         print("skipped: the source and the client oaipmh (PyPI) are not installed; see scripts/harvesters")
         raise SystemExit(1 if is_required else 0)
     harvesters.append(CLIENT)

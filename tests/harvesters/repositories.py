@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 
 import holdings
-from run import HARVEST_SECONDS_MAX, HERE, VENV_PYTHON, Proxy, installed, python_version
+from harvesters import CLIENT, HARVEST_SECONDS_MAX, HERE, VENV_PYTHON, installed
+from proxy import Proxy
 
 PLAN = {
     "set": "col",
@@ -165,7 +166,7 @@ def main():
     oaimend, is_required = str(Path(sys.argv[1]).resolve()), "--required" in sys.argv
     harvesters = installed(is_required)
     failed = 0
-    if VENV_PYTHON.exists() and subprocess.run(python_version("oaipmh"), capture_output=True).returncode == 0:
+    if CLIENT.version() is not None:
         failed += check_version_two(oaimend, harvesters)
     else:
         print("skipped: the provider of 2.0 (oaipmh, PyPI) is not installed; see scripts/harvesters")

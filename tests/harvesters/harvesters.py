@@ -1,0 +1,110 @@
+"""The harvesters of the tests: how each one is run, and the result of a harvest."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", PROJECT / "target"))
+VENV_PYTHON = TARGET / "harvesters-venv" / "bin" / "python"
+HARVEST_SECONDS_MAX = 180
+
+
+@dataclass(frozen=True, eq=False)
+class Harvester:
+    name: str
+    # Prints the version; fails if the harvester is not installed.
+    version_command: list
+    command: list
+    package: str
+    # Sends all six verbs to one base URL; see `repositories.py`.
+    verbs_command: list
+
+    def version(self):
+        """The version of the harvester, or None if it is not installed."""
+        try:
+            ran = subprocess.run(self.version_command, capture_output=True, text=True)
+        except FileNotFoundError:
+            return None
+        return ran.stdout.strip() if ran.returncode == 0 else None
+
+    def harvest(self, base_urls):
+        """Returns the result for each base URL. If the harvester crashes, a new process harvests the rest."""
+        results = []
+        while len(results) < len(base_urls):
+            ran = subprocess.run(
+                [*self.command, *base_urls[len(results):]],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=HARVEST_SECONDS_MAX,
+            )
+            results += [Result(**json.loads(line)) for line in ran.stdout.splitlines()]
+            if len(results) < len(base_urls):
+                results.append(Result([], f"the harvester crashed with exit code {ran.returncode}"))
+        return results
+
+
+def python_version(package):
+    return [VENV_PYTHON, "-c", f"import importlib.metadata as m; print(m.version('{package}'))"]
+
+
+# The perl of Debian: no other perl finds the modules of Debian packages.
+PERL = "/usr/bin/perl"
+HARVESTERS = [
+    Harvester(
+        "Sickle", python_version("Sickle"), [VENV_PYTHON, HERE / "with_sickle.py"], "PyPI",
+        verbs_command=[VENV_PYTHON, HERE / "sickle_verbs.py"],
+    ),
+    Harvester(
+        "oaipmh-scythe", python_version("oaipmh-scythe"), [VENV_PYTHON, HERE / "with_scythe.py"], "PyPI",
+        verbs_command=[VENV_PYTHON, HERE / "scythe_verbs.py"],
+    ),
+    Harvester(
+        "HTTP::OAI", [PERL, "-MHTTP::OAI", "-e", "print HTTP::OAI->VERSION"], [PERL, HERE / "with_http_oai.pl"],
+        "Debian's libhttp-oai-perl", verbs_command=[PERL, HERE / "http_oai_verbs.pl"],
+    ),
+]
+# The client of the package oaipmh, which also contains a provider.
+CLIENT = Harvester(
+    "oaipmh", python_version("oaipmh"), [], "PyPI",
+    verbs_command=[VENV_PYTHON, HERE / "oaipmh_verbs.py"],
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    records: list
+    error: str | None
+
+    def count_right(self, expected):
+        return sum(1 for record in self.records if record in expected)
+
+    def is_right(self, defect):
+        """Whether the harvester got all records, or reported an error for an unrepairable defect."""
+        expected = defect.expected()
+        if defect.is_unrepairable:
+            return self.error is not None and self.count_right(expected) == len(self.records)
+        return self.error is None and self.records == expected
+
+    def cell(self, defect):
+        """The result as a cell of the table."""
+        expected = defect.expected()
+        count, wrong = len(self.records), len(self.records) - self.count_right(expected)
+        if self.error is None and self.records == expected:
+            return f"all {count}"
+        cell = f"{count} of {len(expected)}"
+        if wrong:
+            cell += f", {wrong} damaged"
+        return cell + (", error" if self.error else ", **no error**")
+
+
+def installed(is_required):
+    """Returns the installed harvesters with their versions. Prints the missing ones, or ends the program."""
+    versions = {harvester: harvester.version() for harvester in HARVESTERS}
+    missing = [harvester for harvester in HARVESTERS if versions[harvester] is None]
+    for harvester in missing:
+        print(f"skipped: {harvester.name} ({harvester.package}) is not installed; see scripts/harvesters")
+    if missing and is_required:
+        raise SystemExit(1)
+    return {harvester: version for harvester, version in versions.items() if version is not None}
