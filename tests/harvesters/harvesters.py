@@ -21,7 +21,11 @@ class Harvester:
     command: list
     package: str
     # Sends all six verbs to one base URL; see `repositories.py`.
-    verbs_command: list
+    verbs_command: list | None = None
+    # Whether it needs a runtime that `scripts/harvesters install` does not install.
+    is_optional: bool = False
+    # Whether it requests each record by GetRecord.
+    gets_each_record: bool = False
 
     def version(self):
         """The version of the harvester, or None if it is not installed."""
@@ -45,12 +49,17 @@ class Harvester:
         return results
 
 
-def python_version(package):
-    return [VENV_PYTHON, "-c", f"import importlib.metadata as m; print(m.version('{package}'))"]
+def python_version(package, python=VENV_PYTHON):
+    return [python, "-c", f"import importlib.metadata as m; print(m.version('{package}'))"]
 
 
 # The perl of Debian: no other perl finds the modules of Debian packages.
 PERL = "/usr/bin/perl"
+NODE_FOLDER = TARGET / "harvesters-node"
+PYOAI_PYTHON = TARGET / "harvesters-pyoai-venv" / "bin" / "python"
+OMETHA_PYTHON = TARGET / "harvesters-ometha-venv" / "bin" / "python"
+
+# The harvesters that send all six verbs.
 HARVESTERS = [
     Harvester(
         "Sickle", python_version("Sickle"), [VENV_PYTHON, HERE / "with_sickle.py"], "PyPI",
@@ -67,9 +76,31 @@ HARVESTERS = [
 ]
 # The client of the package oaipmh, which also contains a provider.
 CLIENT = Harvester(
-    "oaipmh", python_version("oaipmh"), [], "PyPI",
+    "oaipmh", python_version("oaipmh"), [VENV_PYTHON, HERE / "with_pyoai.py"], "PyPI",
     verbs_command=[VENV_PYTHON, HERE / "oaipmh_verbs.py"],
 )
+ALL_HARVESTERS = [
+    *HARVESTERS,
+    CLIENT,
+    Harvester("pyoai", python_version("pyoai", PYOAI_PYTHON), [PYOAI_PYTHON, HERE / "with_pyoai.py"], "PyPI"),
+    Harvester(
+        "oaiharvest", python_version("oaiharvest", PYOAI_PYTHON), [PYOAI_PYTHON, HERE / "with_oaiharvest.py"], "PyPI",
+    ),
+    Harvester("kongin", python_version("kongin"), [VENV_PYTHON, HERE / "with_kongin.py"], "PyPI"),
+    Harvester("oaipmharvest", python_version("oaipmharvest"), [VENV_PYTHON, HERE / "with_oaipmharvest.py"], "PyPI"),
+    Harvester(
+        "ometha", python_version("ometha", OMETHA_PYTHON), [OMETHA_PYTHON, HERE / "with_ometha.py"], "PyPI",
+        is_optional=True, gets_each_record=True,
+    ),
+    Harvester(
+        "Catmandu::OAI", [PERL, "-MCatmandu::OAI", "-e", "print Catmandu::OAI->VERSION"],
+        [PERL, HERE / "with_catmandu.pl"], "Debian's libcatmandu-oai-perl",
+    ),
+    Harvester(
+        "oai-pmh", ["node", "-p", f"require('{NODE_FOLDER}/node_modules/oai-pmh/package.json').version"],
+        ["node", HERE / "with_oai_pmh.mjs", NODE_FOLDER], "npm", is_optional=True,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -99,12 +130,12 @@ class Result:
         return cell + (", error" if self.error else ", **no error**")
 
 
-def installed(is_required):
+def installed(is_required, harvesters=HARVESTERS):
     """Returns the installed harvesters with their versions. Prints the missing ones, or ends the program."""
-    versions = {harvester: harvester.version() for harvester in HARVESTERS}
-    missing = [harvester for harvester in HARVESTERS if versions[harvester] is None]
+    versions = {harvester: harvester.version() for harvester in harvesters}
+    missing = [harvester for harvester in harvesters if versions[harvester] is None]
     for harvester in missing:
         print(f"skipped: {harvester.name} ({harvester.package}) is not installed; see scripts/harvesters")
-    if missing and is_required:
+    if is_required and not all(harvester.is_optional for harvester in missing):
         raise SystemExit(1)
     return {harvester: version for harvester, version in versions.items() if version is not None}
