@@ -7,11 +7,13 @@ lenient parsers lose it after an error.
 
 import gzip
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from typing import Callable, Optional
 
 PAGE_RECORDS = 5
 PAGES = 2
 BROKEN_RECORD = 3
+FIRST_DAY = date(2025, 6, 1)
 
 OAI = "http://www.openarchives.org/OAI/2.0/"
 OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
@@ -33,10 +35,15 @@ class Record:
     before_payload: bytes = b""
     payload_namespaces: bytes = f' xmlns:oai_dc="{OAI_DC}" xmlns:dc="{DC}"'.encode()
 
+    def header_xml(self):
+        return b"".join([
+            b"<header><identifier>", self.identifier, b"</identifier><datestamp>", self.datestamp,
+            b"</datestamp></header>",
+        ])
+
     def xml(self):
         return b"".join([
-            b"<record><header><identifier>", self.identifier, b"</identifier><datestamp>",
-            self.datestamp, b"</datestamp></header><metadata>", self.before_payload, b"<oai_dc:dc",
+            b"<record>", self.header_xml(), b"<metadata>", self.before_payload, b"<oai_dc:dc",
             self.payload_namespaces, b">", self.title_start, self.title, self.title_end,
             b"<dc:description>", self.description, b"</dc:description></oai_dc:dc></metadata></record>\n",
         ])
@@ -57,24 +64,23 @@ class Page:
     transport: Callable = field(default=lambda body: body)
     content_type: str = "text/xml; charset=UTF-8"
 
-    def xml(self, base_url):
+    def xml(self, base_url, verb="ListRecords"):
+        """The bytes of the page; for ListIdentifiers with the headers only, for GetRecord without a token."""
         head = (
             "<responseDate>2026-01-02T03:04:05Z</responseDate>\n"
-            f'<request verb="ListRecords" metadataPrefix="oai_dc">{base_url}</request>\n<ListRecords>\n'
+            f'<request verb="{verb}" metadataPrefix="oai_dc">{base_url}</request>\n<{verb}>\n'
         )
-        token = f"<resumptionToken>{self.token or ''}</resumptionToken>\n"
-        records = b"".join(record.xml() for record in self.records)
-        tail = f"{token}</ListRecords>\n</OAI-PMH>\n"
-        return self.transport(
-            self.before + self.root + head.encode() + records + tail.encode() + self.after
-        )
+        token = "" if verb == "GetRecord" else f"<resumptionToken>{self.token or ''}</resumptionToken>\n"
+        items = b"".join(one.header_xml() if verb == "ListIdentifiers" else one.xml() for one in self.records)
+        tail = f"{token}</{verb}>\n</OAI-PMH>\n"
+        return self.transport(self.before + self.root + head.encode() + items + tail.encode() + self.after)
 
 
 def record_texts(number):
     """The correct identifier, datestamp, title and description of record `number`."""
     return [
         f"oai:example.org:{number}",
-        f"2026-01-{number:02}T00:00:00Z",
+        f"{FIRST_DAY + timedelta(days=number - 1)}T00:00:00Z",
         f"Größe und Gewicht, Teil {number}",
         f"Research & development, part {number}",
     ]

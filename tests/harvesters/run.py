@@ -1,8 +1,8 @@
 """Harvests a repository with each defect by real harvesters, directly and through oaimend.
 
 usage: run.py check OAIMEND [--required]   checks that each harvester gets all records through the proxy
-       run.py table OAIMEND                as check; writes docs/explanation/harvesters.md and
-                                           an excerpt of it to README.md
+       run.py table OAIMEND                as check and sources.py; writes docs/explanation/harvesters.md
+                                           and an excerpt of it to README.md
 
 The program skips harvesters that are not installed and prints their names. With --required it
 fails instead. `scripts/harvesters install` installs them.
@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 import provider
+import sources
 from defects import DEFECTS
-from harvesters import PROJECT, installed
+from harvesters import ALL_HARVESTERS, PROJECT, installed
 from proxy import Proxy
 
 
@@ -91,19 +92,19 @@ def replace_between_marks(path, table):
     path.write_text(head + start + "\n" + table + "\n\n" + end + rest.split(end, 1)[1])
 
 
-def write_tables(results, versions):
+def write_tables(results, versions, source_results, all_versions):
     versions = ", ".join(f"{name} {version}" for name, version in versions.items())
     page = PROJECT / "docs" / "explanation" / "harvesters.md"
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(f"""# Harvesters with and without oaimend
 
 This page shows what real harvesters receive from a broken repository, directly and through `oaimend serve`.
-The script `scripts/harvesters table` measures it and writes this page. The harvesters are {versions}.
+The script `scripts/harvesters table` measures it and writes this page.
 
 ## One defect at a time
 
 The repository has ten records on two pages. Each run has one defect from `tests/harvesters/defects.py`, in record 3
-or around the records of page 1.
+or around the records of page 1. The harvesters are {versions}.
 
 | result | meaning |
 |---|---|
@@ -116,10 +117,11 @@ The last two defects cannot be repaired. There, the right result is an error tha
 
 {full_table(results)}
 
+{sources.section(source_results, all_versions)}
 ## Whole repositories
 
-`scripts/harvesters repositories` harvests whole repositories with the same harvesters, directly and through
-`oaimend serve`. `scripts/harvesters mirrored` harvests the mirror.
+`scripts/harvesters repositories` harvests whole repositories with Sickle, oaipmh-scythe and HTTP::OAI,
+directly and through `oaimend serve`. `scripts/harvesters mirrored` harvests the mirror.
 
 | repository | contents | result |
 |---|---|---|
@@ -139,11 +141,18 @@ def main():
     if len(sys.argv) < 3 or sys.argv[1] not in ("check", "table"):
         raise SystemExit(__doc__)
     oaimend = str(Path(sys.argv[2]).resolve())
-    harvesters = installed("--required" in sys.argv or sys.argv[1] == "table")
+    is_table = sys.argv[1] == "table"
+    all_harvesters = installed(True, ALL_HARVESTERS) if is_table else {}
+    if is_table and len(all_harvesters) < len(ALL_HARVESTERS):
+        raise SystemExit("the table has a row for each harvester: install the missing ones, then repeat this command")
+    harvesters = installed("--required" in sys.argv or is_table)
     results = measure(oaimend, harvesters)
     failed = check(results)
-    if sys.argv[1] == "table":
-        write_tables(results, {harvester.name: version for harvester, version in harvesters.items()})
+    if is_table:
+        source_results = sources.measure(oaimend, all_harvesters)
+        failed += sources.check(source_results)
+        versions = {harvester.name: version for harvester, version in harvesters.items()}
+        write_tables(results, versions, source_results, all_harvesters)
     raise SystemExit(1 if failed else 0)
 
 

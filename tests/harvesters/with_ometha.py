@@ -1,6 +1,6 @@
 """Harvests each base URL by ometha and prints the records as a line of JSON.
 
-ometha requests each record by GetRecord and writes the responses to files. After errors it waits up to 20 minutes in
+ometha requests each record by GetRecord and writes the responses to files. After errors it waits about 20 minutes in
 all. Here its waits are divided by WAITS_DIVISOR.
 """
 

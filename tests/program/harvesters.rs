@@ -1,9 +1,10 @@
 //! Real harvesters get every record with the right text through the proxy: from a provider with one
 //! defect at a time, from whole repositories with all six verbs, and from the mirror. One repository
-//! runs third-party software, two speak OAI-PMH 1.x.
+//! runs third-party software, two speak OAI-PMH 1.x. More harvesters get whole lists from broken and
+//! poisoned sources, and an error in bounded time from dead ones.
 //!
-//! tests/harvesters/run.py, repositories.py and mirrored.py do the work. They skip harvesters that are not installed;
-//! the captured output of the test names them. With `OAIMEND_HARVESTERS=required` they fail instead.
+//! tests/harvesters/run.py, repositories.py, mirrored.py and sources.py do the work. They skip harvesters that are not
+//! installed; the captured output of the test names them. With `OAIMEND_HARVESTERS=required` they fail instead.
 //! `scripts/harvesters install` installs them.
 
 use std::path::Path;
@@ -22,6 +23,11 @@ fn real_harvesters_get_whole_repositories() {
 #[test]
 fn real_harvesters_get_whole_repositories_from_the_mirror() {
     run("mirrored.py", &[]);
+}
+
+#[test]
+fn real_harvesters_get_whole_lists_from_bad_sources() {
+    run("sources.py", &[]);
 }
 
 fn run(script: &str, arguments: &[&str]) {
