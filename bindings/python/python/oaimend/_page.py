@@ -1,0 +1,154 @@
+"""The repair of HTTP responses, for all adapters.
+
+A page is one response to an OAI-PMH request. `PageRepair` repairs its body while it arrives. It raises `PageError` at
+the end of a page that a harvester would take for a complete list.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from email.message import Message
+from typing import Optional
+from urllib.parse import parse_qs, urlsplit
+
+from ._engine import Options, Quarantined, Repairer, Summary
+from ._entry import ReportEntry
+from ._gunzip import Gunzip
+
+_log = logging.getLogger("oaimend")
+
+_VERBS = frozenset({"GetRecord", "Identify", "ListIdentifiers", "ListMetadataFormats", "ListRecords", "ListSets"})
+
+CONTENT_TYPE = "text/xml; charset=UTF-8"
+"""The Content-Type of every repaired page."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The result of the repair of one page, for `on_page`."""
+
+    url: str
+    """The URL of the request, with its arguments."""
+    summary: Summary
+    """The outcome and the counts."""
+    report: tuple[ReportEntry, ...]
+    """Every change and every remark, in the order of the text."""
+
+    @property
+    def quarantined(self) -> tuple[Quarantined, ...]:
+        """The quarantined items, with their bytes."""
+        return tuple(entry for entry in self.report if isinstance(entry, Quarantined))
+
+
+class PageError(Exception):
+    """A response that a harvester would take for a complete list, although it is none.
+
+    It is the fault of the repository. The message says what arrived and what to do.
+    """
+
+    def __init__(self, url: str, summary: Summary, message: str) -> None:
+        super().__init__(f"{url}: {message}")
+        self.url = url
+        """The URL of the request, with its arguments."""
+        self.summary = summary
+        """The outcome, `truncated` or `not-oai`, and the counts."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments that all adapters have in common."""
+
+    options: Optional[Options]
+    on_page: Optional[Callable[[Page], None]]
+    allow_truncated: bool
+    error: type[PageError]
+    """The class of the error, which the HTTP client's error handling catches too."""
+
+
+def find_request(method: str, url: str, form: str | bytes | None) -> str | None:
+    """Returns the URL of an OAI-PMH request with its arguments, and None for every other request."""
+    if method == "POST":
+        query = form.decode("latin-1") if isinstance(form, bytes) else form or ""
+        url = f"{url.partition('?')[0]}?{query}"
+    elif method != "GET":
+        return None
+    verbs = parse_qs(urlsplit(url).query).get("verb", [])
+    return url if any(verb in _VERBS for verb in verbs) else None
+
+
+def find_charset(content_type: str | None) -> str | None:
+    """Returns the charset of a Content-Type header."""
+    message = Message()
+    message["Content-Type"] = content_type or ""
+    charset = message.get_param("charset")
+    return charset if isinstance(charset, str) and charset else None
+
+
+class PageRepair:
+    """Repairs the body of one page, chunk by chunk."""
+
+    def __init__(self, url: str, content_type: str | None, settings: Settings) -> None:
+        self._url = url
+        self._settings = settings
+        self._repairer = Repairer(request=url, charset=find_charset(content_type), options=settings.options)
+        self._gunzip = Gunzip()
+        self._report: list[ReportEntry] = []
+
+    def push(self, chunk: bytes) -> Iterator[bytes]:
+        """Yields the repaired bytes that are ready."""
+        for piece in self._gunzip.push(chunk):
+            yield self._repairer.push(piece)
+            self._collect()
+
+    def finish(self) -> bytes:
+        """Ends the page and returns its last bytes. Raises the error of the settings for an unusable page."""
+        start = b"".join(self._repairer.push(piece) for piece in self._gunzip.finish())
+        last = start + self._repairer.finish()
+        self._collect()
+        summary = self._repairer.summary
+        assert summary is not None, "finish sets the summary"
+        self._announce(summary)
+        message = self._judge(summary)
+        if message is not None:
+            raise self._settings.error(self._url, summary, message)
+        return last
+
+    def repair(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yields the repaired bytes of the whole page."""
+        for chunk in chunks:
+            yield from self.push(chunk)
+        yield self.finish()
+
+    def _collect(self) -> None:
+        """Takes the entries of the report. Without `on_page`, only quarantined items are of use."""
+        entries = self._repairer.take_report()
+        if self._settings.on_page is not None:
+            self._report.extend(entries)
+        for entry in entries:
+            if isinstance(entry, Quarantined):
+                _log.warning("%s: quarantined %s: %s", self._url, entry.identifier or "an item", entry.why)
+
+    def _announce(self, summary: Summary) -> None:
+        if summary.repairs:
+            counts = ", ".join(f"{name} {count}" for name, count in summary.repairs.items())
+            _log.info("%s: %s, %d items, %s", self._url, summary.outcome, summary.records, counts)
+        if self._settings.on_page is not None:
+            self._settings.on_page(Page(self._url, summary, tuple(self._report)))
+
+    def _judge(self, summary: Summary) -> str | None:
+        """Returns the message of the error; None for a page that a harvester can use."""
+        is_lost = summary.outcome == "not-oai"
+        if is_lost and not self._gunzip.is_broken:
+            return summary.message
+        if summary.outcome != "truncated" and not self._gunzip.is_broken:
+            return None
+        if self._settings.allow_truncated and not is_lost:
+            _log.warning("%s: the page is incomplete: %d items arrived", self._url, summary.records)
+            return None
+        cause = "its compressed data is damaged" if self._gunzip.is_broken else "the list has more"
+        return (
+            f"the page is incomplete: {summary.records} items arrived, and {cause}; request it again. "
+            "If it is always incomplete, tell the operator of the repository. allow_truncated=True keeps such pages"
+        )
