@@ -60,9 +60,10 @@ def server() -> Iterator[Server]:
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(state.body)))
             self.end_headers()
-            self.wfile.write(state.body)
+            if self.command != "HEAD":
+                self.wfile.write(state.body)
 
-        do_POST = do_GET
+        do_HEAD = do_POST = do_PUT = do_GET
 
         def log_message(self, *arguments: object) -> None:
             pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import harvester_scythe
+import oaimend
 from conftest import Server
 from defects import BY_NAME
 from harvesting import Records
@@ -24,7 +25,10 @@ def test_scythe_repairs_after_it_was_closed(provider: str) -> None:
 
 def test_sickle_has_the_page_before_and_after(server: Server) -> None:
     server.body = BROKEN
-    response = Sickle(server.url).harvest(verb="ListRecords", metadataPrefix="oai_dc", resumptionToken=None)
+    pages: list[oaimend.Page] = []
+    sickle = Sickle(server.url, on_page=pages.append)
+    response = sickle.harvest(verb="ListRecords", metadataPrefix="oai_dc", resumptionToken=None)
+    assert response.http_response.url == pages[0].url
     assert "Fish &amp; chips" in response.raw
     assert response.xml.tag == "{http://www.openarchives.org/OAI/2.0/}OAI-PMH"
     assert response.http_response.content == BROKEN

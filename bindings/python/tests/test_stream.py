@@ -96,8 +96,10 @@ def test_reader_over_an_iterator() -> None:
 def test_reader_over_a_file_for_code_that_reads_lines() -> None:
     with io.BufferedReader(oaimend.RepairReader(io.BytesIO(BROKEN))) as reader:
         assert list(reader) == REPAIRED.splitlines(keepends=True)
+    closed = oaimend.RepairReader(io.BytesIO(BROKEN))
+    closed.close()
     with pytest.raises(ValueError, match="closed"):
-        reader.read()
+        closed.read(1)
 
 
 def test_error_of_the_iterator_is_passed_on() -> None:
