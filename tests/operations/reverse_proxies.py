@@ -1,6 +1,6 @@
 """Checks the reverse proxies of packaging/reverse-proxy in front of `oaimend serve`, with TLS.
 
-usage: run.py OAIMEND [--required]
+usage: reverse_proxies.py OAIMEND [--required]
 
 Prints one line for each check. Exits 1 if a check fails. A proxy that is not installed is skipped with a
 line; with --required it counts as a failure. `scripts/reverse-proxies install` installs them.
@@ -19,7 +19,8 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import provider
-from programs import SETUPS, Stack, caddy_version, program
+from proxies import SETUPS, Stack, caddy_version
+from servers import program
 
 SECONDS_MAX = 30
 FIRST_PAGE = "verb=ListRecords&metadataPrefix=oai_dc"

@@ -1,4 +1,4 @@
-"""A data provider on loopback for the checks of reverse proxies: `/<repository>?verb=...`.
+"""A data provider on loopback for the checks of this folder: `/<repository>?verb=...`.
 
 | repository | ListRecords |
 |---|---|
@@ -8,6 +8,7 @@
 | `broken` | many records, then one beyond repair |
 """
 
+import datetime
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -41,16 +42,20 @@ def record(identifier, title="Tides of the northern ferries"):
     )
 
 
-HEAD = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n'
-    f'<OAI-PMH xmlns="{OAI}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
-    f' xsi:schemaLocation="{OAI} {OAI}OAI-PMH.xsd">\n<responseDate>2026-01-02T03:04:05Z</responseDate>\n'
-)
+def head():
+    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<OAI-PMH xmlns="{OAI}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+        f' xsi:schemaLocation="{OAI} {OAI}OAI-PMH.xsd">\n<responseDate>{now}</responseDate>\n'
+    )
+
+
 LIST_TAIL = "</ListRecords>\n</OAI-PMH>\n"
 
 
 def list_head(base_url):
-    return f'{HEAD}<request verb="ListRecords">{base_url}</request>\n<ListRecords>\n'
+    return f'{head()}<request verb="ListRecords">{base_url}</request>\n<ListRecords>\n'
 
 
 def list_page(base_url, number):
@@ -63,7 +68,7 @@ def list_page(base_url, number):
 
 def identify(base_url):
     return (
-        f'{HEAD}<request verb="Identify">{base_url}</request>\n<Identify><repositoryName>Reverse proxies</repositoryName>'
+        f'{head()}<request verb="Identify">{base_url}</request>\n<Identify><repositoryName>Reverse proxies</repositoryName>'
         f"<baseURL>{base_url}</baseURL><protocolVersion>2.0</protocolVersion><adminEmail>admin@example.org</adminEmail>"
         "<earliestDatestamp>2024-01-01T00:00:00Z</earliestDatestamp><deletedRecord>no</deletedRecord>"
         "<granularity>YYYY-MM-DDThh:mm:ssZ</granularity></Identify>\n</OAI-PMH>\n"
@@ -72,7 +77,7 @@ def identify(base_url):
 
 def formats(base_url):
     return (
-        f'{HEAD}<request verb="ListMetadataFormats">{base_url}</request>\n<ListMetadataFormats><metadataFormat>'
+        f'{head()}<request verb="ListMetadataFormats">{base_url}</request>\n<ListMetadataFormats><metadataFormat>'
         "<metadataPrefix>oai_dc</metadataPrefix><schema>http://www.openarchives.org/OAI/2.0/oai_dc.xsd</schema>"
         "<metadataNamespace>http://www.openarchives.org/OAI/2.0/oai_dc/</metadataNamespace>"
         "</metadataFormat></ListMetadataFormats>\n</OAI-PMH>\n"
@@ -80,7 +85,7 @@ def formats(base_url):
 
 
 def error(base_url, code):
-    return f'{HEAD}<request>{base_url}</request>\n<error code="{code}">{code}</error>\n</OAI-PMH>\n'
+    return f'{head()}<request>{base_url}</request>\n<error code="{code}">{code}</error>\n</OAI-PMH>\n'
 
 
 class Handler(BaseHTTPRequestHandler):
