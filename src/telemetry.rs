@@ -1,7 +1,7 @@
 //! Metrics and recent events for operators.
 
 use crate::repository::{Account, Failure, RepairMade};
-use crate::store::SourceFailure;
+use crate::store::{QuarantineSize, SourceFailure};
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
     Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
@@ -24,6 +24,8 @@ pub struct Telemetry {
     failures: IntCounterVec,
     refused: IntCounterVec,
     circuit_open: IntGaugeVec,
+    quarantine_records: IntGaugeVec,
+    quarantine_bytes: IntGaugeVec,
     /// Requests in flight.
     pub in_flight: IntGauge,
     /// Open connections of harvesters.
@@ -184,11 +186,9 @@ impl Telemetry {
                 "Requests and connections refused because of a limit for clients, by class and reason.",
                 &["class", "reason"],
             ),
-            circuit_open: IntGaugeVec::new(
-                Opts::new("oaimend_circuit_open", "Whether requests to the source are stopped."),
-                &["repository"],
-            )
-            .expect("literal names are legal"),
+            circuit_open: repository_gauge("circuit_open", "Whether requests to the source are stopped."),
+            quarantine_records: repository_gauge("quarantine_records", "Quarantined records."),
+            quarantine_bytes: repository_gauge("quarantine_bytes", "Bytes of the quarantine on disk."),
             connections: gauge("oaimend_connections_open", "Open connections of harvesters."),
             lookups: counters(
                 "cache_lookups_total",
@@ -201,7 +201,7 @@ impl Telemetry {
             mirror: MirrorMetrics::new(),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 22] = [
+        let all: [Box<dyn prometheus::core::Collector>; 24] = [
             Box::new(build_info()),
             Box::new(ProcessCollector::for_self()),
             Box::new(telemetry.requests.clone()),
@@ -213,6 +213,8 @@ impl Telemetry {
             Box::new(telemetry.failures.clone()),
             Box::new(telemetry.refused.clone()),
             Box::new(telemetry.circuit_open.clone()),
+            Box::new(telemetry.quarantine_records.clone()),
+            Box::new(telemetry.quarantine_bytes.clone()),
             Box::new(telemetry.connections.clone()),
             Box::new(telemetry.lookups.clone()),
             Box::new(telemetry.in_flight.clone()),
@@ -270,6 +272,17 @@ impl Telemetry {
         self.circuit_open.reset();
         for (repository, is_open) in circuits {
             self.circuit_open.with_label_values(&[repository]).set(i64::from(is_open));
+        }
+    }
+
+    /// Sets the size of the quarantine of each repository.
+    pub fn set_quarantine_sizes(&self, sizes: impl Iterator<Item = (String, QuarantineSize)>) {
+        // A repository may have been removed.
+        self.quarantine_records.reset();
+        self.quarantine_bytes.reset();
+        for (repository, QuarantineSize { records, bytes }) in sizes {
+            self.quarantine_records.with_label_values(&[&repository]).set(records.cast_signed());
+            self.quarantine_bytes.with_label_values(&[&repository]).set(bytes.cast_signed());
         }
     }
 
@@ -332,23 +345,25 @@ impl Telemetry {
     }
 }
 
+/// A gauge with a value for each repository.
+fn repository_gauge(name: &str, help: &str) -> IntGaugeVec {
+    let opts = Opts::new(name, help).namespace("oaimend");
+    IntGaugeVec::new(opts, &["repository"]).expect("literal names are legal")
+}
+
 impl MirrorMetrics {
     fn new() -> Self {
-        let gauge = |name: &str, help: &str| {
-            let opts = Opts::new(name, help).namespace("oaimend");
-            IntGaugeVec::new(opts, &["repository"]).expect("literal names are legal")
-        };
         let opts =
             Opts::new("mirror_harvests_total", "Harvests of the mirror by outcome.").namespace("oaimend");
         Self {
-            records: gauge("mirror_records", "Records of the mirror that are not deleted."),
-            tombstones: gauge("mirror_tombstones", "Deleted records of the mirror."),
-            bytes: gauge("mirror_bytes", "Bytes of the records of the mirror on disk."),
-            lag_secs: gauge(
+            records: repository_gauge("mirror_records", "Records of the mirror that are not deleted."),
+            tombstones: repository_gauge("mirror_tombstones", "Deleted records of the mirror."),
+            bytes: repository_gauge("mirror_bytes", "Bytes of the records of the mirror on disk."),
+            lag_secs: repository_gauge(
                 "mirror_lag_seconds",
                 "Seconds since the state of the source that the mirror has reached.",
             ),
-            last_success_secs: gauge(
+            last_success_secs: repository_gauge(
                 "mirror_last_success_timestamp_seconds",
                 "Begin of the last complete harvest, in seconds since 1970.",
             ),

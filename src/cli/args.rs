@@ -6,6 +6,7 @@ use super::check::CheckArguments;
 use super::completions::CompletionsArguments;
 use super::demo::DemoArguments;
 use super::explain::ExplainArguments;
+use super::health::HealthArguments;
 use super::mirror::MirrorArguments;
 use super::plan::PlanArguments;
 use super::quarantine::QuarantineArguments;
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     Mirror(MirrorArguments),
     Plan(PlanArguments),
     Quarantine(QuarantineArguments),
+    Health(HealthArguments),
     Validate(ValidateArguments),
     Explain(ExplainArguments),
     Completions(CompletionsArguments),

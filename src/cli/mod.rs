@@ -11,6 +11,7 @@ mod data_arguments;
 mod demo;
 mod exit;
 mod explain;
+mod health;
 mod input;
 mod mirror;
 mod paint;
@@ -51,6 +52,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Mirror(arguments) => mirror::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),
+        Command::Health(arguments) => health::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Repair(arguments) => repair::run(&arguments),

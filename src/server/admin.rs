@@ -130,6 +130,15 @@ impl ServerContext {
                 let (mappings, now) = (self.repositories.all(), self.clock.now());
                 let is_open = |id: &str| self.clients.circuit_open_secs(id, now).is_some();
                 self.telemetry.set_circuits(mappings.keys().map(|id| (id.as_str(), is_open(id))));
+                match self.store.quarantine.sizes().await {
+                    Ok(sizes) => {
+                        let is_mapped = |(id, _): &(String, _)| mappings.contains_key(id);
+                        self.telemetry.set_quarantine_sizes(sizes.into_iter().filter(is_mapped));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "the quarantine cannot be measured; its metrics are old");
+                    }
+                }
                 if let Err(error) = measure_mirror(self).await {
                     tracing::warn!(%error, "the mirror cannot be measured; its metrics are old");
                 }

@@ -46,7 +46,7 @@ pub use mirror::{
 };
 pub use quarantine::{
     QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError,
-    QuarantineSelection, QuarantinedRecord,
+    QuarantineSelection, QuarantineSize, QuarantinedRecord,
 };
 pub use record_log::RecordLog;
 pub use record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};

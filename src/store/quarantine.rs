@@ -48,8 +48,24 @@ pub trait Quarantine: std::fmt::Debug + Send + Sync {
     /// No entry is removed then. Raw bytes may be gone; the next quarantine of their record stores them again.
     async fn remove(&self, repository: &str, which: QuarantineSelection) -> Result<u64, QuarantineError>;
 
+    /// The size of the quarantine of each repository that has one.
+    ///
+    /// # Errors
+    ///
+    /// The quarantine cannot be read.
+    async fn sizes(&self) -> Result<Vec<(String, QuarantineSize)>, QuarantineError>;
+
     /// Closes the quarantine; later calls fail with [`QuarantineError::Closed`]. Blocks on the disk.
     fn close(&self);
+}
+
+/// The size of the quarantine of one repository.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuarantineSize {
+    /// Its records.
+    pub records: u64,
+    /// Its bytes on disk.
+    pub bytes: u64,
 }
 
 /// The entries of a repository that are removed.

@@ -84,7 +84,16 @@ fn records_are_listed_shown_and_removed() {
     let from_a_page = "DELETE /-/repositories/x/quarantine?all=true HTTP/1.1\r\nHost: localhost\r\n\
                        Origin: http://evil.example\r\nConnection: close\r\n\r\n";
     assert_eq!(Harvester::ask(program.admin(), from_a_page).rest().status, 403);
+    let metric = |name: &str| {
+        let metrics = fetch(program.admin(), "/-/metrics").text();
+        let line =
+            metrics.lines().find_map(|line| line.strip_prefix(&format!("{name}{{repository=\"x\"}} ")));
+        line.and_then(|value| value.parse::<u64>().ok()).unwrap_or_else(|| panic!("{name} in {metrics}"))
+    };
+    assert_eq!(metric("oaimend_quarantine_records"), 2);
+    assert!(metric("oaimend_quarantine_bytes") > 2 * 4096);
     check_commands(folder.path(), &admin);
+    assert_eq!([metric("oaimend_quarantine_records"), metric("oaimend_quarantine_bytes")], [0, 0]);
     // The list is requested again, because its first page is not cached.
     assert_eq!(fetch(program.address(), LIST).status, 200);
     program.signal("-TERM");

@@ -7,7 +7,8 @@ use super::database::ClosableDatabase;
 use crate::error::Error;
 use crate::store::data_dir::WRITABLE;
 use crate::store::quarantine::{
-    Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineSelection, QuarantinedRecord,
+    Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineSelection, QuarantineSize,
+    QuarantinedRecord,
 };
 use async_trait::async_trait;
 use blake2::{Blake2s256, Digest};
@@ -25,8 +26,8 @@ pub(in crate::store) struct RedbQuarantine {
 
 /// (repository, key) to the entry as JSON.
 const ENTRIES: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("entries");
-/// Repository to the bytes of its entries on disk.
-const SIZES: TableDefinition<'_, &str, u64> = TableDefinition::new("disk_sizes");
+/// Repository to the number of its entries and their bytes on disk.
+const SIZES: TableDefinition<'_, &str, (u64, u64)> = TableDefinition::new("sizes_of_repositories");
 /// The file of a record occupies whole blocks of this many bytes.
 const BLOCK_BYTES: u64 = 4096;
 /// The bytes of an entry in the index, apart from its identifier and its request.
@@ -74,7 +75,8 @@ impl RedbQuarantine {
         {
             let mut entries = transaction.open_table(ENTRIES).map_err(index_error)?;
             let mut sizes = transaction.open_table(SIZES).map_err(index_error)?;
-            let mut size = sizes.get(repository).map_err(index_error)?.map_or(0, |size| size.value());
+            let (mut records, mut size) =
+                sizes.get(repository).map_err(index_error)?.map_or((0, 0), |size| size.value());
             let mut written = Vec::new();
             for record in &batch.records {
                 let key = key_of(repository, record);
@@ -94,6 +96,7 @@ impl RedbQuarantine {
                         return Err(QuarantineError::Full { max: batch.bytes_max });
                     }
                     written.push(self.write_raw(repository, &key, &record.raw)?);
+                    records += 1;
                 } else if !self.folder.join(repository).join(&key).exists() {
                     // A removal was interrupted between the file and its entry.
                     self.write_raw(repository, &key, &record.raw)?;
@@ -101,7 +104,7 @@ impl RedbQuarantine {
                 let json = serde_json::to_vec(&entry).map_err(std::io::Error::other)?;
                 entries.insert((repository, key.as_str()), json.as_slice()).map_err(index_error)?;
             }
-            sizes.insert(repository, size).map_err(index_error)?;
+            sizes.insert(repository, (records, size)).map_err(index_error)?;
         }
         transaction.commit().map_err(index_error)
     }
@@ -127,7 +130,7 @@ impl RedbQuarantine {
         let mut removed = Vec::new();
         {
             let mut entries = transaction.open_table(ENTRIES).map_err(index_error)?;
-            let mut left = 0;
+            let (mut left, mut left_bytes) = (0, 0);
             for row in entries.range((repository, "")..).map_err(index_error)? {
                 let (key, json) = row.map_err(index_error)?;
                 let (of, key) = key.value();
@@ -139,14 +142,15 @@ impl RedbQuarantine {
                 if is_selected(which, key, &entry) {
                     removed.push(key.to_owned());
                 } else {
-                    left += disk_bytes(&entry);
+                    left += 1;
+                    left_bytes += disk_bytes(&entry);
                 }
             }
             for key in &removed {
                 entries.remove((repository, key.as_str())).map_err(index_error)?;
             }
             let mut sizes = transaction.open_table(SIZES).map_err(index_error)?;
-            sizes.insert(repository, left).map_err(index_error)?;
+            sizes.insert(repository, (left, left_bytes)).map_err(index_error)?;
         }
         // While no record can be put: a file of the same name would belong to a new entry.
         for key in &removed {
@@ -201,6 +205,10 @@ impl Quarantine for RedbQuarantine {
     async fn remove(&self, repository: &str, which: QuarantineSelection) -> Result<u64, QuarantineError> {
         let repository = repository.to_owned();
         self.blocking(move |quarantine, index| quarantine.remove_from(index, &repository, &which)).await
+    }
+
+    async fn sizes(&self) -> Result<Vec<(String, QuarantineSize)>, QuarantineError> {
+        self.blocking(|_, index| sizes_in(index)).await
     }
 
     fn close(&self) {
@@ -265,6 +273,22 @@ fn list_in(
         }
     }
     Ok(listed)
+}
+
+fn sizes_in(index: &Database) -> Result<Vec<(String, QuarantineSize)>, QuarantineError> {
+    let transaction = index.begin_read().map_err(index_error)?;
+    let sizes = match transaction.open_table(SIZES) {
+        Ok(sizes) => sizes,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(index_error(error)),
+    };
+    let mut found = Vec::new();
+    for row in sizes.iter().map_err(index_error)? {
+        let (repository, size) = row.map_err(index_error)?;
+        let (records, bytes) = size.value();
+        found.push((repository.value().to_owned(), QuarantineSize { records, bytes }));
+    }
+    Ok(found)
 }
 
 fn entry_in(
@@ -388,6 +412,9 @@ mod tests {
             put(&quarantine, "x", "", time, 3 * ONE, &[record(name, name.as_bytes())]).expect("it fits");
         }
         put(&quarantine, "y", "", "t", 3 * ONE, &[record("1", b"1")]).expect("it fits");
+        let sizes = || quarantine.with_index(sizes_in).expect("readable");
+        let size = |records| QuarantineSize { records, bytes: records * ONE };
+        assert_eq!(sizes(), [("x".to_owned(), size(3)), ("y".to_owned(), size(1))]);
         let error = put(&quarantine, "x", "", "t", 3 * ONE, &[record("4", b"4")]);
         assert!(matches!(error, Err(QuarantineError::Full { .. })), "{error:?}");
         assert_eq!(remove(QuarantineSelection::LastSeenBefore("2026-02-01".to_owned())), 1);
@@ -397,6 +424,7 @@ mod tests {
         assert_eq!(remove(QuarantineSelection::Key(key.clone())), 1);
         assert_eq!(remove(QuarantineSelection::Key(key.clone())), 0);
         assert_eq!((find(&quarantine, "x", &key), list(&quarantine, "x").len()), (None, 2));
+        assert_eq!(sizes()[0].1, size(2));
         let (key, _) = list(&quarantine, "x").remove(0);
         std::fs::remove_file(data.path().join("quarantine/x").join(&key)).expect("it is there");
         for (name, time) in [("2", "t"), ("3", "t"), ("4", "t")] {

@@ -65,6 +65,25 @@ fn early_signals_do_not_end_the_process() {
     new.served();
 }
 
+#[test]
+fn health_asks_the_running_server() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
+    let health = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+        command.arg("health").args(arguments).current_dir(folder.path());
+        let output = command.output().expect("the program runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let admin = program.admin().to_string();
+    for arguments in [&["--admin", &admin][..], &["--ready", "--admin", &admin]] {
+        assert_eq!(health(arguments), (Some(0), "ok\n".to_owned()), "{arguments:?}");
+    }
+    program.signal("-TERM");
+    assert!(program.ended().success());
+    assert_ne!(health(&["--admin", &admin]).0, Some(0));
+}
+
 /// A socket for messages, in a folder that is also that of the program.
 struct ServiceManager(TempDir, UnixDatagram);
 
