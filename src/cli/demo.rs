@@ -168,11 +168,12 @@ impl Demo {
         line("records", &repository.records(&site));
         line("record", &RecordAddress { repository: ID, identifier: RECORD, format: None }.page(&site));
         line("curl", &format!("curl '{repaired}?{FIRST_PAGE}'"));
+        line("sickle", "python3 -m pip install Sickle");
         line(
             "harvester",
             &format!(
-                "python3 -c \"from sickle import Sickle; [print(r.metadata['title']) \
-                 for r in Sickle('{repaired}').ListRecords(metadataPrefix='oai_dc')]\""
+                "python3 -c \"from sickle import Sickle; [print(r.metadata['title']) for r in \
+                 Sickle('{repaired}').ListRecords(metadataPrefix='oai_dc', ignore_deleted=True)]\""
             ),
         );
         if let Some(admin) = self.proxy.admin_addr {

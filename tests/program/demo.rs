@@ -1,6 +1,7 @@
 //! `oaimend demo` prints correct pages and working commands.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use oaimend::demo::fetch;
@@ -124,6 +125,29 @@ fn harvest_gets_all_repairable_records() {
     );
     let quarantine = labelled(&lines, "quarantine").trim_start_matches("curl ");
     assert!(page(quarantine).contains("oai:demo.example.org:10"), "the tenth record is in quarantine");
+}
+
+#[test]
+fn printed_harvester_command_prints_all_titles() {
+    let venv = Path::new(env!("CARGO_BIN_EXE_oaimend")).ancestors().nth(2).expect("a target folder");
+    let programs = venv.join("harvesters-venv/bin");
+    if !programs.join("python3").exists() {
+        let is_required = std::env::var("OAIMEND_HARVESTERS").is_ok_and(|value| value == "required");
+        assert!(!is_required, "Sickle is missing: scripts/harvesters install");
+        println!("skipped: Sickle is missing; scripts/harvesters install");
+        return;
+    }
+    let (_running, lines) = start();
+    let path = std::env::join_paths([programs, "/usr/bin".into(), "/bin".into()]).expect("a legal path");
+    let output = Command::new("sh")
+        .args(["-c", labelled(&lines, "harvester")])
+        .env("PATH", path)
+        .output()
+        .expect("sh is everywhere");
+    let titles = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(titles.lines().count(), 10, "{titles}");
+    assert!(titles.contains("Harbour songs, 1890–1914"), "{titles}");
 }
 
 #[test]
