@@ -19,6 +19,23 @@ pub struct GatewayPolicy {
     pub robots: Robots,
     /// The style sheet of the operator. Pages link to it after their own one.
     pub theme: Option<Theme>,
+    /// The sites whose scripts may read responses.
+    pub cors_origins: CorsOrigins,
+}
+
+/// The sites whose scripts may read responses (CORS).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CorsOrigins {
+    /// All.
+    Any,
+    /// These origins, such as `https://search.example.org`.
+    Listed(Vec<String>),
+}
+
+impl Default for CorsOrigins {
+    fn default() -> Self {
+        Self::Listed(Vec::new())
+    }
 }
 
 /// What `/robots.txt` allows to crawlers.
@@ -54,7 +71,14 @@ pub enum RecordPages {
 
 impl Default for GatewayPolicy {
     fn default() -> Self {
-        Self { enabled: true, title: "oaimend".to_owned(), contact: None, robots: Robots::Allow, theme: None }
+        Self {
+            enabled: true,
+            title: "oaimend".to_owned(),
+            contact: None,
+            robots: Robots::Allow,
+            theme: None,
+            cors_origins: CorsOrigins::default(),
+        }
     }
 }
 
@@ -68,8 +92,31 @@ impl GatewayPolicy {
         self.contact = table.read_parsed("contact", read_email);
         self.robots = table.read_parsed("robots", read_robots).unwrap_or_default();
         self.theme = table.read_parsed("theme_css", |text| read_theme(folder.join(text)));
+        self.cors_origins = read_cors_origins(&mut table);
         table.finish();
     }
+}
+
+fn read_cors_origins(table: &mut Table<'_, '_>) -> CorsOrigins {
+    let mut origins = Vec::new();
+    let mut allows_all = false;
+    for origin in table.read_strings("cors_origins") {
+        match origin.value.as_str() {
+            "*" => allows_all = true,
+            text if is_origin(text) => origins.push(origin.value),
+            text => table.report_fault(
+                origin.span,
+                format!("gateway.cors_origins: \"{}\" is not an origin; expected \"*\", or one such as \"https://search.example.org\"", text.escape_debug()),
+            ),
+        }
+    }
+    if allows_all { CorsOrigins::Any } else { CorsOrigins::Listed(origins) }
+}
+
+/// Whether a text is an origin as browsers send it: a scheme, a host, and a port that is not the default one.
+fn is_origin(text: &str) -> bool {
+    url::Url::parse(text)
+        .is_ok_and(|url| url.origin().is_tuple() && url.origin().ascii_serialization() == text)
 }
 
 /// Longest style sheet of an operator, in bytes.

@@ -27,7 +27,7 @@ pub use cache::Cache;
 pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, Quota};
 pub use connections::Connections;
 pub use credentials::Credentials;
-pub use gateway::{GatewayPolicy, RecordPages, Robots, Theme};
+pub use gateway::{CorsOrigins, GatewayPolicy, RecordPages, Robots, Theme};
 pub use limits::Limits;
 pub use mapping::{Mapping, OnUnrepairable, check_id};
 pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};

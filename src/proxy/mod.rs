@@ -5,6 +5,7 @@
 
 pub(crate) mod cache;
 mod collected;
+mod cors;
 mod downstream;
 mod gzip;
 mod headers;

@@ -6,6 +6,7 @@
 
 use super::cache::CacheLookup;
 use super::collected::CollectedResponse;
+use super::cors::CorsBuilder;
 use super::downstream::Downstream;
 use super::gzip::{self, GzipBuilder};
 use super::headers::joined;
@@ -100,6 +101,7 @@ impl ProxyHttp for ProxyService {
 
     fn init_downstream_modules(&self, modules: &mut HttpModules) {
         modules.add_module(Box::new(GzipBuilder));
+        modules.add_module(Box::new(CorsBuilder(Arc::clone(&self.0))));
     }
 
     /// Routes, validates and answers. `true`: pingora has nothing left to do.

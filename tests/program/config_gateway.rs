@@ -1,6 +1,6 @@
 //! The keys of the gateway in `oaimend.toml` and in mappings.
 
-use oaimend::config::{Config, Flags, GatewayPolicy, RecordPages, Robots, Theme};
+use oaimend::config::{Config, CorsOrigins, Flags, GatewayPolicy, RecordPages, Robots, Theme};
 use std::path::Path;
 
 use crate::config::{check, folder};
@@ -19,6 +19,7 @@ title = "Dunes & cliffs"
 contact = "dunes@example.org"
 robots = "deny"
 theme_css = "theme.css"
+cors_origins = ["https://search.example.org", "http://localhost:3000"]
 "#;
     let mapping = |records: &str| format!("base_url = \"http://x/\"\n{records}\n");
     let folder = folder(&[
@@ -37,6 +38,10 @@ theme_css = "theme.css"
         contact: Some("dunes@example.org".to_owned()),
         robots: Robots::Deny,
         theme: Some(theme),
+        cors_origins: CorsOrigins::Listed(vec![
+            "https://search.example.org".to_owned(),
+            "http://localhost:3000".to_owned(),
+        ]),
     };
     assert_eq!(config.gateway, expected);
     for (id, records) in
@@ -63,6 +68,7 @@ title = " "
 contact = "mailto:a@example.org"
 robots = "none"
 theme_css = "missing.css"
+cors_origins = ["https://search.example.org/"]
 "#;
     let long = "x".repeat((64 << 10) + 1);
     let mapping = "base_url = \"http://x/\"\nrecords = \"own\"\n";
@@ -76,6 +82,7 @@ oaimend.toml:3: gateway.title = " " is not a name; expected a text that is not b
 oaimend.toml:4: gateway.contact = "mailto:a@example.org" is not a mail address; expected one such as "oai@example.org", without mailto:
 oaimend.toml:5: gateway.robots = "none" is not known; expected "allow" or "deny"
 oaimend.toml:6: gateway.theme_css = "missing.css" cannot be read: No such file or directory (os error 2); expected a CSS file in UTF-8 of at most 65536 bytes
+oaimend.toml:7: gateway.cors_origins: "https://search.example.org/" is not an origin; expected "*", or one such as "https://search.example.org"
 mappings/x.toml:2: records = "own" is not known; expected "self", "link" or "off"
 "#,
     );

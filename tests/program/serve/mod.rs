@@ -6,6 +6,7 @@ mod cache;
 mod client_limits;
 mod coalescing;
 mod connection_limits;
+mod cors;
 mod credentials;
 mod datestamps;
 mod failover;
