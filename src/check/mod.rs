@@ -155,13 +155,13 @@ impl Run<'_> {
 
     /// Sends a request and judges what every response has to fulfil.
     async fn send(&mut self, request: CheckRequest) -> CheckResponse {
-        let response = self.send_for_other_format(request).await;
+        let response = self.send_in_any_format(request).await;
         lists::judge(&response, &self.identity, &mut self.findings);
         response
     }
 
-    /// The same for a list in another format than oai_dc, without the rules for records in oai_dc.
-    async fn send_for_other_format(&mut self, request: CheckRequest) -> CheckResponse {
+    /// Sends a request and judges what every response has to fulfil in any format, but no rule for records in oai_dc.
+    async fn send_in_any_format(&mut self, request: CheckRequest) -> CheckResponse {
         let response = self.requester.send(request).await;
         self.codings.note(&response);
         envelope::judge(&response, &self.base_url, &mut self.findings);
@@ -237,7 +237,7 @@ impl Run<'_> {
                 Some(in_dc) => in_dc,
                 None => {
                     let list = [("verb", "ListRecords"), ("metadataPrefix", format.prefix.as_str())];
-                    requested = self.send_for_other_format(CheckRequest::get(&list)).await;
+                    requested = self.send_in_any_format(CheckRequest::get(&list)).await;
                     &requested
                 }
             };

@@ -68,17 +68,18 @@ impl BackgroundService for ConfigWatch {
             Some(hangup) => hangup.recv().await,
             None => std::future::pending().await,
         };
-        let mut interval = CONFIG_INTERVAL;
+        let mut watchdog = None;
         if let Some(announcement) = self.announcement.clone() {
             announcement.log(&self.shared).await;
             service_manager::notify_serving();
-            if let Some(timeout) = service_manager::watchdog_timeout() {
-                interval = interval.min(timeout / 2);
-            }
+            watchdog = service_manager::watchdog_timeout();
         }
+        let interval = watchdog.map_or(CONFIG_INTERVAL, |timeout| CONFIG_INTERVAL.min(timeout / 2));
         loop {
             // A loop that hangs, for example on a disk that does not respond, ends the messages.
-            service_manager::notify_alive();
+            if watchdog.is_some() {
+                service_manager::notify_alive();
+            }
             let is_hangup = tokio::select! {
                 () = tokio::time::sleep(interval) => false,
                 _ = hung_up() => true,

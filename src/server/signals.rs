@@ -75,7 +75,7 @@ impl ShutdownSignalWatch for Signals {
                         self.shared.draining.store(true, Ordering::Relaxed);
                         true
                     }
-                    _ = quit.recv() => self.hand_over(None).await,
+                    _ = quit.recv() => self.hand_over(false).await,
                     _ = upgrade.recv() => self.upgrade().await,
                 }
             };
@@ -114,26 +114,21 @@ impl Signals {
     /// Starts the installed program and hands over to it; returns whether that succeeded.
     async fn upgrade(&self) -> bool {
         service_manager::notify_reloading();
-        let is_replaced = match Successor::start() {
-            Ok(successor) => self.hand_over(Some(successor)).await,
-            Err(error) => {
-                tracing::error!(%error, "the installed program cannot be started; this process continues to serve");
-                false
-            }
-        };
+        let is_replaced = self.hand_over(true).await;
         if !is_replaced {
             service_manager::notify_serving();
         }
         is_replaced
     }
 
-    /// Hands the sockets and the data folder over to a waiting process; returns whether there was one.
-    async fn hand_over(&self, successor: Option<Successor>) -> bool {
+    /// Hands the sockets and the data folder over to another process, which is started here or waits already; returns
+    /// whether there was one.
+    async fn hand_over(&self, starts_successor: bool) -> bool {
         let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(sockets) = sockets else { return false };
-        let handed = match successor {
-            Some(successor) => successor.hand_over(&self.data, &sockets).await,
-            None => handover::hand_over(&self.data, &sockets).await.inspect_err(|_| {
+        let handed = match starts_successor {
+            true => Successor::start_and_hand_over(&self.data, &sockets).await,
+            false => handover::hand_over(&self.data, &sockets).await.inspect_err(|_| {
                 tracing::error!(
                     "SIGQUIT is ignored, because no process takes over; start one with --upgrade first"
                 );

@@ -12,8 +12,19 @@ use tokio::process::{Child, Command};
 pub(super) struct Successor(Child);
 
 impl Successor {
+    /// Starts the installed program, and hands the sockets over as soon as it waits for them. Ends it if it does not.
+    pub(super) async fn start_and_hand_over(data: &Path, sockets: &Sockets) -> io::Result<UnixStream> {
+        let mut successor = Self::start()?;
+        let handed = successor.try_hand_over(data, sockets).await;
+        if handed.is_err() {
+            // It has ended already; ignore.
+            let _ = successor.0.kill().await;
+        }
+        handed
+    }
+
     /// Starts the installed program with the arguments of this process and `--upgrade`.
-    pub(super) fn start() -> io::Result<Self> {
+    fn start() -> io::Result<Self> {
         let mut arguments: Vec<_> = std::env::args_os().collect();
         if !arguments.iter().any(|argument| argument == UPGRADE) {
             arguments.push(UPGRADE.into());
@@ -25,16 +36,6 @@ impl Successor {
             command.env_remove(name);
         }
         Ok(Self(command.args(arguments.iter().skip(1)).spawn()?))
-    }
-
-    /// Hands the sockets over as soon as the process waits for them; ends the process if it does not.
-    pub(super) async fn hand_over(mut self, data: &Path, sockets: &Sockets) -> io::Result<UnixStream> {
-        let handed = self.try_hand_over(data, sockets).await;
-        if handed.is_err() {
-            // It has ended already; ignore.
-            let _ = self.0.kill().await;
-        }
-        handed
     }
 
     async fn try_hand_over(&mut self, data: &Path, sockets: &Sockets) -> io::Result<UnixStream> {
