@@ -1,7 +1,7 @@
 //! The receiver of a response: the client, or a buffer from which its page is made.
 
 use super::collected::CollectedResponse;
-use http::{HeaderValue, Version, header};
+use http::{HeaderValue, Method, Version, header};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
@@ -19,6 +19,12 @@ impl Downstream<'_> {
     /// Whether a response needs its length before its body: HTTP/1.0 has no chunks.
     pub(super) fn needs_length(&self) -> bool {
         self.collected.is_none() && self.session.req_header().version == Version::HTTP_10
+    }
+
+    /// Whether the conditions of the request apply to the page: a client receives it by GET or HEAD.
+    pub(super) fn is_conditional(&self) -> bool {
+        let method = &self.session.req_header().method;
+        self.collected.is_none() && (method == Method::GET || method == Method::HEAD)
     }
 
     /// Takes the header of a response; `end`: it has no body.

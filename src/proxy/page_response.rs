@@ -11,11 +11,13 @@ use super::downstream::Downstream;
 use super::upstream_handle::UpstreamHandle;
 use super::{gzip, headers, response_head};
 use crate::repository::{Account, DetachedTask, Event, Failure, Reason, Repository, RepositoryRequest};
-use http::{HeaderValue, Method, Version, header};
+use crate::server::validators::Validators;
+use http::{HeaderValue, Method, StatusCode, Version, header};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Writes pages of a repository to their receiver.
 pub(super) struct PageResponder<'a> {
@@ -100,6 +102,9 @@ impl PageResponder<'_> {
         if lookup.shared.is_some() {
             head.insert_header(header::AGE, in_flight.age_secs())?;
         }
+        if let Some(validators) = in_flight.began_if_kept().map(validators) {
+            head.insert_header(header::ETAG, validators.entity_tag())?;
+        }
         complete_head(&mut head, downstream.session, lookup, in_flight.whole_bytes())?;
         fetching.beside(downstream.write_head(head, false)).await?;
         loop {
@@ -127,8 +132,18 @@ impl PageResponder<'_> {
         if let Some(proxy_status) = &lookup.replaced_failure {
             head.insert_header(response_head::PROXY_STATUS, proxy_status.clone())?;
         }
+        let validators = validators(page.began());
+        head.insert_header(header::ETAG, validators.entity_tag())?;
+        let is_known =
+            downstream.is_conditional() && validators.are_known(&downstream.session.req_header().headers);
+        if is_known {
+            head.set_status(StatusCode::NOT_MODIFIED)?;
+        }
         complete_head(&mut head, downstream.session, lookup, Some(page.bytes))?;
-        downstream.write_head(head, false).await?;
+        downstream.write_head(head, is_known).await?;
+        if is_known {
+            return Ok(());
+        }
         while let Some(piece) = downstream.while_connected(page.next()).await?.map_err(truncated)? {
             downstream.write_piece(piece).await?;
         }
@@ -195,6 +210,13 @@ fn no_whole_page(in_flight: &InFlightPage) -> Failure {
     Failure::new(Reason::Incomplete, "the source sent a page that ends early")
 }
 
+/// The validators of a page that is cached, by the time at which it started. Two fetches of a page never start at the
+/// same time.
+fn validators(began: SystemTime) -> Validators {
+    let began = began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Validators { tag: format!("{:x}", began.as_nanos()), modified_secs: None }
+}
+
 fn truncated(error: PageError) -> Box<Error> {
     Error::because(ErrorType::ConnectionClosed, "the page ended early", error)
 }
@@ -203,7 +225,7 @@ fn stopped() -> Box<Error> {
     Error::explain(ErrorType::InternalError, "the session with the source stopped")
 }
 
-/// Adds `Cache-Status`, and the length where it is known.
+/// Adds `Cache-Status` and the length where it is known, and marks the tag of a compressed page.
 fn complete_head(
     head: &mut ResponseHeader,
     session: &Session,
@@ -215,11 +237,15 @@ fn complete_head(
     let status = lookup.cache_status(forwarded_as.unwrap_or_default());
     head.insert_header(header::CACHE_STATUS, status)?;
     let accepted = headers::joined(session.req_header(), header::ACCEPT_ENCODING);
-    let length = length.filter(|_| head.status == http::StatusCode::OK);
+    let length = length.filter(|_| head.status == StatusCode::OK);
+    // A response without a body has the tag that its body would have.
     let is_compressed = gzip::is_accepted(&accepted) && session.req_header().version != Version::HTTP_10;
     if let Some(length) = length.filter(|_| !is_compressed) {
         head.remove_header(&header::TRANSFER_ENCODING);
         head.insert_header(header::CONTENT_LENGTH, length)?;
+    }
+    if is_compressed {
+        gzip::mark_tag(head)?;
     }
     Ok(())
 }

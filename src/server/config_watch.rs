@@ -136,6 +136,12 @@ impl ConfigWatch {
                 for fault in &faults {
                     tracing::error!("{fault}; the repository is unchanged");
                 }
+                if !changes.removed.is_empty()
+                    && let Some(cache) = self.shared.cache.clone()
+                {
+                    let kept = self.shared.repositories.all();
+                    tokio::task::spawn_blocking(move || cache.purge_others(|id| kept.contains_key(id)));
+                }
                 if faults.is_empty() || changes != MappingChanges::default() {
                     let listed = |ids: Vec<String>| (!ids.is_empty()).then(|| ids.join(", "));
                     tracing::info!(

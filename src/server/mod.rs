@@ -23,6 +23,7 @@ pub(crate) mod mirror;
 pub(crate) mod own_pages;
 pub(crate) mod quotas;
 pub(crate) mod router;
+pub(crate) mod validators;
 
 pub use run::{Running, Server};
 pub use signals::ignore_early_signals;

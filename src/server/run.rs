@@ -198,7 +198,8 @@ impl Server {
             server.add_service(BoundService { service: admin, socket, handover: handover() });
         }
         if let Some(cache) = self.shared.cache.clone() {
-            server.add_service(background_service("cache", CacheMaintenance(cache)));
+            let shared = Arc::clone(&self.shared);
+            server.add_service(background_service("cache", CacheMaintenance { cache, shared }));
         }
         let activity = self.shared.store.activity.clone();
         server.add_service(background_service("activity", ActivityMaintenance(activity.clone())));

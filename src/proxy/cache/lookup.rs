@@ -165,6 +165,14 @@ impl Cache {
         self.storage.pages.sweep(now.as_secs());
     }
 
+    /// Removes the pages of removed repositories: of those that are not kept. Blocks on the disk.
+    pub(crate) fn purge_others(&self, is_kept: impl Fn(&str) -> bool) {
+        let pages = self.storage.purge_others(is_kept);
+        if pages > 0 {
+            tracing::info!(pages, "the cached pages of removed repositories are deleted");
+        }
+    }
+
     /// Stops storing and removing pages, because another process has the folder.
     pub(crate) fn close(&self) {
         self.storage.pages.close();

@@ -204,6 +204,16 @@ impl PageStorage {
         }
     }
 
+    /// Removes all pages of the repositories that are not kept. Returns how many were on disk. Blocks on the disk.
+    pub(super) fn purge_others(&self, is_kept: impl Fn(&str) -> bool) -> u64 {
+        if self.pages.is_closed() {
+            return 0;
+        }
+        let repositories = self.pages.repositories();
+        let others = repositories.iter().filter(|repository| !is_kept(repository));
+        others.map(|repository| self.purge_pages(repository, None)).sum()
+    }
+
     /// Removes a page on disk and in flight, without blocking.
     pub(super) async fn drop_page(&'static self, key: PageKey) {
         let is_live = lock(&self.live).contains_key(&key);
@@ -304,6 +314,11 @@ impl GraceQueue {
 }
 
 impl CachedPage {
+    /// When it started.
+    pub(in crate::proxy) fn began(&self) -> SystemTime {
+        self.meta.began
+    }
+
     /// Its age, in seconds.
     pub(in crate::proxy) fn age_secs(&self) -> u64 {
         clock::now().duration_since(self.meta.began).unwrap_or_default().as_secs()

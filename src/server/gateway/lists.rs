@@ -2,7 +2,6 @@
 
 use super::collection::{ListedCollection, SourceFacts, set_names};
 use super::record::{CACHE_CONTROL, notice, with_policies};
-use super::validators::Validators;
 use crate::config::{Mapping, RecordPages};
 use crate::gateway::html::{ListContent, ListNotice, ListNoticePage, ListPage, MonthEntry, RecordLink};
 use crate::gateway::list::{LINKS_MAX, ListAddress, ListPart, Month, SequenceRange, first_title};
@@ -11,6 +10,7 @@ use crate::oai::datestamp::{Granularity, from_secs};
 use crate::repository::{Failure, Reason};
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
+use crate::server::validators::Validators;
 use crate::store::{ListFilter, ListQuery, MirrorError, MirrorStore, StoredRecord};
 use http::HeaderMap;
 use std::num::NonZeroU64;

@@ -20,7 +20,6 @@ mod set_lists;
 mod sitemaps;
 pub(crate) mod state;
 mod summary;
-mod validators;
 
 pub(crate) use answer::{GatewayResponse, answer, is_html_named};
 pub(crate) use operator::operator_page;

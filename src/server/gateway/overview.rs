@@ -3,7 +3,6 @@
 use super::description::known_name;
 use super::record::with_policies;
 use super::summary::{mirror_status, summary};
-use super::validators::Validators;
 use crate::config::Mapping;
 use crate::gateway::html::{OverviewPage, RemovedRepositoryPage, UnknownRepositoryPage};
 use crate::gateway::repository::RepositorySummary;
@@ -12,6 +11,7 @@ use crate::gateway::{RecordForm, fingerprint};
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
+use crate::server::validators::Validators;
 use http::HeaderMap;
 use std::sync::Arc;
 

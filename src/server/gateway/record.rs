@@ -3,7 +3,6 @@
 use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats};
 use super::record_cache::{PageName, RecordCache, Versions};
 use super::rendering::RenderLimits;
-use super::validators::Validators;
 use crate::config::{Mapping, RecordPages};
 use crate::gateway::html::{
     CONTENT_SECURITY_POLICY, DeletedRecordPage, FormatTab, NoRecordPage, NoRecordReason, Provenance,
@@ -21,6 +20,7 @@ use crate::repository::rebase_namespaces::NamespaceScope;
 use crate::repository::{Failure, Reason};
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
+use crate::server::validators::Validators;
 use crate::store::{MirrorError, MirrorStore, RecordRepairs, RecordStatus, StoredRecord};
 use http::HeaderMap;
 use std::sync::Arc;

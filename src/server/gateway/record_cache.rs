@@ -4,13 +4,13 @@
 //! gateway changes, and for [`KEPT_MAX`] at most. What a page shows of the repository itself, such as its name, may be
 //! that old.
 
-use super::validators::Validators;
 use crate::clock;
 use crate::config::Mapping;
 use crate::gateway::RecordForm;
 use crate::gateway::route::RecordTarget;
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
+use crate::server::validators::Validators;
 use crate::store::{CollectionVersion, MirrorStore};
 use bytes::Bytes;
 use http::HeaderMap;

@@ -3,7 +3,6 @@
 use super::collection::ListedCollection;
 use super::lists::list_notice_page;
 use super::record::{CACHE_CONTROL, with_policies};
-use super::validators::Validators;
 use crate::config::{Mapping, RecordPages, Robots};
 use crate::gateway::fingerprint;
 use crate::gateway::html::ListNotice;
@@ -16,6 +15,7 @@ use crate::oai::datestamp::{Granularity, from_secs};
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
+use crate::server::validators::Validators;
 use crate::store::{ListFilter, ListQuery, MirrorError, MirrorStore, Position};
 use bytes::Bytes;
 use flate2::Compression;

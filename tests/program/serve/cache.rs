@@ -470,3 +470,35 @@ fn reused_tokens_lose_no_record() {
         }
     }
 }
+
+#[test]
+fn known_page_is_answered_without_a_body() {
+    let source = numbered();
+    let proxy = Proxy::of(&source);
+    let first = proxy.get(IDENTIFY);
+    let tag = first.header("etag").to_owned();
+    assert!(tag.len() > 2 && tag.starts_with('"') && tag.ends_with('"'), "{first:?}");
+    let with = |fields: &str| fetch_with(proxy.address(), IDENTIFY, fields);
+    let known = with(&format!("If-None-Match: {tag}\r\n"));
+    assert_eq!((known.status, known.header("etag"), known.body.len()), (304, &*tag, 0), "{known:?}");
+    assert_eq!(known.header("cache-status"), "oaimend; hit");
+    assert_eq!((known.header("content-length"), known.header("transfer-encoding")), ("", ""));
+    let zipped = with("Accept-Encoding: gzip\r\n");
+    let marked = format!("{}-gzip\"", tag.trim_end_matches('"'));
+    assert_eq!((zipped.status, zipped.header("etag")), (200, &*marked), "each coding has its own tag");
+    let known = with(&format!("Accept-Encoding: gzip\r\nIf-None-Match: {marked}\r\n"));
+    assert_eq!((known.status, known.header("etag"), known.header("content-encoding")), (304, &*marked, ""));
+    let other = with("If-None-Match: \"other\"\r\n");
+    assert_eq!((other.status, other.text()), (200, first.text()));
+    let form = "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIf-None-Match: *\r\nContent-Length: 13\r\n\r\nverb=Identify";
+    assert_eq!(
+        Harvester::ask(proxy.address(), form).rest().status,
+        200,
+        "a condition of POST is not for pages"
+    );
+    purge(&proxy, "/-/cache/x");
+    let fetched_again = with(&format!("If-None-Match: {tag}\r\n"));
+    assert_eq!(fetched_again.status, 200);
+    assert_ne!(fetched_again.header("etag"), tag, "another page has another tag");
+    assert_eq!(proxy.get(LIST).header("etag"), "", "this page is not cached");
+}

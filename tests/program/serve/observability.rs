@@ -1,6 +1,7 @@
 //! Logs and reloads: one line per page, stored broken pages, reloaded mappings.
 
 use crate::config;
+use crate::fixtures::keeping::wait_until;
 use crate::fixtures::program::Program;
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Reply, Source, fetch, page_of};
@@ -74,6 +75,38 @@ fn sighup_reloads_mappings() {
     assert_eq!((&line["added"], &line["changed"]), (&Value::Null, &"x".into()), "{line}");
     assert_eq!(fetch(address, LIST).status, 200);
     assert_eq!((old.asked().len(), new.asked().len()), (1, 1));
+}
+
+#[test]
+fn cached_pages_of_a_removed_repository_are_deleted() {
+    let source = Source::page(page_of(1));
+    let folder = mapped(&source.base_url());
+    for id in ["y", "z"] {
+        let mapping = folder.path().join(format!("mappings/{id}.toml"));
+        std::fs::copy(folder.path().join("mappings/x.toml"), mapping).expect("writable");
+    }
+    let ids = ["x", "y", "z"];
+    let pages = |id: &str| {
+        let pages = std::fs::read_dir(folder.path().join("data/cache").join(id)).ok()?;
+        Some(pages.flatten().filter(|page| page.path().extension().is_none()).count())
+    };
+    let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
+    for id in ids {
+        let path = format!("/{id}?verb=ListRecords&resumptionToken=t1");
+        assert_eq!(fetch(program.address(), &path).status, 200);
+        program.line("page");
+    }
+    wait_until(|| ids.map(pages) == [Some(1); 3]);
+    let remove = |id| std::fs::remove_file(folder.path().join(format!("mappings/{id}.toml")));
+    remove("y").expect("writable");
+    program.signal("-HUP");
+    wait_until(|| ids.map(pages) == [Some(1), None, Some(1)]);
+    drop(program);
+    remove("z").expect("writable");
+    let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
+    let line = program.line("the cached pages of removed repositories are deleted");
+    assert_eq!(line["pages"], 1, "{line}");
+    assert_eq!(ids.map(pages), [Some(1), None, None]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::proxy::cache::rules::CachePlan;
 use crate::repository::ByteRope;
 use crate::store::{PageKey, Part};
 use bytes::Bytes;
+use http::StatusCode;
 use pingora_http::ResponseHeader;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -141,6 +142,12 @@ impl InFlightPage {
     /// Its start, once the header was received.
     pub(in crate::proxy) fn begun(&self) -> Option<&ResponseStart> {
         self.begun.get()
+    }
+
+    /// When it started, if it will be cached once it is complete.
+    pub(in crate::proxy) fn began_if_kept(&self) -> Option<SystemTime> {
+        let begun = self.begun().filter(|begun| self.plan.is_kept && begun.head.status == StatusCode::OK)?;
+        Some(begun.at)
     }
 
     /// Its age, in seconds.

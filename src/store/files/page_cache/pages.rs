@@ -292,17 +292,26 @@ impl Pages {
         std::fs::remove_file(self.path(name)).is_ok()
     }
 
-    /// Removes all pages of a repository; returns how many there were.
+    /// Removes all pages of a repository and its folder; returns how many pages there were.
     pub fn purge_repository(&self, repository: &str) -> u64 {
         let mut index = self.index();
         let mut purged = 0;
-        for path in files_in(&self.folder.join(repository)) {
+        let folder = self.folder.join(repository);
+        for path in files_in(&folder) {
             if let Some(name) = name_of(&path) {
                 index.remove(&name);
                 purged += u64::from(std::fs::remove_file(&path).is_ok());
             }
         }
+        // Fails while a page is being written.
+        let _ = std::fs::remove_dir(folder);
         purged
+    }
+
+    /// The ids of the repositories that have a folder, in any order.
+    pub fn repositories(&self) -> Vec<String> {
+        let name = |path: PathBuf| Some(path.file_name()?.to_str()?.to_owned());
+        files_in(&self.folder).into_iter().filter_map(name).collect()
     }
 
     /// Marks the folder as taken over by another process. This process must not commit pages any more, and its index

@@ -6,16 +6,16 @@ use std::time::{Duration, SystemTime};
 
 /// The validators of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Validators {
+pub(crate) struct Validators {
     /// The entity tag without quotation marks. A compressed response has `-gzip` after it.
-    pub(super) tag: String,
+    pub(crate) tag: String,
     /// The time of the last change, in seconds since 1970; `None` if it is not known.
-    pub(super) modified_secs: Option<i64>,
+    pub(crate) modified_secs: Option<i64>,
 }
 
 impl Validators {
     /// Whether the client has this version of the page.
-    pub(super) fn are_known(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn are_known(&self, headers: &HeaderMap) -> bool {
         let mut tags = headers.get_all(header::IF_NONE_MATCH).iter().peekable();
         if tags.peek().is_some() {
             return tags.filter_map(|tags| tags.to_str().ok()).flat_map(|tags| tags.split(',')).any(|tag| {
@@ -28,9 +28,14 @@ impl Validators {
         since.is_some_and(|since| self.modified().is_some_and(|modified| modified <= since))
     }
 
+    /// The `ETag` field.
+    pub(crate) fn entity_tag(&self) -> String {
+        format!("\"{}\"", self.tag)
+    }
+
     /// The page with the validators.
-    pub(super) fn add_to(&self, page: OwnPage) -> OwnPage {
-        let page = page.with("ETag", format!("\"{}\"", self.tag));
+    pub(crate) fn add_to(&self, page: OwnPage) -> OwnPage {
+        let page = page.with("ETag", self.entity_tag());
         match self.modified() {
             Some(modified) => page.with("Last-Modified", httpdate::fmt_http_date(modified)),
             None => page,
