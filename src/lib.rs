@@ -7,6 +7,9 @@
 //! `default-features = false`. [`stream`] repairs what a reader or a writer of `std::io` passes on.
 //! The other modules form the program; ARCHITECTURE.md describes how a page passes through them.
 
+// The rust-version of the package is that of the core. The dependencies of the program need a newer one.
+#![cfg_attr(feature = "program", allow(clippy::incompatible_msrv))]
+
 pub mod mirror;
 pub mod oai;
 pub mod repair;

@@ -7,6 +7,7 @@ use super::completions::CompletionsArguments;
 use super::demo::DemoArguments;
 use super::explain::ExplainArguments;
 use super::health::HealthArguments;
+use super::manual::ManualArguments;
 use super::mirror::MirrorArguments;
 use super::plan::PlanArguments;
 use super::quarantine::QuarantineArguments;
@@ -35,4 +36,5 @@ pub(crate) enum Command {
     Validate(ValidateArguments),
     Explain(ExplainArguments),
     Completions(CompletionsArguments),
+    Manual(ManualArguments),
 }

@@ -13,6 +13,7 @@ mod exit;
 mod explain;
 mod health;
 mod input;
+mod manual;
 mod mirror;
 mod paint;
 mod plan;
@@ -58,5 +59,6 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, args::Arguments::command()),
+        Command::Manual(arguments) => manual::run(&arguments, args::Arguments::command()),
     }
 }

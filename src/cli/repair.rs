@@ -105,7 +105,9 @@ fn repair_config(arguments: &RepairArguments) -> RepairConfig {
         base_url: base_url.clone(),
         arguments: arguments.request.clone().map(|request| request.0).unwrap_or_default(),
     });
-    RepairConfig { request: request.map(Arc::new), ..RepairConfig::default() }
+    let mut config = RepairConfig::default();
+    config.request = request.map(Arc::new);
+    config
 }
 
 fn create_report(path: &Path) -> Result<Report<BufWriter<File>>, Failure> {

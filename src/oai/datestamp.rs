@@ -4,6 +4,14 @@
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 
 /// The defect of a datestamp that could be parsed nevertheless.
+///
+/// ```
+/// use oaimend::oai::datestamp;
+///
+/// let (stamp, _) = datestamp::normalise("2024-01-31 12:00:00").expect("it can be read");
+/// assert_eq!(stamp, "2024-01-31T12:00:00Z");
+/// assert!(datestamp::is_legal(stamp.as_bytes()));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oddity {
     /// Blanks or line breaks in or around it (failure class E6).
@@ -19,6 +27,14 @@ pub enum Oddity {
 }
 
 /// The granularity of a repository's datestamps (OAI-PMH 2.0, section 3.3.2).
+///
+/// ```
+/// use oaimend::oai::datestamp::{self, Granularity};
+///
+/// assert_eq!(Granularity::from_name("YYYY-MM-DD"), Some(Granularity::Day));
+/// assert_eq!(Granularity::Day.fitted("2024-01-31T12:00:00Z"), "2024-01-31");
+/// assert_eq!(datestamp::from_secs(0, Granularity::Second), "1970-01-01T00:00:00Z");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granularity {
     /// `YYYY-MM-DD`

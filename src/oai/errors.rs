@@ -4,6 +4,14 @@ use crate::oai::envelope::{escape, response_head};
 use crate::oai::request_echo::RequestEcho;
 
 /// An error code of OAI-PMH 2.0, section 3.6.
+///
+/// ```
+/// use oaimend::oai::{ErrorCode, RequestEcho, error_response};
+///
+/// let request = RequestEcho { base_url: "http://example.org/oai".to_owned(), arguments: Vec::new() };
+/// let page = error_response(&request, "2026-01-02T03:04:05Z", ErrorCode::BadVerb, "the verb is missing");
+/// assert!(page.contains("<error code=\"badVerb\">the verb is missing</error>"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
     /// Illegal, missing, repeated or excluded arguments.

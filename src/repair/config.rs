@@ -8,7 +8,16 @@ use crate::repair::catalog::RepairSet;
 use crate::repair::limits::Limits;
 
 /// The configuration of the engine for one response.
+///
+/// ```
+/// use oaimend::repair::{Ending, RepairConfig};
+///
+/// let mut config = RepairConfig::default();
+/// config.limits.record_bytes_max = 1 << 20;
+/// config.ending = Ending::Abort;
+/// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct RepairConfig {
     /// The limits of the engine.
     pub limits: Limits,
@@ -36,6 +45,14 @@ pub struct RepairConfig {
 }
 
 /// Configured values for elements of Identify. Values are legal; `None` means unknown.
+///
+/// ```
+/// use oaimend::repair::{IdentifyValues, RepairConfig};
+///
+/// let mut config = RepairConfig::default();
+/// config.identify.admin_email = Some("oai@example.org".to_owned());
+/// assert_ne!(config.identify, IdentifyValues::default());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdentifyValues {
     /// `repositoryName`.
@@ -51,6 +68,15 @@ pub struct IdentifyValues {
 }
 
 /// The known facts of a repository from sources other than this response. The engine does not guess them.
+///
+/// ```
+/// use oaimend::oai::datestamp::Granularity;
+/// use oaimend::repair::RepairConfig;
+///
+/// let mut config = RepairConfig::default();
+/// // Datestamps with a time become days.
+/// config.repository.granularity = Some(Granularity::Day);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryFacts {
     /// The granularity in its Identify. `None`: datestamps stay unchanged.
@@ -74,6 +100,17 @@ pub enum Ending {
 }
 
 /// The provenance of the records of a response.
+///
+/// ```
+/// use oaimend::repair::{Origin, ProvenanceScope, RepairConfig};
+///
+/// let mut config = RepairConfig::default();
+/// config.provenance = Some(Origin {
+///     told: ProvenanceScope::Altered,
+///     base_url: "http://source.example.org/oai".to_owned(),
+///     harvest_date: "2026-01-02T03:04:05Z".to_owned(),
+/// });
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The records that get provenance.

@@ -9,7 +9,13 @@
 /// its repaired copy and its journal), plus `head_bytes_max` and a few hundred KiB of tables. An item full
 /// of namespace declarations uses about three times its length in addition. For an oversized item this is
 /// limited to the declarations of `depth_max` open elements and of one chunk of the input.
+///
+/// ```
+/// let mut limits = oaimend::repair::Limits::default();
+/// limits.record_bytes_max = 1 << 20;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Longest item (`record`, `header`, `set`, `metadataFormat`, `Identify`) that is held, in bytes of
     /// text. A longer item is emitted in parts while it is valid.

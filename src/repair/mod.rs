@@ -46,6 +46,19 @@ pub use summary::{Outcome, Summary};
 pub use whole::{Repaired, repair, repair_with};
 
 /// Cached start tags of earlier responses. They make the next repair faster and never change its result.
+///
+/// ```
+/// use oaimend::repair::{RepairConfig, Repairer, TagCache};
+///
+/// let config = RepairConfig::default();
+/// let mut cache = TagCache::default();
+/// for page in [b"<OAI-PMH/>", b"<OAI-PMH/>"] {
+///     let mut output = Vec::new();
+///     let mut repairer = Repairer::with_cache(&config, cache);
+///     repairer.push(page, &mut output);
+///     cache = repairer.finish_with_cache(&mut output).1;
+/// }
+/// ```
 #[derive(Debug, Default)]
 pub struct TagCache {
     tags: StartTagCache,
@@ -58,6 +71,18 @@ pub struct TagCache {
 const TAG_CACHE_BYTES_MAX: usize = 64 << 10;
 
 /// Repairs one response.
+///
+/// ```
+/// use oaimend::repair::{RepairConfig, Repairer};
+///
+/// let page = b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><error code='badVerb'>a & b</error></OAI-PMH>";
+/// let mut output = Vec::new();
+/// let mut repairer = Repairer::new(&RepairConfig::default());
+/// for chunk in page.chunks(10) {
+///     repairer.push(chunk, &mut output);
+/// }
+/// assert_eq!(repairer.finish(&mut output).outcome.name(), "repaired");
+/// ```
 #[derive(Debug)]
 pub struct Repairer {
     decode: Decode,

@@ -12,6 +12,38 @@ use crate::repair::span::Span;
 /// The order of the calls is significant. Reports about bytes come before or with those bytes, in the order
 /// of the text. A quarantined record is reported before any byte after it is written. While the head is
 /// held, it is reported even before the bytes that precede it.
+///
+/// ```
+/// use oaimend::repair::{Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, TokenFacts};
+///
+/// /// Prints the result of each item.
+/// struct Printer;
+///
+/// impl Sink for Printer {
+///     fn write(&mut self, _bytes: &[u8]) {}
+///
+///     fn repaired(&mut self, repair: &Repair<'_>) {
+///         println!("{} at byte {}", repair.id.name(), repair.offset);
+///     }
+///
+///     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
+///         let header = facts.spans.header.slice(bytes);
+///         println!("{} bytes of header, deleted: {}", header.len(), facts.deleted);
+///     }
+///
+///     fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
+///         println!("{} in {} bytes", quarantined.why.name(), quarantined.raw.len());
+///     }
+///
+///     fn resumption_token(&mut self, token: &TokenFacts<'_>) {
+///         println!("{} of {:?} items before", token.cursor.unwrap_or(0), token.complete_list_size);
+///     }
+/// }
+///
+/// let mut repairer = Repairer::new(&RepairConfig::default());
+/// repairer.push(b"<OAI-PMH/>", &mut Printer);
+/// repairer.finish(&mut Printer);
+/// ```
 pub trait Sink {
     /// Bytes of the response, in order. Their division into calls has no meaning.
     fn write(&mut self, bytes: &[u8]);

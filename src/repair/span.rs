@@ -3,6 +3,13 @@
 /// A range of bytes in an item, by the offsets of its first byte and of the byte after its last one.
 ///
 /// An item has at most `record_bytes_max` bytes, so 32 bits are enough.
+///
+/// ```
+/// use oaimend::repair::Span;
+///
+/// let span = Span { start: 4, end: 6 };
+/// assert_eq!(span.slice(b"<id>x1</id>"), b"x1");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// The offset of the first byte.

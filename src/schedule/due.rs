@@ -25,6 +25,16 @@ pub struct Due {
 }
 
 /// The past of one source, as far as the schedule depends on it. Times are seconds since 1970.
+///
+/// ```
+/// use oaimend::schedule::{Action, Due, History, next_due};
+///
+/// let mut history = History::default();
+/// history.record_harvest(1_000);
+/// assert_eq!(next_due(&history, 3_600.0, 1_500), Due { at_secs: 4_600, action: Action::Harvest });
+/// history.record_failure(4_600);
+/// assert_eq!(next_due(&history, 3_600.0, 4_600), Due { at_secs: 4_660, action: Action::Probe });
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// The start of the last complete harvest.

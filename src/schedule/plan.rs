@@ -4,6 +4,18 @@ use super::freshness::{mean_freshness, mean_staleness};
 use super::load::RepositoryLoad;
 
 /// The intervals of all repositories, with their cost and freshness.
+///
+/// ```
+/// use oaimend::schedule::{FreshnessTarget, IntervalBounds, RepositoryLoad, plan};
+///
+/// let day_secs = 86_400.0;
+/// let loads = [RepositoryLoad::new(10_000.0, 500.0 / day_secs), RepositoryLoad::new(10_000.0, 5.0 / day_secs)];
+/// let target = FreshnessTarget::new(0.95).expect("at least 0.5 and below 1");
+/// let bounds = IntervalBounds::new(3_600.0, 30.0 * day_secs).expect("the shorter one is first");
+/// let plan = plan(&loads, target, bounds).expect("legal loads");
+/// let intervals = plan.intervals_secs();
+/// assert!(intervals[0] < intervals[1], "the busier repository is harvested more often");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     intervals_secs: Vec<f64>,

@@ -40,6 +40,15 @@ impl Observation {
 
 /// The rate of updates of one repository, learned from its harvests:
 /// `λ = (1-g) λ_old + g λ_observed`.
+///
+/// ```
+/// use oaimend::schedule::{Observation, RateEstimator};
+///
+/// let mut estimator = RateEstimator::default();
+/// estimator.observe(&Observation { records: 1_000, changed: 0, added: 60, interval_secs: 3_600 });
+/// let updates_per_minute = estimator.updates_per_sec().expect("one observation") * 60.0;
+/// assert!((updates_per_minute - 1.0).abs() < 0.01);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RateEstimator {
     updates_per_sec: Option<f64>,

@@ -28,7 +28,8 @@ fn complete_from(input: &[u8]) -> Option<(usize, usize)> {
 /// The properties of an input that ends before its list is complete.
 fn cut(input: &[u8], at: usize) -> Result<(), String> {
     for ending in [Ending::Close, Ending::Abort] {
-        let config = RepairConfig { ending, ..RepairConfig::default() };
+        let mut config = RepairConfig::default();
+        config.ending = ending;
         let out = run(&input[..at], &config, Chunking::Whole);
         invariants::never_looks_complete(&out)?;
         invariants::accountable(&input[..at], &out)?;

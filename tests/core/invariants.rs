@@ -142,7 +142,8 @@ fn small_limits_keep_the_invariants() {
 }
 
 fn in_small_limits(input: &[u8], config: RepairConfig) -> Result<(), String> {
-    let config = RepairConfig { limits: fuzzing::tight_limits(), ..config };
+    let mut config = config;
+    config.limits = fuzzing::tight_limits();
     let whole = run(input, &config, Chunking::Whole);
     invariants::in_order(&whole)?;
     invariants::accountable(input, &whole)?;
@@ -238,7 +239,8 @@ fn truncated_list_never_looks_complete() {
         // The name of the end tag decides; without its last byte the list may count as complete.
         let at = random.below(complete_from(&whole) - 1);
         for ending in [Ending::Close, Ending::Abort] {
-            let config = RepairConfig { ending, ..RepairConfig::default() };
+            let mut config = RepairConfig::default();
+            config.ending = ending;
             ran += 1;
             let verdict = catch_unwind(|| {
                 let out = run(&bytes[..at], &config, Chunking::Whole);
@@ -312,10 +314,13 @@ fn long_page(records: usize, title: &str) -> Vec<u8> {
 
 #[test]
 fn memory_and_first_byte_are_independent_of_length() {
-    let limits = Limits { record_bytes_max: 4_000, head_bytes_max: 8_000, ..Limits::default() };
+    let mut limits = Limits::default();
+    limits.record_bytes_max = 4_000;
+    limits.head_bytes_max = 8_000;
     let mut failures = Vec::new();
     for title in ["clean", "AT&T", "<![CDATA[never ends", "<br>", "caf\u{e9} &eacute; < 5"] {
-        let config = RepairConfig { limits: limits.clone(), ..damage::config_for(title.as_bytes()) };
+        let mut config = damage::config_for(title.as_bytes());
+        config.limits = limits.clone();
         let peak = |records| {
             let out = run(&long_page(records, title), &config, Chunking::Blocks(4_096));
             assert_eq!(out.summary.outcome == Outcome::Clean, title == "clean", "{title}");
@@ -403,7 +408,10 @@ fn v1_response_with_an_unread_item_never_looks_complete() {
             let request = Some(std::sync::Arc::new(resumed.clone()));
             let repository =
                 RepositoryFacts { lowest_datestamp: Some("1970-01-01".to_owned()), ..Default::default() };
-            let config = RepairConfig { request, ending, repository, ..RepairConfig::default() };
+            let mut config = RepairConfig::default();
+            config.request = request;
+            config.ending = ending;
+            config.repository = repository;
             assert_eq!(everything_told(input, &config), Ok(()), "{}", input.escape_ascii());
         }
     }

@@ -17,7 +17,9 @@ const BASE_URL: &str = "http://source.example.org/oai?a=1&b=2";
 fn describe_config(told: ProvenanceScope) -> RepairConfig {
     let harvest_date = "2026-01-02T03:04:05Z".to_owned();
     let origin = Origin { told, base_url: BASE_URL.to_owned(), harvest_date };
-    RepairConfig { provenance: Some(origin), ..RepairConfig::default() }
+    let mut config = RepairConfig::default();
+    config.provenance = Some(origin);
+    config
 }
 
 fn is_told(entry: &Entry) -> bool {
@@ -29,7 +31,8 @@ fn pages() -> Vec<Case> {
     let mut all = cases("broken");
     all.extend(cases("refused"));
     all.retain(|case| {
-        let config = RepairConfig { provenance: None, ..case.about.config() };
+        let mut config = case.about.config();
+        config.provenance = None;
         format!("{config:?}") == format!("{:?}", RepairConfig::default())
     });
     all
@@ -276,12 +279,16 @@ fn long_record(title: &str) -> Vec<u8> {
 
 #[test]
 fn oversized_records_get_no_provenance() {
-    let limits = Limits { record_bytes_max: 4_000, ..Limits::default() };
-    let quiet = RepairConfig { limits, ending: Ending::Abort, ..RepairConfig::default() };
+    let mut limits = Limits::default();
+    limits.record_bytes_max = 4_000;
+    let mut quiet = RepairConfig::default();
+    quiet.limits = limits;
+    quiet.ending = Ending::Abort;
     let altered = run(&long_record("a\u{1}b"), &quiet, Chunking::Whole);
     assert_eq!(altered.summary.outcome, Outcome::Repaired, "the same without provenance");
     for told in [ProvenanceScope::Altered, ProvenanceScope::All] {
-        let config = RepairConfig { provenance: describe_config(told).provenance, ..quiet.clone() };
+        let mut config = quiet.clone();
+        config.provenance = describe_config(told).provenance;
         let of_form = run(&long_record("a & b"), &config, Chunking::Blocks(100));
         assert_eq!(of_form.summary.outcome, Outcome::Repaired);
         assert_eq!(of_form.summary.repairs.of(RepairId::BareAmpersand), 1);

@@ -51,7 +51,9 @@ fn valid_pages_lose_nothing() {
                 return Err(format!("{items:?} of {} records", page.records.len()));
             }
             let record_bytes_max = 300 + random.below(900);
-            let small = Limits { record_bytes_max, repairs_per_record_max: 3, ..Limits::default() };
+            let mut small = Limits::default();
+            small.record_bytes_max = record_bytes_max;
+            small.repairs_per_record_max = 3;
             [Limits::default(), small].into_iter().try_for_each(|limits| the_slow_path_agrees(&input, limits))
         });
         (input, kept)
@@ -60,10 +62,12 @@ fn valid_pages_lose_nothing() {
 
 /// With any repair turned off, each item takes the slow path.
 fn the_slow_path_agrees(input: &[u8], limits: Limits) -> Result<(), String> {
-    let config = RepairConfig { limits, ..RepairConfig::default() };
+    let mut config = RepairConfig::default();
+    config.limits = limits;
     let off: RepairSet = [RepairId::TrailingJunk].into_iter().collect();
     let fast = run(input, &config, Chunking::Whole);
-    let slow = run(input, &RepairConfig { off, ..config }, Chunking::Whole);
+    config.off = off;
+    let slow = run(input, &config, Chunking::Whole);
     if slow.output == fast.output && slow.journal == fast.journal && slow.items == fast.items {
         return Ok(());
     }
@@ -83,10 +87,9 @@ fn damaged_pages_become_valid_and_accounted_for() {
         let mut input = if from_corpus { old[which].clone() } else { v1_page(random).bytes() };
         damage::damage(random, &mut input);
         let kept = if random.chance(30) {
-            at_small_limits(
-                &input,
-                &RepairConfig { limits: fuzzing::tight_limits(), ..RepairConfig::default() },
-            )
+            let mut config = RepairConfig::default();
+            config.limits = fuzzing::tight_limits();
+            at_small_limits(&input, &config)
         } else {
             everything(&input, &RepairConfig::default()).map(drop)
         };
@@ -139,7 +142,8 @@ fn truncated_list_never_looks_complete() {
         input.truncate(random.below(before + end.unwrap_or(page.tail.len()) - 1));
         let endings = [Ending::Close, Ending::Abort];
         let kept = endings.into_iter().try_for_each(|ending| {
-            let config = RepairConfig { ending, ..RepairConfig::default() };
+            let mut config = RepairConfig::default();
+            config.ending = ending;
             let out = run(&input, &config, Chunking::Whole);
             invariants::never_looks_complete(&out)?;
             invariants::valid(&out, &config, judge::judge)?;

@@ -299,6 +299,20 @@ fn completions_contain_the_commands() {
     }
 }
 
+#[test]
+fn manual_has_a_page_for_each_command() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().to_str().expect("the path is UTF-8");
+    let output = run(&["manual", path], b"");
+    assert_exit(&output, 0);
+    for name in ["oaimend.1", "oaimend-repair.1", "oaimend-mirror-sync.1"] {
+        let page = std::fs::read_to_string(folder.path().join(name)).expect("the page is written");
+        assert!(page.contains(".SH SYNOPSIS"), "{name}");
+    }
+    let missing = run(&["manual", &format!("{path}/missing")], b"");
+    assert_exit(&missing, 74);
+}
+
 /// The peak resident memory of the process, in KiB.
 #[cfg(target_os = "linux")]
 fn peak_kib(child: &Child) -> u64 {

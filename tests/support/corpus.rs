@@ -101,48 +101,47 @@ impl About {
     pub(crate) fn config(&self) -> RepairConfig {
         let roomy = Limits::default();
         let small = &self.limits;
-        RepairConfig {
-            limits: Limits {
-                record_bytes_max: small.record_bytes_max.unwrap_or(roomy.record_bytes_max),
-                repairs_per_record_max: small.repairs_per_record_max.unwrap_or(roomy.repairs_per_record_max),
-                depth_max: small.depth_max.unwrap_or(roomy.depth_max),
-                attributes_per_tag_max: small.attributes_per_tag_max.unwrap_or(roomy.attributes_per_tag_max),
-                tag_bytes_max: small.tag_bytes_max.unwrap_or(roomy.tag_bytes_max),
-                junk_bytes_max: small.junk_bytes_max.unwrap_or(roomy.junk_bytes_max),
-                head_bytes_max: small.head_bytes_max.unwrap_or(roomy.head_bytes_max),
+        let mut config = RepairConfig::default();
+        let limits = &mut config.limits;
+        limits.record_bytes_max = small.record_bytes_max.unwrap_or(roomy.record_bytes_max);
+        limits.repairs_per_record_max = small.repairs_per_record_max.unwrap_or(roomy.repairs_per_record_max);
+        limits.depth_max = small.depth_max.unwrap_or(roomy.depth_max);
+        limits.attributes_per_tag_max = small.attributes_per_tag_max.unwrap_or(roomy.attributes_per_tag_max);
+        limits.tag_bytes_max = small.tag_bytes_max.unwrap_or(roomy.tag_bytes_max);
+        limits.junk_bytes_max = small.junk_bytes_max.unwrap_or(roomy.junk_bytes_max);
+        limits.head_bytes_max = small.head_bytes_max.unwrap_or(roomy.head_bytes_max);
+        config.off = repairs(&self.off);
+        config.enabled = repairs(&self.enable);
+        config.request = self.base_url.clone().map(|base_url| {
+            let arguments = arguments(self.request.as_deref().unwrap_or_default());
+            RequestEcho { base_url, arguments }.into()
+        });
+        config.response_date = self.response_date.clone();
+        config.charset = self.charset.clone();
+        config.text_charset = self.text_charset.clone();
+        config.repository = RepositoryFacts {
+            granularity: self.granularity.as_deref().map(granularity),
+            lowest_datestamp: self.lowest_datestamp.clone(),
+            oldest_seen: self.oldest_seen.clone(),
+        };
+        config.ending = if self.break_off { Ending::Abort } else { Ending::Close };
+        config.provenance = self.provenance.as_deref().map(|told| Origin {
+            told: match told {
+                "altered" => ProvenanceScope::Altered,
+                "all" => ProvenanceScope::All,
+                _ => panic!("provenance = {told:?}"),
             },
-            off: repairs(&self.off),
-            enabled: repairs(&self.enable),
-            request: self.base_url.clone().map(|base_url| {
-                let arguments = arguments(self.request.as_deref().unwrap_or_default());
-                RequestEcho { base_url, arguments }.into()
-            }),
-            response_date: self.response_date.clone(),
-            charset: self.charset.clone(),
-            text_charset: self.text_charset.clone(),
-            repository: RepositoryFacts {
-                granularity: self.granularity.as_deref().map(granularity),
-                lowest_datestamp: self.lowest_datestamp.clone(),
-                oldest_seen: self.oldest_seen.clone(),
-            },
-            ending: if self.break_off { Ending::Abort } else { Ending::Close },
-            provenance: self.provenance.as_deref().map(|told| Origin {
-                told: match told {
-                    "altered" => ProvenanceScope::Altered,
-                    "all" => ProvenanceScope::All,
-                    _ => panic!("provenance = {told:?}"),
-                },
-                base_url: "http://source.example.org/oai".to_owned(),
-                harvest_date: "2026-01-02T03:04:05Z".to_owned(),
-            }),
-            identify: IdentifyValues {
-                repository_name: self.identify.repository_name.clone(),
-                admin_email: self.identify.admin_email.clone(),
-                earliest_datestamp: self.identify.earliest_datestamp.clone(),
-                deleted_record: self.identify.deleted_record.clone(),
-                granularity: self.identify.granularity.clone(),
-            },
-        }
+            base_url: "http://source.example.org/oai".to_owned(),
+            harvest_date: "2026-01-02T03:04:05Z".to_owned(),
+        });
+        config.identify = IdentifyValues {
+            repository_name: self.identify.repository_name.clone(),
+            admin_email: self.identify.admin_email.clone(),
+            earliest_datestamp: self.identify.earliest_datestamp.clone(),
+            deleted_record: self.identify.deleted_record.clone(),
+            granularity: self.identify.granularity.clone(),
+        };
+        config
     }
 }
 
@@ -297,8 +296,11 @@ fn around_defects(journal: &[Entry], length: usize) -> Vec<usize> {
 /// where only the invariants must hold.
 fn at_small_limits(case: &Case, whole: &Run, config: &RepairConfig) -> Result<(), String> {
     let with = |record_bytes_max: usize| {
-        let limits = Limits { record_bytes_max, ..config.limits.clone() };
-        RepairConfig { limits, ..config.clone() }
+        let mut limits = config.limits.clone();
+        limits.record_bytes_max = record_bytes_max;
+        let mut config = config.clone();
+        config.limits = limits;
+        config
     };
     let (mut low, mut high) = (0, case.input.len() + 1);
     while low + 1 < high {
@@ -306,16 +308,17 @@ fn at_small_limits(case: &Case, whole: &Run, config: &RepairConfig) -> Result<()
         let run = run(&case.input, &with(middle), Chunking::Whole);
         if run.output == whole.output && run.journal == whole.journal { high = middle } else { low = middle }
     }
-    let tight = Limits {
-        record_bytes_max: 400,
-        repairs_per_record_max: 3,
-        depth_max: 6,
-        attributes_per_tag_max: 4,
-        tag_bytes_max: 300,
-        junk_bytes_max: 40,
-        head_bytes_max: 900,
-    };
-    for config in [with(high), RepairConfig { limits: tight, ..config.clone() }] {
+    let mut tight = Limits::default();
+    tight.record_bytes_max = 400;
+    tight.repairs_per_record_max = 3;
+    tight.depth_max = 6;
+    tight.attributes_per_tag_max = 4;
+    tight.tag_bytes_max = 300;
+    tight.junk_bytes_max = 40;
+    tight.head_bytes_max = 900;
+    let mut tightest = config.clone();
+    tightest.limits = tight;
+    for config in [with(high), tightest] {
         in_limits(&case.input, &config).map_err(|error| format!("at {:?}: {error}", config.limits))?;
     }
     Ok(())

@@ -188,7 +188,9 @@ pub(crate) fn leaves_section_open(record: &[u8]) -> bool {
 /// The configuration that keeps the neighbours of such a record separate.
 pub(crate) fn config_for(record: &[u8]) -> RepairConfig {
     let guesses = leaves_section_open(record).then_some(RepairId::TornSection);
-    RepairConfig { enabled: guesses.into_iter().collect(), ..RepairConfig::default() }
+    let mut config = RepairConfig::default();
+    config.enabled = guesses.into_iter().collect();
+    config
 }
 
 /// Whether a damaged record affects the list around it. Then the page is a different one, and other

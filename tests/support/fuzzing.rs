@@ -41,15 +41,15 @@ pub(crate) fn judge(document: &[u8], strictness: Strictness) -> Result<(), Strin
 
 /// Limits that small inputs can exceed.
 pub(crate) fn tight_limits() -> Limits {
-    Limits {
-        record_bytes_max: 700,
-        repairs_per_record_max: 8,
-        depth_max: 12,
-        attributes_per_tag_max: 6,
-        tag_bytes_max: 400,
-        junk_bytes_max: 60,
-        head_bytes_max: 1_200,
-    }
+    let mut limits = Limits::default();
+    limits.record_bytes_max = 700;
+    limits.repairs_per_record_max = 8;
+    limits.depth_max = 12;
+    limits.attributes_per_tag_max = 6;
+    limits.tag_bytes_max = 400;
+    limits.junk_bytes_max = 60;
+    limits.head_bytes_max = 1_200;
+    limits
 }
 
 /// A seed computed from the input, for the random parts of a trial.
@@ -64,27 +64,25 @@ fn configs(input: &[u8]) -> [RepairConfig; 7] {
         lowest_datestamp: Some("2001-02-03".into()),
         oldest_seen: Some("1999-12-31".into()),
     };
-    let known = RepairConfig { repository: repository.clone(), ..RepairConfig::default() };
-    let told = RepairConfig {
-        provenance: Some(Origin {
-            told: ProvenanceScope::All,
-            base_url: "http://source.example.org/oai?a=1&b=2".into(),
-            harvest_date: "2026-01-02T03:04:05Z".into(),
-        }),
-        identify: IdentifyValues {
-            repository_name: Some("Maps & <Plans>".into()),
-            admin_email: Some("oai@example.org".into()),
-            earliest_datestamp: Some("2002-01-01".into()),
-            deleted_record: Some("persistent".into()),
-            granularity: Some("YYYY-MM-DD".into()),
-        },
-        request: Some(
-            RequestEcho { base_url: "http://proxy.example.org/x?y=1&z=2".into(), arguments: Vec::new() }
-                .into(),
-        ),
-        repository: RepositoryFacts { granularity: Some(Granularity::Day), ..repository },
-        ..RepairConfig::default()
+    let mut known = RepairConfig::default();
+    known.repository = repository.clone();
+    let mut told = RepairConfig::default();
+    told.provenance = Some(Origin {
+        told: ProvenanceScope::All,
+        base_url: "http://source.example.org/oai?a=1&b=2".into(),
+        harvest_date: "2026-01-02T03:04:05Z".into(),
+    });
+    told.identify = IdentifyValues {
+        repository_name: Some("Maps & <Plans>".into()),
+        admin_email: Some("oai@example.org".into()),
+        earliest_datestamp: Some("2002-01-01".into()),
+        deleted_record: Some("persistent".into()),
+        granularity: Some("YYYY-MM-DD".into()),
     };
+    told.request = Some(
+        RequestEcho { base_url: "http://proxy.example.org/x?y=1&z=2".into(), arguments: Vec::new() }.into(),
+    );
+    told.repository = RepositoryFacts { granularity: Some(Granularity::Day), ..repository };
     // Without each of these repairs the engine takes another path.
     let off = [
         RepairId::EnvelopePrefix,
@@ -95,17 +93,14 @@ fn configs(input: &[u8]) -> [RepairConfig; 7] {
         RepairId::EmptySetSpec,
         RepairId::DatestampGranularity,
     ];
-    let without = RepairConfig { off: off.into_iter().collect(), ..told.clone() };
+    let mut without = told.clone();
+    without.off = off.into_iter().collect();
     let random = trial::config(&mut Random::new(seed_of(input)));
-    [
-        RepairConfig::default(),
-        RepairConfig { limits: tight_limits(), ..RepairConfig::default() },
-        known,
-        told,
-        without,
-        RepairConfig { limits: tight_limits(), ..random.clone() },
-        random,
-    ]
+    let mut tight = RepairConfig::default();
+    tight.limits = tight_limits();
+    let mut random_tight = random.clone();
+    random_tight.limits = tight_limits();
+    [RepairConfig::default(), tight, known, told, without, random_tight, random]
 }
 
 /// Checks a property with each configuration.
@@ -119,7 +114,9 @@ fn under_each(input: &[u8], holds: impl Fn(&RepairConfig) -> Result<(), String>)
 pub(crate) fn describe_config(config: &RepairConfig) -> String {
     let off = CATALOG.iter().filter(|entry| config.off.contains(entry.id)).map(|entry| entry.name);
     let off = off.collect::<Vec<_>>().join(" ");
-    format!("off: {off}\n    {:?}", RepairConfig { off: RepairSet::EMPTY, ..config.clone() })
+    let mut others = config.clone();
+    others.off = RepairSet::EMPTY;
+    format!("off: {off}\n    {others:?}")
 }
 
 /// The output is one valid document, or empty.

@@ -222,7 +222,8 @@ pub(crate) fn idempotent(run: &Run, config: &RepairConfig) -> Result<(), String>
         return Ok(());
     }
     // The output is UTF-8, whatever charset the input had.
-    let again = RepairConfig { charset: None, ..config.clone() };
+    let mut again = config.clone();
+    again.charset = None;
     let second = self::run(&run.output, &again, Chunking::Whole);
     if second.output != run.output {
         let change = second.journal.first();

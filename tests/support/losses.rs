@@ -101,7 +101,8 @@ fn border(random: &mut Random, page: &Page) -> usize {
 /// Checks that each intact item of `input` is sent or counted as lost.
 pub(crate) fn nothing_is_lost(page: &Page, input: &[u8]) -> Result<(), String> {
     let out = run(input, &RepairConfig::default(), Chunking::Whole);
-    let transfer = RepairConfig { ending: Ending::Abort, ..RepairConfig::default() };
+    let mut transfer = RepairConfig::default();
+    transfer.ending = Ending::Abort;
     let sent = run(input, &transfer, Chunking::Whole);
     if out.exit_code() == 0 {
         all_left(page, input, &out)?;

@@ -13,21 +13,20 @@ use super::v1::v1_page;
 
 /// A random configuration: mostly with a request of our own, often with repairs off.
 pub(crate) fn config(random: &mut Random) -> RepairConfig {
-    RepairConfig {
-        off: off(random),
-        enabled: if random.chance(10) { guesses() } else { RepairSet::EMPTY },
-        request: random.chance(80).then(|| own_request(random).into()),
-        repository: if random.chance(25) { facts(random) } else { RepositoryFacts::default() },
-        response_date: random.chance(50).then(|| "2026-05-06T07:08:09Z".to_owned()),
-        provenance: random.chance(15).then(|| Origin {
-            told: if random.chance(50) { ProvenanceScope::All } else { ProvenanceScope::Altered },
-            base_url: "http://source.example.org/oai?a=1&b=2".into(),
-            harvest_date: "2026-01-02T03:04:05Z".into(),
-        }),
-        identify: if random.chance(15) { identify() } else { IdentifyValues::default() },
-        ending: if random.chance(30) { Ending::Abort } else { Ending::Close },
-        ..RepairConfig::default()
-    }
+    let mut config = RepairConfig::default();
+    config.off = off(random);
+    config.enabled = if random.chance(10) { guesses() } else { RepairSet::EMPTY };
+    config.request = random.chance(80).then(|| own_request(random).into());
+    config.repository = if random.chance(25) { facts(random) } else { RepositoryFacts::default() };
+    config.response_date = random.chance(50).then(|| "2026-05-06T07:08:09Z".to_owned());
+    config.provenance = random.chance(15).then(|| Origin {
+        told: if random.chance(50) { ProvenanceScope::All } else { ProvenanceScope::Altered },
+        base_url: "http://source.example.org/oai?a=1&b=2".into(),
+        harvest_date: "2026-01-02T03:04:05Z".into(),
+    });
+    config.identify = if random.chance(15) { identify() } else { IdentifyValues::default() };
+    config.ending = if random.chance(30) { Ending::Abort } else { Ending::Close };
+    config
 }
 
 fn off(random: &mut Random) -> RepairSet {

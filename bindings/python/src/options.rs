@@ -19,8 +19,9 @@ macro_rules! limits {
             #[new]
             #[pyo3(signature = (*, $($field = None),*))]
             fn new($($field: Option<usize>),*) -> Self {
-                let defaults = oaimend::repair::Limits::default();
-                Self(oaimend::repair::Limits { $($field: $field.unwrap_or(defaults.$field)),* })
+                let mut limits = oaimend::repair::Limits::default();
+                $(limits.$field = $field.unwrap_or(limits.$field);)*
+                Self(limits)
             }
 
             $(#[getter]
@@ -75,14 +76,13 @@ impl Options {
             lowest_datestamp,
             oldest_seen: None,
         };
-        Ok(Self(RepairConfig {
-            limits: limits.map(|limits| limits.0.clone()).unwrap_or_default(),
-            off: parse_repairs("off", &off)?,
-            enabled: parse_repairs("enabled", &enabled)?,
-            repository,
-            text_charset,
-            ..RepairConfig::default()
-        }))
+        let mut config = RepairConfig::default();
+        config.limits = limits.map(|limits| limits.0.clone()).unwrap_or_default();
+        config.off = parse_repairs("off", &off)?;
+        config.enabled = parse_repairs("enabled", &enabled)?;
+        config.repository = repository;
+        config.text_charset = text_charset;
+        Ok(Self(config))
     }
 }
 

@@ -37,6 +37,15 @@ impl ResponseClocks {
 /// The state that a complete harvest of a source has reached, from the clocks of its **first** page.
 ///
 /// Store it when the harvest is complete. The two numbers are all that needs to be stored.
+///
+/// ```
+/// use oaimend::mirror::rules::{HarvestMark, ResponseClocks};
+/// use oaimend::oai::datestamp::Granularity;
+///
+/// let first = ResponseClocks { response_date_secs: Some(5_000), http_date_secs: Some(5_000), sent_at_secs: 5_000 };
+/// let mark = HarvestMark::new(&first, Granularity::Second);
+/// assert!(mark.from_secs() <= 5_000, "the next harvest overlaps this one");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HarvestMark {
     from_secs: i64,

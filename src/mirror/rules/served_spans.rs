@@ -71,6 +71,16 @@ pub struct ServedSpan {
 /// Invariant: a `from` in any recorded span is widened to the state of this span or an earlier time.
 /// The number of spans is limited by [`SPANS_MAX`]. Both ends of the spans increase strictly. To store
 /// the spans, write the values of [`Self::iter`]; collect them to restore the spans.
+///
+/// ```
+/// use oaimend::mirror::rules::{ServedSpan, ServedSpans};
+///
+/// let mut spans = ServedSpans::default();
+/// // From 1,500 to 2,000 the mirror answered with its state of 1,000.
+/// spans.record(ServedSpan { state_secs: 1_000, until_secs: 2_000 });
+/// assert_eq!(spans.widen(1_800), 1_000, "the harvester may have missed records since 1,000");
+/// assert_eq!(spans.widen(2_500), 2_500);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServedSpans {
     spans: Vec<ServedSpan>,

@@ -19,6 +19,18 @@ pub const RESERVATION_SECS: i64 = 60;
 ///
 /// Several commits can have the same stamp. ResponseDates never decrease. If the clock is set back,
 /// stamps stay at their highest value until the clock reaches it again.
+///
+/// ```
+/// use oaimend::mirror::rules::StampClock;
+///
+/// let mut clock = StampClock::resume(None, None);
+/// clock.reserve(2_000);
+/// let commit = clock.begin_commit(1_000);
+/// let stamp_secs = commit.stamp_secs();
+/// clock.finish_commit(commit);
+/// let list = clock.begin_list(1_001).expect("the time is reserved");
+/// assert!(stamp_secs <= list.until_secs, "the list contains the commit");
+/// ```
 #[derive(Debug)]
 pub struct StampClock {
     /// The lowest possible stamp of the next commit. All issued responseDates are before it.

@@ -14,6 +14,13 @@ use std::sync::Arc;
 pub(super) mod window;
 
 /// One of the six verbs.
+///
+/// ```
+/// use oaimend::oai::Verb;
+///
+/// assert_eq!(Verb::ListRecords.as_str(), "ListRecords");
+/// assert!(Verb::ListSets.is_list() && !Verb::ListSets.is_harvest());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Describes the repository.
@@ -126,6 +133,14 @@ impl Argument {
 }
 
 /// A request that is valid in OAI-PMH 2.0. Cheap to clone.
+///
+/// ```
+/// use oaimend::oai::{Argument, Request, Verb};
+///
+/// let request = Request::parse(b"verb=ListRecords&metadataPrefix=oai_dc&set=maps").expect("a legal request");
+/// assert_eq!(request.verb(), Verb::ListRecords);
+/// assert_eq!(request.argument(Argument::Set), Some("maps"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     verb: Verb,
@@ -134,6 +149,13 @@ pub struct Request {
 }
 
 /// The error response to an invalid request.
+///
+/// ```
+/// use oaimend::oai::{ErrorCode, Request};
+///
+/// let error = Request::parse(b"verb=GetRecord").expect_err("the arguments are missing");
+/// assert_eq!(error.code, ErrorCode::BadArgument);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestError {
     /// `badVerb` or `badArgument`.

@@ -4,6 +4,14 @@
 use super::{Argument, Request};
 
 /// A range of datestamps, both ends included; `None` is no limit.
+///
+/// ```
+/// use oaimend::oai::{Request, Window};
+///
+/// let request = Request::parse(b"verb=ListRecords&metadataPrefix=oai_dc&from=2024-01-01").expect("a legal request");
+/// let window = Window::from_request(&request).expect("it has a date");
+/// assert!(window.contains("2024-06-01") && !window.contains("2023-12-31"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The lowest datestamp, `YYYY-MM-DDThh:mm:ssZ`.

@@ -3,6 +3,12 @@
 use std::fmt;
 
 /// The reason why an item could not be repaired and was quarantined.
+///
+/// ```
+/// use oaimend::repair::QuarantineReason;
+///
+/// assert_eq!(QuarantineReason::MismatchedTags.name(), "mismatched-tags");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum QuarantineReason {
@@ -104,6 +110,13 @@ impl fmt::Display for QuarantineReason {
 }
 
 /// The reason why an input is not a usable OAI-PMH response.
+///
+/// ```
+/// use oaimend::repair::{NotOai, Outcome};
+///
+/// let summary = oaimend::repair(b"<html><body>Sorry</body></html>").summary;
+/// assert_eq!(summary.outcome, Outcome::NotOai(NotOai::Html));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NotOai {

@@ -3,6 +3,13 @@
 use crate::repair::catalog::repairs::RepairId;
 
 /// A set of repairs.
+///
+/// ```
+/// use oaimend::repair::{RepairId, RepairSet};
+///
+/// let off: RepairSet = [RepairId::BareAmpersand].into_iter().collect();
+/// assert!(off.contains(RepairId::BareAmpersand) && !off.contains(RepairId::SetSpecEscape));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepairSet(u128);
 

@@ -6,6 +6,12 @@
 //! folder `corpus/refused/<name>*/` and a heading in docs/reference/unrepairable.md.
 
 /// The certainty that a repair restores the intended content.
+///
+/// ```
+/// use oaimend::repair::{Certainty, RepairId};
+///
+/// assert_eq!(RepairId::BareAmpersand.certainty(), Certainty::Exact);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
     /// Only one interpretation fits the bytes, or XML requires the change.
@@ -31,6 +37,13 @@ impl Certainty {
 }
 
 /// The effect of a repair on a payload, as its reader sees it. In doubt it is [`Effect::Content`].
+///
+/// ```
+/// use oaimend::repair::catalog::Effect;
+/// use oaimend::repair::RepairId;
+///
+/// assert_eq!(RepairId::Windows1252Byte.effect(), Effect::Content);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The same characters, elements, attributes and namespaces in another notation. The original bytes have
@@ -41,6 +54,14 @@ pub enum Effect {
 }
 
 /// The catalog entry of one repair.
+///
+/// ```
+/// use oaimend::repair::catalog::CATALOG;
+///
+/// for entry in CATALOG {
+///     println!("{}: {} ({})", entry.name, entry.what, entry.certainty.name());
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct CatalogEntry {
     /// The repair.

@@ -18,6 +18,16 @@ pub enum Change {
 }
 
 /// One journal entry, with owned data.
+///
+/// ```
+/// use oaimend::repair::journal::{Change, undo};
+/// use oaimend::repair::RepairId;
+///
+/// let page = b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><error code='badVerb'>a & b</error></OAI-PMH>";
+/// let repaired = oaimend::repair(page);
+/// assert_eq!(repaired.journal[0].change, Change::Repaired(RepairId::BareAmpersand));
+/// assert_eq!(undo(&repaired.bytes, &repaired.journal).as_deref(), Some(&page[..]));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The kind of the change.

@@ -47,12 +47,10 @@ fn timeless(page: &[u8]) -> Vec<u8> {
 #[track_caller]
 fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
     let query = LIST.split_once('?').map_or("", |(_, query)| query);
-    let config = RepairConfig {
-        request: Request::parse(query.as_bytes()).ok().map(|request| request.to_echo(base_url).into()),
-        response_date: Some("2026-01-02T03:04:05Z".into()),
-        ending: Ending::Abort,
-        ..RepairConfig::default()
-    };
+    let mut config = RepairConfig::default();
+    config.request = Request::parse(query.as_bytes()).ok().map(|request| request.to_echo(base_url).into());
+    config.response_date = Some("2026-01-02T03:04:05Z".into());
+    config.ending = Ending::Abort;
     let mut written = Written::default();
     let mut repairer = Repairer::new(&config);
     repairer.push(body, &mut written);

@@ -37,10 +37,10 @@ pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: H
             return rewrite_datestamp(raw, start, &stamp, oddity, plain, edits);
         }
         Some((day, _)) => (RepairId::DatestampForm, day + "T00:00:00Z"),
-        None if let Some(front) = leading_date(raw) => {
-            return repair_leading_date(raw, start, front, edits);
-        }
         None => {
+            if let Some(front) = leading_date(raw) {
+                return repair_leading_date(raw, start, front, edits);
+            }
             let own = response.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
             (RepairId::MissingResponseDate, own.to_owned())
         }
