@@ -8,8 +8,9 @@ use super::{Argument, Request};
 /// ```
 /// use oaimend::oai::{Request, Window};
 ///
-/// let request = Request::parse(b"verb=ListRecords&metadataPrefix=oai_dc&from=2024-01-01").expect("a legal request");
-/// let window = Window::from_request(&request).expect("it has a date");
+/// let query = b"verb=ListRecords&metadataPrefix=oai_dc&from=2024-01-01T00:00:00Z";
+/// let request = Request::parse(query).expect("a legal request");
+/// let window = Window::from_request(&request).expect("its dates have seconds");
 /// assert!(window.contains("2024-06-01") && !window.contains("2023-12-31"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,7 +25,7 @@ pub enum Change {
 ///
 /// let page = b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><error code='badVerb'>a & b</error></OAI-PMH>";
 /// let repaired = oaimend::repair(page);
-/// assert_eq!(repaired.journal[0].change, Change::Repaired(RepairId::BareAmpersand));
+/// assert!(repaired.journal.iter().any(|entry| entry.change == Change::Repaired(RepairId::BareAmpersand)));
 /// assert_eq!(undo(&repaired.bytes, &repaired.journal).as_deref(), Some(&page[..]));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
