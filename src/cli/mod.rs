@@ -17,6 +17,7 @@ mod manual;
 mod mirror;
 mod paint;
 mod plan;
+mod progress;
 mod quarantine;
 mod repair;
 mod serve;

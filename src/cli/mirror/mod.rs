@@ -5,7 +5,6 @@
 
 mod cat;
 mod maintain;
-mod progress;
 mod remote;
 mod status;
 mod sync;

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::super::admin_client::AdminClient;
 use super::super::exit::{Exit, Failure, print};
+use super::super::progress::ProgressLine;
 use super::maintain::{Maintained, Report, Task};
-use super::progress::ProgressLine;
 use super::sync::SyncArguments;
 use super::{MirrorCommand, cat, maintain, mirrored, status};
 

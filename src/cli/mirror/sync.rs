@@ -12,7 +12,7 @@ use oaimend::repository::ObservedRepository;
 use oaimend::upstream::{LiveRepository, SourceClients};
 
 use super::super::exit::{Exit, Failure, print};
-use super::progress::ProgressLine;
+use super::super::progress::ProgressLine;
 use super::{Context, mirrored, store_failure};
 
 #[derive(Debug, Args)]

@@ -1,14 +1,14 @@
 //! The listener for operators: metrics, state and quarantine as JSON, and pages. It only reads, except for
 //! `PURGE`, `POST` and `DELETE`.
 
-use super::context::ServerContext;
-use super::gateway::operator_page;
-use super::mirror::admin::{measure_mirror, mirror_json, request_harvest};
-use super::mirror::maintain::{MaintenanceTask, export, maintain};
-use super::own_pages::{AdminResponse, OwnPage};
 use crate::config::Mapping;
 use crate::gateway::operator_route::OperatorTarget;
 use crate::oai::{Request, datestamp};
+use crate::server::context::ServerContext;
+use crate::server::gateway::operator_page;
+use crate::server::mirror::admin::{measure_mirror, mirror_json, request_harvest};
+use crate::server::mirror::maintain::{MaintenanceTask, export, maintain};
+use crate::server::own_pages::{AdminResponse, OwnPage};
 use crate::store::{MirrorError, QUARANTINE_LISTED_MAX, QuarantineError, QuarantineSelection};
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -9,7 +9,7 @@ use oaimend::clock;
 
 /// One line with the progress of all harvests. It is empty if stderr is not a terminal.
 #[derive(Debug, Default)]
-pub(super) struct ProgressLine(Mutex<BTreeMap<String, Harvest>>);
+pub(crate) struct ProgressLine(Mutex<BTreeMap<String, Harvest>>);
 
 /// The progress of one harvest.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ struct Harvest {
 
 impl ProgressLine {
     /// Shows the records of the current list, and of the whole list if known.
-    pub(super) fn show(&self, id: &str, prefix: &str, records: u64, total: Option<u64>) {
+    pub(crate) fn show(&self, id: &str, prefix: &str, records: u64, total: Option<u64>) {
         if !io::stderr().is_terminal() {
             return;
         }
@@ -41,14 +41,14 @@ impl ProgressLine {
     }
 
     /// Shows how long a task runs.
-    pub(super) fn show_wait(&self, id: &str, secs: u64) {
+    pub(crate) fn show_wait(&self, id: &str, secs: u64) {
         if io::stderr().is_terminal() {
             let _ = write!(io::stderr(), "\r\x1b[K{id}: {}:{:02}", secs / 60, secs % 60);
         }
     }
 
     /// Removes a harvest that has ended, and the line.
-    pub(super) fn end(&self, id: &str) {
+    pub(crate) fn end(&self, id: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         if io::stderr().is_terminal() {
             let _ = write!(io::stderr(), "\r\x1b[K");
