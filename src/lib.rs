@@ -35,6 +35,8 @@ pub mod log;
 #[cfg(feature = "program")]
 mod proxy;
 #[cfg(feature = "program")]
+pub mod quarantine_retry;
+#[cfg(feature = "program")]
 pub mod report;
 #[cfg(feature = "program")]
 pub mod repository;

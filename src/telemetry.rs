@@ -1,7 +1,7 @@
 //! Metrics and recent events for operators.
 
 use crate::repository::{Account, Failure, RepairMade};
-use crate::store::{QuarantineSize, SourceFailure};
+use crate::store::{QuarantineSizes, QuarantineState, SourceFailure};
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
     Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
@@ -187,8 +187,11 @@ impl Telemetry {
                 &["class", "reason"],
             ),
             circuit_open: repository_gauge("circuit_open", "Whether requests to the source are stopped."),
-            quarantine_records: repository_gauge("quarantine_records", "Quarantined records."),
-            quarantine_bytes: repository_gauge("quarantine_bytes", "Bytes of the quarantine on disk."),
+            quarantine_records: state_gauge("quarantine_records", "Quarantined records by state."),
+            quarantine_bytes: state_gauge(
+                "quarantine_bytes",
+                "Bytes of the quarantine on disk by state of the records.",
+            ),
             connections: gauge("oaimend_connections_open", "Open connections of harvesters."),
             lookups: counters(
                 "cache_lookups_total",
@@ -276,13 +279,16 @@ impl Telemetry {
     }
 
     /// Sets the size of the quarantine of each repository.
-    pub fn set_quarantine_sizes(&self, sizes: impl Iterator<Item = (String, QuarantineSize)>) {
+    pub fn set_quarantine_sizes(&self, sizes: impl Iterator<Item = (String, QuarantineSizes)>) {
         // A repository may have been removed.
         self.quarantine_records.reset();
         self.quarantine_bytes.reset();
-        for (repository, QuarantineSize { records, bytes }) in sizes {
-            self.quarantine_records.with_label_values(&[&repository]).set(records.cast_signed());
-            self.quarantine_bytes.with_label_values(&[&repository]).set(bytes.cast_signed());
+        for (repository, QuarantineSizes { open, resolved }) in sizes {
+            for (state, size) in [(QuarantineState::Open, open), (QuarantineState::Resolved, resolved)] {
+                let labels = [repository.as_str(), state.name()];
+                self.quarantine_records.with_label_values(&labels).set(size.records.cast_signed());
+                self.quarantine_bytes.with_label_values(&labels).set(size.bytes.cast_signed());
+            }
         }
     }
 
@@ -349,6 +355,12 @@ impl Telemetry {
 fn repository_gauge(name: &str, help: &str) -> IntGaugeVec {
     let opts = Opts::new(name, help).namespace("oaimend");
     IntGaugeVec::new(opts, &["repository"]).expect("literal names are legal")
+}
+
+/// A gauge of each repository and state of quarantined records.
+fn state_gauge(name: &str, help: &str) -> IntGaugeVec {
+    let opts = Opts::new(name, help).namespace("oaimend");
+    IntGaugeVec::new(opts, &["repository", "state"]).expect("literal names are legal")
 }
 
 impl MirrorMetrics {

@@ -1,4 +1,4 @@
-//! The progress of harvests on a terminal: one line for all of them.
+//! The progress of harvests and retries on a terminal: one line for all of them.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use oaimend::clock;
 
-/// One line with the progress of all harvests. It is empty if stderr is not a terminal.
+/// One line with the progress of all harvests, or of a retry. It is empty if stderr is not a terminal.
 #[derive(Debug, Default)]
 pub(crate) struct ProgressLine(Mutex<BTreeMap<String, Harvest>>);
 

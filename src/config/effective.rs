@@ -176,6 +176,8 @@ fn limits_table(limits: &Limits) -> Table {
     put_number(&mut table, "static_file_bytes_max", limits.static_file_bytes_max);
     put_number(&mut table, "response_bytes_max", limits.response_bytes_max);
     put_number(&mut table, "quarantine_bytes_max", limits.quarantine_bytes_max);
+    put_number(&mut table, "quarantine_resolved_days_max", limits.quarantine_resolved_days_max);
+    put_number(&mut table, "quarantine_open_days_max", limits.quarantine_open_days_max);
     put_number(&mut table, "inflate_ratio_max", limits.inflate_ratio_max);
     put_secs(&mut table, "first_record_timeout_secs", limits.first_record_timeout);
     put_secs(&mut table, "outage_retry_secs", limits.outage_retry);
@@ -270,6 +272,8 @@ quarantine_bytes_max = 37
 inflate_ratio_max = 38
 first_record_timeout_secs = 39
 outage_retry_secs = 40
+quarantine_resolved_days_max = 41
+quarantine_open_days_max = 42
 "#;
 
     fn read(text: &str) -> Mapping {

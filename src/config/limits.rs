@@ -21,6 +21,11 @@ pub struct Limits {
     pub outage_retry: Duration,
     /// The size of all raw records in the quarantine of one repository, in bytes.
     pub quarantine_bytes_max: u64,
+    /// The longest time that a resolved entry stays in the quarantine, in days; 0: until it is removed.
+    pub quarantine_resolved_days_max: u64,
+    /// The longest time that an open entry stays in the quarantine after it was last seen, in days; 0: until it is
+    /// removed.
+    pub quarantine_open_days_max: u64,
     /// The longest page for an HTTP/1.0 client, which receives it in one piece, in bytes.
     pub spool_bytes_max: usize,
     /// The longest static repository file, in bytes of its text.
@@ -39,6 +44,8 @@ impl Default for Limits {
             first_record_timeout: Duration::from_secs(30),
             outage_retry: Duration::from_secs(900),
             quarantine_bytes_max: 256 << 20,
+            quarantine_resolved_days_max: 30,
+            quarantine_open_days_max: 0,
             spool_bytes_max: 64 << 20,
             static_file_bytes_max: 256 << 20,
             static_records_max: 1_000_000,
@@ -63,6 +70,8 @@ impl Limits {
         table.set_number("static_file_bytes_max", 1024..=1 << 40, &mut self.static_file_bytes_max);
         table.set_number("response_bytes_max", 1024..=1 << 50, &mut self.response_bytes_max);
         table.set_number("quarantine_bytes_max", 0..=1 << 50, &mut self.quarantine_bytes_max);
+        table.set_number("quarantine_resolved_days_max", DAYS, &mut self.quarantine_resolved_days_max);
+        table.set_number("quarantine_open_days_max", DAYS, &mut self.quarantine_open_days_max);
         table.set_number("inflate_ratio_max", 1..=1_000_000, &mut self.inflate_ratio_max);
         table.set_seconds("first_record_timeout_secs", 1..=3600, &mut self.first_record_timeout);
         table.set_seconds("outage_retry_secs", 0..=86_400, &mut self.outage_retry);
@@ -70,5 +79,7 @@ impl Limits {
     }
 }
 
+/// The range of a limit in days.
+const DAYS: std::ops::RangeInclusive<u64> = 0..=36_500;
 /// The range of a limit in bytes.
 const BYTES: std::ops::RangeInclusive<u64> = 1024..=1 << 40;

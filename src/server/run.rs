@@ -13,7 +13,7 @@ use super::gateway::rendering::RenderLimits;
 use super::gateway::state::GatewayState;
 use super::handover::{self, Sockets, TakenOver};
 use super::listener::BoundService;
-use super::maintenance::{ActivityMaintenance, CacheMaintenance};
+use super::maintenance::{ActivityMaintenance, CacheMaintenance, QuarantineMaintenance};
 use super::mirror::harvest_schedule::HarvestSchedule;
 use super::mirror::state::MirrorState;
 use super::signals::{Signals, StopSignal};
@@ -203,6 +203,8 @@ impl Server {
         }
         let activity = self.shared.store.activity.clone();
         server.add_service(background_service("activity", ActivityMaintenance(activity.clone())));
+        let quarantine = QuarantineMaintenance(Arc::clone(&self.shared));
+        server.add_service(background_service("quarantine", quarantine));
         let schedule = HarvestSchedule(Arc::clone(&self.shared));
         server.add_service(background_service("mirror", schedule));
         let settings = Mutex::new(self.settings);

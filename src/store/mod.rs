@@ -45,8 +45,8 @@ pub use mirror::{
     RecordStatus, StampMarks, StoredRecord, Verification, content_hash, update_repository_state,
 };
 pub use quarantine::{
-    QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError,
-    QuarantineSelection, QuarantineSize, QuarantinedRecord,
+    QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery,
+    QuarantineSelection, QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, WholeRecords,
 };
 pub use record_log::RecordLog;
 pub use record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};
@@ -153,9 +153,12 @@ mod tests {
         let clone = store.clone();
         store.close();
         let next = Store::open(data.path()).expect("it is closed, although clones exist");
-        assert!(matches!(clone.quarantine.list("x", 1).await, Err(QuarantineError::Closed)));
+        assert!(matches!(
+            clone.quarantine.list("x", QuarantineQuery::default()).await,
+            Err(QuarantineError::Closed)
+        ));
         assert!(matches!(clone.ledger.token_target("x", "ListRecords", "a").await, Err(LedgerError::Closed)));
-        assert!(next.quarantine.list("x", 1).await.expect("readable").is_empty());
+        assert!(next.quarantine.list("x", QuarantineQuery::default()).await.expect("readable").is_empty());
     }
 
     #[test]

@@ -1,25 +1,34 @@
-//! `oaimend quarantine`: lists, shows and removes quarantined records.
+//! `oaimend quarantine`: lists, shows and removes quarantined records, and requests them again.
 //!
 //! The commands work on the data folder. While `oaimend serve` uses it, they work through its admin listener.
 
-use std::fmt::Write as _;
+mod messages;
+mod retry;
+mod table;
+
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use oaimend::config::Config;
+use oaimend::clock;
+use oaimend::config::{Config, Mapping};
 use oaimend::oai::datestamp;
 use oaimend::store::{
-    DataDirLock, QUARANTINE_LISTED_MAX, QuarantineEntry, QuarantineError, QuarantineSelection, Store,
+    DataDirLock, QUARANTINE_LISTED_MAX, QuarantineEntry, QuarantineQuery, QuarantineSelection,
+    QuarantineState, Store,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+use self::messages::{failure, unknown_key, unreadable};
+use self::retry::{RetrySelection, retry_here, retry_in_server};
+use self::table::{Listed, format_table};
 use super::admin_client::AdminClient;
 use super::data_arguments::{DataArguments, create_private_files};
-use super::exit::{Exit, Failure, print};
+use super::exit::{Exit, Failure, print, print_message};
 
-/// Lists, shows and removes quarantined records
+/// Lists, shows and removes quarantined records, and requests them again
 #[derive(Debug, Args)]
 pub(crate) struct QuarantineArguments {
     #[command(subcommand)]
@@ -35,6 +44,9 @@ enum QuarantineCommand {
         /// Ids of repositories
         #[arg(value_name = "ID")]
         ids: Vec<String>,
+        /// Lists only open or only resolved records
+        #[arg(long, value_name = "STATE", value_parser = parse_state)]
+        state: Option<QuarantineState>,
         /// Prints one JSON document instead of the table
         #[arg(long)]
         json: bool,
@@ -54,16 +66,38 @@ enum QuarantineCommand {
         #[arg(value_name = "ID")]
         id: String,
         /// Keys of records, from `ls`
-        #[arg(value_name = "KEY", required_unless_present_any = ["before", "all"])]
+        #[arg(value_name = "KEY", required_unless_present_any = ["resolved", "before", "older_than", "all"])]
         keys: Vec<String>,
-        /// Removes the records that were last seen before this day or time in UTC
+        /// Removes resolved records
+        #[arg(long, conflicts_with_all = ["keys", "all"])]
+        resolved: bool,
+        /// Removes the records that were resolved, or last seen if they are open, before this day or time in UTC
         #[arg(long, value_name = "DATE", conflicts_with_all = ["keys", "all"], value_parser = parse_date)]
         before: Option<String>,
+        /// Removes the records that were resolved, or last seen if they are open, more than so many days ago
+        #[arg(long, value_name = "DAYS", conflicts_with_all = ["keys", "all", "before"],
+              value_parser = clap::value_parser!(u64).range(0..=DAYS_MAX))]
+        older_than: Option<u64>,
         /// Removes all records
         #[arg(long, conflicts_with = "keys")]
         all: bool,
     },
+    /// Requests quarantined records from the source again; without a key all open ones
+    Retry {
+        /// The id of the repository
+        #[arg(value_name = "ID")]
+        id: String,
+        /// The key of a record, from `ls`
+        #[arg(value_name = "KEY")]
+        key: Option<String>,
+        /// The format of records whose format is not known
+        #[arg(long, value_name = "PREFIX")]
+        prefix: Option<String>,
+    },
 }
+
+/// Most days of an age.
+const DAYS_MAX: u64 = 36_500;
 
 /// The quarantine: in the data folder, or in the server that uses it.
 enum OpenQuarantine {
@@ -77,19 +111,26 @@ pub(crate) fn run(arguments: QuarantineArguments) -> Result<Exit, Failure> {
     create_private_files();
     let quarantine = OpenQuarantine::open(&config)?;
     let exit = match command {
-        QuarantineCommand::Ls { ids, json } => quarantine.list(&chosen(&config, &ids)?, json),
+        QuarantineCommand::Ls { ids, state, json } => quarantine.list(&chosen(&config, &ids)?, state, json),
         QuarantineCommand::Show { id, key } => {
             chosen(&config, std::slice::from_ref(&id))?;
             quarantine.show(&id, &key)
         }
-        QuarantineCommand::Rm { id, keys, before, all } => {
+        QuarantineCommand::Rm { id, keys, resolved, before, older_than, all } => {
             chosen(&config, std::slice::from_ref(&id))?;
-            let selections = match (before, all) {
-                (Some(time), _) => vec![QuarantineSelection::LastSeenBefore(time)],
-                (None, true) => vec![QuarantineSelection::All],
-                (None, false) => keys.into_iter().map(QuarantineSelection::Key).collect(),
+            let days_ago = |days| clock::utc_datetime(clock::now() - Duration::from_secs(days * 86_400));
+            let (state, before) =
+                (resolved.then_some(QuarantineState::Resolved), before.or(older_than.map(days_ago)));
+            let selections = match keys.is_empty() {
+                true if all => vec![QuarantineSelection::ALL],
+                true => vec![QuarantineSelection::Matching { state, before }],
+                false => keys.into_iter().map(QuarantineSelection::Key).collect(),
             };
             quarantine.remove(&id, selections)
+        }
+        QuarantineCommand::Retry { id, key, prefix } => {
+            let mapping = find_mapping(&config, &id)?;
+            quarantine.retry(RetrySelection { mapping: &mapping, key: key.as_deref(), prefix })
         }
     };
     quarantine.close();
@@ -120,7 +161,7 @@ impl OpenQuarantine {
             return Ok(Self::InServer(AdminClient::of_server(config)?));
         };
         let store = Store::open_locked(lock)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the threads"), &error))?;
         Ok(Self::Here { store: Box::new(store), runtime })
     }
@@ -131,28 +172,42 @@ impl OpenQuarantine {
         }
     }
 
-    fn list(&self, ids: &[String], json: bool) -> Result<Exit, Failure> {
+    fn list(&self, ids: &[String], state: Option<QuarantineState>, json: bool) -> Result<Exit, Failure> {
         let mut records = Vec::new();
         for id in ids {
-            for (key, entry) in self.entries(id)? {
-                records.push((id.as_str(), key, entry));
+            let entries = self.entries(id, state)?;
+            if entries.len() >= QUARANTINE_LISTED_MAX {
+                print_message(format!("{id}: only the first {QUARANTINE_LISTED_MAX} records are listed"));
             }
+            let listed = |(key, entry)| Listed { repository: id.as_str(), key, entry };
+            records.extend(entries.into_iter().map(listed));
         }
+        let now_secs = i64::try_from(clock::secs(clock::now())).unwrap_or(i64::MAX);
         let text = match json {
-            true => format!("{:#}\n", json!({ "records": records.iter().map(to_json).collect::<Vec<_>>() })),
-            false => format_table(&records),
+            true => {
+                let records: Vec<Value> = records.iter().map(|record| record.to_json(now_secs)).collect();
+                format!("{:#}\n", json!({ "records": records }))
+            }
+            false => format_table(&records, now_secs),
         };
         print(text.as_bytes())
     }
 
-    fn entries(&self, id: &str) -> Result<Vec<(String, QuarantineEntry)>, Failure> {
+    fn entries(
+        &self,
+        id: &str,
+        state: Option<QuarantineState>,
+    ) -> Result<Vec<(String, QuarantineEntry)>, Failure> {
         match self {
             Self::Here { store, runtime } => {
                 let quarantine = Arc::clone(&store.quarantine);
-                runtime.block_on(quarantine.list(id, QUARANTINE_LISTED_MAX)).map_err(|error| failure(&error))
+                let query = QuarantineQuery { state, ..QuarantineQuery::default() };
+                runtime.block_on(quarantine.list(id, query)).map_err(|error| failure(&error))
             }
             Self::InServer(client) => {
-                let mut response = client.send("GET", &format!("/-/repositories/{id}/quarantine"))?.json;
+                let query = state.map(|state| format!("?state={}", state.name())).unwrap_or_default();
+                let mut response =
+                    client.send("GET", &format!("/-/repositories/{id}/quarantine{query}"))?.json;
                 let records: Vec<Value> =
                     serde_json::from_value(response["records"].take()).map_err(|_| unreadable())?;
                 let entry = |record: Value| {
@@ -187,6 +242,13 @@ impl OpenQuarantine {
         print(&raw.ok_or_else(|| unknown_key(id, key))?)
     }
 
+    fn retry(&self, selection: RetrySelection<'_>) -> Result<Exit, Failure> {
+        match self {
+            Self::Here { store, runtime } => retry_here(store, runtime, selection),
+            Self::InServer(client) => retry_in_server(client, selection),
+        }
+    }
+
     fn remove(&self, id: &str, selections: Vec<QuarantineSelection>) -> Result<Exit, Failure> {
         let mut removed = 0;
         for which in selections {
@@ -214,8 +276,13 @@ impl OpenQuarantine {
             Self::InServer(client) => {
                 let rest = match which {
                     QuarantineSelection::Key(key) => format!("/{key}"),
-                    QuarantineSelection::LastSeenBefore(time) => format!("?before={time}"),
-                    QuarantineSelection::All => "?all=true".to_owned(),
+                    QuarantineSelection::ALL => "?all=true".to_owned(),
+                    QuarantineSelection::Matching { state, before } => {
+                        let state = state.map(|state| format!("state={}", state.name()));
+                        let before = before.map(|time| format!("before={time}"));
+                        let conditions: Vec<String> = state.into_iter().chain(before).collect();
+                        format!("?{}", conditions.join("&"))
+                    }
                 };
                 let response = client.send("DELETE", &format!("/-/repositories/{id}/quarantine{rest}"))?;
                 match (response.status, response.json["error"].as_str()) {
@@ -228,39 +295,13 @@ impl OpenQuarantine {
     }
 }
 
-fn to_json((repository, key, entry): &(&str, String, QuarantineEntry)) -> Value {
-    let mut value = json!(entry);
-    value["repository"] = json!(repository);
-    value["key"] = json!(key);
-    value
+fn find_mapping(config: &Config, id: &str) -> Result<Arc<Mapping>, Failure> {
+    chosen(config, &[id.to_owned()])?;
+    config.repositories.find(id).ok_or_else(|| Failure::usage(format!("there is no repository \"{id}\"")))
 }
 
-fn format_table(records: &[(&str, String, QuarantineEntry)]) -> String {
-    if records.is_empty() {
-        return "no quarantined records\n".to_owned();
-    }
-    let width = |text: fn(&(&str, String, QuarantineEntry)) -> usize, head: &str| {
-        records.iter().map(text).max().unwrap_or(0).max(head.len())
-    };
-    let ids = width(|(id, ..)| id.len(), "repository");
-    let keys = width(|(_, key, _)| key.len(), "key");
-    let reasons = width(|(.., entry)| entry.why.len(), "reason");
-    let mut table = String::new();
-    let _ = writeln!(
-        table,
-        "{:ids$}  {:keys$}  {:reasons$}  {:>6}  {:20}  {:>10}  identifier",
-        "repository", "key", "reason", "seen", "last seen", "bytes"
-    );
-    for (id, key, QuarantineEntry { why, seen, last_seen, bytes, identifier, .. }) in records {
-        // An identifier may contain characters that control the terminal.
-        let identifier =
-            identifier.as_ref().map_or_else(|| "unknown".to_owned(), |text| text.escape_debug().to_string());
-        let _ = writeln!(
-            table,
-            "{id:ids$}  {key:keys$}  {why:reasons$}  {seen:>6}  {last_seen:20}  {bytes:>10}  {identifier}"
-        );
-    }
-    table
+fn parse_state(text: &str) -> Result<QuarantineState, String> {
+    QuarantineState::from_name(text).ok_or_else(|| "expected open or resolved".to_owned())
 }
 
 fn parse_date(text: &str) -> Result<String, String> {
@@ -268,17 +309,4 @@ fn parse_date(text: &str) -> Result<String, String> {
         Some(_) => Ok(text.to_owned()),
         None => Err("expected a day or a time in UTC, such as 2026-01-31 or 2026-01-31T12:00:00Z".to_owned()),
     }
-}
-
-fn unknown_key(id: &str, key: &str) -> Failure {
-    let key = key.escape_debug();
-    Failure::incomplete(format!("the quarantine of {id} has no record {key}; run oaimend quarantine ls {id}"))
-}
-
-fn failure(error: &QuarantineError) -> Failure {
-    Failure::incomplete(error)
-}
-
-fn unreadable() -> Failure {
-    Failure::incomplete("the response of the server cannot be read; it may be of another version of oaimend")
 }

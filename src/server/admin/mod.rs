@@ -1,15 +1,18 @@
 //! The listener for operators: metrics, state and quarantine as JSON, and pages. It only reads, except for
 //! `PURGE`, `POST` and `DELETE`.
 
+mod quarantine;
+
+use self::quarantine::{quarantine_json, remove_entries, retry, retry_path};
 use crate::config::Mapping;
 use crate::gateway::operator_route::OperatorTarget;
-use crate::oai::{Request, datestamp};
+use crate::oai::Request;
 use crate::server::context::ServerContext;
 use crate::server::gateway::operator_page;
 use crate::server::mirror::admin::{measure_mirror, mirror_json, request_harvest};
 use crate::server::mirror::maintain::{MaintenanceTask, export, maintain};
 use crate::server::own_pages::{AdminResponse, OwnPage};
-use crate::store::{MirrorError, QUARANTINE_LISTED_MAX, QuarantineError, QuarantineSelection};
+use crate::store::MirrorError;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -79,7 +82,7 @@ impl Admin {
             "POST" | "DELETE" if head.headers.contains_key(header::ORIGIN) => {
                 OwnPage::text(403, "requests of web pages are refused").into()
             }
-            "DELETE" => shared.remove_quarantined(&path, query.as_deref()).await.into(),
+            "DELETE" => remove_entries(&shared, &path, query.as_deref()).await.into(),
             "POST" => shared.post(&path, query.as_deref()).await,
             "PURGE" => {
                 // A purge removes files.
@@ -93,7 +96,7 @@ impl Admin {
                 match (mirror_path(&path), OperatorTarget::read(target)) {
                     (Some((id, "records")), _) => export(&shared, id, query.as_deref()).await,
                     (_, Some(target)) => operator_page(&shared, &target).await.into(),
-                    (_, None) => shared.admin_page(&path).await.into(),
+                    (_, None) => shared.admin_page(&path, query.as_deref()).await.into(),
                 }
             }
             _ => {
@@ -116,7 +119,10 @@ impl Admin {
 }
 
 impl ServerContext {
-    async fn admin_page(&self, path: &str) -> OwnPage {
+    async fn admin_page(&self, path: &str, query: Option<&str>) -> OwnPage {
+        if let Some(page) = quarantine_json(self, path, query).await {
+            return page;
+        }
         let mut parts = path.trim_start_matches("/-/").split('/');
         let found: Result<Option<Value>, String> = match (path.starts_with("/-/"), parts.next()) {
             (true, Some("livez")) => return OwnPage::text(200, "ok"),
@@ -148,10 +154,7 @@ impl ServerContext {
                     self.telemetry.metrics(),
                 );
             }
-            (true, Some("repositories")) => {
-                let found = self.repositories_json(parts.collect::<Vec<_>>().as_slice()).await;
-                found.map_err(|error| error.to_string())
-            }
+            (true, Some("repositories")) => Ok(self.repositories_json(parts.collect::<Vec<_>>().as_slice())),
             (true, Some("mirror")) => {
                 let found = mirror_json(self, parts.collect::<Vec<_>>().as_slice()).await;
                 found.map_err(|error| error.to_string())
@@ -173,8 +176,11 @@ impl ServerContext {
         }
     }
 
-    /// Starts a harvest or a task of maintenance.
+    /// Starts a harvest, a task of maintenance or a retry.
     async fn post(self: &Arc<Self>, path: &str, query: Option<&str>) -> AdminResponse {
+        if let Some((id, key)) = retry_path(path) {
+            return retry(self, id, key, query).await;
+        }
         match mirror_path(path) {
             Some((id, "sync")) => return request_harvest(self, id, query).into(),
             Some((id, name @ ("verify" | "compact" | "forget"))) => match MaintenanceTask::parse(name, query)
@@ -187,37 +193,9 @@ impl ServerContext {
             },
             _ => {}
         }
-        let error = "expected POST /-/mirror/ID/TASK, with sync, verify, compact or forget as TASK";
+        let error = "expected POST /-/mirror/ID/TASK, with sync, verify, compact or forget as TASK, or \
+                     /-/repositories/ID/quarantine/retry";
         OwnPage::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned()).into()
-    }
-
-    /// Removes records from the quarantine of a repository: one, those before a time, or all.
-    async fn remove_quarantined(&self, path: &str, query: Option<&str>) -> OwnPage {
-        let rest = path.strip_prefix("/-/repositories/").and_then(|rest| rest.split_once('/'));
-        let Some((id, rest)) = rest.filter(|(_, rest)| rest.split('/').next() == Some("quarantine")) else {
-            let error = "expected DELETE /-/repositories/ID/quarantine/KEY";
-            return OwnPage::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned());
-        };
-        if self.repositories.find(id).is_none() {
-            return OwnPage::json(404, &json!({"error": "no such repository"}));
-        }
-        let which = match (rest.strip_prefix("quarantine/"), query) {
-            (Some(key), None) => QuarantineSelection::Key(key.to_owned()),
-            (None, Some("all=true")) => QuarantineSelection::All,
-            (None, Some(query)) => {
-                match query.strip_prefix("before=").filter(|time| datestamp::to_secs(time).is_some()) {
-                    Some(time) => QuarantineSelection::LastSeenBefore(time.to_owned()),
-                    None => return wrong_selection(),
-                }
-            }
-            _ => return wrong_selection(),
-        };
-        let is_one = matches!(which, QuarantineSelection::Key(_));
-        match self.store.quarantine.remove(id, which).await {
-            Ok(0) if is_one => OwnPage::json(404, &json!({"error": "no quarantined record has this key"})),
-            Ok(removed) => OwnPage::json(200, &json!({ "removed": removed })),
-            Err(error) => OwnPage::json(500, &json!({ "error": error.to_string() })),
-        }
     }
 
     /// Removes pages from the cache: all pages of a repository, or with a query the one that answers it.
@@ -248,32 +226,18 @@ impl ServerContext {
         OwnPage::json(200, &json!({ "purged": purged }))
     }
 
-    async fn repositories_json(&self, parts: &[&str]) -> Result<Option<Value>, QuarantineError> {
+    fn repositories_json(&self, parts: &[&str]) -> Option<Value> {
         let mappings = self.repositories.all();
         let Some((id, rest)) = parts.split_first() else {
             let all: Vec<Value> = mappings.values().map(|mapping| self.repository_json(mapping)).collect();
-            return Ok(Some(json!({ "repositories": all })));
+            return Some(json!({ "repositories": all }));
         };
-        let Some(mapping) = mappings.get(*id) else { return Ok(None) };
-        Ok(match rest {
+        let mapping = mappings.get(*id)?;
+        match rest {
             [] => Some(self.repository_json(mapping)),
             ["repairs"] => Some(json!({ "repairs": self.telemetry.last(id).repairs })),
-            ["quarantine"] => {
-                let records = self.store.quarantine.list(id, QUARANTINE_LISTED_MAX).await?;
-                let records: Vec<Value> =
-                    records.iter().map(|(key, entry)| with_key(key, json!(entry))).collect();
-                Some(json!({ "records": records }))
-            }
-            ["quarantine", key] => self.store.quarantine.find(id, key).await?.map(|(entry, raw)| {
-                let mut value = with_key(key, json!(entry));
-                match String::from_utf8(raw) {
-                    Ok(text) => value["raw"] = json!(text),
-                    Err(bytes) => value["raw_hex"] = json!(hex::encode(bytes.as_bytes())),
-                }
-                value
-            }),
             _ => None,
-        })
+        }
     }
 
     fn repository_json(&self, mapping: &Mapping) -> Value {
@@ -294,17 +258,6 @@ impl ServerContext {
         value["circuit_open_secs"] = json!(self.clients.circuit_open_secs(&mapping.id, self.clock.now()));
         value
     }
-}
-
-fn wrong_selection() -> OwnPage {
-    let error = "expected DELETE /-/repositories/ID/quarantine/KEY, or /-/repositories/ID/quarantine with all=true or \
-                 before=YYYY-MM-DD";
-    OwnPage::json(400, &json!({ "error": error }))
-}
-
-fn with_key(key: &str, mut entry: Value) -> Value {
-    entry["key"] = json!(key);
-    entry
 }
 
 /// The id and the page of a path about a mirrored repository.

@@ -95,22 +95,28 @@ pub(super) async fn harvester(
     mapping: &Arc<Mapping>,
 ) -> Result<Harvester, HarvestError> {
     let stores = view_stores(context).await.map_err(HarvestError::Source)?;
-    let client = context.clients.client_for(mapping).map_err(HarvestError::Source)?;
-    let client = client.requested_by(RequestedBy::Mirror);
-    let (store, clock) = (context.store.clone(), Arc::clone(&context.clock));
-    let activity = store.activity.clone();
-    let live = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: Arc::clone(&clock) };
-    let (id, repository, clock_of_activity) = (mapping.id.clone(), live, Arc::clone(&clock));
-    let source = ObservedRepository { id, repository, activity, clock: clock_of_activity };
+    let source = background_source(context, mapping).map_err(HarvestError::Source)?;
     Ok(Harvester {
         id: mapping.id.clone(),
         source: Arc::new(source),
         store: Arc::clone(&stores.store),
         stamps: Arc::clone(&stores.stamps),
-        clock,
+        clock: Arc::clone(&context.clock),
         via: context.via.to_str().unwrap_or_default().to_owned(),
         base_url: format!("{}/_mirror/{}", context.public_url, mapping.id),
     })
+}
+
+/// The repository for requests that can wait: the requests of harvesters go first.
+pub(crate) fn background_source(
+    context: &ServerContext,
+    mapping: &Arc<Mapping>,
+) -> Result<ObservedRepository<LiveRepository>, Failure> {
+    let client = context.clients.client_for(mapping)?.requested_by(RequestedBy::Mirror);
+    let (store, clock) = (context.store.clone(), Arc::clone(&context.clock));
+    let activity = store.activity.clone();
+    let live = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: Arc::clone(&clock) };
+    Ok(ObservedRepository { id: mapping.id.clone(), repository: live, activity, clock })
 }
 
 async fn view_stores(context: &ServerContext) -> Result<&ViewStores, Failure> {

@@ -1,13 +1,16 @@
-//! Stores what a page leaves for operators: quarantined records, and broken pages as received.
+//! Stores what a page leaves for operators: quarantined records, records that came whole after that, and broken pages
+//! as received.
 
 use crate::clock;
 use crate::config::OnUnrepairable;
-use crate::oai::Request;
+use crate::oai::{Request, Verb};
 use crate::repository::{Failure, Reason};
-use crate::store::{QuarantineBatch, QuarantineError, QuarantinedRecord};
+use crate::store::{QuarantineBatch, QuarantineError, QuarantinedRecord, WholeRecords};
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::client::job::Job;
 use crate::upstream::page::attempt::{Page, Verdict};
+use crate::upstream::page::buffer::PageBuffer;
+use crate::upstream::xml::text::unescape_text;
 
 /// Keeps a broken page as received. Nothing waits for the write.
 pub(crate) fn keep_evidence(job: &Job, asked: &Request, page: &mut Page, verdict: &Verdict) {
@@ -24,6 +27,42 @@ pub(crate) fn keep_evidence(job: &Job, asked: &Request, page: &mut Page, verdict
             tracing::warn!(repo = id, %error, "a broken page is not kept; check space and rights of the data folder");
         }
     });
+}
+
+/// The identifiers of the good items of a page that may have an open entry in the quarantine.
+pub(crate) fn formerly_broken(job: &Job, buffer: &PageBuffer) -> Vec<String> {
+    let (quarantine, id) = (&job.store.quarantine, &job.mapping.id);
+    let has_records = job.request.verb().is_harvest() || job.request.verb() == Verb::GetRecord;
+    if !has_records || !quarantine.has_open(id) {
+        return Vec::new();
+    }
+    let identifiers = buffer.identifiers().map(|written| unescape_text(&written));
+    identifiers.filter(|identifier| quarantine.may_be_open(id, identifier)).collect()
+}
+
+/// Marks the open entries of records that came whole. A failure is only logged: the records are whole without it, and
+/// mark their entries when they come again.
+pub(crate) async fn resolve_entries(requester: &Requester<'_>, identifiers: Vec<String>) {
+    if identifiers.is_empty() {
+        return;
+    }
+    let Job { mapping, store, request, .. } = requester.job;
+    let whole = WholeRecords {
+        repository: mapping.id.clone(),
+        headers_only: request.verb() == Verb::ListIdentifiers,
+        metadata_prefix: requester.metadata_prefix.clone(),
+        identifiers,
+        received_at: clock::utc_datetime(requester.now()),
+    };
+    match store.quarantine.resolve(whole).await {
+        Ok(0) | Err(QuarantineError::Closed) => {}
+        Ok(resolved) => {
+            tracing::info!(repo = mapping.id, resolved, "quarantined records came whole");
+        }
+        Err(error) => {
+            tracing::warn!(repo = mapping.id, %error, "quarantined records came whole, but their entries stay open");
+        }
+    }
 }
 
 /// Quarantines the records that waited for a first good item, of which there is none.
@@ -56,6 +95,7 @@ pub(crate) async fn quarantine(
     let batch = QuarantineBatch {
         repository: mapping.id.clone(),
         request: request.query().to_owned(),
+        metadata_prefix: requester.metadata_prefix.clone(),
         received_at: clock::utc_datetime(requester.now()),
         bytes_max: mapping.limits.quarantine_bytes_max,
         records,

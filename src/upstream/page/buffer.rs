@@ -99,6 +99,16 @@ impl PageBuffer {
         self.output.slice(0..first.unwrap_or(usize::MAX))
     }
 
+    /// The identifiers of the good items in the output, as written in the XML. Items that are too long to be held have
+    /// none.
+    pub(crate) fn identifiers(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
+        self.items.iter().filter_map(|item| {
+            let (start, fields) = (item.start()?, item.fields()?);
+            let place = start + fields.identifier.start as usize..start + fields.identifier.end as usize;
+            (item.len() > 0 && !place.is_empty()).then(|| self.output.slice(place))
+        })
+    }
+
     /// Notes the end of the body: later output is what the engine makes of the end.
     pub(crate) fn note_body_end(&mut self) {
         self.before_end = (self.output.len(), self.items.len());

@@ -8,7 +8,7 @@ use crate::repair::NotOai;
 use crate::repository::{ByteRope, Failure, ListAge, Stop};
 use crate::upstream::adapt::error_diagnosis::DiagnosedError;
 use crate::upstream::adapt::item_filter::ItemFilter;
-use crate::upstream::adapt::quarantine::{quarantine, quarantine_early};
+use crate::upstream::adapt::quarantine::{formerly_broken, quarantine, quarantine_early, resolve_entries};
 use crate::upstream::adapt::repository_facts::{fit_repaired_datestamps, note_profile};
 use crate::upstream::page::attempt::Page;
 use crate::upstream::page::resume::{Emitted, Resumer, Unproven};
@@ -39,6 +39,7 @@ impl ListSession<'_> {
         if self.filter.as_mut().is_some_and(|filter| !filter.apply(&mut page.buffer, ended)) {
             return Err(Unproven::Held.into());
         }
+        let formerly_broken = formerly_broken(self.requester.job, &page.buffer);
         let had_items = !self.progress.delivered.is_empty();
         let mut emitted = resumer.take(&mut page.buffer, &mut self.progress.delivered, ended)?;
         emitted.count_in(&mut self.requester.account);
@@ -47,6 +48,7 @@ impl ListSession<'_> {
         if !quarantined.is_empty() {
             quarantine(&mut self.requester, quarantined).await?;
         }
+        resolve_entries(&self.requester, formerly_broken).await;
         self.delivery.note_items(records, std::mem::take(&mut self.requester.quarantined));
         if !had_items && let (Some(position), Some(first)) = (&self.position, hashes.first()) {
             self.progress.suspect(position.find_circle(self.requester.job, *first).await?);

@@ -155,7 +155,7 @@ fn quarantined_records_are_listed_and_shown() {
     let page =
         open(&proxy, &format!("/x/quarantine/{key}"), 200, &format!("<h1><bdi>{identifier}</bdi></h1>"));
     let command = format!(
-        "<code>curl 'http://{}/x?verb=GetRecord&amp;identifier=oai%3Ax%3A1%27%26lt%3Bscript%3Ealert%281%29%26lt%3B%2Fscript%3E\
+        "<code>curl 'http://{}/x?verb=GetRecord&amp;identifier=oai%3Ax%3A1%27%3Cscript%3Ealert%281%29%3C%2Fscript%3E\
          %22%27&amp;metadataPrefix=oai_dc'</code>",
         proxy.address()
     );

@@ -28,6 +28,7 @@ mod observability;
 mod outages;
 mod page_fallback;
 mod provenance;
+mod quarantine_entries;
 mod rate_limit;
 mod recorded_pages;
 mod refetch_broken_records;

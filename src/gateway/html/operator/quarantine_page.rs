@@ -33,7 +33,10 @@ impl QuarantinePage<'_> {
             @if self.records.is_empty() {
                 p { "No record of this repository is in quarantine." }
             } @else {
-                p { "These records have no safe repair. Harvesters do not get them." }
+                p {
+                    "The source sent these records without a safe repair, so harvesters did not get them. A record is \
+                     resolved when the source has sent it whole."
+                }
                 (self.table())
                 @if self.is_cut { p.cut { "There may be more records. Only the first ones are shown, in the order of their keys." } }
             }
@@ -48,6 +51,7 @@ impl QuarantinePage<'_> {
                 thead role="rowgroup" {
                     tr role="row" {
                         th scope="col" role="columnheader" { "Record" }
+                        th scope="col" role="columnheader" { "State" }
                         th scope="col" role="columnheader" { "Reason" }
                         th.n scope="col" role="columnheader" { "Offset" }
                         th.n scope="col" role="columnheader" { "Length" }
@@ -74,6 +78,7 @@ impl QuarantinePage<'_> {
                     }
                     div.about { code { (key) } }
                 }
+                td role="cell" data-label="State" { (entry.state().name()) }
                 td role="cell" data-label="Reason" { (entry.why) }
                 td.n role="cell" data-label="Offset" { (grouped(entry.offset)) }
                 td.n role="cell" data-label="Length" { (shown_size(length)) }

@@ -10,7 +10,6 @@ use super::IDENTIFIER_BYTES_MAX;
 use super::hex_dump::hex_dump;
 use crate::store::QuarantineEntry;
 use maud::{Markup, html};
-use url::form_urlencoded;
 
 /// The page of a quarantined record.
 #[derive(Clone, Debug)]
@@ -52,6 +51,10 @@ impl QuarantinedRecordPage<'_> {
             h1 { bdi { (title) } }
             table.fields {
                 tbody {
+                    (row("State", html! {
+                        (entry.state().name())
+                        @if let Some(resolved_at) = &entry.resolved_at { ", " (time(resolved_at)) }
+                    }))
                     (row("Reason", html! {
                         b { (entry.why) }
                         @if is_name(&entry.why) { " " code { "oaimend explain " (entry.why) } " explains it." }
@@ -87,11 +90,10 @@ impl QuarantinedRecordPage<'_> {
 
     /// The command that requests the record again.
     fn try_again(&self) -> Markup {
-        let arguments = form_urlencoded::parse(self.entry.request.as_bytes());
-        let prefix = arguments.filter(|(name, _)| name == "metadataPrefix").map(|(_, value)| value).next();
-        let request = self.entry.identifier.as_deref().map(|identifier| {
-            let address =
-                RecordAddress { repository: self.repository, identifier, format: prefix.as_deref() };
+        let prefix = self.entry.format();
+        let request = self.entry.plain_identifier().map(|identifier| {
+            let (repository, identifier) = (self.repository, identifier.as_ref());
+            let address = RecordAddress { repository, identifier, format: prefix.as_deref() };
             quoted(&address.get_record(self.site.public_url()))
         });
         html! {
@@ -99,7 +101,10 @@ impl QuarantinedRecordPage<'_> {
                 h2 id="again" { "Try again" }
                 @match request {
                     Some(url) if url.len() <= COMMAND_BYTES_MAX => {
-                        p { "This command requests the record again. It fails as long as the source sends the same bytes." }
+                        p {
+                            "This command requests the record again. It fails as long as the source sends the same bytes. "
+                            code { "oaimend quarantine retry " (self.repository) " " (self.key) } " does the same."
+                        }
                         div.urls { code { "curl " (url) } }
                     },
                     Some(_) => p { "The identifier is too long for a command." },
@@ -157,6 +162,8 @@ mod tests {
             last_seen: "2024-05-07T07:08:09Z".to_owned(),
             seen: 3,
             bytes: raw.len() as u64,
+            metadata_prefix: None,
+            resolved_at: None,
         };
         QuarantinedRecordPage { site: &site, repository: "x", key: "k", entry: &entry, raw }.render()
     }

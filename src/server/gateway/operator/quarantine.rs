@@ -5,11 +5,11 @@ use crate::config::Mapping;
 use crate::gateway::html::{QuarantinePage, QuarantinedRecordPage, Site, UnknownOperatorPage};
 use crate::server::context::ServerContext;
 use crate::server::own_pages::OwnPage;
-use crate::store::{QUARANTINE_LISTED_MAX, QuarantineError};
+use crate::store::{QUARANTINE_LISTED_MAX, QuarantineError, QuarantineQuery};
 
 /// The list of the quarantined records of a repository.
 pub(super) async fn list(context: &ServerContext, site: &Site, mapping: &Mapping) -> OwnPage {
-    match context.store.quarantine.list(&mapping.id, QUARANTINE_LISTED_MAX).await {
+    match context.store.quarantine.list(&mapping.id, QuarantineQuery::default()).await {
         Ok(records) => {
             let is_cut = records.len() >= QUARANTINE_LISTED_MAX;
             html(200, QuarantinePage { site, repository: &mapping.id, records: &records, is_cut }.render())

@@ -14,7 +14,7 @@ pub enum RequestedBy {
     Harvester(Option<IpAddr>),
     /// A crawler.
     Crawler(Option<IpAddr>),
-    /// The mirror, which can wait.
+    /// The mirror, or a retry of quarantined records, which can wait.
     Mirror,
 }
 
