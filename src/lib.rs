@@ -19,6 +19,8 @@ pub mod stream;
 pub use repair::repair;
 
 #[cfg(feature = "program")]
+pub mod certificate;
+#[cfg(feature = "program")]
 pub mod check;
 #[cfg(feature = "program")]
 pub mod clock;

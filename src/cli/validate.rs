@@ -1,8 +1,11 @@
 //! `oaimend validate`: reports the faults of the configuration.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use clap::Args;
+use oaimend::certificate::CertificateFiles;
+use oaimend::clock;
 use oaimend::config::Fault;
 use oaimend::error::Error;
 use oaimend::upstream::SourceClient;
@@ -22,9 +25,13 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
     let repositories = config.repositories.all();
     for mapping in repositories.values() {
         SourceClient::new(mapping).map_err(|failure| {
-            let file = mapping.ca_file.clone().unwrap_or_default();
+            let folder = config.repositories.folder().unwrap_or(Path::new(""));
+            let file = folder.join(&mapping.id).with_added_extension("toml");
             Error::Config(vec![Fault { file, line: 1, text: failure.details }])
         })?;
+    }
+    for files in repositories.values().filter_map(|mapping| mapping.client_certificate.as_ref()) {
+        warn_of_expiry(files);
     }
     let count = repositories.len();
     let repositories = if count == 1 { "repository" } else { "repositories" };
@@ -41,5 +48,15 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
             );
             print(format!("no faults; {count} {repositories}\n").as_bytes())
         }
+    }
+}
+
+/// Prints a warning about a certificate that has expired or expires soon. It is not a fault: the server starts with it.
+fn warn_of_expiry(files: &CertificateFiles) {
+    let loaded = files.load().ok();
+    if let Some(text) = loaded.and_then(|certificate| certificate.expiry_warning(clock::now())) {
+        let (file, line) = (files.certificate.display(), files.first_line());
+        // A closed stderr is not an error: the configuration has no fault.
+        let _ = writeln!(io::stderr(), "{file}:{line}: warning: {text}");
     }
 }

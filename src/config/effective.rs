@@ -4,6 +4,7 @@ use super::gateway::RecordPages;
 use super::mapping::{Mapping, OnUnrepairable};
 use super::mirror::{MirrorSettings, ServeFrom};
 use super::quirks::{HeadersVia, Method, PageFallback};
+use super::secrets::MASK;
 use super::{Limits, Politeness};
 use crate::repair::catalog::CATALOG;
 use crate::repair::{IdentifyValues, ProvenanceScope, RepairSet};
@@ -13,8 +14,8 @@ use toml::{Table, Value};
 impl Mapping {
     /// The mapping with all its values, as the content of its file. Keys without a value are left out.
     ///
-    /// `base_url` is written in place of the own one, so that the caller can leave secrets out. The password is never
-    /// written.
+    /// `base_url` is written in place of the own one, so that the caller can leave secrets out. Passwords, tokens and the
+    /// values of headers are never written.
     pub fn to_toml(&self, base_url: &str) -> String {
         let mut root = Table::new();
         match &self.static_file {
@@ -26,6 +27,9 @@ impl Mapping {
             None => put(&mut root, "base_url", base_url),
         }
         put_some(&mut root, "user", self.credentials.as_ref().map(super::Credentials::user));
+        let token_file = self.bearer_token.as_ref().map(|token| token.path().display().to_string());
+        put_some(&mut root, "bearer_token_file", token_file);
+        put(&mut root, "proxy", self.proxy.shown());
         put_secs(&mut root, "connect_timeout_secs", self.connect_timeout);
         put_secs(&mut root, "read_timeout_secs", self.read_timeout);
         put(&mut root, "user_agent", self.user_agent.as_str());
@@ -52,6 +56,8 @@ impl Mapping {
         };
         put(&mut root, "records", records);
         self.put_quirks(&mut root);
+        let headers = self.headers.names().into_iter().map(|name| (name.to_owned(), MASK.into()));
+        put(&mut root, "headers", headers.collect::<Table>());
         put(&mut root, "tls", self.tls_table());
         let repairs =
             [("off", self.off), ("enable", self.enabled)].map(|(key, set)| (key.to_owned(), names(set)));
@@ -71,6 +77,10 @@ impl Mapping {
         let mut table = Table::new();
         let ca_file = self.ca_file.as_ref().map(|path| path.display().to_string());
         put_some(&mut table, "ca_file", ca_file);
+        if let Some(files) = &self.client_certificate {
+            put(&mut table, "client_certificate", files.certificate.display().to_string());
+            put(&mut table, "client_key", files.key.display().to_string());
+        }
         put(&mut table, "verify", self.verify);
         table
     }
@@ -214,6 +224,7 @@ connect_timeout_secs = 7
 read_timeout_secs = 77
 user_agent = "a/1 \"b\""
 from = "a@example.org"
+proxy = "http://proxy.example:3128"
 allow_private = true
 redirect_hosts = ["10.0.0.2:8080"]
 on_unrepairable = "fail"

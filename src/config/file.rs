@@ -221,6 +221,22 @@ impl<'d, 't> Table<'d, 't> {
         tables
     }
 
+    /// Returns all strings of the table, whatever their keys, in the order of the file.
+    pub(super) fn take_strings(&mut self) -> Vec<(Located<String>, Located<String>)> {
+        let mut strings = Vec::new();
+        for (key, entry) in std::mem::take(&mut self.entries) {
+            let name = Located { value: key.get_ref().to_string(), span: key.span() };
+            match entry.get_ref() {
+                DeValue::String(text) => {
+                    strings.push((name, Located { value: text.to_string(), span: entry.span() }));
+                }
+                other => drop(self.report_wrong_type::<()>(&name.value, &entry, "a string", other)),
+            }
+        }
+        strings.sort_by_key(|(name, _)| name.span.start);
+        strings
+    }
+
     /// Reads a string and parses it with `read`, whose error text names the expected value.
     pub(super) fn read_parsed<T>(
         &mut self,
@@ -283,7 +299,7 @@ impl<'d, 't> Table<'d, 't> {
         entry
     }
 
-    fn full_key(&self, key: &str) -> String {
+    pub(super) fn full_key(&self, key: &str) -> String {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
@@ -304,9 +320,8 @@ impl<'d, 't> Table<'d, 't> {
 }
 
 /// Renamed keys: the old name and the new name.
-const RENAMED: [(&str, &str); 7] = [
+const RENAMED: [(&str, &str); 6] = [
     ("dates", "request_granularity"),
-    ("headers", "v1_headers_via"),
     ("order", "list_order"),
     ("poisoned", "page_fallback"),
     ("recall", "refetch_broken_records"),

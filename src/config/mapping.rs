@@ -1,10 +1,15 @@
 //! The mapping of one repository: the file `mappings/<repositoryid>.toml`, resolved.
 
+use super::access::bearer_token::BearerToken;
+use super::access::headers::SourceHeaders;
+use super::access::proxy::{ProxySetting, read_proxy};
+use super::certificate_files;
 use super::credentials::Credentials;
 use super::file::{Document, Located, Table, find_nearest};
 use super::gateway::{RecordPages, read_records};
 use super::mirror::{MirrorSettings, ServeFrom, read_serve};
 use super::{Limits, Politeness, Quirks, StaticFile, identify};
+use crate::certificate::CertificateFiles;
 use crate::error::Fault;
 use crate::repair::catalog::CATALOG;
 use crate::repair::{Certainty, IdentifyValues, ProvenanceScope, RepairId, RepairSet};
@@ -24,9 +29,17 @@ pub struct Mapping {
     pub static_file: Option<StaticFile>,
     /// User and password for the source; sent only to the scheme, host and port of `base_url`.
     pub credentials: Option<Credentials>,
+    /// A bearer token for the source, in a file; sent as the credentials are.
+    pub bearer_token: Option<BearerToken>,
+    /// Additional headers of requests; sent as the credentials are.
+    pub headers: SourceHeaders,
+    /// The HTTP proxy through which the source is requested.
+    pub proxy: ProxySetting,
     /// A file of PEM certificates that may sign the source's certificate, in addition to the usual
     /// ones.
     pub ca_file: Option<PathBuf>,
+    /// The certificate by which oaimend identifies itself; sent only to the scheme, host and port of `base_url`.
+    pub client_certificate: Option<CertificateFiles>,
     /// Whether the source's certificate is verified.
     pub verify: bool,
     /// The connect timeout, TLS included.
@@ -86,7 +99,11 @@ impl Mapping {
             base_url: read_base_url(base_url)?,
             static_file: None,
             credentials: None,
+            bearer_token: None,
+            headers: SourceHeaders::default(),
+            proxy: ProxySetting::default(),
             ca_file: None,
+            client_certificate: None,
             verify: true,
             connect_timeout: CONNECT_TIMEOUT,
             read_timeout: READ_TIMEOUT,
@@ -134,7 +151,11 @@ impl Mapping {
             base_url: base_url.unwrap_or_else(placeholder_url),
             static_file,
             credentials: Credentials::read(&mut root, file),
+            bearer_token: BearerToken::read(&mut root, file),
+            headers: SourceHeaders::default(),
+            proxy: root.read_parsed("proxy", read_proxy).unwrap_or_default(),
             ca_file: None,
+            client_certificate: None,
             verify: true,
             connect_timeout: read_seconds(&mut root, "connect_timeout_secs").unwrap_or(CONNECT_TIMEOUT),
             read_timeout: read_seconds(&mut root, "read_timeout_secs").unwrap_or(READ_TIMEOUT),
@@ -158,6 +179,7 @@ impl Mapping {
         let settings = MirrorSettings::read(root.take_table("mirror"));
         let is_mirrored = root.has_key("mirror") || mapping.serve != ServeFrom::Live;
         mapping.mirror = is_mirrored.then_some(settings);
+        mapping.read_headers(&mut root);
         mapping.read_tls(root.take_table("tls"), file);
         mapping.read_repairs(root.take_table("repairs"));
         mapping.politeness.read(root.take_table("politeness"));
@@ -188,15 +210,29 @@ impl Mapping {
         hex::encode(&Blake2s256::digest(format!("{self:?}"))[..8])
     }
 
+    fn read_headers(&mut self, root: &mut Table<'_, '_>) {
+        let sets_authorization = ["user", "bearer_token_file"].map(|key| root.has_key(key).then_some(key));
+        if let [Some(user), Some(token)] = sets_authorization {
+            root.report_missing(format!(
+                "{user} and {token} are both set; expected one of them, because both set Authorization"
+            ));
+        }
+        let [user, token] = sets_authorization;
+        self.headers = SourceHeaders::read(root.take_table("headers"), user.or(token));
+    }
+
     fn read_tls(&mut self, mut table: Table<'_, '_>, file: &Path) {
+        let folder = file.parent().unwrap_or(Path::new(""));
         self.ca_file = table.read_parsed("ca_file", |text| {
-            let path = file.parent().unwrap_or(Path::new("")).join(text);
+            let path = folder.join(text);
             match std::fs::read(&path) {
                 Ok(pem) if pem.windows(PEM_START.len()).any(|window| window == PEM_START) => Ok(path),
                 Ok(_) => Err("contains no certificate; expected a file with PEM certificates".to_owned()),
                 Err(error) => Err(format!("cannot be read: {error}; expected a file with PEM certificates")),
             }
         });
+        self.client_certificate =
+            certificate_files::read(&mut table, folder, "client_certificate", "client_key");
         self.verify = table.read_bool("verify").unwrap_or(true);
         table.finish();
     }

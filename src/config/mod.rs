@@ -4,7 +4,9 @@
 //! Each repository has a file of its own in the mappings folder. The program reloads these files
 //! while it runs; see [`Repositories`].
 
+mod access;
 mod cache;
+mod certificate_files;
 mod clients;
 mod connections;
 mod credentials;
@@ -23,6 +25,9 @@ mod settings;
 mod static_file;
 
 pub use crate::error::Fault;
+pub use access::bearer_token::BearerToken;
+pub use access::headers::SourceHeaders;
+pub use access::proxy::ProxySetting;
 pub use cache::Cache;
 pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, Quota};
 pub use connections::Connections;

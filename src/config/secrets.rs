@@ -11,12 +11,12 @@ use std::borrow::Cow;
 use url::Url;
 
 /// What replaces a secret.
-const MASK: &str = "***";
-/// Shorter values of a query are no secrets: they occur in any text.
+pub(super) const MASK: &str = "***";
+/// Shorter values of a query and of headers are no secrets: they occur in any text.
 const SECRET_BYTES_MIN: usize = 6;
 
-/// The texts of a mapping that must not be shown, the longest first: its password, as the `Authorization` header contains
-/// it too, and the values in the query of its base URL.
+/// The texts of a mapping that must not be shown, the longest first: its passwords, as headers contain them too, its
+/// tokens, the values of its headers, and the values in the query of its base URL.
 pub(crate) struct Secrets(Vec<String>);
 
 impl Mapping {
@@ -32,12 +32,18 @@ impl Mapping {
             let values = query.split('&').filter_map(|argument| argument.split_once('='));
             secrets.extend(values.map(|(_, value)| value.to_owned()));
             secrets.extend(self.base_url.query_pairs().map(|(_, value)| value.into_owned()));
-            secrets.retain(|secret| secret.len() >= SECRET_BYTES_MIN);
         }
-        if let Some(credentials) = &self.credentials {
-            let (user, password) = (credentials.user(), credentials.password());
+        let values = self.headers.map().values();
+        secrets.extend(values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()));
+        secrets.retain(|secret| secret.len() >= SECRET_BYTES_MIN);
+        let own = self.credentials.as_ref();
+        let own = own.map(|own| (own.user().to_owned(), own.password().to_owned()));
+        for (user, password) in own.into_iter().chain(self.proxy.credentials()) {
             secrets.push(STANDARD.encode(format!("{user}:{password}")));
-            secrets.push(password.to_owned());
+            secrets.push(password);
+        }
+        if let Some(token) = &self.bearer_token {
+            secrets.extend(token.secrets());
         }
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Secrets(secrets)

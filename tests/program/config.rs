@@ -22,7 +22,7 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(path, text).expect("a writable folder");
 }
 
-fn run(folder: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn run(folder: &Path, arguments: &[&str]) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"));
     program.args(arguments).current_dir(folder).output().expect("the program runs")
 }
@@ -303,7 +303,6 @@ fn renamed_keys_name_the_new_key() {
         ("poisoned", "page_fallback"),
         ("recall", "refetch_broken_records"),
         ("order", "list_order"),
-        ("headers", "v1_headers_via"),
         ("dates", "request_granularity"),
         ("unmendable", "on_unrepairable"),
         ("repairs.guesses", "repairs.enable"),

@@ -12,6 +12,8 @@ use oaimend::error::Error;
 const UNKNOWN: &str = "qqqqqqqqqqqqqqqqqqqqqqqqqqqq";
 /// Tables whose keys are names that the operator chooses; the pages call them NAME.
 const NAMED: &str = "clients.known";
+/// The table whose keys are names of HTTP headers, which the page calls NAME too.
+const HEADERS: &str = "headers";
 /// Keys of a mapping that the pages describe once, as keys of `oaimend.toml`.
 const INHERITED: &str = "limits.";
 
@@ -36,6 +38,9 @@ fn faults_of(folder: &Path, file: &str, text: &str) -> Vec<String> {
 fn keys_below(folder: &Path, file: &str, table: &str) -> BTreeSet<String> {
     if table == NAMED {
         return keys_below(folder, file, &format!("{table}.NAME"));
+    }
+    if table == HEADERS {
+        return BTreeSet::from([format!("{table}.NAME")]);
     }
     let head = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
     let faults = faults_of(folder, file, &format!("{head}{UNKNOWN} = 1\n"));

@@ -10,6 +10,7 @@ mod check_command;
 mod check_schemas;
 mod cli;
 mod config;
+mod config_access;
 mod config_gateway;
 mod config_mirror;
 mod config_reference;

@@ -4,7 +4,9 @@ use crate::config::Mapping;
 use crate::repository::{Failure, Reason};
 use crate::upstream::http::address::{Refused, Unresolved};
 use crate::upstream::http::deadline::TimedOut;
+use crate::upstream::http::proxy::{ProxyFailed, Unsupported};
 use hyper_util::client::legacy;
+use rustls::AlertDescription;
 use std::error::Error;
 use std::io::ErrorKind;
 use url::Url;
@@ -20,6 +22,13 @@ pub(crate) fn explain_error(
     if let Some(refused) = cause::<Refused>(error) {
         return refused_address(name, refused, 0);
     }
+    if let Some(unsupported) = cause::<Unsupported>(error) {
+        let remedy = "set the variable, or proxy in the mapping, to one";
+        return Failure::new(Reason::Configuration, format!("{name}: {unsupported}; {remedy}"));
+    }
+    if let Some(failed) = cause::<ProxyFailed>(error) {
+        return explain_proxy(name, failed, error, host);
+    }
     if let Some(unresolved) = cause::<Unresolved>(error) {
         let details = format!("{name}: the name {host} cannot be resolved ({unresolved}); check base_url");
         return Failure::new(Reason::Dns, details);
@@ -29,6 +38,10 @@ pub(crate) fn explain_error(
             rustls::Error::InvalidCertificate(_) => (
                 Reason::TlsCertificate,
                 "tell its operator, or set tls.ca_file, or tls.verify = false if it must be trusted",
+            ),
+            rustls::Error::AlertReceived(alert) if is_about_client(*alert) => (
+                Reason::TlsProtocol,
+                "it refuses the client certificate, or requires one; check tls.client_certificate",
             ),
             _ => (Reason::TlsProtocol, "it may support only TLS 1.0 or 1.1, which oaimend does not support"),
         };
@@ -42,6 +55,37 @@ pub(crate) fn explain_error(
     let (reason, what) = kind_of(error);
     let cause = innermost(error);
     Failure::new(reason, format!("{name}: {host} {what} ({cause})"))
+}
+
+fn explain_proxy(name: &str, failed: &ProxyFailed, error: &(dyn Error + 'static), host: &str) -> Failure {
+    let reason = match cause::<Unresolved>(failed) {
+        Some(_) => Reason::Dns,
+        None => kind_of(error).0,
+    };
+    let (proxy, cause) = (failed.proxy(), innermost(failed));
+    let remedy = match cause.contains("authorization required") {
+        true => "set user and password in the URL of the proxy",
+        false => "check proxy in the mapping, and the rules of the proxy",
+    };
+    Failure::new(
+        reason,
+        format!("{name}: the proxy {proxy} makes no connection to {host} ({cause}); {remedy}"),
+    )
+}
+
+/// Whether an alert of the source is about our certificate.
+fn is_about_client(alert: AlertDescription) -> bool {
+    matches!(
+        alert,
+        AlertDescription::BadCertificate
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateRequired
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::AccessDenied
+    )
 }
 
 /// The failure of a request to an address that is not allowed.

@@ -1,21 +1,26 @@
 //! Makes and keeps the connections to a source: name resolution within its [`Reach`], TCP, TLS.
 //!
-//! The client follows no redirect, decodes nothing and uses no proxy. The readers of responses do that.
+//! The client follows no redirect and decodes nothing. The readers of responses do that.
 
+use crate::certificate::{CurrentCertificate, Refreshed, ring};
+use crate::clock;
 use crate::config::Mapping;
 use crate::repository::{Failure, Reason};
 use crate::upstream::http::address::Reach;
+use crate::upstream::http::proxy::{BoxError, Proxies, Route, RoutedStream};
 use bytes::Bytes;
 use http::Uri;
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -24,13 +29,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tower_service::Service;
+use url::{Origin, Url};
 
 /// An HTTP client that keeps the connections of one source open.
 pub(crate) type Http = Client<Connector, Full<Bytes>>;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
@@ -49,7 +52,38 @@ const UNHEARD_MAX: Duration = Duration::from_secs(30);
 /// # Errors
 ///
 /// Its certificates cannot be read.
-pub(crate) fn http(mapping: &Mapping, reach: Reach) -> Result<Http, Failure> {
+pub(crate) fn http(mapping: &Mapping, reach: Reach, proxies: Proxies) -> Result<Http, Failure> {
+    let (direct, to_proxy) = (tcp(mapping, reach), tcp(mapping, Reach::Any));
+    let route = Route { direct, to_proxy, proxies };
+    let over_tls = |config: ClientConfig| {
+        let tls = HttpsConnectorBuilder::new().with_tls_config(config);
+        tls.https_or_http().enable_all_versions().wrap_connector(route.clone())
+    };
+    let mut config = tls(mapping)?;
+    let others = over_tls(config.clone());
+    let own = match &mapping.client_certificate {
+        None => None,
+        Some(files) => {
+            let certificate = CurrentCertificate::load(files).map_err(|fault| {
+                unusable(&format!("tls.client_certificate cannot be used: {}", files.explain(&fault)))
+            })?;
+            if let Some(warning) = certificate.current().expiry_warning(clock::now()) {
+                tracing::warn!(repository = mapping.id, "tls.client_certificate: {warning}");
+            }
+            config.client_auth_cert_resolver = Arc::new(ClientCertificate(certificate));
+            // A resumed session would identify oaimend by the certificate of its first handshake.
+            config.resumption = Resumption::disabled();
+            Some((mapping.base_url.origin(), over_tls(config)))
+        }
+    };
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_timer(TokioTimer::new())
+        .http1_max_buf_size(BUFFER_BYTES_MAX)
+        .build(Connector { own, others, timeout: mapping.connect_timeout }))
+}
+
+fn tcp(mapping: &Mapping, reach: Reach) -> HttpConnector<Reach> {
     let mut tcp = HttpConnector::new_with_resolver(reach);
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -60,18 +94,13 @@ pub(crate) fn http(mapping: &Mapping, reach: Reach) -> Result<Http, Failure> {
     tcp.set_tcp_user_timeout(Some(UNHEARD_MAX));
     // The time is shared by all addresses of a name.
     tcp.set_connect_timeout(Some(mapping.connect_timeout));
-    let tls = HttpsConnectorBuilder::new().with_tls_config(tls(mapping)?);
-    let all = tls.https_or_http().enable_all_versions().wrap_connector(tcp);
-    Ok(Client::builder(TokioExecutor::new())
-        .pool_idle_timeout(IDLE_TIMEOUT)
-        .pool_timer(TokioTimer::new())
-        .http1_max_buf_size(BUFFER_BYTES_MAX)
-        .build(Connector { all, timeout: mapping.connect_timeout }))
+    tcp
 }
 
-/// The TLS settings of the mapping: the roots of Mozilla and those of `ca_file`, or no verification.
+/// The TLS settings of the mapping: the roots of Mozilla and those of `ca_file`, or no verification. Without a client
+/// certificate.
 fn tls(mapping: &Mapping) -> Result<ClientConfig, Failure> {
-    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    let ring = Arc::new(ring());
     let config = ClientConfig::builder_with_provider(Arc::clone(&ring)).with_safe_default_protocol_versions();
     let config = config.map_err(|error| unusable(&format!("no client can be created: {error}")))?;
     if !mapping.verify {
@@ -101,24 +130,48 @@ fn unusable(details: &str) -> Failure {
 /// Makes a connection, TLS included, within its time.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
-    all: HttpsConnector<HttpConnector<Reach>>,
+    /// To the source itself, with the client certificate. No other origin gets the certificate after a redirect.
+    own: Option<(Origin, HttpsConnector<Route>)>,
+    others: HttpsConnector<Route>,
     timeout: Duration,
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Response = MaybeHttpsStream<RoutedStream>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.all.poll_ready(context)
+        self.others.poll_ready(context)
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let connecting = tokio::time::timeout(self.timeout, self.all.call(to));
+        let is_own = |own: &Origin| Url::parse(&to.to_string()).is_ok_and(|to| to.origin() == *own);
+        let connector = match &mut self.own {
+            Some((origin, own)) if is_own(origin) => own,
+            _ => &mut self.others,
+        };
+        let connecting = tokio::time::timeout(self.timeout, connector.call(to));
         Box::pin(async {
             connecting.await.unwrap_or_else(|_| Err(io::Error::from(ErrorKind::TimedOut).into()))
         })
+    }
+}
+
+/// The client certificate of a mapping, for each handshake as its files are then.
+#[derive(Debug)]
+struct ClientCertificate(CurrentCertificate);
+
+impl ResolvesClientCert for ClientCertificate {
+    fn resolve(&self, _issuers: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        if let Refreshed::Kept(why) = self.0.refresh() {
+            tracing::error!("the previous client certificate stays in effect: {why}");
+        }
+        Some(self.0.current().certified)
+    }
+
+    fn has_certs(&self) -> bool {
+        true
     }
 }
 
@@ -183,7 +236,7 @@ mod tests {
             if let Some(text) = text {
                 std::fs::write(&path, text).expect("writable");
             }
-            let failure = http(&mapping, Reach::Any).expect_err("no roots");
+            let failure = http(&mapping, Reach::Any, Proxies::new(&mapping)).expect_err("no roots");
             assert_eq!(failure.reason, Reason::Configuration);
             assert!(failure.details.contains(why) && failure.details.contains("tls.ca_file"), "{failure:?}");
         }

@@ -5,11 +5,12 @@
 
 use crate::config::{Credentials, Mapping, StaticFile};
 use crate::repository::{Failure, Reason};
-use crate::upstream::http::address::Reach;
+use crate::upstream::http::address::{Reach, names_private_host};
 use crate::upstream::http::client_error::{explain_error, refused_address, timed_out};
 use crate::upstream::http::connector::{Http, http};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
 use crate::upstream::http::exchange::Exchange;
+use crate::upstream::http::proxy::Proxies;
 use crate::upstream::http::rate_limit::{HostPermit, LimitUsage, RequestedBy, SourceLimiter};
 use crate::upstream::http::redirects::{is_redirect, redirect_target};
 use base64::Engine as _;
@@ -27,6 +28,7 @@ use url::Url;
 pub(crate) struct HttpClient {
     http: Http,
     reach: Reach,
+    proxies: Proxies,
     /// Headers of each request.
     headers: Arc<HeaderMap>,
     name: Arc<str>,
@@ -43,12 +45,16 @@ impl HttpClient {
     /// Its certificates cannot be read.
     pub(crate) fn new(mapping: &Arc<Mapping>) -> Result<Self, Failure> {
         let reach = Reach::for_base_url(&mapping.base_url, mapping.allow_private);
-        let http = http(mapping, reach)?;
+        let proxies = Proxies::new(mapping);
+        let name: Arc<str> = name_of(mapping).into();
+        if let Ok(Err(unsupported)) = Uri::try_from(mapping.base_url.as_str()).map(|uri| proxies.find(&uri)) {
+            return Err(explain_error(mapping, &name, &unsupported, &mapping.base_url));
+        }
+        let http = http(mapping, reach, proxies.clone())?;
         let headers = Arc::new(headers(mapping));
-        let name = name_of(mapping).into();
         let limiter = Arc::new(SourceLimiter::new(mapping));
         let (mapping, requested_by) = (Arc::clone(mapping), RequestedBy::Harvester(None));
-        Ok(Self { http, reach, headers, name, mapping, limiter, requested_by })
+        Ok(Self { http, reach, proxies, headers, name, mapping, limiter, requested_by })
     }
 
     /// The same client for the requests of another client of ours, or of the mirror.
@@ -149,6 +155,7 @@ impl HttpClient {
                 format!("{} cannot be requested ({error}); check base_url and its redirects", self.name());
             Failure::new(Reason::Configuration, details)
         })?;
+        self.check_proxied(url, &uri, redirects)?;
         let mut request = OutgoingRequest::new(form.unwrap_or_default().to_owned().into());
         *request.uri_mut() = uri;
         *request.headers_mut() = HeaderMap::clone(&self.headers);
@@ -156,8 +163,11 @@ impl HttpClient {
             *request.method_mut() = Method::POST;
             request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM));
         }
-        if let Some(credentials) = self.credentials_for(url) {
-            request.headers_mut().insert(header::AUTHORIZATION, basic(credentials));
+        if let Some(authorization) = self.proxies.authorization(request.uri()) {
+            request.headers_mut().insert(header::PROXY_AUTHORIZATION, authorization);
+        }
+        if url.origin() == self.mapping.base_url.origin() {
+            add_own_headers(&self.mapping, request.headers_mut());
         }
         Ok(request)
     }
@@ -186,9 +196,21 @@ impl HttpClient {
         Arc::clone(&self.name)
     }
 
-    /// The credentials for the source. No other origin gets them after a redirect.
-    fn credentials_for(&self, url: &Url) -> Option<&Credentials> {
-        self.mapping.credentials.as_ref().filter(|_| url.origin() == self.mapping.base_url.origin())
+    /// A name in a private network is not requested through a proxy, unless the mapping allows private addresses: the
+    /// proxy resolves the name, so the resolver cannot check its address.
+    fn check_proxied(&self, url: &Url, uri: &Uri, redirects: usize) -> Result<(), Failure> {
+        let is_checked = self.reach == Reach::Any || !names_private_host(url);
+        if is_checked || !matches!(self.proxies.find(uri), Ok(Some(_))) {
+            return Ok(());
+        }
+        let host = url.host_str().unwrap_or_default();
+        let how = if redirects > 0 { "redirects to" } else { "is" };
+        let details = format!(
+            "{} {how} {host}, a name in a private network, which is not requested through a proxy; if this is \
+             intended, set allow_private = true in the mapping",
+            self.name()
+        );
+        Err(Failure::new(Reason::AddressRefused, details))
     }
 
     /// The failure of a response that was not received in time.
@@ -216,12 +238,23 @@ fn name_of(mapping: &Mapping) -> String {
 /// A request on its way to a source.
 pub(crate) type OutgoingRequest = http::Request<http_body_util::Full<bytes::Bytes>>;
 
-/// User and password as a header; no log shows it.
-fn basic(credentials: &Credentials) -> HeaderValue {
-    let encoded = STANDARD.encode(format!("{}:{}", credentials.user(), credentials.password()));
-    let mut value = HeaderValue::from_str(&format!("Basic {encoded}")).expect("base64 is ASCII");
-    value.set_sensitive(true);
-    value
+/// Adds what only the source itself gets: the headers of the mapping and its credentials. No other origin gets them after
+/// a redirect, and no log shows them.
+fn add_own_headers(mapping: &Mapping, headers: &mut HeaderMap) {
+    for (name, value) in mapping.headers.map() {
+        headers.insert(name, value.clone());
+    }
+    let basic = mapping.credentials.as_ref().map(basic);
+    let token = mapping.bearer_token.as_ref().map(|token| format!("Bearer {}", token.current()));
+    if let Some(text) = basic.or(token) {
+        let mut value = HeaderValue::from_str(&text).expect("base64 and tokens are visible ASCII");
+        value.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, value);
+    }
+}
+
+fn basic(credentials: &Credentials) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{}:{}", credentials.user(), credentials.password())))
 }
 
 fn headers(mapping: &Mapping) -> HeaderMap {
@@ -280,7 +313,11 @@ mod tests {
             mapping.map(|mapping| Mapping { redirect_hosts: vec!["192.168.0.1".to_owned()], ..mapping });
         let mapping = Arc::new(mapping.expect("a legal mapping"));
         let client = HttpClient::new(&mapping).expect("a client");
-        HttpClient { http: http(&mapping, connections).expect("a client"), reach: Reach::Public, ..client }
+        HttpClient {
+            http: http(&mapping, connections, Proxies::new(&mapping)).expect("a client"),
+            reach: Reach::Public,
+            ..client
+        }
     }
 
     async fn failure_of(client: &HttpClient) -> Failure {

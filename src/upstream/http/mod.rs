@@ -10,6 +10,7 @@ pub mod decoding;
 pub(crate) mod exchange;
 pub(crate) mod http_client;
 pub(crate) mod method;
+pub(crate) mod proxy;
 pub(crate) mod rate_limit;
 pub(crate) mod redirects;
 pub(crate) mod retry;

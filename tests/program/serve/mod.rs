@@ -34,6 +34,7 @@ mod recorded_pages;
 mod refetch_broken_records;
 mod repairs;
 mod request_adapters;
+mod request_options;
 mod requests;
 mod service_manager;
 mod set_specs;

@@ -1,0 +1,128 @@
+//! Additional headers of requests to a source.
+//!
+//! Invariant: values may be secret. No message, log line or `Debug` output contains one. Only requests to the source
+//! itself contain them.
+
+use super::super::file::Table;
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use std::fmt;
+
+/// Most bytes of all names and values of `[headers]` together.
+const HEADERS_BYTES_MAX: usize = 16 << 10;
+
+/// The table `[headers]` of a mapping.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct SourceHeaders(HeaderMap);
+
+impl SourceHeaders {
+    /// Reads `[headers]`. `credentials` is the key that sets `Authorization`, if there is one.
+    pub(in crate::config) fn read(mut table: Table<'_, '_>, credentials: Option<&str>) -> Self {
+        let (mut headers, mut bytes) = (HeaderMap::new(), 0);
+        for (name, value) in table.take_strings() {
+            bytes += name.value.len() + value.value.len();
+            match read_field(&name.value, &value.value, credentials) {
+                Ok((field, _)) if headers.contains_key(&field) => table.report_fault(
+                    name.span,
+                    format!("headers.{} is set twice; expected each name once, in any case", name.value),
+                ),
+                Ok((field, content)) => drop(headers.insert(field, content)),
+                Err((Part::Name, problem)) => {
+                    table.report_fault(name.span, format!("headers.{} {problem}", name.value.escape_debug()));
+                }
+                Err((Part::Value, problem)) => {
+                    let span = value.span.clone();
+                    table.report_fault(span, format!("the value of headers.{} {problem}", name.value));
+                }
+            }
+            if bytes > HEADERS_BYTES_MAX {
+                let text = format!("[headers] is too long; expected at most {HEADERS_BYTES_MAX} bytes");
+                table.report_fault(value.span, text);
+                break;
+            }
+        }
+        Self(headers)
+    }
+
+    /// The headers, their values marked as sensitive. Send them to the source only.
+    pub fn map(&self) -> &HeaderMap {
+        &self.0
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.0.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+impl fmt::Debug for SourceHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+/// The part of a field that has the fault.
+enum Part {
+    Name,
+    Value,
+}
+
+fn read_field(
+    name: &str,
+    value: &str,
+    credentials: Option<&str>,
+) -> Result<(HeaderName, HeaderValue), (Part, String)> {
+    let field = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+        (Part::Name, "is not the name of a header; expected one such as \"X-Api-Key\"".to_owned())
+    })?;
+    if let Some((_, instead)) = OWN.iter().find(|(own, _)| field == *own) {
+        return Err((Part::Name, format!("is not allowed: {instead}")));
+    }
+    if let Some(key) = credentials.filter(|_| field == AUTHORIZATION) {
+        return Err((
+            Part::Name,
+            format!("is not allowed beside {key}, which sets it; expected one of the two"),
+        ));
+    }
+    let is_legal = !value.is_empty() && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let content = HeaderValue::from_str(value).ok().filter(|_| is_legal && value.trim() == value);
+    let mut content = content.ok_or_else(|| {
+        let expected = "expected printable ASCII without spaces at its ends";
+        (Part::Value, format!("is not allowed in an HTTP header; {expected}"))
+    })?;
+    content.set_sensitive(true);
+    Ok((field, content))
+}
+
+const CONNECTION: &str = "it is about one connection, not about the request; remove it";
+const FRAMING: &str = "oaimend sets it for each request; remove it";
+const WHOLE: &str = "oaimend needs the complete response; remove it";
+
+/// The headers that a mapping cannot set, and the reason with a remedy.
+const OWN: &[(&str, &str)] = &[
+    ("connection", CONNECTION),
+    ("keep-alive", CONNECTION),
+    ("proxy-connection", CONNECTION),
+    ("http2-settings", CONNECTION),
+    ("proxy-authenticate", CONNECTION),
+    ("proxy-authorization", "it is for a proxy; set user and password in the URL of the key proxy"),
+    ("te", CONNECTION),
+    ("trailer", CONNECTION),
+    ("transfer-encoding", CONNECTION),
+    ("upgrade", CONNECTION),
+    ("expect", CONNECTION),
+    ("host", "it is the host of base_url; change base_url"),
+    ("content-length", FRAMING),
+    ("content-type", FRAMING),
+    ("accept-encoding", "oaimend accepts the codings that it can decode; remove it"),
+    ("via", "oaimend detects request loops by it; remove it"),
+    ("user-agent", "use the key user_agent"),
+    ("from", "use the key from"),
+    ("range", WHOLE),
+    ("if-range", WHOLE),
+    ("if-match", WHOLE),
+    ("if-none-match", WHOLE),
+    ("if-modified-since", WHOLE),
+    ("if-unmodified-since", WHOLE),
+];
