@@ -8,6 +8,7 @@ use prometheus::{
 };
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub struct Telemetry {
     set_collisions: IntCounterVec,
     failures: IntCounterVec,
     refused: IntCounterVec,
+    tls_expiry: IntGaugeVec,
     circuit_open: IntGaugeVec,
     quarantine_records: IntGaugeVec,
     quarantine_bytes: IntGaugeVec,
@@ -186,6 +188,15 @@ impl Telemetry {
                 "Requests and connections refused because of a limit for clients, by class and reason.",
                 &["class", "reason"],
             ),
+            tls_expiry: IntGaugeVec::new(
+                Opts::new(
+                    "tls_certificate_expiry_seconds",
+                    "The end of the certificate, in seconds since 1970.",
+                )
+                .namespace("oaimend"),
+                &["listener"],
+            )
+            .expect("literal names are legal"),
             circuit_open: repository_gauge("circuit_open", "Whether requests to the source are stopped."),
             quarantine_records: state_gauge("quarantine_records", "Quarantined records by state."),
             quarantine_bytes: state_gauge(
@@ -204,7 +215,7 @@ impl Telemetry {
             mirror: MirrorMetrics::new(),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 24] = [
+        let all: [Box<dyn prometheus::core::Collector>; 25] = [
             Box::new(build_info()),
             Box::new(ProcessCollector::for_self()),
             Box::new(telemetry.requests.clone()),
@@ -215,6 +226,7 @@ impl Telemetry {
             Box::new(telemetry.set_collisions.clone()),
             Box::new(telemetry.failures.clone()),
             Box::new(telemetry.refused.clone()),
+            Box::new(telemetry.tls_expiry.clone()),
             Box::new(telemetry.circuit_open.clone()),
             Box::new(telemetry.quarantine_records.clone()),
             Box::new(telemetry.quarantine_bytes.clone()),
@@ -296,6 +308,11 @@ impl Telemetry {
     /// if it is not known yet.
     pub fn refused(&self, class: &str, reason: &str) {
         self.refused.with_label_values(&[class, reason]).inc();
+    }
+
+    /// Sets the end of the certificate of a listener, in seconds since 1970.
+    pub fn set_tls_expiry(&self, listener: SocketAddr, expires_secs: u64) {
+        self.tls_expiry.with_label_values(&[&listener.to_string()]).set(expires_secs.cast_signed());
     }
 
     /// Returns the recent events of a repository.

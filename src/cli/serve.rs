@@ -20,7 +20,7 @@ pub(crate) struct ServeArguments {
     /// The address for harvesters [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// The public URL in responses [default: http:// and the listen address]
+    /// The public URL in responses [default: https:// and the address of listen_tls, or http:// and the listen address]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
     /// Folder with one mapping file for each repository [default: mappings beside the settings file, if it exists]

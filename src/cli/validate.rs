@@ -30,7 +30,8 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
             Error::Config(vec![Fault { file, line: 1, text: failure.details }])
         })?;
     }
-    for files in repositories.values().filter_map(|mapping| mapping.client_certificate.as_ref()) {
+    let of_sources = repositories.values().filter_map(|mapping| mapping.client_certificate.as_ref());
+    for files in config.listen_tls.iter().map(|tls| &tls.files).chain(of_sources) {
         warn_of_expiry(files);
     }
     let count = repositories.len();

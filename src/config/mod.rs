@@ -15,6 +15,7 @@ mod file;
 mod gateway;
 mod identify;
 mod limits;
+mod listen_tls;
 mod mapping;
 mod mirror;
 mod politeness;
@@ -34,6 +35,7 @@ pub use connections::Connections;
 pub use credentials::Credentials;
 pub use gateway::{CorsOrigins, GatewayPolicy, RecordPages, Robots, Theme};
 pub use limits::Limits;
+pub use listen_tls::ListenTls;
 pub use mapping::{Mapping, OnUnrepairable, check_id};
 pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};
 pub use politeness::Politeness;
@@ -53,8 +55,10 @@ use std::path::{Path, PathBuf};
 pub struct Config {
     /// The address on which harvesters are served.
     pub listen: SocketAddr,
-    /// The URL that `request` and `baseURL` contain, without a trailing slash. `None`: `http://`
-    /// and the listen address.
+    /// The listener with TLS for harvesters; `None`: there is none.
+    pub listen_tls: Option<ListenTls>,
+    /// The URL that `request` and `baseURL` contain, without a trailing slash. `None`: `https://` and the address of the
+    /// listener with TLS, or `http://` and the listen address.
     pub public_url: Option<String>,
     /// The data folder: quarantine, ledger, token key, cache.
     pub data: PathBuf,
@@ -102,6 +106,7 @@ impl Config {
         let free = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
             listen: free,
+            listen_tls: None,
             public_url: None,
             data: data.to_owned(),
             admin: Some(free),
@@ -147,6 +152,7 @@ impl Config {
         };
         let mut config = Self {
             listen: flags.listen.or(written.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
+            listen_tls: written.listen_tls,
             public_url,
             data: flags.data.clone().or(written.data).unwrap_or_else(|| PathBuf::from("data")),
             admin: flags.admin.or(written.admin).unwrap_or(Some(SocketAddr::from(([127, 0, 0, 1], 8081)))),

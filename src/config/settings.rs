@@ -10,6 +10,7 @@ use super::file::{Document, Table};
 use super::gateway::GatewayPolicy;
 use super::identify::read_email;
 use super::limits::Limits;
+use super::listen_tls::ListenTls;
 use super::mirror::MirrorPolicy;
 use crate::error::{Error, Fault};
 use std::io::ErrorKind;
@@ -126,6 +127,7 @@ impl Settings {
         let written = &self.written;
         let fixed = [
             ("listen", before.listen != written.listen),
+            ("[listen_tls]", before.listen_tls != written.listen_tls),
             ("public_url", before.public_url != written.public_url),
             ("mappings", before.mappings != written.mappings),
             ("data", before.data != written.data),
@@ -153,6 +155,7 @@ fn file_stamp(path: &Path) -> FileStamp {
 #[derive(Clone, Debug, Default)]
 pub(super) struct SettingsValues {
     pub(super) listen: Option<SocketAddr>,
+    pub(super) listen_tls: Option<ListenTls>,
     pub(super) public_url: Option<String>,
     pub(super) mappings: Option<PathBuf>,
     pub(super) data: Option<PathBuf>,
@@ -177,6 +180,7 @@ impl SettingsValues {
         // Relative paths start at the folder of the file.
         let folder = folder_of(path);
         self.listen = root.read_parsed("listen", read_address);
+        self.listen_tls = ListenTls::read(&mut root, folder);
         self.public_url = root.read_parsed("public_url", read_public_url);
         self.mappings = root.read_string("mappings").map(|text| folder.join(text.value));
         self.data = root.read_string("data").map(|text| folder.join(text.value));
@@ -207,7 +211,7 @@ impl SettingsValues {
     }
 }
 
-fn read_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn read_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "is not an address; expected an IP address and a port such as \"127.0.0.1:8080\"".to_owned()
     })

@@ -4,6 +4,7 @@ use crate::config::{MappingChanges, MappingsReload, Settings, SettingsReload};
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::service_manager;
+use crate::server::tls_listener::TlsListener;
 use async_trait::async_trait;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Interval between checks of `oaimend.toml` and the mappings folder.
+/// Interval between checks of `oaimend.toml`, the mappings folder and the certificate.
 const CONFIG_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Rereads the configuration when a file has changed, and at SIGHUP.
@@ -28,6 +29,7 @@ pub(super) struct ConfigWatch {
 #[derive(Clone)]
 pub(super) struct Announcement {
     pub(super) listen: SocketAddr,
+    pub(super) listen_tls: Option<SocketAddr>,
     pub(super) admin: Option<SocketAddr>,
     /// Whether the signal handlers are set.
     pub(super) are_handlers_set: watch::Receiver<bool>,
@@ -42,11 +44,16 @@ impl Announcement {
         tracing::info!(
             url = shared.public_url,
             listen = %self.listen,
+            listen_tls = self.listen_tls.map(tracing::field::display),
             admin = self.admin.map(tracing::field::display),
             repositories = repositories.len(),
             "serving"
         );
-        if shared.public_url.contains(&self.listen.to_string()) && self.listen.ip().is_unspecified() {
+        let mut listeners = [Some(self.listen), self.listen_tls].into_iter().flatten();
+        let is_unusable = |address: SocketAddr| {
+            address.ip().is_unspecified() && shared.public_url.contains(&address.to_string())
+        };
+        if listeners.any(is_unusable) {
             tracing::warn!(
                 "responses contain the URL {}, which harvesters cannot use; set --public-url",
                 shared.public_url
@@ -74,6 +81,10 @@ impl BackgroundService for ConfigWatch {
             service_manager::notify_serving();
             watchdog = service_manager::watchdog_timeout();
         }
+        let mut watched = self.shared.tls.as_ref().map(TlsListener::watch);
+        if let Some(watched) = &mut watched {
+            watched.report_expiry(&self.shared.telemetry);
+        }
         let interval = watchdog.map_or(CONFIG_INTERVAL, |timeout| CONFIG_INTERVAL.min(timeout / 2));
         loop {
             // A loop that hangs, for example on a disk that does not respond, ends the messages.
@@ -85,7 +96,10 @@ impl BackgroundService for ConfigWatch {
                 _ = hung_up() => true,
                 _ = shutdown.changed() => return,
             };
-            let is_unchanged = [self.reread_settings(), self.reread_mappings()] == [true, true];
+            let is_same_certificate =
+                watched.as_mut().is_none_or(|watched| watched.refresh(&self.shared.telemetry));
+            let is_unchanged =
+                [self.reread_settings(), self.reread_mappings(), is_same_certificate] == [true; 3];
             if is_hangup && is_unchanged {
                 tracing::info!("configuration read again; nothing has changed");
             }

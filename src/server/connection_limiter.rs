@@ -11,6 +11,7 @@ use super::client_class::ClientNetwork;
 use super::context::ServerContext;
 use super::handover::{self, HandoverState};
 use super::own_pages::OwnPage;
+use super::tls_listener::Started;
 use super::vectored_stream::VectoredStream;
 use crate::clock;
 use crate::config::Connections;
@@ -20,9 +21,9 @@ use bytes::{Buf as _, BytesMut};
 use pingora_core::apps::{
     HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp,
 };
-use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::l4::stream::Stream as Socket;
+use pingora_core::protocols::{ALPN, Stream};
 use pingora_core::server::ShutdownWatch;
 use pingora_proxy::{HttpProxy, ProcessCustomSession};
 use std::collections::HashMap;
@@ -133,16 +134,24 @@ impl ConnectionLimiter {
         let digest = stream.get_socket_digest();
         let peer = digest.and_then(|digest| digest.peer_addr()?.as_inet().copied());
         let Some(mut entry) = self.admit(peer) else { return };
+        let Some(stream) = self.start_tls(stream, peer).await else { return };
         if let Some(page) = entry.refused.take() {
             return self.refuse(stream, page).await;
+        }
+        if stream.selected_alpn_proto() == Some(ALPN::H2) {
+            return self.serve_http_2(proxy, stream, &shutdown).await;
         }
         let mut stream: Stream = Box::new(VectoredStream::on(stream));
         let mut settings = None;
         loop {
             let head = match self.read_head(&mut stream, &mut shutdown).await {
                 ReceivedHead::Whole(head) => head,
-                ReceivedHead::Http2(read) => return self.serve_http_2(proxy, stream, &read, &shutdown).await,
-                ReceivedHead::Gone => return,
+                ReceivedHead::Http2(read) => return self.serve_h2c(proxy, stream, &read, &shutdown).await,
+                ReceivedHead::Gone => {
+                    // Over TLS, the client can then distinguish this end from an interruption.
+                    let _ = timeout(CLOSE_WAIT_MAX, stream.shutdown()).await;
+                    return;
+                }
                 ReceivedHead::Refused(reason, page) => {
                     self.shared.telemetry.refused("any", reason);
                     tracing::debug!(peer = peer.map(tracing::field::display), reason, "refused");
@@ -297,9 +306,40 @@ impl ConnectionLimiter {
         None
     }
 
-    /// Serves a connection that starts as HTTP/2.
-    async fn serve_http_2(&self, proxy: Arc<Proxy>, stream: Stream, read: &[u8], shutdown: &ShutdownWatch) {
-        // It is always our stream around a socket: there is no TLS here.
+    /// Starts TLS, if the connection is one of the listener with TLS. `None`: it has ended.
+    async fn start_tls(&self, stream: Stream, peer: Option<SocketAddr>) -> Option<Stream> {
+        let Some(tls) = self.shared.tls.as_ref().filter(|tls| tls.has_accepted(&stream)) else {
+            return Some(stream);
+        };
+        let time_max = self.shared.limits().connections.request_timeout;
+        let reason = match tls.start(stream, time_max).await {
+            Started::Tls(stream) => return Some(stream),
+            Started::NoTls(stream) => {
+                let text = "this port requires TLS; use https:// instead of http://";
+                self.refuse(stream, OwnPage::text(400, text)).await;
+                "no-tls"
+            }
+            Started::Failed(error) => {
+                tracing::debug!(peer = peer.map(tracing::field::display), error, "no TLS connection");
+                "tls-handshake"
+            }
+            // Without a byte of the client it is like an idle connection.
+            Started::Gone => return None,
+        };
+        self.shared.telemetry.refused("any", reason);
+        None
+    }
+
+    /// Serves HTTP/2 that was agreed on by TLS.
+    async fn serve_http_2(&self, proxy: Arc<Proxy>, stream: Stream, shutdown: &ShutdownWatch) {
+        let mut options = HttpServerOptions::default();
+        options.h2_idle_timeout = Some(self.shared.limits().connections.idle_timeout);
+        Arc::new(Http2 { proxy, options }).process_new(stream, shutdown).await;
+    }
+
+    /// Serves a connection without TLS that starts as HTTP/2.
+    async fn serve_h2c(&self, proxy: Arc<Proxy>, stream: Stream, read: &[u8], shutdown: &ShutdownWatch) {
+        // It is our stream around a socket, unless a client uses HTTP/2 over TLS without asking for it.
         let Ok(ours) = stream.into_any().downcast::<VectoredStream>() else { return };
         let Ok(mut socket) = ours.into_stream().into_any().downcast::<Socket>() else { return };
         socket.rewind(read);

@@ -12,6 +12,7 @@ use crate::server::handover::HandoverState;
 use crate::server::live_requests::LiveRequests;
 use crate::server::mirror::state::MirrorState;
 use crate::server::quotas::{Quotas, Uptime};
+use crate::server::tls_listener::TlsListener;
 use crate::store::Store;
 use crate::telemetry::Telemetry;
 use crate::upstream::SourceClients;
@@ -27,6 +28,8 @@ pub(crate) struct ServerContext {
     pub(crate) public_url: String,
     /// The address of the listener for harvesters.
     pub(crate) listens_on: std::net::SocketAddr,
+    /// The listener with TLS.
+    pub(crate) tls: Option<TlsListener>,
     /// Our name in `Via`; differs at each start.
     pub(crate) instance: String,
     /// Our hop in the `Via` field of responses.

@@ -49,6 +49,8 @@ pub(crate) enum HandoverState {
 pub(crate) struct Sockets {
     /// For harvesters.
     pub(crate) public: (SocketAddr, TcpListener),
+    /// For harvesters, with TLS.
+    pub(crate) tls: Option<(SocketAddr, TcpListener)>,
     /// For operators.
     pub(crate) admin: Option<(SocketAddr, TcpListener)>,
 }
@@ -73,15 +75,24 @@ impl Sockets {
             }
         };
         let public = bound(config.listen, "--listen ADDR, or listen in oaimend.toml")?;
+        let tls = config.listen_tls.as_ref();
+        let tls = tls.map(|tls| bound(tls.address, "listen_tls.address in oaimend.toml")).transpose()?;
         let admin = config
             .admin
             .map(|address| bound(address, "--admin ADDR, --admin off, or admin.listen in oaimend.toml"));
-        Ok(Self { public, admin: admin.transpose()? })
+        Ok(Self { public, tls, admin: admin.transpose()? })
     }
 
     /// Duplicates the sockets.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { public: duplicate(&self.public)?, admin: self.admin.as_ref().map(duplicate).transpose()? })
+        let duplicate_some = |socket: &Option<_>| socket.as_ref().map(duplicate).transpose();
+        let (tls, admin) = (duplicate_some(&self.tls)?, duplicate_some(&self.admin)?);
+        Ok(Self { public: duplicate(&self.public)?, tls, admin })
+    }
+
+    fn listeners(&self) -> impl Iterator<Item = &TcpListener> {
+        let all = [Some(&self.public), self.tls.as_ref(), self.admin.as_ref()];
+        all.into_iter().flatten().map(|(_, listener)| listener)
     }
 }
 
@@ -259,8 +270,7 @@ pub(crate) async fn is_confirmed(mut stream: UnixStream) -> bool {
 /// Replaces this process by a new one of the same program, with the same arguments and process id, that inherits the
 /// sockets. Returns only if that fails.
 pub(crate) fn restart_in_place(sockets: &Sockets) -> io::Error {
-    let listeners = [Some(&sockets.public), sockets.admin.as_ref()].into_iter().flatten();
-    let listeners: Vec<&TcpListener> = listeners.map(|(_, listener)| listener).collect();
+    let listeners: Vec<&TcpListener> = sockets.listeners().collect();
     let inherited = match consecutive_duplicates(&listeners) {
         Ok(inherited) => inherited,
         Err(error) => return error,
@@ -310,8 +320,7 @@ pub(crate) async fn hand_over(data: &Path, sockets: &Sockets) -> io::Result<Unix
 }
 
 fn send_sockets(stream: &UnixStream, sockets: &Sockets) -> io::Result<()> {
-    let listeners = [Some(&sockets.public), sockets.admin.as_ref()].into_iter().flatten();
-    let all: Vec<_> = listeners.map(|(_, listener)| listener.as_fd()).collect();
+    let all: Vec<_> = sockets.listeners().map(|listener| listener.as_fd()).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !control.push(SendAncillaryMessage::ScmRights(&all)) {
@@ -354,8 +363,8 @@ const SENT: &[u8; 17] = b"oaimend sockets 1";
 const TAKEN: &[u8; 5] = b"taken";
 /// The confirmation that the new process serves.
 const READY: &[u8; 5] = b"ready";
-/// One for harvesters and one for operators.
-const SOCKETS_MAX: usize = 2;
+/// Two for harvesters, with and without TLS, and one for operators.
+const SOCKETS_MAX: usize = 3;
 /// Interval at which a waiting process checks whether the data folder is free.
 const RELEASED_INTERVAL: Duration = Duration::from_millis(250);
 /// Most attempts to bind the addresses of a process that has just ended.

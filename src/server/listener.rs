@@ -1,4 +1,4 @@
-//! A service that accepts on a socket which is bound already.
+//! A service that accepts on sockets which are bound already.
 
 use crate::server::handover::HandoverState;
 use async_trait::async_trait;
@@ -8,11 +8,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::IntoRawFd;
 use tokio::sync::watch;
 
-/// A service on a bound socket.
+/// A service on bound sockets.
 pub(super) struct BoundService<S> {
     pub(super) service: S,
-    pub(super) socket: Option<(SocketAddr, TcpListener)>,
-    /// The service stops accepting when another process has the socket.
+    pub(super) sockets: Vec<(SocketAddr, TcpListener)>,
+    /// The service stops accepting when another process has the sockets.
     pub(super) handover: watch::Receiver<HandoverState>,
 }
 
@@ -25,9 +25,11 @@ impl<S: pingora_core::services::Service + 'static> ServiceWithDependents for Bou
         listeners_per_fd: usize,
         ready: ServiceReadyNotifier,
     ) {
-        if let (Some(fds), Some((address, listener))) = (&fds, self.socket.take()) {
-            // pingora takes the socket over, and closes it.
-            fds.lock().add(address.to_string(), listener.into_raw_fd());
+        if let Some(fds) = &fds {
+            for (address, listener) in self.sockets.drain(..) {
+                // pingora takes the socket over, and closes it.
+                fds.lock().add(address.to_string(), listener.into_raw_fd());
+            }
         }
         ready.notify_ready();
         let (stop, stopped) = watch::channel(false);
@@ -48,7 +50,7 @@ impl<S: pingora_core::services::Service + 'static> ServiceWithDependents for Bou
     }
 }
 
-/// Stops a service from accepting when the process ends or another process has its socket.
+/// Stops a service from accepting when the process ends or another process has its sockets.
 async fn until_it_stops(
     mut shutdown: ShutdownWatch,
     mut handover: watch::Receiver<HandoverState>,

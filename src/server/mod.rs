@@ -16,6 +16,7 @@ mod run;
 mod service_manager;
 mod signals;
 mod successor;
+mod tls_listener;
 mod vectored_stream;
 
 pub(crate) mod context;

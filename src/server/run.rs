@@ -17,6 +17,7 @@ use super::maintenance::{ActivityMaintenance, CacheMaintenance, QuarantineMainte
 use super::mirror::harvest_schedule::HarvestSchedule;
 use super::mirror::state::MirrorState;
 use super::signals::{Signals, StopSignal};
+use super::tls_listener::TlsListener;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Settings};
 use crate::error::Error;
@@ -53,6 +54,8 @@ pub struct Server {
 pub struct Running {
     /// The address for harvesters.
     pub public_addr: SocketAddr,
+    /// The address for harvesters with TLS.
+    pub tls_addr: Option<SocketAddr>,
     /// The address for operators.
     pub admin_addr: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
@@ -100,13 +103,21 @@ impl Server {
 
     fn with(config: Config, clock: Arc<dyn Clock>, sockets: Sockets, store: Store) -> Result<Self, Error> {
         let cache = Cache::open(&config.data, config.cache)?;
-        let public_url = config.public_url.unwrap_or_else(|| format!("http://{}", sockets.public.0));
+        let tls = match (&config.listen_tls, &sockets.tls) {
+            (Some(settings), Some((address, _))) => Some(TlsListener::new(*address, &settings.files)?),
+            _ => None,
+        };
+        let public_url = config.public_url.unwrap_or_else(|| match &tls {
+            Some(tls) => format!("https://{}", tls.address()),
+            None => format!("http://{}", sockets.public.0),
+        });
         let instance = format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id()));
         let via = HeaderValue::try_from(format!("1.1 {instance}")).expect("letters and digits");
         let gateway = GatewayState::new(config.gateway, &public_url);
         let shared = ServerContext {
             public_url,
             listens_on: sockets.public.0,
+            tls,
             instance,
             via,
             repositories: config.repositories,
@@ -133,6 +144,11 @@ impl Server {
         self.sockets.public.0
     }
 
+    /// The address for harvesters with TLS.
+    pub fn tls_addr(&self) -> Option<SocketAddr> {
+        self.sockets.tls.as_ref().map(|(address, _)| *address)
+    }
+
     /// The address for operators.
     pub fn admin_addr(&self) -> Option<SocketAddr> {
         self.sockets.admin.as_ref().map(|(address, _)| *address)
@@ -153,18 +169,18 @@ impl Server {
         let (shared, data) = (Arc::clone(&self.shared), self.data.clone());
         let (handlers_set, are_handlers_set) = watch::channel(false);
         let shutdown = Signals { shared, data, sockets: Mutex::new(sockets.ok()), handlers_set };
-        let (listen, admin) = (self.public_addr(), self.admin_addr());
-        let announcement = Announcement { listen, admin, are_handlers_set };
+        let (listen, listen_tls, admin) = (self.public_addr(), self.tls_addr(), self.admin_addr());
+        let announcement = Announcement { listen, listen_tls, admin, are_handlers_set };
         self.run(Box::new(shutdown), Some(announcement));
     }
 
     /// Runs in a thread of its own until it is stopped.
     pub fn in_background(self) -> Running {
         let (stop, stopped) = oneshot::channel();
-        let (public_addr, admin_addr) = (self.public_addr(), self.admin_addr());
+        let (public_addr, tls_addr, admin_addr) = (self.public_addr(), self.tls_addr(), self.admin_addr());
         let thread =
             std::thread::spawn(move || self.run(Box::new(StopSignal(Mutex::new(Some(stopped)))), None));
-        Running { public_addr, admin_addr, stop: Some(stop), thread: Some(thread) }
+        Running { public_addr, tls_addr, admin_addr, stop: Some(stop), thread: Some(thread) }
     }
 
     fn run(self, shutdown_signal: Box<dyn ShutdownSignalWatch>, announcement: Option<Announcement>) {
@@ -186,16 +202,20 @@ impl Server {
             .custom((), connection_limiter::limit_connections(Arc::clone(&self.shared)))
             .build();
         let handover = || self.shared.handover.subscribe();
-        public.add_tcp(&self.sockets.public.0.to_string());
-        let socket = Some(self.sockets.public);
-        server.add_service(BoundService { service: public, socket, handover: handover() });
+        let mut sockets = vec![self.sockets.public];
+        // TLS begins in the connection limiter.
+        sockets.extend(self.sockets.tls);
+        for (address, _) in &sockets {
+            public.add_tcp(&address.to_string());
+        }
+        server.add_service(BoundService { service: public, sockets, handover: handover() });
         if let Some((address, listener)) = self.sockets.admin {
             let app = Admin { shared: Arc::clone(&self.shared), listens_on: address };
             let mut admin = Service::new("operators".to_owned(), app);
             admin.threads = Some(1);
             admin.add_tcp(&address.to_string());
-            let socket = Some((address, listener));
-            server.add_service(BoundService { service: admin, socket, handover: handover() });
+            let sockets = vec![(address, listener)];
+            server.add_service(BoundService { service: admin, sockets, handover: handover() });
         }
         if let Some(cache) = self.shared.cache.clone() {
             let shared = Arc::clone(&self.shared);

@@ -1,4 +1,4 @@
-//! The keys of a mapping about access to its source.
+//! The keys of a mapping about access to its source, and those about the listener with TLS.
 
 use crate::config::{check, folder, run};
 use oaimend::config::{Config, Flags};
@@ -138,4 +138,53 @@ mappings/f.toml:2: tls.client_key is set without tls.client_certificate; expecte
     assert!(output.status.success(), "{text}");
     let expected = "mappings/expired.pem:2: warning: the certificate has expired at 2021-02-03T04:05:06Z; replace it by a new one\n";
     assert!(text.ends_with(expected) && text.lines().count() == 1, "{text}");
+}
+
+#[test]
+fn listener_with_tls() {
+    let files = [
+        ("server.pem", include_str!("fixtures/tls/cert.pem")),
+        ("server-key.pem", include_str!("fixtures/tls/key.pem")),
+        ("other-key.pem", include_str!("fixtures/tls/other-key.pem")),
+        ("expired.pem", include_str!("fixtures/tls/expired.pem")),
+        ("expired-key.pem", include_str!("fixtures/tls/expired-key.pem")),
+    ];
+    let with = |address: &str, certificate: &str, key: &str| {
+        format!("[listen_tls]\naddress = \"{address}\"\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n")
+    };
+    for (main, said) in [
+        (
+            with("8443", "server.pem", "other-key.pem"),
+            "oaimend.toml:2: listen_tls.address = \"8443\" is not an address; expected an IP address and a port such as \
+             \"127.0.0.1:8080\"\noaimend.toml:4: listen_tls.key = \"other-key.pem\" does not belong to the certificate; \
+             expected the key of the first certificate in server.pem",
+        ),
+        (
+            "[listen_tls]\n".to_owned(),
+            "oaimend.toml:1: listen_tls.address is missing; expected an address such as \"0.0.0.0:8443\"\n\
+             oaimend.toml:1: listen_tls.certificate is missing; expected a PEM file",
+        ),
+        (
+            "[listen_tls]\naddress = \"[::]:8443\"\nkey = \"server-key.pem\"\ncertificat = \"server.pem\"\n"
+                .to_owned(),
+            "oaimend.toml:1: listen_tls.key is set without listen_tls.certificate; expected both\n\
+             oaimend.toml:4: unknown key listen_tls.certificat; did you mean certificate?",
+        ),
+    ] {
+        check(&[&[("oaimend.toml", main.as_str())], &files[..]].concat(), &[], 78, said);
+    }
+    let main = with("0.0.0.0:8443", "server.pem", "server-key.pem");
+    let good = folder(&[&[("oaimend.toml", main.as_str())], &files[..]].concat());
+    let flags = Flags { config: Some(good.path().join("oaimend.toml")), ..Flags::default() };
+    let listen_tls = Config::load(&flags).expect("no faults").listen_tls.expect("it was read");
+    assert_eq!(listen_tls.address.to_string(), "0.0.0.0:8443");
+    assert_eq!(listen_tls.files.certificate, good.path().join("server.pem"));
+    let old = with("0.0.0.0:8443", "expired.pem", "expired-key.pem");
+    let old = folder(&[&[("oaimend.toml", old.as_str())], &files[..]].concat());
+    let output = run(old.path(), &["validate"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.success() && text.contains("expired.pem:1: warning: the certificate has expired"),
+        "{text}"
+    );
 }

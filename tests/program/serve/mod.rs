@@ -19,6 +19,7 @@ mod gateway_sitemaps;
 mod hot_upgrade;
 mod kill;
 mod list_restart;
+mod listen_tls;
 mod memory;
 mod methods;
 mod mirror;
