@@ -35,6 +35,8 @@ pub mod gateway;
 #[cfg(feature = "program")]
 pub mod log;
 #[cfg(feature = "program")]
+pub mod notify;
+#[cfg(feature = "program")]
 mod proxy;
 #[cfg(feature = "program")]
 pub mod quarantine_retry;

@@ -37,6 +37,7 @@ pub struct Telemetry {
     pub cache_entries: IntGauge,
     /// The size of the cache on disk.
     pub cache_bytes: IntGauge,
+    notifications: IntCounterVec,
     mirror: MirrorMetrics,
     last: Mutex<HashMap<String, Last>>,
 }
@@ -212,10 +213,15 @@ impl Telemetry {
             in_flight: gauge("oaimend_requests_in_flight", "Requests in flight."),
             cache_entries: gauge("oaimend_cache_entries", "Stored pages."),
             cache_bytes: gauge("oaimend_cache_bytes", "Bytes of the stored pages on disk."),
+            notifications: counters(
+                "notifications_total",
+                "Events for operators by target and result: sent, failed or dropped.",
+                &["target", "result"],
+            ),
             mirror: MirrorMetrics::new(),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 25] = [
+        let all: [Box<dyn prometheus::core::Collector>; 26] = [
             Box::new(build_info()),
             Box::new(ProcessCollector::for_self()),
             Box::new(telemetry.requests.clone()),
@@ -235,6 +241,7 @@ impl Telemetry {
             Box::new(telemetry.in_flight.clone()),
             Box::new(telemetry.cache_entries.clone()),
             Box::new(telemetry.cache_bytes.clone()),
+            Box::new(telemetry.notifications.clone()),
             Box::new(telemetry.mirror.records.clone()),
             Box::new(telemetry.mirror.tombstones.clone()),
             Box::new(telemetry.mirror.bytes.clone()),
@@ -259,6 +266,11 @@ impl Telemetry {
     /// Counts a harvest of the mirror; `outcome` is `complete`, `held`, `incomplete` or `failed`.
     pub fn harvested(&self, repository: &str, outcome: &str) {
         self.mirror.harvests.with_label_values(&[repository, outcome]).inc();
+    }
+
+    /// Counts events for operators; `target` is `webhook` or `mail`, `result` is `sent`, `failed` or `dropped`.
+    pub fn notified(&self, target: &str, result: &str, count: usize) {
+        self.notifications.with_label_values(&[target, result]).inc_by(count as u64);
     }
 
     /// Sets the sizes of all mirrored repositories.

@@ -9,6 +9,7 @@ use super::explain::ExplainArguments;
 use super::health::HealthArguments;
 use super::manual::ManualArguments;
 use super::mirror::MirrorArguments;
+use super::notify::NotifyArguments;
 use super::plan::PlanArguments;
 use super::quarantine::QuarantineArguments;
 use super::repair::RepairArguments;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Mirror(MirrorArguments),
     Plan(PlanArguments),
     Quarantine(QuarantineArguments),
+    Notify(NotifyArguments),
     Health(HealthArguments),
     Validate(ValidateArguments),
     Explain(ExplainArguments),

@@ -15,6 +15,7 @@ mod health;
 mod input;
 mod manual;
 mod mirror;
+mod notify;
 mod paint;
 mod plan;
 mod progress;
@@ -54,6 +55,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Mirror(arguments) => mirror::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),
+        Command::Notify(arguments) => notify::run(arguments),
         Command::Health(arguments) => health::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),

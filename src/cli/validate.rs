@@ -8,7 +8,7 @@ use oaimend::certificate::CertificateFiles;
 use oaimend::clock;
 use oaimend::config::Fault;
 use oaimend::error::Error;
-use oaimend::upstream::SourceClient;
+use oaimend::upstream::{Endpoint, SourceClient};
 
 use super::data_arguments::ConfigArguments;
 use super::exit::{Exit, Failure, print};
@@ -33,6 +33,12 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
     let of_sources = repositories.values().filter_map(|mapping| mapping.client_certificate.as_ref());
     for files in config.listen_tls.iter().map(|tls| &tls.files).chain(of_sources) {
         warn_of_expiry(files);
+    }
+    if let Some(webhook) = &config.notifications.webhook {
+        Endpoint::new(&webhook.url, webhook.ca_file.as_deref()).map_err(|problem| {
+            let file = webhook.ca_file.clone().unwrap_or_default();
+            Error::Config(vec![Fault { file, line: 1, text: format!("notifications.webhook: {problem}") }])
+        })?;
     }
     let count = repositories.len();
     let repositories = if count == 1 { "repository" } else { "repositories" };

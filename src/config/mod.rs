@@ -18,6 +18,7 @@ mod limits;
 mod listen_tls;
 mod mapping;
 mod mirror;
+mod notifications;
 mod politeness;
 mod quirks;
 mod repositories;
@@ -38,6 +39,7 @@ pub use limits::Limits;
 pub use listen_tls::ListenTls;
 pub use mapping::{Mapping, OnUnrepairable, check_id};
 pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};
+pub use notifications::{MailTarget, NotificationPolicy, WebhookKey, WebhookTarget, read_mailbox};
 pub use politeness::Politeness;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version};
 pub use repositories::{MappingChanges, MappingsReload, Repositories};
@@ -74,6 +76,8 @@ pub struct Config {
     pub mirror: MirrorPolicy,
     /// The pages for people and crawlers.
     pub gateway: GatewayPolicy,
+    /// Which events operators are told of.
+    pub notifications: NotificationPolicy,
     /// The settings file, for reloading it; `None` if there is none to reload.
     pub settings: Option<Settings>,
     /// The repositories.
@@ -115,6 +119,7 @@ impl Config {
             cache: Cache::default(),
             mirror: MirrorPolicy::default(),
             gateway: GatewayPolicy::default(),
+            notifications: NotificationPolicy::default(),
             settings: None,
             repositories: Repositories::new(None, Limits::default()),
         }
@@ -161,6 +166,7 @@ impl Config {
             cache: written.cache,
             mirror: written.mirror,
             gateway: written.gateway,
+            notifications: written.notifications,
             settings: Some(settings),
             repositories: Repositories::new(folder, written.limits).with_admin_email(written.admin_email),
         };

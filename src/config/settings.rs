@@ -12,6 +12,7 @@ use super::identify::read_email;
 use super::limits::Limits;
 use super::listen_tls::ListenTls;
 use super::mirror::MirrorPolicy;
+use super::notifications::NotificationPolicy;
 use crate::error::{Error, Fault};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -23,7 +24,7 @@ use url::Url;
 #[derive(Debug)]
 pub struct Settings {
     path: PathBuf,
-    /// The file and the style sheet that it names, at the last read.
+    /// The file and the files that it names, at the last read.
     seen: FileStamps,
     pub(super) written: SettingsValues,
 }
@@ -35,7 +36,8 @@ type FileStamp = Option<(Option<SystemTime>, u64)>;
 #[derive(Debug, Default, PartialEq, Eq)]
 struct FileStamps {
     settings: FileStamp,
-    theme: FileStamp,
+    /// The style sheet, and the key of the webhook.
+    named: [FileStamp; 2],
 }
 
 /// The result of reloading the settings file.
@@ -62,6 +64,8 @@ pub struct SettingsChange {
     pub mirror: MirrorPolicy,
     /// The pages for people and crawlers.
     pub gateway: GatewayPolicy,
+    /// Which events operators are told of.
+    pub notifications: NotificationPolicy,
     /// Changed keys that take effect only after a restart.
     pub restart_required: Vec<&'static str>,
 }
@@ -83,7 +87,7 @@ impl Settings {
                 return Err(Error::reading(&settings.path, error, "name a readable TOML file with --config"));
             }
         };
-        settings.seen.theme = settings.stamps().theme;
+        settings.seen.named = settings.stamps().named;
         Ok((settings, faults))
     }
 
@@ -94,14 +98,11 @@ impl Settings {
 
     /// The files as they are now.
     fn stamps(&self) -> FileStamps {
-        let theme = self.written.gateway.theme.as_ref();
-        FileStamps {
-            settings: file_stamp(&self.path),
-            theme: theme.and_then(|theme| file_stamp(&theme.path)),
-        }
+        let named = self.written.named_files().map(|path| path.and_then(file_stamp));
+        FileStamps { settings: file_stamp(&self.path), named }
     }
 
-    /// Reads the file again if it or the style sheet that it names has changed. A missing file counts as unchanged.
+    /// Reads the file again if it or a file that it names has changed. A missing file counts as unchanged.
     ///
     /// # Errors
     ///
@@ -120,9 +121,8 @@ impl Settings {
             return Ok(SettingsReload::Faults(faults));
         }
         let before = std::mem::replace(&mut self.written, written);
-        let path = |values: &SettingsValues| values.gateway.theme.as_ref().map(|theme| theme.path.clone());
-        if path(&before) != path(&self.written) {
-            self.seen.theme = self.stamps().theme;
+        if before.named_files() != self.written.named_files() {
+            self.seen.named = self.stamps().named;
         }
         let written = &self.written;
         let fixed = [
@@ -141,6 +141,7 @@ impl Settings {
             limits: written.limits.clone(),
             mirror: written.mirror.clone(),
             gateway: written.gateway.clone(),
+            notifications: written.notifications.clone(),
             restart_required: fixed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect(),
         })))
     }
@@ -167,6 +168,7 @@ pub(super) struct SettingsValues {
     pub(super) limits: Limits,
     pub(super) mirror: MirrorPolicy,
     pub(super) gateway: GatewayPolicy,
+    pub(super) notifications: NotificationPolicy,
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -174,6 +176,15 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 impl SettingsValues {
+    /// The files that are read with the settings: the style sheet, and the key of the webhook.
+    fn named_files(&self) -> [Option<&Path>; 2] {
+        let webhook = self.notifications.webhook.as_ref();
+        [
+            self.gateway.theme.as_ref().map(|theme| theme.path.as_path()),
+            webhook.map(|webhook| webhook.secret_file.as_path()),
+        ]
+    }
+
     fn read(&mut self, path: &Path, text: &str) -> Vec<Fault> {
         let document = Document::new(path, text);
         let mut root = document.root();
@@ -198,6 +209,7 @@ impl SettingsValues {
         if self.gateway.contact.is_none() {
             self.gateway.contact.clone_from(&self.admin_email);
         }
+        self.notifications.read(root.take_table("notifications"), folder);
         root.finish();
         document.into_faults()
     }

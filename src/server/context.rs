@@ -11,6 +11,7 @@ use crate::server::gateway::state::GatewayState;
 use crate::server::handover::HandoverState;
 use crate::server::live_requests::LiveRequests;
 use crate::server::mirror::state::MirrorState;
+use crate::server::notices::state::NoticeState;
 use crate::server::quotas::{Quotas, Uptime};
 use crate::server::tls_listener::TlsListener;
 use crate::store::Store;
@@ -44,6 +45,8 @@ pub(crate) struct ServerContext {
     pub(crate) telemetry: Telemetry,
     /// The configuration of the mirror. A request or harvest uses one version of it.
     pub(crate) mirror_policy: RwLock<Arc<config::MirrorPolicy>>,
+    /// The notifications of operators.
+    pub(crate) notices: NoticeState,
     /// The configuration of the gateway.
     pub(crate) gateway: RwLock<Arc<GatewayState>>,
     /// The limits of all renderings of pages.

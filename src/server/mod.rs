@@ -21,6 +21,7 @@ mod vectored_stream;
 
 pub(crate) mod context;
 pub(crate) mod mirror;
+mod notices;
 pub(crate) mod own_pages;
 pub(crate) mod quotas;
 pub(crate) mod router;

@@ -16,6 +16,8 @@ use super::listener::BoundService;
 use super::maintenance::{ActivityMaintenance, CacheMaintenance, QuarantineMaintenance};
 use super::mirror::harvest_schedule::HarvestSchedule;
 use super::mirror::state::MirrorState;
+use super::notices::service::NoticeService;
+use super::notices::state::NoticeState;
 use super::signals::{Signals, StopSignal};
 use super::tls_listener::TlsListener;
 use crate::clock::{Clock, SystemClock};
@@ -128,6 +130,7 @@ impl Server {
             mirror: MirrorState::default(),
             mirror_policy: RwLock::new(Arc::new(config.mirror)),
             telemetry: Telemetry::new(),
+            notices: NoticeState::new(config.notifications),
             gateway: RwLock::new(Arc::new(gateway)),
             rendering: RenderLimits::default(),
             record_cache: RecordCache::default(),
@@ -227,6 +230,8 @@ impl Server {
         server.add_service(background_service("quarantine", quarantine));
         let schedule = HarvestSchedule(Arc::clone(&self.shared));
         server.add_service(background_service("mirror", schedule));
+        let notices = NoticeService(Arc::clone(&self.shared));
+        server.add_service(background_service("notifications", notices));
         let settings = Mutex::new(self.settings);
         let watch = ConfigWatch { shared: self.shared, settings, announcement };
         server.add_service(background_service("configuration", watch));

@@ -1,7 +1,7 @@
 //! Everything that must survive a restart.
 //!
-//! `ledger`, `quarantine`, `repository_profile`, `capabilities` and `activity` define the stores as traits, which a SQL database
-//! can implement too. `redb` implements them. `files` contains the stores that are plain files, among them the key of
+//! `ledger`, `quarantine`, `repository_profile`, `capabilities`, `activity` and `notices` define the stores as traits,
+//! which a SQL database can implement too. `redb` implements them. `files` contains the stores that are plain files, among them the key of
 //! our own tokens, which is read once at start and needs no trait. `mirror` is the store of the mirror as a trait, and
 //! `record_log` implements it. `data_dir` locks the data folder. [`Store`] opens
 //! and closes all of them together, except the cached pages.
@@ -13,6 +13,7 @@ mod files;
 mod harvest_state;
 mod ledger;
 mod mirror;
+mod notices;
 mod quarantine;
 mod record_log;
 mod record_repairs;
@@ -44,6 +45,7 @@ pub use mirror::{
     ListOrder, ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position,
     RecordStatus, StampMarks, StoredRecord, Verification, content_hash, update_repository_state,
 };
+pub use notices::{NoticeStore, WatchedRepository};
 pub use quarantine::{
     QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery,
     QuarantineSelection, QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, WholeRecords,
@@ -72,6 +74,8 @@ pub struct Store {
     pub capabilities: DetectedCapabilities,
     /// The activity of each repository.
     pub activity: ActivityLog,
+    /// What operators were told.
+    pub notices: Arc<dyn NoticeStore>,
     /// The results of `oaimend check`.
     pub check_reports: CheckReports,
     /// The key of our own tokens.
@@ -107,6 +111,7 @@ impl Store {
         let token_key = TokenKey::open(data)?;
         let (profiles, capabilities) = (redb::open_profiles(data)?, redb::open_capabilities(data)?);
         let (activity, check_reports) = (redb::open_activity(data)?, CheckReports::new(data));
+        let notices = redb::open_notices(data)?;
         let (broken_pages, static_files) = (BrokenPages::new(data), StaticFiles::new(data));
         let mirror = Arc::new(RecordLog::open(data)?);
         let lock = Arc::new(Mutex::new(Some(lock)));
@@ -116,6 +121,7 @@ impl Store {
             profiles,
             capabilities,
             activity,
+            notices,
             check_reports,
             token_key,
             broken_pages,
@@ -133,6 +139,7 @@ impl Store {
         self.quarantine.close();
         self.capabilities.close();
         self.activity.close();
+        self.notices.close();
         self.static_files.close();
         self.mirror.close();
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -171,6 +178,7 @@ mod tests {
             "holdings.redb.part",
             "repositories.redb.part",
             "activity.redb.part",
+            "notices.redb.part",
             "token.key.part",
         ] {
             std::fs::write(data.path().join(file), [0; 5000]).expect("writable");

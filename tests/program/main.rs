@@ -25,6 +25,7 @@ mod mirror_collisions;
 mod mirror_faults;
 mod mirror_harvest;
 mod mirror_view;
+mod notifications;
 mod plan;
 mod quarantine_cli;
 mod report_page;

@@ -4,6 +4,7 @@ mod activity;
 mod capabilities;
 mod database;
 mod ledger;
+mod notices;
 mod quarantine;
 mod repository_profile;
 
@@ -11,5 +12,6 @@ pub(super) use activity::open_activity;
 pub(super) use capabilities::open_capabilities;
 pub(super) use database::{open_or_create, unreadable};
 pub(super) use ledger::RedbLedger;
+pub(super) use notices::open_notices;
 pub(super) use quarantine::RedbQuarantine;
 pub(super) use repository_profile::open_profiles;

@@ -126,7 +126,8 @@ fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a
     None
 }
 
-fn innermost(error: &(dyn Error + 'static)) -> String {
+/// The text of the first cause.
+pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {
         cause = next;

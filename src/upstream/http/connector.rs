@@ -1,4 +1,4 @@
-//! Makes and keeps the connections to a source: name resolution within its [`Reach`], TCP, TLS.
+//! Makes and keeps the connections to a server: name resolution within its [`Reach`], TCP, TLS.
 //!
 //! The client follows no redirect and decodes nothing. The readers of responses do that.
 
@@ -32,7 +32,7 @@ use std::time::Duration;
 use tower_service::Service;
 use url::{Origin, Url};
 
-/// An HTTP client that keeps the connections of one source open.
+/// An HTTP client that keeps the connections of one server open.
 pub(crate) type Http = Client<Connector, Full<Bytes>>;
 
 /// How long an idle connection is kept.
@@ -47,43 +47,79 @@ const KEEPALIVE_RETRIES: u32 = 3;
 #[cfg(target_os = "linux")]
 const UNHEARD_MAX: Duration = Duration::from_secs(30);
 
-/// The client of a source.
+/// How connections are made.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnectOptions<'a> {
+    /// The addresses that connections may use.
+    pub(crate) reach: Reach,
+    /// A file of PEM certificates that may sign the certificate of the server, in addition to the usual ones.
+    pub(crate) ca_file: Option<&'a Path>,
+    /// Whether the certificate of the server is verified.
+    pub(crate) verify: bool,
+    /// The longest time for a connection, TLS included.
+    pub(crate) timeout: Duration,
+    /// The proxies of requests.
+    pub(crate) proxies: Proxies,
+    /// The client certificate, and the only origin that receives it.
+    pub(crate) client_certificate: Option<(Origin, CurrentCertificate)>,
+}
+
+impl<'a> ConnectOptions<'a> {
+    /// The options for the source of a mapping.
+    ///
+    /// # Errors
+    ///
+    /// Its client certificate cannot be read.
+    pub(crate) fn of_source(mapping: &'a Mapping, reach: Reach, proxies: Proxies) -> Result<Self, Failure> {
+        let client_certificate = match &mapping.client_certificate {
+            None => None,
+            Some(files) => {
+                let certificate = CurrentCertificate::load(files).map_err(|fault| {
+                    unusable(&format!("tls.client_certificate cannot be used: {}", files.explain(&fault)))
+                })?;
+                if let Some(warning) = certificate.current().expiry_warning(clock::now()) {
+                    tracing::warn!(repository = mapping.id, "tls.client_certificate: {warning}");
+                }
+                Some((mapping.base_url.origin(), certificate))
+            }
+        };
+        let (ca_file, timeout) = (mapping.ca_file.as_deref(), mapping.connect_timeout);
+        Ok(Self { reach, ca_file, verify: mapping.verify, timeout, proxies, client_certificate })
+    }
+}
+
+/// A client with these options.
 ///
 /// # Errors
 ///
 /// Its certificates cannot be read.
-pub(crate) fn http(mapping: &Mapping, reach: Reach, proxies: Proxies) -> Result<Http, Failure> {
-    let (direct, to_proxy) = (tcp(mapping, reach), tcp(mapping, Reach::Any));
-    let route = Route { direct, to_proxy, proxies };
+pub(crate) fn http(options: ConnectOptions<'_>) -> Result<Http, Failure> {
+    let ConnectOptions { reach, timeout, .. } = options;
+    let proxies = options.proxies.clone();
+    let route = Route { direct: tcp(reach, timeout), to_proxy: tcp(Reach::Any, timeout), proxies };
     let over_tls = |config: ClientConfig| {
         let tls = HttpsConnectorBuilder::new().with_tls_config(config);
         tls.https_or_http().enable_all_versions().wrap_connector(route.clone())
     };
-    let mut config = tls(mapping)?;
+    let mut config = tls(&options)?;
     let others = over_tls(config.clone());
-    let own = match &mapping.client_certificate {
+    let own = match options.client_certificate {
         None => None,
-        Some(files) => {
-            let certificate = CurrentCertificate::load(files).map_err(|fault| {
-                unusable(&format!("tls.client_certificate cannot be used: {}", files.explain(&fault)))
-            })?;
-            if let Some(warning) = certificate.current().expiry_warning(clock::now()) {
-                tracing::warn!(repository = mapping.id, "tls.client_certificate: {warning}");
-            }
+        Some((origin, certificate)) => {
             config.client_auth_cert_resolver = Arc::new(ClientCertificate(certificate));
             // A resumed session would identify oaimend by the certificate of its first handshake.
             config.resumption = Resumption::disabled();
-            Some((mapping.base_url.origin(), over_tls(config)))
+            Some((origin, over_tls(config)))
         }
     };
     Ok(Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_timer(TokioTimer::new())
         .http1_max_buf_size(BUFFER_BYTES_MAX)
-        .build(Connector { own, others, timeout: mapping.connect_timeout }))
+        .build(Connector { own, others, timeout }))
 }
 
-fn tcp(mapping: &Mapping, reach: Reach) -> HttpConnector<Reach> {
+fn tcp(reach: Reach, timeout: Duration) -> HttpConnector<Reach> {
     let mut tcp = HttpConnector::new_with_resolver(reach);
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -93,24 +129,23 @@ fn tcp(mapping: &Mapping, reach: Reach) -> HttpConnector<Reach> {
     #[cfg(target_os = "linux")]
     tcp.set_tcp_user_timeout(Some(UNHEARD_MAX));
     // The time is shared by all addresses of a name.
-    tcp.set_connect_timeout(Some(mapping.connect_timeout));
+    tcp.set_connect_timeout(Some(timeout));
     tcp
 }
 
-/// The TLS settings of the mapping: the roots of Mozilla and those of `ca_file`, or no verification. Without a client
-/// certificate.
-fn tls(mapping: &Mapping) -> Result<ClientConfig, Failure> {
+/// The TLS settings: the roots of Mozilla and those of `ca_file`, or no verification. Without a client certificate.
+fn tls(options: &ConnectOptions<'_>) -> Result<ClientConfig, Failure> {
     let ring = Arc::new(ring());
     let config = ClientConfig::builder_with_provider(Arc::clone(&ring)).with_safe_default_protocol_versions();
     let config = config.map_err(|error| unusable(&format!("no client can be created: {error}")))?;
-    if !mapping.verify {
+    if !options.verify {
         let accept_any = Arc::new(AcceptAny(ring));
         return Ok(config.dangerous().with_custom_certificate_verifier(accept_any).with_no_client_auth());
     }
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
-    if let Some(path) = &mapping.ca_file {
+    if let Some(path) = options.ca_file {
         add_roots(&mut roots, path)
-            .map_err(|why| unusable(&format!("tls.ca_file {} cannot be used: {why}", path.display())))?;
+            .map_err(|why| unusable(&format!("ca_file {} cannot be used: {why}", path.display())))?;
     }
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
@@ -236,7 +271,8 @@ mod tests {
             if let Some(text) = text {
                 std::fs::write(&path, text).expect("writable");
             }
-            let failure = http(&mapping, Reach::Any, Proxies::new(&mapping)).expect_err("no roots");
+            let options = ConnectOptions::of_source(&mapping, Reach::Any, Proxies::new(&mapping));
+            let failure = options.and_then(http).expect_err("no roots");
             assert_eq!(failure.reason, Reason::Configuration);
             assert!(failure.details.contains(why) && failure.details.contains("tls.ca_file"), "{failure:?}");
         }

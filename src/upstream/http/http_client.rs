@@ -7,7 +7,7 @@ use crate::config::{Credentials, Mapping, StaticFile};
 use crate::repository::{Failure, Reason};
 use crate::upstream::http::address::{Reach, names_private_host};
 use crate::upstream::http::client_error::{explain_error, refused_address, timed_out};
-use crate::upstream::http::connector::{Http, http};
+use crate::upstream::http::connector::{ConnectOptions, Http, http};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
 use crate::upstream::http::exchange::Exchange;
 use crate::upstream::http::proxy::Proxies;
@@ -50,7 +50,7 @@ impl HttpClient {
         if let Ok(Err(unsupported)) = Uri::try_from(mapping.base_url.as_str()).map(|uri| proxies.find(&uri)) {
             return Err(explain_error(mapping, &name, &unsupported, &mapping.base_url));
         }
-        let http = http(mapping, reach, proxies.clone())?;
+        let http = http(ConnectOptions::of_source(mapping, reach, proxies.clone())?)?;
         let headers = Arc::new(headers(mapping));
         let limiter = Arc::new(SourceLimiter::new(mapping));
         let (mapping, requested_by) = (Arc::clone(mapping), RequestedBy::Harvester(None));
@@ -313,11 +313,9 @@ mod tests {
             mapping.map(|mapping| Mapping { redirect_hosts: vec!["192.168.0.1".to_owned()], ..mapping });
         let mapping = Arc::new(mapping.expect("a legal mapping"));
         let client = HttpClient::new(&mapping).expect("a client");
-        HttpClient {
-            http: http(&mapping, connections, Proxies::new(&mapping)).expect("a client"),
-            reach: Reach::Public,
-            ..client
-        }
+        let options = ConnectOptions::of_source(&mapping, connections, Proxies::new(&mapping));
+        let http = options.and_then(http).expect("a client");
+        HttpClient { http, reach: Reach::Public, ..client }
     }
 
     async fn failure_of(client: &HttpClient) -> Failure {

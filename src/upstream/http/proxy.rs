@@ -25,7 +25,7 @@ use tower_service::Service;
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Which requests go through which proxy. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Proxies(Option<Arc<Matcher>>);
 
 /// A proxy that is not an HTTP proxy without TLS.

@@ -125,7 +125,7 @@ fn tls_uses_the_trust_of_the_mapping() {
     let blind = Proxy::tuned(&source, |mapping| mapping.verify = false);
     assert_eq!(blind.get(LIST).status, 200);
     let missing = Proxy::tuned(&source, |mapping| mapping.ca_file = Some("/nowhere".into()));
-    check_final(&missing.get(LIST), "proxy_configuration_error", "tls.ca_file /nowhere cannot be used");
+    check_final(&missing.get(LIST), "proxy_configuration_error", "ca_file /nowhere cannot be used");
 }
 
 #[test]

@@ -1,0 +1,133 @@
+//! Composes plain text mails, and hands them to a mail server.
+//!
+//! Invariant: headers contain checked addresses and texts of oaimend only. All texts of sources are in the body, which is
+//! encoded if it contains anything but short lines of ASCII.
+
+use super::event::{Event, to_datestamp};
+use crate::clock::Clock;
+use crate::config::MailTarget;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use lettre::address::{Address, Envelope};
+use lettre::transport::smtp::client::AsyncSmtpConnection;
+use lettre::transport::smtp::extension::ClientId;
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime};
+
+/// Most events in one mail.
+pub const MAIL_EVENTS_MAX: usize = 100;
+/// Longest wait for the mail server to accept a mail.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest line that needs no encoding, in bytes. RFC 5322 recommends it.
+const LINE_BYTES_MAX: usize = 78;
+
+/// A plain text mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mail {
+    subject: String,
+    text: String,
+    /// The part of the Message-ID that no other mail has.
+    id: u128,
+}
+
+/// The text of a mail about events, and its subject.
+pub fn describe(events: &[Event], public_url: &str) -> (String, String) {
+    let subject = match events {
+        [event] if event.repository.is_empty() => format!("[oaimend] {}", event.name()),
+        [event] => format!("[oaimend] {}: {}", event.repository, event.name()),
+        events => format!("[oaimend] {} events", events.len()),
+    };
+    let mut text = format!("oaimend at {public_url} reports:\n");
+    for event in events {
+        // Writing to a string does not fail.
+        let _ = write!(text, "\n{}  {}\n{}\n", to_datestamp(event.at_secs), event.name(), event.summary());
+        let remedy = event.remedy();
+        if !remedy.is_empty() {
+            let _ = writeln!(text, "{remedy}");
+        }
+    }
+    (subject, text)
+}
+
+impl Mail {
+    /// A mail with a random Message-ID, which is the same for all attempts to send it. `subject` is one line of printable
+    /// ASCII. `text` has `\n` between its lines.
+    pub fn new(subject: String, text: String) -> Self {
+        Self { subject, text, id: fastrand::u128(..) }
+    }
+
+    /// The message as RFC 5322 has it.
+    fn message(&self, from: &str, to: &str, now: SystemTime) -> Vec<u8> {
+        let (_, domain) = from.split_once('@').unwrap_or_default();
+        let mut message = String::new();
+        let date = httpdate::fmt_http_date(now).replace("GMT", "+0000");
+        for (name, value) in [
+            ("Date", date.as_str()),
+            ("From", from),
+            ("To", to),
+            ("Subject", &self.subject),
+            ("Message-ID", &format!("<{:032x}@{domain}>", self.id)),
+            ("Auto-Submitted", "auto-generated"),
+            ("MIME-Version", "1.0"),
+            ("Content-Type", "text/plain; charset=utf-8"),
+        ] {
+            // Addresses and subjects are legal. A line break would add a header.
+            let value = value.replace(|c: char| !(c == ' ' || c.is_ascii_graphic()), " ");
+            let _ = write!(message, "{name}: {value}\r\n");
+        }
+        let is_plain =
+            |line: &str| line.len() <= LINE_BYTES_MAX && line.bytes().all(|b| (b' '..=b'~').contains(&b));
+        let text = self.text.replace("\r\n", "\n").replace('\n', "\r\n");
+        if self.text.split('\n').all(is_plain) {
+            message.push_str("Content-Transfer-Encoding: 7bit\r\n\r\n");
+            message.push_str(&text);
+            return message.into_bytes();
+        }
+        message.push_str("Content-Transfer-Encoding: base64\r\n\r\n");
+        let encoded = STANDARD.encode(text);
+        for at in (0..encoded.len()).step_by(LINE_BYTES_MAX - 2) {
+            let end = encoded.len().min(at + LINE_BYTES_MAX - 2);
+            message.push_str(encoded.get(at..end).unwrap_or_default());
+            message.push_str("\r\n");
+        }
+        message.into_bytes()
+    }
+
+    /// Tries once to hand the mail to the mail server of `target`. `to` is an address as
+    /// [`read_mailbox`](crate::config::read_mailbox) accepts it.
+    ///
+    /// # Errors
+    ///
+    /// The mail server has not accepted it.
+    pub async fn send(&self, to: &str, target: &MailTarget, clock: &dyn Clock) -> Result<(), String> {
+        let message = self.message(&target.from, to, clock.now());
+        tokio::select! {
+            sent = hand_over(to, target, &message) => sent,
+            () = clock.deadline(TIMEOUT) => Err(format!("not accepted within {TIMEOUT:?}")),
+        }
+    }
+}
+
+async fn hand_over(to: &str, target: &MailTarget, message: &[u8]) -> Result<(), String> {
+    let address = |text: &str| text.parse::<Address>().map_err(|error| format!("{text}: {error}"));
+    let (from, to) = (address(&target.from)?, address(to)?);
+    let envelope = Envelope::new(Some(from), vec![to]).map_err(|error| error.to_string())?;
+    let hello = ClientId::default();
+    let connected = AsyncSmtpConnection::connect_tokio1(&target.smtp, Some(TIMEOUT), &hello, None, None);
+    let mut connection = connected.await.map_err(|error| explain(&error))?;
+    connection.send(&envelope, message).await.map_err(|error| explain(&error))?;
+    // The mail is accepted, whatever follows.
+    let _ = connection.quit().await;
+    Ok(())
+}
+
+/// An error of the client with its cause, in one line.
+fn explain(error: &lettre::transport::smtp::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        let _ = write!(text, ": {cause}");
+        next = cause.source();
+    }
+    text.replace(|c: char| c.is_control(), " ")
+}

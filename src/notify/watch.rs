@@ -1,0 +1,271 @@
+//! Decides which events there are: one when a state begins, one when it ends.
+//!
+//! Pure: the time is an argument. What was told is an argument too, so that a restart repeats nothing.
+
+use super::event::{Event, EventKind};
+use crate::store::WatchedRepository;
+use std::collections::BTreeMap;
+
+/// The state of a repository now. Times are seconds since 1970.
+#[derive(Clone, Debug, Default)]
+pub struct Observation {
+    /// The repository.
+    pub repository: String,
+    /// The failures since the last success of its source; `None` if the last request succeeded.
+    pub outage: Option<Outage>,
+    /// The records in quarantine; `None` if they cannot be counted now.
+    pub quarantine: Option<QuarantineUsage>,
+    /// The deletions that wait for a confirmation; `None` if they are not known now.
+    pub held_deletions: Option<u64>,
+}
+
+/// The failures of a source since its last success.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outage {
+    /// The time of the first one.
+    pub since_secs: i64,
+    /// The time of the last one that was a request to the source.
+    pub last_secs: i64,
+    /// The kind of the last one.
+    pub reason: String,
+    /// What happened last, and what to do.
+    pub details: String,
+}
+
+/// How much a quarantine contains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuarantineUsage {
+    /// Its records.
+    pub records: u64,
+    /// Its bytes on disk.
+    pub bytes: u64,
+    /// The limit of its bytes.
+    pub bytes_max: u64,
+}
+
+/// When states begin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// How long a source fails before it is down, in seconds.
+    pub source_down_after_secs: i64,
+    /// The share of its limit from which on a quarantine is nearly full.
+    pub quarantine_share: f64,
+    /// The shortest time between two events about lost records of one repository, in seconds.
+    pub records_lost_interval_secs: i64,
+}
+
+/// How long lost records are gathered for the first event about them, in seconds. A harvest finds them one after the
+/// other.
+const LOST_GATHER_SECS: i64 = 60;
+/// A quarantine has space again below this part of the share, so that one record more or less changes nothing.
+const HAS_SPACE_BELOW: f64 = 0.9;
+
+/// The events since the last call, in the order of the repositories. `watched` is what was told before; repositories
+/// without an observation are forgotten.
+pub fn events(
+    rules: &Rules,
+    watched: &mut BTreeMap<String, WatchedRepository>,
+    now_secs: i64,
+    observations: &[Observation],
+) -> Vec<Event> {
+    watched.retain(|id, _| observations.iter().any(|observation| observation.repository == *id));
+    let mut events = Vec::new();
+    for observation in observations {
+        let state = watched.entry(observation.repository.clone()).or_default();
+        let kinds = [
+            source_event(rules, state, observation.outage.as_ref()),
+            observation.quarantine.and_then(|usage| lost_event(rules, state, now_secs, usage.records)),
+            observation.quarantine.and_then(|usage| quarantine_event(rules, state, usage)),
+            observation.held_deletions.and_then(|held| deletions_event(state, held)),
+        ];
+        let repository = &observation.repository;
+        let event = |kind| Event { at_secs: now_secs, repository: repository.clone(), kind };
+        events.extend(kinds.into_iter().flatten().map(event));
+    }
+    events
+}
+
+/// A single failure long ago is no outage: the last failure must be as long after the first one.
+fn source_event(rules: &Rules, state: &mut WatchedRepository, outage: Option<&Outage>) -> Option<EventKind> {
+    match (state.down_since_secs, outage) {
+        (None, Some(outage))
+            if outage.last_secs.saturating_sub(outage.since_secs) >= rules.source_down_after_secs =>
+        {
+            state.down_since_secs = Some(outage.since_secs);
+            let Outage { since_secs, reason, details, .. } = outage.clone();
+            Some(EventKind::SourceDown { since_secs, reason, details })
+        }
+        (Some(since_secs), None) => {
+            state.down_since_secs = None;
+            Some(EventKind::SourceRecovered { since_secs })
+        }
+        _ => None,
+    }
+}
+
+/// The first count of a repository is no loss: the records may be old.
+fn lost_event(
+    rules: &Rules,
+    state: &mut WatchedRepository,
+    now_secs: i64,
+    quarantined: u64,
+) -> Option<EventKind> {
+    let new = quarantined.saturating_sub(state.quarantined.unwrap_or(quarantined));
+    state.quarantined = Some(quarantined);
+    if new > 0 {
+        state.lost += new;
+        state.lost_since_secs.get_or_insert(now_secs);
+    }
+    // After a clock was set back, the waits begin again.
+    let since_secs = state.lost_since_secs?.min(now_secs);
+    state.lost_since_secs = Some(since_secs);
+    state.lost_told_at_secs = state.lost_told_at_secs.map(|told_at_secs| told_at_secs.min(now_secs));
+    let has_passed = |at_secs: i64, wait_secs: i64| now_secs.saturating_sub(at_secs) >= wait_secs;
+    let told_long_ago =
+        state.lost_told_at_secs.is_none_or(|told| has_passed(told, rules.records_lost_interval_secs));
+    if !told_long_ago || !has_passed(since_secs, LOST_GATHER_SECS) {
+        return None;
+    }
+    (state.lost_since_secs, state.lost_told_at_secs) = (None, Some(now_secs));
+    Some(EventKind::RecordsLost { count: std::mem::take(&mut state.lost), since_secs, quarantined })
+}
+
+fn quarantine_event(
+    rules: &Rules,
+    state: &mut WatchedRepository,
+    usage: QuarantineUsage,
+) -> Option<EventKind> {
+    let QuarantineUsage { bytes, bytes_max, .. } = usage;
+    let limit = bytes_max as f64 * rules.quarantine_share;
+    if !state.is_quarantine_nearly_full && bytes > 0 && bytes as f64 >= limit {
+        state.is_quarantine_nearly_full = true;
+        return Some(EventKind::QuarantineNearlyFull { bytes, bytes_max });
+    }
+    if state.is_quarantine_nearly_full && (bytes as f64) < limit * HAS_SPACE_BELOW {
+        state.is_quarantine_nearly_full = false;
+        return Some(EventKind::QuarantineHasSpace { bytes, bytes_max });
+    }
+    None
+}
+
+fn deletions_event(state: &mut WatchedRepository, held: u64) -> Option<EventKind> {
+    let (held_before, is_held) = (state.has_held_deletions, held > 0);
+    state.has_held_deletions = is_held;
+    match (held_before, is_held) {
+        (false, true) => Some(EventKind::DeletionsHeld { count: held }),
+        (true, false) => Some(EventKind::DeletionsReleased),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules =
+        Rules { source_down_after_secs: 900, quarantine_share: 0.8, records_lost_interval_secs: 3600 };
+
+    /// The names of the events of one observation of `x`.
+    struct Watch(BTreeMap<String, WatchedRepository>);
+
+    impl Watch {
+        fn new() -> Self {
+            Self(BTreeMap::new())
+        }
+
+        fn see(&mut self, now_secs: i64, change: impl FnOnce(&mut Observation)) -> Vec<EventKind> {
+            let mut observation = Observation { repository: "x".to_owned(), ..Observation::default() };
+            change(&mut observation);
+            let found = events(&RULES, &mut self.0, now_secs, &[observation]);
+            assert!(found.iter().all(|event| event.repository == "x" && event.at_secs == now_secs));
+            found.into_iter().map(|event| event.kind).collect()
+        }
+
+        fn outage(&mut self, outage: Option<(i64, i64)>) -> Vec<EventKind> {
+            let (reason, details) = ("dns".to_owned(), "gone".to_owned());
+            let outage =
+                outage.map(|(since_secs, last_secs)| Outage { since_secs, last_secs, reason, details });
+            self.see(100_000, |observation| observation.outage = outage)
+        }
+
+        fn records(&mut self, now_secs: i64, records: u64) -> Vec<(u64, i64, u64)> {
+            let usage = QuarantineUsage { records, bytes: 0, bytes_max: 100 };
+            let found = self.see(now_secs, |observation| observation.quarantine = Some(usage));
+            let lost = |kind| match kind {
+                EventKind::RecordsLost { count, since_secs, quarantined } => (count, since_secs, quarantined),
+                other => panic!("{other:?}"),
+            };
+            found.into_iter().map(lost).collect()
+        }
+
+        fn bytes(&mut self, bytes: u64) -> Vec<EventKind> {
+            let usage = QuarantineUsage { records: 0, bytes, bytes_max: 100 };
+            self.see(0, |observation| observation.quarantine = Some(usage))
+        }
+    }
+
+    #[test]
+    fn source_is_down_once_after_the_time_and_recovers_once() {
+        let mut watch = Watch::new();
+        assert_eq!(watch.outage(Some((1_000, 1_000))), [], "one failure, however long ago");
+        assert_eq!(watch.outage(Some((1_000, 1_899))), []);
+        let down =
+            EventKind::SourceDown { since_secs: 1_000, reason: "dns".to_owned(), details: "gone".to_owned() };
+        assert_eq!(watch.outage(Some((1_000, 1_900))), [down]);
+        assert_eq!(watch.outage(Some((1_000, 9_000))), []);
+        assert_eq!(watch.outage(None), [EventKind::SourceRecovered { since_secs: 1_000 }]);
+        assert_eq!(watch.outage(None), []);
+        assert_eq!(watch.outage(Some((20_000, 20_899))), []);
+        assert_eq!(watch.outage(Some((20_000, 20_900))).len(), 1, "the next outage");
+    }
+
+    #[test]
+    fn lost_records_are_gathered_into_one_event_an_interval() {
+        let mut watch = Watch::new();
+        assert_eq!(watch.records(1_000, 7), [], "old records are no loss");
+        assert_eq!(watch.records(1_010, 8), []);
+        assert_eq!(watch.records(1_069, 10), []);
+        assert_eq!(watch.records(1_070, 10), [(3, 1_010, 10)]);
+        assert_eq!(watch.records(1_080, 11), []);
+        assert_eq!(watch.records(4_669, 12), []);
+        assert_eq!(watch.records(4_670, 12), [(2, 1_080, 12)]);
+        assert_eq!(watch.records(9_000, 2), [], "removed by an operator");
+        assert_eq!(watch.records(9_001, 3), []);
+        assert_eq!(watch.records(9_061, 3), [(1, 9_001, 3)]);
+        assert_eq!(watch.records(9_062, 4), []);
+        assert_eq!(watch.records(100, 4), [], "the clock was set back");
+        assert_eq!(watch.records(3_700, 4), [(1, 100, 4)]);
+    }
+
+    #[test]
+    fn quarantine_is_nearly_full_until_it_is_clearly_below_the_share() {
+        let mut watch = Watch::new();
+        let bytes_max = 100;
+        assert_eq!(watch.bytes(79), []);
+        assert_eq!(watch.bytes(80), [EventKind::QuarantineNearlyFull { bytes: 80, bytes_max }]);
+        for bytes in [100, 80, 79, 72] {
+            assert_eq!(watch.bytes(bytes), [], "{bytes}");
+        }
+        assert_eq!(watch.bytes(71), [EventKind::QuarantineHasSpace { bytes: 71, bytes_max }]);
+        assert_eq!(watch.bytes(71), []);
+    }
+
+    #[test]
+    fn held_deletions_are_told_once_until_they_are_released() {
+        let mut watch = Watch::new();
+        let mut held = |held| watch.see(0, |observation| observation.held_deletions = held);
+        assert_eq!(held(Some(0)), []);
+        assert_eq!(held(Some(12)), [EventKind::DeletionsHeld { count: 12 }]);
+        assert_eq!(held(None), [], "unknown for a moment");
+        assert_eq!(held(Some(13)), []);
+        assert_eq!(held(Some(0)), [EventKind::DeletionsReleased]);
+        assert_eq!(held(Some(0)), []);
+    }
+
+    #[test]
+    fn removed_repositories_are_forgotten() {
+        let mut watch = Watch::new();
+        assert_eq!(watch.outage(Some((0, 900))).len(), 1);
+        assert!(events(&RULES, &mut watch.0, 0, &[]).is_empty() && watch.0.is_empty());
+    }
+}

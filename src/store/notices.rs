@@ -1,0 +1,47 @@
+//! What operators were told of each repository, so that a restart neither repeats nor forgets it.
+
+use super::save_error::SaveError;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Where it is saved.
+#[async_trait]
+pub trait NoticeStore: std::fmt::Debug + Send + Sync {
+    /// What was saved, by repository.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    async fn watched(&self) -> Result<BTreeMap<String, WatchedRepository>, SaveError>;
+
+    /// Saves what operators were told of all repositories, in place of what was saved before.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is saved.
+    async fn save_watched(&self, watched: BTreeMap<String, WatchedRepository>) -> Result<(), SaveError>;
+
+    /// Closes it; later calls fail with [`SaveError::Closed`]. Blocks on the disk.
+    fn close(&self);
+}
+
+/// What operators were told of a repository. Times are seconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WatchedRepository {
+    /// Since when the source is down, if they were told so.
+    pub down_since_secs: Option<i64>,
+    /// Whether they were told that the quarantine is nearly full.
+    pub is_quarantine_nearly_full: bool,
+    /// Whether they were told that deletions wait for a confirmation.
+    pub has_held_deletions: bool,
+    /// The records in quarantine, when they were last counted.
+    pub quarantined: Option<u64>,
+    /// The records that were quarantined since the last event about them.
+    pub lost: u64,
+    /// When the first of these was found.
+    pub lost_since_secs: Option<i64>,
+    /// The time of the last event about lost records.
+    pub lost_told_at_secs: Option<i64>,
+}
