@@ -37,6 +37,8 @@ pub mod log;
 #[cfg(feature = "program")]
 pub mod notify;
 #[cfg(feature = "program")]
+pub mod provider_report;
+#[cfg(feature = "program")]
 mod proxy;
 #[cfg(feature = "program")]
 pub mod quarantine_retry;

@@ -215,7 +215,7 @@ impl Telemetry {
             cache_bytes: gauge("oaimend_cache_bytes", "Bytes of the stored pages on disk."),
             notifications: counters(
                 "notifications_total",
-                "Events for operators by target and result: sent, failed or dropped.",
+                "Events for operators and reports to providers by target and result: sent, failed or dropped.",
                 &["target", "result"],
             ),
             mirror: MirrorMetrics::new(),
@@ -268,7 +268,7 @@ impl Telemetry {
         self.mirror.harvests.with_label_values(&[repository, outcome]).inc();
     }
 
-    /// Counts events for operators; `target` is `webhook` or `mail`, `result` is `sent`, `failed` or `dropped`.
+    /// Counts events for operators; `target` is `webhook`, `mail` or `provider`, `result` is `sent`, `failed` or `dropped`.
     pub fn notified(&self, target: &str, result: &str, count: usize) {
         self.notifications.with_label_values(&[target, result]).inc_by(count as u64);
     }

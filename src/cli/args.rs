@@ -13,6 +13,7 @@ use super::notify::NotifyArguments;
 use super::plan::PlanArguments;
 use super::quarantine::QuarantineArguments;
 use super::repair::RepairArguments;
+use super::report::ReportArguments;
 use super::serve::ServeArguments;
 use super::validate::ValidateArguments;
 
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     Plan(PlanArguments),
     Quarantine(QuarantineArguments),
     Notify(NotifyArguments),
+    Report(ReportArguments),
     Health(HealthArguments),
     Validate(ValidateArguments),
     Explain(ExplainArguments),

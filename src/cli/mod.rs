@@ -21,6 +21,7 @@ mod plan;
 mod progress;
 mod quarantine;
 mod repair;
+mod report;
 mod serve;
 mod validate;
 
@@ -56,6 +57,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Plan(arguments) => plan::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),
         Command::Notify(arguments) => notify::run(arguments),
+        Command::Report(arguments) => report::run(arguments),
         Command::Health(arguments) => health::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),

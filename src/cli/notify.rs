@@ -67,7 +67,10 @@ async fn send(config: &Config) -> Vec<(String, Result<String, String>)> {
     if let Some(target) = &config.notifications.mail {
         let (subject, text) = describe(&[event], &public_url);
         let sent = Mail::new(subject, text).send(&target.to, target, &SystemClock).await;
-        results.push((format!("mail to {} by {}", target.to, target.smtp), sent.map(|()| String::new())));
+        results.push((
+            format!("mail to {} by {}", target.to, target.smtp),
+            sent.map(|()| String::new()).map_err(|error| error.text),
+        ));
     }
     results
 }

@@ -43,6 +43,7 @@ impl Mapping {
         put(&mut root, "on_unrepairable", on_unrepairable);
         put(&mut root, "stale_lists", self.stale_lists);
         put(&mut root, "provenance", provenance_name(self.provenance));
+        put_some(&mut root, "report_to", self.report_to.as_ref().map(super::ReportTo::name));
         let serve = match self.serve {
             ServeFrom::Live => "live",
             ServeFrom::LiveThenMirror => "live-then-mirror",
@@ -230,6 +231,7 @@ redirect_hosts = ["10.0.0.2:8080"]
 on_unrepairable = "fail"
 stale_lists = true
 provenance = "altered"
+report_to = "provider@example.org"
 serve = "live-then-mirror"
 records = "link"
 charset = "windows-1251"

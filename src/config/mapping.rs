@@ -8,6 +8,7 @@ use super::credentials::Credentials;
 use super::file::{Document, Located, Table, find_nearest};
 use super::gateway::{RecordPages, read_records};
 use super::mirror::{MirrorSettings, ServeFrom, read_serve};
+use super::reports::{ReportTo, read_report_to};
 use super::{Limits, Politeness, Quirks, StaticFile, identify};
 use crate::certificate::CertificateFiles;
 use crate::error::Fault;
@@ -70,6 +71,8 @@ pub struct Mapping {
     pub quirks: Quirks,
     /// The limits on our requests to the source.
     pub politeness: Politeness,
+    /// Who receives the weekly report; `None`: nobody.
+    pub report_to: Option<ReportTo>,
     /// The part of the program that answers requests for this repository.
     pub serve: ServeFrom,
     /// How the repository is mirrored; `None` if it is not.
@@ -119,6 +122,7 @@ impl Mapping {
             identify: IdentifyValues::default(),
             quirks: Quirks::default(),
             politeness: Politeness::default(),
+            report_to: None,
             serve: ServeFrom::default(),
             mirror: None,
             records: RecordPages::default(),
@@ -171,6 +175,7 @@ impl Mapping {
             identify: identify::read(root.take_table("identify")),
             quirks: Quirks::read(&mut root),
             politeness: Politeness::default(),
+            report_to: root.read_parsed("report_to", read_report_to),
             serve: root.read_parsed("serve", read_serve).unwrap_or_default(),
             mirror: None,
             records: root.read_parsed("records", read_records).unwrap_or_default(),

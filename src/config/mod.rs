@@ -21,6 +21,7 @@ mod mirror;
 mod notifications;
 mod politeness;
 mod quirks;
+mod reports;
 mod repositories;
 mod secrets;
 mod settings;
@@ -42,6 +43,7 @@ pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};
 pub use notifications::{MailTarget, NotificationPolicy, WebhookKey, WebhookTarget, read_mailbox};
 pub use politeness::Politeness;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version};
+pub use reports::{ReportPolicy, ReportTo};
 pub use repositories::{MappingChanges, MappingsReload, Repositories};
 pub(crate) use secrets::Secrets;
 pub use settings::{Settings, SettingsChange, SettingsReload};
@@ -78,6 +80,8 @@ pub struct Config {
     pub gateway: GatewayPolicy,
     /// Which events operators are told of.
     pub notifications: NotificationPolicy,
+    /// When reports to providers are sent.
+    pub reports: ReportPolicy,
     /// The settings file, for reloading it; `None` if there is none to reload.
     pub settings: Option<Settings>,
     /// The repositories.
@@ -120,6 +124,7 @@ impl Config {
             mirror: MirrorPolicy::default(),
             gateway: GatewayPolicy::default(),
             notifications: NotificationPolicy::default(),
+            reports: ReportPolicy::default(),
             settings: None,
             repositories: Repositories::new(None, Limits::default()),
         }
@@ -167,6 +172,7 @@ impl Config {
             mirror: written.mirror,
             gateway: written.gateway,
             notifications: written.notifications,
+            reports: written.reports,
             settings: Some(settings),
             repositories: Repositories::new(folder, written.limits).with_admin_email(written.admin_email),
         };
@@ -177,7 +183,27 @@ impl Config {
             MappingsReload::Unchanged => {}
             MappingsReload::Changed { faults: more, .. } => faults.extend(more),
         }
+        faults.extend(config.faults_of_reports());
         if faults.is_empty() { Ok(config) } else { Err(Error::Config(faults)) }
+    }
+}
+
+impl Config {
+    /// Reports to providers that no mail server can send.
+    fn faults_of_reports(&self) -> Vec<Fault> {
+        if self.notifications.mail.is_some() {
+            return Vec::new();
+        }
+        let folder = self.repositories.folder().unwrap_or(Path::new(""));
+        let text = "report_to needs [notifications.mail] in oaimend.toml; add it, or remove report_to";
+        let fault =
+            |id: &str| Fault { file: folder.join(format!("{id}.toml")), line: 1, text: text.to_owned() };
+        let mappings = self.repositories.all();
+        mappings
+            .values()
+            .filter(|mapping| mapping.report_to.is_some())
+            .map(|mapping| fault(&mapping.id))
+            .collect()
     }
 }
 

@@ -13,6 +13,7 @@ use super::limits::Limits;
 use super::listen_tls::ListenTls;
 use super::mirror::MirrorPolicy;
 use super::notifications::NotificationPolicy;
+use super::reports::ReportPolicy;
 use crate::error::{Error, Fault};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -66,6 +67,8 @@ pub struct SettingsChange {
     pub gateway: GatewayPolicy,
     /// Which events operators are told of.
     pub notifications: NotificationPolicy,
+    /// When reports to providers are sent.
+    pub reports: ReportPolicy,
     /// Changed keys that take effect only after a restart.
     pub restart_required: Vec<&'static str>,
 }
@@ -142,6 +145,7 @@ impl Settings {
             mirror: written.mirror.clone(),
             gateway: written.gateway.clone(),
             notifications: written.notifications.clone(),
+            reports: written.reports.clone(),
             restart_required: fixed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect(),
         })))
     }
@@ -169,6 +173,7 @@ pub(super) struct SettingsValues {
     pub(super) mirror: MirrorPolicy,
     pub(super) gateway: GatewayPolicy,
     pub(super) notifications: NotificationPolicy,
+    pub(super) reports: ReportPolicy,
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -210,6 +215,7 @@ impl SettingsValues {
             self.gateway.contact.clone_from(&self.admin_email);
         }
         self.notifications.read(root.take_table("notifications"), folder);
+        self.reports.read(root.take_table("reports"));
         root.finish();
         document.into_faults()
     }

@@ -1,7 +1,7 @@
 //! Composes plain text mails, and hands them to a mail server.
 //!
 //! Invariant: headers contain checked addresses and texts of oaimend only. All texts of sources are in the body, which is
-//! encoded if it contains anything but short lines of ASCII.
+//! encoded if it contains anything but lines of ASCII.
 
 use super::event::{Event, to_datestamp};
 use crate::clock::Clock;
@@ -18,16 +18,29 @@ use std::time::{Duration, SystemTime};
 pub const MAIL_EVENTS_MAX: usize = 100;
 /// Longest wait for the mail server to accept a mail.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest line that needs no encoding, in bytes. RFC 5322 recommends it.
-const LINE_BYTES_MAX: usize = 78;
+/// Longest line of a mail, in bytes, by RFC 5322.
+const LINE_BYTES_MAX: usize = 998;
+/// Length of a line of base64, in bytes, by RFC 2045.
+const ENCODED_LINE_BYTES: usize = 76;
 
 /// A plain text mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
     subject: String,
     text: String,
+    reply_to: Option<String>,
     /// The part of the Message-ID that no other mail has.
     id: u128,
+}
+
+/// Why the mail server has not accepted a mail.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct MailError {
+    /// What happened, in one line.
+    pub text: String,
+    /// Whether the mail server may have accepted it, although its response is missing.
+    pub may_have_arrived: bool,
 }
 
 /// The text of a mail about events, and its subject.
@@ -53,7 +66,13 @@ impl Mail {
     /// A mail with a random Message-ID, which is the same for all attempts to send it. `subject` is one line of printable
     /// ASCII. `text` has `\n` between its lines.
     pub fn new(subject: String, text: String) -> Self {
-        Self { subject, text, id: fastrand::u128(..) }
+        Self { subject, text, reply_to: None, id: fastrand::u128(..) }
+    }
+
+    /// The same mail, with this address for answers, as [`read_mailbox`](crate::config::read_mailbox) accepts it.
+    #[must_use]
+    pub fn with_reply_to(self, address: &str) -> Self {
+        Self { reply_to: Some(address.to_owned()), ..self }
     }
 
     /// The message as RFC 5322 has it.
@@ -65,12 +84,16 @@ impl Mail {
             ("Date", date.as_str()),
             ("From", from),
             ("To", to),
+            ("Reply-To", self.reply_to.as_deref().unwrap_or_default()),
             ("Subject", &self.subject),
             ("Message-ID", &format!("<{:032x}@{domain}>", self.id)),
             ("Auto-Submitted", "auto-generated"),
             ("MIME-Version", "1.0"),
             ("Content-Type", "text/plain; charset=utf-8"),
         ] {
+            if value.is_empty() {
+                continue;
+            }
             // Addresses and subjects are legal. A line break would add a header.
             let value = value.replace(|c: char| !(c == ' ' || c.is_ascii_graphic()), " ");
             let _ = write!(message, "{name}: {value}\r\n");
@@ -85,8 +108,8 @@ impl Mail {
         }
         message.push_str("Content-Transfer-Encoding: base64\r\n\r\n");
         let encoded = STANDARD.encode(text);
-        for at in (0..encoded.len()).step_by(LINE_BYTES_MAX - 2) {
-            let end = encoded.len().min(at + LINE_BYTES_MAX - 2);
+        for at in (0..encoded.len()).step_by(ENCODED_LINE_BYTES) {
+            let end = encoded.len().min(at + ENCODED_LINE_BYTES);
             message.push_str(encoded.get(at..end).unwrap_or_default());
             message.push_str("\r\n");
         }
@@ -99,23 +122,28 @@ impl Mail {
     /// # Errors
     ///
     /// The mail server has not accepted it.
-    pub async fn send(&self, to: &str, target: &MailTarget, clock: &dyn Clock) -> Result<(), String> {
+    pub async fn send(&self, to: &str, target: &MailTarget, clock: &dyn Clock) -> Result<(), MailError> {
         let message = self.message(&target.from, to, clock.now());
         tokio::select! {
             sent = hand_over(to, target, &message) => sent,
-            () = clock.deadline(TIMEOUT) => Err(format!("not accepted within {TIMEOUT:?}")),
+            () = clock.deadline(TIMEOUT) => Err(MailError { text: format!("not accepted within {TIMEOUT:?}"), may_have_arrived: true }),
         }
     }
 }
 
-async fn hand_over(to: &str, target: &MailTarget, message: &[u8]) -> Result<(), String> {
-    let address = |text: &str| text.parse::<Address>().map_err(|error| format!("{text}: {error}"));
+async fn hand_over(to: &str, target: &MailTarget, message: &[u8]) -> Result<(), MailError> {
+    let not_sent = |text: String| MailError { text, may_have_arrived: false };
+    let address = |text: &str| text.parse::<Address>().map_err(|error| not_sent(format!("{text}: {error}")));
     let (from, to) = (address(&target.from)?, address(to)?);
-    let envelope = Envelope::new(Some(from), vec![to]).map_err(|error| error.to_string())?;
+    let envelope = Envelope::new(Some(from), vec![to]).map_err(|error| not_sent(error.to_string()))?;
     let hello = ClientId::default();
     let connected = AsyncSmtpConnection::connect_tokio1(&target.smtp, Some(TIMEOUT), &hello, None, None);
-    let mut connection = connected.await.map_err(|error| explain(&error))?;
-    connection.send(&envelope, message).await.map_err(|error| explain(&error))?;
+    let mut connection = connected.await.map_err(|error| not_sent(explain(&error)))?;
+    // Only a response of the mail server says that it has not accepted the mail.
+    connection.send(&envelope, message).await.map_err(|error| MailError {
+        text: explain(&error),
+        may_have_arrived: !(error.is_transient() || error.is_permanent() || error.is_client()),
+    })?;
     // The mail is accepted, whatever follows.
     let _ = connection.quit().await;
     Ok(())

@@ -10,7 +10,7 @@ mod watch;
 mod webhook;
 
 pub use event::{Event, EventKind};
-pub use mail::{MAIL_EVENTS_MAX, Mail, describe};
+pub use mail::{MAIL_EVENTS_MAX, Mail, MailError, describe};
 pub use queue::{ATTEMPTS_MAX, EventQueue, QUEUED_EVENTS_MAX, retry_wait};
 pub use watch::{Observation, Outage, QuarantineUsage, Rules, events};
 pub use webhook::WebhookMessage;

@@ -118,7 +118,7 @@ impl ConfigWatch {
                 let mut mirror = self.shared.mirror_policy.write().unwrap_or_else(PoisonError::into_inner);
                 *mirror = Arc::new(change.mirror);
                 drop(mirror);
-                self.shared.notices.set_policy(change.notifications);
+                self.shared.notices.set(change.notifications, change.reports);
                 let changed = GatewayState::new(change.gateway, &self.shared.public_url);
                 let mut gateway = self.shared.gateway.write().unwrap_or_else(PoisonError::into_inner);
                 *gateway = Arc::new(changed);

@@ -16,6 +16,7 @@ use super::listener::BoundService;
 use super::maintenance::{ActivityMaintenance, CacheMaintenance, QuarantineMaintenance};
 use super::mirror::harvest_schedule::HarvestSchedule;
 use super::mirror::state::MirrorState;
+use super::notices::reports::ReportService;
 use super::notices::service::NoticeService;
 use super::notices::state::NoticeState;
 use super::signals::{Signals, StopSignal};
@@ -130,7 +131,7 @@ impl Server {
             mirror: MirrorState::default(),
             mirror_policy: RwLock::new(Arc::new(config.mirror)),
             telemetry: Telemetry::new(),
-            notices: NoticeState::new(config.notifications),
+            notices: NoticeState::new(config.notifications, config.reports),
             gateway: RwLock::new(Arc::new(gateway)),
             rendering: RenderLimits::default(),
             record_cache: RecordCache::default(),
@@ -232,6 +233,8 @@ impl Server {
         server.add_service(background_service("mirror", schedule));
         let notices = NoticeService(Arc::clone(&self.shared));
         server.add_service(background_service("notifications", notices));
+        let reports = ReportService(Arc::clone(&self.shared));
+        server.add_service(background_service("reports", reports));
         let settings = Mutex::new(self.settings);
         let watch = ConfigWatch { shared: self.shared, settings, announcement };
         server.add_service(background_service("configuration", watch));

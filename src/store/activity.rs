@@ -167,11 +167,12 @@ impl RepositoryActivity {
         (0..i64::try_from(days).unwrap_or(0)).rev().map(|ago| of_day(today - ago)).collect()
     }
 
-    /// The repairs of the last days, the most frequent first, at most `count_max`.
+    /// The repairs of the last days up to that of `now_secs`, the most frequent first, at most `count_max`.
     pub fn frequent_repairs(&self, now_secs: i64, days: usize, count_max: usize) -> Vec<FrequentRepair> {
-        let first = day_of(now_secs) - i64::try_from(days).unwrap_or(0) + 1;
+        let today = day_of(now_secs);
+        let first = today - i64::try_from(days).unwrap_or(0) + 1;
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        for (name, count) in self.days.range(first..).flat_map(|(_, day)| &day.repairs) {
+        for (name, count) in self.days.range(first..=today).flat_map(|(_, day)| &day.repairs) {
             *counts.entry(name).or_default() += count;
         }
         let mut repairs: Vec<(&str, u64)> = counts.into_iter().collect();

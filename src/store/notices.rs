@@ -1,4 +1,4 @@
-//! What operators were told of each repository, so that a restart neither repeats nor forgets it.
+//! What operators and providers were told of each repository, so that a restart neither repeats nor forgets it.
 
 use super::save_error::SaveError;
 use async_trait::async_trait;
@@ -21,6 +21,20 @@ pub trait NoticeStore: std::fmt::Debug + Send + Sync {
     ///
     /// Nothing is saved.
     async fn save_watched(&self, watched: BTreeMap<String, WatchedRepository>) -> Result<(), SaveError>;
+
+    /// When the last report to the provider of a repository was sent, in seconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    async fn report_sent_secs(&self, repository: &str) -> Result<Option<i64>, SaveError>;
+
+    /// Saves when the last report to the provider of a repository was sent; `None`: never. It is on disk then.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is saved.
+    async fn save_report_sent(&self, repository: &str, sent_secs: Option<i64>) -> Result<(), SaveError>;
 
     /// Closes it; later calls fail with [`SaveError::Closed`]. Blocks on the disk.
     fn close(&self);

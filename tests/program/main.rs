@@ -27,6 +27,7 @@ mod mirror_harvest;
 mod mirror_view;
 mod notifications;
 mod plan;
+mod provider_reports;
 mod quarantine_cli;
 mod report_page;
 mod repository_events;

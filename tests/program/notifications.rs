@@ -319,12 +319,12 @@ fn mail_arrives_unchanged_whatever_its_text() {
         let mail = Mail::new("[oaimend] a\r\nBcc: evil@example.org".to_owned(), text.clone());
         runtime.block_on(mail.send(&target.to, &target, &SystemClock)).expect("accepted");
         let received = receiver.next();
-        let arrived = received["text"].as_str().expect("a text").replace("\r\n", "\n");
+        let arrived = received["text"].as_str().expect("a text");
         assert_eq!(arrived.trim_end_matches('\n'), text.replace("\r\n", "\n"));
         assert_eq!(received["recipients"], json!(["ops@example.org"]));
         let headers = received["headers"].as_array().expect("a list");
         assert!(headers.iter().all(|header| header[0] != "Bcc"), "{received}");
         assert!(headers.contains(&json!(["Subject", "[oaimend] a  Bcc: evil@example.org"])), "{received}");
-        assert!(received["longest_line"].as_u64().is_some_and(|bytes| bytes <= 80), "{received}");
+        assert!(received["longest_line"].as_u64().is_some_and(|bytes| bytes <= 1_000), "{received}");
     }
 }

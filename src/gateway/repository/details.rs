@@ -1,5 +1,6 @@
 //! A repository as its page shows it.
 
+use super::check_result::CheckResult;
 use super::summary::RepositorySummary;
 use super::timeline::Timeline;
 use crate::store::{FrequentRepair, SourceFailure};
@@ -79,32 +80,6 @@ pub struct MirrorDetails {
     pub timeline: Option<Timeline>,
     /// Whether the repository has a URL of its own that the mirror answers.
     pub has_own_url: bool,
-}
-
-/// The result of `oaimend check`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CheckResult {
-    /// The time of the check.
-    pub checked_at: String,
-    /// The numbers of rules that hold, and that fail or deserve a warning.
-    pub counts: (u64, u64, u64),
-    /// The rules that fail or deserve a warning.
-    pub findings: Vec<FailedRule>,
-}
-
-/// A rule that fails or deserves a warning.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FailedRule {
-    /// The name of the rule.
-    pub rule: String,
-    /// Whether it fails; else it is a warning.
-    pub fails: bool,
-    /// The requirement.
-    pub expected: String,
-    /// What the operator of the source can do.
-    pub remedy: String,
-    /// What the source sent. For operators of oaimend only.
-    pub received: String,
 }
 
 /// What only operators of oaimend may know.

@@ -5,14 +5,15 @@
 //!
 //! Pure: no I/O, no clock.
 
+mod check_result;
 mod details;
 mod failure_text;
 mod summary;
 mod timeline;
 
+pub use check_result::{CheckResult, FailedRule};
 pub use details::{
-    CheckResult, FailedRule, FormatDetails, Identification, MirrorDetails, OperatorDetails,
-    RepositoryDetails, SetDetails,
+    FormatDetails, Identification, MirrorDetails, OperatorDetails, RepositoryDetails, SetDetails,
 };
 pub use failure_text::explain_failure;
 pub use summary::{RepositoryState, RepositorySummary};

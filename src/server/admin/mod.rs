@@ -4,6 +4,7 @@
 mod quarantine;
 
 use self::quarantine::{quarantine_json, remove_entries, retry, retry_path};
+use crate::clock;
 use crate::config::Mapping;
 use crate::gateway::operator_route::OperatorTarget;
 use crate::oai::Request;
@@ -11,8 +12,9 @@ use crate::server::context::ServerContext;
 use crate::server::gateway::operator_page;
 use crate::server::mirror::admin::{measure_mirror, mirror_json, request_harvest};
 use crate::server::mirror::maintain::{MaintenanceTask, export, maintain};
+use crate::server::notices::reports::report_of;
 use crate::server::own_pages::{AdminResponse, OwnPage};
-use crate::store::MirrorError;
+use crate::store::{MirrorError, QuarantineError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -154,7 +156,10 @@ impl ServerContext {
                     self.telemetry.metrics(),
                 );
             }
-            (true, Some("repositories")) => Ok(self.repositories_json(parts.collect::<Vec<_>>().as_slice())),
+            (true, Some("repositories")) => {
+                let found = self.repositories_json(parts.collect::<Vec<_>>().as_slice()).await;
+                found.map_err(|error| error.to_string())
+            }
             (true, Some("mirror")) => {
                 let found = mirror_json(self, parts.collect::<Vec<_>>().as_slice()).await;
                 found.map_err(|error| error.to_string())
@@ -167,7 +172,7 @@ impl ServerContext {
                 404,
                 &json!({"error": "no such page", "pages": [
                     "/-/status", "/-/livez", "/-/readyz", "/-/metrics", "/-/repositories", "/-/repositories/ID",
-                    "/-/repositories/ID/repairs", "/-/repositories/ID/quarantine",
+                    "/-/repositories/ID/repairs", "/-/repositories/ID/report", "/-/repositories/ID/quarantine",
                     "/-/repositories/ID/quarantine/KEY", "/-/mirror", "/-/mirror/ID", "/-/mirror/ID/harvest",
                     "/-/mirror/ID/records",
                 ]}),
@@ -226,18 +231,23 @@ impl ServerContext {
         OwnPage::json(200, &json!({ "purged": purged }))
     }
 
-    fn repositories_json(&self, parts: &[&str]) -> Option<Value> {
+    async fn repositories_json(&self, parts: &[&str]) -> Result<Option<Value>, QuarantineError> {
         let mappings = self.repositories.all();
         let Some((id, rest)) = parts.split_first() else {
             let all: Vec<Value> = mappings.values().map(|mapping| self.repository_json(mapping)).collect();
-            return Some(json!({ "repositories": all }));
+            return Ok(Some(json!({ "repositories": all })));
         };
-        let mapping = mappings.get(*id)?;
-        match rest {
+        let Some(mapping) = mappings.get(*id) else { return Ok(None) };
+        Ok(match rest {
             [] => Some(self.repository_json(mapping)),
+            ["report"] => {
+                let now_secs = i64::try_from(clock::secs(self.clock.now())).unwrap_or(i64::MAX);
+                let report = report_of(self, mapping, now_secs).await?;
+                Some(json!({ "text": report.map(|report| report.text) }))
+            }
             ["repairs"] => Some(json!({ "repairs": self.telemetry.last(id).repairs })),
             _ => None,
-        }
+        })
     }
 
     fn repository_json(&self, mapping: &Mapping) -> Value {

@@ -133,7 +133,9 @@ impl NoticeService {
         let (policy, clock) = (self.0.notices.policy(), self.0.clock.as_ref());
         match (message, &policy.webhook, &policy.mail) {
             (Message::Webhook(message), Some(target), _) => message.send(target, clock).await.map(drop),
-            (Message::Mail(mail), _, Some(target)) => mail.send(&target.to, target, clock).await,
+            (Message::Mail(mail), _, Some(target)) => {
+                mail.send(&target.to, target, clock).await.map_err(|error| error.text)
+            }
             _ => Err("the target was removed from the configuration".to_owned()),
         }
     }

@@ -1,17 +1,19 @@
-//! What operators were told, in `data/notices.redb`.
+//! What operators and providers were told, in `data/notices.redb`.
 
 use super::database::{ClosableDatabase, read_json_rows};
 use crate::error::Error;
 use crate::store::notices::{NoticeStore, WatchedRepository};
 use crate::store::save_error::SaveError;
 use async_trait::async_trait;
-use redb::{Database, TableDefinition};
+use redb::{Database, ReadableDatabase, TableDefinition, TableError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Repository to [`WatchedRepository`] as JSON.
 const WATCHED: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("watched");
+/// Repository to the time of the last report to its provider, in seconds since 1970.
+const REPORTS: TableDefinition<'static, &'static str, i64> = TableDefinition::new("reports");
 const CACHE_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -53,6 +55,34 @@ impl NoticeStore for RedbNotices {
         self.run(move |database| write(database, &watched)).await
     }
 
+    async fn report_sent_secs(&self, repository: &str) -> Result<Option<i64>, SaveError> {
+        let repository = repository.to_owned();
+        self.run(move |database| {
+            let reading = database.begin_read()?;
+            match reading.open_table(REPORTS) {
+                Err(TableError::TableDoesNotExist(_)) => Ok(None),
+                table => Ok(table?.get(repository.as_str())?.map(|secs| secs.value())),
+            }
+        })
+        .await
+    }
+
+    async fn save_report_sent(&self, repository: &str, sent_secs: Option<i64>) -> Result<(), SaveError> {
+        let repository = repository.to_owned();
+        self.run(move |database| {
+            let transaction = database.begin_write()?;
+            {
+                let mut table = transaction.open_table(REPORTS)?;
+                match sent_secs {
+                    Some(sent_secs) => table.insert(repository.as_str(), sent_secs)?,
+                    None => table.remove(repository.as_str())?,
+                };
+            }
+            Ok(transaction.commit()?)
+        })
+        .await
+    }
+
     fn close(&self) {
         self.0.close();
     }
@@ -91,5 +121,19 @@ mod tests {
         let watched = again.watched().await.expect("readable");
         let expected = ["y", "z"].map(|id| (id.to_owned(), down.clone()));
         assert_eq!(watched, BTreeMap::from(expected));
+    }
+
+    #[tokio::test]
+    async fn times_of_reports_survive_a_restart() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let store = open_notices(data.path()).expect("it can be written to");
+        assert_eq!(store.report_sent_secs("x").await.expect("readable"), None);
+        for (repository, secs) in [("x", Some(5)), ("x", Some(7)), ("y", Some(6)), ("y", None)] {
+            store.save_report_sent(repository, secs).await.expect("writable");
+        }
+        store.close();
+        let again = open_notices(data.path()).expect("it is closed");
+        let sent = [again.report_sent_secs("x").await, again.report_sent_secs("y").await];
+        assert_eq!(sent.map(|sent| sent.expect("readable")), [Some(7), None]);
     }
 }

@@ -48,7 +48,7 @@ const KEEPALIVE_RETRIES: u32 = 3;
 const UNHEARD_MAX: Duration = Duration::from_secs(30);
 
 /// How connections are made.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ConnectOptions<'a> {
     /// The addresses that connections may use.
     pub(crate) reach: Reach,
@@ -274,7 +274,7 @@ mod tests {
             let options = ConnectOptions::of_source(&mapping, Reach::Any, Proxies::new(&mapping));
             let failure = options.and_then(http).expect_err("no roots");
             assert_eq!(failure.reason, Reason::Configuration);
-            assert!(failure.details.contains(why) && failure.details.contains("tls.ca_file"), "{failure:?}");
+            assert!(failure.details.contains(why) && failure.details.contains("ca_file"), "{failure:?}");
         }
     }
 
