@@ -387,6 +387,7 @@ mod tests {
         let repaired: Vec<u64> = days.iter().map(|day| day.repaired).collect();
         assert_eq!((repaired.len(), repaired[0], &repaired[28..]), (30, 2, &[3, 9][..]));
         assert_eq!(activity.frequent_repairs(NOW_SECS, 30, 9)[0].count, 14);
+        assert_eq!(activity.frequent_repairs(NOW_SECS - DAY_SECS, 30, 9)[0].count, 6, "without today");
         assert_eq!(activity.days.len(), 4, "the oldest is gone");
         activity.note(NOW_SECS - 10 * DAY_SECS, ActivityUpdate::default());
         assert_eq!(activity.days.len(), 3, "days in the future are gone too");
