@@ -7,6 +7,7 @@
 use crate::error::Fault;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::time::Duration;
@@ -328,6 +329,13 @@ const RENAMED: [(&str, &str); 6] = [
     ("repairs.guesses", "repairs.enable"),
     ("unmendable", "on_unrepairable"),
 ];
+
+/// Reads the address of a listener; the error text names the expected value.
+pub(super) fn read_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "is not an address; expected an IP address and a port such as \"127.0.0.1:8080\"".to_owned()
+    })
+}
 
 /// A value as fault texts show it: escaped, and without the user and password of a URL.
 pub(super) fn redact_value(value: &str) -> String {

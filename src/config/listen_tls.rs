@@ -1,8 +1,7 @@
 //! The listener with TLS: the table `[listen_tls]` of `oaimend.toml`.
 
 use super::certificate_files;
-use super::file::Table;
-use super::settings::read_address;
+use super::file::{Table, read_address};
 use crate::certificate::CertificateFiles;
 use std::net::SocketAddr;
 use std::path::Path;

@@ -6,7 +6,7 @@
 use super::cache::Cache;
 use super::clients::ClientPolicy;
 use super::connections::Connections;
-use super::file::{Document, Table};
+use super::file::{Document, Table, read_address};
 use super::gateway::GatewayPolicy;
 use super::identify::read_email;
 use super::limits::Limits;
@@ -227,12 +227,6 @@ impl SettingsValues {
         });
         table.finish();
     }
-}
-
-pub(super) fn read_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "is not an address; expected an IP address and a port such as \"127.0.0.1:8080\"".to_owned()
-    })
 }
 
 /// Reads a public URL; the error text names the expected value.
