@@ -103,7 +103,13 @@ fn configurations_in_the_documentation_are_accepted() {
                 }
                 _ => continue,
             };
-            std::fs::write(&file, lines.join("\n")).expect("it is written");
+            for (fixture, name) in [("cert.pem", "fullchain.pem"), ("key.pem", "privkey.pem")] {
+                let fixture = root().join("tests/program/fixtures/tls").join(fixture);
+                std::fs::copy(fixture, folder.path().join(name)).expect("it is copied");
+            }
+            let certificates = format!("{}/", folder.path().display());
+            let lines = lines.join("\n").replace("/etc/oaimend/tls/", &certificates);
+            std::fs::write(&file, lines).expect("it is written");
             let output = run(folder.path(), &["validate"]);
             let said = String::from_utf8_lossy(&output.stdout).into_owned()
                 + &String::from_utf8_lossy(&output.stderr);
