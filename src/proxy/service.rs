@@ -444,6 +444,8 @@ impl RequestContext {
         let requested_path = self.page.map(|_| path);
         let query = self.request.as_ref().map(Request::query).or(requested_path).unwrap_or_default();
         let took = now.duration_since(self.started).unwrap_or_default();
+        // Before the request is counted: a reader of the counters expects its activity.
+        self.note_activity(repository, account, failure);
         self.shared.telemetry.finished(&Finished {
             repository,
             verb,
@@ -455,7 +457,6 @@ impl RequestContext {
             account,
             failure,
         });
-        self.note_activity(repository, account, failure);
         let millis = took.as_millis();
         let argument = |name| self.request.as_ref().and_then(|request| request.argument(name));
         tracing::info!(
