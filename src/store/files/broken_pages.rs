@@ -3,18 +3,29 @@
 //! `data/broken/<repository>/<repairs>.xml` is the newest page of a repository that needed exactly these repairs, after
 //! content decoding. The `.json` file beside it contains the request and its time. The number and size of the files
 //! are limited; the oldest are removed first. If a page cannot be stored, only the evidence is lost.
+//!
+//! A page is stored only if one of its defects was not stored lately: some repositories send thousands of pages with the
+//! same defect.
 
 use blake2::{Blake2s256, Digest};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 use tempfile::NamedTempFile;
 
 /// The stored broken pages. Clones share them.
 #[derive(Clone, Debug)]
-pub struct BrokenPages(Arc<PathBuf>);
+pub struct BrokenPages(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    folder: PathBuf,
+    /// When each defect of each repository was last stored, by [`clock::uptime`](crate::clock::uptime).
+    stored: Mutex<HashMap<String, HashMap<&'static str, Duration>>>,
+}
 
 /// The content of the JSON file.
 #[derive(Clone, Debug, Serialize)]
@@ -35,13 +46,32 @@ pub const BROKEN_PAGE_BYTES_MAX: usize = 1 << 20;
 const REPOSITORY_BYTES_MAX: u64 = 16 << 20;
 /// Most broken pages of one repository.
 const REPOSITORY_PAGES_MAX: usize = 100;
+/// How long a defect of a repository is not stored again.
+const STORE_INTERVAL: Duration = Duration::from_mins(10);
 /// Longest file name without extension, in characters.
 const STEM_CHARS_MAX: usize = 120;
 
 impl BrokenPages {
     /// The broken pages of a data folder. Their folder is created with the first one.
     pub fn new(data: &Path) -> Self {
-        Self(Arc::new(data.join("broken")))
+        Self(Arc::new(Shared { folder: data.join("broken"), stored: Mutex::default() }))
+    }
+
+    /// Whether a page with these defects is to be stored at `now`, by [`clock::uptime`](crate::clock::uptime). If so, they
+    /// count as stored.
+    pub fn are_due(&self, repository: &str, needed: &[&'static str], now: Duration) -> bool {
+        let mut stored = self.0.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let defects = match stored.get_mut(repository) {
+            Some(defects) => defects,
+            None => stored.entry(repository.to_owned()).or_default(),
+        };
+        let is_due =
+            |defect: &&str| defects.get(*defect).is_none_or(|at| now.saturating_sub(*at) >= STORE_INTERVAL);
+        if !needed.iter().any(is_due) {
+            return false;
+        }
+        defects.extend(needed.iter().map(|defect| (*defect, now)));
+        true
     }
 
     /// Stores a page in place of the one that needed the same repairs. Blocks on the disk.
@@ -50,7 +80,7 @@ impl BrokenPages {
     ///
     /// The page cannot be written.
     pub fn store(&self, repository: &str, page: &[u8], about: &BrokenPageInfo) -> std::io::Result<()> {
-        let folder = self.0.join(repository);
+        let folder = self.0.folder.join(repository);
         std::fs::create_dir_all(&folder)?;
         let stem = stem_of(&about.needed);
         let json = serde_json::to_vec_pretty(about).map_err(std::io::Error::other)?;
@@ -135,6 +165,19 @@ mod tests {
         let json: serde_json::Value = serde_json::from_slice(&read("bare-ampersand.json")).expect("JSON");
         assert_eq!(json["request"], "verb=Identify");
         assert_eq!(std::fs::read_dir(data.path().join("broken/x")).expect("a folder").count(), 4);
+    }
+
+    #[test]
+    fn each_defect_is_stored_once_in_an_interval() {
+        let pages = BrokenPages::new(Path::new("unused"));
+        let at = |secs| Duration::from_secs(secs);
+        assert!(pages.are_due("x", &["bare-ampersand"], at(5)));
+        assert!(!pages.are_due("x", &["bare-ampersand"], at(604)));
+        assert!(pages.are_due("y", &["bare-ampersand"], at(10)), "each repository has its own pages");
+        assert!(pages.are_due("x", &["bare-ampersand", "doctype"], at(600)), "the second one is new");
+        assert!(!pages.are_due("x", &["doctype"], at(1199)));
+        assert!(!pages.are_due("x", &["bare-ampersand"], at(1199)), "it was stored with the other");
+        assert!(pages.are_due("x", &["bare-ampersand"], at(1200)));
     }
 
     #[test]

@@ -12,16 +12,18 @@ use crate::upstream::page::attempt::{Page, Verdict};
 use crate::upstream::page::buffer::PageBuffer;
 use crate::upstream::xml::text::unescape_text;
 
-/// Keeps a broken page as received. Nothing waits for the write.
+/// Keeps a broken page as received, unless its defects were kept lately. Nothing waits for the write.
 pub(crate) fn keep_evidence(job: &Job, asked: &Request, page: &mut Page, verdict: &Verdict) {
     let failure = match verdict {
         Verdict::Whole(_) => None,
         Verdict::Cut(failure, _) => Some(failure),
     };
-    let Some((raw, about)) = page.evidence(asked, failure) else { return };
     let (broken_pages, id) = (job.store.broken_pages.clone(), job.mapping.id.clone());
+    let are_wanted = |needed: &[&'static str]| broken_pages.are_due(&id, needed, clock::uptime());
+    let Some((raw, about)) = page.evidence(asked, failure, are_wanted) else { return };
     let secrets = job.mapping.secrets();
     tokio::task::spawn_blocking(move || {
+        let raw = raw.to_vec();
         let raw = secrets.mask(&raw);
         if let Err(error) = broken_pages.store(&id, &raw, &about) {
             tracing::warn!(repo = id, %error, "a broken page is not kept; check space and rights of the data folder");

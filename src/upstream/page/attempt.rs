@@ -241,22 +241,27 @@ impl Page {
         }
     }
 
-    /// The body as received, and the names of its defects; `None` if it has none or is too long.
+    /// The body as received, and the names of its defects; `None` if it has none or is too long, or if the defects are
+    /// not wanted.
     pub(crate) fn evidence(
         &mut self,
         asked: &Request,
         failure: Option<&Failure>,
-    ) -> Option<(Vec<u8>, BrokenPageInfo)> {
+        are_wanted: impl FnOnce(&[&'static str]) -> bool,
+    ) -> Option<(ByteRope, BrokenPageInfo)> {
         let mut needed: Vec<&'static str> = self.buffer.needed.iter().copied().collect();
         needed.extend(failure.map(|failure| failure.reason.name()));
         let raw = self.raw.take().filter(|raw| !needed.is_empty() && !raw.is_empty())?;
+        if !are_wanted(&needed) {
+            return None;
+        }
         let about = BrokenPageInfo {
             request: asked.query().to_owned(),
             at: self.asked_at.clone(),
             status: self.status,
             needed,
         };
-        Some((raw.to_vec(), about))
+        Some((raw, about))
     }
 }
 
