@@ -105,7 +105,8 @@ fn evict(
     let is_old = |json: &[u8]| {
         serde_json::from_slice::<TokenRecord>(json).map_or(true, |token| old.contains(&token.place.list))
     };
-    tokens.retain(|(of, _, _), json| of != repository || !is_old(json))?;
+    let next = after(repository);
+    tokens.retain_in((repository, "", "")..(next.as_str(), "", ""), |_, json| !is_old(json))?;
     Ok(room)
 }
 
@@ -117,17 +118,21 @@ fn evict_states(transaction: &WriteTransaction, repository: &str, now_secs: u64)
         (!states.is_over(now_secs)).then(|| states.since_secs())
     };
     let mut kept: Vec<u64> = Vec::new();
-    for row in table.range((repository, "", "")..)? {
-        let (key, json) = row?;
-        if key.value().0 != repository {
-            break;
-        }
-        kept.extend(since(json.value()));
+    let next = after(repository);
+    let of_repository = (repository, "", "")..(next.as_str(), "", "");
+    for row in table.range(of_repository.clone())? {
+        kept.extend(since(row?.1.value()));
     }
     kept.sort_unstable();
     let first = kept.len().checked_sub(STATES_MAX).and_then(|too_many| kept.get(too_many)).copied();
-    table.retain(|(of, _, _), json| {
-        of != repository || since(json).is_some_and(|since| first.is_none_or(|first| since >= first))
+    table.retain_in(of_repository, |_, json| {
+        since(json).is_some_and(|since| first.is_none_or(|first| since >= first))
     })?;
     Ok(())
+}
+
+/// The first text after a repository's id. Only the rows of that repository are read: the rows of all repositories would
+/// delay each page that waits for the writer.
+fn after(repository: &str) -> String {
+    format!("{repository}\0")
 }

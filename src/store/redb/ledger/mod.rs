@@ -27,13 +27,14 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tables::{
     DATES, FIRSTS, PAGES, PARTS, REPLAYS, VISITS, WINDOWS, existing, hashes, read_list, read_target,
     read_token,
 };
+use tokio::sync::oneshot;
 use writer::{Message, Record, write};
 
 /// The ledger. Clones share it.
@@ -130,10 +131,28 @@ impl RedbLedger {
         self.send_and_wait(|done| Message::Part(Box::new(page), part, done))
     }
 
-    fn send_and_wait(&self, message: impl FnOnce(SyncSender<bool>) -> Message) -> bool {
-        let (done, answered) = sync_channel(1);
+    fn send_and_wait(&self, message: impl FnOnce(oneshot::Sender<bool>) -> Message) -> bool {
+        let (done, answered) = oneshot::channel();
         let sent = self.0.messages().is_some_and(|messages| messages.send(message(done)).is_ok());
-        sent && answered.recv().unwrap_or(false)
+        sent && answered.blocking_recv().unwrap_or(false)
+    }
+
+    /// Waits until every queued record can be read, without a thread of its own unless the queue is full.
+    async fn settle(&self) {
+        if self.0.unwritten.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let (done, answered) = oneshot::channel();
+        let sent = self.0.messages().map(|messages| messages.try_send(Message::Barrier(done)));
+        match sent {
+            // The ledger is being closed, or the writer has stopped; reads fail or find what there is.
+            Some(Ok(())) => drop(answered.await),
+            Some(Err(TrySendError::Full(_))) => {
+                let waited = self.blocking(|ledger| Ok(ledger.send_and_wait(Message::Barrier)));
+                drop(waited.await);
+            }
+            Some(Err(TrySendError::Disconnected(_))) | None => {}
+        }
     }
 
     /// Reads, after every queued record is written.
@@ -147,28 +166,15 @@ impl RedbLedger {
         self.read_now(reading)
     }
 
-    /// Reads without waiting for queued records.
+    /// Reads without waiting for queued records. A read of a few rows takes some microseconds, less than a change of
+    /// threads, so that tasks may call this too. A ledger that is being closed counts as closed.
     fn read_now<T>(
         &self,
         reading: impl FnOnce(ReadTransaction) -> Result<T, redb::Error>,
     ) -> Result<T, LedgerError> {
-        let read = self.0.database.with(|database| reading(database.begin_read()?));
+        let read = self.0.database.try_with(|database| reading(database.begin_read()?));
         let error = |error| LedgerError::Database(Box::new(error));
         read.ok_or(LedgerError::Closed)?.map_err(error)
-    }
-
-    fn find(&self, repository: &str, verb: &str, token: &str) -> Result<Option<TokenTarget>, LedgerError> {
-        self.read(|reading| read_target(&reading, repository, verb, token))
-    }
-
-    /// The same for a task that must not wait. `None` if it would have to wait for queued records, if the ledger is
-    /// being closed, or if the read fails. A read takes a few microseconds, less than a change of threads.
-    fn find_without_waiting(&self, repository: &str, verb: &str, token: &str) -> Option<Option<TokenTarget>> {
-        if self.0.unwritten.load(Ordering::SeqCst) > 0 {
-            return None;
-        }
-        let read = |database: &Database| read_target(&database.begin_read()?, repository, verb, token);
-        self.0.database.try_with(read)?.ok()
     }
 
     fn token_points_back(
@@ -295,11 +301,8 @@ impl ListLedger for RedbLedger {
         verb: &str,
         token: &str,
     ) -> Result<Option<TokenTarget>, LedgerError> {
-        if let Some(target) = self.find_without_waiting(repository, verb, token) {
-            return Ok(target);
-        }
-        let [repository, verb, token] = [repository, verb, token].map(str::to_owned);
-        self.blocking(move |ledger| ledger.find(&repository, &verb, &token)).await
+        self.settle().await;
+        self.read_now(|reading| read_target(&reading, repository, verb, token))
     }
 
     async fn points_back(
@@ -309,8 +312,7 @@ impl ListLedger for RedbLedger {
         token: &str,
         place: ListPage,
     ) -> Result<bool, LedgerError> {
-        let [repository, verb, token] = [repository, verb, token].map(str::to_owned);
-        self.blocking(move |ledger| ledger.token_points_back(&repository, &verb, &token, place)).await
+        self.token_points_back(repository, verb, token, place)
     }
 
     async fn recorded_part(
@@ -340,19 +342,19 @@ impl ListLedger for RedbLedger {
         first_item: u64,
         mixed_harvests: Option<u32>,
     ) -> Result<Option<Vec<u64>>, LedgerError> {
-        let repository = repository.to_owned();
-        let task = move |ledger: &Self| {
-            // Each of several harvests may reach a page that another one received, and may request it twice.
-            let may_loop = match (ledger.earlier_page(&repository, place, first_item)?, mixed_harvests) {
-                (None, _) => false,
-                (Some(_), None) => true,
-                (Some(_), Some(harvests)) => {
-                    ledger.visits(&repository, place.list, first_item)? > harvests.saturating_add(1)
-                }
-            };
-            may_loop.then(|| ledger.delivered_before(&repository, place)).transpose()
+        // Each of several harvests may reach a page that another one received, and may request it twice.
+        let may_loop = match (self.earlier_page(repository, place, first_item)?, mixed_harvests) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(_), Some(harvests)) => {
+                self.visits(repository, place.list, first_item)? > harvests.saturating_add(1)
+            }
         };
-        self.blocking(task).await
+        if !may_loop {
+            return Ok(None);
+        }
+        let repository = repository.to_owned();
+        self.blocking(move |ledger| ledger.delivered_before(&repository, place).map(Some)).await
     }
 
     async fn replay_start(

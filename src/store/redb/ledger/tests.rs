@@ -32,8 +32,12 @@ fn delivered(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> Delive
     }
 }
 
+fn find(ledger: &RedbLedger, repository: &str, verb: &str, token: &str) -> Option<TokenTarget> {
+    futures::executor::block_on(ledger.token_target(repository, verb, token)).expect("readable")
+}
+
 fn found(ledger: &RedbLedger, token: &str) -> Option<ListPage> {
-    ledger.find("x", "ListRecords", token).expect("readable")?.place.map(|(place, _)| place)
+    find(ledger, "x", "ListRecords", token)?.place.map(|(place, _)| place)
 }
 
 #[test]
@@ -58,8 +62,8 @@ fn a_record_is_readable_at_once_and_after_a_restart() {
     let place = ListPage { list: 7, page: 2 };
     let check = |ledger: &RedbLedger| {
         assert_eq!(found(ledger, "b"), Some(place));
-        assert_eq!(ledger.find("y", "ListRecords", "b").expect("readable"), None);
-        assert_eq!(ledger.find("x", "ListSets", "b").expect("readable"), None);
+        assert_eq!(find(ledger, "y", "ListRecords", "b"), None);
+        assert_eq!(find(ledger, "x", "ListSets", "b"), None);
         assert_eq!(ledger.delivered_before("x", place).expect("readable"), [1, 2, 3]);
         assert_eq!(ledger.delivered_before("x", ListPage { list: 7, page: 1 }).expect("readable"), [1, 2]);
         assert_eq!(ledger.earlier_page("x", place, 3).expect("readable"), Some(1));
@@ -141,7 +145,7 @@ fn a_harvest_that_starts_alone_replaces_the_delivered_items() {
 fn harvests_that_follow_reused_tokens_are_mixed() {
     let (_data, ledger) = open();
     let is_mixed = |token: &str| {
-        let target = ledger.find("x", "ListRecords", token).expect("readable").expect("it is known");
+        let target = find(&ledger, "x", "ListRecords", token).expect("it is known");
         target.place.expect("the arguments are the same").1.mixed_harvests().is_some()
     };
     let points_back = |token: &str, page| {
@@ -183,7 +187,7 @@ fn the_window_of_a_token_covers_all_its_lists() {
         until: Some(format!("2020-01-01T{until}Z")),
     };
     let within = |ledger: &RedbLedger, token: &str| {
-        ledger.find("x", "ListRecords", token).expect("readable").expect("it is known").within
+        find(ledger, "x", "ListRecords", token).expect("it is known").within
     };
     let list = |list: u64, token: &str, within: Option<Window>| {
         ledger.record(DeliveredPage { within, ..delivered(list, 0, &[1], Some(token)) });

@@ -7,17 +7,18 @@ use crate::store::ledger::{DeliveredPage, ReplayProgress};
 use crate::store::redb::database::ClosableDatabase;
 use redb::Database;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// The messages to the thread.
 pub(super) enum Message {
     /// A record to write soon.
     Record(Record),
     /// The delivered part of a page, with its name. The thread answers once it is on disk.
-    Part(Box<DeliveredPage>, u64, SyncSender<bool>),
+    Part(Box<DeliveredPage>, u64, oneshot::Sender<bool>),
     /// The thread answers once every earlier record can be read.
-    Barrier(SyncSender<bool>),
+    Barrier(oneshot::Sender<bool>),
 }
 
 /// A record that no caller waits for.
