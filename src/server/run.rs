@@ -30,6 +30,7 @@ use crate::store::{DataDirLock, Store};
 use crate::telemetry::Telemetry;
 use crate::upstream::SourceClients;
 use http::HeaderValue;
+use pingora_core::listeners::{L4BufferSettings, ListenerConfig};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, ShutdownSignalWatch};
 use pingora_core::services::background::background_service;
@@ -210,7 +211,9 @@ impl Server {
         // TLS begins in the connection limiter.
         sockets.extend(self.sockets.tls);
         for (address, _) in &sockets {
-            public.add_tcp(&address.to_string());
+            // A read buffer of 64 KiB for each connection would be most of its memory. Requests are short.
+            let unbuffered = L4BufferSettings::default().read(0);
+            public.add_listener(ListenerConfig::tcp(address.to_string()).l4_buffer(unbuffered));
         }
         server.add_service(BoundService { service: public, sockets, handover: handover() });
         if let Some((address, listener)) = self.sockets.admin {
