@@ -1,6 +1,8 @@
 //! The receiver of a response: the client, or a buffer from which its page is made.
 
 use super::collected::CollectedResponse;
+use super::{gzip, headers};
+use crate::store::PageCoding;
 use http::{HeaderValue, Method, Version, header};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
@@ -25,6 +27,19 @@ impl Downstream<'_> {
     pub(super) fn is_conditional(&self) -> bool {
         let method = &self.session.req_header().method;
         self.collected.is_none() && (method == Method::GET || method == Method::HEAD)
+    }
+
+    /// The coding in which the client accepts a page. HTTP/1.0 has no codings.
+    pub(super) fn accepted_coding(&self) -> PageCoding {
+        let request = self.session.req_header();
+        let accepted = || headers::joined(request, header::ACCEPT_ENCODING);
+        match self.collected.is_none()
+            && request.version != Version::HTTP_10
+            && gzip::is_accepted(&accepted())
+        {
+            true => PageCoding::Gzip,
+            false => PageCoding::Plain,
+        }
     }
 
     /// Takes the header of a response; `end`: it has no body.

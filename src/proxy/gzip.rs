@@ -38,9 +38,7 @@ impl GzipModule {
         if end {
             self.stream = None;
         }
-        compressed.map(Some).map_err(|error| {
-            Error::because(ErrorType::InternalError, "while compressing the response", error)
-        })
+        compressed.map(Some)
     }
 }
 
@@ -53,7 +51,10 @@ impl HttpModule for GzipModule {
 
     async fn response_header_filter(&mut self, head: &mut ResponseHeader, _end: bool) -> Result<()> {
         let is_file = head.headers.get(header::CONTENT_TYPE).is_some_and(|it| it == "application/gzip");
-        if head.status == StatusCode::OK && !head.headers.contains_key(header::CONTENT_LENGTH) && !is_file {
+        let is_final = [header::CONTENT_LENGTH, header::CONTENT_ENCODING]
+            .iter()
+            .any(|field| head.headers.contains_key(field));
+        if head.status == StatusCode::OK && !is_final && !is_file {
             if !head.headers.contains_key(header::VARY) {
                 head.insert_header(header::VARY, "Accept-Encoding")?;
             }
@@ -86,22 +87,23 @@ impl HttpModule for GzipModule {
 }
 
 /// The gzip stream of one response.
-struct Gzip(GzEncoder<Vec<u8>>);
+pub(super) struct Gzip(GzEncoder<Vec<u8>>);
 
 impl Gzip {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(GzEncoder::new(Vec::new(), Compression::new(LEVEL)))
     }
 
     /// Compresses a piece; `end` ends the stream. The stream of a truncated page is never ended, so that the
     /// truncation is visible.
-    fn compress(&mut self, piece: &[u8], end: bool) -> std::io::Result<Bytes> {
-        self.0.write_all(piece)?;
-        if end {
-            self.0.try_finish()?;
-        } else {
-            self.0.flush()?;
-        }
+    pub(super) fn compress(&mut self, piece: &[u8], end: bool) -> Result<Bytes> {
+        let ended = self.0.write_all(piece).and_then(|()| match end {
+            true => self.0.try_finish(),
+            false => self.0.flush(),
+        });
+        let failed =
+            |error| Error::because(ErrorType::InternalError, "while compressing the response", error);
+        ended.map_err(failed)?;
         Ok(std::mem::take(self.0.get_mut()).into())
     }
 }
@@ -133,8 +135,9 @@ pub(super) fn mark_tag(head: &mut ResponseHeader) -> Result<()> {
     Ok(())
 }
 
-/// A fast level: the processor is the bottleneck more often than the network.
-const LEVEL: u32 = 4;
+/// A fast level: the processor is the bottleneck more often than the network. Level 4 needs 1.4 to 2.4 times the time for
+/// 8 to 18 % less (zlib-ng, recorded responses).
+const LEVEL: u32 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -8,14 +8,15 @@
 
 use super::cache::{CacheLookup, CachedPage, FoundPage, InFlightPage, PageError, Reader};
 use super::downstream::Downstream;
+use super::gzip::{self, Gzip};
+use super::response_head;
 use super::upstream_handle::UpstreamHandle;
-use super::{gzip, headers, response_head};
 use crate::repository::{Account, DetachedTask, Event, Failure, Reason, Repository, RepositoryRequest};
 use crate::server::validators::Validators;
-use http::{HeaderValue, Method, StatusCode, Version, header};
+use crate::store::PageCoding;
+use http::{HeaderValue, Method, StatusCode, header};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
-use pingora_proxy::Session;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -43,6 +44,7 @@ impl PageResponder<'_> {
             *upstream = Some(handle.clone());
             return self.answer_without_cache(downstream, &handle, request).await;
         };
+        lookup.coding = downstream.accepted_coding();
         let found = {
             let handle = handle.clone();
             let ended = move |account, failure| handle.end(account, failure);
@@ -105,7 +107,7 @@ impl PageResponder<'_> {
         if let Some(validators) = in_flight.began_if_kept().map(validators) {
             head.insert_header(header::ETAG, validators.entity_tag())?;
         }
-        complete_head(&mut head, downstream.session, lookup, in_flight.whole_bytes())?;
+        complete_head(&mut head, lookup, in_flight.whole_bytes())?;
         fetching.beside(downstream.write_head(head, false)).await?;
         loop {
             let piece = async {
@@ -139,11 +141,14 @@ impl PageResponder<'_> {
         if is_known {
             head.set_status(StatusCode::NOT_MODIFIED)?;
         }
-        complete_head(&mut head, downstream.session, lookup, Some(page.bytes))?;
-        downstream.write_head(head, is_known).await?;
+        complete_head(&mut head, lookup, Some(page.bytes))?;
         if is_known {
-            return Ok(());
+            return downstream.write_head(head, true).await;
         }
+        if lookup.coding == PageCoding::Gzip {
+            return send_compressed(downstream, lookup, page, head).await;
+        }
+        downstream.write_head(head, false).await?;
         while let Some(piece) = downstream.while_connected(page.next()).await?.map_err(truncated)? {
             downstream.write_piece(piece).await?;
         }
@@ -225,27 +230,54 @@ fn stopped() -> Box<Error> {
     Error::explain(ErrorType::InternalError, "the session with the source stopped")
 }
 
-/// Adds `Cache-Status` and the length where it is known, and marks the tag of a compressed page.
-fn complete_head(
-    head: &mut ResponseHeader,
-    session: &Session,
+/// Sends a cached page as gzip. A page that is not compressed yet is compressed once, and then held in memory.
+async fn send_compressed(
+    downstream: &mut Downstream<'_>,
     lookup: &CacheLookup,
-    length: Option<u64>,
+    mut page: CachedPage,
+    mut head: Box<ResponseHeader>,
 ) -> Result<()> {
+    head.insert_header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))?;
+    if page.coding == PageCoding::Gzip {
+        head.insert_header(header::CONTENT_LENGTH, page.bytes)?;
+        downstream.write_head(head, false).await?;
+        if let Some(body) = page.next().await.map_err(truncated)? {
+            downstream.write_piece(body).await?;
+        }
+        return downstream.write_end().await;
+    }
+    downstream.write_head(head, false).await?;
+    let (mut gzip, mut whole) = (Gzip::new(), Vec::new());
+    while let Some(piece) = downstream.while_connected(page.next()).await?.map_err(truncated)? {
+        let compressed = gzip.compress(&piece, page.is_at_end())?;
+        if whole.len() <= COMPRESSED_BYTES_MAX {
+            whole.extend_from_slice(&compressed);
+        }
+        downstream.write_piece(compressed).await?;
+    }
+    if whole.len() <= COMPRESSED_BYTES_MAX {
+        lookup.keep_compressed(&page, whole.into());
+    }
+    downstream.write_end().await
+}
+
+/// Longest compressed page that is held in memory, in bytes.
+const COMPRESSED_BYTES_MAX: usize = 256 << 10;
+
+/// Adds `Cache-Status`, the length where it is known, and the mark of a compressed page to its tag.
+fn complete_head(head: &mut ResponseHeader, lookup: &CacheLookup, length: Option<u64>) -> Result<()> {
     let forwarded_as =
         head.headers.get(header::CACHE_STATUS).and_then(|forwarded_as| forwarded_as.to_str().ok());
     let status = lookup.cache_status(forwarded_as.unwrap_or_default());
     head.insert_header(header::CACHE_STATUS, status)?;
-    let accepted = headers::joined(session.req_header(), header::ACCEPT_ENCODING);
     let length = length.filter(|_| head.status == StatusCode::OK);
-    // A response without a body has the tag that its body would have.
-    let is_compressed = gzip::is_accepted(&accepted) && session.req_header().version != Version::HTTP_10;
-    if let Some(length) = length.filter(|_| !is_compressed) {
-        head.remove_header(&header::TRANSFER_ENCODING);
-        head.insert_header(header::CONTENT_LENGTH, length)?;
+    match (lookup.coding, length) {
+        // A response without a body has the tag that its body would have.
+        (PageCoding::Gzip, _) => gzip::mark_tag(head),
+        (PageCoding::Plain, Some(length)) => {
+            head.remove_header(&header::TRANSFER_ENCODING);
+            head.insert_header(header::CONTENT_LENGTH, length)
+        }
+        (PageCoding::Plain, None) => Ok(()),
     }
-    if is_compressed {
-        gzip::mark_tag(head)?;
-    }
-    Ok(())
 }

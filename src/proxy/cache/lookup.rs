@@ -13,7 +13,8 @@ use crate::error::Error;
 use crate::oai::Request;
 use crate::proxy::response_head;
 use crate::repository::{Account, DetachedTask, Event, EventStream, Failure, Repository, RepositoryRequest};
-use crate::store::{PageKey, Pages, Size};
+use crate::store::{PageCoding, PageKey, Pages, Size};
+use bytes::Bytes;
 use http::HeaderValue;
 use std::collections::HashMap;
 use std::path::Path;
@@ -57,6 +58,8 @@ pub(in crate::proxy) struct CacheLookup {
     has_started_session: bool,
     /// The `Proxy-Status` of the failure that an old page replaces.
     pub(in crate::proxy) replaced_failure: Option<HeaderValue>,
+    /// The coding in which a cached page is sent.
+    pub(in crate::proxy) coding: PageCoding,
     /// The page in flight that it shares with an earlier request.
     pub(in crate::proxy) shared: Option<Arc<InFlightPage>>,
 }
@@ -126,6 +129,7 @@ impl Cache {
             cache: self.clone(),
             key: rules::key(mapping, &self.generation(mapping), base_url, request, lowered_to),
             plan: CachePlan::of(request, mapping, &self.config),
+            coding: PageCoding::Plain,
             arrived,
             outcome: CacheOutcome::Miss,
             is_old_known: false,
@@ -146,7 +150,8 @@ impl Cache {
         bytes_max: u64,
     ) -> Option<Vec<u8>> {
         let key = rules::key(mapping, &self.generation(mapping), base_url, request, lowered_to);
-        let mut page = self.storage.find_cached(&key).await.filter(|page| page.bytes <= bytes_max)?;
+        let mut page =
+            self.storage.find_cached(&key, PageCoding::Plain).await.filter(|page| page.bytes <= bytes_max)?;
         let mut body = Vec::new();
         while let Some(piece) = page.next().await.ok()? {
             body.extend_from_slice(&piece);
@@ -211,6 +216,11 @@ pub(in crate::proxy) enum FoundPage {
 }
 
 impl CacheLookup {
+    /// Holds the compressed form of a found page in memory.
+    pub(in crate::proxy) fn keep_compressed(&self, page: &CachedPage, body: Bytes) {
+        self.cache.storage.keep_compressed(&self.key, page, body);
+    }
+
     /// The page that answers the request: cached, in flight, or started by this request. `ended` receives the result
     /// of the session that the request starts.
     pub(in crate::proxy) async fn find(
@@ -255,7 +265,7 @@ impl CacheLookup {
     async fn find_cached(&mut self) -> Result<CachedPage, Option<CachedPage>> {
         self.is_old_known = false;
         let page = match self.plan.is_kept {
-            true => self.cache.storage.find_cached(&self.key).await,
+            true => self.cache.storage.find_cached(&self.key, self.coding).await,
             false => None,
         };
         let Some(page) = page else { return Err(None) };

@@ -8,7 +8,7 @@ use super::disk_threads::on_disk;
 use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
 use super::page_meta::PageMeta;
 use crate::clock;
-use crate::store::{PageEntry, PageKey, Pages};
+use crate::store::{DiskWait, HotPage, PageCoding, PageEntry, PageKey, Pages};
 use bytes::Bytes;
 use http::HeaderValue;
 use std::collections::{HashMap, VecDeque};
@@ -80,11 +80,15 @@ pub(super) enum OnDisk {
 /// A cached page on its way to a harvester.
 pub(in crate::proxy) struct CachedPage {
     pub(super) meta: PageMeta,
+    /// The coding of its bytes.
+    pub(in crate::proxy) coding: PageCoding,
+    /// The edition of the page in the index of pages, if the index contains it.
+    edition: Option<i64>,
     /// The blocks after `first`.
     rest: Option<Rest>,
     /// The bytes that were read with the header; for most pages all of them.
     first: Option<Bytes>,
-    /// Length of the page, in bytes.
+    /// Length of the page in its coding, in bytes.
     pub(in crate::proxy) bytes: u64,
     at: u64,
 }
@@ -260,41 +264,64 @@ impl PageStorage {
         reader_for(in_flight, arrived)
     }
 
-    /// The page on disk, or its copy in memory, of any age.
-    pub(super) async fn find_cached(&'static self, key: &PageKey) -> Option<CachedPage> {
+    /// The page on disk, or its copy in memory, of any age. A compressed page is found only in memory; without one the
+    /// page is plain.
+    pub(super) async fn find_cached(&'static self, key: &PageKey, coding: PageCoding) -> Option<CachedPage> {
         if self.pages.is_absent(key) {
             return None;
         }
-        if let Some(found) = self.find_hot(key) {
+        if let Some(found) = self.find_hot(key, coding).or_else(|| self.find_hot(key, PageCoding::Plain)) {
             return Some(found);
         }
-        let key = key.clone();
-        // A lookup that panics finds nothing.
-        on_disk(move || Ok(self.read_cached(key))).await.ok().flatten()
+        match self.read_cached(key.clone(), DiskWait::Refused) {
+            Ok(found) => found,
+            Err(_) => {
+                let key = key.clone();
+                // A lookup that panics finds nothing.
+                on_disk(move || self.read_cached(key, DiskWait::Allowed)).await.ok().flatten()
+            }
+        }
     }
 
-    fn find_hot(&self, key: &PageKey) -> Option<CachedPage> {
-        let hot = self.pages.hot(key)?;
+    fn find_hot(&self, key: &PageKey, coding: PageCoding) -> Option<CachedPage> {
+        let hot = self.pages.hot(key, coding)?;
         let (meta, body) = (PageMeta::from_bytes(&hot.meta)?, hot.body.clone());
-        Some(CachedPage { meta, rest: None, bytes: body.len() as u64, first: Some(body), at: 0 })
+        let (bytes, edition) = (body.len() as u64, Some(hot.edition));
+        Some(CachedPage { meta, coding, edition, rest: None, bytes, first: Some(body), at: 0 })
     }
 
-    fn read_cached(&'static self, key: PageKey) -> Option<CachedPage> {
-        let entry = self.pages.find(&key)?;
+    /// Holds the compressed form of a page in memory.
+    pub(super) fn keep_compressed(&self, key: &PageKey, page: &CachedPage, body: Bytes) {
+        if let Some(edition) = page.edition {
+            let hot = HotPage { meta: page.meta.to_bytes(), body, edition };
+            self.pages.keep_hot(key, PageCoding::Gzip, hot);
+        }
+    }
+
+    /// Reads the page on disk.
+    ///
+    /// # Errors
+    ///
+    /// The disk would have to be waited for, and must not.
+    fn read_cached(&self, key: PageKey, wait: DiskWait) -> std::io::Result<Option<CachedPage>> {
+        let Some(entry) = self.pages.find(&key, wait)? else { return Ok(None) };
         let meta = PageMeta::from_bytes(&entry.meta).ok_or(std::io::ErrorKind::InvalidData.into());
-        let first = |meta| Ok((meta, Bytes::from(entry.blocks(0, BLOCKS_AT_ONCE)?)));
+        let first = |meta| Ok((meta, Bytes::from(entry.blocks(0, blocks_at_once(&entry), wait)?)));
         match meta.and_then(first) {
             Ok((meta, first)) => {
-                let bytes = entry.body_bytes;
-                if first.len() as u64 == bytes {
-                    self.pages.keep_hot(&key, &entry, first.clone());
+                let (bytes, edition) = (entry.body_bytes, entry.edition);
+                if let Some(edition) = edition.filter(|_| first.len() as u64 == bytes) {
+                    let hot = HotPage { meta: entry.meta.clone(), body: first.clone(), edition };
+                    self.pages.keep_hot(&key, PageCoding::Plain, hot);
                 }
-                let rest = Rest { pages: Arc::clone(&self.pages), key, entry: Arc::new(entry) };
-                Some(CachedPage { meta, rest: Some(rest), bytes, first: Some(first), at: 0 })
+                let rest = Some(Rest { pages: Arc::clone(&self.pages), key, entry: Arc::new(entry) });
+                let (coding, first) = (PageCoding::Plain, Some(first));
+                Ok(Some(CachedPage { meta, coding, edition, rest, bytes, first, at: 0 }))
             }
+            Err(error) if wait == DiskWait::Refused => Err(error),
             Err(error) => {
                 self.pages.remove_damaged(&key, &error);
-                None
+                Ok(None)
             }
         }
     }
@@ -324,6 +351,11 @@ impl CachedPage {
         clock::now().duration_since(self.meta.began).unwrap_or_default().as_secs()
     }
 
+    /// Whether all bytes were read.
+    pub(in crate::proxy) fn is_at_end(&self) -> bool {
+        self.at == self.bytes
+    }
+
     /// The next bytes; `None` at the end.
     ///
     /// # Errors
@@ -342,9 +374,12 @@ impl CachedPage {
 
 impl Rest {
     async fn read(&self, at: u64) -> Result<Bytes, PageError> {
+        if let Ok(read) = self.entry.blocks(at, blocks_at_once(&self.entry), DiskWait::Refused) {
+            return Ok(read.into());
+        }
         let (entry, pages, key) = (Arc::clone(&self.entry), Arc::clone(&self.pages), self.key.clone());
         let read = on_disk(move || {
-            let read = entry.blocks(at, BLOCKS_AT_ONCE);
+            let read = entry.blocks(at, blocks_at_once(&entry), DiskWait::Allowed);
             if let Err(error) = &read {
                 pages.remove_damaged(&key, error);
             }
@@ -365,9 +400,19 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Blocks of 64 KiB in one read. A page that fits is held in memory after it was requested.
-const BLOCKS_AT_ONCE: usize = 4;
+/// How many blocks of 64 KiB are read at once.
+fn blocks_at_once(entry: &PageEntry) -> usize {
+    match entry.body_bytes <= SHORT_PAGE_BYTES_MAX {
+        true => BLOCKS_OF_SHORT_PAGE,
+        false => BLOCKS_AT_ONCE,
+    }
+}
 
+/// A page of this length, in bytes, is read at once, and held in memory after it was requested.
+const SHORT_PAGE_BYTES_MAX: u64 = 256 << 10;
+const BLOCKS_OF_SHORT_PAGE: usize = 4;
+/// Blocks of a longer page that are read at once. Each slow reader holds them in memory.
+const BLOCKS_AT_ONCE: usize = 2;
 /// Grace period: how long an ended page that is not cached stays readable, for requests that arrived while it was in
 /// flight.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(2);

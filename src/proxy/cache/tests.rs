@@ -9,7 +9,7 @@ use crate::config::{self, Limits, Mapping};
 use crate::oai::{ErrorCode, Request};
 use crate::repair::Outcome;
 use crate::repository::{Account, Failure, Reason};
-use crate::store::Pages;
+use crate::store::{PageCoding, Pages};
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::pin::{Pin, pin};
@@ -369,7 +369,7 @@ async fn a_page_that_ends_between_two_lookups_is_looked_up_again() {
     assert!(writer.finish(&complete_account()).await);
     storage.retire(&in_flight);
     assert!(matches!(storage.join(again(), clock::now(), OnDisk::Nothing), Joined::Again));
-    let mut page = storage.find_cached(&options.key).await.expect("it was received");
+    let mut page = storage.find_cached(&options.key, PageCoding::Plain).await.expect("it was received");
     assert!(page.meta.is_fresh(clock::now()) && !page.meta.is_fresh(clock::now() + Duration::from_secs(60)));
     assert!(matches!(page.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     assert!(matches!(page.next().await, Ok(None)));

@@ -9,7 +9,9 @@ mod token_key;
 
 pub use broken_pages::{BROKEN_PAGE_BYTES_MAX, BrokenPageInfo, BrokenPages};
 pub use check_reports::CheckReports;
-pub use page_cache::{BlockSums, Entry as PageEntry, HotPage, PageKey, Pages, Part, Size};
+pub use page_cache::{
+    BlockSums, Entry as PageEntry, HotPage, PageCoding, PageKey, Pages, Part, Size, Wait as DiskWait,
+};
 pub(crate) use sealed_token::TokenUse;
 pub use static_files::{FileStamp, NewStaticFile, StaticFileInfo, StaticFiles};
 pub use token_key::TokenKey;

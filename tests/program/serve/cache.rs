@@ -472,6 +472,31 @@ fn reused_tokens_lose_no_record() {
 }
 
 #[test]
+fn page_is_compressed_once() {
+    let source = Source::page(last_page_of(6000));
+    let proxy = Proxy::of(&source);
+    let plain = proxy.get(TOKEN_PAGE).body;
+    let zipped = || {
+        let got = fetch_with(proxy.address(), TOKEN_PAGE, "Accept-Encoding: gzip\r\n");
+        assert_eq!((got.header("content-encoding"), got.whole), ("gzip", true));
+        let mut text = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&got.body[..]), &mut text)
+            .expect("a whole gzip stream");
+        assert!(text == plain, "{} bytes", text.len());
+        got
+    };
+    let first = zipped();
+    assert_eq!(first.header("content-length"), "", "it is compressed while it is sent");
+    let again = zipped();
+    assert_eq!(again.header("content-length"), first.body.len().to_string(), "it was held in memory");
+    assert!(again.body == first.body);
+    assert!(proxy.get(TOKEN_PAGE).body == plain);
+    purge(&proxy, "/-/cache/x");
+    assert_eq!(zipped().header("cache-status"), "oaimend; fwd=miss; fwd-status=200");
+    assert_eq!(source.asked().len(), 2);
+}
+
+#[test]
 fn known_page_is_answered_without_a_body() {
     let source = numbered();
     let proxy = Proxy::of(&source);

@@ -11,6 +11,7 @@
 //! against faults of disks and against crashes. It is not a signature: a process that can write to the data folder can
 //! forge a page.
 
+use super::disk_wait::Wait;
 use super::key::PageKey;
 use std::fs::File;
 use std::io;
@@ -27,7 +28,7 @@ pub struct Entry {
     /// When the page becomes useless, in seconds since 1970.
     pub useless_from: u64,
     /// The edition of the page in the index when it was opened, if the index contained it.
-    pub(super) edition: Option<i64>,
+    pub edition: Option<i64>,
     sums: Vec<u32>,
 }
 
@@ -69,11 +70,11 @@ impl BlockSums {
 impl Entry {
     /// Reads head and tail. A page with another key than `key` counts as damaged. `Err` is
     /// [`io::ErrorKind::InvalidData`] for a damaged file.
-    pub(super) fn read(file: File, key: &PageKey) -> io::Result<Self> {
-        let head = Head::read(&file)?;
+    pub(super) fn read(file: File, key: &PageKey, wait: Wait) -> io::Result<Self> {
+        let head = Head::read(&file, wait)?;
         let mut tail =
             vec![0; usize::try_from(head.tail_bytes).map_err(|_| damaged("its tail is too long"))?];
-        file.read_exact_at(&mut tail, HEAD_BYTES + head.body_bytes)?;
+        wait.read_exact_at(&file, &mut tail, HEAD_BYTES + head.body_bytes)?;
         if crc32fast::hash(&tail) != head.tail_sum {
             return Err(damaged("its tail is not what was written"));
         }
@@ -92,15 +93,15 @@ impl Entry {
     }
 
     /// At most `count` blocks of 64 KiB of the body, starting at `at`, which is the offset of a block; empty at the end
-    /// of the body. Blocks on the disk.
+    /// of the body.
     ///
     /// # Errors
     ///
-    /// The disk fails, or a block is damaged.
-    pub fn blocks(&self, at: u64, count: usize) -> io::Result<Vec<u8>> {
+    /// The disk fails, a block is damaged, or the read would have to wait ([`io::ErrorKind::WouldBlock`]).
+    pub fn blocks(&self, at: u64, count: usize, wait: Wait) -> io::Result<Vec<u8>> {
         let length = self.body_bytes.saturating_sub(at).min((count * BLOCK_BYTES) as u64);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
-        self.file.read_exact_at(&mut bytes, HEAD_BYTES + at)?;
+        wait.read_exact_at(&self.file, &mut bytes, HEAD_BYTES + at)?;
         let first = usize::try_from(at / BLOCK_BYTES as u64).unwrap_or(usize::MAX);
         let mut sums = self.sums.iter().skip(first);
         match bytes.chunks(BLOCK_BYTES).all(|block| sums.next() == Some(&crc32fast::hash(block))) {
@@ -111,7 +112,9 @@ impl Entry {
 
     /// Verifies the whole body, so that no damage is found in the middle of a response.
     pub(super) fn check(&self) -> io::Result<()> {
-        (0..self.body_bytes).step_by(BLOCK_BYTES).try_for_each(|at| self.blocks(at, 1).map(drop))
+        (0..self.body_bytes)
+            .step_by(BLOCK_BYTES)
+            .try_for_each(|at| self.blocks(at, 1, Wait::Allowed).map(drop))
     }
 }
 
@@ -150,9 +153,9 @@ pub(super) struct Head {
 
 impl Head {
     /// Reads the head, and verifies its checksum and the length of the file.
-    pub(super) fn read(file: &File) -> io::Result<Self> {
+    pub(super) fn read(file: &File, wait: Wait) -> io::Result<Self> {
         let mut bytes = [0; HEAD_BYTES as usize];
-        file.read_exact_at(&mut bytes, 0)?;
+        wait.read_exact_at(file, &mut bytes, 0)?;
         let (head, sum) = bytes.split_at(bytes.len() - 4);
         if crc32fast::hash(head).to_le_bytes() != sum {
             return Err(damaged("its head is not what was written"));

@@ -12,14 +12,15 @@
 //! looks at the disk. The index knows the order of use, so that [`Pages::commit`] evicts the least recently used
 //! pages.
 //!
-//! Short pages that were read are also held in memory, up to a limit. They were verified when they were read, and are
-//! dropped when this process removes or replaces their file.
+//! Short pages that were read are also held in memory (`hot`). They were verified when they were read, and are dropped
+//! when this process removes or replaces their file.
 
+use super::disk_wait::Wait;
 use super::entry::{self, BlockSums, Entry, HEAD_BYTES, Head};
+use super::hot::{HotPage, HotPages, PageCoding};
 use super::key::{Name, PageKey, name_of};
 use super::reuse::{Reused, take};
 use crate::error::Error;
-use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
 use std::io;
@@ -28,8 +29,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The pages on disk. All calls block on the disk, except [`Pages::is_absent`],
-/// [`Pages::is_known`], [`Pages::hot`], [`Pages::keep_hot`] and [`Pages::size`].
+/// The pages on disk. All calls block on the disk, except [`Pages::is_absent`], [`Pages::is_known`], [`Pages::hot`],
+/// [`Pages::keep_hot`], [`Pages::size`], and [`Pages::find`] that must not wait.
 #[derive(Debug)]
 pub struct Pages {
     folder: PathBuf,
@@ -59,30 +60,19 @@ pub struct Part {
     is_committed: AtomicBool,
 }
 
-/// A page in memory.
-#[derive(Debug)]
-pub struct HotPage {
-    /// The metadata that the caller stored with the body.
-    pub meta: Vec<u8>,
-    /// The complete body.
-    pub body: Bytes,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Index {
     slots: HashMap<Name, Slot>,
     /// By their last use, the least recent first.
     order: BTreeMap<i64, Name>,
-    /// The pages in memory by their editions, the oldest first.
-    hot: BTreeMap<i64, Name>,
-    pub(super) hot_bytes: usize,
+    pub(super) hot: HotPages,
     last_use: i64,
     bytes: u64,
     /// Whether the index contains every file.
     is_whole: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Slot {
     bytes: u64,
     used: i64,
@@ -91,7 +81,6 @@ struct Slot {
     is_checked: bool,
     /// Distinguishes a page from an earlier page with the same name.
     edition: i64,
-    hot: Option<Arc<HotPage>>,
 }
 
 impl Pages {
@@ -123,7 +112,8 @@ impl Pages {
         let mut found = Vec::new();
         for path in self.files() {
             let Some(name) = name_of(&path) else { continue };
-            match File::open(&path).and_then(|file| Ok((Head::read(&file)?, file.metadata()?))) {
+            match File::open(&path).and_then(|file| Ok((Head::read(&file, Wait::Allowed)?, file.metadata()?)))
+            {
                 Ok((head, about)) => {
                     found.push((about.modified().ok(), name, head.useless_from, about.len()))
                 }
@@ -153,57 +143,53 @@ impl Pages {
         self.index().slots.contains_key(key.name())
     }
 
-    /// The page, if it is in memory; does not read the disk.
-    pub fn hot(&self, key: &PageKey) -> Option<Arc<HotPage>> {
+    /// The page, if it is in memory in this coding; does not read the disk.
+    pub fn hot(&self, key: &PageKey, coding: PageCoding) -> Option<Arc<HotPage>> {
         let name = key.name();
         let mut index = self.index();
-        let hot = index.slots.get(name)?.hot.clone()?;
+        let hot = index.hot.find(name, coding)?;
         index.touch(name);
         Some(hot)
     }
 
-    /// Holds a page in memory whose body was read, and drops the oldest pages in memory to make room. A page in memory
-    /// is dropped with its file.
-    pub fn keep_hot(&self, key: &PageKey, entry: &Entry, body: Bytes) {
+    /// Holds a page in memory whose body was read, and drops others to make room. Drops the page instead if another
+    /// edition has replaced it.
+    pub fn keep_hot(&self, key: &PageKey, coding: PageCoding, page: HotPage) {
         let name = key.name();
         let mut index = self.index();
-        let Some(slot) = index.slots.get_mut(name) else { return };
-        if entry.edition != Some(slot.edition) || slot.hot.is_some() {
-            return;
-        }
-        let edition = slot.edition;
-        let hot = HotPage { meta: entry.meta.clone(), body };
-        let bytes = hot.bytes();
-        slot.hot = Some(Arc::new(hot));
-        index.hot.insert(edition, name.clone());
-        index.hot_bytes += bytes;
-        while index.hot_bytes > HOT_BYTES_MAX
-            && let Some(name) = index.hot.first_key_value().map(|(_, name)| name.clone())
-        {
-            index.drop_hot(&name);
+        if index.slots.get(name).is_some_and(|slot| slot.edition == page.edition) {
+            index.hot.keep(name, coding, page);
         }
     }
 
     /// The page, if it exists and is intact.
-    pub fn find(&self, key: &PageKey) -> Option<Entry> {
+    ///
+    /// # Errors
+    ///
+    /// The lookup would have to wait for the disk ([`io::ErrorKind::WouldBlock`]), and must not.
+    pub fn find(&self, key: &PageKey, wait: Wait) -> io::Result<Option<Entry>> {
         let name = key.name();
         // Read before the file is opened: a page that replaces it meanwhile has another edition.
         let known = self.index().slots.get(name).map(|slot| (slot.edition, slot.is_checked));
-        let file = match File::open(self.path(name)) {
+        let is_checked = known.is_some_and(|(_, is_checked)| is_checked);
+        if wait == Wait::Refused && !is_checked {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let file = match wait.open(&self.path(name)) {
             Ok(file) => file,
+            Err(error) if is_refused(&error, wait) => return Err(error),
             Err(error) => {
                 if error.kind() == io::ErrorKind::NotFound {
                     self.index().remove(name);
                 }
-                return None;
+                return Ok(None);
             }
         };
         if !self.is_readable(&file, name, known.map(|(edition, _)| edition)) {
-            return None;
+            return Ok(None);
         }
-        let is_checked = known.is_some_and(|(_, is_checked)| is_checked);
         let bytes = file.metadata().map_or(0, |about| about.len());
-        let entry = Entry::read(file, key).and_then(|entry| {
+        let entry = Entry::read(file, key, wait).and_then(|entry| {
             if !is_checked {
                 entry.check()?;
             }
@@ -212,20 +198,26 @@ impl Pages {
         match entry {
             Ok(mut entry) => {
                 entry.edition = known.map(|(edition, _)| edition);
-                let mut index = self.index();
-                match index.touch(name) {
-                    Some(slot) => slot.is_checked |= entry.edition == Some(slot.edition),
-                    None => {
-                        let used = index.next_use();
-                        let slot = Slot::new(bytes, used, entry.useless_from);
-                        index.insert(name.clone(), Slot { is_checked: true, ..slot });
-                    }
-                }
-                Some(entry)
+                self.note_found(name, &entry, bytes);
+                Ok(Some(entry))
             }
+            Err(error) if is_refused(&error, wait) => Err(error),
             Err(error) => {
                 self.remove_damaged(key, &error);
-                None
+                Ok(None)
+            }
+        }
+    }
+
+    /// Notes the use of an intact page whose file has this length, in bytes.
+    fn note_found(&self, name: &Name, entry: &Entry, bytes: u64) {
+        let mut index = self.index();
+        match index.touch(name) {
+            Some(slot) => slot.is_checked |= entry.edition == Some(slot.edition),
+            None => {
+                let used = index.next_use();
+                let slot = Slot::new(bytes, used, entry.useless_from);
+                index.insert(name.clone(), Slot { is_checked: true, ..slot });
             }
         }
     }
@@ -454,15 +446,9 @@ impl Drop for Part {
     }
 }
 
-impl HotPage {
-    fn bytes(&self) -> usize {
-        self.body.len() + self.meta.len() + HOT_PAGE_OVERHEAD_BYTES
-    }
-}
-
 impl Slot {
     fn new(bytes: u64, used: i64, useless_from: u64) -> Self {
-        Self { bytes, used, useless_from, is_checked: false, edition: used, hot: None }
+        Self { bytes, used, useless_from, is_checked: false, edition: used }
     }
 }
 
@@ -485,17 +471,8 @@ impl Index {
         Some(slot)
     }
 
-    /// Drops a page from memory.
-    fn drop_hot(&mut self, name: &Name) {
-        let Some(slot) = self.slots.get_mut(name) else { return };
-        if let Some(hot) = slot.hot.take() {
-            self.hot_bytes -= hot.bytes();
-            self.hot.remove(&slot.edition);
-        }
-    }
-
     fn remove(&mut self, name: &Name) {
-        self.drop_hot(name);
+        self.hot.remove(name);
         if let Some(slot) = self.slots.remove(name) {
             self.bytes -= slot.bytes;
             self.order.remove(&slot.used);
@@ -506,6 +483,11 @@ impl Index {
         self.last_use += 1;
         self.last_use
     }
+}
+
+/// Whether a read failed because it must not wait.
+fn is_refused(error: &io::Error, wait: Wait) -> bool {
+    wait == Wait::Refused && error.kind() == io::ErrorKind::WouldBlock
 }
 
 /// Runs a task that needs the folder of a path, and creates the folder if it does not exist.
@@ -524,9 +506,5 @@ pub(super) fn files_in(folder: &Path) -> Vec<PathBuf> {
     listed.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
-/// Most bytes of all pages in memory.
-pub(super) const HOT_BYTES_MAX: usize = 32 << 20;
-/// Bytes of a page in memory besides its content: its rows in the tables.
-pub(super) const HOT_PAGE_OVERHEAD_BYTES: usize = 512;
 /// Extension of files that are being written.
 const PART: &str = "part";

@@ -1,8 +1,9 @@
 //! A cached page is returned unchanged, or not at all.
 
 use super::entry::BLOCK_BYTES;
-use super::pages::{HOT_BYTES_MAX, HOT_PAGE_OVERHEAD_BYTES, files_in};
-use super::{BlockSums, PageKey, Pages, Size};
+use super::hot::{HOT_BYTES_MAX, HOT_PAGE_OVERHEAD_BYTES};
+use super::pages::files_in;
+use super::{BlockSums, Entry, HotPage, PageCoding, PageKey, Pages, Size, Wait};
 use bytes::Bytes;
 use std::io;
 use std::path::PathBuf;
@@ -43,9 +44,9 @@ fn keep(pages: &Pages, key: &PageKey, body: &[u8]) {
 
 /// The page, if it exists; `Err` if the part after its start is damaged.
 fn read(pages: &Pages, key: &PageKey) -> Option<io::Result<Vec<u8>>> {
-    let entry = pages.find(key)?;
+    let entry = pages.find(key, Wait::Allowed).expect("it may wait")?;
     assert_eq!((entry.meta.as_slice(), entry.useless_from), (b"meta".as_slice(), 5000));
-    let blocks = (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.blocks(at, 1));
+    let blocks = (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.blocks(at, 1, Wait::Allowed));
     Some(blocks.collect::<io::Result<Vec<_>>>().map(|blocks| blocks.concat()))
 }
 
@@ -229,27 +230,58 @@ fn expired_pages_are_swept_and_purged_pages_are_removed() {
 }
 
 #[test]
+fn a_lookup_that_must_not_wait_finds_the_same_page_or_refuses() {
+    let (data, pages) = open(u64::MAX);
+    keep(&pages, &key("a"), &body(3 * BLOCK_BYTES));
+    let refused = |found: io::Result<Option<Entry>>| found.err().map(|error| error.kind());
+    let mut found = 0;
+    // The kernel may need the disk for a file that was just written.
+    for _ in 0..100 {
+        let Ok(entry) = pages.find(&key("a"), Wait::Refused) else { continue };
+        let entry = entry.expect("it exists");
+        let blocks = entry.blocks(BLOCK_BYTES as u64, 2, Wait::Refused);
+        found += blocks.map_or(0, |blocks| usize::from(blocks == body(3 * BLOCK_BYTES)[BLOCK_BYTES..]));
+    }
+    if cfg!(target_os = "linux") {
+        assert!(
+            found > 0,
+            "the file system cannot read without waiting; use another one for temporary files"
+        );
+    }
+    assert_eq!(refused(pages.find(&key("none"), Wait::Refused)), Some(io::ErrorKind::WouldBlock));
+    let restarted = Pages::open(data.path(), u64::MAX).expect("it can be written to");
+    restarted.scan();
+    let unverified = restarted.find(&key("a"), Wait::Refused);
+    assert_eq!(refused(unverified), Some(io::ErrorKind::WouldBlock), "its checksums were not verified");
+}
+
+#[test]
 fn an_open_page_is_readable_to_its_end_after_it_is_replaced_or_removed() {
     let (_data, pages) = open(u64::MAX);
     keep(&pages, &key("a"), &body(3 * BLOCK_BYTES));
-    let entry = pages.find(&key("a")).expect("it exists");
+    let entry = pages.find(&key("a"), Wait::Allowed).expect("it may wait").expect("it exists");
     keep(&pages, &key("a"), b"another");
     pages.purge_repository("x");
-    let blocks =
-        (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.blocks(at, 1).expect("it is whole"));
+    let blocks = (0..entry.body_bytes)
+        .step_by(BLOCK_BYTES)
+        .map(|at| entry.blocks(at, 1, Wait::Allowed).expect("it is whole"));
     assert!(blocks.collect::<Vec<_>>().concat() == body(3 * BLOCK_BYTES));
+}
+
+fn hot_page(entry: &Entry, body: Bytes) -> HotPage {
+    HotPage { meta: entry.meta.clone(), body, edition: entry.edition.expect("the index contains it") }
 }
 
 /// Reads a page and holds it in memory.
 fn warm(pages: &Pages, key: &PageKey) {
-    let entry = pages.find(key).expect("it exists");
-    let body = entry.blocks(0, 4).expect("it is whole");
+    let entry = pages.find(key, Wait::Allowed).expect("it may wait").expect("it exists");
+    let body = entry.blocks(0, 4, Wait::Allowed).expect("it is whole");
     assert_eq!(body.len() as u64, entry.body_bytes);
-    pages.keep_hot(key, &entry, body.into());
+    pages.keep_hot(key, PageCoding::Plain, hot_page(&entry, body.into()));
 }
 
 fn is_hot(pages: &Pages, key: &PageKey) -> bool {
-    pages.hot(key).is_some()
+    pages.hot(key, PageCoding::Plain).is_some()
 }
 
 #[test]
@@ -262,7 +294,7 @@ fn a_page_in_memory_is_dropped_with_its_file() {
             assert!(!is_hot(&pages, key), "it was not requested");
             warm(&pages, key);
         }
-        let hot = pages.hot(&a).expect("it was read");
+        let hot = pages.hot(&a, PageCoding::Plain).expect("it was read");
         assert_eq!((hot.body.as_ref(), hot.meta.as_slice()), (b"first".as_slice(), b"meta".as_slice()));
     };
     again();
@@ -279,7 +311,7 @@ fn a_page_in_memory_is_dropped_with_its_file() {
     assert!(!is_hot(&pages, &a), "it has expired");
     again();
     assert_eq!(
-        pages.index().hot_bytes,
+        pages.index().hot.bytes(),
         2 * (5 + 4 + HOT_PAGE_OVERHEAD_BYTES),
         "removed pages are not counted"
     );
@@ -290,12 +322,12 @@ fn a_replaced_page_is_not_held_in_memory() {
     let (_data, pages) = open(u64::MAX);
     let key = key("a");
     keep(&pages, &key, b"first");
-    let entry = pages.find(&key).expect("it exists");
+    let entry = pages.find(&key, Wait::Allowed).expect("it may wait").expect("it exists");
     keep(&pages, &key, b"second");
-    pages.keep_hot(&key, &entry, Bytes::from_static(b"first"));
+    pages.keep_hot(&key, PageCoding::Plain, hot_page(&entry, Bytes::from_static(b"first")));
     assert!(!is_hot(&pages, &key));
     pages.purge(&key);
-    pages.keep_hot(&key, &entry, Bytes::from_static(b"first"));
+    pages.keep_hot(&key, PageCoding::Plain, hot_page(&entry, Bytes::from_static(b"first")));
     assert!(!is_hot(&pages, &key));
 }
 
@@ -308,11 +340,34 @@ fn memory_of_pages_is_limited() {
     for key in &keys {
         keep(&pages, key, &page);
         warm(&pages, key);
-        assert!(is_hot(&pages, key) && pages.index().hot_bytes <= HOT_BYTES_MAX);
+        assert!(is_hot(&pages, key) && pages.index().hot.bytes() <= HOT_BYTES_MAX);
     }
     let hot: Vec<bool> = keys.iter().map(|key| is_hot(&pages, key)).collect();
-    assert_eq!(hot.iter().position(|is_hot| *is_hot), Some(3), "the oldest was evicted");
+    assert_eq!(hot.iter().position(|is_hot| *is_hot), Some(3), "the least recently used was dropped");
     assert_eq!(hot.iter().filter(|is_hot| **is_hot).count(), fit);
+    warm(&pages, &keys[0]);
+    assert!(is_hot(&pages, &keys[0]), "a page that was committed before the others");
+    assert!(!is_hot(&pages, &keys[3]) && is_hot(&pages, &keys[4]));
+}
+
+#[test]
+fn the_compressed_form_of_a_page_is_dropped_with_the_page() {
+    let (_data, pages) = open(u64::MAX);
+    let key = key("a");
+    keep(&pages, &key, b"page");
+    let entry = pages.find(&key, Wait::Allowed).expect("it may wait").expect("it exists");
+    let compressed = || pages.hot(&key, PageCoding::Gzip).map(|page| page.body.clone());
+    for body in ["compressed", "again"] {
+        pages.keep_hot(&key, PageCoding::Gzip, hot_page(&entry, body.into()));
+        assert_eq!(compressed().as_deref(), Some(body.as_bytes()));
+    }
+    assert!(!is_hot(&pages, &key), "each form is held by itself");
+    warm(&pages, &key);
+    let bytes = |body: &str| body.len() + b"meta".len() + HOT_PAGE_OVERHEAD_BYTES;
+    assert_eq!(pages.index().hot.bytes(), bytes("page") + bytes("again"));
+    keep(&pages, &key, b"another");
+    assert!(compressed().is_none() && !is_hot(&pages, &key));
+    assert_eq!(pages.index().hot.bytes(), 0);
 }
 
 #[test]
@@ -370,10 +425,11 @@ fn a_file_with_a_reader_is_never_reused() {
     keep(&pages, &key("a"), &body(3 * BLOCK_BYTES));
     let (_data, pages) = open(pages.size().bytes);
     keep(&pages, &key("a"), &body(3 * BLOCK_BYTES));
-    let entry = pages.find(&key("a")).expect("it exists");
+    let entry = pages.find(&key("a"), Wait::Allowed).expect("it may wait").expect("it exists");
     keep(&pages, &key("b"), &vec![b'x'; 3 * BLOCK_BYTES]);
     assert!(!pages.is_known(&key("a")), "it was evicted");
-    let blocks =
-        (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.blocks(at, 1).expect("it is whole"));
+    let blocks = (0..entry.body_bytes)
+        .step_by(BLOCK_BYTES)
+        .map(|at| entry.blocks(at, 1, Wait::Allowed).expect("it is whole"));
     assert!(blocks.collect::<Vec<_>>().concat() == body(3 * BLOCK_BYTES));
 }
