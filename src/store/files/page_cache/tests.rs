@@ -345,9 +345,10 @@ fn memory_of_pages_is_limited() {
     let hot: Vec<bool> = keys.iter().map(|key| is_hot(&pages, key)).collect();
     assert_eq!(hot.iter().position(|is_hot| *is_hot), Some(3), "the least recently used was dropped");
     assert_eq!(hot.iter().filter(|is_hot| **is_hot).count(), fit);
+    assert!(is_hot(&pages, &keys[3]), "it is used again");
     warm(&pages, &keys[0]);
     assert!(is_hot(&pages, &keys[0]), "a page that was committed before the others");
-    assert!(!is_hot(&pages, &keys[3]) && is_hot(&pages, &keys[4]));
+    assert!(is_hot(&pages, &keys[3]) && !is_hot(&pages, &keys[4]), "the least recently used was dropped");
 }
 
 #[test]
