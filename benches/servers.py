@@ -100,9 +100,10 @@ def build(*targets):
     subprocess.run(["cargo", "build", "--release", *targets], cwd=PROJECT, check=True)
 
 
-def install_references():
-    """Installs nginx and wrk where they are missing."""
-    missing = [package for package, program in (("nginx-light", "nginx"), ("wrk", "wrk")) if not shutil.which(program)]
+def install_references(**more):
+    """Installs nginx, wrk and `more` programs, named by their packages, where they are missing."""
+    programs = {"nginx-light": "nginx", "wrk": "wrk", **more}
+    missing = [package for package, program in programs.items() if not shutil.which(program)]
     if missing:
         if os.geteuid() != 0 or shutil.which("apt-get") is None:
             raise SystemExit(f"programs are missing: apt-get install {' '.join(missing)}")
