@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_cert::der::Decode as _;
 
 /// How long before the end of a certificate the warnings begin.
-const EXPIRY_WARNING: Duration = Duration::from_secs(14 * SECS_PER_DAY);
+pub const EXPIRY_WARNING: Duration = Duration::from_secs(14 * SECS_PER_DAY);
 const SECS_PER_DAY: u64 = 86_400;
 /// Most bytes of a file with certificates or with a key.
 const PEM_BYTES_MAX: u64 = 1 << 20;

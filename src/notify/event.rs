@@ -67,6 +67,16 @@ pub enum EventKind {
     },
     /// No deletion waits any more.
     DeletionsReleased,
+    /// The certificate of the listener with TLS ends soon, or has ended.
+    CertificateExpiring {
+        /// Its end.
+        expires_secs: i64,
+    },
+    /// A certificate whose end is not near has replaced it.
+    CertificateRenewed {
+        /// Its end.
+        expires_secs: i64,
+    },
     /// An operator has asked for it.
     Test,
 }
@@ -82,6 +92,8 @@ impl Event {
             EventKind::QuarantineHasSpace { .. } => "quarantine.has_space",
             EventKind::DeletionsHeld { .. } => "deletions.held",
             EventKind::DeletionsReleased => "deletions.released",
+            EventKind::CertificateExpiring { .. } => "certificate.expiring",
+            EventKind::CertificateRenewed { .. } => "certificate.renewed",
             EventKind::Test => "test",
         }
     }
@@ -110,6 +122,12 @@ impl Event {
                 "Records of {id} that have vanished from the source and wait for a confirmation: {count}."
             ),
             EventKind::DeletionsReleased => format!("No deletion of {id} waits for a confirmation any more."),
+            EventKind::CertificateExpiring { expires_secs } => {
+                format!("The certificate of listen_tls ends at {}.", to_datestamp(*expires_secs))
+            }
+            EventKind::CertificateRenewed { expires_secs } => {
+                format!("The new certificate of listen_tls ends at {}.", to_datestamp(*expires_secs))
+            }
             EventKind::Test => "This is a test of the notifications of oaimend.".to_owned(),
         }
     }
@@ -129,9 +147,14 @@ impl Event {
             EventKind::DeletionsHeld { .. } => format!(
                 "If the source has really removed them, confirm it: oaimend mirror sync --accept-deletions {id}"
             ),
+            EventKind::CertificateExpiring { .. } => {
+                "Clients refuse it after that. Replace its files by those of a new certificate; oaimend reads them at once."
+                    .to_owned()
+            }
             EventKind::SourceRecovered { .. }
             | EventKind::QuarantineHasSpace { .. }
             | EventKind::DeletionsReleased
+            | EventKind::CertificateRenewed { .. }
             | EventKind::Test => String::new(),
         }
     }
@@ -151,6 +174,10 @@ impl Event {
                 json!({ "bytes": bytes, "bytes_max": bytes_max })
             }
             EventKind::DeletionsHeld { count } => json!({ "count": count }),
+            EventKind::CertificateExpiring { expires_secs }
+            | EventKind::CertificateRenewed { expires_secs } => {
+                json!({ "expires": to_datestamp(*expires_secs) })
+            }
             EventKind::DeletionsReleased | EventKind::Test => json!({}),
         };
         data["version"] = json!(SCHEMA_VERSION);

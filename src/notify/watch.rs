@@ -6,10 +6,10 @@ use super::event::{Event, EventKind};
 use crate::store::WatchedRepository;
 use std::collections::BTreeMap;
 
-/// The state of a repository now. Times are seconds since 1970.
+/// The state of a repository or of the program now. Times are seconds since 1970.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
-    /// The repository.
+    /// The repository; empty for the program.
     pub repository: String,
     /// The failures since the last success of its source; `None` if the last request succeeded.
     pub outage: Option<Outage>,
@@ -17,6 +17,8 @@ pub struct Observation {
     pub quarantine: Option<QuarantineUsage>,
     /// The deletions that wait for a confirmation; `None` if they are not known now.
     pub held_deletions: Option<u64>,
+    /// The end of the certificate of the listener with TLS; `None` if there is none.
+    pub certificate_expires_secs: Option<i64>,
 }
 
 /// The failures of a source since its last success.
@@ -52,6 +54,8 @@ pub struct Rules {
     pub quarantine_share: f64,
     /// The shortest time between two events about lost records of one repository, in seconds.
     pub records_lost_interval_secs: i64,
+    /// How long before its end a certificate is reported, in seconds.
+    pub certificate_warning_secs: i64,
 }
 
 /// How long lost records are gathered for the first event about them, in seconds. A harvest finds them one after the
@@ -77,6 +81,9 @@ pub fn events(
             observation.quarantine.and_then(|usage| lost_event(rules, state, now_secs, usage.records)),
             observation.quarantine.and_then(|usage| quarantine_event(rules, state, usage)),
             observation.held_deletions.and_then(|held| deletions_event(state, held)),
+            observation
+                .certificate_expires_secs
+                .and_then(|expires_secs| certificate_event(rules, state, now_secs, expires_secs)),
         ];
         let repository = &observation.repository;
         let event = |kind| Event { at_secs: now_secs, repository: repository.clone(), kind };
@@ -158,12 +165,32 @@ fn deletions_event(state: &mut WatchedRepository, held: u64) -> Option<EventKind
     }
 }
 
+/// A new certificate that ends soon too is reported again.
+fn certificate_event(
+    rules: &Rules,
+    state: &mut WatchedRepository,
+    now_secs: i64,
+    expires_secs: i64,
+) -> Option<EventKind> {
+    let is_near = expires_secs.saturating_sub(now_secs) < rules.certificate_warning_secs;
+    let told = std::mem::replace(&mut state.certificate_expiring_secs, is_near.then_some(expires_secs));
+    match (told, is_near) {
+        (told, true) if told != Some(expires_secs) => Some(EventKind::CertificateExpiring { expires_secs }),
+        (Some(_), false) => Some(EventKind::CertificateRenewed { expires_secs }),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const RULES: Rules =
-        Rules { source_down_after_secs: 900, quarantine_share: 0.8, records_lost_interval_secs: 3600 };
+    const RULES: Rules = Rules {
+        source_down_after_secs: 900,
+        quarantine_share: 0.8,
+        records_lost_interval_secs: 3600,
+        certificate_warning_secs: 1_000,
+    };
 
     /// The names of the events of one observation of `x`.
     struct Watch(BTreeMap<String, WatchedRepository>);
@@ -260,6 +287,24 @@ mod tests {
         assert_eq!(held(Some(13)), []);
         assert_eq!(held(Some(0)), [EventKind::DeletionsReleased]);
         assert_eq!(held(Some(0)), []);
+    }
+
+    #[test]
+    fn certificate_is_reported_once_until_it_is_renewed() {
+        let mut watch = Watch::new();
+        let mut see = |now_secs, expires_secs| {
+            watch.see(now_secs, |observation| observation.certificate_expires_secs = Some(expires_secs))
+        };
+        assert_eq!(see(4_000, 5_000), []);
+        assert_eq!(see(4_001, 5_000), [EventKind::CertificateExpiring { expires_secs: 5_000 }]);
+        assert_eq!(see(6_000, 5_000), [], "it has ended");
+        assert_eq!(
+            see(6_001, 7_000),
+            [EventKind::CertificateExpiring { expires_secs: 7_000 }],
+            "a short one"
+        );
+        assert_eq!(see(6_002, 9_000), [EventKind::CertificateRenewed { expires_secs: 9_000 }]);
+        assert_eq!(see(6_003, 9_000), []);
     }
 
     #[test]

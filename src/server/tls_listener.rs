@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -107,6 +107,11 @@ impl TlsListener {
             Ok(stream) => Started::Tls(Box::new(TlsStream(stream))),
             Err(error) => Started::Failed(error.to_string()),
         }
+    }
+
+    /// The end of the certificate that new handshakes use; `None` if it is not known.
+    pub(super) fn certificate_expires(&self) -> Option<SystemTime> {
+        self.certificate.current().expires
     }
 
     /// What is necessary to watch the certificate.

@@ -58,4 +58,6 @@ pub struct WatchedRepository {
     pub lost_since_secs: Option<i64>,
     /// The time of the last event about lost records.
     pub lost_told_at_secs: Option<i64>,
+    /// The end of the certificate that they were told of.
+    pub certificate_expiring_secs: Option<i64>,
 }

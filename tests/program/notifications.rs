@@ -186,6 +186,32 @@ fn events_of_the_running_program_are_signed_and_gathered_into_one_mail() {
 }
 
 #[test]
+fn certificate_near_its_end_is_reported_until_it_is_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let webhook = Receiver::of_webhooks(&[]);
+    let fixtures = crate::support::root().join("tests/program/fixtures/tls");
+    let install = |certificate: &str, key: &str| {
+        for (from, to) in [(certificate, "certificate.pem"), (key, "key.pem")] {
+            fs::copy(fixtures.join(from), folder.path().join(to)).expect("a writable folder");
+        }
+    };
+    let tls =
+        "[listen_tls]\naddress = \"127.0.0.1:0\"\ncertificate = \"certificate.pem\"\nkey = \"key.pem\"\n";
+    let settings = [tls.to_owned(), webhook_table(folder.path(), &webhook)];
+    fs::write(folder.path().join("oaimend.toml"), settings.concat()).expect("a writable folder");
+    fs::create_dir(folder.path().join("mappings")).expect("a writable folder");
+    install("expired.pem", "expired-key.pem");
+    let _program = Program::start(folder.path(), &[]);
+    let event = webhook.next_event();
+    let data = &event["data"];
+    assert_eq!((&event["type"], data.get("repository")), (&json!("certificate.expiring"), None));
+    assert_eq!(data["expires"], "2021-02-03T04:05:06Z");
+    install("cert.pem", "key.pem");
+    let event = webhook.next_event();
+    assert_eq!((&event["type"], &event["data"]["remedy"]), (&json!("certificate.renewed"), &json!("")));
+}
+
+#[test]
 fn outage_is_one_event_at_its_begin_and_one_at_its_end() {
     let is_up = Arc::new(AtomicBool::new(false));
     let source = Source::start({

@@ -1,10 +1,12 @@
 //! The state of all repositories, as far as operators are told of it.
 
+use crate::clock;
 use crate::config::Mapping;
 use crate::mirror::status::repository_status;
 use crate::notify::{Observation, Outage, QuarantineUsage};
 use crate::oai::datestamp;
 use crate::server::context::ServerContext;
+use crate::server::tls_listener::TlsListener;
 use crate::store::RepositoryActivity;
 use std::collections::HashMap;
 
@@ -17,7 +19,7 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// The state of each repository, in the order of their ids.
+    /// The state of the program, and of each repository in the order of their ids.
     pub(super) async fn observe(&mut self, context: &ServerContext) -> Vec<Observation> {
         let mappings = context.repositories.all();
         self.held.retain(|id, _| mappings.contains_key(id));
@@ -26,7 +28,10 @@ impl Observer {
         if let Err(error) = &sizes {
             tracing::warn!(%error, "the quarantine cannot be measured; operators are not told of lost records");
         }
-        let mut observations = Vec::new();
+        let expires = context.tls.as_ref().and_then(TlsListener::certificate_expires);
+        let certificate_expires_secs =
+            expires.map(|expires| i64::try_from(clock::secs(expires)).unwrap_or(i64::MAX));
+        let mut observations = vec![Observation { certificate_expires_secs, ..Observation::default() }];
         for (id, mapping) in mappings.iter() {
             let quarantine = sizes.as_ref().ok().map(|sizes| {
                 // Resolved records are not lost, and make room.
@@ -39,6 +44,7 @@ impl Observer {
                 outage: context.store.activity.read(id, outage),
                 quarantine,
                 held_deletions: self.held_deletions(context, mapping).await,
+                certificate_expires_secs: None,
             });
         }
         observations

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a target that does not respond delays nothing but its own events.
 
+use crate::certificate::EXPIRY_WARNING;
 use crate::clock;
 use crate::notify::{MAIL_EVENTS_MAX, Mail, Rules, WebhookMessage, describe, events, retry_wait};
 use crate::server::context::ServerContext;
@@ -56,6 +57,7 @@ impl NoticeService {
             source_down_after_secs: secs(policy.source_down_after),
             quarantine_share: policy.quarantine_share,
             records_lost_interval_secs: secs(policy.records_lost_interval),
+            certificate_warning_secs: secs(EXPIRY_WARNING),
         };
         let now_secs = i64::try_from(clock::secs(context.clock.now())).unwrap_or(i64::MAX);
         let found = events(&rules, watched, now_secs, &observer.observe(context).await);
