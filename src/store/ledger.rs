@@ -12,18 +12,18 @@ use crate::oai::Window;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-/// A ledger. Reads see every page that was recorded before, unless their description says otherwise.
+/// A ledger. Reads see every page that was recorded before.
 #[async_trait]
 pub trait ListLedger: std::fmt::Debug + Send + Sync {
-    /// Queues a delivered page for writing, without waiting. A page that does not fit the queue, or comes after the
-    /// ledger was closed, is logged and dropped.
+    /// Records a delivered page, which is written to disk later. A page that comes while too many of them wait for the
+    /// disk, or after the ledger was closed, is logged and dropped.
     fn record(&self, page: DeliveredPage);
 
     /// Records the part of a page that was delivered before one of our own tokens. The token contains `part`, the
     /// name of this part. Returns whether it is on disk.
     async fn record_part(&self, page: DeliveredPage, part: u64) -> bool;
 
-    /// Queues the progress of a replay for writing, like [`ListLedger::record`].
+    /// Records the progress of a replay, like [`ListLedger::record`].
     fn record_replay(&self, progress: ReplayProgress);
 
     /// Whether a token of the repository may request pages of which a harvester requested only a part. The
@@ -42,8 +42,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
         token: &str,
     ) -> Result<Option<TokenTarget>, LedgerError>;
 
-    /// Whether a token points back to this page, or to an earlier page of its list. Sees pages that were recorded
-    /// before the last call of [`ListLedger::token_target`].
+    /// Whether a token points back to this page, or to an earlier page of its list.
     ///
     /// # Errors
     ///
@@ -71,8 +70,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     ) -> Result<RecordedPart, LedgerError>;
 
     /// The items that the list delivered before this page, if the list may loop: an earlier page started with
-    /// `first_item`, and the number of such pages exceeds the number of `mixed_harvests`. Sees pages that were
-    /// recorded before the last call of [`ListLedger::token_target`].
+    /// `first_item`, and the number of such pages exceeds the number of `mixed_harvests`.
     ///
     /// # Errors
     ///
@@ -108,7 +106,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
         place: ListPage,
     ) -> Result<ReplayShortcuts, LedgerError>;
 
-    /// Writes every queued page to disk, and closes the ledger. Blocks on the disk. Later reads fail with
+    /// Writes every recorded page to disk, and closes the ledger. Blocks on the disk. Later reads fail with
     /// [`LedgerError::Closed`].
     fn close(&self);
 }

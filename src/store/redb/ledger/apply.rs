@@ -1,114 +1,110 @@
-//! Applies one record to the tables of the ledger, inside the writer's transaction.
+//! Applies one record to the rows of the ledger.
 
-use super::eviction::{Evictions, KEPT_SECS, OpenTables};
-use super::tables::{
-    DATES, FIRSTS, LISTS, Lists, PAGES, PARTS, Pages, REPLAYS, STATES, TOKENS, TokenRecord, VISITS, WINDOWS,
-    bytes_of, hashes, json, list_in,
-};
+use super::eviction::KEPT_SECS;
+use super::records::{TokenRecord, bytes_of, find_json, find_list, find_token, hashes, json, number, text};
+use super::rows::{self, ListRow, View};
 use crate::store::ledger::{DeliveredPage, HarvestStates, ListFacts, ListPage, ListStatus, ReplayProgress};
-use redb::{ReadableTable, WriteTransaction};
 use std::collections::HashMap;
 
 /// Most items of a list: 8 MB. A longer list is not replayed.
 const ITEMS_MAX: u64 = 1_000_000;
 
 /// Records the progress of a replay.
-pub(super) fn apply_replay(
-    transaction: &WriteTransaction,
-    progress: &ReplayProgress,
-) -> Result<(), redb::Error> {
+pub(super) fn apply_replay(view: &mut View<'_>, progress: &ReplayProgress) {
     let ReplayProgress { repository, place, query } = progress;
-    let mut replays = transaction.open_table(REPLAYS)?;
-    let key = (repository.as_str(), place.list, place.page);
+    let key = rows::of_list(repository, place.list, ListRow::Replay(place.page));
     match query {
-        Some(query) => drop(replays.insert(key, query.as_str())?),
-        None => drop(replays.remove(key)?),
+        Some(query) => view.insert(key, query.as_str()),
+        None => view.remove(key),
     }
-    Ok(())
 }
 
 /// Records a page, or the `part` of it that was delivered before one of our own tokens.
+///
+/// # Errors
+///
+/// The database cannot be read. A part of the rows may be recorded.
 pub(super) fn apply_page(
-    transaction: &WriteTransaction,
+    view: &mut View<'_>,
     record: &DeliveredPage,
     part: Option<u64>,
-    evictions: &mut Evictions,
 ) -> Result<(), redb::Error> {
     let repository = record.repository.as_str();
-    let mut lists = transaction.open_table(LISTS)?;
-    let mut pages = transaction.open_table(PAGES)?;
-    let mut tokens = transaction.open_table(TOKENS)?;
     let known_token = match &record.next_token {
-        Some(next) => tokens.get((repository, record.verb, next.as_str()))?,
+        Some(next) => find_token(view, repository, record.verb, next)?,
         None => None,
     };
-    let known_token: Option<TokenRecord> =
-        known_token.and_then(|json| serde_json::from_slice(json.value()).ok());
     let joined = match &known_token {
-        Some(token) => joined_list(&lists, record, token)?,
+        Some(token) => joined_list(view, record, token)?,
         None => None,
     };
     let place = ListPage { list: joined.unwrap_or(record.place.list), page: record.place.page };
-    let known = list_in(&lists, repository, place.list)?;
-    if known.is_none() {
-        let tables = OpenTables { lists: &mut lists, pages: &mut pages, tokens: &mut tokens };
-        evictions.make_room(transaction, tables, repository, record.now_secs)?;
-    }
+    let known = find_list(view, repository, place.list)?;
     let mut list = list_after(known, record, joined.is_some());
     if record.place.page == 0 {
-        list.states = add_state(transaction, record)?;
+        list.states = add_state(view, record)?;
     }
     match part {
         Some(part) => {
-            let mut parts = transaction.open_table(PARTS)?;
-            let key = (repository, place.list, place.page, part);
-            parts.insert(key, bytes_of(&record.hashes).as_slice())?;
+            let key = rows::of_list(repository, place.list, ListRow::Part(place.page, part));
+            view.insert(key, bytes_of(&record.hashes));
         }
-        None => write_items(transaction, &mut pages, record, place, &mut list)?,
+        None => insert_items(view, record, place, &mut list)?,
     }
     list.complete &= record.complete && list.items <= ITEMS_MAX;
     if record.within.is_some() {
-        transaction.open_table(WINDOWS)?.insert(repository, record.now_secs)?;
+        view.insert(rows::window(repository), record.now_secs.to_le_bytes());
     }
     if let Some(first) = record.hashes.first() {
-        write_first_item(transaction, repository, place, *first, list.reuses_tokens)?;
+        insert_first_item(view, repository, place, *first, list.reuses_tokens)?;
     }
-    if let Some(token) = &record.request_token {
-        let key = (repository, record.verb, token.as_str());
-        if tokens.get(key)?.is_none() {
-            let within = record.within.clone();
-            let token = TokenRecord { place, lowest_page: place.page, ambiguous: false, within };
-            tokens.insert(key, json(&token)?.as_slice())?;
-        }
+    if let Some(token) = &record.request_token
+        && !view.has(&rows::token(repository, record.verb, token))?
+    {
+        let within = record.within.clone();
+        let known = TokenRecord { place, lowest_page: place.page, ambiguous: false, within };
+        insert_token(view, record, token, &known)?;
     }
     if let Some(token) = &record.next_token {
         let next = ListPage { page: place.page + 1, ..place };
         let is_other_page =
             |known: &TokenRecord| known.place.list == next.list && known.place.page != next.page;
         list.reuses_tokens |= known_token.as_ref().is_some_and(is_other_page);
-        let after = token_after(&lists, record, next, known_token)?;
-        tokens.insert((repository, record.verb, token.as_str()), json(&after)?.as_slice())?;
+        let after = token_after(view, record, next, known_token)?;
+        insert_token(view, record, token, &after)?;
     }
-    lists.insert((repository, place.list), json(&list)?.as_slice())?;
+    view.insert(rows::list(repository, place.list), json(&list)?);
+    Ok(())
+}
+
+/// Records a token, and that its list has it.
+fn insert_token(
+    view: &mut View<'_>,
+    record: &DeliveredPage,
+    token: &str,
+    known: &TokenRecord,
+) -> Result<(), redb::Error> {
+    let (repository, verb) = (record.repository.as_str(), record.verb);
+    view.insert(rows::token(repository, verb, token), json(known)?);
+    view.insert(rows::of_list(repository, known.place.list, ListRow::Token(verb, token)), []);
     Ok(())
 }
 
 /// Records the first item of a page.
-fn write_first_item(
-    transaction: &WriteTransaction,
+fn insert_first_item(
+    view: &mut View<'_>,
     repository: &str,
     place: ListPage,
     first: u64,
     counts_visits: bool,
 ) -> Result<(), redb::Error> {
-    let key = (repository, place.list, first);
-    let mut firsts = transaction.open_table(FIRSTS)?;
-    let earlier = firsts.get(key)?.map(|page| page.value());
-    firsts.insert(key, earlier.unwrap_or(place.page).min(place.page))?;
+    let key = rows::of_list(repository, place.list, ListRow::First(first));
+    let earlier = view.find(&key, number)?;
+    view.insert(key, earlier.unwrap_or(place.page).min(place.page).to_le_bytes());
     if counts_visits {
-        let mut visits = transaction.open_table(VISITS)?;
-        let count = visits.get(key)?.map_or(0, |count| count.value());
-        visits.insert(key, count.saturating_add(1))?;
+        let key = rows::of_list(repository, place.list, ListRow::Visits(first));
+        let count = view.find(&key, number)?.unwrap_or(0);
+        view.insert(key, count.saturating_add(1).to_le_bytes());
     }
     Ok(())
 }
@@ -116,7 +112,7 @@ fn write_first_item(
 /// The list that a harvest joins with its first page: a list with the same arguments whose first page had the same
 /// token.
 fn joined_list(
-    lists: &Lists<'_>,
+    view: &View<'_>,
     record: &DeliveredPage,
     token: &TokenRecord,
 ) -> Result<Option<u64>, redb::Error> {
@@ -125,7 +121,7 @@ fn joined_list(
     if !is_first || *ambiguous || place.list == record.place.list {
         return Ok(None);
     }
-    let list = list_in(lists, &record.repository, place.list)?;
+    let list = find_list(view, &record.repository, place.list)?;
     let is_same = list.is_some_and(|list| {
         // A new round of a list that reused its tokens is recorded as another list.
         (place.page == 1 || list.harvests > 0)
@@ -180,33 +176,29 @@ fn list_after(known: Option<ListFacts>, record: &DeliveredPage, is_joined: bool)
 
 /// The states of all harvests that may continue the list of this first page: the harvest that begins, and those of
 /// earlier lists with the same token.
-fn add_state(transaction: &WriteTransaction, record: &DeliveredPage) -> Result<HarvestStates, redb::Error> {
+fn add_state(view: &mut View<'_>, record: &DeliveredPage) -> Result<HarvestStates, redb::Error> {
     let mut states = HarvestStates::new(record.now_secs);
     let Some(token) = &record.next_token else {
         states.add(record.state_secs, record.now_secs);
         return Ok(states);
     };
-    let mut table = transaction.open_table(STATES)?;
-    let key = (record.repository.as_str(), record.verb, token.as_str());
-    if let Some(earlier) = table.get(key)? {
-        states = serde_json::from_slice(earlier.value()).unwrap_or(states);
-    }
+    let key = rows::state(&record.repository, record.verb, token);
+    states = find_json(view, &key)?.unwrap_or(states);
     states.add(record.state_secs, record.now_secs);
-    table.insert(key, json(&states)?.as_slice())?;
+    view.insert(key, json(&states)?);
     Ok(states)
 }
 
 /// Records the items of a page. If another harvest of the same round received the page too, only the items that both
 /// received are recorded: a duplicate record is better than a missing one.
-fn write_items(
-    transaction: &WriteTransaction,
-    pages: &mut Pages<'_>,
+fn insert_items(
+    view: &mut View<'_>,
     record: &DeliveredPage,
     place: ListPage,
     list: &mut ListFacts,
 ) -> Result<(), redb::Error> {
-    let key = (record.repository.as_str(), place.list, place.page);
-    let before = pages.get(key)?.map(|bytes| bytes.value().to_vec());
+    let key = |row| rows::of_list(&record.repository, place.list, row);
+    let before = view.find(&key(ListRow::Page(place.page)), <[u8]>::to_vec)?;
     let is_shared =
         before.as_ref().is_some_and(|bytes| bytes.len() % 8 == 1 && bytes.last() == Some(&list.round));
     let before: Option<Vec<u64>> = before.map(|bytes| hashes(&bytes).collect());
@@ -219,18 +211,17 @@ fn write_items(
     if list.items <= ITEMS_MAX {
         let mut bytes = bytes_of(&delivered);
         bytes.push(list.round);
-        pages.insert(key, bytes.as_slice())?;
+        view.insert(key(ListRow::Page(place.page)), bytes);
     }
     if before.is_some_and(|before| before != delivered) {
         // A replay may have skipped items that no longer count as delivered.
-        let mut replays = transaction.open_table(REPLAYS)?;
-        replays.retain_in((key.0, key.1, 0)..=(key.0, key.1, u32::MAX), |_, _| false)?;
+        view.remove_replays(&record.repository, place.list)?;
     }
     if let Some(datestamp) = &record.last_datestamp {
-        let mut dates = transaction.open_table(DATES)?;
-        let lower = dates.get(key)?.map(|before| before.value().to_owned());
-        let lower = lower.filter(|before| is_shared && before < datestamp);
-        dates.insert(key, lower.as_ref().unwrap_or(datestamp).as_str())?;
+        let key = key(ListRow::Date(place.page));
+        let lower = if is_shared { view.find(&key, text)? } else { None };
+        let lower = lower.filter(|before| before < datestamp);
+        view.insert(key, lower.as_ref().unwrap_or(datestamp).as_str());
     }
     Ok(())
 }
@@ -256,7 +247,7 @@ fn intersection(one: &[u64], other: &[u64]) -> Vec<u64> {
 
 /// The record of the next token after this page.
 fn token_after(
-    lists: &Lists<'_>,
+    view: &View<'_>,
     record: &DeliveredPage,
     next: ListPage,
     known: Option<TokenRecord>,
@@ -270,7 +261,7 @@ fn token_after(
         let lowest_page = known.lowest_page.min(next.page);
         return Ok(TokenRecord { place: next, lowest_page, ambiguous: known.ambiguous, within });
     }
-    let other = list_in(lists, &record.repository, known.place.list)?;
+    let other = find_list(view, &record.repository, known.place.list)?;
     let ambiguous = known.ambiguous || other.is_some_and(|list| list.harvests > 0);
     Ok(TokenRecord { place: next, lowest_page: next.page, ambiguous, within })
 }

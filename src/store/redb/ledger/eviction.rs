@@ -1,138 +1,169 @@
 //! Removes abandoned lists from the ledger, and the oldest lists when a repository has too many.
 
-use super::tables::{DATES, FIRSTS, Lists, PARTS, Pages, REPLAYS, STATES, TokenRecord, Tokens, VISITS};
+use super::records::TokenRecord;
+use super::rows::{self, list_of_key};
 use crate::store::ledger::{HarvestStates, ListFacts};
-use redb::{ReadableTable, WriteTransaction};
-use std::collections::{HashMap, HashSet};
+use redb::{ReadableTable, Table};
+use std::collections::HashMap;
+use std::ops::Range;
 
 /// How long an abandoned list is kept, in seconds.
 pub(super) const KEPT_SECS: u64 = 3 * 24 * 3600;
 /// Most first tokens of a repository whose states are kept. With more of them, a list may be believed to be newer than
 /// an old harvest of it.
-const STATES_MAX: usize = 20_000;
-/// Most lists of a repository.
+const STATES_MAX: u64 = 20_000;
+/// How many states are removed at once when a repository has more. States of the same second go together or stay.
+const STATES_EVICTED_TOGETHER: u64 = 2_500;
+/// Most lists of a repository. More of them can begin between two transactions.
 pub(super) const LISTS_MAX: u64 = 1_000;
 /// How many lists are removed at once when a repository has more.
 pub(super) const LISTS_EVICTED_TOGETHER: u64 = 125;
 /// How often abandoned lists are looked for, in seconds.
-const EVICTION_INTERVAL_SECS: u64 = 3600;
+pub(super) const EVICTION_INTERVAL_SECS: u64 = 3600;
 
-/// For each repository: the last eviction.
-#[derive(Debug, Default)]
-pub(super) struct Evictions(HashMap<String, LastEviction>);
+/// The table with all rows, in a transaction that writes.
+pub(super) type RowsTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
 
-#[derive(Clone, Copy, Debug)]
-struct LastEviction {
-    at_secs: u64,
-    /// The number of lists that may start before the next eviction.
-    room: u64,
+/// The rows of a repository that a transaction may add.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NewRows {
+    pub(super) lists: u64,
+    pub(super) states: u64,
 }
 
-/// The tables that a writer has open while it evicts.
-pub(super) struct OpenTables<'a, 't> {
-    pub(super) lists: &'a mut Lists<'t>,
-    pub(super) pages: &'a mut Pages<'t>,
-    pub(super) tokens: &'a mut Tokens<'t>,
+/// For each repository: the room that the last eviction left.
+#[derive(Debug, Default)]
+pub(super) struct Evictions(HashMap<String, Room>);
+
+/// The number of rows that may be added before the next eviction.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    lists: u64,
+    states: u64,
+    evicted_at_secs: u64,
 }
 
 impl Evictions {
-    /// Makes room for a new list, if an eviction is due.
+    /// Makes room for new rows, if an eviction is due. Lists that are in use stay.
     pub(super) fn make_room(
         &mut self,
-        transaction: &WriteTransaction,
-        tables: OpenTables<'_, '_>,
+        table: &mut RowsTable<'_>,
         repository: &str,
+        new: NewRows,
         now_secs: u64,
+        is_in_use: &dyn Fn(&[u8]) -> bool,
     ) -> Result<(), redb::Error> {
         let last = self.0.get(repository).copied();
-        let is_recent =
-            |last: &LastEviction| last.room > 0 && now_secs < last.at_secs + EVICTION_INTERVAL_SECS;
-        let last = match last.filter(is_recent) {
-            Some(last) => last,
-            None => {
-                LastEviction { at_secs: now_secs, room: evict(transaction, tables, repository, now_secs)? }
-            }
+        let last = last.filter(|room| now_secs < room.evicted_at_secs + EVICTION_INTERVAL_SECS);
+        let room = Room {
+            lists: match last.and_then(|room| room.lists.checked_sub(new.lists)) {
+                Some(left) => left,
+                None => evict_lists(table, repository, new.lists, now_secs, is_in_use)?,
+            },
+            states: match last.and_then(|room| room.states.checked_sub(new.states)) {
+                Some(left) => left,
+                None => evict_states(table, repository, new.states, now_secs)?,
+            },
+            evicted_at_secs: last.map_or(now_secs, |room| room.evicted_at_secs),
         };
-        self.0.insert(repository.to_owned(), LastEviction { room: last.room - 1, ..last });
+        self.0.insert(repository.to_owned(), room);
         Ok(())
     }
 }
 
-/// Removes abandoned lists, and the oldest when there are too many. Returns how many lists may start now; more than
-/// one, because an eviction reads every list of the repository.
-fn evict(
-    transaction: &WriteTransaction,
-    OpenTables { lists, pages, tokens }: OpenTables<'_, '_>,
+/// Removes abandoned lists, and the oldest when there are too many with `new` ones. Returns how many more lists may
+/// start: some, because an eviction reads every list of the repository.
+fn evict_lists(
+    table: &mut RowsTable<'_>,
     repository: &str,
+    new: u64,
     now_secs: u64,
+    is_in_use: &dyn Fn(&[u8]) -> bool,
 ) -> Result<u64, redb::Error> {
-    let mut touched: Vec<(u64, u64)> = Vec::new();
-    for list in lists.range((repository, 0)..=(repository, u64::MAX))? {
+    let (mut known, mut touched) = (0, Vec::new());
+    for list in range(table, &rows::lists(repository))? {
         let (key, json) = list?;
-        let facts: Option<ListFacts> = serde_json::from_slice(json.value()).ok();
-        touched.push((facts.map_or(0, |facts| facts.touched_secs), key.value().1));
+        known += 1;
+        if let Some((_, list)) = list_of_key(key.value()).filter(|_| !is_in_use(key.value())) {
+            let facts: Option<ListFacts> = serde_json::from_slice(json.value()).ok();
+            touched.push((facts.map_or(0, |facts| facts.touched_secs), list));
+        }
     }
     touched.sort_unstable();
-    let known = touched.len() as u64;
-    let too_many = if known < LISTS_MAX { 0 } else { known - LISTS_MAX + LISTS_EVICTED_TOGETHER };
+    let too_many = match (known + new).saturating_sub(LISTS_MAX) {
+        0 => 0,
+        more => more - 1 + LISTS_EVICTED_TOGETHER,
+    };
     let old: Vec<u64> = touched
         .iter()
         .enumerate()
         .filter(|(at, (secs, _))| (*at as u64) < too_many || secs + KEPT_SECS < now_secs)
         .map(|(_, (_, list))| *list)
         .collect();
-    let room = LISTS_MAX - (known - old.len() as u64);
-    evict_states(transaction, repository, now_secs)?;
-    if old.is_empty() {
-        return Ok(room);
-    }
-    let mut firsts = transaction.open_table(FIRSTS)?;
-    let mut visits = transaction.open_table(VISITS)?;
-    let mut dates = transaction.open_table(DATES)?;
-    let mut replays = transaction.open_table(REPLAYS)?;
-    let mut parts = transaction.open_table(PARTS)?;
     for list in &old {
-        lists.remove((repository, *list))?;
-        pages.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
-        firsts.retain_in((repository, *list, 0)..=(repository, *list, u64::MAX), |_, _| false)?;
-        visits.retain_in((repository, *list, 0)..=(repository, *list, u64::MAX), |_, _| false)?;
-        dates.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
-        replays.retain_in((repository, *list, 0)..=(repository, *list, u32::MAX), |_, _| false)?;
-        let all = (repository, *list, 0, 0)..=(repository, *list, u32::MAX, u64::MAX);
-        parts.retain_in(all, |_, _| false)?;
+        remove_list(table, repository, *list)?;
     }
-    let old: HashSet<u64> = old.into_iter().collect();
-    let is_old = |json: &[u8]| {
-        serde_json::from_slice::<TokenRecord>(json).map_or(true, |token| old.contains(&token.place.list))
-    };
-    let next = after(repository);
-    tokens.retain_in((repository, "", "")..(next.as_str(), "", ""), |_, json| !is_old(json))?;
-    Ok(room)
+    Ok(LISTS_MAX.saturating_sub(known - old.len() as u64 + new))
 }
 
-/// Removes the states that no harvest needs any more, and the oldest ones when there are too many.
-fn evict_states(transaction: &WriteTransaction, repository: &str, now_secs: u64) -> Result<(), redb::Error> {
-    let mut table = transaction.open_table(STATES)?;
+/// Removes a list with its tokens. A token that points to another list by now stays.
+fn remove_list(table: &mut RowsTable<'_>, repository: &str, list: u64) -> Result<(), redb::Error> {
+    let of_list = rows::tokens_of_list(repository, list);
+    let mut tokens = Vec::new();
+    for row in range(table, &of_list)? {
+        let (key, _) = row?;
+        let verb_and_token = key.value().get(of_list.start.len()..).unwrap_or_default();
+        tokens.push([rows::tokens(repository).as_slice(), verb_and_token].concat());
+    }
+    for token in tokens {
+        let points_here = |json: &[u8]| {
+            serde_json::from_slice::<TokenRecord>(json).map_or(true, |token| token.place.list == list)
+        };
+        if table.get(token.as_slice())?.is_some_and(|json| points_here(json.value())) {
+            table.remove(token.as_slice())?;
+        }
+    }
+    let Range { start, end } = rows::all_of_list(repository, list);
+    table.retain_in(start.as_slice()..end.as_slice(), |_, _| false)?;
+    table.remove(rows::list(repository, list).as_slice())?;
+    Ok(())
+}
+
+/// Removes the states that no harvest needs any more, and the oldest ones when there are too many with `new` ones.
+/// Returns how many more may be added.
+fn evict_states(
+    table: &mut RowsTable<'_>,
+    repository: &str,
+    new: u64,
+    now_secs: u64,
+) -> Result<u64, redb::Error> {
     let since = |json: &[u8]| {
         let states: HarvestStates = serde_json::from_slice(json).unwrap_or_default();
         (!states.is_over(now_secs)).then(|| states.since_secs())
     };
-    let mut kept: Vec<u64> = Vec::new();
-    let next = after(repository);
-    let of_repository = (repository, "", "")..(next.as_str(), "", "");
-    for row in table.range(of_repository.clone())? {
-        kept.extend(since(row?.1.value()));
+    let keys = rows::states(repository);
+    let mut known: Vec<u64> = Vec::new();
+    for row in range(table, &keys)? {
+        known.extend(since(row?.1.value()));
     }
-    kept.sort_unstable();
-    let first = kept.len().checked_sub(STATES_MAX).and_then(|too_many| kept.get(too_many)).copied();
-    table.retain_in(of_repository, |_, json| {
-        since(json).is_some_and(|since| first.is_none_or(|first| since >= first))
+    known.sort_unstable();
+    let too_many = match (known.len() as u64 + new).saturating_sub(STATES_MAX) {
+        0 => 0,
+        more => more - 1 + STATES_EVICTED_TOGETHER,
+    };
+    let first = usize::try_from(too_many).ok().and_then(|too_many| known.get(too_many)).copied();
+    let mut kept = 0;
+    table.retain_in(keys.start.as_slice()..keys.end.as_slice(), |_, json| {
+        let is_kept = since(json).is_some_and(|since| first.is_some_and(|first| since >= first));
+        kept += u64::from(is_kept);
+        is_kept
     })?;
-    Ok(())
+    Ok(STATES_MAX.saturating_sub(kept + new))
 }
 
-/// The first text after a repository's id. Only the rows of that repository are read: the rows of all repositories would
-/// delay each page that waits for the writer.
-fn after(repository: &str) -> String {
-    format!("{repository}\0")
+fn range<'t>(
+    table: &'t RowsTable<'_>,
+    keys: &Range<Vec<u8>>,
+) -> Result<redb::Range<'t, &'static [u8], &'static [u8]>, redb::Error> {
+    Ok(table.range(keys.start.as_slice()..keys.end.as_slice())?)
 }

@@ -1,16 +1,16 @@
 //! The list ledger in `data/ledger.redb`.
 //!
-//! `tables` defines the tables. Reads open a transaction of their own. All writes go through one thread (`writer`),
-//! which applies many of them in one transaction (`apply`) and evicts old lists (`eviction`): one sync for each page
-//! would cost more than the page.
+//! `rows` defines the rows and their keys, and `records` their values. A record changes rows in memory (`apply`),
+//! where readers see it at once. One thread (`writer`) writes the rows of many records in one transaction, and evicts
+//! old lists (`eviction`): one transaction for each page would cost more than the page.
 //!
-//! Invariants: a part that [`RedbLedger::write_part`] has recorded is on disk when the call returns. A page that
-//! [`ListLedger::record`] has queued is on disk within
-//! [`UNSYNCED_MAX_MILLIS`](writer::UNSYNCED_MAX_MILLIS).
+//! Invariants: a part that [`ListLedger::record_part`] has recorded is on disk when the call returns. A page that
+//! [`ListLedger::record`] has taken is on disk within [`UNSYNCED_MAX_MILLIS`](writer::UNSYNCED_MAX_MILLIS).
 
 mod apply;
 mod eviction;
-mod tables;
+mod records;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -21,21 +21,19 @@ use crate::store::ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, RecordedPart, ReplayProgress,
     ReplayShortcuts, TokenTarget,
 };
+use apply::{apply_page, apply_replay};
 use async_trait::async_trait;
 use eviction::KEPT_SECS;
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
-use std::collections::HashMap;
+use records::{find_list, find_target, find_token, hashes, number, secs, text};
+use redb::{Database, ReadableDatabase, TableHandle as _};
+use rows::{DatabaseRows, ListRow, ROWS, View};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use tables::{
-    DATES, FIRSTS, PAGES, PARTS, REPLAYS, VISITS, WINDOWS, existing, hashes, read_list, read_target,
-    read_token,
-};
 use tokio::sync::oneshot;
-use writer::{Message, Record, write};
+use writer::{ChangeError, Unwritten};
 
 /// The ledger. Clones share it.
 #[derive(Clone, Debug)]
@@ -47,26 +45,19 @@ struct Inner {
     /// For each repository: when a page was last recorded of which a harvester requested only a part, in seconds
     /// since 1970.
     windows: Mutex<HashMap<String, u64>>,
-    /// The number of queued records that cannot be read yet.
-    unwritten: Arc<AtomicUsize>,
-    /// Sends to the writer thread; `None` once the thread is to end.
-    messages: Mutex<Option<SyncSender<Message>>>,
+    unwritten: Arc<Unwritten>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Inner {
-    /// Ends the writer thread, which first writes everything it has received.
+    /// Ends the writer thread, which first writes everything that was recorded.
     fn end(&self) {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.unwritten.end();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             // The thread logs what it cannot write.
             let _ = writer.join();
         }
-    }
-
-    fn messages(&self) -> Option<SyncSender<Message>> {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -77,8 +68,6 @@ impl Drop for Inner {
 }
 
 const CACHE_BYTES: usize = 16 << 20;
-/// Most records that wait for the writer thread. Further pages are dropped; further parts wait.
-const QUEUED_MAX: usize = 1024;
 
 impl RedbLedger {
     /// Opens or creates the ledger in the data folder.
@@ -89,16 +78,18 @@ impl RedbLedger {
     pub(in crate::store) fn open(data: &Path) -> Result<Self, Error> {
         let path = data.join("ledger.redb");
         let database = Arc::new(ClosableDatabase::open(&path, CACHE_BYTES)?);
-        let (messages, waiting) = sync_channel(QUEUED_MAX);
-        let (to_write, unwritten) = (Arc::clone(&database), Arc::new(AtomicUsize::new(0)));
-        let still_unwritten = Arc::clone(&unwritten);
+        let windows = database.load(&path, |database| {
+            remove_other_tables(database)?;
+            read_windows(database)
+        })?;
+        let unwritten = Arc::new(Unwritten::default());
+        let (to_write, rows) = (Arc::clone(&database), Arc::clone(&unwritten));
         let writer = std::thread::Builder::new()
             .name("ledger".to_owned())
-            .spawn(move || write(&to_write, &waiting, &still_unwritten))
+            .spawn(move || rows.write(&to_write))
             .map_err(|error| Error::writing(&path, error, "raise the limit of threads"))?;
-        let (messages, writer) = (Mutex::new(Some(messages)), Mutex::new(Some(writer)));
-        let windows = database.load(&path, read_windows)?;
-        Ok(Self(Arc::new(Inner { database, windows: Mutex::new(windows), unwritten, messages, writer })))
+        let (windows, writer) = (Mutex::new(windows), Mutex::new(Some(writer)));
+        Ok(Self(Arc::new(Inner { database, windows, unwritten, writer })))
     }
 
     fn note_window(&self, page: &DeliveredPage) {
@@ -111,70 +102,42 @@ impl RedbLedger {
         self.0.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn queue(&self, record: Record) {
-        self.0.unwritten.fetch_add(1, Ordering::SeqCst);
-        let sent = self.0.messages().map(|messages| messages.try_send(Message::Record(record)));
-        if !matches!(sent, Some(Ok(()))) {
-            self.0.unwritten.fetch_sub(1, Ordering::SeqCst);
-        }
-        match sent {
-            Some(Ok(())) => {}
-            Some(Err(_)) => tracing::warn!("the queue of the ledger is full; a page is not recorded"),
-            None => tracing::debug!("another oaimend has the ledger; a page is not recorded"),
-        }
-    }
-
-    /// [`ListLedger::record_part`], which blocks on the disk.
-    fn write_part(&self, page: DeliveredPage, part: u64) -> bool {
-        self.note_window(&page);
-        // The part is written when this returns, so `unwritten` does not count it.
-        self.send_and_wait(|done| Message::Part(Box::new(page), part, done))
-    }
-
-    fn send_and_wait(&self, message: impl FnOnce(oneshot::Sender<bool>) -> Message) -> bool {
-        let (done, answered) = oneshot::channel();
-        let sent = self.0.messages().is_some_and(|messages| messages.send(message(done)).is_ok());
-        sent && answered.blocking_recv().unwrap_or(false)
-    }
-
-    /// Waits until every queued record can be read, without a thread of its own unless the queue is full.
-    async fn settle(&self) {
-        if self.0.unwritten.load(Ordering::SeqCst) == 0 {
-            return;
-        }
-        let (done, answered) = oneshot::channel();
-        let sent = self.0.messages().map(|messages| messages.try_send(Message::Barrier(done)));
-        match sent {
-            // The ledger is being closed, or the writer has stopped; reads fail or find what there is.
-            Some(Ok(())) => drop(answered.await),
-            Some(Err(TrySendError::Full(_))) => {
-                let waited = self.blocking(|ledger| Ok(ledger.send_and_wait(Message::Barrier)));
-                drop(waited.await);
+    /// Changes rows; returns whether they are changed.
+    fn change(
+        &self,
+        now_secs: Option<u64>,
+        waiter: Option<oneshot::Sender<bool>>,
+        change: impl FnOnce(&mut View<'_>) -> Result<(), redb::Error>,
+    ) -> bool {
+        let changed = self.0.unwritten.change(&self.0.database, now_secs, waiter, change);
+        match &changed {
+            Ok(()) => {}
+            Err(ChangeError::Closed) => {
+                tracing::debug!("another oaimend has the ledger; a page is not recorded");
             }
-            Some(Err(TrySendError::Disconnected(_))) | None => {}
+            Err(ChangeError::Full) => {
+                tracing::warn!("the ledger is written too slowly; a page is not recorded");
+            }
+            Err(ChangeError::Database(error)) => {
+                tracing::error!(
+                    "the ledger cannot be read: {error}; a page is not recorded; check the data folder"
+                );
+            }
         }
+        changed.is_ok()
     }
 
-    /// Reads, after every queued record is written.
-    fn read<T>(
-        &self,
-        reading: impl FnOnce(ReadTransaction) -> Result<T, redb::Error>,
-    ) -> Result<T, LedgerError> {
-        if self.0.unwritten.load(Ordering::SeqCst) > 0 {
-            self.send_and_wait(Message::Barrier);
-        }
-        self.read_now(reading)
+    /// Reads rows. A read of a few rows takes some microseconds, less than a change of threads, so that tasks may call
+    /// this. A ledger that is being closed counts as closed.
+    fn read<T>(&self, read: impl FnOnce(View<'_>) -> Result<T, redb::Error>) -> Result<T, LedgerError> {
+        let read = self.0.unwritten.read(&self.0.database, read).ok_or(LedgerError::Closed)?;
+        read.map_err(|error| LedgerError::Database(Box::new(error)))
     }
 
-    /// Reads without waiting for queued records. A read of a few rows takes some microseconds, less than a change of
-    /// threads, so that tasks may call this too. A ledger that is being closed counts as closed.
-    fn read_now<T>(
-        &self,
-        reading: impl FnOnce(ReadTransaction) -> Result<T, redb::Error>,
-    ) -> Result<T, LedgerError> {
-        let read = self.0.database.try_with(|database| reading(database.begin_read()?));
-        let error = |error| LedgerError::Database(Box::new(error));
-        read.ok_or(LedgerError::Closed)?.map_err(error)
+    /// Reads all rows with these keys. It may read megabytes, but records do not wait for it meanwhile.
+    fn read_range(&self, keys: Range<Vec<u8>>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, LedgerError> {
+        let range = self.read(|view| Ok(view.range(keys)))?;
+        range.read().map_err(|error| LedgerError::Database(Box::new(error)))
     }
 
     fn token_points_back(
@@ -184,8 +147,8 @@ impl RedbLedger {
         token: &str,
         place: ListPage,
     ) -> Result<bool, LedgerError> {
-        self.read_now(|reading| {
-            let record = read_token(&reading, repository, verb, token)?;
+        self.read(|view| {
+            let record = find_token(&view, repository, verb, token)?;
             Ok(record.is_some_and(|record| {
                 !record.ambiguous && record.place.list == place.list && record.lowest_page <= place.page
             }))
@@ -193,7 +156,18 @@ impl RedbLedger {
     }
 
     fn list(&self, repository: &str, list: u64) -> Result<Option<ListFacts>, LedgerError> {
-        self.read(|reading| read_list(&reading, repository, list))
+        self.read(|view| find_list(&view, repository, list))
+    }
+
+    /// The row of a list, as `read` returns it.
+    fn row<T>(
+        &self,
+        repository: &str,
+        list: u64,
+        row: ListRow<'_>,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, LedgerError> {
+        self.read(|view| view.find(&rows::of_list(repository, list, row), read))
     }
 
     /// The earlier page of the list that started with this item, if there was one.
@@ -203,63 +177,37 @@ impl RedbLedger {
         place: ListPage,
         first: u64,
     ) -> Result<Option<u32>, LedgerError> {
-        self.read_now(|reading| {
-            let Some(firsts) = existing(reading.open_table(FIRSTS))? else { return Ok(None) };
-            let page = firsts.get((repository, place.list, first))?;
-            Ok(page.map(|page| page.value()).filter(|page| *page < place.page))
-        })
+        let page = self.row(repository, place.list, ListRow::First(first), number)?;
+        Ok(page.filter(|page| *page < place.page))
     }
 
     /// How many pages of the list started with this item, since the list is known to reuse its tokens.
     fn visits(&self, repository: &str, list: u64, first: u64) -> Result<u32, LedgerError> {
-        self.read_now(|reading| {
-            let Some(visits) = existing(reading.open_table(VISITS))? else { return Ok(0) };
-            let count = visits.get((repository, list, first))?;
-            Ok(count.map_or(0, |count| count.value()))
-        })
+        Ok(self.row(repository, list, ListRow::Visits(first), number)?.unwrap_or(0))
     }
 
     /// The query that continues the replay up to this page, if one is recorded.
     fn replay_query(&self, repository: &str, place: ListPage) -> Result<Option<String>, LedgerError> {
-        self.read(|reading| {
-            let Some(replays) = existing(reading.open_table(REPLAYS))? else { return Ok(None) };
-            let query = replays.get((repository, place.list, place.page))?;
-            Ok(query.map(|query| query.value().to_owned()))
-        })
+        self.row(repository, place.list, ListRow::Replay(place.page), text)
     }
 
     /// The datestamp of the last item before this page, or of an earlier item.
     fn last_datestamp(&self, repository: &str, place: ListPage) -> Result<Option<String>, LedgerError> {
-        self.read(|reading| {
-            let Some(dates) = existing(reading.open_table(DATES))? else { return Ok(None) };
-            let ListPage { list, page } = place;
-            let before = dates.range((repository, list, 0)..(repository, list, page))?;
-            let last = before.last().transpose()?;
-            Ok(last.map(|(_, datestamp)| datestamp.value().to_owned()))
-        })
+        let key = |page| rows::of_list(repository, place.list, ListRow::Date(page));
+        let dates = self.read_range(key(0)..key(place.page))?;
+        Ok(dates.last_key_value().map(|(_, date)| text(date)))
     }
 
     /// The items that the list delivered before this page.
     fn delivered_before(&self, repository: &str, place: ListPage) -> Result<Vec<u64>, LedgerError> {
-        self.read(|reading| {
-            let Some(table) = existing(reading.open_table(PAGES))? else { return Ok(Vec::new()) };
-            let pages = (repository, place.list, 0)..(repository, place.list, place.page);
-            let mut delivered = Vec::new();
-            for page in table.range(pages)? {
-                let (_, bytes) = page?;
-                delivered.extend(hashes(bytes.value()));
-            }
-            Ok(delivered)
-        })
+        let key = |page| rows::of_list(repository, place.list, ListRow::Page(page));
+        let pages = self.read_range(key(0)..key(place.page))?;
+        Ok(pages.values().flat_map(|page| hashes(page)).collect())
     }
 
     /// The delivered part of this page that has this name.
     fn part(&self, repository: &str, place: ListPage, part: u64) -> Result<Option<Vec<u64>>, LedgerError> {
-        self.read(|reading| {
-            let Some(table) = existing(reading.open_table(PARTS))? else { return Ok(None) };
-            let bytes = table.get((repository, place.list, place.page, part))?;
-            Ok(bytes.map(|bytes| hashes(bytes.value()).collect()))
-        })
+        self.row(repository, place.list, ListRow::Part(place.page, part), |bytes| hashes(bytes).collect())
     }
 
     /// Runs `task` on a thread that may block.
@@ -279,15 +227,21 @@ impl RedbLedger {
 impl ListLedger for RedbLedger {
     fn record(&self, page: DeliveredPage) {
         self.note_window(&page);
-        self.queue(Record::Page(Box::new(page)));
+        self.change(Some(page.now_secs), None, |view| apply_page(view, &page, None));
     }
 
     async fn record_part(&self, page: DeliveredPage, part: u64) -> bool {
-        self.blocking(move |ledger| Ok(ledger.write_part(page, part))).await.unwrap_or(false)
+        self.note_window(&page);
+        let (written, is_written) = oneshot::channel();
+        self.change(Some(page.now_secs), Some(written), |view| apply_page(view, &page, Some(part)))
+            && is_written.await.unwrap_or(false)
     }
 
     fn record_replay(&self, progress: ReplayProgress) {
-        self.queue(Record::Replay(progress));
+        self.change(None, None, |view| {
+            apply_replay(view, &progress);
+            Ok(())
+        });
     }
 
     fn has_windows(&self, repository: &str, now_secs: u64) -> bool {
@@ -301,8 +255,7 @@ impl ListLedger for RedbLedger {
         verb: &str,
         token: &str,
     ) -> Result<Option<TokenTarget>, LedgerError> {
-        self.settle().await;
-        self.read_now(|reading| read_target(&reading, repository, verb, token))
+        self.read(|view| find_target(&view, repository, verb, token))
     }
 
     async fn points_back(
@@ -391,12 +344,20 @@ impl ListLedger for RedbLedger {
 }
 
 fn read_windows(database: &Database) -> Result<HashMap<String, u64>, redb::Error> {
-    let reading = database.begin_read()?;
-    let Some(windows) = existing(reading.open_table(WINDOWS))? else { return Ok(HashMap::new()) };
-    let mut known = HashMap::new();
-    for row in windows.iter()? {
-        let (repository, recorded) = row?;
-        known.insert(repository.value().to_owned(), recorded.value());
+    let rows = DatabaseRows::new(database.begin_read()?).range(&rows::windows())?;
+    let window = |(key, at): (Vec<u8>, Vec<u8>)| Some((rows::window_of_key(&key)?.to_owned(), secs(&at)));
+    Ok(rows.into_iter().filter_map(window).collect())
+}
+
+/// Removes the tables of earlier formats. Their lists are forgotten.
+fn remove_other_tables(database: &Database) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    let others: Vec<_> = transaction.list_tables()?.filter(|table| table.name() != ROWS.name()).collect();
+    if others.is_empty() {
+        return Ok(());
     }
-    Ok(known)
+    for table in others {
+        transaction.delete_table(table)?;
+    }
+    Ok(transaction.commit()?)
 }

@@ -1,7 +1,6 @@
 //! Tests of the ledger, each with a database of its own.
 
-use super::eviction::{LISTS_EVICTED_TOGETHER, LISTS_MAX};
-use super::tables::{LISTS, TOKENS};
+use super::eviction::{EVICTION_INTERVAL_SECS, LISTS_EVICTED_TOGETHER, LISTS_MAX};
 use super::*;
 use crate::oai::Window;
 use crate::store::ledger::ListStatus;
@@ -40,6 +39,16 @@ fn found(ledger: &RedbLedger, token: &str) -> Option<ListPage> {
     find(ledger, "x", "ListRecords", token)?.place.map(|(place, _)| place)
 }
 
+fn record_part(ledger: &RedbLedger, page: DeliveredPage, part: u64) -> bool {
+    futures::executor::block_on(ledger.record_part(page, part))
+}
+
+/// Waits until everything that was recorded is in the database.
+fn write(ledger: &RedbLedger) {
+    let page = DeliveredPage { repository: "other".into(), now_secs: 0, ..delivered(0, 0, &[], None) };
+    assert!(record_part(ledger, page, 0));
+}
+
 #[test]
 fn a_list_that_is_too_long_to_replay_keeps_the_part_of_our_token() {
     let (_data, ledger) = open();
@@ -47,7 +56,7 @@ fn a_list_that_is_too_long_to_replay_keeps_the_part_of_our_token() {
     ledger.record(delivered(7, 0, &long, Some("a")));
     ledger.record(delivered(7, 1, &[1, 2, 3], Some("b")));
     let place = ListPage { list: 7, page: 2 };
-    assert!(ledger.write_part(delivered(7, 2, &[4, 5, 6], None), 99));
+    assert!(record_part(&ledger, delivered(7, 2, &[4, 5, 6], None), 99));
     let before = ledger.delivered_before("x", place).expect("readable");
     assert_eq!(before.len(), long.len(), "page 1 is not needed");
     assert_eq!(ledger.part("x", place, 99).expect("readable"), Some(vec![4, 5, 6]));
@@ -80,7 +89,7 @@ fn a_record_is_readable_at_once_and_after_a_restart() {
 fn a_page_that_is_requested_twice_counts_once() {
     let (_data, ledger) = open();
     ledger.record(delivered(7, 0, &[1, 2], Some("a")));
-    assert!(ledger.write_part(delivered(7, 1, &[3, 4], None), 34));
+    assert!(record_part(&ledger, delivered(7, 1, &[3, 4], None), 34));
     assert_eq!(ledger.part("x", ListPage { list: 7, page: 1 }, 34).expect("readable"), Some(vec![3, 4]));
     assert_eq!(ledger.part("x", ListPage { list: 7, page: 1 }, 35).expect("readable"), None);
     ledger.record(delivered(7, 1, &[3, 4, 5], Some("b")));
@@ -260,7 +269,9 @@ fn abandoned_lists_are_evicted() {
     ledger.record_replay(ReplayProgress { repository: "x".into(), place, query: Some("q".into()) });
     assert!(ledger.last_datestamp("x", place).expect("readable").is_some());
     assert!(ledger.replay_query("x", place).expect("readable").is_some());
+    write(&ledger);
     ledger.record(DeliveredPage { now_secs: 1_000_001 + KEPT_SECS, ..delivered(8, 0, &[1], Some("b")) });
+    write(&ledger);
     assert_eq!((found(&ledger, "a"), found(&ledger, "b")), (None, Some(ListPage { list: 8, page: 1 })));
     assert_eq!(ledger.list("x", 7).expect("readable"), None);
     assert_eq!(ledger.last_datestamp("x", place).expect("readable"), None);
@@ -268,20 +279,71 @@ fn abandoned_lists_are_evicted() {
 }
 
 #[test]
+fn a_token_that_points_to_a_later_list_stays_when_its_first_list_is_removed() {
+    let (_data, ledger) = open();
+    let of_set = |page: DeliveredPage| DeliveredPage { first_query: format!("{LIST}&set=s"), ..page };
+    ledger.record(delivered(7, 0, &[1], Some("a")));
+    ledger.record(delivered(7, 1, &[2], None));
+    write(&ledger);
+    let later = |secs: u64, page: DeliveredPage| DeliveredPage { now_secs: 1_000_001 + secs, ..page };
+    ledger.record(later(KEPT_SECS - 10, of_set(delivered(8, 0, &[1], Some("a")))));
+    write(&ledger);
+    ledger.record(later(KEPT_SECS + EVICTION_INTERVAL_SECS, delivered(9, 0, &[1], Some("b"))));
+    write(&ledger);
+    assert_eq!(ledger.list("x", 7).expect("readable"), None);
+    assert_eq!(found(&ledger, "a"), Some(ListPage { list: 8, page: 1 }));
+}
+
+#[test]
+fn removed_rows_are_absent_before_and_after_they_are_written() {
+    let (_data, ledger) = open();
+    let place = ListPage { list: 7, page: 2 };
+    ledger.record(delivered(7, 0, &[1, 2], Some("a")));
+    ledger.record_replay(ReplayProgress { repository: "x".into(), place, query: Some("q".into()) });
+    write(&ledger);
+    assert_eq!(ledger.replay_query("x", place).expect("readable").as_deref(), Some("q"));
+    ledger.record(delivered(7, 0, &[1], Some("a")));
+    for _ in 0..2 {
+        assert_eq!(ledger.replay_query("x", place).expect("readable"), None);
+        assert_eq!(ledger.delivered_before("x", place).expect("readable"), [1]);
+        write(&ledger);
+    }
+}
+
+#[test]
+fn tables_of_an_earlier_format_are_removed() {
+    const OTHER: redb::TableDefinition<'_, &str, u64> = redb::TableDefinition::new("windows");
+    let (data, ledger) = open();
+    ledger.record(delivered(7, 0, &[1], Some("a")));
+    drop(ledger);
+    let database = Database::create(data.path().join("ledger.redb")).expect("it is closed");
+    let transaction = database.begin_write().expect("writable");
+    drop(transaction.open_table(OTHER).expect("writable").insert("x", 1).expect("writable"));
+    transaction.commit().expect("writable");
+    drop(database);
+    let ledger = RedbLedger::open(data.path()).expect("it survives");
+    let other = ledger.0.database.with(|database| {
+        let reading = database.begin_read().expect("readable");
+        reading.open_table(OTHER).is_err()
+    });
+    assert_eq!(other, Some(true));
+    assert_eq!(found(&ledger, "a"), Some(ListPage { list: 7, page: 1 }));
+}
+
+#[test]
 fn the_number_of_lists_is_limited() {
     let (data, ledger) = open();
     let count = |ledger: &RedbLedger| {
-        let read = ledger.read(|reading| {
-            let lists = reading.open_table(LISTS).expect("written to");
-            let lists = lists.iter().expect("readable").map(|list| list.expect("readable").0.value().1);
-            let tokens = reading.open_table(TOKENS).expect("written to");
-            Ok((lists.collect::<Vec<u64>>(), tokens.iter().expect("readable").count()))
-        });
-        read.expect("readable")
+        let lists = ledger.read_range(rows::lists("x")).expect("readable");
+        let tokens = rows::tokens("x");
+        let end = [tokens.as_slice(), &[0xff]].concat();
+        let tokens = ledger.read_range(tokens..end).expect("readable");
+        let lists = lists.keys().filter_map(|key| rows::list_of_key(key)).map(|(_, list)| list);
+        (lists.collect::<Vec<u64>>(), tokens.len())
     };
     let begin = |ledger: &RedbLedger, list: u64| {
         let page = delivered(list, 0, &[list], Some(&format!("token {list}")));
-        assert!(ledger.write_part(DeliveredPage { now_secs: 1_000_000 + list, ..page }, list));
+        assert!(record_part(ledger, DeliveredPage { now_secs: 1_000_000 + list, ..page }, list));
     };
     (0..LISTS_MAX).for_each(|list| begin(&ledger, list));
     assert_eq!(count(&ledger).0.len() as u64, LISTS_MAX);

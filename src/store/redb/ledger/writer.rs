@@ -1,134 +1,216 @@
-//! The writer thread of the ledger. It batches records, and decides when they are synced to the disk.
+//! The rows that are not in the database yet, and the thread that writes them.
+//!
+//! A record changes rows in memory, where readers see it at once. The thread takes all changed rows together and
+//! writes them in one transaction, with one sync. Rows that change meanwhile wait for the next transaction.
 
-use super::apply::{apply_page, apply_replay};
-use super::eviction::Evictions;
+use super::eviction::{Evictions, NewRows};
+use super::rows::{DatabaseRows, Layer, ROWS, View, list_of_key, state_of_key};
 use crate::clock;
-use crate::store::ledger::{DeliveredPage, ReplayProgress};
 use crate::store::redb::database::ClosableDatabase;
-use redb::Database;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use redb::{Database, ReadableDatabase, ReadableTable};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The messages to the thread.
-pub(super) enum Message {
-    /// A record to write soon.
-    Record(Record),
-    /// The delivered part of a page, with its name. The thread answers once it is on disk.
-    Part(Box<DeliveredPage>, u64, oneshot::Sender<bool>),
-    /// The thread answers once every earlier record can be read.
-    Barrier(oneshot::Sender<bool>),
-}
-
-/// A record that no caller waits for.
-pub(super) enum Record {
-    Page(Box<DeliveredPage>),
-    Replay(ReplayProgress),
-}
-
-/// Most messages in one transaction, beyond those that were waited for.
-const BATCH_MAX: usize = 256;
-/// Most pages to wait for before they are written, and how long to wait for each.
-const GATHERED_MAX: usize = 16;
-const GATHER_WITHIN: Duration = Duration::from_millis(5);
 /// Longest time that a record is not on disk, in milliseconds, under any load. A killed process loses no older record.
 pub(super) const UNSYNCED_MAX_MILLIS: u64 = 1_000;
-/// A sync starts when the oldest unsynced record has waited this long. The rest of [`UNSYNCED_MAX_MILLIS`] is for the
-/// records that wait to be written, and for the disk.
-const SYNC_AFTER: Duration = Duration::from_millis(UNSYNCED_MAX_MILLIS / 2);
-/// A sync starts earlier when no message arrives for this long.
-const SYNC_WHEN_IDLE: Duration = Duration::from_millis(200);
+/// A transaction starts when the oldest changed row has waited this long. The rest of [`UNSYNCED_MAX_MILLIS`] is for the
+/// transaction before it, and for the disk.
+const WRITE_AFTER: Duration = Duration::from_millis(UNSYNCED_MAX_MILLIS / 2);
+/// A transaction starts earlier when the changed rows exceed this size, in bytes.
+const WRITE_AT_BYTES: usize = 4 << 20;
+/// Most bytes of changed rows that no transaction has taken. Further pages are dropped.
+const UNWRITTEN_BYTES_MAX: usize = 16 << 20;
 
-/// Writes records until every sender is dropped. Readers see them at once. They are on disk when a caller waits for
-/// that, and after [`UNSYNCED_MAX_MILLIS`] at the latest. `unwritten` counts the records that readers do not see yet.
-pub(super) fn write(database: &ClosableDatabase, messages: &Receiver<Message>, unwritten: &AtomicUsize) {
-    let (mut sync_due, mut evictions) = (None, Evictions::default());
-    loop {
-        let wait = sync_due
-            .map_or(SYNC_WHEN_IDLE, |due: Duration| due.saturating_sub(clock::uptime()).min(SYNC_WHEN_IDLE));
-        let first = match messages.recv_timeout(wait) {
-            Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout) if sync_due.is_none() => continue,
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        let received = clock::uptime();
-        let mut batch: Vec<Message> = first.into_iter().collect();
-        // No caller waits for a page: wait for more of them.
-        while (1..GATHERED_MAX).contains(&batch.len())
-            && batch.iter().all(|message| matches!(message, Message::Record(Record::Page(_))))
-            && let Ok(message) = messages.recv_timeout(GATHER_WITHIN)
-        {
-            batch.push(message);
+/// The rows that are not in the database yet.
+#[derive(Debug, Default)]
+pub(super) struct Unwritten {
+    state: Mutex<State>,
+    /// Notified when the thread has to look.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The rows that changed since the last transaction began.
+    newest: Layer,
+    /// The rows of the transaction that is running.
+    in_writing: Option<Arc<Layer>>,
+    /// When the oldest of the newest rows changed.
+    since: Option<Duration>,
+    /// The latest time of a record, in seconds since 1970.
+    now_secs: u64,
+    /// Receive whether the newest rows are on disk.
+    waiters: Vec<oneshot::Sender<bool>>,
+    is_ending: bool,
+}
+
+/// Why a record changed nothing.
+#[derive(Debug)]
+pub(super) enum ChangeError {
+    /// The ledger is closed.
+    Closed,
+    /// Too many rows wait for the disk.
+    Full,
+    Database(redb::Error),
+}
+
+impl Unwritten {
+    /// Changes rows. `now_secs` are seconds since 1970. The receiver is sent whether the rows are on disk; with one the
+    /// rows are changed even if too many wait.
+    pub(super) fn change(
+        &self,
+        database: &ClosableDatabase,
+        now_secs: Option<u64>,
+        waiter: Option<oneshot::Sender<bool>>,
+        change: impl FnOnce(&mut View<'_>) -> Result<(), redb::Error>,
+    ) -> Result<(), ChangeError> {
+        let mut state = self.state();
+        if state.is_ending {
+            return Err(ChangeError::Closed);
         }
-        batch.extend(messages.try_iter().take(BATCH_MAX));
-        // One sync serves every caller that waits for the disk.
-        let durable = batch.is_empty()
-            || sync_due.is_some_and(|due| due <= received)
-            || batch.iter().any(|message| matches!(message, Message::Part(..)));
-        let written = write_batch(database, &batch, durable, &mut evictions);
-        let records = batch.iter().filter(|message| matches!(message, Message::Record(_))).count();
-        sync_due = match durable {
-            true => None,
-            false if records > 0 => sync_due.or(Some(received + SYNC_AFTER)),
-            false => sync_due,
-        };
-        log_failure(&written);
-        unwritten.fetch_sub(records, Ordering::SeqCst);
-        for message in batch {
-            if let Message::Part(_, _, done) | Message::Barrier(done) = message {
+        if waiter.is_none() && state.newest.bytes >= UNWRITTEN_BYTES_MAX {
+            return Err(ChangeError::Full);
+        }
+        let changed = state.with_view(database, change).ok_or(ChangeError::Closed)?;
+        changed.map_err(ChangeError::Database)?;
+        state.now_secs = state.now_secs.max(now_secs.unwrap_or(0));
+        let is_first = state.since.is_none();
+        state.since.get_or_insert_with(clock::uptime);
+        state.waiters.extend(waiter);
+        if is_first || state.is_urgent() {
+            self.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Reads rows; `None` if the database is closed, or is being closed.
+    pub(super) fn read<T>(
+        &self,
+        database: &ClosableDatabase,
+        read: impl FnOnce(View<'_>) -> Result<T, redb::Error>,
+    ) -> Option<Result<T, redb::Error>> {
+        let mut state = self.state();
+        database.try_with(|database| {
+            let (newest, in_writing) = state.layers();
+            read(View { newest, in_writing, database: DatabaseRows::new(database.begin_read()?) })
+        })
+    }
+
+    /// Ends the thread after it has written all rows.
+    pub(super) fn end(&self) {
+        self.state().is_ending = true;
+        self.changed.notify_one();
+    }
+
+    /// Writes rows until the end.
+    pub(super) fn write(&self, database: &ClosableDatabase) {
+        let mut evictions = Evictions::default();
+        while let Some(Batch { rows, waiters, now_secs }) = self.next_batch() {
+            let is_in_use =
+                |list: &[u8]| rows.rows.contains_key(list) || self.state().newest.rows.contains_key(list);
+            let write =
+                |database: &Database| write_rows(database, &rows, now_secs, &mut evictions, &is_in_use);
+            let written = database.with(write);
+            // The database is closed only after this thread has ended.
+            if let Some(Err(error)) = &written {
+                tracing::error!(
+                    "the ledger cannot be written to: {error}; check space and rights of the data folder"
+                );
+            }
+            self.state().in_writing = None;
+            for waiter in waiters {
                 // The waiter is gone; ignore.
-                let _ = done.send(written.is_ok());
+                let _ = waiter.send(matches!(written, Some(Ok(()))));
             }
         }
     }
-    if sync_due.is_some() {
-        log_failure(&write_batch(database, &[], true, &mut evictions));
+
+    /// Waits until rows are to be written; `None` at the end.
+    fn next_batch(&self) -> Option<Batch> {
+        let mut state = self.state();
+        loop {
+            let waited = state.since.map(|since| clock::uptime().saturating_sub(since));
+            let is_due = waited.is_some_and(|waited| waited >= WRITE_AFTER || state.is_urgent());
+            state = match waited {
+                Some(_) if is_due => break,
+                None if state.is_ending => return None,
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(waited) => {
+                    let waiting = self.changed.wait_timeout(state, WRITE_AFTER - waited);
+                    waiting.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        state.since = None;
+        let rows = Arc::new(std::mem::take(&mut state.newest));
+        state.in_writing = Some(Arc::clone(&rows));
+        Some(Batch { rows, waiters: std::mem::take(&mut state.waiters), now_secs: state.now_secs })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Why a batch is not written; `None`: the database is closed.
-type WriteError = Option<redb::Error>;
+/// The rows of one transaction.
+struct Batch {
+    rows: Arc<Layer>,
+    waiters: Vec<oneshot::Sender<bool>>,
+    now_secs: u64,
+}
 
-fn log_failure(written: &Result<(), WriteError>) {
-    // The database is closed only after this thread has ended.
-    if let Err(Some(error)) = written {
-        tracing::error!(
-            "the ledger cannot be written to: {error}; check space and rights of the data folder"
-        );
+impl State {
+    /// Whether the rows must not wait.
+    fn is_urgent(&self) -> bool {
+        !self.waiters.is_empty() || self.is_ending || self.newest.bytes >= WRITE_AT_BYTES
+    }
+
+    fn layers(&mut self) -> (&mut Layer, Option<&Arc<Layer>>) {
+        (&mut self.newest, self.in_writing.as_ref())
+    }
+
+    fn with_view<T>(
+        &mut self,
+        database: &ClosableDatabase,
+        task: impl FnOnce(&mut View<'_>) -> Result<T, redb::Error>,
+    ) -> Option<Result<T, redb::Error>> {
+        database.try_with(|database| {
+            let (newest, in_writing) = self.layers();
+            task(&mut View { newest, in_writing, database: DatabaseRows::new(database.begin_read()?) })
+        })
     }
 }
 
-fn write_batch(
-    database: &ClosableDatabase,
-    batch: &[Message],
-    durable: bool,
-    evictions: &mut Evictions,
-) -> Result<(), WriteError> {
-    if !durable && batch.iter().all(|message| matches!(message, Message::Barrier(_))) {
-        return Ok(());
-    }
-    let written = database.with(|database| write_transaction(database, batch, durable, evictions));
-    written.ok_or(None)?.map_err(Some)
-}
-
-fn write_transaction(
+/// Writes rows in one transaction, and makes room for them. `is_in_use`: whether the list with this key must stay.
+fn write_rows(
     database: &Database,
-    batch: &[Message],
-    durable: bool,
+    layer: &Layer,
+    now_secs: u64,
     evictions: &mut Evictions,
+    is_in_use: &dyn Fn(&[u8]) -> bool,
 ) -> Result<(), redb::Error> {
-    let mut transaction = database.begin_write()?;
-    if !durable {
-        transaction.set_durability(redb::Durability::None)?;
-    }
-    for message in batch {
-        match message {
-            Message::Record(Record::Page(page)) => apply_page(&transaction, page, None, evictions)?,
-            Message::Part(page, part, _) => apply_page(&transaction, page, Some(*part), evictions)?,
-            Message::Record(Record::Replay(progress)) => apply_replay(&transaction, progress)?,
-            Message::Barrier(_) => {}
+    let transaction = database.begin_write()?;
+    {
+        let mut table = transaction.open_table(ROWS)?;
+        let mut new: BTreeMap<&str, NewRows> = BTreeMap::new();
+        for (key, value) in &layer.rows {
+            if let Some((repository, _)) = list_of_key(key) {
+                let is_new = value.is_some() && table.get(key.as_slice())?.is_none();
+                new.entry(repository).or_default().lists += u64::from(is_new);
+            } else if let Some(repository) = state_of_key(key) {
+                new.entry(repository).or_default().states += 1;
+            }
+        }
+        for (repository, new) in new.into_iter().filter(|(_, new)| new.lists > 0) {
+            evictions.make_room(&mut table, repository, new, now_secs, is_in_use)?;
+        }
+        for (key, value) in &layer.rows {
+            match value {
+                Some(value) => drop(table.insert(key.as_slice(), value.as_slice())?),
+                None => drop(table.remove(key.as_slice())?),
+            }
         }
     }
     Ok(transaction.commit()?)
