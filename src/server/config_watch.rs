@@ -3,6 +3,7 @@
 use crate::config::{MappingChanges, MappingsReload, Settings, SettingsReload};
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
+use crate::server::mappings_watch::MappingsWatch;
 use crate::server::service_manager;
 use crate::server::tls_listener::TlsListener;
 use async_trait::async_trait;
@@ -86,6 +87,7 @@ impl BackgroundService for ConfigWatch {
             watched.report_expiry(&self.shared.telemetry);
         }
         let interval = watchdog.map_or(CONFIG_INTERVAL, |timeout| CONFIG_INTERVAL.min(timeout / 2));
+        let mut mappings = MappingsWatch::new(self.shared.repositories.folder());
         loop {
             // A loop that hangs, for example on a disk that does not respond, ends the messages.
             if watchdog.is_some() {
@@ -98,8 +100,11 @@ impl BackgroundService for ConfigWatch {
             };
             let is_same_certificate =
                 watched.as_mut().is_none_or(|watched| watched.refresh(&self.shared.telemetry));
-            let is_unchanged =
-                [self.reread_settings(), self.reread_mappings(), is_same_certificate] == [true; 3];
+            let are_same_settings = self.reread_settings();
+            // New limits change the mappings too.
+            let is_due = mappings.is_due() || is_hangup || !are_same_settings;
+            let are_same_mappings = !is_due || self.reread_mappings();
+            let is_unchanged = [are_same_settings, are_same_mappings, is_same_certificate] == [true; 3];
             if is_hangup && is_unchanged {
                 tracing::info!("configuration read again; nothing has changed");
             }

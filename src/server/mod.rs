@@ -12,6 +12,7 @@ mod handover;
 mod listener;
 pub(crate) mod live_requests;
 mod maintenance;
+mod mappings_watch;
 mod run;
 mod service_manager;
 mod signals;
