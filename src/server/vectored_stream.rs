@@ -1,8 +1,12 @@
-//! A connection that sends a response header together with the bytes after it.
+//! A connection that sends short writes together with the bytes after them.
 //!
-//! pingora writes a header into a buffer and flushes the buffer before a long piece of the body. That takes two
-//! system calls and wakes the reader twice. This stream holds short writes until the next one, and sends both in one
-//! vectored write. A flush and the end send everything, so no byte waits longer than in the buffer of pingora.
+//! pingora flushes the header of a response and each chunk of its body. Each flush takes a system call and wakes the
+//! reader. This stream holds short writes, also flushed ones, until the next write, and sends both in one vectored
+//! write.
+//!
+//! Invariant: flushed bytes are sent before the connection waits. The task of a response reads from the connection
+//! whenever it waits for the next piece, to see whether the client has left, and after the response, to receive the
+//! next request. Each read sends the held bytes first, and so does the end.
 
 use async_trait::async_trait;
 use pingora_core::protocols::raw_connect::ProxyDigest;
@@ -24,22 +28,24 @@ const HELD_BYTES_MAX: usize = 1460;
 pub(super) struct VectoredStream {
     stream: Stream,
     held: Vec<u8>,
+    /// Whether held bytes were flushed. The wrapped connection has a buffer of its own.
+    is_flush_due: bool,
 }
 
 impl VectoredStream {
     pub(super) fn on(stream: Stream) -> Self {
-        Self { stream, held: Vec::new() }
+        Self { stream, held: Vec::new(), is_flush_due: false }
     }
 
-    /// The wrapped connection. It holds no bytes between two requests.
+    /// The wrapped connection. No bytes are held after a request was read.
     pub(super) fn into_stream(self) -> Stream {
-        debug_assert!(self.held.is_empty(), "a response has ended without a flush");
+        debug_assert!(self.held.is_empty(), "a request was read without sending the held bytes");
         self.stream
     }
 
     /// Writes the held bytes, and as much of `slices` as possible; returns that length.
     fn poll_held(&mut self, context: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        let Self { stream, held } = self;
+        let Self { stream, held, .. } = self;
         while !held.is_empty() {
             let mut all = Vec::with_capacity(1 + slices.len());
             all.push(IoSlice::new(held));
@@ -56,6 +62,12 @@ impl VectoredStream {
         }
         Poll::Ready(Ok(0))
     }
+
+    /// Sends the held bytes.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_held(context, &[]))?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
 }
 
 impl AsyncRead for VectoredStream {
@@ -64,6 +76,13 @@ impl AsyncRead for VectoredStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // A client that does not read may still write, so this does not wait until the held bytes are sent.
+        if self.is_flush_due
+            && let Poll::Ready(sent) = self.poll_send(context)
+        {
+            sent?;
+            self.is_flush_due = false;
+        }
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
@@ -94,8 +113,11 @@ impl AsyncWrite for VectoredStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_held(context, &[]))?;
-        Pin::new(&mut self.stream).poll_flush(context)
+        self.is_flush_due = !self.held.is_empty();
+        match self.is_flush_due {
+            true => Poll::Ready(Ok(())),
+            false => Pin::new(&mut self.stream).poll_flush(context),
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -148,6 +170,7 @@ impl GetSocketDigest for VectoredStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pingora_core::protocols::l4::stream::Stream as Socket;
     use tokio::io::{AsyncReadExt, duplex};
 
     /// A connection that takes `room` bytes before they are read, and its other end.
@@ -157,17 +180,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn short_writes_are_held_until_the_next_write_or_flush() {
-        let (mut stream, mut peer) = connection(64 << 10);
+    async fn short_writes_are_held_until_the_next_write_or_read() {
+        let (socket, mut peer) = tokio::net::UnixStream::pair().expect("two sockets");
+        // It has a buffer of its own.
+        let mut stream = VectoredStream::on(Box::new(Socket::from(socket)));
         let mut read = vec![0; 64 << 10];
         stream.write_all(b"head").await.expect("it is held");
+        stream.flush().await.expect("it is held");
         let nothing = futures::poll!(std::pin::pin!(peer.read(&mut read)));
         assert!(nothing.is_pending(), "{nothing:?}");
         stream.write_all(&[b'b'; 10_000]).await.expect("there is room");
         let count = peer.read(&mut read).await.expect("something");
         assert_eq!((&read[..5], count), (&b"headb"[..], 10_004));
         stream.write_all(b"end").await.expect("it is held");
-        stream.flush().await.expect("it is sent");
+        stream.flush().await.expect("it is held");
+        let mut request = [0; 8];
+        assert!(futures::poll!(std::pin::pin!(stream.read(&mut request))).is_pending());
+        peer.readable().await.expect("something was sent");
         let count = peer.read(&mut read).await.expect("something");
         assert_eq!(&read[..count], b"end");
         stream.write_all(b"last").await.expect("it is held");
@@ -175,6 +204,16 @@ mod tests {
         let mut rest = Vec::new();
         peer.read_to_end(&mut rest).await.expect("the end");
         assert_eq!(rest, b"last");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_read_from() {
+        let (mut stream, mut peer) = connection(2);
+        stream.write_all(b"response").await.expect("it is held");
+        stream.flush().await.expect("it is held");
+        peer.write_all(b"q").await.expect("there is room");
+        let mut request = [0; 1];
+        assert_eq!(stream.read(&mut request).await.expect("something"), 1);
     }
 
     #[tokio::test]
@@ -191,7 +230,7 @@ mod tests {
                     stream.write_all(piece).await.expect("it is read");
                     rest = after;
                 }
-                stream.flush().await.expect("it is read");
+                Shutdown::shutdown(&mut stream).await;
             });
             let mut read = vec![0; bytes.len()];
             peer.read_exact(&mut read).await.expect("all of it");
