@@ -98,6 +98,7 @@ impl EnvelopeNames {
 
     /// Whether `text` begins with `open` (`<` or `</`), a prefix, the name, and the end of the name. An end
     /// tag without `>` ends at the next `<`.
+    #[inline]
     pub(crate) fn match_tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> TagMatch {
         let own = match_prefixed_tag(text, open, &self.prefix, name);
         match &self.other_prefix {
@@ -138,6 +139,9 @@ impl EnvelopeNames {
         let Some(body) = text.strip_prefix(open) else {
             return if open.starts_with(text) { TagMatch::Cut } else { TagMatch::No };
         };
+        if has_short_name(body) {
+            return TagMatch::No;
+        }
         let mut local_at = 0;
         for (at, &byte) in body.iter().enumerate() {
             if byte == b':' && local_at == 0 {
@@ -212,11 +216,16 @@ impl EnvelopeNames {
 }
 
 /// Whether `text` begins with `open`, the prefix, the name, and the end of the name.
+#[inline]
 fn match_prefixed_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> TagMatch {
     // The first letter rejects most tags.
-    if text.get(open.len() + prefix.len()).is_some_and(|letter| name.first() != Some(letter)) {
-        return TagMatch::No;
+    match text.get(open.len() + prefix.len()) {
+        Some(letter) if name.first() != Some(letter) => TagMatch::No,
+        _ => match_whole_tag(text, open, prefix, name),
     }
+}
+
+fn match_whole_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> TagMatch {
     let mut rest = text;
     for part in [open, prefix, name] {
         if rest.len() < part.len() {
@@ -241,6 +250,15 @@ pub(crate) fn is_token_name(local: &[u8]) -> bool {
     // Most names are shorter.
     local.len().abs_diff(TOKEN.len()) <= TOKEN_LETTERS
         && is_within_distance(&local.to_ascii_lowercase(), TOKEN, TOKEN_LETTERS)
+}
+
+/// Whether the name that `text` begins with is surely shorter than a misspelt `resumptionToken`.
+#[inline]
+fn has_short_name(text: &[u8]) -> bool {
+    const LETTERS_MIN: usize = TOKEN.len() - TOKEN_LETTERS;
+    let ends_name = |ends: bool, &byte: &u8| ends | (byte == b'>') | (byte <= b' ');
+    // The loop over a fixed number of bytes has no early exit, so it becomes vector instructions.
+    text.first_chunk::<LETTERS_MIN>().is_some_and(|name| name.iter().fold(false, ends_name))
 }
 
 /// Whether a name without its prefix is a cut `resumptionToken`.
