@@ -15,6 +15,7 @@ mod limits;
 mod output;
 mod passes;
 mod repair_item;
+mod repair_nodes;
 mod sink;
 mod span;
 mod stages;

@@ -73,6 +73,7 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
         item_offset: 0,
         in_item: false,
         boundary: None,
+        defect: None,
         token: None,
         total_elements: None,
         token_written: false,

@@ -82,42 +82,24 @@ pub(crate) fn item_edits<'t>(
     let is_utf8 = simdutf8::basic::from_utf8(text).is_ok();
     let mut pass =
         CharacterPass { guesses, charset, edits_max, is_utf8, ..CharacterPass::new(text, entities) };
-    let mut at = 0;
-    let mut node_at = 0;
-    let mut marks = DamagedMarks::default();
-    // Bare `<` found inside the current text node.
-    let mut bare = Vec::new();
-    while at < text.len() && pass.edits.len() <= edits_max {
-        let (lexeme, mut end) = lexemes.at(at);
-        if matches!(lexeme, Lexeme::Declaration | Lexeme::BareLessThan)
-            && let Some(mark) = marks.at(text, at)
-        {
-            pass.text_node(node_at, at, &bare);
-            bare.clear();
-            at = pass.damaged_mark(at, mark);
-            node_at = at;
-            continue;
-        }
-        match lexeme {
-            Lexeme::OpenCdata => {
-                pass.text_node(node_at, at, &bare);
-                bare.clear();
-                end = pass.open_cdata(at, end, &mut lexemes);
-                node_at = end;
-            }
-            Lexeme::Text | Lexeme::OpenTag | Lexeme::OpenComment => {}
-            Lexeme::BareLessThan => bare.push(at),
-            other => {
-                pass.text_node(node_at, at, &bare);
-                bare.clear();
-                pass.lexeme(other, at, end);
-                node_at = end;
-            }
-        }
-        at = end;
-    }
-    pass.text_node(node_at, text.len(), &bare);
+    pass.read_nodes(&mut lexemes, 0, text.len());
     pass.edits
+}
+
+/// Makes the edits of [`repair_characters`] in the nodes from the tag at `from` up to the first tag after
+/// `at`. Returns them with the start of that tag.
+pub(crate) fn edits_around(
+    text: &[u8],
+    from: usize,
+    at: usize,
+    entities: &Entities,
+    charset: Option<&'static encoding_rs::Encoding>,
+    limits: &Limits,
+) -> (Edits, usize) {
+    let edits_max = limits.repairs_per_record_max;
+    let mut pass = CharacterPass { charset, edits_max, ..CharacterPass::new(text, entities) };
+    let end = pass.read_nodes(&mut Lexemes::new(text), from, at);
+    (pass.edits, end)
 }
 
 /// Repairs the characters of one attribute value, or of text without markup.
@@ -215,6 +197,50 @@ impl<'t> CharacterPass<'t> {
         let joins = self.in_declaration || matches!(before, b']' | b'-' | b'?') && may_continue_mark;
         self.edits.push(id, start, end, if joins { b" " } else { b"" });
         self.deleted = (end, if joins { b' ' } else { before });
+    }
+
+    /// Repairs the nodes from `from`, which is the start of a lexeme, up to the first tag after `until`.
+    /// Returns the start of that tag, or the end of the text.
+    fn read_nodes(&mut self, lexemes: &mut Lexemes<'_>, from: usize, until: usize) -> usize {
+        let text = self.text;
+        let (mut at, mut node_at) = (from, from);
+        let mut marks = DamagedMarks::default();
+        // Bare `<` found inside the current text node.
+        let mut bare = Vec::new();
+        while at < text.len() && self.edits.len() <= self.edits_max {
+            let (lexeme, mut end) = lexemes.at(at);
+            if matches!(lexeme, Lexeme::Declaration | Lexeme::BareLessThan)
+                && let Some(mark) = marks.at(text, at)
+            {
+                self.text_node(node_at, at, &bare);
+                bare.clear();
+                at = self.damaged_mark(at, mark);
+                node_at = at;
+                continue;
+            }
+            match lexeme {
+                Lexeme::OpenCdata => {
+                    self.text_node(node_at, at, &bare);
+                    bare.clear();
+                    end = self.open_cdata(at, end, lexemes);
+                    node_at = end;
+                }
+                Lexeme::Text | Lexeme::OpenTag | Lexeme::OpenComment => {}
+                Lexeme::BareLessThan => bare.push(at),
+                other => {
+                    self.text_node(node_at, at, &bare);
+                    bare.clear();
+                    if at > until {
+                        return at;
+                    }
+                    self.lexeme(other, at, end);
+                    node_at = end;
+                }
+            }
+            at = end;
+        }
+        self.text_node(node_at, text.len(), &bare);
+        text.len()
     }
 
     fn slice(&self, start: usize, end: usize) -> &[u8] {

@@ -49,6 +49,11 @@ impl Edits {
         }
     }
 
+    /// Adds the changes of a later part of the text.
+    pub(crate) fn append(&mut self, later: Self) {
+        self.0.extend(later.0);
+    }
+
     /// Adds a change at any place. [`Edits::sort`] moves it to its position.
     pub(crate) fn push_unordered(&mut self, id: RepairId, start: usize, end: usize, replacement: Vec<u8>) {
         self.0.push(Edit::new(id, start, end, replacement));

@@ -8,9 +8,11 @@ use crate::repair::lex::index::Index;
 use crate::repair::lex::names::is_blank;
 use crate::repair::lex::namespaces::Context;
 use crate::repair::lex::search::memmem;
+use crate::repair::limits::Limits;
 use crate::repair::validate::envelope_names::EnvelopeNames;
 use crate::repair::validate::facts::{ItemFacts, V1Positions};
 use crate::repair::validate::schema::{Element, Text};
+use crate::repair::validate::start_tag::StartTagCache;
 
 /// The result of reading an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +163,21 @@ impl Validator {
     /// The window moved or grew, so the index of its bytes is invalid.
     pub(crate) fn new_window(&mut self, item_at: usize) {
         self.index.restart(item_at + self.at);
+    }
+
+    /// Whether the validator can resume after this defect, once the text after the last lexeme is repaired. In
+    /// a payload, a defect of characters or of a tag leaves the state as it was after that lexeme.
+    pub(crate) fn can_resume(&self, defect: Defect) -> bool {
+        let is_local =
+            matches!(defect.why, QuarantineReason::MismatchedTags | QuarantineReason::MalformedTag);
+        is_local && self.in_payload() && self.construct == Construct::None
+    }
+
+    /// Resumes after the last lexeme in `item`, which has other text from there on. It is complete.
+    pub(crate) fn resume(&mut self, item: &[u8], tags: &mut StartTagCache, limits: &Limits) -> Validation {
+        self.at = self.lexeme_end;
+        self.new_window(0);
+        self.validate(item, 0, true, tags, limits)
     }
 
     /// Prepares for the next item, which begins at `item_at` of the same window.

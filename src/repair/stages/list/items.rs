@@ -8,6 +8,7 @@ use crate::repair::boundary::swallowed::find_identifier;
 use crate::repair::catalog::{NotOai, QuarantineReason, RepairId};
 use crate::repair::lex::names::blanks;
 use crate::repair::repair_item::{RepairedItem, repair_item};
+use crate::repair::repair_nodes::repair_nodes;
 use crate::repair::sink::{RecordFacts, Sink};
 use crate::repair::stages::item_search::is_item;
 use crate::repair::stages::list::emit::{
@@ -94,8 +95,9 @@ pub(crate) fn step_items(
                         step_broken_item(response, list, rest, last, sink)
                     }
                     Validation::TooLong if at == 0 => begin_oversized(response, list, rest, sink),
-                    Validation::Defect(_) => {
+                    Validation::Defect(defect) => {
                         search_boundary(response, list, at);
+                        list.defect = Some(defect);
                         if at == 0 {
                             step_broken_item(response, list, rest, last, sink)
                         } else {
@@ -111,6 +113,7 @@ pub(crate) fn step_items(
 
 /// Starts the search for the end of the broken item at `at`.
 fn search_boundary(response: &mut Response, list: &mut List, at: usize) {
+    list.defect = None;
     list.boundary =
         Some(BoundarySearch::new(response.base + at as u64, std::mem::take(&mut response.lookahead)));
 }
@@ -214,9 +217,11 @@ pub(crate) fn step_broken_item(
 ) -> ListStep {
     let bytes_max = response.limits().record_bytes_max;
     let Some(search) = &mut list.boundary else { return ListStep::Stay(Step::Settled(0)) };
-    let (names, context) = (&list.names, list.context);
+    let (names, context, defect) = (&list.names, list.context, &mut list.defect);
     let (tags, limits) = (&mut response.tags, &response.config.limits);
     let mut probe = |text: &[u8]| {
+        // The contexts of the open elements may be dropped.
+        *defect = None;
         tags.tidy();
         let mut validator = Validator::new(names.clone(), context);
         validator.new_window(0);
@@ -227,7 +232,6 @@ pub(crate) fn step_broken_item(
     if boundary == RecordBoundary::NeedMore {
         return ListStep::Stay(Step::NeedMore);
     }
-    response.tags.tidy();
     let mut repaired = repair_broken_item(response, list, rest, boundary);
     if allows_second_search
         && !repaired.as_ref().is_some_and(|repaired| repaired.as_ref().is_ok_and(|m| !m.markup))
@@ -286,7 +290,7 @@ pub(crate) fn step_broken_item(
 /// Repairs the item before the boundary; `None` if there is no boundary.
 fn repair_broken_item(
     response: &mut Response,
-    list: &List,
+    list: &mut List,
     rest: &[u8],
     boundary: RecordBoundary,
 ) -> Option<Result<RepairedItem, QuarantineReason>> {
@@ -299,6 +303,12 @@ fn repair_broken_item(
     }
     let rules = Response::rules(&response.config, &response.entities);
     let raw = rest.get(..end)?;
+    if let Some(defect) = list.defect.take()
+        && let Some(repaired) = repair_nodes(raw, defect, &mut list.validator, &mut response.tags, &rules)
+    {
+        return Some(Ok(repaired));
+    }
+    response.tags.tidy();
     Some(repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules))
 }
 

@@ -8,7 +8,7 @@ use crate::repair::stages::head::error_text::code_for_request;
 use crate::repair::stages::request::RequestFacts;
 use crate::repair::validate::envelope_names::EnvelopeNames;
 use crate::repair::validate::schema::Verb;
-use crate::repair::validate::state::Validator;
+use crate::repair::validate::state::{Defect, Validator};
 
 /// The text of the error of an empty list.
 pub(crate) const EMPTY: &str = "The list is empty.";
@@ -34,6 +34,8 @@ pub(crate) struct List {
     pub(crate) in_item: bool,
     /// The search for the end of the current item, once the item is known to be broken.
     pub(crate) boundary: Option<BoundarySearch>,
+    /// The defect at which the validator stopped in the current item, if it can still resume there.
+    pub(crate) defect: Option<Defect>,
     /// A token that preceded other items. It is written at the end.
     pub(crate) token: Option<Vec<u8>>,
     /// `totalElements` of this token as received.

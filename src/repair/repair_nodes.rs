@@ -1,0 +1,108 @@
+//! The short way of the slow path: repairs an item whose only defects are characters of its payload.
+//!
+//! The stage `list` tries it before [`repair_item`](crate::repair::repair_item::repair_item). The validator of
+//! the list stopped at the first defect, so everything before it is valid. This file repairs the text or tag
+//! with the defect, and the validator resumes there. Each byte is validated once.
+//!
+//! The result is that of the first pass of `repair_item`. That pass reads all nodes of the item, and changes
+//! none that the validator accepts. An item that needs anything else goes to `repair_item`.
+
+use crate::repair::boundary::swallowed::may_contain_sections;
+use crate::repair::lex::search::memrchr;
+use crate::repair::passes::granularity::repair_granularity;
+use crate::repair::passes::rules::Rules;
+use crate::repair::repair_item::RepairedItem;
+use crate::repair::text::characters::{Guesses, edits_around};
+use crate::repair::text::charset::detect_charset;
+use crate::repair::text::edits::Edits;
+use crate::repair::validate::envelope_names::EnvelopePrefixes;
+use crate::repair::validate::start_tag::StartTagCache;
+use crate::repair::validate::state::{Defect, Validation, Validator};
+
+/// Most defects that are repaired one after the other. After each of them, the rest of the item moves.
+const DEFECTS_MAX: usize = 8;
+
+/// Repairs the characters of the item `raw`, in which `validator` stopped at `defect`. `None` if the item may
+/// need other repairs.
+pub(crate) fn repair_nodes(
+    raw: &[u8],
+    defect: Defect,
+    validator: &mut Validator,
+    tags: &mut StartTagCache,
+    rules: &Rules<'_>,
+) -> Option<RepairedItem> {
+    let names = &validator.names;
+    let is_plain = names.prefixes == EnvelopePrefixes::Forbidden
+        && names.prefix.is_empty()
+        && !names.is_rewritten()
+        && !Guesses::enabled_by(rules.enabled).any();
+    // The end of a section may depend on the whole item.
+    if !is_plain || may_contain_sections(raw) {
+        return None;
+    }
+    let mut repaired = NodeRepair { raw, text: raw.to_vec(), edits: Edits::default(), shift: 0, done: 0 };
+    let mut next = defect;
+    for _ in 0..DEFECTS_MAX {
+        if !validator.can_resume(next) {
+            return None;
+        }
+        repaired.repair(next.at, rules)?;
+        match validator.resume(&repaired.text, tags, rules.limits) {
+            Validation::Clean(len) => return repaired.finish(len, validator, rules),
+            Validation::Defect(defect) => next = defect,
+            Validation::NeedMore | Validation::TooLong => return None,
+        }
+    }
+    None
+}
+
+/// An item of which the first part is repaired.
+struct NodeRepair<'t> {
+    raw: &'t [u8],
+    /// The repaired part, and the rest of the item.
+    text: Vec<u8>,
+    edits: Edits,
+    /// The length of the repaired part, minus its length in `raw`.
+    shift: isize,
+    /// The end of the repaired part in `raw`.
+    done: usize,
+}
+
+impl NodeRepair<'_> {
+    /// Repairs the nodes around the defect at `at` of the text.
+    fn repair(&mut self, at: usize, rules: &Rules<'_>) -> Option<()> {
+        let at = at.checked_add_signed(-self.shift).filter(|&at| at >= self.done)?;
+        // The text before the defect is valid and without sections, so each `<` in it begins a tag.
+        let before = self.raw.get(self.done..at)?;
+        let from = self.done + memrchr(b'<', before).unwrap_or(0);
+        let (mut edits, mut end) = edits_around(self.raw, from, at, rules.entities, None, rules.limits);
+        if simdutf8::basic::from_utf8(self.raw.get(from..end)?).is_err()
+            && let Some(charset) = detect_charset(self.raw, rules.text_charset).ok()?
+        {
+            (edits, end) = edits_around(self.raw, from, at, rules.entities, Some(charset), rules.limits);
+        }
+        let is_off = edits.iter().any(|edit| rules.off.contains(edit.id));
+        if edits.is_empty() || is_off || self.edits.len() + edits.len() > rules.limits.repairs_per_record_max
+        {
+            return None;
+        }
+        let replacement = edits.clone().apply_at(self.raw.get(from..end)?, from);
+        let [start, stop] = [from, end].map(|at| at.saturating_add_signed(self.shift));
+        self.shift += replacement.len() as isize - (end - from) as isize;
+        self.text.splice(start..stop, replacement);
+        self.edits.append(edits);
+        self.done = end;
+        Some(())
+    }
+
+    /// The repaired item, of which the validator accepted the first `len` bytes.
+    fn finish(self, len: usize, validator: &mut Validator, rules: &Rules<'_>) -> Option<RepairedItem> {
+        let rest = self.text.get(len..)?;
+        let facts = std::mem::take(&mut validator.facts);
+        let is_adjusted = !repair_granularity(&self.text, &facts, validator.names.element, rules).is_empty();
+        if !crate::repair::lex::names::trim(rest).is_empty() || is_adjusted {
+            return None;
+        }
+        Some(RepairedItem { bytes: self.text, edits: self.edits, ..RepairedItem::unchanged(&[], facts) })
+    }
+}
