@@ -124,7 +124,7 @@ impl Family {
         match self {
             Self::DublinCore => is_dc_element(local),
             Self::Marc => matches!(local, b"leader" | b"controlfield" | b"subfield"),
-            Self::Mods => is_one_of(local, MODS_FIELDS),
+            Self::Mods => is_mods_field(local),
             Self::Mixed | Self::Other => false,
         }
     }
@@ -133,7 +133,7 @@ impl Family {
     pub(crate) fn is_container(self, local: &[u8]) -> bool {
         match self {
             Self::Marc => matches!(local, b"collection" | b"record" | b"datafield"),
-            Self::Mods => is_one_of(local, MODS_CONTAINERS),
+            Self::Mods => is_mods_container(local),
             Self::DublinCore | Self::Mixed | Self::Other => false,
         }
     }
@@ -148,148 +148,150 @@ impl Family {
     }
 }
 
-/// Elements of MODS 3 that contain plain text everywhere.
-const MODS_FIELDS: &[&str] = &[
-    "abstract",
-    "affiliation",
-    "caption",
-    "city",
-    "classification",
-    "coordinates",
-    "copyrightDate",
-    "country",
-    "dateCaptured",
-    "dateCreated",
-    "dateIssued",
-    "dateModified",
-    "dateOther",
-    "dateValid",
-    "description",
-    "digitalOrigin",
-    "displayForm",
-    "edition",
-    "form",
-    "frequency",
-    "genre",
-    "geographic",
-    "geographicCode",
-    "identifier",
-    "internetMediaType",
-    "issuance",
-    "languageTerm",
-    "namePart",
-    "nonSort",
-    "note",
-    "number",
-    "occupation",
-    "partName",
-    "partNumber",
-    "physicalLocation",
-    "placeTerm",
-    "projection",
-    "publisher",
-    "recordChangeDate",
-    "recordContentSource",
-    "recordCreationDate",
-    "recordIdentifier",
-    "recordOrigin",
-    "reformattingQuality",
-    "roleTerm",
-    "scale",
-    "scriptTerm",
-    "shelfLocator",
-    "state",
-    "subTitle",
-    "tableOfContents",
-    "targetAudience",
-    "temporal",
-    "title",
-    "topic",
-    "typeOfResource",
-    "url",
-];
-
-/// Elements of MODS 3 that contain elements and no text.
-const MODS_CONTAINERS: &[&str] = &[
-    "cartographics",
-    "detail",
-    "hierarchicalGeographic",
-    "language",
-    "location",
-    "mods",
-    "modsCollection",
-    "name",
-    "originInfo",
-    "part",
-    "physicalDescription",
-    "place",
-    "recordInfo",
-    "relatedItem",
-    "role",
-    "subject",
-    "titleInfo",
-];
-
-fn is_one_of(local: &[u8], names: &[&str]) -> bool {
-    names.iter().any(|name| name.as_bytes() == local)
+/// Whether an element of MODS 3 contains plain text everywhere.
+fn is_mods_field(local: &[u8]) -> bool {
+    matches!(
+        local,
+        b"abstract"
+            | b"affiliation"
+            | b"caption"
+            | b"city"
+            | b"classification"
+            | b"coordinates"
+            | b"copyrightDate"
+            | b"country"
+            | b"dateCaptured"
+            | b"dateCreated"
+            | b"dateIssued"
+            | b"dateModified"
+            | b"dateOther"
+            | b"dateValid"
+            | b"description"
+            | b"digitalOrigin"
+            | b"displayForm"
+            | b"edition"
+            | b"form"
+            | b"frequency"
+            | b"genre"
+            | b"geographic"
+            | b"geographicCode"
+            | b"identifier"
+            | b"internetMediaType"
+            | b"issuance"
+            | b"languageTerm"
+            | b"namePart"
+            | b"nonSort"
+            | b"note"
+            | b"number"
+            | b"occupation"
+            | b"partName"
+            | b"partNumber"
+            | b"physicalLocation"
+            | b"placeTerm"
+            | b"projection"
+            | b"publisher"
+            | b"recordChangeDate"
+            | b"recordContentSource"
+            | b"recordCreationDate"
+            | b"recordIdentifier"
+            | b"recordOrigin"
+            | b"reformattingQuality"
+            | b"roleTerm"
+            | b"scale"
+            | b"scriptTerm"
+            | b"shelfLocator"
+            | b"state"
+            | b"subTitle"
+            | b"tableOfContents"
+            | b"targetAudience"
+            | b"temporal"
+            | b"title"
+            | b"topic"
+            | b"typeOfResource"
+            | b"url"
+    )
 }
 
-/// Elements and refinements of Dublin Core.
+/// Whether an element of MODS 3 contains elements and no text.
+fn is_mods_container(local: &[u8]) -> bool {
+    matches!(
+        local,
+        b"cartographics"
+            | b"detail"
+            | b"hierarchicalGeographic"
+            | b"language"
+            | b"location"
+            | b"mods"
+            | b"modsCollection"
+            | b"name"
+            | b"originInfo"
+            | b"part"
+            | b"physicalDescription"
+            | b"place"
+            | b"recordInfo"
+            | b"relatedItem"
+            | b"role"
+            | b"subject"
+            | b"titleInfo"
+    )
+}
+
+/// Whether a local name is an element or refinement of Dublin Core.
 fn is_dc_element(local: &[u8]) -> bool {
-    const NAMES: &[&str] = &[
-        "title",
-        "creator",
-        "subject",
-        "description",
-        "publisher",
-        "contributor",
-        "date",
-        "type",
-        "format",
-        "identifier",
-        "source",
-        "language",
-        "relation",
-        "coverage",
-        "rights",
-        "abstract",
-        "accessRights",
-        "alternative",
-        "audience",
-        "available",
-        "bibliographicCitation",
-        "conformsTo",
-        "created",
-        "dateAccepted",
-        "dateCopyrighted",
-        "dateSubmitted",
-        "educationLevel",
-        "extent",
-        "hasFormat",
-        "hasPart",
-        "hasVersion",
-        "isFormatOf",
-        "isPartOf",
-        "isReferencedBy",
-        "isReplacedBy",
-        "isRequiredBy",
-        "isVersionOf",
-        "issued",
-        "license",
-        "mediator",
-        "medium",
-        "modified",
-        "provenance",
-        "references",
-        "replaces",
-        "requires",
-        "rightsHolder",
-        "spatial",
-        "tableOfContents",
-        "temporal",
-        "valid",
-    ];
-    is_one_of(local, NAMES)
+    matches!(
+        local,
+        b"title"
+            | b"creator"
+            | b"subject"
+            | b"description"
+            | b"publisher"
+            | b"contributor"
+            | b"date"
+            | b"type"
+            | b"format"
+            | b"identifier"
+            | b"source"
+            | b"language"
+            | b"relation"
+            | b"coverage"
+            | b"rights"
+            | b"abstract"
+            | b"accessRights"
+            | b"alternative"
+            | b"audience"
+            | b"available"
+            | b"bibliographicCitation"
+            | b"conformsTo"
+            | b"created"
+            | b"dateAccepted"
+            | b"dateCopyrighted"
+            | b"dateSubmitted"
+            | b"educationLevel"
+            | b"extent"
+            | b"hasFormat"
+            | b"hasPart"
+            | b"hasVersion"
+            | b"isFormatOf"
+            | b"isPartOf"
+            | b"isReferencedBy"
+            | b"isReplacedBy"
+            | b"isRequiredBy"
+            | b"isVersionOf"
+            | b"issued"
+            | b"license"
+            | b"mediator"
+            | b"medium"
+            | b"modified"
+            | b"provenance"
+            | b"references"
+            | b"replaces"
+            | b"requires"
+            | b"rightsHolder"
+            | b"spatial"
+            | b"tableOfContents"
+            | b"temporal"
+            | b"valid"
+    )
 }
 
 /// Whether two local names mean the same: they differ only in case, or by one letter that is added,

@@ -18,6 +18,7 @@ use crate::repair::passes::end_tag::{
     insert_missing_bracket, is_end_without_slash, note_bare_text, read_end_tag, restore_item_end,
 };
 use crate::repair::passes::lenient_tag::{LenientTag, read_lenient_tag};
+use crate::repair::passes::plain_field::read_plain_field;
 use crate::repair::passes::prefixes::PrefixNamespaces;
 use crate::repair::passes::tree::{ContentKind, PayloadRoot, Tree, TreeElement, in_key_field};
 use crate::repair::text::edits::Edits;
@@ -64,6 +65,10 @@ pub(crate) fn repair_markup(
     };
     let mut at = 0;
     while at < text.len() {
+        if let Some(end) = read_plain_field(&mut tree, at) {
+            at = end;
+            continue;
+        }
         let (lexeme, end) = tree.lexemes.at(at);
         if at >= tree.kept_until {
             note_section_start(&mut tree, at);
