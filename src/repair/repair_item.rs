@@ -9,7 +9,7 @@ use crate::repair::boundary::swallowed::sections_with_boundaries;
 use crate::repair::catalog::{QuarantineReason, RepairId};
 use crate::repair::lex::lexeme::Lexemes;
 use crate::repair::lex::namespaces::Context;
-use crate::repair::lex::search::memchr_iter;
+use crate::repair::lex::search::{memchr_iter, memrchr};
 use crate::repair::passes::formats::repair_format;
 use crate::repair::passes::granularity::{lower_bound, repair_granularity};
 use crate::repair::passes::header::{keep_only_header, repair_envelope};
@@ -22,12 +22,13 @@ use crate::repair::sink::FieldIssue;
 use crate::repair::text::characters::{Guesses, guess_characters, item_edits};
 use crate::repair::text::charset::detect_charset;
 use crate::repair::text::edits::Edits;
+use crate::repair::text::legal::has_legal_characters;
 use crate::repair::v1::items::upgrade_item;
 use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
 use crate::repair::validate::facts::{ItemFacts, V1Positions};
 use crate::repair::validate::schema::Verb;
 use crate::repair::validate::start_tag::StartTagCache;
-use crate::repair::validate::state::{Validation, Validator};
+use crate::repair::validate::state::{Defect, Validation, Validator};
 
 /// A repaired item.
 #[derive(Debug)]
@@ -57,7 +58,8 @@ impl RepairedItem {
     }
 }
 
-/// Repairs one item with the bytes `raw`.
+/// Repairs one item with the bytes `raw`. `defect` is its first defect, if that is one of a payload without
+/// sections (see `repair_nodes`).
 ///
 /// # Errors
 /// The reason for the quarantine of the item.
@@ -67,8 +69,9 @@ pub(crate) fn repair_item(
     contexts: OuterContexts,
     tags: &mut StartTagCache,
     rules: &Rules<'_>,
+    defect: Option<Defect>,
 ) -> Result<RepairedItem, QuarantineReason> {
-    let repaired = run_passes(raw, names, contexts, tags, rules)?;
+    let repaired = run_passes(raw, names, contexts, tags, rules, defect)?;
     // Items in a section are not items of the list, but they must not be dropped with the section.
     let drops_section = |&(start, _): &(usize, usize)| {
         repaired.edits.iter().any(|edit| edit.start <= start && start < edit.end)
@@ -87,6 +90,7 @@ fn run_passes(
     contexts: OuterContexts,
     tags: &mut StartTagCache,
     rules: &Rules<'_>,
+    defect: Option<Defect>,
 ) -> Result<RepairedItem, QuarantineReason> {
     let mut names = names.clone();
     if names.prefixes == EnvelopePrefixes::Forbidden {
@@ -105,26 +109,14 @@ fn run_passes(
         markup: false,
         source_datestamp: None,
     };
-    let guesses = Guesses::enabled_by(rules.enabled);
-    let edits = match may_nest_sections(raw) && item.is_well_formed() {
-        true if guesses.any() => guess_characters(raw, guesses, rules.limits),
-        true => Edits::default(),
-        false => {
-            let charset = match detect_charset(raw, rules.text_charset) {
-                // Identify is the response itself, so it is not quarantined for a charset.
-                Err(_) if item.names.element.name == b"Identify" => None,
-                charset => charset?,
-            };
-            let lexemes = match item.sections_with_boundaries().is_empty() {
-                true => Lexemes::new(raw),
-                false => Lexemes::new_well_formed(raw),
-            };
-            item_edits(raw, lexemes, rules.entities, guesses, charset, rules.limits)
-        }
-    };
-    let mut why = match item.apply_pass(edits)? {
-        Verdict::Valid(facts) => return Ok(item.repaired(facts)),
-        Verdict::Invalid(why) => why,
+    let edits = item.character_edits(raw, defect)?;
+    let mut why = match defect {
+        // The text is the one that the validator has read.
+        Some(defect) if edits.is_empty() => defect.why,
+        _ => match item.apply_pass(edits)? {
+            Verdict::Valid(facts) => return Ok(item.repaired(facts)),
+            Verdict::Invalid(why) => why,
+        },
     };
     if matches!(
         why,
@@ -203,6 +195,33 @@ struct ItemRepair<'m> {
 }
 
 impl ItemRepair<'_> {
+    /// The edits of the pass over characters. It reads no text before the defect that the validator has found.
+    fn character_edits(&mut self, raw: &[u8], defect: Option<Defect>) -> Result<Edits, QuarantineReason> {
+        let guesses = Guesses::enabled_by(self.rules.enabled);
+        if may_nest_sections(raw) && self.is_well_formed() {
+            return Ok(match guesses.any() {
+                true => guess_characters(raw, guesses, self.rules.limits),
+                false => Edits::default(),
+            });
+        }
+        let valid = defect.and_then(|defect| raw.get(..defect.at)).unwrap_or_default();
+        let from = memrchr(b'<', valid).unwrap_or(0);
+        if !guesses.any() && has_legal_characters(raw.get(from..).unwrap_or_default()) {
+            return Ok(Edits::default());
+        }
+        let charset = match detect_charset(raw, self.rules.text_charset) {
+            // Identify is the response itself, so it is not quarantined for a charset.
+            Err(_) if self.names.element.name == b"Identify" => None,
+            charset => charset?,
+        };
+        let lexemes = match self.sections_with_boundaries().is_empty() {
+            true => Lexemes::new(raw),
+            false => Lexemes::new_well_formed(raw),
+        };
+        let (entities, limits) = (self.rules.entities, self.rules.limits);
+        Ok(item_edits(raw, from, lexemes, entities, guesses, charset, limits))
+    }
+
     /// Applies one pass and validates the result. A valid item is then rewritten for the output and adjusted
     /// to its repository. After each of these changes it is validated again.
     fn apply_pass(&mut self, edits: Edits) -> Result<Verdict, QuarantineReason> {

@@ -22,8 +22,25 @@ use crate::repair::validate::state::{Defect, Validation, Validator};
 /// Most defects that are repaired one after the other. After each of them, the rest of the item moves.
 const DEFECTS_MAX: usize = 8;
 
-/// Repairs the characters of the item `raw`, in which `validator` stopped at `defect`. `None` if the item may
-/// need other repairs.
+/// The defect at which `validator` stopped in the item `raw`, if it is one of a payload without sections. Then
+/// any reading of the item accepts the text before it, and finds it.
+pub(crate) fn local_defect(
+    raw: &[u8],
+    defect: Defect,
+    validator: &Validator,
+    rules: &Rules<'_>,
+) -> Option<Defect> {
+    let names = &validator.names;
+    let is_plain = names.prefixes == EnvelopePrefixes::Forbidden
+        && names.prefix.is_empty()
+        && !names.is_rewritten()
+        && !Guesses::enabled_by(rules.enabled).any();
+    // The end of a section may depend on the whole item.
+    (is_plain && validator.can_resume(defect) && !may_contain_sections(raw)).then_some(defect)
+}
+
+/// Repairs the characters of the item `raw`, in which `validator` stopped at a local defect. `None` if the item
+/// may need other repairs.
 pub(crate) fn repair_nodes(
     raw: &[u8],
     defect: Defect,
@@ -31,26 +48,14 @@ pub(crate) fn repair_nodes(
     tags: &mut StartTagCache,
     rules: &Rules<'_>,
 ) -> Option<RepairedItem> {
-    let names = &validator.names;
-    let is_plain = names.prefixes == EnvelopePrefixes::Forbidden
-        && names.prefix.is_empty()
-        && !names.is_rewritten()
-        && !Guesses::enabled_by(rules.enabled).any();
-    // The end of a section may depend on the whole item.
-    if !is_plain || may_contain_sections(raw) {
-        return None;
-    }
     let mut repaired = NodeRepair { raw, text: raw.to_vec(), edits: Edits::default(), shift: 0, done: 0 };
     let mut next = defect;
     for _ in 0..DEFECTS_MAX {
-        if !validator.can_resume(next) {
-            return None;
-        }
         repaired.repair(next.at, rules)?;
         match validator.resume(&repaired.text, tags, rules.limits) {
             Validation::Clean(len) => return repaired.finish(len, validator, rules),
-            Validation::Defect(defect) => next = defect,
-            Validation::NeedMore | Validation::TooLong => return None,
+            Validation::Defect(defect) if validator.can_resume(defect) => next = defect,
+            _ => return None,
         }
     }
     None

@@ -59,18 +59,19 @@ pub(crate) fn repair_characters(
     guesses: Guesses,
     limits: &Limits,
 ) -> Edits {
-    item_edits(text, Lexemes::new(text), entities, guesses, None, limits)
+    item_edits(text, 0, Lexemes::new(text), entities, guesses, None, limits)
 }
 
 /// Makes only the guesses, in a range that is valid.
 pub(crate) fn guess_characters(text: &[u8], guesses: Guesses, limits: &Limits) -> Edits {
-    item_edits(text, Lexemes::new_well_formed(text), &[], guesses, None, limits)
+    item_edits(text, 0, Lexemes::new_well_formed(text), &[], guesses, None, limits)
 }
 
 /// Like [`repair_characters`], with lexemes from the caller and the charset of nodes that are neither UTF-8
-/// nor windows-1252.
+/// nor windows-1252. A tag begins at `from`, and the text before it is valid.
 pub(crate) fn item_edits<'t>(
     text: &'t [u8],
+    from: usize,
     mut lexemes: Lexemes<'t>,
     entities: &Entities,
     guesses: Guesses,
@@ -82,7 +83,7 @@ pub(crate) fn item_edits<'t>(
     let is_utf8 = simdutf8::basic::from_utf8(text).is_ok();
     let mut pass =
         CharacterPass { guesses, charset, edits_max, is_utf8, ..CharacterPass::new(text, entities) };
-    pass.read_nodes(&mut lexemes, 0, text.len());
+    pass.read_nodes(&mut lexemes, from, text.len());
     pass.edits
 }
 

@@ -7,5 +7,6 @@ pub(crate) mod controls;
 pub(crate) mod cut;
 pub(crate) mod edits;
 pub(crate) mod escape;
+pub(crate) mod legal;
 pub(crate) mod marks;
 pub(crate) mod references;

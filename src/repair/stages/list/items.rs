@@ -8,7 +8,7 @@ use crate::repair::boundary::swallowed::find_identifier;
 use crate::repair::catalog::{NotOai, QuarantineReason, RepairId};
 use crate::repair::lex::names::blanks;
 use crate::repair::repair_item::{RepairedItem, repair_item};
-use crate::repair::repair_nodes::repair_nodes;
+use crate::repair::repair_nodes::{local_defect, repair_nodes};
 use crate::repair::sink::{RecordFacts, Sink};
 use crate::repair::stages::item_search::is_item;
 use crate::repair::stages::list::emit::{
@@ -183,7 +183,7 @@ fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize
     }
     if list.names.is_rewritten() {
         let rules = Response::rules(&response.config, &response.entities);
-        match repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules) {
+        match repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None) {
             Ok(repaired) => emit(response, list, raw, at, &repaired, sink),
             Err(why) => quarantine_item(response, list, raw, at, why, sink),
         }
@@ -192,7 +192,7 @@ fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize
     let facts = list.validator.facts.clone();
     if list.verb == Verb::Identify || !response.granularity_check.is_met_by(raw, &facts) {
         let rules = Response::rules(&response.config, &response.entities);
-        let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules);
+        let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None);
         // The item is valid as received. If its repair exceeds a limit, it stays unchanged.
         let item = repaired.unwrap_or_else(|_| RepairedItem::unchanged(raw, facts));
         return emit(response, list, raw, at, &item, sink);
@@ -200,7 +200,7 @@ fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize
     let guesses = Guesses::enabled_by(response.config.enabled);
     if guesses.any() && !guess_characters(raw, guesses, &response.config.limits).is_empty() {
         let rules = Response::rules(&response.config, &response.entities);
-        let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules);
+        let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None);
         let item = repaired.unwrap_or_else(|_| RepairedItem::unchanged(raw, facts));
         return emit(response, list, raw, at, &item, sink);
     }
@@ -303,13 +303,14 @@ fn repair_broken_item(
     }
     let rules = Response::rules(&response.config, &response.entities);
     let raw = rest.get(..end)?;
-    if let Some(defect) = list.defect.take()
+    let defect = list.defect.take().and_then(|defect| local_defect(raw, defect, &list.validator, &rules));
+    if let Some(defect) = defect
         && let Some(repaired) = repair_nodes(raw, defect, &mut list.validator, &mut response.tags, &rules)
     {
         return Some(Ok(repaired));
     }
     response.tags.tidy();
-    Some(repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules))
+    Some(repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, defect))
 }
 
 fn end_input_in_item(response: &mut Response, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {

@@ -135,7 +135,7 @@ fn wrap_v1_identify(
     added.push(RepairId::V1Root, 0, 0, &open);
     let text = added.apply(raw);
     let rules = Response::rules(&response.config, &response.entities);
-    match repair_item(&text, &list.names, list.contexts(), &mut response.tags, &rules) {
+    match repair_item(&text, &list.names, list.contexts(), &mut response.tags, &rules, None) {
         Ok(repaired) if loses_item(&text, &repaired, &list.names) => {
             response.output.quarantine_unread(None, response.base, raw, sink);
             response.refuse(NotOai::NothingKept)
@@ -192,7 +192,7 @@ pub(crate) fn upgrade_clean_item(
     let repaired = match upgraded {
         Some(upgraded) => Ok(upgraded),
         None => {
-            let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules);
+            let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None);
             if let (Ok(_), Some(v1)) = (&repaired, &mut response.v1) {
                 // The validator has accepted the result of these tags.
                 v1.payload_tags.insert(raw, places, list.context, &response.tags.contexts, limits);
