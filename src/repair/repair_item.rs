@@ -209,7 +209,7 @@ impl ItemRepair<'_> {
         if !guesses.any() && has_legal_characters(raw.get(from..).unwrap_or_default()) {
             return Ok(Edits::default());
         }
-        let charset = match detect_charset(raw, self.rules.text_charset) {
+        let charset = match detect_charset(raw, from, self.rules.text_charset) {
             // Identify is the response itself, so it is not quarantined for a charset.
             Err(_) if self.names.element.name == b"Identify" => None,
             charset => charset?,

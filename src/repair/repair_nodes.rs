@@ -7,6 +7,8 @@
 //! The result is that of the first pass of `repair_item`. That pass reads all nodes of the item, and changes
 //! none that the validator accepts. An item that needs anything else goes to `repair_item`.
 
+use encoding_rs::Encoding;
+
 use crate::repair::boundary::swallowed::may_contain_sections;
 use crate::repair::lex::search::memrchr;
 use crate::repair::passes::granularity::repair_granularity;
@@ -48,7 +50,9 @@ pub(crate) fn repair_nodes(
     tags: &mut StartTagCache,
     rules: &Rules<'_>,
 ) -> Option<RepairedItem> {
-    let mut repaired = NodeRepair { raw, text: raw.to_vec(), edits: Edits::default(), shift: 0, done: 0 };
+    let valid = memrchr(b'<', raw.get(..defect.at)?).unwrap_or(0);
+    let (text, edits) = (raw.to_vec(), Edits::default());
+    let mut repaired = NodeRepair { raw, text, edits, shift: 0, done: 0, valid, charset: None };
     let mut next = defect;
     for _ in 0..DEFECTS_MAX {
         repaired.repair(next.at, rules)?;
@@ -71,6 +75,10 @@ struct NodeRepair<'t> {
     shift: isize,
     /// The end of the repaired part in `raw`.
     done: usize,
+    /// The start of the tag before the first defect.
+    valid: usize,
+    /// The result of [`NodeRepair::charset`].
+    charset: Option<Option<&'static Encoding>>,
 }
 
 impl NodeRepair<'_> {
@@ -82,9 +90,9 @@ impl NodeRepair<'_> {
         let from = self.done + memrchr(b'<', before).unwrap_or(0);
         let (mut edits, mut end) = edits_around(self.raw, from, at, rules.entities, None, rules.limits);
         if simdutf8::basic::from_utf8(self.raw.get(from..end)?).is_err()
-            && let Some(charset) = detect_charset(self.raw, rules.text_charset).ok()?
+            && let charset @ Some(_) = self.charset(rules)?
         {
-            (edits, end) = edits_around(self.raw, from, at, rules.entities, Some(charset), rules.limits);
+            (edits, end) = edits_around(self.raw, from, at, rules.entities, charset, rules.limits);
         }
         let is_off = edits.iter().any(|edit| rules.off.contains(edit.id));
         if edits.is_empty() || is_off || self.edits.len() + edits.len() > rules.limits.repairs_per_record_max
@@ -98,6 +106,14 @@ impl NodeRepair<'_> {
         self.edits.append(edits);
         self.done = end;
         Some(())
+    }
+
+    /// The charset of nodes that are not UTF-8. It depends on the whole item.
+    fn charset(&mut self, rules: &Rules<'_>) -> Option<Option<&'static Encoding>> {
+        if self.charset.is_none() {
+            self.charset = detect_charset(self.raw, self.valid, rules.text_charset).ok();
+        }
+        self.charset
     }
 
     /// The repaired item, of which the validator accepted the first `len` bytes.

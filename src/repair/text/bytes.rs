@@ -16,7 +16,7 @@ pub(crate) enum NodeEncoding {
 
 impl NodeEncoding {
     pub(crate) fn detect(node: &[u8]) -> Self {
-        if simdutf8::basic::from_utf8(node).is_ok() {
+        if node.is_ascii() || simdutf8::basic::from_utf8(node).is_ok() {
             return Self::Valid;
         }
         let mut at = 0;

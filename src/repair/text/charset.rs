@@ -31,12 +31,14 @@ const SYMBOLS_MIN: usize = 2;
 /// Most places of an item at which a language is searched.
 const LANGUAGES_MAX: usize = 32;
 
-/// The charset of those nodes of an item that are neither UTF-8 nor windows-1252.
+/// The charset of those nodes of an item that are neither UTF-8 nor windows-1252. A tag begins at `from`, and the
+/// text before it is UTF-8.
 ///
 /// # Errors
 /// The nodes are not windows-1252, and no charset is decisive.
 pub(crate) fn detect_charset(
     item: &[u8],
+    from: usize,
     named: Option<&str>,
 ) -> Result<Option<&'static Encoding>, QuarantineReason> {
     if simdutf8::basic::from_utf8(item).is_ok() {
@@ -49,7 +51,7 @@ pub(crate) fn detect_charset(
     if spoken.is_none() && has_one_broken_byte(item) {
         return Ok(None);
     }
-    let evidence = evidence(item);
+    let evidence = evidence(item.get(from..).unwrap_or_default());
     if let Some(language) = spoken
         && let Some(charset) = detect(&evidence, Some(language))
         && language.charsets.contains(&charset.name())
@@ -289,8 +291,9 @@ fn language(item: &[u8]) -> Option<&'static Language> {
         };
         let value = crate::repair::lex::names::trim(value.get(..value.len().min(16))?);
         let len = value.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(value.len());
-        let code = value.get(..len)?.to_ascii_lowercase();
-        LANGUAGES.iter().find(|language| language.codes.iter().any(|known| known.as_bytes() == code))
+        let code = value.get(..len)?;
+        let is_code = |known: &&str| known.as_bytes().eq_ignore_ascii_case(code);
+        LANGUAGES.iter().find(|language| language.codes.iter().any(is_code))
     })
 }
 
@@ -319,7 +322,7 @@ mod tests {
     /// The decoded title, or the reason for quarantine.
     fn read(title: &str, charset: &str, language: &str) -> Result<String, QuarantineReason> {
         let record = record(title, charset, language);
-        let decided = detect_charset(&record, None)?.unwrap_or(WINDOWS_1252);
+        let decided = detect_charset(&record, 0, None)?.unwrap_or(WINDOWS_1252);
         let text = decided.decode_without_bom_handling(&record).0.into_owned();
         Ok(text.split("<dc:title>").nth(1).unwrap().split('<').next().unwrap().to_owned())
     }
@@ -413,7 +416,7 @@ mod tests {
             b"</r>",
         ]
         .concat();
-        assert_eq!(detect_charset(&noise, None), Err(QuarantineReason::UnknownCharset));
-        assert_eq!(detect_charset(&noise, Some("windows-1252")), Ok(Some(WINDOWS_1252)));
+        assert_eq!(detect_charset(&noise, 0, None), Err(QuarantineReason::UnknownCharset));
+        assert_eq!(detect_charset(&noise, 0, Some("windows-1252")), Ok(Some(WINDOWS_1252)));
     }
 }

@@ -130,7 +130,12 @@ impl EnvelopeNames {
     }
 
     /// Whether a resumptionToken begins here, in any spelling.
+    #[inline]
     pub(crate) fn starts_token(&self, text: &[u8]) -> TagMatch {
+        // Most names are too short.
+        if has_short_name(text.get(1..).unwrap_or_default()) {
+            return TagMatch::No;
+        }
         self.match_token_tag(text, b"<")
     }
 
@@ -139,9 +144,6 @@ impl EnvelopeNames {
         let Some(body) = text.strip_prefix(open) else {
             return if open.starts_with(text) { TagMatch::Cut } else { TagMatch::No };
         };
-        if has_short_name(body) {
-            return TagMatch::No;
-        }
         let mut local_at = 0;
         for (at, &byte) in body.iter().enumerate() {
             if byte == b':' && local_at == 0 {
