@@ -143,7 +143,9 @@ impl BoundarySearch {
                     }
                     None => Some(RecordBoundary::NeedMore),
                 },
+                Some(b'/') if self.nested_roots == 0 && !names.may_be_end_tag(rest) => None,
                 Some(b'/') => self.end_tag(text, at, last, names),
+                _ if !names.may_be_start_tag(rest) => None,
                 _ => self.start_tag(before, rest, last, names, probe),
             };
             if boundary.is_some() {

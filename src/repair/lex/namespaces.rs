@@ -3,6 +3,8 @@
 //! [`start_tag`](crate::repair::validate::start_tag) uses them. Two start tags with the same bytes in the
 //! same context mean the same. So the fast path can cache start tags instead of reading them again.
 
+use crate::repair::lex::names::bytes_equal;
+
 /// The OAI-PMH 2.0 namespace.
 pub(crate) const OAI: &[u8] = b"http://www.openarchives.org/OAI/2.0/";
 /// The XML Schema instance namespace.
@@ -86,7 +88,7 @@ impl Contexts {
         while let Some(frame) = (at as usize).checked_sub(1).and_then(|index| self.frames.get(index)) {
             let bindings = self.bindings.get(frame.first as usize..frame.end as usize).unwrap_or_default();
             for binding in bindings.iter().rev() {
-                if self.slice(binding.prefix) == prefix {
+                if bytes_equal(self.slice(binding.prefix), prefix) {
                     return Some(self.slice(binding.uri));
                 }
             }

@@ -3,14 +3,13 @@
 //! All stages use it. A text with an item is never removed as noise.
 
 use crate::repair::catalog::{RepairId, RepairSet};
-use crate::repair::lex::names::{is_blank, name_span, split_name};
+use crate::repair::lex::names::{bytes_equal, is_blank, name_span, split_name};
 use crate::repair::stages::head::foreign::find_root;
 use crate::repair::stages::list::rewrite::may_rewrite_clean;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::Response;
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch, is_token_name};
 use crate::repair::validate::schema::Verb;
-use crate::repair::validate::start_tag::bytes_equal;
 use crate::repair::validate::state::Validator;
 
 /// The verbs whose items differ in name.

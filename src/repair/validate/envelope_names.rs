@@ -4,7 +4,7 @@
 //! a result: too little text is [`TagMatch::Cut`].
 
 use crate::repair::lex::known_namespaces::is_within_distance;
-use crate::repair::lex::names::{blanks, is_blank, is_name_byte, trailing_blanks};
+use crate::repair::lex::names::{blanks, is_blank, is_name_byte, strip_end, strip_start, trailing_blanks};
 use crate::repair::lex::search::{memchr, memchr2, memmem};
 use crate::repair::validate::schema::{Content, Element};
 
@@ -109,6 +109,28 @@ impl EnvelopeNames {
         }
     }
 
+    /// Whether the end tag that `text` begins with may be that of the item, the list or the response. The first
+    /// letter of its name excludes most others.
+    #[inline]
+    pub(crate) fn may_be_end_tag(&self, text: &[u8]) -> bool {
+        let letter = text.get(b"</".len() + self.prefix.len());
+        self.other_prefix.is_some() || letter.is_none_or(|&letter| letter == b'O' || self.begins_name(letter))
+    }
+
+    /// Whether the start tag that `text` begins with may be that of an item, a response or a token.
+    #[inline]
+    pub(crate) fn may_be_start_tag(&self, text: &[u8]) -> bool {
+        let letter = text.get(b"<".len() + self.prefix.len());
+        self.other_prefix.is_some()
+            || letter.is_none_or(|&letter| letter == b'O' || self.begins_name(letter))
+            || !has_short_name(text.get(1..).unwrap_or_default())
+    }
+
+    #[inline]
+    fn begins_name(&self, letter: u8) -> bool {
+        self.element.name.first() == Some(&letter) || self.verb.first() == Some(&letter)
+    }
+
     /// Whether an item begins here: its start tag, followed by one of its children.
     pub(crate) fn starts_item(&self, text: &[u8]) -> TagMatch {
         match self.match_tag(text, b"<", self.element.name) {
@@ -130,12 +152,7 @@ impl EnvelopeNames {
     }
 
     /// Whether a resumptionToken begins here, in any spelling.
-    #[inline]
     pub(crate) fn starts_token(&self, text: &[u8]) -> TagMatch {
-        // Most names are too short.
-        if has_short_name(text.get(1..).unwrap_or_default()) {
-            return TagMatch::No;
-        }
         self.match_token_tag(text, b"<")
     }
 
@@ -174,8 +191,8 @@ impl EnvelopeNames {
     pub(crate) fn ends_with_child(&self, text: &[u8]) -> bool {
         let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
         self.children().iter().any(|child| {
-            text.strip_suffix(b">").and_then(|text| text.strip_suffix(child.name)).is_some_and(|text| {
-                let mut after = self.item_prefixes().filter_map(|prefix| text.strip_suffix(prefix));
+            text.strip_suffix(b">").and_then(|text| strip_end(text, child.name)).is_some_and(|text| {
+                let mut after = self.item_prefixes().filter_map(|prefix| strip_end(text, prefix));
                 after.any(|text| text.ends_with(b"</"))
             })
         })
@@ -233,7 +250,7 @@ fn match_whole_tag(text: &[u8], open: &[u8], prefix: &[u8], name: &[u8]) -> TagM
         if rest.len() < part.len() {
             return if part.starts_with(rest) { TagMatch::Cut } else { TagMatch::No };
         }
-        match rest.strip_prefix(part) {
+        match strip_start(rest, part) {
             Some(after) => rest = after,
             None => return TagMatch::No,
         }
@@ -258,9 +275,20 @@ pub(crate) fn is_token_name(local: &[u8]) -> bool {
 #[inline]
 fn has_short_name(text: &[u8]) -> bool {
     const LETTERS_MIN: usize = TOKEN.len() - TOKEN_LETTERS;
-    let ends_name = |ends: bool, &byte: &u8| ends | (byte == b'>') | (byte <= b' ');
-    // The loop over a fixed number of bytes has no early exit, so it becomes vector instructions.
-    text.first_chunk::<LETTERS_MIN>().is_some_and(|name| name.iter().fold(false, ends_name))
+    let Some(letters) = text.first_chunk::<LETTERS_MIN>() else { return false };
+    letters.first_chunk().is_some_and(ends_name) || letters.last_chunk().is_some_and(ends_name)
+}
+
+/// Whether one of eight bytes is a `>`, white space or a control. All bytes are compared at a time, by the usual
+/// tests for a zero byte and for a small byte.
+#[inline]
+fn ends_name(bytes: &[u8; 8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_le_bytes(*bytes);
+    let zero_at_end = word ^ (ONES * b'>' as u64);
+    let ends = zero_at_end.wrapping_sub(ONES) & !zero_at_end;
+    let small = word.wrapping_sub(ONES * (b' ' as u64 + 1)) & !word;
+    (ends | small) & (ONES << 7) != 0
 }
 
 /// Whether a name without its prefix is a cut `resumptionToken`.

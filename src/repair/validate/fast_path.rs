@@ -17,12 +17,13 @@
 
 use crate::oai::set_spec;
 use crate::repair::lex::index::{Index, Mark};
+use crate::repair::lex::names::bytes_equal;
 use crate::repair::lex::namespaces::Context;
 use crate::repair::limits::Limits;
 use crate::repair::span::Span;
 use crate::repair::validate::facts::ItemFacts;
 use crate::repair::validate::schema::{HEADER_ITEM, RECORD, Text};
-use crate::repair::validate::start_tag::{StartTagCache, bytes_equal};
+use crate::repair::validate::start_tag::StartTagCache;
 use crate::repair::validate::state::{
     ChildSequence, FIELD_BYTES_MAX, Inside, NOT_IN_PAYLOAD, OpenElement, Validator,
 };

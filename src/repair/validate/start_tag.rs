@@ -6,7 +6,7 @@
 
 use crate::repair::lex::known_namespaces::{correct_namespace, is_well_known};
 use crate::repair::lex::names::{
-    Reference, blanks, is_blank, is_qualified_name, name_span, reference, split_name,
+    Reference, blanks, bytes_equal, is_blank, is_qualified_name, name_span, reference, split_name,
 };
 use crate::repair::lex::namespaces::{Context, Contexts, OAI, REUSED_CONTEXTS_MAX, XML, XMLNS, XSI};
 use crate::repair::lex::search::{memchr, memchr2};
@@ -243,27 +243,6 @@ impl StartTagCache {
                 self.cached.push(tag);
             }
         }
-    }
-}
-
-/// Compares two byte strings. For names and tags, comparing eight bytes at a time is faster than the
-/// library's comparison.
-#[inline(always)]
-pub(crate) fn bytes_equal(one: &[u8], other: &[u8]) -> bool {
-    if one.len() != other.len() {
-        return false;
-    }
-    match one.len() {
-        0..4 => one.first() == other.first() && one.get(1..) == other.get(1..),
-        4..8 => {
-            one.first_chunk::<4>() == other.first_chunk::<4>()
-                && one.last_chunk::<4>() == other.last_chunk::<4>()
-        }
-        8..=16 => {
-            one.first_chunk::<8>() == other.first_chunk::<8>()
-                && one.last_chunk::<8>() == other.last_chunk::<8>()
-        }
-        _ => one == other,
     }
 }
 

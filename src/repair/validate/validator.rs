@@ -10,7 +10,7 @@
 use crate::oai::set_spec;
 use crate::repair::catalog::QuarantineReason;
 use crate::repair::lex::index::Mark;
-use crate::repair::lex::names::{Reference, may_start_name, reference};
+use crate::repair::lex::names::{Reference, bytes_equal, may_start_name, reference};
 use crate::repair::lex::namespaces::Contexts;
 use crate::repair::limits::Limits;
 use crate::repair::span::Span;
@@ -20,9 +20,7 @@ use crate::repair::validate::facts::Payload;
 use crate::repair::validate::fast_path::{CommonStart, read_common_end, read_common_start, read_known_tags};
 use crate::repair::validate::schema::{Content, Element, Text};
 use crate::repair::validate::section::{close_construct, open_construct, window_end_inside};
-use crate::repair::validate::start_tag::{
-    StartTag, StartTagCache, TagDefect, bytes_equal, end_tag, is_deleted_status,
-};
+use crate::repair::validate::start_tag::{StartTag, StartTagCache, TagDefect, end_tag, is_deleted_status};
 use crate::repair::validate::state::{
     ChildSequence, Construct, FIELD_BYTES_MAX, Inside, NOT_IN_PAYLOAD, OpenElement, Progress, Validation,
     Validator, defect,

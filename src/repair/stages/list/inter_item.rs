@@ -188,9 +188,6 @@ pub(crate) fn step_start_tag(
     last: bool,
     sink: &mut impl Sink,
 ) -> ListStep {
-    let body = rest.get(1..).unwrap_or_default();
-    let name = body.get(..name_span(body)).unwrap_or_default();
-    let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
     match begins_list_item(response, list, rest, last) {
         Err(step) => return ListStep::Stay(step),
         Ok(true) => {
@@ -203,6 +200,9 @@ pub(crate) fn step_start_tag(
         }
         Ok(false) => {}
     }
+    let body = rest.get(1..).unwrap_or_default();
+    let name = body.get(..name_span(body)).unwrap_or_default();
+    let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
     if list.verb.has_token() && is_token(response, name) {
         return step_token(response, list, rest, last, sink);
     }

@@ -6,7 +6,7 @@
 //! headers. Each such item is read in its own form and written in the form of the list.
 
 use crate::repair::catalog::RepairId;
-use crate::repair::lex::names::{name_span, split_name};
+use crate::repair::lex::names::{bytes_equal, name_span, split_name};
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::{Response, Step};
 use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes, TagMatch};
@@ -38,10 +38,10 @@ pub(crate) fn begins_list_item(
         list.is_slow = true;
         list.validator = Validator::new(list.names.clone(), list.context);
     }
-    if local != list.names.element.name {
+    if !bytes_equal(local, list.names.element.name) {
         return Ok(false);
     }
-    if name.strip_prefix(response.prefix.as_slice()) == Some(local) {
+    if bytes_equal(name.get(..name.len() - local.len()).unwrap_or_default(), &response.prefix) {
         return Ok(true);
     }
     if list.names.prefixes == EnvelopePrefixes::Kept || list.verb == Verb::Identify {
