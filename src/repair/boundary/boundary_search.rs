@@ -13,7 +13,7 @@ use crate::repair::boundary::record_boundary::{
 };
 use crate::repair::lex::lexeme::{CDATA, COMMENT};
 use crate::repair::lex::lookahead::Lookahead;
-use crate::repair::lex::search::{memchr, memmem};
+use crate::repair::lex::search::{find_frequent, memmem};
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch};
 use crate::repair::validate::state::Validation;
 
@@ -124,8 +124,11 @@ impl BoundarySearch {
             if self.lookahead.is_exhausted(self.base + self.at as u64) {
                 return Some(RecordBoundary::TooLong);
             }
-            let next = memchr(b'<', text.get(self.at..).unwrap_or_default());
-            let Some(at) = next.map(|next| self.at + next) else {
+            let is_nested = self.nested_roots > 0;
+            let next = find_frequent(b'<', text, self.at, |at| {
+                is_nested || names.may_be_boundary(text.get(at..).unwrap_or_default())
+            });
+            let Some(at) = next else {
                 self.at = text.len();
                 return None;
             };
@@ -143,9 +146,7 @@ impl BoundarySearch {
                     }
                     None => Some(RecordBoundary::NeedMore),
                 },
-                Some(b'/') if self.nested_roots == 0 && !names.may_be_end_tag(rest) => None,
                 Some(b'/') => self.end_tag(text, at, last, names),
-                _ if !names.may_be_start_tag(rest) => None,
                 _ => self.start_tag(before, rest, last, names, probe),
             };
             if boundary.is_some() {

@@ -109,21 +109,19 @@ impl EnvelopeNames {
         }
     }
 
-    /// Whether the end tag that `text` begins with may be that of the item, the list or the response. The first
-    /// letter of its name excludes most others.
+    /// Whether the markup that `text` begins with may be a boundary or a section. The first letter of its name
+    /// excludes most tags.
     #[inline]
-    pub(crate) fn may_be_end_tag(&self, text: &[u8]) -> bool {
-        let letter = text.get(b"</".len() + self.prefix.len());
-        self.other_prefix.is_some() || letter.is_none_or(|&letter| letter == b'O' || self.begins_name(letter))
-    }
-
-    /// Whether the start tag that `text` begins with may be that of an item, a response or a token.
-    #[inline]
-    pub(crate) fn may_be_start_tag(&self, text: &[u8]) -> bool {
-        let letter = text.get(b"<".len() + self.prefix.len());
+    pub(crate) fn may_be_boundary(&self, text: &[u8]) -> bool {
+        let mark_len = match text.get(1) {
+            Some(b'/') => 2,
+            Some(b'!' | b'?') | None => return true,
+            Some(_) => 1,
+        };
+        let letter = text.get(mark_len + self.prefix.len());
         self.other_prefix.is_some()
             || letter.is_none_or(|&letter| letter == b'O' || self.begins_name(letter))
-            || !has_short_name(text.get(1..).unwrap_or_default())
+            || mark_len == 1 && !has_short_name(text.get(1..).unwrap_or_default())
     }
 
     #[inline]
