@@ -23,6 +23,8 @@ use crate::repair::validate::state::{Defect, Validation, Validator};
 
 /// Most defects that are repaired one after the other. After each of them, the rest of the item moves.
 const DEFECTS_MAX: usize = 8;
+/// Room for the growth of an item by its repairs, in bytes. It is enough for most items.
+const GROWTH_BYTES: usize = 64;
 
 /// The defect at which `validator` stopped in the item `raw`, if it is one of a payload without sections. Then
 /// any reading of the item accepts the text before it, and finds it.
@@ -51,8 +53,8 @@ pub(crate) fn repair_nodes(
     rules: &Rules<'_>,
 ) -> Option<RepairedItem> {
     let valid = memrchr(b'<', raw.get(..defect.at)?).unwrap_or(0);
-    let (text, edits) = (raw.to_vec(), Edits::default());
-    let mut repaired = NodeRepair { raw, text, edits, shift: 0, done: 0, valid, charset: None };
+    let (text, edits) = (Vec::with_capacity(raw.len() + GROWTH_BYTES), Edits::default());
+    let mut repaired = NodeRepair { raw, text, edits, repaired: 0, copied: 0, done: 0, valid, charset: None };
     let mut next = defect;
     for _ in 0..DEFECTS_MAX {
         repaired.repair(next.at, rules)?;
@@ -68,12 +70,13 @@ pub(crate) fn repair_nodes(
 /// An item of which the first part is repaired.
 struct NodeRepair<'t> {
     raw: &'t [u8],
-    /// The repaired part, and the rest of the item.
+    /// The repaired part, and the rest of the item. Empty before the first repair.
     text: Vec<u8>,
     edits: Edits,
-    /// The length of the repaired part, minus its length in `raw`.
-    shift: isize,
-    /// The end of the repaired part in `raw`.
+    /// The end of the last replacement in `text`, and of the text that it replaces in `raw`.
+    repaired: usize,
+    copied: usize,
+    /// The start of the first tag in `raw` that may be damaged.
     done: usize,
     /// The start of the tag before the first defect.
     valid: usize,
@@ -84,10 +87,10 @@ struct NodeRepair<'t> {
 impl NodeRepair<'_> {
     /// Repairs the nodes around the defect at `at` of the text.
     fn repair(&mut self, at: usize, rules: &Rules<'_>) -> Option<()> {
-        let at = at.checked_add_signed(-self.shift).filter(|&at| at >= self.done)?;
+        let shift = self.text.len() as isize - self.raw.len() as isize;
+        let at = if self.text.is_empty() { at } else { at.checked_add_signed(-shift)? };
         // The text before the defect is valid and without sections, so each `<` in it begins a tag.
-        let before = self.raw.get(self.done..at)?;
-        let from = self.done + memrchr(b'<', before).unwrap_or(0);
+        let from = self.done + memrchr(b'<', self.raw.get(self.done..at)?).unwrap_or(0);
         let (mut edits, mut end) = edits_around(self.raw, from, at, rules.entities, None, rules.limits);
         if simdutf8::basic::from_utf8(self.raw.get(from..end)?).is_err()
             && let charset @ Some(_) = self.charset(rules)?
@@ -99,10 +102,14 @@ impl NodeRepair<'_> {
         {
             return None;
         }
-        let replacement = edits.clone().apply_at(self.raw.get(from..end)?, from);
-        let [start, stop] = [from, end].map(|at| at.saturating_add_signed(self.shift));
-        self.shift += replacement.len() as isize - (end - from) as isize;
-        self.text.splice(start..stop, replacement);
+        self.text.truncate(self.repaired);
+        for edit in edits.iter() {
+            self.text.extend_from_slice(self.raw.get(self.copied..edit.start)?);
+            self.text.extend_from_slice(&edit.replacement);
+            self.copied = edit.end;
+        }
+        self.repaired = self.text.len();
+        self.text.extend_from_slice(self.raw.get(self.copied..)?);
         self.edits.append(edits);
         self.done = end;
         Some(())
