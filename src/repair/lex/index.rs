@@ -7,9 +7,11 @@
 
 use crate::repair::lex::search::count_read;
 
-/// Bytes in one block. Two blocks fit the first-level cache. After a record that took the slow path, at
-/// most one block is indexed again.
-const BLOCK_BYTES: usize = 4096;
+/// Most bytes in one block. Two blocks fit the first-level cache.
+const BLOCK_BYTES_MAX: usize = 4096;
+/// Bytes in the first block after a restart. Each further block has twice as many. After a record that took the
+/// slow path, at most one block is indexed again.
+const BLOCK_BYTES_FIRST: usize = 1024;
 
 /// The marks of one block of a window, one bit for each byte.
 #[derive(Debug, Default)]
@@ -25,6 +27,8 @@ pub(crate) struct Index {
     current: u64,
     current_at: usize,
     bad: Option<usize>,
+    /// The length of the next block; 0 for the first one.
+    block_bytes: usize,
 }
 
 /// The next mark in a window.
@@ -47,6 +51,7 @@ impl Index {
         self.start = at;
         self.end = at;
         self.bad = None;
+        self.block_bytes = 0;
     }
 
     /// Continues at `at`, which may be before or after the indexed block.
@@ -98,7 +103,9 @@ impl Index {
     /// Indexes the next block. Returns false if no byte is left.
     fn fill(&mut self, window: &[u8], last: bool) -> bool {
         let from = self.end;
-        let mut to = window.len().min(from + BLOCK_BYTES);
+        let block_bytes = self.block_bytes.max(BLOCK_BYTES_FIRST);
+        self.block_bytes = BLOCK_BYTES_MAX.min(2 * block_bytes);
+        let mut to = window.len().min(from + block_bytes);
         // A block ends between two characters, so that each is checked as a whole.
         if to < window.len() {
             let whole = to;

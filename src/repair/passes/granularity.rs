@@ -77,6 +77,9 @@ pub(crate) fn repair_granularity(
 ///
 /// It replaces a sentinel (failure class E7) and adjusts the granularity to the announced one (E5).
 fn repair_datestamp(item: &[u8], facts: &ItemFacts, rules: &Rules<'_>, edits: &mut Edits) -> Option<()> {
+    if rules.repository.granularity.is_none() && rules.repository.lowest_datestamp.is_none() {
+        return None;
+    }
     let Range { start, end } = facts.datestamp.range();
     let raw = item.get(start..end).filter(|raw| !raw.is_empty())?;
     let resolved = String::from_utf8(resolve(raw)).ok()?;
