@@ -59,6 +59,11 @@ pub(crate) fn findings(text: &[u8]) -> impl Iterator<Item = Finding<'_>> {
                 at = end;
                 continue;
             }
+            // No name begins in an end tag.
+            if rest.get(1) == Some(&b'/') {
+                at += 1;
+                continue;
+            }
             let name = rest.get(1..).map(local_name).unwrap_or_default();
             if let Some((end, content)) = read_item(rest, name).or_else(|| read_token(rest, name)) {
                 let finding = Finding { at, end: at + end, content };

@@ -152,14 +152,15 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
         return Ok(());
     }
     tree.is_ambiguous |= is_envelope_in_payload(tree, split_name(name).1);
-    let Some(tag) = read_lenient_tag(tree.text, at, end, tree.limits) else {
-        return Err(QuarantineReason::MalformedTag);
+    let (tag, lenient) = match valid_tag(tree, at, end) {
+        Some(tag) => (tag, None),
+        None => {
+            let lenient = read_lenient_tag(tree.text, at, end, tree.limits);
+            let lenient = lenient.ok_or(QuarantineReason::MalformedTag)?;
+            (repair_tag(tree, &lenient), Some(lenient))
+        }
     };
-    for edit in tag.edits.iter() {
-        tree.edits.push_edit_unordered(edit.clone());
-    }
-    let context = declare(tree, &tag);
-    let kind = kind_of(tree, name, context);
+    let kind = kind_of(tree, name, tag.context);
     let is_root = matches!(tree.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent));
     if is_root {
         tree.family = Family::of_root(split_name(name).1);
@@ -169,21 +170,52 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
     if is_root || tree.family.is_container(split_name(name).1) {
         tree.bare_text = None;
     }
-    if matches!(kind, ContentKind::Envelope(_)) {
-        tree.is_deleted |= tag.attributes.iter().any(|attribute| tree.slice(attribute.name) == b"status");
+    if let Some(lenient) = &lenient {
+        let mut names = lenient.attributes.iter().map(|attribute| tree.slice(attribute.name));
+        tree.is_deleted |= matches!(kind, ContentKind::Envelope(_)) && names.any(|name| name == b"status");
+        declare_missing(tree, lenient, name, tag.context);
     }
-    declare_missing(tree, &tag, name, context);
     tree.content_from = end;
     if !tag.empty {
         if tree.open.len() >= tree.limits.depth_max {
             return Err(QuarantineReason::TooDeep);
         }
-        tree.open.push(TreeElement { name: (at + 1, name_end), context, kind });
+        tree.open.push(TreeElement { name: (at + 1, name_end), context: tag.context, kind });
         if matches!(kind, ContentKind::Field) && tree.payload_root.is_some() {
             tree.kept_until = end_of_balanced_field(tree, end).unwrap_or(tree.kept_until);
         }
     }
     Ok(())
+}
+
+/// A start tag after its repairs.
+struct RepairedTag {
+    /// The context of its children.
+    context: Context,
+    /// Position after the last attribute.
+    attributes_end: usize,
+    empty: bool,
+}
+
+/// Returns the start tag `at..end` if the validator has accepted it in this context. It needs no edit. Its
+/// attributes are only declarations and schema locations.
+fn valid_tag(tree: &Tree<'_>, at: usize, end: usize) -> Option<RepairedTag> {
+    let text = tree.slice((at, end));
+    let tag = tree.tags.cached_tag(text, tree.context())?;
+    let inside = text.strip_suffix(b">")?;
+    let inside = if tag.empty { inside.strip_suffix(b"/")? } else { inside };
+    let attributes_end = at + inside.len() - trailing_blanks(inside);
+    let is_whole = tag.len as usize == text.len() && !tag.attributes;
+    is_whole.then_some(RepairedTag { context: tag.context, attributes_end, empty: tag.empty })
+}
+
+/// Makes the edits of a start tag, and declares its namespaces.
+fn repair_tag(tree: &mut Tree<'_>, tag: &LenientTag) -> RepairedTag {
+    for edit in tag.edits.iter() {
+        tree.edits.push_edit_unordered(edit.clone());
+    }
+    let context = declare(tree, tag);
+    RepairedTag { context, attributes_end: tag.attributes_end, empty: tag.empty }
 }
 
 /// Returns whether an element of the envelope begins in a payload whose format has no such element.
