@@ -13,7 +13,7 @@
 //! If the letters exclude a Western language and no charset fits, the item is not repairable. Everything
 //! else is windows-1252, because names and titles with a few accents are too little evidence.
 
-use crate::repair::lex::search::memmem;
+use crate::repair::lex::search::{count_read, memmem};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, WINDOWS_1252};
 
@@ -93,23 +93,38 @@ pub(crate) fn first_character(charset: &'static Encoding, text: &[u8]) -> Option
 /// The text of all nodes that are not UTF-8, one line for each node.
 fn evidence(item: &[u8]) -> Vec<u8> {
     let (mut evidence, mut lexemes, mut at) = (Vec::new(), Lexemes::new(item), 0);
-    while at < item.len() && evidence.len() < EVIDENCE_BYTES {
+    let mut bad = next_bad_byte(item, 0);
+    while evidence.len() < EVIDENCE_BYTES
+        && let Some(bad_at) = bad
+    {
         let (lexeme, end) = lexemes.at(at);
         let node = match lexeme {
             Lexeme::Text => item.get(at..end),
             Lexeme::Cdata => item.get(at + 9..end - 3),
             _ => None,
         };
+        at = end;
+        if end <= bad_at {
+            continue;
+        }
         if let Some(node) = node
             && is_foreign(node)
         {
             evidence.extend_from_slice(node);
             evidence.push(b'\n');
         }
-        at = end;
+        bad = next_bad_byte(item, end);
     }
     evidence.truncate(EVIDENCE_BYTES);
     evidence
+}
+
+/// The position of the first byte at or after `from` that is not UTF-8.
+fn next_bad_byte(text: &[u8], from: usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    let error = simdutf8::compat::from_utf8(rest).err()?;
+    count_read(error.valid_up_to());
+    Some(from + error.valid_up_to())
 }
 
 /// Whether a text is UTF-8 except for one byte. One byte is never decisive.
@@ -144,7 +159,7 @@ fn is_mostly_broken(node: &[u8]) -> bool {
     broken > 0 && broken >= 4 * whole
 }
 
-fn detect(evidence: &[u8], language: Option<&Language>) -> Option<&'static Encoding> {
+fn detect(evidence: &[u8], language: Option<Language>) -> Option<&'static Encoding> {
     if evidence.is_empty() {
         return None;
     }
@@ -240,10 +255,8 @@ const LATIN: &[&str] = &[
 ];
 
 /// A language that is not written in windows-1252.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Language {
-    /// Its codes in ISO 639.
-    codes: &'static [&'static str],
     /// A top-level domain, which tells the detector the language.
     domain: &'static str,
     charsets: &'static [&'static str],
@@ -253,35 +266,40 @@ const CYRILLIC: &[&str] = &["windows-1251", "KOI8-R", "KOI8-U", "ISO-8859-5", "I
 const CENTRAL: &[&str] = &["windows-1250", "ISO-8859-2"];
 const BALTIC: &[&str] = &["windows-1257", "ISO-8859-4", "ISO-8859-13"];
 
+/// The language with this code of ISO 639, if it is not written in windows-1252.
 #[rustfmt::skip]
-static LANGUAGES: &[Language] = &[
-    Language { codes: &["ru", "rus"], domain: "ru", charsets: CYRILLIC },
-    Language { codes: &["uk", "ukr"], domain: "ua", charsets: CYRILLIC },
-    Language { codes: &["be", "bel"], domain: "by", charsets: CYRILLIC },
-    Language { codes: &["bg", "bul"], domain: "bg", charsets: CYRILLIC },
-    Language { codes: &["mk", "mkd", "mac"], domain: "mk", charsets: CYRILLIC },
-    Language { codes: &["pl", "pol"], domain: "pl", charsets: CENTRAL },
-    Language { codes: &["cs", "ces", "cze"], domain: "cz", charsets: CENTRAL },
-    Language { codes: &["sk", "slk", "slo"], domain: "sk", charsets: CENTRAL },
-    Language { codes: &["hu", "hun"], domain: "hu", charsets: CENTRAL },
-    Language { codes: &["hr", "hrv", "scr"], domain: "hr", charsets: CENTRAL },
-    Language { codes: &["sl", "slv"], domain: "si", charsets: CENTRAL },
-    Language { codes: &["ro", "ron", "rum"], domain: "ro", charsets: CENTRAL },
-    Language { codes: &["lt", "lit"], domain: "lt", charsets: BALTIC },
-    Language { codes: &["lv", "lav"], domain: "lv", charsets: BALTIC },
-    Language { codes: &["tr", "tur"], domain: "tr", charsets: &["windows-1254"] },
-    Language { codes: &["el", "ell", "gre"], domain: "gr", charsets: &["windows-1253", "ISO-8859-7"] },
-    Language { codes: &["he", "iw", "heb"], domain: "il", charsets: &["windows-1255", "ISO-8859-8"] },
-    Language { codes: &["ar", "ara"], domain: "eg", charsets: &["windows-1256", "ISO-8859-6"] },
-    Language { codes: &["fa", "fas", "per"], domain: "ir", charsets: &["windows-1256"] },
-    Language { codes: &["th", "tha"], domain: "th", charsets: &["windows-874"] },
-    Language { codes: &["ja", "jpn"], domain: "jp", charsets: &["Shift_JIS", "EUC-JP"] },
-    Language { codes: &["zh", "zho", "chi"], domain: "cn", charsets: &["GBK", "gb18030", "Big5"] },
-    Language { codes: &["ko", "kor"], domain: "kr", charsets: &["EUC-KR"] },
-];
+fn language_of(code: &[u8]) -> Option<Language> {
+    let (domain, charsets): (&str, &[&str]) = match code {
+        b"ru" | b"rus" => ("ru", CYRILLIC),
+        b"uk" | b"ukr" => ("ua", CYRILLIC),
+        b"be" | b"bel" => ("by", CYRILLIC),
+        b"bg" | b"bul" => ("bg", CYRILLIC),
+        b"mk" | b"mkd" | b"mac" => ("mk", CYRILLIC),
+        b"pl" | b"pol" => ("pl", CENTRAL),
+        b"cs" | b"ces" | b"cze" => ("cz", CENTRAL),
+        b"sk" | b"slk" | b"slo" => ("sk", CENTRAL),
+        b"hu" | b"hun" => ("hu", CENTRAL),
+        b"hr" | b"hrv" | b"scr" => ("hr", CENTRAL),
+        b"sl" | b"slv" => ("si", CENTRAL),
+        b"ro" | b"ron" | b"rum" => ("ro", CENTRAL),
+        b"lt" | b"lit" => ("lt", BALTIC),
+        b"lv" | b"lav" => ("lv", BALTIC),
+        b"tr" | b"tur" => ("tr", &["windows-1254"]),
+        b"el" | b"ell" | b"gre" => ("gr", &["windows-1253", "ISO-8859-7"]),
+        b"he" | b"iw" | b"heb" => ("il", &["windows-1255", "ISO-8859-8"]),
+        b"ar" | b"ara" => ("eg", &["windows-1256", "ISO-8859-6"]),
+        b"fa" | b"fas" | b"per" => ("ir", &["windows-1256"]),
+        b"th" | b"tha" => ("th", &["windows-874"]),
+        b"ja" | b"jpn" => ("jp", &["Shift_JIS", "EUC-JP"]),
+        b"zh" | b"zho" | b"chi" => ("cn", &["GBK", "gb18030", "Big5"]),
+        b"ko" | b"kor" => ("kr", &["EUC-KR"]),
+        _ => return None,
+    };
+    Some(Language { domain, charsets })
+}
 
 /// The first language in the item that is not written in windows-1252.
-fn language(item: &[u8]) -> Option<&'static Language> {
+fn language(item: &[u8]) -> Option<Language> {
     memmem::find_iter(item, b"lang").take(LANGUAGES_MAX).find_map(|at| {
         let rest = item.get(at..)?;
         // xml:lang="ru", <dc:language>rus
@@ -291,9 +309,7 @@ fn language(item: &[u8]) -> Option<&'static Language> {
         };
         let value = crate::repair::lex::names::trim(value.get(..value.len().min(16))?);
         let len = value.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(value.len());
-        let code = value.get(..len)?;
-        let is_code = |known: &&str| known.as_bytes().eq_ignore_ascii_case(code);
-        LANGUAGES.iter().find(|language| language.codes.iter().any(is_code))
+        language_of(&value.get(..len)?.to_ascii_lowercase())
     })
 }
 
