@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{CDATA, COMMENT, Lexeme, Lexemes, is_good_comment, next_lexeme};
 use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trim};
-use crate::repair::lex::search::{memchr, memchr2, memmem};
+use crate::repair::lex::search::{find_frequent, memchr, memchr2, memmem};
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::escape;
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch, is_token_name};
@@ -49,19 +49,16 @@ pub(crate) struct Finding<'t> {
 pub(crate) fn findings(text: &[u8]) -> impl Iterator<Item = Finding<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        while let Some(next) = memchr(b'<', text.get(at..)?) {
-            at += next;
+        // No name begins in an end tag.
+        let is_start = |at: usize| text.get(at + 1) != Some(&b'/');
+        while let Some(next) = find_frequent(b'<', text, at, is_start) {
+            at = next;
             let rest = text.get(at..)?;
             if rest.starts_with(COMMENT)
                 && let (Lexeme::Comment, end) = next_lexeme(text, at)
                 && text.get(at..end).is_some_and(is_good_comment)
             {
                 at = end;
-                continue;
-            }
-            // No name begins in an end tag.
-            if rest.get(1) == Some(&b'/') {
-                at += 1;
                 continue;
             }
             let name = rest.get(1..).map(local_name).unwrap_or_default();

@@ -152,7 +152,7 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
         return Ok(());
     }
     tree.is_ambiguous |= is_envelope_in_payload(tree, split_name(name).1);
-    let (tag, lenient) = match valid_tag(tree, at, end) {
+    let (tag, lenient) = match valid_tag(tree, at, name_end, end) {
         Some(tag) => (tag, None),
         None => {
             let lenient = read_lenient_tag(tree.text, at, end, tree.limits);
@@ -197,11 +197,16 @@ struct RepairedTag {
     empty: bool,
 }
 
-/// Returns the start tag `at..end` if the validator has accepted it in this context. It needs no edit. Its
-/// attributes are only declarations and schema locations.
-fn valid_tag(tree: &Tree<'_>, at: usize, end: usize) -> Option<RepairedTag> {
-    let text = tree.slice((at, end));
-    let tag = tree.tags.cached_tag(text, tree.context())?;
+/// Returns the start tag `at..end`, whose name ends at `name_end`, if the validator accepts it in this context.
+/// It needs no edit. Its attributes are only declarations and schema locations.
+fn valid_tag(tree: &mut Tree<'_>, at: usize, name_end: usize, end: usize) -> Option<RepairedTag> {
+    let (text, context) = (tree.slice((at, end)), tree.context());
+    let tag = match tree.tags.cached_tag(text, context) {
+        Some(tag) => *tag,
+        // The fast path of the validator does not cache the tags of the envelope.
+        None if name_end + 1 == end => tree.tags.open(text, context, tree.limits).ok()?,
+        None => return None,
+    };
     let inside = text.strip_suffix(b">")?;
     let inside = if tag.empty { inside.strip_suffix(b"/")? } else { inside };
     let attributes_end = at + inside.len() - trailing_blanks(inside);

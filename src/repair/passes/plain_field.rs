@@ -4,11 +4,12 @@
 //! plain fields. Reading one in a single step changes only the speed of the pass: tag by tag, it would make
 //! no edit and leave the tree in the same state.
 
-use crate::repair::lex::names::{split_name, trailing_blanks};
+use crate::repair::lex::names::{blanks, split_name, trailing_blanks};
 use crate::repair::lex::search::memchr;
 use crate::repair::passes::tree::{ContentKind, Tree};
 
-/// Reads the plain field that begins at `at`, and returns its end. `None` if it is anything else.
+/// Reads the plain field that begins at `at`, and returns its end, or that of the white space up to the next tag.
+/// `None` if it is anything else.
 pub(crate) fn read_plain_field(tree: &mut Tree<'_>, at: usize) -> Option<usize> {
     let parent = *tree.open.last()?;
     let is_in_container = matches!(parent.kind, ContentKind::Mixed)
@@ -43,5 +44,7 @@ pub(crate) fn read_plain_field(tree: &mut Tree<'_>, at: usize) -> Option<usize> 
     }
     tree.bare_text = None;
     tree.content_from = content_from + text.len() + b"</>".len() + name_len;
-    Some(tree.content_from)
+    let after = tree.text.get(tree.content_from..)?;
+    let gap = blanks(after);
+    Some(if after.get(gap) == Some(&b'<') { tree.content_from + gap } else { tree.content_from })
 }

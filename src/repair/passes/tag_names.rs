@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{is_qualified_name, name_span};
-use crate::repair::lex::search::memchr_iter;
+use crate::repair::lex::search::find_frequent;
 use crate::repair::text::edits::Edits;
 
 #[derive(Clone, Copy, Debug)]
@@ -36,11 +36,12 @@ pub(crate) fn repair_names(text: &[u8]) -> Edits {
         return edits;
     }
     // Most texts have non-ASCII characters only in their fields.
-    if memchr_iter(b'<', text).all(|at| {
+    let is_damaged = |at: usize| {
         let after = text.get(at + 1..).unwrap_or_default();
         let name = after.strip_prefix(b"/").unwrap_or(after);
-        name.get(..name_span(name)).is_none_or(<[u8]>::is_ascii)
-    }) {
+        name.get(..name_span(name)).is_some_and(|name| !name.is_ascii())
+    };
+    if find_frequent(b'<', text, 0, is_damaged).is_none() {
         return edits;
     }
     let names = tag_names(text);
