@@ -138,7 +138,8 @@ fn run_passes(
         let element = item.names.element;
         item.tags.tidy();
         let sections = item.sections_with_boundaries();
-        let markup = repair_markup(&item.text, element, outer, item.tags, rules.limits, &sections)?;
+        let valid = defect.filter(|_| item.edits.is_empty()).map_or(0, |defect| defect.at);
+        let markup = repair_markup(&item.text, element, outer, item.tags, rules.limits, &sections, valid)?;
         item.markup = !markup.is_empty();
         why = match item.apply_pass(markup)? {
             Verdict::Valid(facts) => return Ok(item.repaired(facts)),
@@ -466,7 +467,7 @@ mod tests {
             };
             let item = &page[at..at + len];
             assert!(repair_characters(item, &[], Guesses::default(), &limits).is_empty());
-            let markup = repair_markup(item, &RECORD, list.context, &mut tags, &limits, &[]);
+            let markup = repair_markup(item, &RECORD, list.context, &mut tags, &limits, &[], 0);
             assert!(markup.is_ok_and(|edits| edits.is_empty()));
             assert!(repair_envelope(item, &RECORD, false, Some("2000-01-01"), &limits).is_empty());
         }

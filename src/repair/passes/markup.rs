@@ -12,6 +12,7 @@ use crate::repair::lex::known_namespaces::{Family, correct_namespace};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trailing_blanks};
 use crate::repair::lex::namespaces::{Context, OAI};
+use crate::repair::lex::search::memmem;
 use crate::repair::limits::Limits;
 use crate::repair::passes::balanced::end_of_balanced_field;
 use crate::repair::passes::end_tag::{
@@ -22,13 +23,13 @@ use crate::repair::passes::plain_field::read_plain_field;
 use crate::repair::passes::prefixes::PrefixNamespaces;
 use crate::repair::passes::tree::{ContentKind, PayloadRoot, Tree, TreeElement, in_key_field};
 use crate::repair::text::edits::Edits;
-use crate::repair::validate::schema::{Content, Element};
+use crate::repair::validate::schema::{Content, Element, RECORD};
 use crate::repair::validate::start_tag::{StartTagCache, declared_prefix};
 
 /// Returns the edits to the markup of one item.
 ///
 /// `sections` are the closed sections that contain boundaries of items. They are content and stay
-/// unchanged.
+/// unchanged. The validator has accepted the first `valid` bytes.
 ///
 /// # Errors
 /// Returns the reason for quarantine if the intent is ambiguous.
@@ -39,6 +40,7 @@ pub(crate) fn repair_markup(
     tags: &mut StartTagCache,
     limits: &Limits,
     sections: &[(usize, usize)],
+    valid: usize,
 ) -> Result<Edits, QuarantineReason> {
     let mut tree = Tree {
         text,
@@ -63,7 +65,7 @@ pub(crate) fn repair_markup(
         searched_to: 0,
         edits: Edits::default(),
     };
-    let mut at = 0;
+    let mut at = enter_payload(&mut tree, valid).unwrap_or(0);
     while at < text.len() {
         if let Some(end) = read_plain_field(&mut tree, at) {
             at = end;
@@ -88,6 +90,25 @@ pub(crate) fn repair_markup(
     }
     tree.edits.sort();
     Ok(tree.edits)
+}
+
+/// Opens the elements around the payload of a record whose first `valid` bytes contain a common header. Returns the
+/// end of the start tag of `metadata`.
+fn enter_payload(tree: &mut Tree<'_>, valid: usize) -> Option<usize> {
+    let envelope = tree.text.get(..valid)?;
+    let is_record = std::ptr::eq(tree.element, &raw const RECORD) && envelope.starts_with(b"<record>");
+    let tag = memmem::find(envelope, b"<metadata").filter(|_| is_record)?;
+    let (header, payload) = envelope.split_at_checked(tag)?;
+    // A payload of `about` may contain an element with the name `metadata`.
+    if !payload.starts_with(b"<metadata>") || memmem::find(header, b"<about").is_some() {
+        return None;
+    }
+    let names = [(1, b"<record".len()), (tag + 1, tag + b"<metadata".len())];
+    let kinds = [ContentKind::Envelope(tree.element), ContentKind::PayloadParent];
+    let context = tree.outer;
+    tree.open.extend(names.into_iter().zip(kinds).map(|(name, kind)| TreeElement { name, context, kind }));
+    tree.content_from = tag + b"<metadata>".len();
+    Some(tree.content_from)
 }
 
 fn read_lexeme(tree: &mut Tree<'_>, lexeme: Lexeme, at: usize, end: usize) -> Result<(), QuarantineReason> {
@@ -146,7 +167,7 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
     tree.reopen_payload(name);
     if !close_before(tree, name, at) {
         // Page numbers in an identifier of the SICI standard look like a tag.
-        let is_sici = crate::repair::lex::search::memmem::find(name, b"::").is_some();
+        let is_sici = memmem::find(name, b"::").is_some();
         tree.is_ambiguous |= in_key_field(tree) && !is_sici;
         tree.escape(at, end);
         return Ok(());
