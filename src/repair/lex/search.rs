@@ -31,12 +31,22 @@ pub(crate) fn find_frequent(
     byte: u8,
     text: &[u8],
     from: usize,
+    accepts: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    let found = find_in_steps(byte, text, from, accepts);
+    count_read(found.map_or(text.len(), |at| at + 1).saturating_sub(from));
+    found
+}
+
+fn find_in_steps(
+    byte: u8,
+    text: &[u8],
+    from: usize,
     mut accepts: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
     const STEP: usize = 64;
     let (steps, rest) = text.get(from..)?.as_chunks::<STEP>();
     for (start, step) in (from..).step_by(STEP).zip(steps) {
-        count_read(STEP);
         let mut found = bits_of(byte, step);
         while found != 0 {
             let at = start + found.trailing_zeros() as usize;
@@ -47,7 +57,7 @@ pub(crate) fn find_frequent(
         }
     }
     let start = text.len() - rest.len();
-    memchr_iter(byte, rest).map(|at| start + at).find(|&at| accepts(at))
+    rest.iter().zip(start..).find(|&(&other, at)| other == byte && accepts(at)).map(|(_, at)| at)
 }
 
 /// One bit for each place of `byte`. The loops have no branches, so they become vector instructions.
@@ -62,6 +72,7 @@ fn bits_of(byte: u8, text: &[u8; 64]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::indexing_slicing, reason = "a test may panic")]
     use super::find_frequent;
     use crate::repair::random;
 
