@@ -76,7 +76,7 @@ pub(crate) fn repair_item(
     let drops_section = |&(start, _): &(usize, usize)| {
         repaired.edits.iter().any(|edit| edit.start <= start && start < edit.end)
     };
-    let sections = if repaired.edits.is_empty() || names.repairs_torn_sections {
+    let sections = if repaired.edits.is_empty() || names.repairs_torn_sections || defect.is_some() {
         Vec::new()
     } else {
         sections_with_boundaries(raw, names)
@@ -137,7 +137,7 @@ fn run_passes(
     if !item.is_envelope_defect(why) {
         let element = item.names.element;
         item.tags.tidy();
-        let sections = item.sections_with_boundaries();
+        let sections = if defect.is_some() { Vec::new() } else { item.sections_with_boundaries() };
         let valid = defect.filter(|_| item.edits.is_empty()).map_or(0, |defect| defect.at);
         let markup = repair_markup(&item.text, element, outer, item.tags, rules.limits, &sections, valid)?;
         item.markup = !markup.is_empty();
@@ -199,7 +199,7 @@ impl ItemRepair<'_> {
     /// The edits of the pass over characters. It reads no text before the defect that the validator has found.
     fn character_edits(&mut self, raw: &[u8], defect: Option<Defect>) -> Result<Edits, QuarantineReason> {
         let guesses = Guesses::enabled_by(self.rules.enabled);
-        if may_nest_sections(raw) && self.is_well_formed() {
+        if defect.is_none() && may_nest_sections(raw) && self.is_well_formed() {
             return Ok(match guesses.any() {
                 true => guess_characters(raw, guesses, self.rules.limits),
                 false => Edits::default(),
@@ -215,7 +215,7 @@ impl ItemRepair<'_> {
             Err(_) if self.names.element.name == b"Identify" => None,
             charset => charset?,
         };
-        let lexemes = match self.sections_with_boundaries().is_empty() {
+        let lexemes = match defect.is_some() || self.sections_with_boundaries().is_empty() {
             true => Lexemes::new(raw),
             false => Lexemes::new_well_formed(raw),
         };

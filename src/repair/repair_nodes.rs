@@ -9,7 +9,6 @@
 
 use encoding_rs::Encoding;
 
-use crate::repair::boundary::swallowed::may_contain_sections;
 use crate::repair::lex::search::memrchr;
 use crate::repair::passes::granularity::repair_granularity;
 use crate::repair::passes::rules::Rules;
@@ -26,21 +25,15 @@ const DEFECTS_MAX: usize = 8;
 /// Room for the growth of an item by its repairs, in bytes. It is enough for most items.
 const GROWTH_BYTES: usize = 64;
 
-/// The defect at which `validator` stopped in the item `raw`, if it is one of a payload without sections. Then
-/// any reading of the item accepts the text before it, and finds it.
-pub(crate) fn local_defect(
-    raw: &[u8],
-    defect: Defect,
-    validator: &Validator,
-    rules: &Rules<'_>,
-) -> Option<Defect> {
+/// The defect at which `validator` stopped in an item without sections, if it is one of a payload. Then any reading
+/// of the item accepts the text before it, and finds it.
+pub(crate) fn local_defect(defect: Defect, validator: &Validator, rules: &Rules<'_>) -> Option<Defect> {
     let names = &validator.names;
     let is_plain = names.prefixes == EnvelopePrefixes::Forbidden
         && names.prefix.is_empty()
         && !names.is_rewritten()
         && !Guesses::enabled_by(rules.enabled).any();
-    // The end of a section may depend on the whole item.
-    (is_plain && validator.can_resume(defect) && !may_contain_sections(raw)).then_some(defect)
+    (is_plain && validator.can_resume(defect)).then_some(defect)
 }
 
 /// Repairs the characters of the item `raw`, in which `validator` stopped at a local defect. `None` if the item

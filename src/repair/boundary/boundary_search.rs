@@ -34,6 +34,8 @@ pub(crate) struct BoundarySearch {
     doubtful: bool,
     /// Whether a section that has an end mark was treated as unclosed.
     torn: bool,
+    /// Whether a section was found, closed or not.
+    has_sections: bool,
     /// Whether a section that never ends is open at this position.
     in_open_section: bool,
     /// The search waits until the text has this length. Each new attempt reads an unclosed section from its
@@ -66,6 +68,11 @@ impl BoundarySearch {
     /// Whether a section that has an end mark was treated as unclosed.
     pub(crate) fn found_torn_section(&self) -> bool {
         self.torn
+    }
+
+    /// Whether the text up to the boundary contains `<!` or `<?`.
+    pub(crate) fn found_section(&self) -> bool {
+        self.has_sections
     }
 
     /// Whether a second search might find another boundary.
@@ -159,6 +166,7 @@ impl BoundarySearch {
     /// Returns the number of bytes to skip at the section that begins here. `None`: more text is needed.
     fn section(&mut self, text: &[u8], at: usize, last: bool, names: &EnvelopeNames) -> Option<usize> {
         let rest = text.get(at..).unwrap_or_default();
+        self.has_sections = true;
         let len = self.skip_section(text, at, last, names)?;
         if len == 1 {
             self.in_open_section |= rest.starts_with(CDATA) || rest.starts_with(COMMENT);

@@ -14,7 +14,8 @@ use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch};
 /// The closed sections of an item that contain a boundary, in the order of the text.
 pub(crate) fn sections_with_boundaries(item: &[u8], names: &EnvelopeNames) -> Vec<(usize, usize)> {
     let mut sections = Vec::new();
-    if !may_contain_sections(item) {
+    let may_open = |at: usize| at.checked_sub(1).and_then(|before| item.get(before)) == Some(&b'<');
+    if !memchr2_iter(b'!', b'?', item).any(may_open) {
         return sections;
     }
     // Opening marks for which no end mark follows.
@@ -42,12 +43,6 @@ pub(crate) fn sections_with_boundaries(item: &[u8], names: &EnvelopeNames) -> Ve
         at += len;
     }
     sections
-}
-
-/// Whether a `<!` or `<?` is in the item. Without one it has no section.
-pub(crate) fn may_contain_sections(item: &[u8]) -> bool {
-    let may_open = |at: usize| at.checked_sub(1).and_then(|before| item.get(before)) == Some(&b'<');
-    memchr2_iter(b'!', b'?', item).any(may_open)
 }
 
 /// The items that begin in a section of `item`. Each reaches to the next one, or to the end of `item`.

@@ -237,7 +237,7 @@ fn symbols_in_words(text: &[u8]) -> usize {
     let is_small = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, 0xDF..=0xFF);
     let is_symbol =
         |byte: u8| matches!(byte, 0xA3 | 0xA5 | 0xA6 | 0xAF | 0xB1 | 0xB3 | 0xB6 | 0xB9 | 0xBC | 0xBE);
-    let long = words(text).filter(|word| word.len() >= 5);
+    let long = words(text).filter(|word| word.len() >= 5 && !word.is_ascii());
     long.flat_map(|word| word.windows(3))
         .filter(|window| matches!(**window, [a, b, c] if is_small(a) && is_symbol(b) && is_small(c)))
         .count()

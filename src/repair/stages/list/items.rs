@@ -303,7 +303,10 @@ fn repair_broken_item(
     }
     let rules = Response::rules(&response.config, &response.entities);
     let raw = rest.get(..end)?;
-    let defect = list.defect.take().and_then(|defect| local_defect(raw, defect, &list.validator, &rules));
+    // The end of a section may depend on the whole item.
+    let is_flat = list.boundary.as_ref().is_some_and(|search| !search.found_section());
+    let defect = list.defect.take().filter(|_| is_flat);
+    let defect = defect.and_then(|defect| local_defect(defect, &list.validator, &rules));
     if let Some(defect) = defect
         && let Some(repaired) = repair_nodes(raw, defect, &mut list.validator, &mut response.tags, &rules)
     {
