@@ -219,7 +219,7 @@ struct RepairedTag {
 }
 
 /// Returns the start tag `at..end`, whose name ends at `name_end`, if the validator accepts it in this context.
-/// It needs no edit. Its attributes are only declarations and schema locations.
+/// It needs no edit. In the envelope, its attributes are only declarations and schema locations.
 fn valid_tag(tree: &mut Tree<'_>, at: usize, name_end: usize, end: usize) -> Option<RepairedTag> {
     let (text, context) = (tree.slice((at, end)), tree.context());
     let tag = match tree.tags.cached_tag(text, context) {
@@ -231,8 +231,10 @@ fn valid_tag(tree: &mut Tree<'_>, at: usize, name_end: usize, end: usize) -> Opt
     let inside = text.strip_suffix(b">")?;
     let inside = if tag.empty { inside.strip_suffix(b"/")? } else { inside };
     let attributes_end = at + inside.len() - trailing_blanks(inside);
-    let is_whole = tag.len as usize == text.len() && !tag.attributes;
-    is_whole.then_some(RepairedTag { context: tag.context, attributes_end, empty: tag.empty })
+    let parent = tree.open.last().map(|open| open.kind);
+    let is_in_payload = matches!(parent, Some(ContentKind::PayloadParent | ContentKind::Mixed));
+    let is_known = tag.len as usize == text.len() && (is_in_payload || !tag.attributes);
+    is_known.then_some(RepairedTag { context: tag.context, attributes_end, empty: tag.empty })
 }
 
 /// Makes the edits of a start tag, and declares its namespaces.
