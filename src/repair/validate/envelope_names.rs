@@ -121,7 +121,9 @@ impl EnvelopeNames {
         let letter = text.get(mark_len + self.prefix.len());
         self.other_prefix.is_some()
             || letter.is_none_or(|&letter| letter == b'O' || self.begins_name(letter))
-            || mark_len == 1 && !has_short_name(text.get(1..).unwrap_or_default())
+            || mark_len == 1
+                && !has_short_name(text.get(1..).unwrap_or_default())
+                && self.starts_token(text) != TagMatch::No
     }
 
     #[inline]
