@@ -196,7 +196,8 @@ struct ItemRepair<'m> {
 }
 
 impl ItemRepair<'_> {
-    /// The edits of the pass over characters. It reads no text before the defect that the validator has found.
+    /// The edits of the pass over characters. It reads no text before the defect that the validator has
+    /// found.
     fn character_edits(&mut self, raw: &[u8], defect: Option<Defect>) -> Result<Edits, QuarantineReason> {
         let guesses = Guesses::enabled_by(self.rules.enabled);
         if defect.is_none() && may_nest_sections(raw) && self.is_well_formed() {

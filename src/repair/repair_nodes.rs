@@ -1,11 +1,11 @@
 //! The short way of the slow path: repairs an item whose only defects are characters of its payload.
 //!
-//! The stage `list` tries it before [`repair_item`](crate::repair::repair_item::repair_item). The validator of
-//! the list stopped at the first defect, so everything before it is valid. This file repairs the text or tag
-//! with the defect, and the validator resumes there. Each byte is validated once.
+//! The stage `list` tries it before [`repair_item`](crate::repair::repair_item::repair_item). The
+//! validator of the list stopped at the first defect, so everything before it is valid. This file repairs
+//! the text or tag with the defect, and the validator resumes there. Each byte is validated once.
 //!
-//! The result is that of the first pass of `repair_item`. That pass reads all nodes of the item, and changes
-//! none that the validator accepts. An item that needs anything else goes to `repair_item`.
+//! The result is that of the first pass of `repair_item`. That pass reads all nodes of the item, and
+//! changes none that the validator accepts. An item that needs anything else goes to `repair_item`.
 
 use encoding_rs::Encoding;
 
@@ -25,8 +25,8 @@ const DEFECTS_MAX: usize = 8;
 /// Room for the growth of an item by its repairs, in bytes. It is enough for most items.
 const GROWTH_BYTES: usize = 64;
 
-/// The defect at which `validator` stopped in an item without sections, if it is one of a payload. Then any reading
-/// of the item accepts the text before it, and finds it.
+/// The defect at which `validator` stopped in an item without sections, if it is one of a payload. Then
+/// any reading of the item accepts the text before it, and finds it.
 pub(crate) fn local_defect(defect: Defect, validator: &Validator, rules: &Rules<'_>) -> Option<Defect> {
     let names = &validator.names;
     let is_plain = names.prefixes == EnvelopePrefixes::Forbidden
@@ -36,8 +36,8 @@ pub(crate) fn local_defect(defect: Defect, validator: &Validator, rules: &Rules<
     (is_plain && validator.can_resume(defect)).then_some(defect)
 }
 
-/// Repairs the characters of the item `raw`, in which `validator` stopped at a local defect. `None` if the item
-/// may need other repairs.
+/// Repairs the characters of the item `raw`, in which `validator` stopped at a local defect. `None` if the
+/// item may need other repairs.
 pub(crate) fn repair_nodes(
     raw: &[u8],
     defect: Defect,
@@ -125,5 +125,98 @@ impl NodeRepair<'_> {
             return None;
         }
         Some(RepairedItem { bytes: self.text, edits: self.edits, ..RepairedItem::unchanged(&[], facts) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
+    use super::{local_defect, repair_nodes};
+    use crate::repair::config::RepairConfig;
+    use crate::repair::lex::namespaces::{Context, OAI};
+    use crate::repair::passes::rules::OuterContexts;
+    use crate::repair::random;
+    use crate::repair::repair_item::repair_item;
+    use crate::repair::stages::response::Response;
+    use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
+    use crate::repair::validate::schema::RECORD;
+    use crate::repair::validate::start_tag::StartTagCache;
+    use crate::repair::validate::state::{Validation, Validator};
+
+    const RECORD_START: &str = "<record><header><identifier>oai:a:1</identifier><datestamp>2024-01-01</datestamp>\
+        </header><metadata><oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
+        xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:title>A title</dc:title>\n<dc:creator>B &amp; C\
+        </dc:creator>\n<dc:subject xml:lang=\"en\">caf\u{e9} \u{442}\u{435}\u{43a}\u{441}\u{442}</dc:subject>";
+    const RECORD_END: &str = "<dc:date>2024</dc:date></oai_dc:dc></metadata></record>";
+    const INSERTIONS: [&[u8]; 18] = [
+        b"&",
+        b"&nbsp;",
+        b"\x0b",
+        b"\xe4",
+        b"\xe2\x80",
+        b" < ",
+        b"]]>",
+        b"&#1;",
+        b"\xef\xbf\xbf",
+        b"\x80\x93",
+        b"<b>",
+        b"</dc:title>",
+        b"=",
+        b"\"",
+        b"x",
+        b" lang=en ",
+        b"<![CDATA[x]]>",
+        b"\xcf\xf0\xe8\xe2\xe5\xf2\xfb",
+    ];
+
+    /// What the validator has read is not read again, and the result is the same.
+    #[test]
+    fn a_known_defect_changes_no_result() {
+        let seed = 0x5EED_0005_u64;
+        let (mut random, config) = (random(seed), RepairConfig::default());
+        let rules = Response::rules(&config, &[]);
+        let mut repaired = 0;
+        for _ in 0..40_000 {
+            let mut raw = [RECORD_START, RECORD_END].concat().into_bytes();
+            for _ in 0..=random(3) {
+                let at = RECORD_START.len() / 2 + random(raw.len() - RECORD_START.len() / 2);
+                let insertion = INSERTIONS[random(INSERTIONS.len())];
+                raw.splice(at..at, insertion.iter().copied());
+            }
+            let mut tags = StartTagCache::default();
+            let root = [b"<OAI-PMH xmlns=\"", OAI, b"\">"].concat();
+            let context = tags.open(&root, Context::default(), rules.limits).unwrap().context;
+            let contexts = OuterContexts { read: context, written: context };
+            let names = EnvelopeNames {
+                element: &RECORD,
+                v2_element: None,
+                verb: b"ListRecords".to_vec(),
+                prefix: Vec::new(),
+                other_prefix: None,
+                prefixes: EnvelopePrefixes::Forbidden,
+                headers_only: false,
+                repairs_torn_sections: false,
+            };
+            let mut validator = Validator::new(names.clone(), context);
+            validator.new_window(0);
+            let Validation::Defect(defect) = validator.validate(&raw, 0, true, &mut tags, rules.limits)
+            else {
+                continue;
+            };
+            let has_sections = raw.windows(2).any(|pair| pair == b"<!");
+            let Some(defect) = local_defect(defect, &validator, &rules).filter(|_| !has_sections) else {
+                continue;
+            };
+            let expected = format!("{:?}", repair_item(&raw, &names, contexts, &mut tags, &rules, None));
+            let text = raw.escape_ascii();
+            if let Some(item) = repair_nodes(&raw, defect, &mut validator, &mut tags, &rules) {
+                repaired += 1;
+                let found = format!("{:?}", Ok::<_, crate::repair::QuarantineReason>(item));
+                assert_eq!(found, expected, "seed {seed:#x}: {text}");
+            }
+            let found = format!("{:?}", repair_item(&raw, &names, contexts, &mut tags, &rules, Some(defect)));
+            assert_eq!(found, expected, "seed {seed:#x}: {text}");
+        }
+        assert!(repaired > 2_000, "only {repaired} items were repaired");
     }
 }

@@ -9,8 +9,8 @@ use crate::repair::lex::search::count_read;
 
 /// Most bytes in one block. Two blocks fit the first-level cache.
 const BLOCK_BYTES_MAX: usize = 4096;
-/// Bytes in the first block after a restart. Each further block has twice as many. After a record that took the
-/// slow path, at most one block is indexed again.
+/// Bytes in the first block after a restart. Each further block has twice as many. After a record that
+/// took the slow path, at most one block is indexed again.
 const BLOCK_BYTES_FIRST: usize = 1024;
 
 /// The marks of one block of a window, one bit for each byte.

@@ -92,8 +92,8 @@ pub(crate) fn repair_markup(
     Ok(tree.edits)
 }
 
-/// Opens the elements around the payload of a record whose first `valid` bytes contain a common header. Returns the
-/// end of the start tag of `metadata`.
+/// Opens the elements around the payload of a record whose first `valid` bytes contain a common header.
+/// Returns the end of the start tag of `metadata`.
 fn enter_payload(tree: &mut Tree<'_>, valid: usize) -> Option<usize> {
     let envelope = tree.text.get(..valid)?;
     let is_record = std::ptr::eq(tree.element, &raw const RECORD) && envelope.starts_with(b"<record>");
@@ -218,8 +218,8 @@ struct RepairedTag {
     empty: bool,
 }
 
-/// Returns the start tag `at..end`, whose name ends at `name_end`, if the validator accepts it in this context.
-/// It needs no edit. In the envelope, its attributes are only declarations and schema locations.
+/// Returns the start tag `at..end`, whose name ends at `name_end`, if the validator accepts it in this
+/// context. It needs no edit. In the envelope, its attributes are only declarations and schema locations.
 fn valid_tag(tree: &mut Tree<'_>, at: usize, name_end: usize, end: usize) -> Option<RepairedTag> {
     let (text, context) = (tree.slice((at, end)), tree.context());
     let tag = match tree.tags.cached_tag(text, context) {

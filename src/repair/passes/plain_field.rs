@@ -1,15 +1,15 @@
 //! Fields with correct tags and nothing but text, in a record whose markup is damaged elsewhere.
 //!
-//! The pass over [`markup`](crate::repair::passes::markup) uses this module. Most elements of such a record are
-//! plain fields. Reading one in a single step changes only the speed of the pass: tag by tag, it would make
-//! no edit and leave the tree in the same state.
+//! The pass over [`markup`](crate::repair::passes::markup) uses this module. Most elements of such a
+//! record are plain fields. Reading one in a single step changes only the speed of the pass: tag by tag,
+//! it would make no edit and leave the tree in the same state.
 
 use crate::repair::lex::names::{blanks, split_name, trailing_blanks};
 use crate::repair::lex::search::memchr;
 use crate::repair::passes::tree::{ContentKind, Tree};
 
-/// Reads the plain field that begins at `at`, and returns its end, or that of the white space up to the next tag.
-/// `None` if it is anything else.
+/// Reads the plain field that begins at `at`, and returns its end, or that of the white space up to the
+/// next tag. `None` if it is anything else.
 pub(crate) fn read_plain_field(tree: &mut Tree<'_>, at: usize) -> Option<usize> {
     let parent = *tree.open.last()?;
     let is_in_container = matches!(parent.kind, ContentKind::Mixed)

@@ -31,8 +31,8 @@ const SYMBOLS_MIN: usize = 2;
 /// Most places of an item at which a language is searched.
 const LANGUAGES_MAX: usize = 32;
 
-/// The charset of those nodes of an item that are neither UTF-8 nor windows-1252. A tag begins at `from`, and the
-/// text before it is UTF-8.
+/// The charset of those nodes of an item that are neither UTF-8 nor windows-1252. A tag begins at `from`,
+/// and the text before it is UTF-8.
 ///
 /// # Errors
 /// The nodes are not windows-1252, and no charset is decisive.

@@ -1,14 +1,14 @@
 //! A fast check whether a text needs any repair of characters.
 //!
-//! `repair_item` asks it before the pass over [`characters`](crate::repair::text::characters), because broken
-//! tags and envelopes usually have legal characters.
+//! `repair_item` asks it before the pass over [`characters`](crate::repair::text::characters), because
+//! broken tags and envelopes usually have legal characters.
 
 use crate::repair::lex::index::{Index, Mark};
 use crate::repair::lex::lexeme::start_tag_end;
 use crate::repair::lex::names::{Reference, may_start_name, reference};
 
-/// Whether the pass over characters changes nothing in `text`, which begins outside a tag. False also if the
-/// text has other markup than tags.
+/// Whether the pass over characters changes nothing in `text`, which begins outside a tag. False also if
+/// the text has other markup than tags.
 pub(crate) fn has_legal_characters(text: &[u8]) -> bool {
     let mut index = Index::default();
     let mut tag_end = 0;

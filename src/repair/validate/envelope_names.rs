@@ -109,8 +109,8 @@ impl EnvelopeNames {
         }
     }
 
-    /// Whether the markup that `text` begins with may be a boundary or a section. The first letter of its name
-    /// excludes most tags.
+    /// Whether the markup that `text` begins with may be a boundary or a section. The first letter of its
+    /// name excludes most tags.
     #[inline]
     pub(crate) fn may_be_boundary(&self, text: &[u8]) -> bool {
         let mark_len = match text.get(1) {
@@ -279,8 +279,8 @@ fn has_short_name(text: &[u8]) -> bool {
     letters.first_chunk().is_some_and(ends_name) || letters.last_chunk().is_some_and(ends_name)
 }
 
-/// Whether one of eight bytes is a `>`, white space or a control. All bytes are compared at a time, by the usual
-/// tests for a zero byte and for a small byte.
+/// Whether one of eight bytes is a `>`, white space or a control. All bytes are compared at a time, by the
+/// usual tests for a zero byte and for a small byte.
 #[inline]
 fn ends_name(bytes: &[u8; 8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;

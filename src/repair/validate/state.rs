@@ -165,8 +165,9 @@ impl Validator {
         self.index.restart(item_at + self.at);
     }
 
-    /// Whether the validator can resume after this defect, once the text after the last lexeme is repaired. In
-    /// a payload, a defect of characters or of a tag leaves the state as it was after that lexeme.
+    /// Whether the validator can resume after this defect, once the text after the last lexeme is
+    /// repaired. In a payload, a defect of characters or of a tag leaves the state as it was after that
+    /// lexeme.
     pub(crate) fn can_resume(&self, defect: Defect) -> bool {
         let is_local =
             matches!(defect.why, QuarantineReason::MismatchedTags | QuarantineReason::MalformedTag);
