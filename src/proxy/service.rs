@@ -391,21 +391,23 @@ impl ProxyService {
         match page.stream {
             _ if has_no_body => Ok(()),
             None => session.write_response_body(Some(page.body), true).await,
-            Some(BodyStream(pieces)) => send_pieces(session, pieces).await,
+            Some(BodyStream(pieces)) => {
+                send_pieces(Downstream { session, via: &self.0.via, collected: None }, pieces).await
+            }
         }
     }
 }
 
 /// Sends a body piece by piece. If a piece fails, the response ends without its end, so that the client notices.
 async fn send_pieces(
-    session: &mut Session,
+    mut downstream: Downstream<'_>,
     mut pieces: BoxStream<'static, std::result::Result<Bytes, MirrorError>>,
 ) -> Result<()> {
-    while let Some(piece) = pieces.next().await {
+    while let Some(piece) = downstream.while_connected(pieces.next()).await? {
         let piece = piece.map_err(|error| Error::because(ErrorType::InternalError, "the mirror", error))?;
-        session.write_response_body(Some(piece), false).await?;
+        downstream.write_piece(piece).await?;
     }
-    session.write_response_body(None, true).await
+    downstream.write_end().await
 }
 
 impl RequestContext {

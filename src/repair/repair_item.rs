@@ -427,7 +427,7 @@ mod tests {
     use crate::repair::passes::markup::repair_markup;
     use crate::repair::text::characters::Guesses;
     use crate::repair::text::characters::repair_characters;
-    use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
+    use crate::repair::validate::envelope_names::EnvelopeNames;
     use crate::repair::validate::schema::RECORD;
 
     const PAGES: [&[u8]; 6] = [
@@ -449,16 +449,7 @@ mod tests {
             let root = tags.open(&page[root_at..], Context::default(), &limits).unwrap().context;
             let list_at = crate::repair::lex::search::memmem::find(page, b"<ListRecords").unwrap();
             let list = tags.open(&page[list_at..], root, &limits).unwrap();
-            let names = EnvelopeNames {
-                element: &RECORD,
-                v2_element: None,
-                verb: b"ListRecords".to_vec(),
-                prefix: Vec::new(),
-                other_prefix: None,
-                prefixes: EnvelopePrefixes::Forbidden,
-                headers_only: false,
-                repairs_torn_sections: false,
-            };
+            let names = EnvelopeNames::of_records();
             let mut at = list_at + list.len as usize;
             at += blanks(&page[at..]);
             let mut validator = Validator::new(names, list.context);

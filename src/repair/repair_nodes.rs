@@ -138,8 +138,7 @@ mod tests {
     use crate::repair::random;
     use crate::repair::repair_item::repair_item;
     use crate::repair::stages::response::Response;
-    use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
-    use crate::repair::validate::schema::RECORD;
+    use crate::repair::validate::envelope_names::EnvelopeNames;
     use crate::repair::validate::start_tag::StartTagCache;
     use crate::repair::validate::state::{Validation, Validator};
 
@@ -187,16 +186,7 @@ mod tests {
             let root = [b"<OAI-PMH xmlns=\"", OAI, b"\">"].concat();
             let context = tags.open(&root, Context::default(), rules.limits).unwrap().context;
             let contexts = OuterContexts { read: context, written: context };
-            let names = EnvelopeNames {
-                element: &RECORD,
-                v2_element: None,
-                verb: b"ListRecords".to_vec(),
-                prefix: Vec::new(),
-                other_prefix: None,
-                prefixes: EnvelopePrefixes::Forbidden,
-                headers_only: false,
-                repairs_torn_sections: false,
-            };
+            let names = EnvelopeNames::of_records();
             let mut validator = Validator::new(names.clone(), context);
             validator.new_window(0);
             let Validation::Defect(defect) = validator.validate(&raw, 0, true, &mut tags, rules.limits)

@@ -235,8 +235,7 @@ mod tests {
     use crate::repair::lex::lookahead::Lookahead;
     use crate::repair::lex::namespaces::{Context, OAI};
     use crate::repair::limits::Limits;
-    use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
-    use crate::repair::validate::schema::RECORD;
+    use crate::repair::validate::envelope_names::EnvelopeNames;
     use crate::repair::validate::start_tag::StartTagCache;
     use crate::repair::validate::state::Validator;
 
@@ -244,16 +243,7 @@ mod tests {
     const END: &str = "</ListRecords></OAI-PMH>";
 
     fn names(repairs_torn_sections: bool) -> EnvelopeNames {
-        EnvelopeNames {
-            element: &RECORD,
-            v2_element: None,
-            verb: b"ListRecords".to_vec(),
-            prefix: Vec::new(),
-            other_prefix: None,
-            prefixes: EnvelopePrefixes::Forbidden,
-            headers_only: false,
-            repairs_torn_sections,
-        }
+        EnvelopeNames { repairs_torn_sections, ..EnvelopeNames::of_records() }
     }
 
     /// Searches in each prefix of the text, with one search, and then in the whole text.

@@ -25,8 +25,8 @@ pub(crate) fn bytes_read() -> u64 {
     counted::READ.get()
 }
 
-/// The first `byte` of `text` at or after `from` that `accepts` wants. Faster than one search for each of
-/// them if the byte occurs often, such as `<`.
+/// The first `byte` of `text` at or after `from` for which `accepts` returns true. For a byte that occurs
+/// often, such as `<`, this is faster than one search for each occurrence.
 pub(crate) fn find_frequent(
     byte: u8,
     text: &[u8],

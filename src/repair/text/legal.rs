@@ -1,7 +1,7 @@
 //! A fast check whether a text needs any repair of characters.
 //!
-//! `repair_item` asks it before the pass over [`characters`](crate::repair::text::characters), because
-//! broken tags and envelopes usually have legal characters.
+//! `repair_item` makes this check before the pass over [`characters`](crate::repair::text::characters),
+//! because items with broken tags or envelopes usually have legal characters.
 
 use crate::repair::lex::index::{Index, Mark};
 use crate::repair::lex::lexeme::start_tag_end;

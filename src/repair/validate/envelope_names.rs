@@ -52,6 +52,23 @@ pub(crate) enum TagMatch {
     Cut,
 }
 
+#[cfg(test)]
+impl EnvelopeNames {
+    /// The names of a list of records in OAI-PMH 2.0, without a prefix.
+    pub(crate) fn of_records() -> Self {
+        Self {
+            element: &crate::repair::validate::schema::RECORD,
+            v2_element: None,
+            verb: b"ListRecords".to_vec(),
+            prefix: Vec::new(),
+            other_prefix: None,
+            prefixes: EnvelopePrefixes::Forbidden,
+            headers_only: false,
+            repairs_torn_sections: false,
+        }
+    }
+}
+
 impl EnvelopeNames {
     /// The names of the same list in OAI-PMH 2.0.
     pub(crate) fn as_v2(&self) -> Self {

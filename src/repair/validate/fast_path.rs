@@ -345,7 +345,7 @@ mod tests {
     use crate::repair::lex::namespaces::{Context, OAI};
     use crate::repair::limits::Limits;
     use crate::repair::random;
-    use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
+    use crate::repair::validate::envelope_names::EnvelopeNames;
     use crate::repair::validate::schema::{HEADER_ITEM, RECORD};
     use crate::repair::validate::start_tag::StartTagCache;
     use crate::repair::validate::state::{Validation, Validator};
@@ -411,16 +411,7 @@ mod tests {
     fn reading(item: &str, cut: usize, limits: &Limits, warm: bool) -> String {
         let (mut tags, outer) = tags(warm);
         let element = if item.starts_with("<header") { &HEADER_ITEM } else { &RECORD };
-        let names = EnvelopeNames {
-            element,
-            v2_element: None,
-            verb: b"ListRecords".to_vec(),
-            prefix: Vec::new(),
-            other_prefix: None,
-            prefixes: EnvelopePrefixes::Forbidden,
-            repairs_torn_sections: false,
-            headers_only: false,
-        };
+        let names = EnvelopeNames { element, ..EnvelopeNames::of_records() };
         let mut validator = Validator::new(names, outer);
         let text = item.as_bytes();
         validator.new_window(0);

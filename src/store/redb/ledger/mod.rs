@@ -116,7 +116,9 @@ impl RedbLedger {
                 tracing::debug!("another oaimend has the ledger; a page is not recorded");
             }
             Err(ChangeError::Full) => {
-                tracing::warn!("the ledger is written too slowly; a page is not recorded");
+                tracing::warn!(
+                    "the ledger is written too slowly; a page is not recorded; check the load of the disk with the data folder"
+                );
             }
             Err(ChangeError::Database(error)) => {
                 tracing::error!(

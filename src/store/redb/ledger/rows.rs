@@ -87,16 +87,16 @@ pub(super) fn all_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
 
 /// The keys of all tokens of a list.
 pub(super) fn tokens_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
-    let mut prefix = with_number(start(b'r', repository), list);
-    prefix.push(b't');
+    let mut prefix = of_list(repository, list, ListRow::Token("", ""));
+    // Without the end of the verb.
+    prefix.pop();
     with_prefix(prefix)
 }
 
 /// The keys of the progress of all replays of a list.
 fn replays_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
-    let mut prefix = with_number(start(b'r', repository), list);
-    prefix.push(b'w');
-    with_prefix(prefix)
+    let key = |page| of_list(repository, list, ListRow::Replay(page));
+    key(0)..with_prefix(key(u32::MAX)).end
 }
 
 /// The key of a token.
@@ -164,7 +164,7 @@ fn of_token(mut key: Vec<u8>, verb: &str, token: &str) -> Vec<u8> {
     key
 }
 
-/// All keys with a prefix that does not end with the highest byte.
+/// All keys with a prefix that has a byte below the highest one.
 fn with_prefix(prefix: Vec<u8>) -> Range<Vec<u8>> {
     let mut end = prefix.clone();
     while let Some(last) = end.pop() {

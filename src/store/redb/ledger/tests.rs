@@ -303,7 +303,9 @@ fn removed_rows_are_absent_before_and_after_they_are_written() {
     write(&ledger);
     assert_eq!(ledger.replay_query("x", place).expect("readable").as_deref(), Some("q"));
     ledger.record(delivered(7, 0, &[1], Some("a")));
+    let replays = rows::of_list("x", 7, ListRow::Replay(0))..rows::of_list("x", 7, ListRow::Replay(9));
     for _ in 0..2 {
+        assert!(ledger.read_range(replays.clone()).expect("readable").is_empty());
         assert_eq!(ledger.replay_query("x", place).expect("readable"), None);
         assert_eq!(ledger.delivered_before("x", place).expect("readable"), [1]);
         write(&ledger);

@@ -20,7 +20,8 @@ pub(super) const UNSYNCED_MAX_MILLIS: u64 = 1_000;
 const WRITE_AFTER: Duration = Duration::from_millis(UNSYNCED_MAX_MILLIS / 2);
 /// A transaction starts earlier when the changed rows exceed this size, in bytes.
 const WRITE_AT_BYTES: usize = 4 << 20;
-/// Most bytes of changed rows that no transaction has taken. Further pages are dropped.
+/// Most bytes of changed rows that no transaction has taken. Further pages are dropped. The rows of a running transaction
+/// can be as many again.
 const UNWRITTEN_BYTES_MAX: usize = 16 << 20;
 
 /// The rows that are not in the database yet.
@@ -53,6 +54,7 @@ pub(super) enum ChangeError {
     Closed,
     /// Too many rows wait for the disk.
     Full,
+    /// The database cannot be read.
     Database(redb::Error),
 }
 
@@ -73,7 +75,7 @@ impl Unwritten {
         if waiter.is_none() && state.newest.bytes >= UNWRITTEN_BYTES_MAX {
             return Err(ChangeError::Full);
         }
-        let changed = state.with_view(database, change).ok_or(ChangeError::Closed)?;
+        let changed = state.with_view(database, |mut view| change(&mut view)).ok_or(ChangeError::Closed)?;
         changed.map_err(ChangeError::Database)?;
         state.now_secs = state.now_secs.max(now_secs.unwrap_or(0));
         let is_first = state.since.is_none();
@@ -91,11 +93,7 @@ impl Unwritten {
         database: &ClosableDatabase,
         read: impl FnOnce(View<'_>) -> Result<T, redb::Error>,
     ) -> Option<Result<T, redb::Error>> {
-        let mut state = self.state();
-        database.try_with(|database| {
-            let (newest, in_writing) = state.layers();
-            read(View { newest, in_writing, database: DatabaseRows::new(database.begin_read()?) })
-        })
+        self.state().with_view(database, read)
     }
 
     /// Ends the thread after it has written all rows.
@@ -167,18 +165,15 @@ impl State {
         !self.waiters.is_empty() || self.is_ending || self.newest.bytes >= WRITE_AT_BYTES
     }
 
-    fn layers(&mut self) -> (&mut Layer, Option<&Arc<Layer>>) {
-        (&mut self.newest, self.in_writing.as_ref())
-    }
-
+    /// Runs a task with all rows; `None` if the database is closed, or is being closed.
     fn with_view<T>(
         &mut self,
         database: &ClosableDatabase,
-        task: impl FnOnce(&mut View<'_>) -> Result<T, redb::Error>,
+        task: impl FnOnce(View<'_>) -> Result<T, redb::Error>,
     ) -> Option<Result<T, redb::Error>> {
         database.try_with(|database| {
-            let (newest, in_writing) = self.layers();
-            task(&mut View { newest, in_writing, database: DatabaseRows::new(database.begin_read()?) })
+            let (newest, in_writing) = (&mut self.newest, self.in_writing.as_ref());
+            task(View { newest, in_writing, database: DatabaseRows::new(database.begin_read()?) })
         })
     }
 }
