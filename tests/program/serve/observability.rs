@@ -2,7 +2,7 @@
 
 use crate::config;
 use crate::fixtures::keeping::wait_until;
-use crate::fixtures::program::Program;
+use crate::fixtures::program::{Program, serve};
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Reply, Source, fetch, page_of};
 use oaimend::config::{Config, Flags, MappingChanges, MappingsReload};
@@ -103,7 +103,8 @@ fn cached_pages_of_a_removed_repository_are_deleted() {
     wait_until(|| ids.map(pages) == [Some(1), None, Some(1)]);
     drop(program);
     remove("z").expect("writable");
-    let mut program = Program::start(folder.path(), &["--mappings", "mappings"]);
+    // The pages may be deleted before or after the program serves.
+    let mut program = Program::spawn(serve(folder.path()).args(["--mappings", "mappings", "--admin", "off"]));
     let line = program.line("the cached pages of removed repositories are deleted");
     assert_eq!(line["pages"], 1, "{line}");
     assert_eq!(ids.map(pages), [Some(1), None, None]);
