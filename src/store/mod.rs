@@ -30,8 +30,8 @@ pub use data_dir::DataDirLock;
 pub(crate) use files::TokenUse;
 pub use files::{
     BROKEN_PAGE_BYTES_MAX, BlockSums, BrokenPageInfo, BrokenPages, CheckReports, DiskWait, FileStamp,
-    HotPage, NewStaticFile, PageCoding, PageEntry, PageKey, Pages, Part, Size, StaticFileInfo, StaticFiles,
-    TokenKey,
+    HotPage, NewBody, NewStaticFile, PageCoding, PageEntry, PageKey, Pages, Part, Size, StaticFileInfo,
+    StaticFiles, TokenKey,
 };
 pub use harvest_state::{
     AggregateState, Catalog, CompleteHarvest, HarvestNote, HarvestProgress, ListSpan, ListedFormat,

@@ -4,7 +4,7 @@
 //! grace period is over, or it has failed. A reader of a truncated page receives an error, which truncates its
 //! response.
 
-use super::disk_threads::on_disk;
+use super::disk_threads::{read_on_disk, write_on_disk};
 use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
 use super::page_meta::PageMeta;
 use crate::clock;
@@ -225,7 +225,7 @@ impl PageStorage {
             return;
         }
         let dropped =
-            on_disk(move || Ok(self.purge_pages(key.repository(), Some(std::slice::from_ref(&key)))));
+            write_on_disk(move || Ok(self.purge_pages(key.repository(), Some(std::slice::from_ref(&key)))));
         if let Err(error) = dropped.await {
             tracing::error!(%error, "a cached page whose token was reused cannot be removed");
         }
@@ -278,7 +278,7 @@ impl PageStorage {
             Err(_) => {
                 let key = key.clone();
                 // A lookup that panics finds nothing.
-                on_disk(move || self.read_cached(key, DiskWait::Allowed)).await.ok().flatten()
+                read_on_disk(move || self.read_cached(key, DiskWait::Allowed)).await.ok().flatten()
             }
         }
     }
@@ -378,7 +378,7 @@ impl Rest {
             return Ok(read.into());
         }
         let (entry, pages, key) = (Arc::clone(&self.entry), Arc::clone(&self.pages), self.key.clone());
-        let read = on_disk(move || {
+        let read = read_on_disk(move || {
             let read = entry.blocks(at, blocks_at_once(&entry), DiskWait::Allowed);
             if let Err(error) = &read {
                 pages.remove_damaged(&key, error);

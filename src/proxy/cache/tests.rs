@@ -1,6 +1,6 @@
 //! Tests of the cache without a proxy: the rules, and pages in flight.
 
-use super::disk_threads::{THREADS_MAX, on_disk};
+use super::disk_threads::write_on_disk;
 use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
 use super::rules::{self, CachePlan, Retention};
 use super::storage::{Joined, OnDisk, PageStorage};
@@ -210,22 +210,15 @@ async fn a_late_reader_receives_the_beginning_of_a_page_or_nothing() {
         writer.append(Bytes::from(vec![number; PIECE])).await.expect("it has a reader");
     }
     assert_eq!(first.next().await.expect("it was received").map(|bytes| bytes.len()), Some(PIECE));
-    // All threads are busy, so the write cannot end before the reader starts.
+    // The thread that writes is busy, so the write cannot end before the reader starts.
     let busy = Arc::new(std::sync::RwLock::new(()));
     let release = busy.write().expect("no thread panics");
-    let waiting: Vec<_> = (0..THREADS_MAX)
-        .map(|_| {
-            let busy = Arc::clone(&busy);
-            Box::pin(on_disk(move || {
-                drop(busy.read());
-                Ok(())
-            }))
-        })
-        .map(|mut waiting| {
-            assert!(poll(waiting.as_mut()).is_pending());
-            waiting
-        })
-        .collect();
+    let waited_for = Arc::clone(&busy);
+    let mut waiting = Box::pin(write_on_disk(move || {
+        drop(waited_for.read());
+        Ok(())
+    }));
+    assert!(poll(waiting.as_mut()).is_pending());
     let mut append = pin!(writer.append(Bytes::from(vec![20; PIECE])));
     assert!(poll(append.as_mut()).is_pending(), "the piece overwrites the first one");
     let late = Reader::start(&in_flight);
@@ -234,9 +227,7 @@ async fn a_late_reader_receives_the_beginning_of_a_page_or_nothing() {
         let bytes = late.next().await.expect("it was received").expect("it has not ended");
         assert!(bytes.iter().all(|byte| *byte == 0), "the last piece has replaced it");
     }
-    for waiting in waiting {
-        waiting.await.expect("the lock is free");
-    }
+    waiting.await.expect("the lock is free");
 }
 
 #[tokio::test]

@@ -281,6 +281,12 @@ impl State {
         Ok(true)
     }
 
+    /// Most bytes that are added at once.
+    pub(super) fn piece_bytes(&self) -> usize {
+        let fits = self.written + MEMORY_PIECE_BYTES as u64 <= self.capacity.min(MEMORY_BYTES);
+        if fits && matches!(self.held, Held::Memory(_)) { MEMORY_PIECE_BYTES } else { PIECE_BYTES }
+    }
+
     /// The file with the bytes, or the bytes to write to a new one first.
     pub(super) fn part(&self) -> Result<Arc<Part>, ByteRope> {
         match &self.held {
@@ -347,8 +353,10 @@ pub(super) fn once_true(is_so: Result<bool, PageError>) -> Option<Result<(), Pag
     is_so.map(|is_so| is_so.then_some(())).transpose()
 }
 
-/// Bytes of one read or write. A slow reader holds as many.
+/// Bytes of one read or write of a file. A slow reader holds as many.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
+/// Bytes of one piece in memory. Its readers share it, and send it in one write.
+pub(super) const MEMORY_PIECE_BYTES: usize = 128 << 10;
 /// Longest page in memory, in bytes; longer ones are in a file.
 const MEMORY_BYTES: u64 = 1 << 20;
 /// How long after its start the first page of a list may be shared.

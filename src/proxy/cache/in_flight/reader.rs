@@ -1,7 +1,7 @@
 //! A reader of a page in flight.
 
-use super::page::{End, Held, InFlightPage, PIECE_BYTES, PageError, State, index};
-use crate::proxy::cache::disk_threads::on_disk;
+use super::page::{End, Held, InFlightPage, MEMORY_PIECE_BYTES, PIECE_BYTES, PageError, State, index};
+use crate::proxy::cache::disk_threads::read_on_disk;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -64,6 +64,7 @@ impl Reader {
                     let count = there.min(PIECE_BYTES as u64).min(state.capacity - at);
                     match &state.held {
                         Held::Memory(memory) => {
+                            let count = there.min(MEMORY_PIECE_BYTES as u64);
                             let bytes = memory.read(index(at), index(count));
                             drop(state);
                             if bytes.is_empty() {
@@ -87,7 +88,7 @@ impl Reader {
                 more.await;
                 continue;
             };
-            let read = on_disk(move || {
+            let read = read_on_disk(move || {
                 let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
                 part.read(at, &mut bytes).map(|()| bytes)
             });

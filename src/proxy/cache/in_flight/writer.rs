@@ -1,15 +1,14 @@
 //! Writes a page. Dropping it before the end truncates the page.
 
 use super::page::{
-    End, Held, InFlightOptions, InFlightPage, PIECE_BYTES, PageError, ResponseStart, State, once_true, runs,
-    until,
+    End, Held, InFlightOptions, InFlightPage, PageError, ResponseStart, State, once_true, runs, until,
 };
 use crate::clock;
-use crate::proxy::cache::disk_threads::on_disk;
+use crate::proxy::cache::disk_threads::write_on_disk;
 use crate::proxy::cache::page_meta::PageMeta;
 use crate::proxy::cache::rules::Retention;
 use crate::repository::Account;
-use crate::store::{BlockSums, Pages};
+use crate::store::{BlockSums, NewBody, Pages};
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::sync::Arc;
@@ -36,7 +35,8 @@ impl Writer {
     /// The page has no reader and is not to be cached, or the disk fails.
     pub(in crate::proxy::cache) async fn append(&mut self, mut bytes: Bytes) -> Result<(), PageError> {
         while !bytes.is_empty() {
-            let piece = bytes.split_to(bytes.len().min(PIECE_BYTES));
+            let piece_bytes = self.page.state().piece_bytes();
+            let piece = bytes.split_to(bytes.len().min(piece_bytes));
             self.wait_for_room(piece.len() as u64).await?;
             if self.page.plan.is_kept {
                 self.sums.push(&piece);
@@ -100,7 +100,7 @@ impl Writer {
     /// Writes a piece to the file, and creates the file if necessary.
     async fn write(&self, piece: Bytes) -> std::io::Result<()> {
         let (page, pages) = (Arc::clone(&self.page), Arc::clone(&self.pages));
-        on_disk(move || {
+        write_on_disk(move || {
             let (at, capacity, known) = {
                 let state = page.state();
                 (state.written, state.capacity, state.part())
@@ -142,20 +142,21 @@ impl Writer {
             (Arc::clone(&self.page), Arc::clone(&self.pages), std::mem::take(&mut self.sums));
         let until = kept.fresh_until + kept.stale_if_error;
         let useless_from = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() + 1;
-        let committed = on_disk(move || {
+        let committed = write_on_disk(move || {
             let (written, known) = {
                 let state = page.state();
                 (state.written, state.part())
             };
-            let part = match known {
-                Ok(part) => part,
-                Err(memory) => {
-                    let part = Arc::new(pages.part(&page.key, clock::secs(clock::now()))?);
-                    memory.runs().try_for_each(|(at, run)| part.write(at as u64, run))?;
-                    part
+            match known {
+                Ok(part) => {
+                    pages.commit(&part, &page.key, &meta, NewBody::InFile(written), sums, useless_from)?;
                 }
-            };
-            pages.commit(&part, &page.key, &meta, written, sums, useless_from)?;
+                Err(memory) => {
+                    let part = pages.part(&page.key, clock::secs(clock::now()))?;
+                    let runs: Vec<&[u8]> = memory.runs().map(|(_, run)| run).collect();
+                    pages.commit(&part, &page.key, &meta, NewBody::InMemory(&runs), sums, useless_from)?;
+                }
+            }
             // A concurrent purge found no file.
             Ok(!page.state().is_passing || !pages.purge(&page.key))
         });

@@ -14,7 +14,7 @@
 use super::disk_wait::Wait;
 use super::key::PageKey;
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::FileExt;
 
 /// An open page on disk, whose head and tail are verified.
@@ -118,16 +118,34 @@ impl Entry {
     }
 }
 
-/// Writes head and tail around a body that is already in the file. The head is written last: without it the file is not
-/// a page.
+/// The body of a page that is added to the cache.
+#[derive(Clone, Copy, Debug)]
+pub enum NewBody<'b> {
+    /// It was written to the file with [`Part::write`](super::pages::Part::write), and has this length in bytes.
+    InFile(u64),
+    /// Its parts, in order. The file is empty, or contains the page of an evicted key.
+    InMemory(&'b [&'b [u8]]),
+}
+
+impl NewBody<'_> {
+    fn len(&self) -> u64 {
+        match self {
+            Self::InFile(bytes) => *bytes,
+            Self::InMemory(parts) => parts.iter().map(|part| part.len() as u64).sum(),
+        }
+    }
+}
+
+/// Writes a page with its head and tail. Returns the length of the page, in bytes.
 pub(super) fn seal(
     file: &File,
     key: &PageKey,
     meta: &[u8],
-    body_bytes: u64,
+    body: NewBody<'_>,
     sums: BlockSums,
     useless_from: u64,
 ) -> io::Result<u64> {
+    let body_bytes = body.len();
     let key = key.framed();
     let mut tail = Vec::with_capacity(key.len() + meta.len() + 64);
     for part in [key.as_slice(), meta] {
@@ -136,11 +154,38 @@ pub(super) fn seal(
         tail.extend_from_slice(part);
     }
     tail.extend(sums.finish().into_iter().flat_map(u32::to_le_bytes));
-    file.write_all_at(&tail, HEAD_BYTES + body_bytes)?;
     let tail_bytes = tail.len() as u64;
-    let head = Head { body_bytes, tail_bytes, tail_sum: crc32fast::hash(&tail), useless_from };
-    file.write_all_at(&head.to_bytes(), 0)?;
+    let head = Head { body_bytes, tail_bytes, tail_sum: crc32fast::hash(&tail), useless_from }.to_bytes();
+    match body {
+        NewBody::InFile(_) => {
+            // The head is written last: without it the file is not a page.
+            file.write_all_at(&tail, HEAD_BYTES + body_bytes)?;
+            file.write_all_at(&head, 0)?;
+        }
+        NewBody::InMemory(parts) => {
+            let parts = parts.iter().copied();
+            write_all(file, std::iter::once(head.as_slice()).chain(parts).chain([tail.as_slice()]))?;
+        }
+    }
     Ok(HEAD_BYTES + body_bytes + tail_bytes)
+}
+
+/// Writes all parts to the start of a file, where its cursor is. One call of the system costs less than one for each
+/// part, and the kernel then holds a page in few large pieces of memory.
+fn write_all<'p>(mut file: &File, parts: impl Iterator<Item = &'p [u8]>) -> io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
+    let mut rest = slices.as_mut_slice();
+    // Empty parts count as written.
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        match file.write_vectored(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => IoSlice::advance_slices(&mut rest, count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The head of a file.

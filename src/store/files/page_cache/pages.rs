@@ -16,7 +16,7 @@
 //! when this process removes or replaces their file.
 
 use super::disk_wait::Wait;
-use super::entry::{self, BlockSums, Entry, HEAD_BYTES, Head};
+use super::entry::{self, BlockSums, Entry, HEAD_BYTES, Head, NewBody};
 use super::hot::{HotPage, HotPages, PageCoding};
 use super::key::{Name, PageKey, name_of};
 use super::reuse::{Reused, take};
@@ -38,6 +38,10 @@ pub struct Pages {
     parts: AtomicU64,
     /// Another process has the folder.
     is_closed: AtomicBool,
+    /// Held while files of pages are renamed or removed, so that these changes and those of the index are in the same
+    /// order. Locked before `index`.
+    files: Mutex<()>,
+    /// Never locked during a call that waits for the disk: requests for pages in memory need it.
     index: Mutex<Index>,
 }
 
@@ -99,6 +103,7 @@ impl Pages {
             bytes_max,
             parts: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
+            files: Mutex::default(),
             index: Mutex::default(),
         };
         for path in pages.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == PART)) {
@@ -121,15 +126,19 @@ impl Pages {
             }
         }
         found.sort_by_key(|(modified, ..)| *modified);
+        let _changing = self.changing_files();
+        found.retain(|(_, name, ..)| self.path(name).exists());
         let mut index = self.index();
         // Older than every page that was used since the start.
         for ((_, name, useless_from, bytes), used) in found.into_iter().rev().zip((i64::MIN..0).rev()) {
-            if !index.slots.contains_key(&name) && self.path(&name).exists() {
+            if !index.slots.contains_key(&name) {
                 index.insert(name, Slot::new(bytes, used, useless_from));
             }
         }
         index.is_whole = true;
-        self.evict(&mut index);
+        let evicted = index.evict(self.bytes_max);
+        drop(index);
+        self.remove_files(&evicted);
     }
 
     /// Whether the page is certainly absent; does not read the disk.
@@ -244,9 +253,9 @@ impl Pages {
         Ok(Part { file, path, length_before: 0, is_committed })
     }
 
-    /// Adds a page whose body is complete, in place of an older one, and evicts the least recently used pages.
+    /// Adds a page in place of an older one, and evicts the least recently used pages.
     ///
-    /// `meta` is stored with the body. From `useless_from` on, in seconds since 1970, [`Pages::sweep`] may remove the
+    /// `sums` are the checksums of the whole body. `meta` is stored with the body. From `useless_from` on, in seconds since 1970, [`Pages::sweep`] may remove the
     /// page.
     ///
     /// # Errors
@@ -257,41 +266,44 @@ impl Pages {
         part: &Part,
         key: &PageKey,
         meta: &[u8],
-        body_bytes: u64,
+        body: NewBody<'_>,
         sums: BlockSums,
         useless_from: u64,
     ) -> io::Result<()> {
-        let bytes = entry::seal(&part.file, key, meta, body_bytes, sums, useless_from)?;
+        let bytes = entry::seal(&part.file, key, meta, body, sums, useless_from)?;
         if part.length_before > bytes {
             part.file.set_len(bytes)?;
         }
         let name = key.name();
         let path = self.path(name);
-        let mut index = self.index();
+        let _changing = self.changing_files();
         in_folder(&path, || std::fs::rename(&part.path, &path))?;
         part.is_committed.store(true, Ordering::Relaxed);
+        let mut index = self.index();
         let used = index.next_use();
         index.insert(name.clone(), Slot { is_checked: true, ..Slot::new(bytes, used, useless_from) });
-        self.evict(&mut index);
+        let evicted = index.evict(self.bytes_max);
+        drop(index);
+        self.remove_files(&evicted);
         Ok(())
     }
 
     /// Removes one page; returns whether it existed.
     pub fn purge(&self, key: &PageKey) -> bool {
         let name = key.name();
-        let mut index = self.index();
-        index.remove(name);
+        let _changing = self.changing_files();
+        self.index().remove(name);
         std::fs::remove_file(self.path(name)).is_ok()
     }
 
     /// Removes all pages of a repository and its folder; returns how many pages there were.
     pub fn purge_repository(&self, repository: &str) -> u64 {
-        let mut index = self.index();
+        let _changing = self.changing_files();
         let mut purged = 0;
         let folder = self.folder.join(repository);
         for path in files_in(&folder) {
             if let Some(name) = name_of(&path) {
-                index.remove(&name);
+                self.index().remove(&name);
                 purged += u64::from(std::fs::remove_file(&path).is_ok());
             }
         }
@@ -319,20 +331,12 @@ impl Pages {
 
     /// Removes pages that are too old to be of use; `now` is in seconds since 1970.
     pub fn sweep(&self, now: u64) {
-        let mut index = self.index();
+        let _changing = self.changing_files();
         if self.is_closed() {
             return;
         }
-        let useless: Vec<Name> = index
-            .slots
-            .iter()
-            .filter(|(_, slot)| slot.useless_from <= now)
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in useless {
-            index.remove(&name);
-            let _ = std::fs::remove_file(self.path(&name));
-        }
+        let useless = self.index().remove_useless(now);
+        self.remove_files(&useless);
     }
 
     /// The size of the cache, as far as the index knows.
@@ -341,18 +345,16 @@ impl Pages {
         Size { entries: index.slots.len() as u64, bytes: index.bytes }
     }
 
-    fn evict(&self, index: &mut Index) {
-        while index.bytes > self.bytes_max {
-            let Some((_, name)) = index.order.pop_first() else { return };
-            index.remove(&name);
-            // A reader has the file open.
-            let _ = std::fs::remove_file(self.path(&name));
+    /// Removes the files of pages that were removed from the index. A reader of a file has it open.
+    fn remove_files(&self, names: &[Name]) {
+        for name in names {
+            let _ = std::fs::remove_file(self.path(name));
         }
     }
 
     fn forget_damaged(&self, name: &Name, error: &io::Error) {
-        let index = self.index();
-        if index.slots.contains_key(name) {
+        let _changing = self.changing_files();
+        if self.index().slots.contains_key(name) {
             // An intact page has replaced it meanwhile.
             return;
         }
@@ -379,6 +381,10 @@ impl Pages {
         files_in(&self.folder).into_iter().flat_map(|folder| files_in(&folder)).collect()
     }
 
+    fn changing_files(&self) -> MutexGuard<'_, ()> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -386,17 +392,12 @@ impl Pages {
     /// The file of the least recently used page, if that page must be evicted for `next` or is useless at `now`, in
     /// seconds since 1970.
     pub(super) fn reuse(&self, next: &Name, now: u64) -> Option<Reused> {
-        let mut index = self.index();
-        let name = index.order.first_key_value()?.1.clone();
-        let slot = index.slots.get(&name)?;
-        let bytes = slot.bytes;
-        let replaced = index.slots.get(next).map_or(0, |slot| slot.bytes);
-        let has_room = index.bytes - replaced + bytes <= self.bytes_max;
         // A process that has lost the folder removes nothing.
-        if self.is_closed() || slot.useless_from > now && has_room {
+        if self.is_closed() {
             return None;
         }
-        index.remove(&name);
+        let _changing = self.changing_files();
+        let (name, bytes) = self.index().remove_for(next, self.bytes_max, now)?;
         let (page, path) = (self.path(&name), self.part_path(&name));
         match take(&page, &path) {
             Ok(file) => Some(Reused { file, path, bytes }),
@@ -469,6 +470,39 @@ impl Index {
         }
         slot.used = used;
         Some(slot)
+    }
+
+    /// Removes the least recently used pages until the rest has at most `bytes_max`; returns their names.
+    fn evict(&mut self, bytes_max: u64) -> Vec<Name> {
+        let mut evicted = Vec::new();
+        while self.bytes > bytes_max {
+            let Some((_, name)) = self.order.pop_first() else { break };
+            self.remove(&name);
+            evicted.push(name);
+        }
+        evicted
+    }
+
+    /// Removes the pages that are useless at `now`, in seconds since 1970; returns their names.
+    fn remove_useless(&mut self, now: u64) -> Vec<Name> {
+        let slots = self.slots.iter().filter(|(_, slot)| slot.useless_from <= now);
+        let useless: Vec<Name> = slots.map(|(name, _)| name.clone()).collect();
+        useless.iter().for_each(|name| self.remove(name));
+        useless
+    }
+
+    /// Removes the least recently used page, if it is useless at `now`, in seconds since 1970, or if `bytes_max` has no
+    /// room for a page as long in place of `next`. Returns its name, and the length of its file in bytes.
+    fn remove_for(&mut self, next: &Name, bytes_max: u64, now: u64) -> Option<(Name, u64)> {
+        let name = self.order.first_key_value()?.1.clone();
+        let Slot { bytes, useless_from, .. } = *self.slots.get(&name)?;
+        let replaced = self.slots.get(next).map_or(0, |slot| slot.bytes);
+        let has_room = self.bytes - replaced + bytes <= bytes_max;
+        if useless_from > now && has_room {
+            return None;
+        }
+        self.remove(&name);
+        Some((name, bytes))
     }
 
     fn remove(&mut self, name: &Name) {

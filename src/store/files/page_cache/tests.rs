@@ -3,7 +3,7 @@
 use super::entry::BLOCK_BYTES;
 use super::hot::{HOT_BYTES_MAX, HOT_PAGE_OVERHEAD_BYTES};
 use super::pages::files_in;
-use super::{BlockSums, Entry, HotPage, PageCoding, PageKey, Pages, Size, Wait};
+use super::{BlockSums, Entry, HotPage, NewBody, PageCoding, PageKey, Pages, Size, Wait};
 use bytes::Bytes;
 use std::io;
 use std::path::PathBuf;
@@ -39,7 +39,16 @@ fn keep(pages: &Pages, key: &PageKey, body: &[u8]) {
         part.write(number as u64 * 1000, piece).expect("it can be written");
         sums.push(piece);
     }
-    pages.commit(&part, key, b"meta", body.len() as u64, sums, 5000).expect("it can be written");
+    let body = NewBody::InFile(body.len() as u64);
+    pages.commit(&part, key, b"meta", body, sums, 5000).expect("it can be written");
+}
+
+/// Adds a page whose body is in memory.
+fn keep_from_memory(pages: &Pages, key: &PageKey, parts: &[&[u8]]) {
+    let part = pages.part(key, 0).expect("it can be written");
+    let mut sums = BlockSums::default();
+    parts.iter().for_each(|part| sums.push(part));
+    pages.commit(&part, key, b"meta", NewBody::InMemory(parts), sums, 5000).expect("it can be written");
 }
 
 /// The page, if it exists; `Err` if the part after its start is damaged.
@@ -407,6 +416,26 @@ fn the_file_of_an_evicted_page_is_reused() {
     let inodes: Vec<u64> = ["d", "e"].iter().filter_map(|name| inode(&pages, name).ok()).collect();
     assert!(inodes.contains(&first), "{first} is none of {inodes:?}");
     assert!(pages.size().bytes <= pages.bytes_max);
+}
+
+#[test]
+fn a_page_from_memory_has_the_same_file_as_one_in_pieces() {
+    let whole = body(2 * BLOCK_BYTES + 7);
+    let (first, second) = whole.split_at(9000);
+    let (_data, pages) = open(u64::MAX);
+    keep(&pages, &key("a"), &whole);
+    let expected = std::fs::read(file(&pages, &key("a"))).expect("it exists");
+    // The parts with which a page begins and ends may be empty.
+    keep_from_memory(&pages, &key("a"), &[b"", first, b"", second, b""]);
+    assert!(std::fs::read(file(&pages, &key("a"))).expect("it exists") == expected);
+    let (_data, pages) = open(expected.len() as u64);
+    keep(&pages, &key("b"), &body(3 * BLOCK_BYTES));
+    // This page is shorter than the one whose file it overwrites.
+    keep_from_memory(&pages, &key("a"), &[&whole]);
+    assert!(!file(&pages, &key("b")).exists());
+    assert!(std::fs::read(file(&pages, &key("a"))).expect("it exists") == expected);
+    keep_from_memory(&pages, &key("empty"), &[]);
+    assert!(read(&pages, &key("empty")).expect("it exists").expect("it is whole").is_empty());
 }
 
 #[test]
