@@ -88,6 +88,8 @@ pub(in crate::proxy) struct CachedPage {
     rest: Option<Rest>,
     /// The bytes that were read with the header; for most pages all of them.
     first: Option<Bytes>,
+    /// The piece that was returned last. The next one uses its memory.
+    last: Bytes,
     /// Length of the page in its coding, in bytes.
     pub(in crate::proxy) bytes: u64,
     at: u64,
@@ -287,7 +289,16 @@ impl PageStorage {
         let hot = self.pages.hot(key, coding)?;
         let (meta, body) = (PageMeta::from_bytes(&hot.meta)?, hot.body.clone());
         let (bytes, edition) = (body.len() as u64, Some(hot.edition));
-        Some(CachedPage { meta, coding, edition, rest: None, bytes, first: Some(body), at: 0 })
+        Some(CachedPage {
+            meta,
+            coding,
+            edition,
+            rest: None,
+            bytes,
+            first: Some(body),
+            last: Bytes::new(),
+            at: 0,
+        })
     }
 
     /// Holds the compressed form of a page in memory.
@@ -306,7 +317,7 @@ impl PageStorage {
     fn read_cached(&self, key: PageKey, wait: DiskWait) -> std::io::Result<Option<CachedPage>> {
         let Some(entry) = self.pages.find(&key, wait)? else { return Ok(None) };
         let meta = PageMeta::from_bytes(&entry.meta).ok_or(std::io::ErrorKind::InvalidData.into());
-        let first = |meta| Ok((meta, Bytes::from(entry.blocks(0, blocks_at_once(&entry), wait)?)));
+        let first = |meta| Ok((meta, entry.blocks(0, blocks_at_once(&entry), wait, Bytes::new())?));
         match meta.and_then(first) {
             Ok((meta, first)) => {
                 let (bytes, edition) = (entry.body_bytes, entry.edition);
@@ -316,7 +327,7 @@ impl PageStorage {
                 }
                 let rest = Some(Rest { pages: Arc::clone(&self.pages), key, entry: Arc::new(entry) });
                 let (coding, first) = (PageCoding::Plain, Some(first));
-                Ok(Some(CachedPage { meta, coding, edition, rest, bytes, first, at: 0 }))
+                Ok(Some(CachedPage { meta, coding, edition, rest, bytes, first, last: Bytes::new(), at: 0 }))
             }
             Err(error) if wait == DiskWait::Refused => Err(error),
             Err(error) => {
@@ -364,28 +375,33 @@ impl CachedPage {
     pub(in crate::proxy) async fn next(&mut self) -> Result<Option<Bytes>, PageError> {
         let bytes = match (self.first.take(), &self.rest) {
             (Some(first), _) => first,
-            (None, Some(rest)) if self.at < self.bytes => rest.read(self.at).await?,
+            (None, Some(rest)) if self.at < self.bytes => {
+                rest.read(self.at, std::mem::take(&mut self.last)).await?
+            }
             (None, _) => return Ok(None),
         };
         self.at += bytes.len() as u64;
+        self.last = bytes.clone();
         Ok((!bytes.is_empty()).then_some(bytes))
     }
 }
 
 impl Rest {
-    async fn read(&self, at: u64) -> Result<Bytes, PageError> {
-        if let Ok(read) = self.entry.blocks(at, blocks_at_once(&self.entry), DiskWait::Refused) {
-            return Ok(read.into());
+    /// The blocks at `at`. `spent` is the piece before them.
+    async fn read(&self, at: u64, spent: Bytes) -> Result<Bytes, PageError> {
+        let count = blocks_at_once(&self.entry);
+        if let Ok(read) = self.entry.blocks(at, count, DiskWait::Refused, spent) {
+            return Ok(read);
         }
         let (entry, pages, key) = (Arc::clone(&self.entry), Arc::clone(&self.pages), self.key.clone());
         let read = read_on_disk(move || {
-            let read = entry.blocks(at, blocks_at_once(&entry), DiskWait::Allowed);
+            let read = entry.blocks(at, count, DiskWait::Allowed, Bytes::new());
             if let Err(error) = &read {
                 pages.remove_damaged(&key, error);
             }
             read
         });
-        read.await.map(Bytes::from).map_err(PageError::Damaged)
+        read.await.map_err(PageError::Damaged)
     }
 }
 

@@ -13,6 +13,7 @@
 
 use super::disk_wait::Wait;
 use super::key::PageKey;
+use bytes::{Bytes, BytesMut};
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::FileExt;
@@ -93,28 +94,36 @@ impl Entry {
     }
 
     /// At most `count` blocks of 64 KiB of the body, starting at `at`, which is the offset of a block; empty at the end
-    /// of the body.
+    /// of the body. `spent` are earlier blocks, whose memory is used again if nobody else holds them: new memory must be
+    /// cleared first, which takes longer than the checksums.
     ///
     /// # Errors
     ///
     /// The disk fails, a block is damaged, or the read would have to wait ([`io::ErrorKind::WouldBlock`]).
-    pub fn blocks(&self, at: u64, count: usize, wait: Wait) -> io::Result<Vec<u8>> {
+    pub fn blocks(&self, at: u64, count: usize, wait: Wait, spent: Bytes) -> io::Result<Bytes> {
         let length = self.body_bytes.saturating_sub(at).min((count * BLOCK_BYTES) as u64);
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+        let length = usize::try_from(length).unwrap_or_default();
+        let mut bytes = match spent.try_into_mut() {
+            Ok(spent) if spent.len() >= length => spent,
+            _ => BytesMut::zeroed(length),
+        };
+        bytes.truncate(length);
         wait.read_exact_at(&self.file, &mut bytes, HEAD_BYTES + at)?;
         let first = usize::try_from(at / BLOCK_BYTES as u64).unwrap_or(usize::MAX);
         let mut sums = self.sums.iter().skip(first);
         match bytes.chunks(BLOCK_BYTES).all(|block| sums.next() == Some(&crc32fast::hash(block))) {
-            true => Ok(bytes),
+            true => Ok(bytes.freeze()),
             false => Err(damaged("a block is not what was written")),
         }
     }
 
     /// Verifies the whole body, so that no damage is found in the middle of a response.
     pub(super) fn check(&self) -> io::Result<()> {
-        (0..self.body_bytes)
-            .step_by(BLOCK_BYTES)
-            .try_for_each(|at| self.blocks(at, 1, Wait::Allowed).map(drop))
+        let mut block = Bytes::new();
+        for at in (0..self.body_bytes).step_by(BLOCK_BYTES) {
+            block = self.blocks(at, 1, Wait::Allowed, block)?;
+        }
+        Ok(())
     }
 }
 

@@ -55,7 +55,8 @@ fn keep_from_memory(pages: &Pages, key: &PageKey, parts: &[&[u8]]) {
 fn read(pages: &Pages, key: &PageKey) -> Option<io::Result<Vec<u8>>> {
     let entry = pages.find(key, Wait::Allowed).expect("it may wait")?;
     assert_eq!((entry.meta.as_slice(), entry.useless_from), (b"meta".as_slice(), 5000));
-    let blocks = (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.blocks(at, 1, Wait::Allowed));
+    let blocks =
+        (0..entry.body_bytes).step_by(BLOCK_BYTES).map(|at| entry.blocks(at, 1, Wait::Allowed, Bytes::new()));
     Some(blocks.collect::<io::Result<Vec<_>>>().map(|blocks| blocks.concat()))
 }
 
@@ -248,7 +249,7 @@ fn a_lookup_that_must_not_wait_finds_the_same_page_or_refuses() {
     for _ in 0..100 {
         let Ok(entry) = pages.find(&key("a"), Wait::Refused) else { continue };
         let entry = entry.expect("it exists");
-        let blocks = entry.blocks(BLOCK_BYTES as u64, 2, Wait::Refused);
+        let blocks = entry.blocks(BLOCK_BYTES as u64, 2, Wait::Refused, Bytes::new());
         found += blocks.map_or(0, |blocks| usize::from(blocks == body(3 * BLOCK_BYTES)[BLOCK_BYTES..]));
     }
     if cfg!(target_os = "linux") {
@@ -273,7 +274,7 @@ fn an_open_page_is_readable_to_its_end_after_it_is_replaced_or_removed() {
     pages.purge_repository("x");
     let blocks = (0..entry.body_bytes)
         .step_by(BLOCK_BYTES)
-        .map(|at| entry.blocks(at, 1, Wait::Allowed).expect("it is whole"));
+        .map(|at| entry.blocks(at, 1, Wait::Allowed, Bytes::new()).expect("it is whole"));
     assert!(blocks.collect::<Vec<_>>().concat() == body(3 * BLOCK_BYTES));
 }
 
@@ -284,7 +285,7 @@ fn hot_page(entry: &Entry, body: Bytes) -> HotPage {
 /// Reads a page and holds it in memory.
 fn warm(pages: &Pages, key: &PageKey) {
     let entry = pages.find(key, Wait::Allowed).expect("it may wait").expect("it exists");
-    let body = entry.blocks(0, 4, Wait::Allowed).expect("it is whole");
+    let body = entry.blocks(0, 4, Wait::Allowed, Bytes::new()).expect("it is whole");
     assert_eq!(body.len() as u64, entry.body_bytes);
     pages.keep_hot(key, PageCoding::Plain, hot_page(&entry, body.into()));
 }
@@ -419,6 +420,31 @@ fn the_file_of_an_evicted_page_is_reused() {
 }
 
 #[test]
+fn memory_of_spent_blocks_is_used_again_unless_somebody_holds_it() {
+    let (_data, pages) = open(u64::MAX);
+    let whole: Vec<u8> = (0..3 * BLOCK_BYTES + 100).map(|at| (at / 1000) as u8).collect();
+    keep(&pages, &key("a"), &whole);
+    let entry = pages.find(&key("a"), Wait::Allowed).expect("it may wait").expect("it exists");
+    let block = |number: usize, spent| {
+        let at = number * BLOCK_BYTES;
+        let read = entry.blocks(at as u64, 1, Wait::Allowed, spent).expect("it is whole");
+        assert!(read == whole[at..whole.len().min(at + BLOCK_BYTES)], "block {number}");
+        read
+    };
+    let first = block(0, Bytes::new());
+    let place = first.as_ptr();
+    let second = block(1, first);
+    assert_eq!(second.as_ptr(), place);
+    let held = second.clone();
+    let third = block(2, second);
+    assert_ne!(third.as_ptr(), place);
+    assert!(held == whole[BLOCK_BYTES..2 * BLOCK_BYTES], "a held block is not overwritten");
+    let place = third.as_ptr();
+    let last = block(3, third);
+    assert_eq!((last.as_ptr(), last.len()), (place, 100));
+}
+
+#[test]
 fn a_page_from_memory_has_the_same_file_as_one_in_pieces() {
     let whole = body(2 * BLOCK_BYTES + 7);
     let (first, second) = whole.split_at(9000);
@@ -460,6 +486,6 @@ fn a_file_with_a_reader_is_never_reused() {
     assert!(!pages.is_known(&key("a")), "it was evicted");
     let blocks = (0..entry.body_bytes)
         .step_by(BLOCK_BYTES)
-        .map(|at| entry.blocks(at, 1, Wait::Allowed).expect("it is whole"));
+        .map(|at| entry.blocks(at, 1, Wait::Allowed, Bytes::new()).expect("it is whole"));
     assert!(blocks.collect::<Vec<_>>().concat() == body(3 * BLOCK_BYTES));
 }
