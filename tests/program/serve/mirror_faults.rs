@@ -224,15 +224,15 @@ fn full_disk_stops_the_harvest_and_not_the_server() {
 #[test]
 fn successor_continues_the_harvest_of_its_predecessor() {
     let folder = tempfile::tempdir().expect("a folder");
-    // A commit is due after 1,000 records.
-    let collection = Collection { page_len: 500, ..Collection::of(2_000) };
+    // A commit is due after 4,000 records.
+    let collection = Collection { page_len: 2_000, ..Collection::of(8_000) };
     let collection = Arc::new(Mutex::new(collection));
     let (go, gate) = mpsc::channel::<()>();
     let (gate, provider, waits) =
         (Mutex::new(gate), Arc::clone(&collection), Arc::new(AtomicBool::new(false)));
     let is_waiting = Arc::clone(&waits);
     let source = Source::start(move |_, asked| {
-        if asked.target.contains("%2F1000") {
+        if asked.target.contains("%2F4000") {
             is_waiting.store(true, Ordering::SeqCst);
             // It opens when the test drops the other side.
             let _ = gate.lock().expect("no panic").recv();

@@ -287,7 +287,7 @@ fn warm(pages: &Pages, key: &PageKey) {
     let entry = pages.find(key, Wait::Allowed).expect("it may wait").expect("it exists");
     let body = entry.blocks(0, 4, Wait::Allowed, Bytes::new()).expect("it is whole");
     assert_eq!(body.len() as u64, entry.body_bytes);
-    pages.keep_hot(key, PageCoding::Plain, hot_page(&entry, body.into()));
+    pages.keep_hot(key, PageCoding::Plain, hot_page(&entry, body));
 }
 
 fn is_hot(pages: &Pages, key: &PageKey) -> bool {
