@@ -95,7 +95,7 @@ impl Entry {
 
     /// At most `count` blocks of 64 KiB of the body, starting at `at`, which is the offset of a block; empty at the end
     /// of the body. `spent` are earlier blocks, whose memory is used again if nobody else holds them: new memory must be
-    /// cleared first, which takes longer than the checksums.
+    /// cleared first.
     ///
     /// # Errors
     ///

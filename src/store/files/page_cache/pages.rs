@@ -255,8 +255,8 @@ impl Pages {
 
     /// Adds a page in place of an older one, and evicts the least recently used pages.
     ///
-    /// `sums` are the checksums of the whole body. `meta` is stored with the body. From `useless_from` on, in seconds since 1970, [`Pages::sweep`] may remove the
-    /// page.
+    /// `sums` are the checksums of the whole body. `meta` is stored with the body. From `useless_from` on, in seconds
+    /// since 1970, [`Pages::sweep`] may remove the page.
     ///
     /// # Errors
     ///
