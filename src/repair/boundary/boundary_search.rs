@@ -1,36 +1,34 @@
 //! The search for the end of a broken item.
 //!
-//! The stage `list` starts a [`BoundarySearch`] for each item that is not valid. The search goes from `<` to
-//! `<`, skips sections and wrapped documents, and asks
-//! [`record_boundary`](crate::repair::boundary::record_boundary) about each tag.
+//! The stage `list` starts a [`BoundarySearch`] for each item that is not valid. The search goes from tag to
+//! tag, skips sections, and follows the open elements. The item ends where its element closes. If it never
+//! closes, the item was torn: see [`open_elements`](crate::repair::boundary::open_elements).
 //!
 //! - More text never changes a result. With too little text the result is [`RecordBoundary::NeedMore`].
 //! - Results depend on positions in the text only, not on the chunks of the input.
 
+use crate::repair::boundary::open_elements::{Closing, ElementKind, Evidence, OpenElements};
 use crate::repair::boundary::record_boundary::{
-    RecordBoundary, document_start, end_of_parent, end_tag_len, follows_last_child, is_wrapper, list_end,
-    next_item_end, token_before_list_end,
+    RecordBoundary, document_start, end_tag_len, follows_last_child, is_wrapper, list_end, parent_name,
+    token_before_list_end,
 };
-use crate::repair::lex::lexeme::{CDATA, COMMENT};
+use crate::repair::lex::lexeme::{CDATA, COMMENT, TagEnd, find_tag_end};
 use crate::repair::lex::lookahead::Lookahead;
-use crate::repair::lex::search::{find_frequent, memmem};
+use crate::repair::lex::names::{may_start_name, name_span};
+use crate::repair::lex::search::{memchr, memmem};
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch};
-use crate::repair::validate::state::Validation;
 
 /// The search for the boundary of one item. `text` always begins at the item.
 #[derive(Debug, Default)]
 pub(crate) struct BoundarySearch {
     at: usize,
-    nested_items: usize,
-    nested_roots: usize,
-    /// The end tag of the element around a wrapped document. It ends the wrapped document in any case.
-    around_root: Vec<u8>,
-    /// Whether the wrapped content is an item without a document around it.
-    wrapped_item: bool,
-    /// Whether this is the second search. It treats an element that seems to wrap an item as unclosed. If
-    /// `torn-section` is on, it treats a section that contains a boundary as unclosed too.
+    open: OpenElements,
+    /// The evidence that the item is torn at its boundary, if it is.
+    tear: Option<Evidence>,
+    /// Whether this is the second search. If `torn-section` is on, it treats a section that contains a
+    /// boundary as unclosed.
     is_second: bool,
-    /// Whether the first search treated such an element or section as content.
+    /// Whether the first search treated such a section as content.
     doubtful: bool,
     /// Whether a section that has an end mark was treated as unclosed.
     torn: bool,
@@ -41,8 +39,6 @@ pub(crate) struct BoundarySearch {
     /// The search waits until the text has this length. Each new attempt reads an unclosed section from its
     /// start.
     retry_at: usize,
-    /// The number of bytes that were really read, if the search skipped the rest.
-    bytes_read: Option<usize>,
     /// The offset of the item in the text.
     base: u64,
     lookahead: Lookahead,
@@ -54,9 +50,9 @@ impl BoundarySearch {
         Self { base, lookahead, ..Self::default() }
     }
 
-    /// Starts the second search: nothing that contains a boundary is content.
+    /// Starts the second search: no section that contains a boundary is content.
     pub(crate) fn into_second_search(mut self) -> Self {
-        self.lookahead.count_failed(self.bytes_read.unwrap_or(self.at));
+        self.lookahead.count_failed(self.at);
         Self { is_second: true, ..Self::new(self.base, self.lookahead) }
     }
 
@@ -75,45 +71,47 @@ impl BoundarySearch {
         self.has_sections
     }
 
+    /// The evidence that the item is torn at its boundary, if it is.
+    pub(crate) fn tear(&self) -> Option<Evidence> {
+        self.tear
+    }
+
+    /// The items before the boundary `end` that may belong to the list, in the order of the text.
+    pub(crate) fn unproven_items(&self, end: usize) -> Vec<usize> {
+        self.open.unproven_before(end)
+    }
+
     /// Whether a second search might find another boundary.
     pub(crate) fn allows_second_search(&self) -> bool {
         self.doubtful && !self.is_second
     }
 
-    /// Continues the search. Bytes after `bytes_max` do not count. `probe` validates the item that its
-    /// argument begins with.
+    /// Continues the search. Bytes after `bytes_max` do not count.
     pub(crate) fn find(
         &mut self,
         text: &[u8],
         last: bool,
         names: &EnvelopeNames,
         bytes_max: usize,
-        probe: &mut impl FnMut(&[u8]) -> Validation,
     ) -> RecordBoundary {
         let bounded = text.len() > bytes_max;
         let text = text.get(..bytes_max).unwrap_or(text);
         if text.len() < self.retry_at && !last && !bounded {
             return RecordBoundary::NeedMore;
         }
-        let last = last && !bounded;
         // Bytes after the bound are never read. So the result there is the same as at the end of the input.
-        match self.walk(text, last || bounded, bounded, names, probe) {
-            Some(RecordBoundary::NeedMore) if bounded => RecordBoundary::TooLong,
-            Some(RecordBoundary::NeedMore) => {
+        let is_end = last || bounded;
+        match self.walk(text, is_end, bounded, names) {
+            Some(RecordBoundary::NeedMore) if !is_end => {
                 self.retry_at = text.len() + text.len() / 4 + 1;
                 RecordBoundary::NeedMore
             }
-            Some(boundary) => boundary,
-            None if bounded => RecordBoundary::TooLong,
-            None if last => {
-                // The page is complete. So the element that seemed to wrap an item was never closed.
-                self.doubtful |= self.wrapped_item && names.ends_page(text);
-                RecordBoundary::InputEnd
-            }
-            None => {
+            None if !is_end => {
                 self.retry_at = 0;
                 RecordBoundary::NeedMore
             }
+            None | Some(RecordBoundary::NeedMore) => self.undecided(text.len(), bounded),
+            Some(boundary) => boundary,
         }
     }
 
@@ -123,25 +121,20 @@ impl BoundarySearch {
         last: bool,
         bounded: bool,
         names: &EnvelopeNames,
-        probe: &mut impl FnMut(&[u8]) -> Validation,
     ) -> Option<RecordBoundary> {
         // The bytes after the bound may contain the end mark of a section.
         let is_whole = last && (!bounded || names.repairs_torn_sections);
         loop {
-            if self.lookahead.is_exhausted(self.base + self.at as u64) {
+            if self.lookahead.is_exhausted(self.base + self.at as u64) || self.open.is_full() {
                 return Some(RecordBoundary::TooLong);
             }
-            let is_nested = self.nested_roots > 0;
-            let next = find_frequent(b'<', text, self.at, |at| {
-                is_nested || names.may_be_boundary(text.get(at..).unwrap_or_default())
-            });
-            let Some(at) = next else {
+            let Some(next) = memchr(b'<', text.get(self.at..).unwrap_or_default()) else {
                 self.at = text.len();
                 return None;
             };
+            let at = self.at + next;
             self.at = at;
             let rest = text.get(at..).unwrap_or_default();
-            let before = text.get(..at).unwrap_or_default();
             if rest.len() < CDATA.len() && !last {
                 return Some(RecordBoundary::NeedMore);
             }
@@ -154,7 +147,7 @@ impl BoundarySearch {
                     None => Some(RecordBoundary::NeedMore),
                 },
                 Some(b'/') => self.end_tag(text, at, last, names),
-                _ => self.start_tag(before, rest, last, names, probe),
+                _ => self.start_tag(text, at, last, names),
             };
             if boundary.is_some() {
                 return boundary;
@@ -235,206 +228,229 @@ impl BoundarySearch {
         names: &EnvelopeNames,
     ) -> Option<RecordBoundary> {
         let rest = text.get(at..).unwrap_or_default();
-        let before = text.get(..at).unwrap_or_default();
-        if self.nested_roots > 0 && !self.around_root.is_empty() {
-            if rest.starts_with(&self.around_root) {
-                self.nested_roots = 0;
-                return None;
-            }
-            if self.around_root.starts_with(rest) && !last {
-                return Some(RecordBoundary::NeedMore);
-            }
-        }
-        let verdicts = [
-            names.match_tag(rest, b"</", names.element.name),
-            names.match_tag(rest, b"</", &names.verb),
-            names.match_tag(rest, b"</", b"OAI-PMH"),
-        ];
-        match verdicts {
-            [TagMatch::Cut, ..] | [_, TagMatch::Cut, _] | [.., TagMatch::Cut] if !last => {
-                return Some(RecordBoundary::NeedMore);
-            }
-            [_, TagMatch::Yes, _] | [.., TagMatch::Yes] if self.nested_roots == 0 => {
-                return list_end(text, at, last, self.in_open_section, names);
-            }
-            [.., TagMatch::Yes] => {
-                self.nested_roots -= 1;
-                return None;
-            }
-            [TagMatch::Yes, ..] => {}
-            _ => return None,
-        }
         let Some(len) = end_tag_len(rest) else {
             return if last { None } else { Some(RecordBoundary::NeedMore) };
         };
-        if self.nested_roots > 0 {
-            return None;
+        let body = rest.get(2..).unwrap_or_default();
+        let name = body.get(..name_span(body)).unwrap_or_default();
+        match self.list_end(text, at, name, last, names) {
+            Some(RecordBoundary::At(at)) => return Some(self.torn_or(at)),
+            None => {}
+            more => return more,
         }
-        let ends_child = names.ends_with_child(before);
-        match names.follows_item(rest.get(len..).unwrap_or_default()) {
-            TagMatch::Yes => Some(RecordBoundary::At(at + len)),
-            TagMatch::Cut if !last => Some(RecordBoundary::NeedMore),
-            TagMatch::Cut => Some(RecordBoundary::At(at + len)),
-            TagMatch::No if ends_child && self.nested_items == 0 => Some(RecordBoundary::At(at + len)),
-            TagMatch::No => {
-                self.nested_items -= usize::from(ends_child);
+        let ends_item = names.match_tag(rest, b"</", names.element.name) == TagMatch::Yes;
+        match self.open.closing(text, name) {
+            // An item may have the other prefix of the list in its end tag.
+            Closing::Nothing if !ends_item => None,
+            Closing::Nothing | Closing::Element(0) => self.item_end(text, at, len, last, names),
+            Closing::Element(index) => {
+                self.open.close(index);
                 None
             }
         }
     }
 
-    fn start_tag(
-        &mut self,
-        before: &[u8],
-        rest: &[u8],
+    /// Decides on an end tag of the list or the response. If the payload opened an element of this name, it
+    /// ends that element, unless only the end of the response follows.
+    fn list_end(
+        &self,
+        text: &[u8],
+        at: usize,
+        name: &[u8],
         last: bool,
         names: &EnvelopeNames,
-        probe: &mut impl FnMut(&[u8]) -> Validation,
     ) -> Option<RecordBoundary> {
-        if before.is_empty() {
+        let rest = text.get(at..).unwrap_or_default();
+        let is_named = |name: &[u8]| names.match_tag(rest, b"</", name) == TagMatch::Yes;
+        let is_list = is_named(&names.verb);
+        let root = [names.prefix.as_slice(), b"OAI-PMH"].concat();
+        if !is_list && !is_named(b"OAI-PMH") || self.open.contains(text, &root) {
             return None;
         }
-        let at = before.len();
-        match (names.match_tag(rest, b"<", b"OAI-PMH"), names.starts_token(rest)) {
-            (TagMatch::Cut, _) | (_, TagMatch::Cut) if !last => return Some(RecordBoundary::NeedMore),
-            (TagMatch::Yes, _) if self.is_second => return None,
-            (TagMatch::Yes, _) => {
-                if self.nested_roots == 0 {
-                    let around = end_of_parent(before);
-                    if !is_wrapper(&around, names) {
-                        return document_start(rest, at, last);
-                    }
-                    self.around_root = around;
-                }
-                self.nested_roots += 1;
-                return None;
-            }
-            (_, TagMatch::Yes) if self.nested_roots == 0 && names.ends_with_child(before) => {
-                return Some(RecordBoundary::At(at));
-            }
-            (_, TagMatch::Yes) if self.nested_roots == 0 => {
-                return token_before_list_end(rest, at, last, names);
-            }
-            _ => {}
-        }
-        match names.starts_item(rest) {
-            _ if self.nested_roots > 0 => return None,
-            TagMatch::No => return None,
-            TagMatch::Cut if last => return None,
-            TagMatch::Cut => return Some(RecordBoundary::NeedMore),
-            TagMatch::Yes => {}
-        }
-        let wrapper = end_of_parent(before);
-        if !self.is_second && is_wrapper(&wrapper, names) {
-            return self.enter_wrapper(wrapper, rest, at, last);
-        }
-        self.item_start(before, rest, last, names, probe)
-    }
-
-    /// Decides on an item that begins in no element that could wrap it.
-    fn item_start(
-        &mut self,
-        before: &[u8],
-        rest: &[u8],
-        last: bool,
-        names: &EnvelopeNames,
-        probe: &mut impl FnMut(&[u8]) -> Validation,
-    ) -> Option<RecordBoundary> {
-        let at = before.len();
-        if self.nested_items == 0 && follows_last_child(before, names) {
+        if self.open.depth() <= 1 {
             return Some(RecordBoundary::At(at));
         }
-        match probe(rest) {
-            Validation::Clean(len) => self.whole_item(rest, at, len, last, names),
-            Validation::NeedMore if !last => Some(RecordBoundary::NeedMore),
-            other => {
-                let boundary = self.next_or_nested(rest, at, last, names);
-                if boundary != Some(RecordBoundary::NeedMore) {
-                    self.lookahead.count_failed(match other {
-                        Validation::Defect(defect) => defect.at,
-                        _ => rest.len(),
-                    });
-                }
-                boundary
-            }
+        // In an unclosed section, the tag is content unless the item is complete.
+        if self.in_open_section {
+            return None;
         }
+        list_end(text, at, last, is_list && self.open.contains(text, name), names)
     }
 
-    /// Skips an item that begins in an element of the payload, up to the end tag of that element.
-    fn enter_wrapper(
+    /// Decides on an end tag of the item. It ends the item if nothing else is open, unless that is damage: the
+    /// list does not continue, and no child of the item ends before it. Inside an open element it ends the
+    /// item only if the list continues, and no element around it closes later.
+    fn item_end(
         &mut self,
-        end_tag: Vec<u8>,
-        rest: &[u8],
-        at: usize,
-        last: bool,
-    ) -> Option<RecordBoundary> {
-        let ends = self.lookahead.wrapper_end(&end_tag).find(rest, self.base + at as u64, 0, &end_tag);
-        if ends.is_none() && !last {
-            return Some(RecordBoundary::NeedMore);
-        }
-        self.wrapped_item = true;
-        self.nested_roots = 1;
-        self.around_root = end_tag;
-        if ends.is_none() {
-            // The element contains the rest of the text. The caller adds the last byte.
-            self.bytes_read = Some(at);
-            self.at = at + rest.len() - 1;
-        }
-        None
-    }
-
-    /// Decides on a valid item inside this one. It is the next item if the list continues after it.
-    /// Otherwise it is wrapped in the payload.
-    fn whole_item(
-        &mut self,
-        rest: &[u8],
+        text: &[u8],
         at: usize,
         len: usize,
         last: bool,
         names: &EnvelopeNames,
     ) -> Option<RecordBoundary> {
-        match names.follows_item(rest.get(len..).unwrap_or_default()) {
-            TagMatch::Yes => Some(RecordBoundary::At(at)),
-            TagMatch::Cut if !last => Some(RecordBoundary::NeedMore),
-            TagMatch::Cut => Some(RecordBoundary::At(at)),
-            TagMatch::No => {
-                // The caller adds the last byte.
-                self.at += len - 1;
-                None
-            }
+        let before = text.get(..at).unwrap_or_default();
+        let continues = match names.follows_item(text.get(at + len..).unwrap_or_default()) {
+            TagMatch::Cut if !last => return Some(RecordBoundary::NeedMore),
+            found => found != TagMatch::No,
+        };
+        if !continues && !names.ends_with_child(before) {
+            return None;
         }
+        if self.open.depth() <= 2 && names.ends_with_child(before)
+            || self.open.is_outside_payload(text, names)
+        {
+            return Some(self.torn_or(at + len));
+        }
+        self.note_place(at + len, Evidence::Field)
     }
 
-    /// Decides on a broken item inside this one. It is the next item if its own end is a boundary. Otherwise
-    /// it is wrapped in the payload.
-    fn next_or_nested(
+    fn start_tag(
         &mut self,
-        rest: &[u8],
+        text: &[u8],
         at: usize,
         last: bool,
         names: &EnvelopeNames,
     ) -> Option<RecordBoundary> {
-        let from = self.base + at as u64;
-        let (searched_to, mut boundary) = self.lookahead.item_end.cached(from);
-        if boundary.is_none() {
-            let (next, follows) = next_item_end(rest, (searched_to - from) as usize, names);
-            boundary = match follows {
-                Some(TagMatch::Yes) => Some(true),
-                Some(TagMatch::No) => Some(false),
-                Some(TagMatch::Cut) | None => None,
-            };
-            self.lookahead.item_end.cache(from, from + next as u64, boundary);
-            // This result is for the end of the held bytes. It does not carry over to the next item.
-            boundary = boundary.or((last && follows.is_some()).then_some(true));
+        let rest = text.get(at..).unwrap_or_default();
+        if !rest.get(1).copied().is_some_and(may_start_name) {
+            return None;
         }
-        match boundary {
-            Some(true) => Some(RecordBoundary::At(at)),
-            None if !last => Some(RecordBoundary::NeedMore),
-            // No item ends after it: it is wrapped in an item that was cut.
-            Some(false) | None => {
-                self.nested_items += 1;
-                None
+        let len = match find_tag_end(rest, last) {
+            TagEnd::At(len) => len,
+            // The mark is text.
+            TagEnd::Never => return None,
+            TagEnd::Unknown => return Some(RecordBoundary::NeedMore),
+        };
+        let body = rest.get(1..).unwrap_or_default();
+        let name_len = name_span(body);
+        let kind = match self.begins(text, at, last, names) {
+            Err(()) => return Some(RecordBoundary::NeedMore),
+            Ok(begun) => begun,
+        };
+        let is_named = match kind {
+            Some(Begun::Item) => match names.has_identifier_first(rest) {
+                TagMatch::Cut if !last => return Some(RecordBoundary::NeedMore),
+                found => found == TagMatch::Yes,
+            },
+            _ => false,
+        };
+        if let Some(begun) = kind
+            && at > 0
+        {
+            if begun == Begun::Item && self.open.depth() > 1 && self.open.in_item() == Some(true) {
+                // The item before it lost its end tag only.
+                self.open.close(self.open.depth() - 1);
+            }
+            let follows_item =
+                self.open.depth() <= 2 && follows_last_child(text.get(..at).unwrap_or_default(), names);
+            if follows_item || self.open.is_outside_payload(text, names) {
+                return Some(self.torn_or(at));
+            }
+            let evidence = self.evidence(text, at, begun, names);
+            if is_named || begun == Begun::Token {
+                let is_wrapped = is_wrapper(self.open.innermost(text), names);
+                self.open.note_inner(at, begun == Begun::Token, is_wrapped);
+            }
+            if let Some(boundary) = self.note_place(at, evidence) {
+                return Some(boundary);
             }
         }
+        if rest.get(..len).is_some_and(|tag| tag.ends_with(b"/>")) {
+            self.open.note_child();
+        } else {
+            let kind = match kind {
+                Some(Begun::Item) if is_named => ElementKind::Item,
+                Some(Begun::Response) => ElementKind::Root,
+                _ if at == 0 => ElementKind::Item,
+                _ => ElementKind::Other,
+            };
+            self.open.open(at + 1, name_len, kind);
+        }
+        self.at = at + len - 1;
+        None
     }
+
+    /// What of a list begins at the start tag at `at`. `Err`: more text is needed.
+    fn begins(&self, text: &[u8], at: usize, last: bool, names: &EnvelopeNames) -> Result<Option<Begun>, ()> {
+        let rest = text.get(at..).unwrap_or_default();
+        match names.starts_item(rest) {
+            TagMatch::Yes => return Ok(Some(Begun::Item)),
+            TagMatch::Cut if !last => return Err(()),
+            _ => {}
+        }
+        match names.starts_other_item(rest) {
+            // The first header of a record is a part of it.
+            _ if self.open.in_item() == Some(false) => {}
+            TagMatch::Yes => return Ok(Some(Begun::Item)),
+            TagMatch::Cut if !last => return Err(()),
+            _ => {}
+        }
+        if names.match_tag(rest, b"<", b"OAI-PMH") == TagMatch::Yes && !self.is_second {
+            return match document_start(rest, at, last) {
+                Some(RecordBoundary::NeedMore) => Err(()),
+                found => Ok(found.map(|_| Begun::Response)),
+            };
+        }
+        if names.starts_token(rest) == TagMatch::Yes {
+            let is_outside = self.open.is_outside_payload(text, names);
+            return match token_before_list_end(rest, at, last, names) {
+                Some(RecordBoundary::NeedMore) if !is_outside => Err(()),
+                None if !is_outside => Ok(None),
+                _ => Ok(Some(Begun::Token)),
+            };
+        }
+        Ok(None)
+    }
+
+    /// The evidence for a torn item where something of the list begins.
+    fn evidence(&self, text: &[u8], at: usize, begun: Begun, names: &EnvelopeNames) -> Evidence {
+        let parent = self.open.innermost(text);
+        if !is_wrapper(parent, names) {
+            Evidence::Field
+        } else if parent_name(text.get(..at).unwrap_or_default()) == parent {
+            Evidence::Wrapper
+        } else if begun == Begun::Response {
+            Evidence::Field
+        } else {
+            Evidence::Element
+        }
+    }
+
+    /// Notes a place at which the list may continue. If an earlier search has read the text up to the end of
+    /// the list, its result is known.
+    fn note_place(&mut self, at: usize, evidence: Evidence) -> Option<RecordBoundary> {
+        self.open.note_place(at, evidence);
+        let is_torn = self.lookahead.torn_places.contains(self.base, self.base + at as u64);
+        is_torn.then(|| self.torn_or(at))
+    }
+
+    /// The boundary of an item whose open elements never close: the first place at which the list may
+    /// continue, or else `at`.
+    fn torn_or(&mut self, at: usize) -> RecordBoundary {
+        let Some(place) = self.open.first_place() else { return RecordBoundary::At(at) };
+        let places = self.open.places().iter().map(|place| self.base + place.at as u64);
+        self.lookahead.count_failed(at - place.at.min(at));
+        self.lookahead.torn_places.keep(self.base, self.base + at as u64, places);
+        self.tear = Some(place.evidence);
+        RecordBoundary::At(place.at)
+    }
+
+    /// The boundary if the text up to the bound decides nothing, or if the input ends.
+    fn undecided(&mut self, at: usize, bounded: bool) -> RecordBoundary {
+        // The item and the input were probably cut at one place and not at two.
+        let weakest = if bounded { Evidence::Element } else { Evidence::Field };
+        match self.open.first_place().filter(|place| place.evidence >= weakest) {
+            Some(_) => self.torn_or(at),
+            None if bounded => RecordBoundary::TooLong,
+            None => RecordBoundary::InputEnd,
+        }
+    }
+}
+
+/// What of a list begins at a start tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    Item,
+    Token,
+    Response,
 }

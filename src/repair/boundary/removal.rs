@@ -7,12 +7,13 @@
 use std::borrow::Cow;
 
 use crate::repair::catalog::RepairId;
-use crate::repair::lex::lexeme::{CDATA, COMMENT, Lexeme, Lexemes, is_good_comment, next_lexeme};
+use crate::repair::lex::lexeme::{CDATA, COMMENT, Lexeme, is_good_comment, marks, next_lexeme};
+use crate::repair::lex::lookahead::NextMark;
 use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trim};
 use crate::repair::lex::search::{find_frequent, memchr, memchr2, memmem};
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::escape;
-use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch, is_token_name};
+use crate::repair::validate::envelope_names::{EnvelopeNames, is_token_name};
 
 /// Bytes of removed text that are searched again together with the text after them.
 const OVERLAP_BYTES: usize = 1 << 10;
@@ -45,24 +46,49 @@ pub(crate) struct Finding<'t> {
     pub(crate) content: LostContent<'t>,
 }
 
+/// What closed CDATA sections and instructions are to a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sections {
+    /// Inside an item, they are content.
+    Content,
+    /// Between items, they are damage like the text around them. But the word `<resumptionToken>` in them is
+    /// a token only with its end tag.
+    Damage,
+}
+
 /// The items and tokens in `text`, each once. Legal comments are skipped.
-pub(crate) fn findings(text: &[u8]) -> impl Iterator<Item = Finding<'_>> {
-    let mut at = 0;
+fn findings(text: &[u8], sections: Sections) -> impl Iterator<Item = Finding<'_>> {
+    let (mut at, mut section_end) = (0, 0);
+    let mut ends = [NextMark::default(); 3];
     std::iter::from_fn(move || {
         // No name begins in an end tag.
         let is_start = |at: usize| text.get(at + 1) != Some(&b'/');
         while let Some(next) = find_frequent(b'<', text, at, is_start) {
             at = next;
             let rest = text.get(at..)?;
-            if rest.starts_with(COMMENT)
-                && let (Lexeme::Comment, end) = next_lexeme(text, at)
-                && text.get(at..end).is_some_and(is_good_comment)
-            {
-                at = end;
-                continue;
+            if let Some((mark, end_mark)) = marks(rest) {
+                let next = ends.get_mut(usize::from(mark == COMMENT) + 2 * usize::from(mark == CDATA))?;
+                let end = next.find(text, 0, at + mark.len(), end_mark).map(|end| end + end_mark.len());
+                let is_content = match sections {
+                    Sections::Content => true,
+                    Sections::Damage => mark == COMMENT,
+                };
+                match end {
+                    Some(end) if is_content && (mark != COMMENT || is_good_comment(text.get(at..end)?)) => {
+                        at = end;
+                        continue;
+                    }
+                    Some(end) if mark == CDATA => section_end = section_end.max(end),
+                    _ => {}
+                }
             }
             let name = rest.get(1..).map(local_name).unwrap_or_default();
-            if let Some((end, content)) = read_item(rest, name).or_else(|| read_token(rest, name)) {
+            let is_closed = |end: usize| {
+                let end_tag = rest.get(end..).and_then(|rest| rest.strip_prefix(b"</"));
+                at >= section_end || end_tag.is_some_and(|tag| is_token_name(local_name(tag)))
+            };
+            let token = || read_token(rest, name).filter(|&(end, _)| is_closed(end));
+            if let Some((end, content)) = read_item(rest, name).or_else(token) {
                 let finding = Finding { at, end: at + end, content };
                 at = finding.end;
                 return Some(finding);
@@ -73,20 +99,33 @@ pub(crate) fn findings(text: &[u8]) -> impl Iterator<Item = Finding<'_>> {
     })
 }
 
-/// Whether `text` contains an item or a token.
+/// Whether `text` between items contains an item or a token.
 pub(crate) fn contains_item_or_token(text: &[u8]) -> bool {
-    findings(text).next().is_some()
+    findings(text, Sections::Damage).next().is_some()
 }
 
-/// Whether the edits of a well-formed item remove another item. Two payloads belong to their own record:
-/// that of a record reduced to its header, and that of a deleted record.
+/// The items in `text` between items, in their order: their places and identifiers.
+pub(crate) fn items_between(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    findings(text, Sections::Damage).filter_map(|found| match found.content {
+        LostContent::Item { identifier, .. } => Some((found.at, identifier)),
+        LostContent::Token(_) => None,
+    })
+}
+
+/// Whether an Identify contains an item or a token. It has none, so each belongs to another response.
+pub(crate) fn mixes_responses(identify: &[u8]) -> bool {
+    findings(identify.get(1..).unwrap_or_default(), Sections::Content).next().is_some()
+}
+
+/// Whether the edits of an item remove another item. Two payloads belong to their own record: that of a
+/// record reduced to its header, and that of a deleted record.
 pub(crate) fn removes_item(raw: &[u8], edits: &Edits, names: &EnvelopeNames) -> bool {
     edits.iter().any(|edit| {
         let is_payload = matches!(edit.id, RepairId::WrappedHeader | RepairId::DeletedWithMetadata);
         let removed = raw.get(edit.start.max(1)..edit.end).unwrap_or_default();
         !is_payload
-            && findings(removed).any(|finding| belongs_to_list(removed, &finding, names))
-            && !contains_item_or_token(&edit.replacement)
+            && findings(removed, Sections::Content).any(|finding| belongs_to_list(removed, &finding, names))
+            && findings(&edit.replacement, Sections::Content).next().is_none()
     })
 }
 
@@ -97,45 +136,6 @@ fn belongs_to_list(text: &[u8], finding: &Finding<'_>, names: &EnvelopeNames) ->
     matches!(finding.content, LostContent::Token(_))
         || names.element.name == b"Identify"
         || name.eq_ignore_ascii_case(names.element.name)
-}
-
-/// Whether a broken item contains a token, or another item that lost its end tag or that the edits remove
-/// or escape. An item wrapped in a payload has both tags.
-pub(crate) fn swallows_content(raw: &[u8], edits: &Edits, names: &EnvelopeNames) -> bool {
-    let inside = raw.get(1..).unwrap_or_default();
-    let balanced = std::cell::LazyCell::new(|| is_balanced(raw, names));
-    findings(inside).filter(|finding| belongs_to_list(inside, finding, names)).any(|finding| {
-        if matches!(finding.content, LostContent::Token(_)) || !*balanced {
-            return true;
-        }
-        let at = finding.at + 1;
-        let is_gone = |edit: &crate::repair::text::edits::Edit| {
-            edit.start <= at
-                && at < edit.end
-                && raw.get(edit.start..edit.end) != Some(edit.replacement.as_slice())
-        };
-        edits.iter().any(is_gone)
-    })
-}
-
-/// Whether the items in `text` have as many start tags as end tags. Tags in sections do not count.
-fn is_balanced(text: &[u8], names: &EnvelopeNames) -> bool {
-    let (mut open, mut closed, mut at) = (0, 0, 0);
-    let mut lexemes = Lexemes::new(text);
-    while at < text.len() {
-        let (lexeme, end) = lexemes.at(at);
-        let is_tag = |mark: &[u8]| {
-            let tag = text.get(at..).unwrap_or_default();
-            names.match_tag(tag, mark, names.element.name) == TagMatch::Yes
-        };
-        match lexeme {
-            Lexeme::StartTag | Lexeme::OpenTag => open += usize::from(is_tag(b"<")),
-            Lexeme::EndTag => closed += usize::from(is_tag(b"</")),
-            _ => {}
-        }
-        at = end;
-    }
-    open == closed
 }
 
 /// The item that `text` begins with, in a tag with the name `local`, and where the evidence for it ends.
@@ -151,6 +151,8 @@ fn read_item<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, LostContent<'t>
         return None;
     }
     let header = text.get(..text.len().min(HEADER_BYTES_MAX)).unwrap_or_default();
+    // A payload has identifiers of its own.
+    let header = header.get(..memmem::find(header, b"metadata>").unwrap_or(header.len())).unwrap_or_default();
     // The header of a record is a part of the record and not another item.
     let end = match child.eq_ignore_ascii_case(b"header").then(|| tag_end_from(text, inside)).flatten() {
         Some(header_end) => header_end,
@@ -270,10 +272,11 @@ impl RemovalSearch {
         let old = self.tail.len();
         if old > 0 {
             self.tail.extend_from_slice(removed.get(..removed.len().min(OVERLAP_BYTES)).unwrap_or_default());
-            let straddling = findings(&self.tail).filter(|found| found.at < old && found.end > old);
+            let straddling =
+                findings(&self.tail, Sections::Damage).filter(|found| found.at < old && found.end > old);
             found += straddling.filter(|found| counts(&found.content)).count();
         }
-        found += findings(removed).filter(|found| counts(&found.content)).count();
+        found += findings(removed, Sections::Damage).filter(|found| counts(&found.content)).count();
         if removed.len() >= OVERLAP_BYTES || old == 0 {
             self.tail.clear();
             self.tail.extend_from_slice(last_bytes(removed));
@@ -305,7 +308,7 @@ fn last_bytes(text: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{LostContent, RemovalSearch, contains_item_or_token, findings};
+    use super::{LostContent, RemovalSearch, Sections, contains_item_or_token, findings, mixes_responses};
 
     #[test]
     fn an_item_is_found_under_any_prefix_and_case() {
@@ -351,10 +354,27 @@ mod tests {
     }
 
     #[test]
+    fn the_word_for_a_token_in_a_closed_section_is_no_token() {
+        assert!(!contains_item_or_token(b"<x><![CDATA[the <resumptionToken> element]]></x>"));
+        assert!(contains_item_or_token(b"<x><![CDATA[<resumptionToken>a</resumptionToken>]]></x>"));
+        assert!(contains_item_or_token(b"<x><![CDATA[a]]></x><resumptionToken>cut"));
+    }
+
+    #[test]
+    fn sections_of_an_item_are_content() {
+        for section in ["<![CDATA[<record><header>]]>", "<!-- <record><header> -->", "<?x <record><header>?>"]
+        {
+            assert!(!mixes_responses(format!("<Identify>{section}</Identify>").as_bytes()), "{section}");
+        }
+        assert!(mixes_responses(b"<Identify><record><header>"));
+        assert!(mixes_responses(b"<Identify><![CDATA[<record><header>"));
+    }
+
+    #[test]
     fn a_record_and_its_header_are_one_item() {
         let text =
             b"<record><header><identifier>a</identifier><datestamp>2020-01-01</datestamp></header></record>";
-        let found: Vec<_> = findings(text).map(|found| found.content).collect();
+        let found: Vec<_> = findings(text, Sections::Damage).map(|found| found.content).collect();
         assert_eq!(found, [LostContent::Item { identifier: b"a", datestamp: b"2020-01-01" }]);
     }
 

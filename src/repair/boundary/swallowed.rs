@@ -5,8 +5,8 @@
 //! depositor can write the one so that it looks like the other. So the section stays content, and the
 //! caller reports the items in it: the list may have lost them.
 
-use crate::repair::lex::lexeme::marks;
-use crate::repair::lex::names::trailing_blanks;
+use crate::repair::lex::lexeme::{Lexeme, Lexemes, marks};
+use crate::repair::lex::names::{name_span, trailing_blanks, trim};
 use crate::repair::lex::search::{memchr, memchr_iter, memchr2_iter, memmem};
 use crate::repair::sink::SwallowedItem;
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch};
@@ -65,20 +65,31 @@ pub(crate) fn items_in<'t>(
     items.collect()
 }
 
-/// The identifier of an item that is not valid.
+/// The identifier of an item that is not valid. Those of its payload, of sections and of comments do not
+/// count.
 pub(crate) fn find_identifier<'t>(raw: &'t [u8], names: &EnvelopeNames) -> Option<&'t [u8]> {
     let name: &[u8] = match names.element.name {
         b"set" => b"setSpec",
         b"metadataFormat" => b"metadataPrefix",
         _ => b"identifier",
     };
-    let ends_name = |at: &usize| raw.get(*at).is_some_and(|&byte| byte == b'>' || byte.is_ascii_whitespace());
-    let after = names.item_prefixes().find_map(|prefix| {
-        let open = [b"<", prefix, name].concat();
-        memmem::find_iter(raw, &open).map(|at| at + open.len()).find(ends_name)
-    })?;
-    let rest = raw.get(after..)?;
-    let rest = rest.get(memchr(b'>', rest)? + 1..)?;
-    let text = crate::repair::lex::names::trim(rest.get(..memchr(b'<', rest)?)?);
-    (!text.is_empty()).then_some(text)
+    let mut lexemes = Lexemes::new(raw);
+    let mut at = 0;
+    while at < raw.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let tag = raw.get(at + 1..end).unwrap_or_default();
+        if lexeme == Lexeme::StartTag {
+            let tag_name = tag.get(..name_span(tag)).unwrap_or_default();
+            if names.has_payload(tag_name) {
+                return None;
+            }
+            if names.item_prefixes().any(|prefix| tag_name.strip_prefix(prefix) == Some(name)) {
+                let rest = raw.get(end..)?;
+                let text = trim(rest.get(..memchr(b'<', rest)?)?);
+                return (!text.is_empty()).then_some(text);
+            }
+        }
+        at = end;
+    }
+    None
 }

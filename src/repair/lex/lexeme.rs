@@ -154,36 +154,56 @@ fn without_blanks(text: &[u8], end: usize) -> usize {
     end - crate::repair::lex::names::trailing_blanks(text.get(..end).unwrap_or_default())
 }
 
+/// Where a start tag ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TagEnd {
+    /// After its `>`.
+    At(usize),
+    /// Never: another tag begins before.
+    Never,
+    /// More text decides.
+    Unknown,
+}
+
 /// The end of a start tag: its `>`. A `>` in quotes does not count if the quotes close before the tag could
 /// end otherwise. `None` if the tag never ends.
 pub(crate) fn start_tag_end(rest: &[u8]) -> Option<usize> {
-    tag_end(rest, true)
+    start_tag_end_so_far(rest, true)
 }
 
 /// The same while more text may follow: `None` also while a quote is open.
 pub(crate) fn start_tag_end_so_far(rest: &[u8], complete: bool) -> Option<usize> {
-    tag_end(rest, complete)
+    match find_tag_end(rest, complete) {
+        TagEnd::At(end) => Some(end),
+        TagEnd::Never | TagEnd::Unknown => None,
+    }
 }
 
-fn tag_end(rest: &[u8], complete: bool) -> Option<usize> {
+/// Where the start tag that `rest` begins with ends. `complete`: no more text follows.
+pub(crate) fn find_tag_end(rest: &[u8], complete: bool) -> TagEnd {
     let ends_name = |&byte: &u8| matches!(byte, b'>' | b'<' | b'"' | b'\'');
+    let missing = if complete { TagEnd::Never } else { TagEnd::Unknown };
     let mut at = 1;
     loop {
-        let name = rest.get(at..)?;
+        let Some(name) = rest.get(at..) else { return missing };
         let len = name.iter().position(ends_name);
         count_read(len.unwrap_or(name.len()));
-        at += len?;
-        match *rest.get(at)? {
-            b'>' => return Some(at + 1),
-            b'<' => return None,
-            quote @ (b'"' | b'\'') if follows_equals(rest.get(..at).unwrap_or_default()) => {
+        let Some(len) = len else { return missing };
+        at += len;
+        match rest.get(at) {
+            Some(b'>') => return TagEnd::At(at + 1),
+            Some(b'<') | None => return TagEnd::Never,
+            Some(&quote @ (b'"' | b'\'')) if follows_equals(rest.get(..at).unwrap_or_default()) => {
                 let value = rest.get(at..).unwrap_or_default();
-                if !complete && memchr(quote, value.get(1..)?).is_none() {
-                    return None;
+                if !complete && memchr(quote, value.get(1..).unwrap_or_default()).is_none() {
+                    return TagEnd::Unknown;
                 }
-                at += value_len(value)?;
+                match value_len(value) {
+                    Some(len) => at += len,
+                    None => return missing,
+                }
             }
-            _ => at += 1,
+            Some(_) => at += 1,
         }
     }
 }

@@ -17,26 +17,14 @@ const FAILED_BYTES_PER_BYTE: u64 = 4;
 pub(crate) struct Lookahead {
     /// The next end mark of sections, for each kind of section.
     pub(crate) section_ends: [NextMark; 3],
-    /// The next end tag of an item.
-    pub(crate) item_end: NextItemEnd,
+    /// The places at which items are torn.
+    pub(crate) torn_places: TornPlaces,
     /// The start of the next item.
     pub(crate) item_start: NextMark,
-    /// The end tag of an element that wraps an item, and its next position.
-    wrapper_end: (Vec<u8>, NextMark),
     failed_bytes: u64,
 }
 
 impl Lookahead {
-    /// The next position of this end tag. Only the last end tag is cached.
-    pub(crate) fn wrapper_end(&mut self, end_tag: &[u8]) -> &mut NextMark {
-        if self.wrapper_end.0 != end_tag {
-            let (from, to) = self.wrapper_end.1.none;
-            self.failed_bytes = self.failed_bytes.saturating_add(to - from);
-            self.wrapper_end = (end_tag.to_vec(), NextMark::default());
-        }
-        &mut self.wrapper_end.1
-    }
-
     /// Counts bytes that were read without a lasting result.
     pub(crate) fn count_failed(&mut self, bytes: usize) {
         self.failed_bytes = self.failed_bytes.saturating_add(bytes as u64);
@@ -76,27 +64,31 @@ impl NextMark {
     }
 }
 
-/// The next end tag that ends an item, and whether the list continues after it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct NextItemEnd {
-    /// There is no such tag between these offsets of the text.
-    none: (u64, u64),
-    /// Whether the tag at the end of that range is a boundary. `None`: no tag was found yet.
-    boundary: Option<bool>,
+/// The places at which the items of a page are torn, up to the end of its list. One search that reads up to
+/// there finds those of all later items.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TornPlaces {
+    /// The offsets between which the places are known.
+    known: (u64, u64),
+    /// The offsets of the places, in ascending order.
+    places: Vec<u64>,
 }
 
-impl NextItemEnd {
-    /// The cached result for `from`: the end of the range without a tag, and whether the tag there is a
-    /// boundary.
-    pub(crate) fn cached(&self, from: u64) -> (u64, Option<bool>) {
-        let (searched_from, searched_to) = self.none;
-        if searched_from <= from && from <= searched_to { (searched_to, self.boundary) } else { (from, None) }
+impl TornPlaces {
+    /// Keeps the places of the text between `from` and `to`.
+    pub(crate) fn keep(&mut self, from: u64, to: u64, places: impl Iterator<Item = u64>) {
+        let (known_from, known_to) = self.known;
+        if known_from <= from && to <= known_to {
+            return;
+        }
+        self.known = (from, to);
+        self.places.clear();
+        self.places.extend(places);
     }
 
-    /// Caches a result: there is no tag between `from` and `to`, and `boundary` is the decision about `to`.
-    pub(crate) fn cache(&mut self, from: u64, to: u64, boundary: Option<bool>) {
-        let (searched_from, searched_to) = self.none;
-        let from = if searched_from <= from && from <= searched_to { searched_from } else { from };
-        *self = Self { none: (from, to), boundary };
+    /// Whether an item that begins at `item` is known to be torn at `place`.
+    pub(crate) fn contains(&self, item: u64, place: u64) -> bool {
+        let (from, to) = self.known;
+        from <= item && place <= to && self.places.binary_search(&place).is_ok()
     }
 }

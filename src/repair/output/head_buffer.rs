@@ -8,7 +8,7 @@
 //!   goes to quarantine and counts as lost.
 
 use crate::oai::ErrorCode;
-use crate::repair::boundary::removal::{LostContent, RemovalSearch, contains_item_or_token};
+use crate::repair::boundary::removal::{LostContent, RemovalSearch, contains_item_or_token, items_between};
 use crate::repair::catalog::RepairCounts;
 use crate::repair::catalog::{QuarantineReason, RepairId};
 use crate::repair::output::dedup::EmittedItems;
@@ -171,7 +171,8 @@ impl HeadBuffer {
         lost > 0 && !contains_item_or_token(replacement)
     }
 
-    /// Quarantines text that contains an unreadable item or token, and counts it as lost.
+    /// Quarantines text that contains unreadable items or a token, each item by itself, and counts them as
+    /// lost. `identifier` is that of the item that the text begins with, if it does.
     pub(crate) fn quarantine_unread(
         &mut self,
         identifier: Option<&[u8]>,
@@ -179,10 +180,20 @@ impl HeadBuffer {
         raw: &[u8],
         sink: &mut impl Sink,
     ) {
-        self.lost += 1;
-        self.unread += 1;
         self.incomplete = true;
-        self.quarantine(identifier, offset, raw, QuarantineReason::UnreadItem, sink);
+        let skip = usize::from(identifier.is_none());
+        let items: Vec<(usize, &[u8])> = items_between(raw).filter(|&(at, _)| at > 0 || skip > 0).collect();
+        let first = identifier.or_else(|| items.first().map(|&(_, identifier)| identifier));
+        let further = items.get(skip..).unwrap_or_default();
+        let starts = std::iter::once((0, first.unwrap_or_default())).chain(further.iter().copied());
+        let ends = further.iter().map(|&(at, _)| at).chain([raw.len()]);
+        for ((start, identifier), end) in starts.zip(ends) {
+            self.lost += 1;
+            self.unread += 1;
+            let item = raw.get(start..end).unwrap_or_default();
+            let identifier = (!identifier.is_empty()).then_some(identifier);
+            self.quarantine(identifier, offset + start as u64, item, QuarantineReason::UnreadItem, sink);
+        }
     }
 
     /// Reports a change and writes its replacement.

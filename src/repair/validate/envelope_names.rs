@@ -4,9 +4,11 @@
 //! a result: too little text is [`TagMatch::Cut`].
 
 use crate::repair::lex::known_namespaces::is_within_distance;
-use crate::repair::lex::names::{blanks, is_blank, is_name_byte, strip_end, strip_start, trailing_blanks};
+use crate::repair::lex::names::{
+    blanks, is_blank, is_name_byte, name_span, split_name, strip_end, strip_start, trailing_blanks,
+};
 use crate::repair::lex::search::{memchr, memchr2, memmem};
-use crate::repair::validate::schema::{Content, Element};
+use crate::repair::validate::schema::{Content, Element, Verb};
 
 const TOKEN: &[u8] = b"resumptiontoken";
 /// The number of letters by which a misspelt `resumptionToken` may differ.
@@ -107,6 +109,14 @@ impl EnvelopeNames {
             .any(|local| self.children().iter().any(|child| child.name == local))
     }
 
+    /// Whether `name` is that of a child of the item that contains a payload.
+    pub(crate) fn has_payload(&self, name: &[u8]) -> bool {
+        self.item_prefixes().filter_map(|prefix| name.strip_prefix(prefix)).any(|local| {
+            let mut children = self.children().iter();
+            children.any(|child| child.name == local && matches!(child.content, Content::Payload))
+        })
+    }
+
     /// Whether `name` is that of an envelope element inside an item.
     pub(crate) fn is_inside_item(&self, name: &[u8]) -> bool {
         let local = self.item_prefixes().find_map(|prefix| name.strip_prefix(prefix));
@@ -126,31 +136,51 @@ impl EnvelopeNames {
         }
     }
 
-    /// Whether the markup that `text` begins with may be a boundary or a section. The first letter of its
-    /// name excludes most tags.
-    #[inline]
-    pub(crate) fn may_be_boundary(&self, text: &[u8]) -> bool {
-        let mark_len = match text.get(1) {
-            Some(b'/') => 2,
-            Some(b'!' | b'?') | None => return true,
-            Some(_) => 1,
-        };
-        let letter = text.get(mark_len + self.prefix.len());
-        self.other_prefix.is_some()
-            || letter.is_none_or(|&letter| letter == b'O' || self.begins_name(letter))
-            || mark_len == 1
-                && !has_short_name(text.get(1..).unwrap_or_default())
-                && self.starts_token(text) != TagMatch::No
-    }
-
-    #[inline]
-    fn begins_name(&self, letter: u8) -> bool {
-        self.element.name.first() == Some(&letter) || self.verb.first() == Some(&letter)
-    }
-
     /// Whether an item begins here: its start tag, followed by one of its children.
     pub(crate) fn starts_item(&self, text: &[u8]) -> TagMatch {
-        match self.match_tag(text, b"<", self.element.name) {
+        self.starts_element(text, self.element)
+    }
+
+    /// Whether an item of the other form begins here: ListIdentifiers can contain headers, and records with
+    /// headers.
+    pub(crate) fn starts_other_item(&self, text: &[u8]) -> TagMatch {
+        if self.headers_only {
+            self.starts_element(text, Verb::ListIdentifiers.item())
+        } else if self.verb == Verb::ListIdentifiers.name() && self.v2_element.is_none() {
+            self.starts_element(text, Verb::ListRecords.item())
+        } else {
+            TagMatch::No
+        }
+    }
+
+    /// Whether the item that `text` begins with has its identifier first. Text about items mostly has none.
+    pub(crate) fn has_identifier_first(&self, text: &[u8]) -> TagMatch {
+        const TAGS_MAX: usize = 3;
+        let mut rest = text;
+        for _ in 0..TAGS_MAX {
+            let name = rest.get(1..).unwrap_or_default();
+            let span = name_span(name);
+            if span == name.len() {
+                return TagMatch::Cut;
+            }
+            let local = split_name(name.get(..span).unwrap_or_default()).1;
+            if matches!(local, b"identifier" | b"setSpec" | b"metadataPrefix") {
+                return TagMatch::Yes;
+            }
+            let Some(end) = memchr(b'>', rest) else { return TagMatch::Cut };
+            rest = rest.get(end + 1..).unwrap_or_default();
+            rest = rest.get(blanks(rest)..).unwrap_or_default();
+            match rest.first() {
+                Some(b'<') => {}
+                Some(_) => return TagMatch::No,
+                None => return TagMatch::Cut,
+            }
+        }
+        TagMatch::No
+    }
+
+    fn starts_element(&self, text: &[u8], element: &Element) -> TagMatch {
+        match self.match_tag(text, b"<", element.name) {
             TagMatch::Yes => {}
             other => return other,
         }
@@ -165,11 +195,15 @@ impl EnvelopeNames {
         if after.is_empty() {
             return TagMatch::Cut;
         }
-        any_match(self.children().iter().map(|child| self.match_tag(after, b"<", child.name)))
+        let Content::Children(children) = element.content else { return TagMatch::No };
+        any_match(children.iter().map(|child| self.match_tag(after, b"<", child.name)))
     }
 
     /// Whether a resumptionToken begins here, in any spelling.
     pub(crate) fn starts_token(&self, text: &[u8]) -> TagMatch {
+        if has_short_name(text.get(1..).unwrap_or_default()) {
+            return TagMatch::No;
+        }
         self.match_token_tag(text, b"<")
     }
 
@@ -213,13 +247,6 @@ impl EnvelopeNames {
                 after.any(|text| text.ends_with(b"</"))
             })
         })
-    }
-
-    /// Whether the text ends with the end tag of the response.
-    pub(crate) fn ends_page(&self, text: &[u8]) -> bool {
-        let text = text.get(..text.len() - trailing_blanks(text)).unwrap_or_default();
-        let root = if self.v2_element.is_some() { self.verb.as_slice() } else { b"OAI-PMH" };
-        text.ends_with(&[b"</", self.prefix.as_slice(), root, b">"].concat())
     }
 
     /// Whether an item begins inside `body`.

@@ -82,9 +82,19 @@ pub(crate) fn close_construct(
         Construct::Instruction(start) => (start, b"?>"),
     };
     let from = item_at + validator.search;
-    let rest = window.get(from..).unwrap_or_default();
     let start = start as usize;
-    let Some(found) = memmem::find(rest, end_mark) else {
+    let kind = match validator.construct {
+        Construct::Cdata(_) => 0,
+        Construct::Comment(_) => 1,
+        Construct::Instruction(_) | Construct::None => 2,
+    };
+    let base = validator.window_offset;
+    let ahead = validator.section_ends.get_mut(kind).and_then(|ends| ends.find(window, base, from, end_mark));
+    let Some(found) = ahead.map(|end| end - from) else {
+        if last && !validator.is_oversized {
+            // The rest of the text need not be read again for each such mark.
+            return Err(defect(start, QuarantineReason::Truncated));
+        }
         validator.search = validator.search.max((window.len() - item_at).saturating_sub(end_mark.len() - 1));
         return Err(Validation::NeedMore);
     };

@@ -5,6 +5,7 @@
 
 use crate::repair::catalog::QuarantineReason;
 use crate::repair::lex::index::Index;
+use crate::repair::lex::lookahead::NextMark;
 use crate::repair::lex::names::is_blank;
 use crate::repair::lex::namespaces::Context;
 use crate::repair::lex::search::memmem;
@@ -95,6 +96,10 @@ pub(crate) struct Validator {
     /// The number of open elements that contain the payload. Deeper tags need no envelope check.
     pub(crate) payload_depth: usize,
     pub(crate) construct: Construct,
+    /// The next end marks of CDATA sections, comments and instructions.
+    pub(crate) section_ends: [NextMark; 3],
+    /// The offset of the window in the text.
+    pub(crate) window_offset: u64,
     pub(crate) facts: ItemFacts,
     /// Only filled in responses of OAI-PMH 1.x.
     pub(crate) v1_positions: V1Positions,
@@ -144,6 +149,8 @@ impl Validator {
             inside: Inside::Children,
             payload_depth: NOT_IN_PAYLOAD,
             construct: Construct::None,
+            section_ends: [NextMark::default(); 3],
+            window_offset: 0,
             facts: ItemFacts::default(),
             v1_positions: V1Positions::default(),
             is_common: false,
@@ -178,7 +185,11 @@ impl Validator {
     pub(crate) fn resume(&mut self, item: &[u8], tags: &mut StartTagCache, limits: &Limits) -> Validation {
         self.at = self.lexeme_end;
         self.new_window(0);
-        self.validate(item, 0, true, tags, limits)
+        // The known end marks are those of the input.
+        let section_ends = std::mem::take(&mut self.section_ends);
+        let verdict = self.validate(item, 0, true, tags, limits);
+        self.section_ends = section_ends;
+        verdict
     }
 
     /// Prepares for the next item, which begins at `item_at` of the same window.

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::repair::boundary::removal::{contains_item_or_token, removes_item, swallows_content};
+use crate::repair::boundary::removal::{mixes_responses, removes_item};
 use crate::repair::boundary::swallowed::{find_identifier, items_in, sections_with_boundaries};
 use crate::repair::catalog::{NotOai, QuarantineReason, RepairId};
 use crate::repair::lex::outline::outline;
@@ -44,6 +44,10 @@ pub(crate) fn emit(
             sink,
         );
         return;
+    }
+    if list.is_in_wrapper {
+        // Only the source can tell whether it is an item of the list.
+        return quarantine_item(response, list, raw, at, QuarantineReason::UnreadItem, sink);
     }
     if list.token_written {
         // No item is allowed after the token, and the token is already emitted.
@@ -187,6 +191,28 @@ pub(crate) fn quarantine_item(
     response.output.quarantine(identifier, response.base + at as u64, raw, why, sink);
 }
 
+/// Quarantines a broken item and each item in it by itself, so that each has its name and can be requested
+/// again. `inner` are the places of the items in it. One without a readable identifier counts as lost.
+pub(crate) fn quarantine_span(
+    response: &mut Response,
+    list: &List,
+    raw: &[u8],
+    inner: &[usize],
+    why: QuarantineReason,
+    sink: &mut impl Sink,
+) {
+    let first = inner.first().copied().unwrap_or(raw.len());
+    quarantine_item(response, list, raw.get(..first).unwrap_or_default(), 0, why, sink);
+    let ends = inner.iter().skip(1).copied().chain([raw.len()]);
+    for (&start, end) in inner.iter().zip(ends) {
+        let item = raw.get(start..end).unwrap_or_default();
+        match find_identifier(item, &list.names) {
+            Some(_) => quarantine_item(response, list, item, start, QuarantineReason::UnreadItem, sink),
+            None => response.output.quarantine_unread(None, response.base + start as u64, item, sink),
+        }
+    }
+}
+
 /// Gives up the list. The response is truncated if output has begun, and refused otherwise.
 pub(crate) fn abandon_list(response: &mut Response, list: &List) {
     response.verb = Some(list.verb);
@@ -198,10 +224,7 @@ pub(crate) fn abandon_list(response: &mut Response, list: &List) {
 ///
 /// An Identify that breaks the schema and contains an item consists of parts of two responses.
 pub(crate) fn loses_item(raw: &[u8], repaired: &RepairedItem, names: &EnvelopeNames) -> bool {
-    let is_mixed = !repaired.unresolved.is_empty() && contains_item_or_token(raw);
-    is_mixed
-        || match repaired.markup {
-            true => swallows_content(raw, &repaired.edits, names),
-            false => removes_item(raw, &repaired.edits, names),
-        }
+    let is_identify = names.element.name == b"Identify";
+    let is_suspect = repaired.markup || !repaired.unresolved.is_empty();
+    is_identify && is_suspect && mixes_responses(raw) || removes_item(raw, &repaired.edits, names)
 }

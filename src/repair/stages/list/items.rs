@@ -3,7 +3,8 @@
 //! The stage of the list calls it at each item.
 
 use crate::repair::boundary::boundary_search::BoundarySearch;
-use crate::repair::boundary::record_boundary::RecordBoundary;
+use crate::repair::boundary::open_elements::Evidence;
+use crate::repair::boundary::record_boundary::{RecordBoundary, parent_name};
 use crate::repair::boundary::swallowed::find_identifier;
 use crate::repair::catalog::{NotOai, QuarantineReason, RepairId};
 use crate::repair::lex::names::blanks;
@@ -12,7 +13,7 @@ use crate::repair::repair_nodes::{local_defect, repair_nodes};
 use crate::repair::sink::{RecordFacts, Sink};
 use crate::repair::stages::item_search::is_item;
 use crate::repair::stages::list::emit::{
-    abandon_list, emit, loses_item, quarantine_item, report_swallowed, spans_of,
+    abandon_list, emit, loses_item, quarantine_item, quarantine_span, report_swallowed, spans_of,
 };
 use crate::repair::stages::list::incomplete::truncate_list;
 use crate::repair::stages::list::one_record::{MayEmit, may_emit};
@@ -21,9 +22,10 @@ use crate::repair::stages::list::state::List;
 use crate::repair::stages::list::v1_list::upgrade_clean_item;
 use crate::repair::stages::response::{ListStep, Response, Stage, Step};
 use crate::repair::text::characters::{Guesses, guess_characters};
+use crate::repair::validate::envelope_names::TagMatch;
 use crate::repair::validate::facts::ItemFacts;
 use crate::repair::validate::schema::Verb;
-use crate::repair::validate::state::{Validation, Validator};
+use crate::repair::validate::state::Validation;
 use crate::repair::validate::validator_oversized;
 
 /// Reads items one after the other while they are clean.
@@ -35,6 +37,7 @@ pub(crate) fn step_items(
     sink: &mut impl Sink,
 ) -> ListStep {
     list.validator.new_window(0);
+    list.validator.window_offset = response.base;
     let mut at = 0;
     // Everything before `at` is read. Everything before `written` is written.
     let mut written = 0;
@@ -157,7 +160,11 @@ pub(crate) fn flush(rest: &[u8], written: &mut usize, at: usize, sink: &mut impl
 /// This is so for the first item, for a possible duplicate, and for all items of a list that is rewritten.
 #[inline]
 fn needs_slow_path(response: &Response, list: &List) -> bool {
-    !response.output.is_open() || response.in_second_document || list.token_written || list.is_slow
+    !response.output.is_open()
+        || response.in_second_document
+        || list.token_written
+        || list.is_slow
+        || list.is_in_wrapper
 }
 
 #[inline]
@@ -217,17 +224,7 @@ pub(crate) fn step_broken_item(
 ) -> ListStep {
     let bytes_max = response.limits().record_bytes_max;
     let Some(search) = &mut list.boundary else { return ListStep::Stay(Step::Settled(0)) };
-    let (names, context, defect) = (&list.names, list.context, &mut list.defect);
-    let (tags, limits) = (&mut response.tags, &response.config.limits);
-    let mut probe = |text: &[u8]| {
-        // The contexts of the open elements may be dropped.
-        *defect = None;
-        tags.tidy();
-        let mut validator = Validator::new(names.clone(), context);
-        validator.new_window(0);
-        validator.validate(text, 0, false, tags, limits)
-    };
-    let boundary = search.find(rest, last, names, bytes_max, &mut probe);
+    let boundary = search.find(rest, last, &list.names, bytes_max);
     let allows_second_search = search.allows_second_search();
     if boundary == RecordBoundary::NeedMore {
         return ListStep::Stay(Step::NeedMore);
@@ -246,7 +243,14 @@ pub(crate) fn step_broken_item(
     {
         repaired.edits.mark_torn_sections();
     }
-    response.lookahead = list.boundary.take().map(BoundarySearch::into_lookahead).unwrap_or_default();
+    let Some(search) = list.boundary.take() else { return ListStep::Stay(Step::Settled(0)) };
+    let inner = match boundary {
+        RecordBoundary::At(end) => search.unproven_items(end),
+        // The input was cut in the item, and so were the elements around the items in it.
+        _ => Vec::new(),
+    };
+    let is_in_wrapper = search.tear() == Some(Evidence::Wrapper);
+    response.lookahead = search.into_lookahead();
     let (RecordBoundary::At(end), Some(repaired)) = (boundary, repaired) else {
         if boundary == RecordBoundary::InputEnd {
             return ListStep::Leave(end_input_in_item(response, list, rest, sink));
@@ -257,8 +261,13 @@ pub(crate) fn step_broken_item(
     };
     let raw = rest.get(..end).unwrap_or_default();
     match repaired {
+        Ok(repaired) if repaired.markup && !inner.is_empty() => {
+            list.validator.facts.swallows_items = true;
+            report_swallowed(response, list, raw, 0, sink);
+            quarantine_span(response, list, raw, &inner, QuarantineReason::MismatchedTags, sink);
+        }
         Ok(repaired) if loses_item(raw, &repaired, &list.names) => {
-            let identifier = find_identifier(raw, &list.names);
+            let identifier = find_identifier(raw, &list.names).filter(|_| list.verb != Verb::Identify);
             response.output.quarantine_unread(identifier, response.base, raw, sink);
         }
         Ok(repaired) => {
@@ -280,9 +289,10 @@ pub(crate) fn step_broken_item(
             list.source_aborted = why == QuarantineReason::Truncated;
             list.validator.facts.swallows_items = true;
             report_swallowed(response, list, raw, 0, sink);
-            quarantine_item(response, list, raw, 0, why, sink);
+            quarantine_span(response, list, raw, &inner, why, sink);
         }
     }
+    list.is_in_wrapper |= is_in_wrapper;
     list.in_item = false;
     finish_item(response, list, end)
 }
@@ -296,16 +306,17 @@ fn repair_broken_item(
 ) -> Option<Result<RepairedItem, QuarantineReason>> {
     let RecordBoundary::At(end) = boundary else { return None };
     let after = rest.get(end..).unwrap_or_default();
-    if list.names.match_tag(after, b"<", b"OAI-PMH") == crate::repair::validate::envelope_names::TagMatch::Yes
-    {
-        // The page begins again, so the rest of this item is unknown.
+    let is_torn = list.boundary.as_ref().is_some_and(|search| search.tear().is_some());
+    let has_content = !is_torn || parent_name(rest.get(..end).unwrap_or_default()).is_empty();
+    if !has_content || list.names.match_tag(after, b"<", b"OAI-PMH") == TagMatch::Yes {
+        // The page begins again, or the item ends at a start tag: the rest of this item is unknown.
         return Some(Err(QuarantineReason::Truncated));
     }
     let rules = Response::rules(&response.config, &response.entities);
     let raw = rest.get(..end)?;
     // The end of a section may depend on the whole item.
     let is_flat = list.boundary.as_ref().is_some_and(|search| !search.found_section());
-    let defect = list.defect.take().filter(|_| is_flat);
+    let defect = list.defect.take().filter(|defect| is_flat && defect.at < end);
     let defect = defect.and_then(|defect| local_defect(defect, &list.validator, &rules));
     if let Some(defect) = defect
         && let Some(repaired) = repair_nodes(raw, defect, &mut list.validator, &mut response.tags, &rules)

@@ -47,6 +47,7 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
         return Step::Settled(rest.len());
     };
     list.validator.new_window(0);
+    list.validator.window_offset = response.base;
     let verdict = validator_oversized::continue_oversized(
         &mut list.validator,
         rest,

@@ -50,6 +50,9 @@ pub(crate) struct List {
     pub(crate) dropped_text: bool,
     /// Whether the source stopped in the last item or after it.
     pub(crate) source_aborted: bool,
+    /// Whether an element of a payload that can wrap items never closed, so that all later items may be its
+    /// content.
+    pub(crate) is_in_wrapper: bool,
     /// The number of records of GetRecord that were dropped because nobody requested them.
     pub(crate) skipped_records: usize,
     /// Whether the requested record of GetRecord was emitted.

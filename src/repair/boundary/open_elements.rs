@@ -1,0 +1,214 @@
+//! The open elements of a broken item, and the places inside it at which the next item may begin.
+//!
+//! [`boundary_search`](crate::repair::boundary::boundary_search) notes each tag here. Damage leaves elements
+//! open, so an end tag closes the nearest open element of its name, together with the elements inside it.
+//! What closes no element is text.
+//!
+//! A place inside an open element is content if an element around it closes later: then the item that
+//! contains it was not torn there. Otherwise the item was torn there, and the list continues at that place.
+
+use crate::repair::validate::envelope_names::EnvelopeNames;
+
+/// Maximum number of open elements and open places in a broken item. Each element takes 24 bytes.
+const OPEN_MAX: usize = 64 << 10;
+
+/// What an open element is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ElementKind {
+    /// An item with an identifier: the broken one, or one inside it.
+    Item,
+    /// The root of a whole response inside the item.
+    Root,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenElement {
+    name_at: u32,
+    name_len: u32,
+    kind: ElementKind,
+    has_child: bool,
+}
+
+/// A place at which the list may continue, because something of the list begins or an item ends there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenPlace {
+    pub(crate) at: usize,
+    pub(crate) evidence: Evidence,
+    /// The index of the element around it.
+    parent: u32,
+}
+
+/// The evidence that an item is torn at a place, if no element around the place closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Evidence {
+    /// The place is directly after the start tag of an element that can wrap items. What follows may be the
+    /// content of that element.
+    Wrapper,
+    /// An item or a token begins in an element that can contain other elements.
+    Element,
+    /// An item or a token begins in a field, a whole response begins, or an item ends.
+    Field,
+}
+
+/// An item or a token inside the broken item.
+#[derive(Clone, Copy, Debug)]
+struct InnerContent {
+    at: u32,
+    /// The index of the element around it.
+    parent: u32,
+    is_token: bool,
+    /// Whether the element around it can contain other elements.
+    is_wrapped: bool,
+    /// Whether its own end tag closed it while nothing else was open in it.
+    is_complete: bool,
+}
+
+/// The result of an end tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// It closes this element.
+    Element(usize),
+    /// It closes nothing, so it is text.
+    Nothing,
+}
+
+/// The open elements at one position of an item.
+#[derive(Debug, Default)]
+pub(crate) struct OpenElements {
+    elements: Vec<OpenElement>,
+    places: Vec<OpenPlace>,
+    /// Items and tokens inside elements that are open.
+    inner: Vec<InnerContent>,
+    /// Items that are not surely content, although an element around them has closed.
+    unproven: Vec<usize>,
+}
+
+impl OpenElements {
+    /// The number of open elements, with the item itself.
+    pub(crate) fn depth(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// Whether an element with this name is open.
+    pub(crate) fn contains(&self, text: &[u8], name: &[u8]) -> bool {
+        self.elements.iter().any(|element| name_of(element, text) == name)
+    }
+
+    /// Whether there are more elements or places than may be held.
+    pub(crate) fn is_full(&self) -> bool {
+        let lists = [self.elements.len(), self.places.len(), self.inner.len(), self.unproven.len()];
+        lists.iter().any(|&len| len > OPEN_MAX)
+    }
+
+    /// The first place at which the list may continue.
+    pub(crate) fn first_place(&self) -> Option<OpenPlace> {
+        self.places.first().copied()
+    }
+
+    /// Notes an item or a token that begins inside the broken item.
+    pub(crate) fn note_inner(&mut self, at: usize, is_token: bool, is_wrapped: bool) {
+        let parent = self.elements.len().saturating_sub(1) as u32;
+        self.inner.push(InnerContent { at: at as u32, parent, is_token, is_wrapped, is_complete: false });
+    }
+
+    /// The items and tokens before `end` that may belong to the list, in the order of the text. A complete
+    /// item in an element that can wrap it is content, if that element has closed.
+    pub(crate) fn unproven_before(&self, end: usize) -> Vec<usize> {
+        let open = self.inner.iter().map(|inner| inner.at as usize);
+        let mut unproven: Vec<usize> =
+            self.unproven.iter().copied().chain(open).filter(|&at| at < end).collect();
+        unproven.sort_unstable();
+        unproven
+    }
+
+    /// All places at which the list may continue, in the order of the text.
+    pub(crate) fn places(&self) -> &[OpenPlace] {
+        &self.places
+    }
+
+    /// Opens an element with a name at `name_at` of the item.
+    pub(crate) fn open(&mut self, name_at: usize, name_len: usize, kind: ElementKind) {
+        self.note_child();
+        self.elements.push(OpenElement {
+            name_at: name_at as u32,
+            name_len: name_len as u32,
+            kind,
+            has_child: false,
+        });
+    }
+
+    /// Notes an element without content.
+    pub(crate) fn note_child(&mut self) {
+        if let Some(parent) = self.elements.last_mut() {
+            parent.has_child = true;
+        }
+    }
+
+    /// Whether the innermost element is an item, and whether it has a child.
+    pub(crate) fn in_item(&self) -> Option<bool> {
+        self.elements.last().filter(|element| element.kind == ElementKind::Item).map(|item| item.has_child)
+    }
+
+    /// Whether nothing but the next child of the item may begin here: the payload around this position is
+    /// complete, or the element around it has no payload.
+    pub(crate) fn is_outside_payload(&self, text: &[u8], names: &EnvelopeNames) -> bool {
+        let [_, around @ ..] = self.elements.as_slice() else { return true };
+        match around {
+            [] => true,
+            [child] if names.has_payload(name_of(child, text)) => child.has_child,
+            [child, ..] => !names.has_payload(name_of(child, text)) && names.is_child(name_of(child, text)),
+        }
+    }
+
+    /// The name of the innermost element.
+    pub(crate) fn innermost<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        self.elements.last().map(|element| name_of(element, text)).unwrap_or_default()
+    }
+
+    /// Notes a place at which the list may continue.
+    pub(crate) fn note_place(&mut self, at: usize, evidence: Evidence) {
+        let parent = self.elements.len().saturating_sub(1) as u32;
+        self.places.push(OpenPlace { at, evidence, parent });
+    }
+
+    /// The nearest open element with this name. An end tag does not close an element around an item that is
+    /// inside the broken one, unless only the end tag of that item is missing.
+    pub(crate) fn closing(&self, text: &[u8], name: &[u8]) -> Closing {
+        for (index, element) in self.elements.iter().enumerate().rev() {
+            if name_of(element, text) == name {
+                return Closing::Element(index);
+            }
+            let lacks_its_end_only = index + 1 == self.elements.len() && element.has_child;
+            if element.kind != ElementKind::Other && !lacks_its_end_only {
+                break;
+            }
+        }
+        Closing::Nothing
+    }
+
+    /// Closes the element with this index and the elements in it. All places in it are content.
+    pub(crate) fn close(&mut self, index: usize) {
+        if let Some(item) =
+            self.elements.get(index..).and_then(|closed| <&[OpenElement; 1]>::try_from(closed).ok())
+            && let [OpenElement { kind: ElementKind::Item, name_at, .. }] = item
+            && let Some(inner) = self.inner.iter_mut().rfind(|inner| inner.at + 1 == *name_at)
+        {
+            inner.is_complete = true;
+        }
+        while let Some(inner) = self.inner.pop_if(|inner| inner.parent as usize >= index) {
+            if !inner.is_token && !(inner.is_wrapped && inner.is_complete) {
+                self.unproven.push(inner.at as usize);
+            }
+        }
+        self.elements.truncate(index);
+        while self.places.last().is_some_and(|place| place.parent as usize >= index) {
+            self.places.pop();
+        }
+    }
+}
+
+fn name_of<'t>(element: &OpenElement, text: &'t [u8]) -> &'t [u8] {
+    let at = element.name_at as usize;
+    text.get(at..at + element.name_len as usize).unwrap_or_default()
+}
