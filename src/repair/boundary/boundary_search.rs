@@ -50,6 +50,13 @@ impl BoundarySearch {
         Self { base, lookahead, ..Self::default() }
     }
 
+    /// Creates a search for the end of an item whose start tag is lost. The text begins at one of its children.
+    pub(crate) fn new_inside_item(base: u64, lookahead: Lookahead) -> Self {
+        let mut search = Self::new(base, lookahead);
+        search.open.open(0, 0, ElementKind::Item);
+        search
+    }
+
     /// Starts the second search: no section that contains a boundary is content.
     pub(crate) fn into_second_search(mut self) -> Self {
         self.lookahead.count_failed(self.at);
@@ -361,7 +368,7 @@ impl BoundarySearch {
             let kind = match kind {
                 Some(Begun::Item) if is_named => ElementKind::Item,
                 Some(Begun::Response) => ElementKind::Root,
-                _ if at == 0 => ElementKind::Item,
+                _ if self.open.depth() == 0 => ElementKind::Item,
                 _ => ElementKind::Other,
             };
             self.open.open(at + 1, name_len, kind);

@@ -65,6 +65,7 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
         validator: Validator::new(names.clone(), response.root_context),
         names,
         start_tag: Vec::new(),
+        is_concluded: false,
         context: response.root_context,
         written_context: response.written_context,
         // Identify is an item itself, directly in the root.
@@ -77,6 +78,7 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
         total_elements: None,
         token_written: false,
         token_seen: false,
+        is_empty: false,
         dropped: false,
         dropped_text: false,
         source_aborted: false,

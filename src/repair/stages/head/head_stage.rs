@@ -12,7 +12,9 @@ use crate::repair::stages::head::repair_head::{count_lost_item, read_whole_head}
 use crate::repair::stages::head::top_level_tag::find_top_level_tag;
 use crate::repair::stages::head::unopened_list::{open_missing_list, unopened_list};
 use crate::repair::stages::head::v1_head::v1_list_start;
-use crate::repair::stages::head::verb_element::{RequestSearch, misnamed_verb_element, verb_element};
+use crate::repair::stages::head::verb_element::{
+    RequestSearch, misnamed_verb_element, requested_verb_element, verb_element,
+};
 use crate::repair::stages::item_search::{begins_item, contains_any_item, new_list};
 use crate::repair::stages::response::{Response, Stage, Step, TopLevelTag};
 use crate::repair::text::characters::{Guesses, repair_characters};
@@ -34,11 +36,14 @@ pub(crate) fn step_head(response: &mut Response, rest: &[u8], last: bool, sink: 
     let mut search = RequestSearch::new(within);
     let by_head = |response: &mut Response, end: usize| search.verb_before(response, end);
     let found = misnamed_verb_element(response, within, found, complete, by_head);
-    let unopened = found.ok().and_then(|found| unopened_list(response, within, found.map(|(at, _)| at)));
-    if let Some((at, verb)) = unopened {
+    let mut search = RequestSearch::new(within);
+    let by_head = |response: &mut Response, end: usize| search.verb_before(response, end);
+    let found = found.and_then(|found| requested_verb_element(response, within, found, complete, by_head));
+    let unopened = found.and_then(|found| unopened_list(response, within, found.map(|(at, _)| at), complete));
+    if let Ok(Some((at, verb))) = unopened {
         return open_missing_list(response, verb, rest, at, sink);
     }
-    let (at, top_level_tag) = match found {
+    let (at, top_level_tag) = match unopened.and(found) {
         Ok(Some(found)) => found,
         _ if bounded => return response.refuse(NotOai::BrokenEnvelope),
         _ if last => return response.refuse(NotOai::NothingKept),

@@ -5,6 +5,7 @@
 use crate::repair::boundary::removable::contains_envelope_element;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::names::{blanks, trailing_blanks, trim};
+use crate::repair::limits::Limits;
 use crate::repair::stages::envelope::{end_tag_of, strip_envelope_prefixes, write_element};
 use crate::repair::stages::head::head_fields::{
     HeadField, escape_url, is_request_argument, percent_encode, read_head, repair_field_tag, stray_in_url,
@@ -52,7 +53,9 @@ pub(crate) fn read_whole_head(response: &mut Response, head: &[u8]) -> Option<Ed
 
 /// Returns the edits that repair the head.
 pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
-    let characters = repair_characters(head, &response.entities, Guesses::default(), &response.config.limits);
+    // The head has at most `head_bytes_max` bytes, so the number of repairs needs no limit of its own.
+    let limits = Limits { repairs_per_record_max: usize::MAX, ..response.config.limits.clone() };
+    let characters = repair_characters(head, &response.entities, Guesses::default(), &limits);
     let text = characters.apply(head);
     let mut edits = Edits::default();
     let request_name: &[u8] = if response.v1.is_some() { b"requestURL" } else { b"request" };

@@ -6,7 +6,7 @@
 //! is added. The decision depends on the text before the first item and on its name.
 
 use crate::repair::catalog::{NotOai, RepairId};
-use crate::repair::lex::lexeme::{Lexeme, Lexemes};
+use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_cut};
 use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::envelope::local_name;
@@ -21,22 +21,56 @@ use crate::repair::validate::schema::Verb;
 /// list.
 ///
 /// `top_level_tag` is the position of that tag.
+///
+/// # Errors
+/// Fails if more text is needed.
 pub(crate) fn unopened_list(
     response: &mut Response,
     text: &[u8],
     top_level_tag: Option<usize>,
-) -> Option<(usize, Verb)> {
+    complete: bool,
+) -> Result<Option<(usize, Verb)>, ()> {
     if response.v1.is_some() || response.is_off(RepairId::UnopenedList) {
-        return None;
+        return Ok(None);
     }
-    let (at, verbs) = find_first_item(response, text, top_level_tag.unwrap_or(text.len()))?;
-    match request_of_head(response, text.get(..at)?).verb {
-        Some(requested) => Some((at, requested)).filter(|_| verbs.contains(&requested)),
-        None => {
-            let only = verbs.first().filter(|_| verbs.len() == 1).copied()?;
-            (begins_item(response, text.get(at..)?) == TagMatch::Yes).then_some((at, only))
+    let end = top_level_tag.unwrap_or(text.len());
+    let Some((at, verbs)) = find_first_item(response, text, end) else { return Ok(None) };
+    let item = text.get(at..).unwrap_or_default();
+    if let Some(requested) = request_of_head(response, text.get(..at).unwrap_or_default()).verb {
+        return Ok(Some((at, requested)).filter(|_| verbs.contains(&requested)));
+    }
+    match verbs.as_slice() {
+        [only] if begins_item(response, item) == TagMatch::Yes => {
+            let is_part = *only == Verb::ListIdentifiers && is_header_of_record(response, item, complete)?;
+            Ok(Some((at, *only)).filter(|_| !is_part))
         }
+        _ => Ok(None),
     }
+}
+
+/// Returns whether the header that `text` begins with belongs to a record that lost its start tag: its record
+/// continues or ends after it. Then the list is one of records, and their metadata must stay.
+fn is_header_of_record(response: &Response, text: &[u8], complete: bool) -> Result<bool, ()> {
+    let mut at = 0;
+    let mut has_ended = false;
+    let mut lexemes = Lexemes::new(text);
+    while at < text.len() {
+        let (lexeme, next) = lexemes.at(at);
+        if !complete && is_cut(text, at, (lexeme, next)) {
+            return Err(());
+        }
+        let is_end_tag = lexeme == Lexeme::EndTag;
+        let local = local_name(response, text, at + usize::from(is_end_tag));
+        match lexeme {
+            Lexeme::EndTag if local == b"header" => has_ended = true,
+            Lexeme::StartTag | Lexeme::EndTag if has_ended => {
+                return Ok(matches!(local, b"metadata" | b"about" | b"record"));
+            }
+            _ => {}
+        }
+        at = next;
+    }
+    if complete { Ok(false) } else { Err(()) }
 }
 
 /// Returns the position of the first item before `end` that is in no other element, and the verbs that
@@ -89,6 +123,7 @@ pub(crate) fn open_missing_list(
     set_list_verb(response, verb);
     let mut list = new_list(response, verb);
     list.opened = true;
+    list.is_concluded = response.request_facts.verb.is_none();
     response.tags.keep_contexts();
     let open = [b"<", response.written_prefix(), list.written_name(), b">"].concat();
     count_lost_item(response, verb, rest, &head);

@@ -10,7 +10,7 @@
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::known_namespaces::is_within_distance;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_cut};
-use crate::repair::lex::names::name_span;
+use crate::repair::lex::names::{name_span, trim};
 use crate::repair::stages::envelope::local_name;
 use crate::repair::stages::head::head_fields::closes;
 use crate::repair::stages::head::repair_head::repair_head;
@@ -99,6 +99,54 @@ pub(crate) fn misnamed_verb_element(
         at = end;
     }
     found
+}
+
+/// Returns the verb element that the request asks for, if `found` is another one before the first item. Then
+/// `found` is a stray tag: a verb element contains no other.
+///
+/// # Errors
+/// Fails if more text is needed.
+pub(crate) fn requested_verb_element(
+    response: &mut Response,
+    text: &[u8],
+    found: Option<(usize, TopLevelTag)>,
+    complete: bool,
+    mut requested: impl FnMut(&mut Response, usize) -> Option<Verb>,
+) -> Result<Option<(usize, TopLevelTag)>, ()> {
+    let Some((at, TopLevelTag::Verb(named))) = found else { return Ok(found) };
+    if response.v1.is_some() || response.is_off(RepairId::UnknownElement) {
+        return Ok(found);
+    }
+    let requested = requested(response, at);
+    if requested == Some(named) {
+        return Ok(found);
+    }
+    let mut lexemes = Lexemes::new(text);
+    let mut next_at = lexemes.at(at).1;
+    while next_at < text.len() {
+        let (lexeme, end) = lexemes.at(next_at);
+        if !complete && is_cut(text, next_at, (lexeme, end)) {
+            return Err(());
+        }
+        let is_end_tag = lexeme == Lexeme::EndTag;
+        let local = local_name(response, text, next_at + usize::from(is_end_tag));
+        let verb = Verb::from_name(local).filter(|_| lexeme == Lexeme::StartTag);
+        match verb {
+            // Without a request, the inner element is the parent of the items.
+            Some(verb) if requested.is_none_or(|requested| requested == verb) => {
+                return Ok(Some((next_at, TopLevelTag::Verb(verb))));
+            }
+            Some(_) => {}
+            None if lexeme == Lexeme::Text && trim(text.get(next_at..end).unwrap_or_default()).is_empty() => {
+            }
+            None if requested.is_none() => return Ok(found),
+            None if is_end_tag && local == b"OAI-PMH" => return Ok(found),
+            None if Verb::ALL.iter().any(|verb| verb.item().contains_name(local)) => return Ok(found),
+            None => {}
+        }
+        next_at = end;
+    }
+    if complete { Ok(found) } else { Err(()) }
 }
 
 /// Returns the verb of the verb element at `at`, which `meant` names or implies.

@@ -3,6 +3,8 @@
 //! The stage of the list calls it between items. Text with an item or a token goes to quarantine and is
 //! never dropped.
 
+use crate::repair::boundary::boundary_search::BoundarySearch;
+use crate::repair::boundary::record_boundary::RecordBoundary;
 use crate::repair::boundary::removable::{contains_content, is_content, is_fatal_message};
 use crate::repair::boundary::removal::contains_item_or_token;
 use crate::repair::catalog::{QuarantineReason, RepairId};
@@ -13,7 +15,7 @@ use crate::repair::output::head_buffer::PartRole;
 use crate::repair::sink::Sink;
 use crate::repair::stages::head::error_element::repair_error;
 use crate::repair::stages::item_search::{is_item, is_token};
-use crate::repair::stages::list::emit::{quarantine_item, report_swallowed};
+use crate::repair::stages::list::emit::{quarantine_item, quarantine_span, report_swallowed};
 use crate::repair::stages::list::item_kind::begins_list_item;
 use crate::repair::stages::list::items::step_items;
 use crate::repair::stages::list::list_end::step_list_end;
@@ -302,6 +304,75 @@ fn element_end(
     }
 }
 
+/// The rest of an item whose start tag is lost: its length, and the items in it that may belong to the list.
+struct RestOfItem {
+    end: usize,
+    inner: Vec<usize>,
+}
+
+/// Returns the rest of an item that begins at the start of `rest`: at a child of an item, or at an element of
+/// a payload that contains items. What a payload encloses never becomes an item of the list.
+fn rest_of_item(
+    response: &mut Response,
+    list: &List,
+    rest: &[u8],
+    last: bool,
+) -> Result<Option<RestOfItem>, Step> {
+    let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
+    let local = split_name(name).1;
+    if response.v1.is_some() && list.verb == Verb::ListIdentifiers {
+        // The items are identifiers.
+        return Ok(None);
+    }
+    let is_own_item = is_item_name(local) && !(local == b"header" && list.verb != Verb::ListIdentifiers);
+    let is_child = list.names.is_child(name) && !is_own_item;
+    if !is_child && !is_foreign(response, list, rest, last)? {
+        return Ok(None);
+    }
+    let bytes_max = response.limits().record_bytes_max;
+    let mut search = BoundarySearch::new_inside_item(response.base, std::mem::take(&mut response.lookahead));
+    let boundary = search.find(rest, last, &list.names, bytes_max);
+    let is_torn = search.tear().is_some();
+    let inner = |end: usize| search.unproven_items(end);
+    let found = match boundary {
+        RecordBoundary::At(end) if is_child => Some(RestOfItem { end, inner: inner(end) }),
+        RecordBoundary::At(end)
+            if !is_torn && list.names.contains_item(rest.get(..end).unwrap_or_default()) =>
+        {
+            Some(RestOfItem { end, inner: inner(end) })
+        }
+        _ => None,
+    };
+    response.lookahead = search.into_lookahead();
+    match boundary {
+        RecordBoundary::NeedMore => Err(response.need_more(rest)),
+        _ => Ok(found),
+    }
+}
+
+/// Returns whether the element at the start of `rest` has another namespace than OAI-PMH.
+fn is_foreign(response: &mut Response, list: &List, rest: &[u8], last: bool) -> Result<bool, Step> {
+    let Some(tag_end) = response.tag_end(rest, last)? else { return Ok(false) };
+    response.tags.tidy();
+    let tag = rest.get(..tag_end).unwrap_or_default();
+    let is_empty = tag.ends_with(b"/>");
+    let opened = response.tags.open(tag, list.context, &response.config.limits);
+    Ok(!is_empty && opened.is_ok_and(|tag| !tag.oai))
+}
+
+fn quarantine_rest(
+    response: &mut Response,
+    list: &List,
+    rest: &[u8],
+    found: &RestOfItem,
+    sink: &mut impl Sink,
+) -> Step {
+    let raw = rest.get(..found.end).unwrap_or_default();
+    let raw = raw.get(..raw.len() - trailing_blanks(raw)).unwrap_or_default();
+    quarantine_span(response, list, raw, &found.inner, QuarantineReason::IllegalEnvelope, sink);
+    Step::Settled(raw.len())
+}
+
 /// Removes an unexpected element with its content. An element that looks like an item goes to quarantine.
 fn remove_unknown_element(
     response: &mut Response,
@@ -310,6 +381,13 @@ fn remove_unknown_element(
     last: bool,
     sink: &mut impl Sink,
 ) -> ListStep {
+    match rest_of_item(response, list, rest, last) {
+        Err(step) => return ListStep::Stay(step),
+        Ok(Some(rest_of_item)) => {
+            return ListStep::Stay(quarantine_rest(response, list, rest, &rest_of_item, sink));
+        }
+        Ok(None) => {}
+    }
     let ends = match element_end(response, list, rest, last) {
         Err(step) => return ListStep::Stay(step),
         Ok(ends) => ends,

@@ -66,7 +66,8 @@ fn is_other_item_kind(
     local: &[u8],
     last: bool,
 ) -> Result<bool, Step> {
-    let is_list = list.verb == Verb::ListIdentifiers && response.v1.is_none();
+    // Metadata is never removed for a verb that only a header showed.
+    let is_list = list.verb == Verb::ListIdentifiers && response.v1.is_none() && !list.is_concluded;
     if !is_list || response.is_off(RepairId::WrappedHeader) {
         return Ok(false);
     }

@@ -149,7 +149,7 @@ pub(crate) fn close_list(
     after: &[u8],
     sink: &mut impl Sink,
 ) -> Option<Step> {
-    let has_token = list.token_seen;
+    let has_token = list.token_seen && !list.is_empty;
     if !response.output.is_open() {
         if has_token {
             release_list(response, list, sink);
@@ -162,6 +162,8 @@ pub(crate) fn close_list(
         {
             // The dropped text may contain the reason why the list is empty.
             return Some(response.refuse(NotOai::NothingKept));
+        } else if ends_without_items(response, list) {
+            release_list(response, list, sink);
         } else {
             let code = if response.output.contains_error() {
                 None
@@ -198,6 +200,14 @@ pub(crate) fn close_list(
     None
 }
 
+/// Returns whether a list without items is the last page of a list: it was requested by a token.
+fn ends_without_items(response: &Response, list: &List) -> bool {
+    list.verb.has_token()
+        && response.request_facts.resumes
+        && !response.output.contains_error()
+        && !response.is_off(RepairId::MissingLastToken)
+}
+
 /// Returns whether the last page of a resumed list lacks its empty token.
 ///
 /// A list that an earlier pass marked as incomplete does not end here.
@@ -211,10 +221,28 @@ fn is_last_token_missing(response: &Response, list: &List, after: &[u8]) -> bool
         && !response.is_off(RepairId::MissingLastToken)
 }
 
-/// Turns a list that contains only white space into an error.
+/// Turns the first `end` bytes of `rest`, a list that contains only white space, into one with an empty token.
+fn end_with_token(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    end: usize,
+    sink: &mut impl Sink,
+) -> Step {
+    let open = |local: &[u8]| [b"<", response.written_prefix(), local].concat();
+    let token = [open(b"resumptionToken").as_slice(), b"/>"].concat();
+    list.start_tag = [open(list.written_name()).as_slice(), b">"].concat();
+    let ended = [list.start_tag.as_slice(), &token, &end_tag_of(response, list.written_name())].concat();
+    release_list(response, list, sink);
+    response.output.token(&token_facts(&token, b"", None), sink);
+    response.change(RepairId::MissingLastToken, rest, end, &ended, sink)
+}
+
+/// Turns a list that contains only white space into an error, or into the end of a list that was requested by
+/// a token.
 pub(crate) fn replace_empty_list(
     response: &mut Response,
-    list: &List,
+    list: &mut List,
     rest: &[u8],
     tag_end: usize,
     is_empty_tag: bool,
@@ -254,6 +282,12 @@ pub(crate) fn replace_empty_list(
         return Some(ListStep::Leave(response.refuse(NotOai::NothingKept)));
     }
     response.stage = Stage::Tail;
+    if response.output.contains_error() {
+        return Some(ListStep::Leave(response.change(RepairId::EmptyList, rest, end, b"", sink)));
+    }
+    if ends_without_items(response, list) {
+        return Some(ListStep::Leave(end_with_token(response, list, rest, end, sink)));
+    }
     let error = error_element(response, code.name(), EMPTY);
     response.output.note_error(code);
     Some(ListStep::Leave(response.change(RepairId::EmptyList, rest, end, &error, sink)))

@@ -26,6 +26,8 @@ pub(crate) struct List {
     pub(crate) start_tag: Vec<u8>,
     /// Whether even clean items take the slow path; see `needs_slow_path` in `items.rs`.
     pub(crate) is_slow: bool,
+    /// Whether only the first item shows the verb of the list.
+    pub(crate) is_concluded: bool,
     /// Whether the verb element's start tag was read.
     pub(crate) opened: bool,
     /// Start of an oversized item, as an offset in the text.
@@ -44,6 +46,8 @@ pub(crate) struct List {
     pub(crate) token_written: bool,
     /// Whether a whole token was read.
     pub(crate) token_seen: bool,
+    /// Whether the list has no items, and its empty token was removed.
+    pub(crate) is_empty: bool,
     /// Whether dropped text may have contained the reason why the list is empty.
     pub(crate) dropped: bool,
     /// Whether text was dropped since the last item.

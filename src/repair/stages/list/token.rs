@@ -114,6 +114,10 @@ fn place_token(
         list.token.as_ref().is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
     let id = match follower {
         TokenFollower::ListEnd if is_weaker => RepairId::RepeatedToken,
+        TokenFollower::ListEnd if empty && is_empty_list(response, list, &written) => {
+            list.is_empty = true;
+            RepairId::EmptyList
+        }
         TokenFollower::ListEnd => {
             release_list(response, list, sink);
             list.token = None;
@@ -124,12 +128,26 @@ fn place_token(
         TokenFollower::Token => RepairId::RepeatedToken,
         TokenFollower::Item => RepairId::ElementOrder,
     };
-    if !is_weaker {
+    if !is_weaker && !list.is_empty {
         (list.token, list.total_elements) = (Some(written.into_owned()), total_elements);
     }
     let original = rest.get(..end).unwrap_or_default();
     response.output.change_without_loss(PartRole::Plain, id, response.base, original, b"", sink);
     Step::Settled(end)
+}
+
+/// Returns whether a list that ends with the empty token `written` is no list: no item of it is kept, and it is
+/// the first page of its list or has an error. After a token, the empty token is the end of the list.
+fn is_empty_list(response: &Response, list: &List, written: &[u8]) -> bool {
+    let output = &response.output;
+    let facts = &response.request_facts;
+    // The request element of some sources lacks the token that was requested.
+    let cursor = token_facts(written, b"", None).cursor;
+    let is_later_page = facts.resumes || !facts.is_configured && cursor.is_some_and(|cursor| cursor > 0);
+    !output.is_open()
+        && list.token.is_none()
+        && (!is_later_page || output.contains_error())
+        && !response.is_off(RepairId::EmptyList)
 }
 
 /// Finds the end of the token at the start of `rest`.
