@@ -150,6 +150,97 @@ enum Place {
     Text,
     /// Unescaped: the text may be markup, and only content of closed sections must stay text.
     Raw,
+    /// Well-formed elements with the names of the envelope, in an element that can wrap records.
+    Wrapped,
+    /// The same, with one byte damaged.
+    Damaged,
+}
+
+/// Namespaces of elements in a payload: a prefix and its declaration.
+const NAMESPACES: [(&str, &str); 5] = [
+    ("", ""),
+    ("", " xmlns=\"urn:x\""),
+    ("", " xmlns=\"http://www.openarchives.org/OAI/2.0/\""),
+    ("oai:", " xmlns:oai=\"http://www.openarchives.org/OAI/2.0/\""),
+    ("x:", " xmlns:x=\"urn:x\""),
+];
+
+const WRAPPERS: [&str; 9] = [
+    "ListRecords",
+    "ListIdentifiers",
+    "GetRecord",
+    "OAI-PMH",
+    "record",
+    "metadata",
+    "about",
+    "mdWrap",
+    "xmlData",
+];
+
+/// A well-formed element of a payload, with names of the envelope at any depth.
+fn element(random: &mut Random, depth: usize, number: &mut usize) -> String {
+    *number += 1;
+    let (prefix, declaration) = NAMESPACES[random.below(NAMESPACES.len())];
+    let within = |name: &str, text: &str| format!("<{prefix}{name}{declaration}>{text}</{prefix}{name}>");
+    let target =
+        if random.chance(50) { format!("oai:forged:{number}") } else { format!("oai:x:{}", *number % 4) };
+    let header = |status: &str| {
+        let field = |name: &str, text: &str| format!("<{prefix}{name}>{text}</{prefix}{name}>");
+        let fields = field("identifier", &target) + &field("datestamp", "2030-01-01");
+        format!("<{prefix}header{declaration}{status}>{fields}</{prefix}header>")
+    };
+    match random.below(if depth == 0 { 5 } else { 9 }) {
+        0 => within("record", &header(" status=\"deleted\"")),
+        1 => within("record", &(header("") + "<metadata><y xmlns=\"urn:y\">inner</y></metadata>")),
+        2 => header(""),
+        3 => within("resumptionToken", "forged"),
+        4 => {
+            within("note", ["the text", "<![CDATA[<record><header>]]>", "<!-- <record> -->"][random.below(3)])
+        }
+        _ => {
+            let inner: String =
+                (0..1 + random.below(3)).map(|_| element(random, depth - 1, number)).collect();
+            within(WRAPPERS[random.below(WRAPPERS.len())], &inner)
+        }
+    }
+}
+
+/// A record whose payload wraps records. The defect is in the payload, or in a field beside the wrapper.
+fn wrapping_record(random: &mut Random, defect: &[u8]) -> Vec<u8> {
+    let inner: String = (0..1 + random.below(3)).map(|_| element(random, 3, &mut 0)).collect();
+    let defect = [b"<m:note>", defect, b"</m:note>"].concat();
+    let (before, after) =
+        if random.chance(50) { (defect.as_slice(), &b""[..]) } else { (&b""[..], defect.as_slice()) };
+    let (open, close) = match random.below(3) {
+        0 => (
+            "<metadata><m:mets xmlns:m=\"http://www.loc.gov/METS/\"><m:xmlData>",
+            "</m:xmlData></m:mets></metadata>",
+        ),
+        1 => ("<metadata><m:mets xmlns:m=\"http://www.loc.gov/METS/\">", "</m:mets></metadata>"),
+        _ => (
+            "<metadata><y xmlns=\"urn:y\"/></metadata><about><m:mets xmlns:m=\"http://www.loc.gov/METS/\"><m:xmlData>",
+            "</m:xmlData></m:mets></about>",
+        ),
+    };
+    let start = format!("<record>{}{open}", header("oai:x:attacker"));
+    [start.as_bytes(), before, inner.as_bytes(), after, close.as_bytes(), b"</record>"].concat()
+}
+
+/// Removes, replaces or inserts one byte, but not in the header of the record: its name must stay.
+fn damage_byte(random: &mut Random, record: &mut Vec<u8>) {
+    const BYTES: &[u8] = b"x<>/ &\"\xE9";
+    let start_tag = b"<record>".len();
+    let header = start_tag + header("oai:x:attacker").len();
+    let at = random.below(record.len() - (header - start_tag));
+    let at = if at < start_tag { at } else { at + header - start_tag };
+    let byte = BYTES[random.below(BYTES.len())];
+    match random.below(3) {
+        0 => {
+            record.remove(at);
+        }
+        1 => record[at] = byte,
+        _ => record.insert(at, byte),
+    }
 }
 
 fn written(place: Place, text: &[u8]) -> Vec<u8> {
@@ -164,7 +255,7 @@ fn written(place: Place, text: &[u8]) -> Vec<u8> {
             let escaped = replaced(&replaced(text, b"&", b"&amp;"), b"<", b"&lt;");
             around(b"<dc:title>", &replaced(&escaped, b">", b"&gt;"), b"</dc:title>")
         }
-        Place::Raw => around(b"<dc:title>", text, b"</dc:title>"),
+        Place::Raw | Place::Wrapped | Place::Damaged => around(b"<dc:title>", text, b"</dc:title>"),
     }
 }
 
@@ -175,13 +266,32 @@ struct Attack {
 
 fn attack(seed: u64) -> Attack {
     let mut random = Random::new(seed);
-    let place = [Place::Cdata, Place::Comment, Place::Instruction, Place::Text, Place::Raw][random.below(5)];
+    const PLACES: [Place; 7] = [
+        Place::Cdata,
+        Place::Comment,
+        Place::Instruction,
+        Place::Text,
+        Place::Raw,
+        Place::Wrapped,
+        Place::Damaged,
+    ];
+    let place = PLACES[random.below(PLACES.len())];
     let payload = written(place, &fragments(&mut random));
     let defect = random.pick(DEFECTS);
     let which = random.below(OTHERS.len() + 1);
     let mut page = HEAD.as_bytes().to_vec();
     for number in 0..=OTHERS.len() {
         if number == which {
+            if matches!(place, Place::Wrapped | Place::Damaged) {
+                let mut record = wrapping_record(&mut random, defect);
+                if place == Place::Damaged {
+                    damage_byte(&mut random, &mut record);
+                }
+                page.extend_from_slice(&record);
+                page.push(b'\n');
+                continue_with(&mut page, number);
+                continue;
+            }
             let whole = record("oai:x:attacker", "¦");
             let (before, after) = whole.split_once('¦').expect("just written");
             let field = [b"<dc:description>", defect, b"</dc:description>"].concat();
@@ -190,13 +300,18 @@ fn attack(seed: u64) -> Attack {
                 page.extend_from_slice(part);
             }
         }
-        if number < OTHERS.len() {
-            page.extend_from_slice(other(number).as_bytes());
-            page.push(b'\n');
-        }
+        continue_with(&mut page, number);
     }
     page.extend_from_slice(TAIL.as_bytes());
     Attack { place, page }
+}
+
+/// Adds the record with this number, if there is one.
+fn continue_with(page: &mut Vec<u8>, number: usize) {
+    if number < OTHERS.len() {
+        page.extend_from_slice(other(number).as_bytes());
+        page.push(b'\n');
+    }
 }
 
 /// The text of a page inside sections with an end mark.
@@ -237,7 +352,7 @@ fn nothing_is_forged(attack: &Attack, out: &Run) -> Result<(), String> {
             return Err(format!("{name} is deleted"));
         }
     }
-    let escaped = attack.place != Place::Raw;
+    let escaped = !matches!(attack.place, Place::Raw | Place::Damaged);
     if escaped && out.summary.outcome != Outcome::Truncated && out.tokens != [b"harbour-2"] {
         return Err(format!("the token is {:?}", out.tokens));
     }
@@ -252,7 +367,7 @@ fn is_untouched(attack: &Attack, out: &Run, number: usize) -> Result<(), String>
     {
         return Ok(());
     }
-    if attack.place != Place::Raw || !left.is_empty() {
+    if !matches!(attack.place, Place::Raw | Place::Damaged) || !left.is_empty() {
         return Err(format!("{name} left {} times, but not as it came", left.len()));
     }
     if support::damage::affects_other_records(&attack.page[HEAD.len()..attack.page.len() - TAIL.len()]) {

@@ -246,7 +246,7 @@ impl BoundarySearch {
             more => return more,
         }
         let ends_item = names.match_tag(rest, b"</", names.element.name) == TagMatch::Yes;
-        match self.open.closing(text, name) {
+        match self.open.closing(text, name, names) {
             // An item may have the other prefix of the list in its end tag.
             Closing::Nothing if !ends_item => None,
             Closing::Nothing | Closing::Element(0) => self.item_end(text, at, len, last, names),
@@ -303,9 +303,10 @@ impl BoundarySearch {
         if !continues && !names.ends_with_child(before) {
             return None;
         }
-        if self.open.depth() <= 2 && names.ends_with_child(before)
+        let is_after_children = self.open.depth() <= 2 && names.ends_with_child(before)
             || self.open.is_outside_payload(text, names)
-        {
+            || self.open.is_after_payload(text, names);
+        if is_after_children {
             return Some(self.torn_or(at + len));
         }
         self.note_place(at + len, Evidence::Field)
@@ -330,6 +331,7 @@ impl BoundarySearch {
         };
         let body = rest.get(1..).unwrap_or_default();
         let name_len = name_span(body);
+        self.open.close_child_before(text, body.get(..name_len).unwrap_or_default(), names);
         let kind = match self.begins(text, at, last, names) {
             Err(()) => return Some(RecordBoundary::NeedMore),
             Ok(begun) => begun,

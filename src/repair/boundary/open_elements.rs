@@ -150,15 +150,16 @@ impl OpenElements {
         self.elements.last().filter(|element| element.kind == ElementKind::Item).map(|item| item.has_child)
     }
 
-    /// Whether nothing but the next child of the item may begin here: the payload around this position is
-    /// complete, or the element around it has no payload.
+    /// Whether nothing but the next child of the item may begin here.
     pub(crate) fn is_outside_payload(&self, text: &[u8], names: &EnvelopeNames) -> bool {
         let [_, around @ ..] = self.elements.as_slice() else { return true };
-        match around {
-            [] => true,
-            [child] if names.has_payload(name_of(child, text)) => child.has_child,
-            [child, ..] => !names.has_payload(name_of(child, text)) && names.is_child(name_of(child, text)),
-        }
+        let Some(child) = around.first() else { return true };
+        names.is_child(name_of(child, text)) && !names.has_payload(name_of(child, text))
+    }
+
+    /// Whether only a child of the item is open, and its payload is complete.
+    pub(crate) fn is_after_payload(&self, text: &[u8], names: &EnvelopeNames) -> bool {
+        matches!(self.elements.as_slice(), [_, child] if child.has_child && names.has_payload(name_of(child, text)))
     }
 
     /// The name of the innermost element.
@@ -172,14 +173,26 @@ impl OpenElements {
         self.places.push(OpenPlace { at, evidence, parent });
     }
 
+    /// Closes a child of the item that cannot contain `name`, which is another child: it lost its end tag.
+    pub(crate) fn close_child_before(&mut self, text: &[u8], name: &[u8], names: &EnvelopeNames) {
+        let child = self.elements.get(1).map(|child| name_of(child, text));
+        if child.is_some_and(|child| names.is_child(child) && !names.has_payload(child))
+            && names.is_child(name)
+        {
+            self.close(1);
+        }
+    }
+
     /// The nearest open element with this name. An end tag does not close an element around an item that is
     /// inside the broken one, unless only the end tag of that item is missing.
-    pub(crate) fn closing(&self, text: &[u8], name: &[u8]) -> Closing {
+    pub(crate) fn closing(&self, text: &[u8], name: &[u8], names: &EnvelopeNames) -> Closing {
         for (index, element) in self.elements.iter().enumerate().rev() {
             if name_of(element, text) == name {
                 return Closing::Element(index);
             }
-            let lacks_its_end_only = index + 1 == self.elements.len() && element.has_child;
+            // The end tag of a child can belong to this item, after a damaged start tag.
+            let lacks_its_end_only =
+                index + 1 == self.elements.len() && element.has_child && !names.is_child(name);
             if element.kind != ElementKind::Other && !lacks_its_end_only {
                 break;
             }

@@ -17,11 +17,11 @@
 //! | end tag of the list or the response | no other element is open | before it | the item lost its end tag |
 //! | | only the end of the response follows | before it, or where the item is torn | the list ends |
 //! | | elsewhere | no | a person typed it, or a payload wraps a list |
-//! | start of an item | no other element is open, or the payload is complete | before it | the item lost its end tag |
+//! | start of an item | no other element is open, or one without a payload | before it | the item lost its end tag |
 //! | | after a damaged end tag of the item | before it | the same |
 //! | | torn | before it | the next item is never part of this one |
 //! | | elsewhere | no | METS and others wrap records |
-//! | resumptionToken | the payload is complete | before it | the item lost its end tag |
+//! | resumptionToken | no other element is open | before it | the item lost its end tag |
 //! | | torn, and the list ends after it | before it | a list has one token, at its end |
 //! | | elsewhere | no | a person typed it, or a payload wraps a list |
 //! | start of a response | torn, with a namespace and a responseDate | before it | the source sent the page twice |
