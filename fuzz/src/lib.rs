@@ -10,6 +10,8 @@ mod damage;
 mod envelope;
 #[path = "../../tests/support/events.rs"]
 mod events;
+#[path = "../../tests/support/forgery.rs"]
+mod forgery;
 #[path = "../../tests/support/fuzzing.rs"]
 mod fuzzing;
 #[path = "../../tests/support/harness.rs"]

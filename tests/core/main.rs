@@ -11,6 +11,7 @@ mod hostile;
 mod invariants;
 mod judges;
 mod layers;
+mod limits;
 mod mirror_simulation;
 mod neighbours;
 mod no_item_lost;

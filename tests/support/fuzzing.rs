@@ -13,6 +13,7 @@ use oaimend::repair::{
 
 use super::damage;
 use super::envelope::{self, Strictness};
+use super::forgery::{attack, holds};
 use super::harness::{Chunking, run};
 use super::invariants;
 use super::losses::nothing_is_lost;
@@ -31,6 +32,7 @@ pub(crate) const TARGETS: &[(&str, Property)] = &[
     ("journal", journal),
     ("neighbours", neighbours),
     ("losses", losses),
+    ("forgery", forgery),
     ("request", request),
 ];
 
@@ -174,6 +176,11 @@ pub(crate) fn neighbours(input: &[u8]) -> Result<(), String> {
         return Ok(());
     }
     check_neighbours(&whole, which, &record)
+}
+
+/// The record of an attacker changes no other one.
+fn forgery(input: &[u8]) -> Result<(), String> {
+    holds(&attack(seed_of(input)), judge)
 }
 
 /// A page is damaged anywhere; each intact item is sent or counted as lost. The first byte of the

@@ -8,6 +8,7 @@ pub(crate) mod corpus;
 pub(crate) mod damage;
 pub(crate) mod envelope;
 pub(crate) mod events;
+pub(crate) mod forgery;
 pub(crate) mod fuzzing;
 pub(crate) mod grain;
 pub(crate) mod harness;
