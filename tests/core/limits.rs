@@ -72,9 +72,10 @@ fn lowered() -> Vec<(&'static str, Limits)> {
     ]
 }
 
-/// The places of the envelope: after each tag and in each attribute value.
+/// The places of the envelope: before and after each tag and each quote.
 fn places(page: &str) -> Vec<usize> {
-    page.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'>' | b'"')).map(|(at, _)| at + 1).collect()
+    let is_border = |(_, byte): &(usize, u8)| matches!(byte, b'<' | b'>' | b'"');
+    page.bytes().enumerate().filter(is_border).flat_map(|(at, _)| [at, at + 1]).collect()
 }
 
 #[test]
