@@ -1,4 +1,4 @@
-//! Byte sequences of text: whole and cut UTF-8 characters, and windows-1252.
+//! Byte sequences of text: whole and cut UTF-8 characters, windows-1252, and bytes that need no repair.
 
 /// U+FFFD.
 pub(crate) const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
@@ -137,4 +137,41 @@ pub(crate) fn decode_twice(text: &[u8]) -> Option<String> {
     }
     let (bytes, _, unmappable) = encoding_rs::WINDOWS_1252.encode(text);
     if unmappable { None } else { String::from_utf8(bytes.into_owned()).ok() }
+}
+
+/// Bytes that need no repair in any context.
+pub(crate) static PLAIN: [bool; 256] = plain_bytes(false);
+/// The same for a node that is valid UTF-8: only EF can begin a noncharacter.
+pub(crate) static PLAIN_IN_VALID: [bool; 256] = plain_bytes(true);
+
+/// Whether a node consists of ASCII that XML allows. Where references do not count, such a node needs no
+/// repair.
+#[inline]
+pub(crate) fn is_printable(node: &[u8]) -> bool {
+    // A loop without an early exit becomes vector instructions.
+    let is_allowed = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7F);
+    node.iter().fold(true, |allowed, &byte| allowed & is_allowed(byte))
+}
+
+/// [`PLAIN_IN_VALID`] without a table.
+#[inline]
+pub(crate) const fn is_plain_in_valid(byte: u8) -> bool {
+    let is_allowed = (byte >= 0x20) | (byte == b'\t') | (byte == b'\n') | (byte == b'\r');
+    let is_marked = (byte == b'&') | (byte == b'<') | (byte == b']') | (byte == 0xEF);
+    is_allowed & !is_marked
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "evaluated by the compiler, where an index out of bounds is an error"
+)]
+const fn plain_bytes(valid: bool) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        table[byte] = is_plain_in_valid(b) && (valid || b < 0x80);
+        byte += 1;
+    }
+    table
 }

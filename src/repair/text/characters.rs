@@ -10,8 +10,8 @@ use crate::repair::lex::names::{may_start_name, trailing_blanks};
 use crate::repair::lex::search::count_read;
 use crate::repair::limits::Limits;
 use crate::repair::text::bytes::{
-    NodeEncoding, REPLACEMENT, Utf8Sequence, c1_character, classify, decode_twice, is_double_encoded,
-    windows_1252,
+    NodeEncoding, PLAIN, PLAIN_IN_VALID, REPLACEMENT, Utf8Sequence, c1_character, classify, decode_twice,
+    is_double_encoded, is_plain_in_valid, is_printable, windows_1252,
 };
 use crate::repair::text::controls::{Control, Controls, read_control};
 use crate::repair::text::cut::cut_character;
@@ -491,39 +491,4 @@ impl<'t> CharacterPass<'t> {
             self.edits.push(RepairId::DoubleEncoded, start, end, decoded.as_bytes());
         }
     }
-}
-
-/// Bytes that need no repair in any context.
-static PLAIN: [bool; 256] = plain_bytes(false);
-/// The same for a node that is valid UTF-8: only EF can begin a noncharacter.
-static PLAIN_IN_VALID: [bool; 256] = plain_bytes(true);
-
-/// Whether a node consists of ASCII that XML allows. Where references do not count, such a node needs no
-/// repair.
-fn is_printable(node: &[u8]) -> bool {
-    // A loop without an early exit becomes vector instructions.
-    let is_allowed = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7F);
-    node.iter().fold(true, |allowed, &byte| allowed & is_allowed(byte))
-}
-
-/// [`PLAIN_IN_VALID`] without a table.
-const fn is_plain_in_valid(byte: u8) -> bool {
-    let is_allowed = (byte >= 0x20) | (byte == b'\t') | (byte == b'\n') | (byte == b'\r');
-    let is_marked = (byte == b'&') | (byte == b'<') | (byte == b']') | (byte == 0xEF);
-    is_allowed & !is_marked
-}
-
-#[expect(
-    clippy::indexing_slicing,
-    reason = "evaluated by the compiler, where an index out of bounds is an error"
-)]
-const fn plain_bytes(valid: bool) -> [bool; 256] {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let b = byte as u8;
-        table[byte] = is_plain_in_valid(b) && (valid || b < 0x80);
-        byte += 1;
-    }
-    table
 }
