@@ -176,6 +176,7 @@ fn limits_table(limits: &Limits) -> Table {
         ("junk_bytes_max", repair.junk_bytes_max),
         ("head_bytes_max", repair.head_bytes_max),
         ("repairs_per_record_max", repair.repairs_per_record_max),
+        ("entity_bytes_max", repair.entity_bytes_max),
         ("depth_max", repair.depth_max),
         ("attributes_per_tag_max", repair.attributes_per_tag_max),
         ("spool_bytes_max", limits.spool_bytes_max),
@@ -275,6 +276,7 @@ junk_bytes_max = 1027
 head_bytes_max = 1028
 spool_bytes_max = 1029
 repairs_per_record_max = 30
+entity_bytes_max = 35
 depth_max = 31
 attributes_per_tag_max = 32
 redirects_max = 3

@@ -63,6 +63,7 @@ impl Limits {
         table.set_count("head_bytes_max", BYTES, &mut repair.head_bytes_max);
         table.set_count("spool_bytes_max", BYTES, &mut self.spool_bytes_max);
         table.set_count("repairs_per_record_max", 0..=10_000_000, &mut repair.repairs_per_record_max);
+        table.set_count("entity_bytes_max", 0..=1 << 30, &mut repair.entity_bytes_max);
         table.set_count("depth_max", 8..=100_000, &mut repair.depth_max);
         table.set_count("attributes_per_tag_max", 8..=100_000, &mut repair.attributes_per_tag_max);
         table.set_count("redirects_max", 0..=20, &mut self.redirects_max);

@@ -22,6 +22,10 @@ pub struct Limits {
     pub record_bytes_max: usize,
     /// Most repairs in one item. Adjacent repairs of one kind count once. An item with more is quarantined.
     pub repairs_per_record_max: usize,
+    /// Longest text of the entities that the document type declarations of one item, or of the document
+    /// before its root, define as plain text, in bytes. It also limits the text that replaces their
+    /// references in one item. A reference beyond it counts as one to an undefined entity.
+    pub entity_bytes_max: usize,
     /// Deepest nesting inside one item, in elements.
     pub depth_max: usize,
     /// Most attributes in one tag.
@@ -39,6 +43,7 @@ impl Default for Limits {
         Self {
             record_bytes_max: 8 << 20,
             repairs_per_record_max: 10_000,
+            entity_bytes_max: 64 << 10,
             depth_max: 256,
             attributes_per_tag_max: 256,
             tag_bytes_max: 64 << 10,

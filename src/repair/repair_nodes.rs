@@ -9,6 +9,7 @@
 
 use encoding_rs::Encoding;
 
+use crate::repair::catalog::RepairId;
 use crate::repair::lex::search::memrchr;
 use crate::repair::passes::granularity::repair_granularity;
 use crate::repair::passes::rules::Rules;
@@ -90,7 +91,9 @@ impl NodeRepair<'_> {
         {
             (edits, end) = edits_around(self.raw, from, at, rules.entities, charset, rules.limits);
         }
-        let is_off = edits.iter().any(|edit| rules.off.contains(edit.id));
+        // The text of entities is limited for the whole item.
+        let is_other = |id| id == RepairId::Doctype || rules.off.contains(id);
+        let is_off = edits.iter().any(|edit| is_other(edit.id));
         if edits.is_empty() || is_off || self.edits.len() + edits.len() > rules.limits.repairs_per_record_max
         {
             return None;

@@ -89,6 +89,7 @@ struct Identify {
 struct SmallerLimits {
     record_bytes_max: Option<usize>,
     repairs_per_record_max: Option<usize>,
+    entity_bytes_max: Option<usize>,
     depth_max: Option<usize>,
     attributes_per_tag_max: Option<usize>,
     tag_bytes_max: Option<usize>,
@@ -105,6 +106,7 @@ impl About {
         let limits = &mut config.limits;
         limits.record_bytes_max = small.record_bytes_max.unwrap_or(roomy.record_bytes_max);
         limits.repairs_per_record_max = small.repairs_per_record_max.unwrap_or(roomy.repairs_per_record_max);
+        limits.entity_bytes_max = small.entity_bytes_max.unwrap_or(roomy.entity_bytes_max);
         limits.depth_max = small.depth_max.unwrap_or(roomy.depth_max);
         limits.attributes_per_tag_max = small.attributes_per_tag_max.unwrap_or(roomy.attributes_per_tag_max);
         limits.tag_bytes_max = small.tag_bytes_max.unwrap_or(roomy.tag_bytes_max);
@@ -311,6 +313,7 @@ fn at_small_limits(case: &Case, whole: &Run, config: &RepairConfig) -> Result<()
     let mut tight = Limits::default();
     tight.record_bytes_max = 400;
     tight.repairs_per_record_max = 3;
+    tight.entity_bytes_max = 20;
     tight.depth_max = 6;
     tight.attributes_per_tag_max = 4;
     tight.tag_bytes_max = 300;

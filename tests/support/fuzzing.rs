@@ -46,6 +46,7 @@ pub(crate) fn tight_limits() -> Limits {
     let mut limits = Limits::default();
     limits.record_bytes_max = 700;
     limits.repairs_per_record_max = 8;
+    limits.entity_bytes_max = 30;
     limits.depth_max = 12;
     limits.attributes_per_tag_max = 6;
     limits.tag_bytes_max = 400;

@@ -40,6 +40,7 @@ macro_rules! limits {
 limits! {
     record_bytes_max
     repairs_per_record_max
+    entity_bytes_max
     depth_max
     attributes_per_tag_max
     tag_bytes_max

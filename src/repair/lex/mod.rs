@@ -1,5 +1,6 @@
 //! The lowest layer of the engine: characters, names, lexemes and namespaces of XML.
 
+pub(crate) mod doctype;
 pub(crate) mod entities;
 pub(crate) mod index;
 pub(crate) mod known_namespaces;

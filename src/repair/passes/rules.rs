@@ -5,10 +5,10 @@
 
 use crate::repair::catalog::RepairSet;
 use crate::repair::config::RepositoryFacts;
+use crate::repair::lex::doctype::Entities;
 use crate::repair::lex::namespaces::Context;
 use crate::repair::limits::Limits;
 use crate::repair::passes::identify::KnownValues;
-use crate::repair::text::references::Entities;
 
 /// The configuration and the facts that a repair of one item needs.
 #[derive(Debug)]

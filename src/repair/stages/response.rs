@@ -5,6 +5,7 @@
 
 use crate::repair::catalog::{NotOai, RepairId, RepairSet};
 use crate::repair::config::RepairConfig;
+use crate::repair::lex::doctype::Entities;
 use crate::repair::lex::lexeme::start_tag_end_so_far;
 use crate::repair::lex::lookahead::Lookahead;
 use crate::repair::lex::namespaces::{Context, XSI};
@@ -78,6 +79,7 @@ pub(crate) struct Response {
     pub(crate) output: HeadBuffer,
     pub(crate) granularity_check: GranularityCheck,
     pub(crate) tags: StartTagCache,
+    /// The entities that a declaration before the root defines.
     pub(crate) entities: Vec<(Vec<u8>, Vec<u8>)>,
     /// Prefix of the OAI-PMH namespace with its colon; empty if there is none.
     pub(crate) prefix: Vec<u8>,
@@ -169,7 +171,7 @@ impl Response {
     }
 
     /// Returns the arguments for a repair of one item.
-    pub(crate) fn rules<'c>(config: &'c RepairConfig, entities: &'c [(Vec<u8>, Vec<u8>)]) -> Rules<'c> {
+    pub(crate) fn rules<'c>(config: &'c RepairConfig, entities: &'c Entities) -> Rules<'c> {
         let base_url = config.request.as_ref().map(|request| request.base_url.as_str());
         Rules {
             limits: &config.limits,

@@ -5,6 +5,7 @@
 //! `repair_item` applies the pass to a whole item, the stages to text between items.
 
 use crate::repair::catalog::{Certainty, RepairId, RepairSet};
+use crate::repair::lex::doctype::Entities;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, without_cut_end_mark};
 use crate::repair::lex::names::{may_start_name, trailing_blanks};
 use crate::repair::lex::search::count_read;
@@ -16,8 +17,9 @@ use crate::repair::text::bytes::{
 use crate::repair::text::controls::{Control, Controls, read_control};
 use crate::repair::text::cut::cut_character;
 use crate::repair::text::edits::Edits;
+use crate::repair::text::entity_scope::EntityScope;
 use crate::repair::text::marks::{DamagedMark, DamagedMarks, end_of_open_section};
-use crate::repair::text::references::{Entities, c1_reference, repair_reference};
+use crate::repair::text::references::{c1_reference, repair_reference};
 
 /// The markup that counts in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +85,7 @@ pub(crate) fn item_edits<'t>(
     let is_utf8 = simdutf8::basic::from_utf8(text).is_ok();
     let mut pass =
         CharacterPass { guesses, charset, edits_max, is_utf8, ..CharacterPass::new(text, entities) };
+    pass.entities.set_limit(limits.entity_bytes_max);
     pass.read_nodes(&mut lexemes, from, text.len());
     pass.edits
 }
@@ -99,6 +102,7 @@ pub(crate) fn edits_around(
 ) -> (Edits, usize) {
     let edits_max = limits.repairs_per_record_max;
     let mut pass = CharacterPass { charset, edits_max, ..CharacterPass::new(text, entities) };
+    pass.entities.set_limit(limits.entity_bytes_max);
     let end = pass.read_nodes(&mut Lexemes::new(text), from, at);
     (pass.edits, end)
 }
@@ -154,7 +158,7 @@ struct NodeContext {
 
 struct CharacterPass<'t> {
     text: &'t [u8],
-    entities: &'t Entities,
+    entities: EntityScope<'t>,
     guesses: Guesses,
     charset: Option<&'static encoding_rs::Encoding>,
     edits_max: usize,
@@ -171,7 +175,7 @@ impl<'t> CharacterPass<'t> {
     fn new(text: &'t [u8], entities: &'t Entities) -> Self {
         Self {
             text,
-            entities,
+            entities: EntityScope::new(entities),
             guesses: Guesses::default(),
             charset: None,
             edits_max: usize::MAX,
@@ -251,6 +255,11 @@ impl<'t> CharacterPass<'t> {
     fn lexeme(&mut self, lexeme: Lexeme, start: usize, end: usize) {
         match lexeme {
             Lexeme::StartTag => self.tag(start, end),
+            Lexeme::Doctype => {
+                self.node(start, end, NodeKind::Verbatim);
+                let doctype = self.text.get(start..end).unwrap_or_default();
+                self.entities.declare(doctype);
+            }
             Lexeme::Cdata => self.node(start + 9, end - 3, NodeKind::Verbatim),
             Lexeme::Declaration => {
                 self.in_declaration = true;
@@ -397,17 +406,7 @@ impl<'t> CharacterPass<'t> {
                     self.edits.push(RepairId::C1Control, at, at + len, character.as_bytes());
                     return len;
                 }
-                let before = self.slice(0, at);
-                let (len, id, replacement) = repair_reference(before, rest, self.entities, context.controls);
-                match (id, replacement.split_last()) {
-                    (Some(id), Some((b';', kept))) if rest.get(..len) == Some(kept) => {
-                        self.edits.push(id, at + len, at + len, b";");
-                    }
-                    (Some(id), None) => self.delete(id, at, at + len),
-                    (Some(id), Some(_)) => self.edits.push(id, at, at + len, &replacement),
-                    (None, _) => {}
-                }
-                len
+                self.reference(at, len, node, context)
             }
             b']' if node == NodeKind::Text && rest.starts_with(b"]]>") => {
                 self.edits.push(RepairId::CdataEndInText, at, at + 3, b"]]&gt;");
@@ -439,6 +438,33 @@ impl<'t> CharacterPass<'t> {
                 rest.iter().skip(1).position(|&byte| !is_plain(byte)).map_or(rest.len(), |run| run + 1)
             }
         }
+    }
+
+    /// Repairs the `&` at `at`. Returns the length of the reference.
+    fn reference(&mut self, at: usize, len: usize, node: NodeKind, context: NodeContext) -> usize {
+        let (before, rest) = (self.slice(0, at), self.slice(at, at + len));
+        let entity = |name: &[u8]| self.entities.text_of(name);
+        let (len, id, mut replacement) = repair_reference(before, rest, entity, context.controls);
+        let only_semicolon = replacement
+            .split_last()
+            .is_some_and(|(last, kept)| *last == b';' && self.slice(at, at + len) == kept);
+        let Some(id) = id else { return len };
+        if id == RepairId::Doctype {
+            replacement = self.entities.insert(&replacement, node == NodeKind::Attribute);
+        }
+        if only_semicolon {
+            self.edits.push(id, at + len, at + len, b";");
+        } else if id == RepairId::Doctype && replacement.is_empty() {
+            let next = self.text.get(at + len).copied();
+            let may_join = self.slice(0, at).ends_with(b"]") && may_continue_section_end(next);
+            let nothing: &[u8] = if may_join && node == NodeKind::Text { b"<![CDATA[]]>" } else { b"" };
+            self.edits.push(id, at, at + len, nothing);
+        } else if replacement.is_empty() {
+            self.delete(id, at, at + len);
+        } else {
+            self.edits.push(id, at, at + len, &replacement);
+        }
+        len
     }
 
     fn multibyte(&mut self, at: usize, len: usize, context: NodeContext) -> usize {
@@ -491,4 +517,9 @@ impl<'t> CharacterPass<'t> {
             self.edits.push(RepairId::DoubleEncoded, start, end, decoded.as_bytes());
         }
     }
+}
+
+/// Whether the byte after a text that is removed may continue `]]>`, perhaps after another removal.
+fn may_continue_section_end(next: Option<u8>) -> bool {
+    next.is_some_and(|byte| matches!(byte, b'>' | b']' | b'&' | 0..=0x1F | 0xEF))
 }

@@ -6,6 +6,7 @@ pub(crate) mod charset;
 pub(crate) mod controls;
 pub(crate) mod cut;
 pub(crate) mod edits;
+pub(crate) mod entity_scope;
 pub(crate) mod escape;
 pub(crate) mod legal;
 pub(crate) mod marks;

@@ -11,15 +11,12 @@ use crate::repair::text::bytes::{REPLACEMENT, c1_character};
 use crate::repair::text::controls::{Control, Controls, read_control};
 use crate::repair::text::escape::escape;
 
-/// Entities that a document type declaration of the response defines as plain text.
-pub(crate) type Entities = [(Vec<u8>, Vec<u8>)];
-
 /// Decides on an `&` in text: its length in bytes, the repair and the replacement. `before` is the text
-/// before it.
+/// before it. `declared` returns the text of an entity that a document type declaration defines.
 pub(crate) fn repair_reference(
     before: &[u8],
     rest: &[u8],
-    entities: &Entities,
+    declared: impl Fn(&[u8]) -> Option<Vec<u8>>,
     controls: Controls,
 ) -> (usize, Option<RepairId>, Vec<u8>) {
     if let Reference::Legal(len) = reference(rest) {
@@ -38,8 +35,8 @@ pub(crate) fn repair_reference(
     if len == 0 || window.get(len) != Some(&b';') {
         return repair_name(before, window).unwrap_or(bare);
     }
-    if let Some((_, value)) = entities.iter().find(|(known, _)| known == name) {
-        return (len + 2, Some(RepairId::Doctype), value.clone());
+    if let Some(text) = declared(name) {
+        return (len + 2, Some(RepairId::Doctype), text);
     }
     match html_entity(name) {
         Some(text) => (len + 2, Some(RepairId::UndefinedEntity), escape(text.as_bytes())),

@@ -31,6 +31,7 @@ class Limits:
         *,
         record_bytes_max: int | None = None,
         repairs_per_record_max: int | None = None,
+        entity_bytes_max: int | None = None,
         depth_max: int | None = None,
         attributes_per_tag_max: int | None = None,
         tag_bytes_max: int | None = None,
@@ -43,6 +44,9 @@ class Limits:
     @property
     def repairs_per_record_max(self) -> int:
         """The most repairs in one item. The default is 10,000."""
+    @property
+    def entity_bytes_max(self) -> int:
+        """The longest text of declared entities in one item, in bytes. The default is 64 KiB."""
     @property
     def depth_max(self) -> int:
         """The deepest nesting in one item, in elements. The default is 256."""

@@ -3,6 +3,7 @@
 //! It repairs junk, byte order marks and the XML declaration. It refuses input that is not OAI-PMH.
 
 use crate::repair::catalog::{NotOai, RepairId};
+use crate::repair::lex::doctype::DeclaredEntities;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
 use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
 use crate::repair::lex::namespaces::Context;
@@ -23,9 +24,6 @@ use crate::repair::text::edits::Edits;
 use crate::repair::validate::envelope_names::EnvelopePrefixes;
 
 const DECLARATION: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
-/// The largest number of entities read from an internal subset, and their largest length in bytes.
-const ENTITIES_MAX: usize = 64;
-const ENTITY_BYTES_MAX: usize = 1024;
 
 /// Reads everything up to the end of the root's start tag.
 pub(crate) fn step_prolog(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
@@ -183,6 +181,7 @@ pub(crate) fn repair_before_root(response: &mut Response, before: &[u8], edits: 
 fn read_misc(response: &mut Response, before: &[u8], from: usize, edits: &mut Edits) {
     let mut at = from;
     let mut junk: Option<(usize, usize)> = None;
+    let mut declared = DeclaredEntities::default();
     let mut lexemes = Lexemes::new(before);
     while at < before.len() {
         let (lexeme, end) = lexemes.at(at);
@@ -198,7 +197,7 @@ fn read_misc(response: &mut Response, before: &[u8], from: usize, edits: &mut Ed
                     && repair_characters(text, &[], Guesses::default(), &response.config.limits).is_empty()
             }
             Lexeme::Doctype => {
-                read_entities(response, text);
+                declared.read(text, response.config.limits.entity_bytes_max);
                 edits.push_unordered(RepairId::Doctype, at, end, Vec::new());
                 true
             }
@@ -219,33 +218,7 @@ fn read_misc(response: &mut Response, before: &[u8], from: usize, edits: &mut Ed
         at = end;
     }
     push_junk(junk, edits);
-}
-
-/// Collects the entities that an internal subset defines as plain text. External and parameter entities are
-/// ignored.
-fn read_entities(response: &mut Response, doctype: &[u8]) {
-    for at in memmem::find_iter(doctype, b"<!ENTITY") {
-        let rest = doctype.get(at + 8..).unwrap_or_default();
-        let rest = rest.get(blanks(rest)..).unwrap_or_default();
-        let span = name_span(rest);
-        let name = rest.get(..span).unwrap_or_default();
-        let rest = rest.get(span..).unwrap_or_default();
-        let rest = rest.get(blanks(rest)..).unwrap_or_default();
-        let Some(&quote @ (b'"' | b'\'')) = rest.first() else { continue };
-        let Some(len) = crate::repair::lex::search::memchr(quote, rest.get(1..).unwrap_or_default()) else {
-            continue;
-        };
-        let value = rest.get(1..=len).unwrap_or_default();
-        let plain = !value.iter().any(|byte| matches!(byte, b'<' | b'&' | b'%') || *byte < 0x20)
-            && std::str::from_utf8(value).is_ok();
-        if plain
-            && !name.is_empty()
-            && value.len() <= ENTITY_BYTES_MAX
-            && response.entities.len() < ENTITIES_MAX
-        {
-            response.entities.push((name.to_vec(), value.to_vec()));
-        }
-    }
+    response.entities = declared.into_entities();
 }
 
 fn push_junk(junk: Option<(usize, usize)>, edits: &mut Edits) {
