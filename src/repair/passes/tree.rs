@@ -15,6 +15,7 @@ use crate::repair::limits::Limits;
 use crate::repair::passes::prefixes::PrefixNamespaces;
 use crate::repair::text::characters::{NodeKind, repair_node};
 use crate::repair::text::edits::Edits;
+use crate::repair::text::fixed_positions::blanks_of_field;
 use crate::repair::validate::schema::{Content, Element};
 use crate::repair::validate::start_tag::StartTagCache;
 
@@ -201,7 +202,14 @@ impl<'t> Tree<'t> {
     /// Closes all elements from depth `keep` on, before the blanks that precede `at`.
     pub(crate) fn close_above(&mut self, keep: usize, at: usize) {
         let content = self.slice((self.content_from, at));
-        let place = at - trailing_blanks(content);
+        let mut place = at - trailing_blanks(content);
+        if self.open.len() > keep
+            && self.in_field()
+            && let Some(open) = self.open.last()
+        {
+            let (tag, rest) = ((open.name.0 - 1, self.content_from), self.slice((place, at)));
+            place += blanks_of_field(self.text, tag, self.slice((self.content_from, place)), rest);
+        }
         if self.open.len() > keep && in_key_field(self) {
             // The remains of a damaged tag would become part of the value.
             let value = self.slice((self.content_from, place));

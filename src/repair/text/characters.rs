@@ -18,6 +18,7 @@ use crate::repair::text::controls::{Control, Controls, read_control};
 use crate::repair::text::cut::cut_character;
 use crate::repair::text::edits::Edits;
 use crate::repair::text::entity_scope::EntityScope;
+use crate::repair::text::fixed_positions::{NodePlace, PlaceReading};
 use crate::repair::text::marks::{DamagedMark, DamagedMarks, end_of_open_section};
 use crate::repair::text::references::{c1_reference, repair_reference};
 
@@ -116,8 +117,13 @@ pub(crate) fn repair_node(text: &[u8], node: NodeKind, entities: &Entities) -> E
 
 /// The repair of certainty *exact* for the start of `rest`: its length, its name and the replacement.
 /// `None` if there is none.
-pub(crate) fn exact_repair(rest: &[u8], node: NodeKind) -> Option<(usize, RepairId, Vec<u8>)> {
-    let mut pass = CharacterPass { edits_max: 1, ..CharacterPass::new(rest, &[]) };
+pub(crate) fn exact_repair(
+    rest: &[u8],
+    node: NodeKind,
+    reading: PlaceReading,
+) -> Option<(usize, RepairId, Vec<u8>)> {
+    let reading = Some(reading);
+    let mut pass = CharacterPass { edits_max: 1, reading, ..CharacterPass::new(rest, &[]) };
     match (rest.first()?, node) {
         (b'<', NodeKind::Text)
             if !rest.get(1).copied().is_some_and(|byte| may_start_name(byte) || b"/!?".contains(&byte)) =>
@@ -159,6 +165,9 @@ struct NodeContext {
 struct CharacterPass<'t> {
     text: &'t [u8],
     entities: EntityScope<'t>,
+    place: NodePlace,
+    /// The reading of illegal characters in this place. It is found out for the first one.
+    reading: Option<PlaceReading>,
     guesses: Guesses,
     charset: Option<&'static encoding_rs::Encoding>,
     edits_max: usize,
@@ -176,6 +185,8 @@ impl<'t> CharacterPass<'t> {
         Self {
             text,
             entities: EntityScope::new(entities),
+            place: NodePlace::Elsewhere,
+            reading: None,
             guesses: Guesses::default(),
             charset: None,
             edits_max: usize::MAX,
@@ -186,9 +197,23 @@ impl<'t> CharacterPass<'t> {
         }
     }
 
+    fn enter(&mut self, place: NodePlace) {
+        self.place = place;
+        self.reading = None;
+    }
+
+    /// The reading of illegal characters in the current place.
+    fn reading(&mut self) -> PlaceReading {
+        *self.reading.get_or_insert_with(|| self.place.reading(self.text))
+    }
+
     /// Deletes an illegal character. A space replaces it if the bytes around it could otherwise join to the
     /// mark of a section. So sections end where they end in the original bytes.
     fn delete(&mut self, id: RepairId, start: usize, end: usize) {
+        if self.reading() == PlaceReading::Position {
+            self.edits.push(id, start, end, b" ");
+            return;
+        }
         let (deleted_to, written) = self.deleted;
         let before = if deleted_to == start {
             written
@@ -254,7 +279,17 @@ impl<'t> CharacterPass<'t> {
 
     fn lexeme(&mut self, lexeme: Lexeme, start: usize, end: usize) {
         match lexeme {
-            Lexeme::StartTag => self.tag(start, end),
+            Lexeme::StartTag => {
+                self.enter(NodePlace::Elsewhere);
+                self.tag(start, end);
+                if !self.slice(start, end).ends_with(b"/>") {
+                    self.enter(NodePlace::After { tag: (start, end) });
+                }
+            }
+            Lexeme::EndTag => {
+                self.enter(NodePlace::Elsewhere);
+                self.node(start, end, NodeKind::Verbatim);
+            }
             Lexeme::Doctype => {
                 self.node(start, end, NodeKind::Verbatim);
                 let doctype = self.text.get(start..end).unwrap_or_default();
@@ -274,10 +309,13 @@ impl<'t> CharacterPass<'t> {
     /// text.
     fn open_cdata(&mut self, at: usize, mark_end: usize, lexemes: &mut Lexemes<'_>) -> usize {
         let end = end_of_open_section(self.text, at, mark_end, lexemes);
+        let reading = Some(self.reading());
         let text = self.slice(mark_end, end);
         let is_before_end_tag = self.slice(end, self.text.len()).starts_with(b"</");
         let text = if is_before_end_tag { without_cut_end_mark(text) } else { text };
-        let literal = repair_node(text, NodeKind::Verbatim, &[]).apply(text);
+        let mut literal = CharacterPass { reading, ..CharacterPass::new(text, &[]) };
+        literal.node(0, text.len(), NodeKind::Verbatim);
+        let literal = literal.edits.apply(text);
         let mut escaped = Vec::with_capacity(literal.len());
         for &byte in literal.as_ref() {
             match byte {
@@ -303,6 +341,7 @@ impl<'t> CharacterPass<'t> {
                 text_end + 3
             }
             DamagedMark::Tag { before_slash, before_name, end } => {
+                self.enter(NodePlace::Elsewhere);
                 for (from, to) in [before_slash, before_name] {
                     if from < to {
                         self.edits.push(RepairId::BlankInTag, from, to, b"");
@@ -327,7 +366,9 @@ impl<'t> CharacterPass<'t> {
             let value = at + open + 1;
             let Some(len) = crate::repair::lex::search::memchr(quote, self.slice(value, end)) else { break };
             self.node(at, value, NodeKind::Verbatim);
+            self.enter(NodePlace::Value { tag: start, at: value });
             self.node(value, value + len, NodeKind::Attribute);
+            self.enter(NodePlace::Elsewhere);
             at = value + len + 1;
         }
         self.node(at, end, NodeKind::Verbatim);
@@ -417,6 +458,10 @@ impl<'t> CharacterPass<'t> {
                 1
             }
             0..=0x1F if !matches!(first, b'\t' | b'\n' | b'\r') => {
+                if self.reading() != PlaceReading::Text {
+                    self.delete(RepairId::ControlCharacter, at, at + 1);
+                    return 1;
+                }
                 let (before, after) = (self.slice(0, at), self.slice(at + 1, self.text.len()));
                 match read_control(first.into(), before, after, context.controls) {
                     Control::Noise => self.delete(RepairId::ControlCharacter, at, at + 1),
@@ -449,8 +494,22 @@ impl<'t> CharacterPass<'t> {
             .split_last()
             .is_some_and(|(last, kept)| *last == b';' && self.slice(at, at + len) == kept);
         let Some(id) = id else { return len };
-        if id == RepairId::Doctype {
-            replacement = self.entities.insert(&replacement, node == NodeKind::Attribute);
+        match id {
+            RepairId::Doctype => {
+                replacement = self.entities.insert(&replacement, node == NodeKind::Attribute)
+            }
+            RepairId::LostHighByte | RepairId::IllegalReference
+                if replacement != REPLACEMENT && self.reading() != PlaceReading::Text =>
+            {
+                self.delete(RepairId::IllegalReference, at, at + len);
+                return len;
+            }
+            RepairId::UndefinedEntity | RepairId::UnterminatedReference
+                if replacement == "\u{a0}".as_bytes() && self.reading() != PlaceReading::Text =>
+            {
+                replacement = b" ".to_vec();
+            }
+            _ => {}
         }
         if only_semicolon {
             self.edits.push(id, at + len, at + len, b";");

@@ -2,11 +2,13 @@
 //!
 //! The stage `oversized` uses it. It decides which bytes may be emitted before the end of the item.
 
-use crate::repair::lex::names::blanks;
+use crate::repair::lex::known_namespaces::Family;
+use crate::repair::lex::names::{blanks, split_name};
 use crate::repair::lex::search::memmem;
 use crate::repair::limits::Limits;
 use crate::repair::span::Span;
 use crate::repair::text::characters::NodeKind;
+use crate::repair::text::fixed_positions::PlaceReading;
 use crate::repair::validate::schema::Text;
 use crate::repair::validate::start_tag::StartTagCache;
 use crate::repair::validate::state::{
@@ -129,6 +131,20 @@ pub(crate) fn node_at(validator: &Validator, at: usize) -> NodeKind {
     } else {
         NodeKind::Verbatim
     }
+}
+
+/// The reading of an illegal character at `at`. The start tag of its element may be dropped, so its
+/// attributes do not count: characters of all control fields of MARC have positions.
+pub(crate) fn reading_at(validator: &Validator, item: &[u8], at: usize) -> PlaceReading {
+    let is_content = validator.construct != Construct::None || at >= validator.lexeme_end;
+    let mut names = validator.stack.iter().rev().map(|open| validator.element_name(open, item, 0));
+    let (field, parent) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
+    let is_field = match split_name(field).1 {
+        b"leader" => Family::of_root(split_name(parent).1) == Family::Marc,
+        b"controlfield" | b"fixfield" => true,
+        _ => false,
+    };
+    if is_content && is_field { PlaceReading::Position } else { PlaceReading::Text }
 }
 
 /// The end of the tag that contains `at`; a position at or before `at` if there is none.

@@ -134,7 +134,9 @@ fn exact_repair_at(
     if !repair_node(tag, NodeKind::Verbatim, &[]).iter().all(|edit| is_sure(edit.id)) {
         return None;
     }
-    let (len, id, mut replacement) = exact_repair(broken, validator_oversized::node_at(validator, at))?;
+    let node = validator_oversized::node_at(validator, at);
+    let reading = validator_oversized::reading_at(validator, rest, at);
+    let (len, id, mut replacement) = exact_repair(broken, node, reading)?;
     // The bytes around a deleted character must not form a mark. The last byte emitted before never begins
     // one.
     if replacement.is_empty() && rest.get(..at)?.last() == Some(&validator_oversized::mark_byte(validator)) {
