@@ -171,7 +171,7 @@ fn header(element: &Element) -> Result<(), String> {
 fn payload(element: &Element, name: &str) -> Result<(), String> {
     named(element, name)?;
     attributes(element, &[])?;
-    when(only_elements(element)?.len() <= 1, &format!("at most one element in {name}"))
+    when(only_elements(element)?.len() == 1, &format!("one element in {name}"))
 }
 
 fn set(element: &Element) -> Result<(), String> {

@@ -28,7 +28,7 @@ pub enum QuarantineReason {
     IllegalSetSpec,
     /// No header.
     MissingHeader,
-    /// A payload that is text or more than one element.
+    /// A payload that is missing, text, or more than one element.
     IllegalPayload,
     /// Another violation of the OAI-PMH schema.
     IllegalEnvelope,

@@ -14,7 +14,7 @@ use crate::repair::lex::names::{blanks, is_blank, name_span, trim};
 use crate::repair::lex::outline::{Child, Outline, outline};
 use crate::repair::limits::Limits;
 use crate::repair::passes::lenient_tag::{LenientAttribute, read_lenient_tag};
-use crate::repair::text::edits::Edits;
+use crate::repair::text::edits::{Edit, Edits};
 use crate::repair::text::escape::{escape, resolve};
 use crate::repair::validate::schema::{Content, Element, Text};
 use crate::repair::validate::start_tag::is_allowed_attribute;
@@ -91,8 +91,7 @@ impl<'t> HeaderPass<'t> {
                 if status && header.is_some() {
                     self.edit(RepairId::DeletedWithMetadata, child.start, child.end, b"");
                 } else {
-                    self.repair_attributes(*child, false);
-                    self.unescape_payload(*child);
+                    self.repair_payload(*child);
                 }
             }
         }
@@ -141,7 +140,9 @@ impl<'t> HeaderPass<'t> {
                 Content::Children(_) => {
                     self.repair_element(inner, *child);
                 }
-                Content::Payload => {}
+                // Those of a record depend on its status, and `repair_item` has read them.
+                Content::Payload if element.name == b"record" => {}
+                Content::Payload => self.repair_payload(*child),
             }
         }
         self.reorder_children(&ranked, child.content.1);
@@ -268,8 +269,11 @@ impl<'t> HeaderPass<'t> {
         let (start, end) = child.content;
         let escaped = set_spec::escape(name);
         if name.is_empty() && in_header {
-            self.edits.drop_last_within(child.start, child.end);
-            self.edit(RepairId::EmptySetSpec, child.start, child.end, b"");
+            // An attribute that is not a declaration may name the set.
+            let is_within = |edit: &Edit| edit.start >= child.start && edit.end <= child.end;
+            if !self.edits.iter().next_back().is_some_and(is_within) {
+                self.edit(RepairId::EmptySetSpec, child.start, child.end, b"");
+            }
         } else if plain && !name.is_empty() {
             let from = start + blanks(self.slice(start, end));
             self.delete(RepairId::HeaderBlank, start, from);
@@ -321,13 +325,31 @@ impl<'t> HeaderPass<'t> {
         deleted
     }
 
+    /// Repairs an element that must contain one payload. An empty `metadata` stays, so the item stays
+    /// invalid.
+    fn repair_payload(&mut self, child: Child<'t>) {
+        self.repair_attributes(child, false);
+        let (start, end) = child.content;
+        let Some(inner) = outline(self.text, start, end) else { return };
+        if !inner.children.is_empty() {
+            return;
+        }
+        if !inner.stray.is_empty() {
+            self.unescape_payload(child);
+        } else if child.local != b"metadata" {
+            self.remove_child(RepairId::AboutNotElement, child);
+        }
+    }
+
+    /// Removes a child, and the edits inside it.
+    fn remove_child(&mut self, id: RepairId, child: Child<'t>) {
+        self.edits.drop_last_within(child.start, child.end);
+        self.edit(id, child.start, child.end, b"");
+    }
+
     /// Replaces a payload that is one whole element escaped as a string by the element itself.
     fn unescape_payload(&mut self, child: Child<'t>) {
         let (start, end) = child.content;
-        let Some(inner) = outline(self.text, start, end) else { return };
-        if !inner.children.is_empty() || inner.stray.is_empty() {
-            return;
-        }
         let text = resolve(self.slice(start, end));
         let trimmed = trim(&text);
         let whole = outline(trimmed, 0, trimmed.len())
@@ -342,7 +364,7 @@ impl<'t> HeaderPass<'t> {
         } else if whole {
             self.edit(RepairId::EscapedPayload, start, end, without_declaration(trimmed));
         } else if child.local == b"about" {
-            self.edit(RepairId::AboutNotElement, child.start, child.end, b"");
+            self.remove_child(RepairId::AboutNotElement, child);
         }
     }
 }

@@ -204,6 +204,9 @@ impl Validator {
                 }
             }
             Inside::Payload { seen } => {
+                if !seen && !self.allows_empty_payload() {
+                    return Err(defect(offset, QuarantineReason::IllegalPayload));
+                }
                 self.payload_depth = NOT_IN_PAYLOAD;
                 if seen && let Some(payload) = self.v1_positions.payloads.last_mut() {
                     payload.end = offset as u32;
@@ -228,6 +231,12 @@ impl Validator {
         }
         self.inside = Inside::Children;
         Ok(())
+    }
+
+    /// Whether a payload may be missing. The schema requires one, but it is removed from a record of which
+    /// only the header is kept.
+    fn allows_empty_payload(&self) -> bool {
+        self.names.headers_only
     }
 
     /// Notes the range of a field.
@@ -353,7 +362,11 @@ impl Validator {
                 self.sequences.push(ChildSequence { children, at: 0, count: 0 });
             }
             Content::Payload => {
-                if !tag.empty {
+                if tag.empty {
+                    if !self.allows_empty_payload() {
+                        return Err(defect(offset, QuarantineReason::IllegalPayload));
+                    }
+                } else {
                     self.inside = Inside::Payload { seen: false };
                     // The caller pushes this element next. Everything inside it is payload.
                     self.payload_depth = self.stack.len() + 1;

@@ -197,3 +197,51 @@ fn refetch_without_time_takes_no_turn() {
     let next = proxy.get("/x?verb=ListRecords&metadataPrefix=marc");
     assert_eq!(next.status, 200, "{}", next.text());
 }
+
+/// A page on which these records have no metadata, but `empty` in its place.
+fn without_metadata(numbers: std::ops::Range<usize>, which: &[usize], empty: &str) -> String {
+    let mut whole = page(numbers, "");
+    for number in which {
+        let right = record(*number).replace("Title", "T\u{ef}tle");
+        let start = right.find("<metadata>").expect("a start tag");
+        let end = right.find("</metadata>").expect("an end tag") + "</metadata>".len();
+        whole = whole.replace(&right, &[&right[..start], empty, &right[end..]].concat());
+    }
+    whole
+}
+
+#[test]
+fn record_with_empty_metadata_is_requested_once() {
+    for empty in ["<metadata/>", "<metadata></metadata>", "<metadata>\n<!-- later --></metadata>"] {
+        let source = source_of(without_metadata(0..5, &[0, 2], empty));
+        let proxy = Proxy::of(&source);
+        let got = proxy.get(LIST);
+        assert_eq!(numbers_in_order(&got.text()), [0, 1, 2, 3, 4], "{empty}: {}", got.text());
+        assert_eq!(got.text().matches("<dc:title>").count(), 5, "{empty}: {}", got.text());
+        assert_eq!(singles(&source), 2, "{empty}");
+    }
+}
+
+#[test]
+fn record_whose_metadata_stays_empty_is_quarantined() {
+    let empty = "<metadata directApiCall=\"http://x.example.org/2\"></metadata>";
+    let source = Source::start(move |_, asked| match single(asked) {
+        Some(number) => {
+            let whole = without_metadata(number..number + 1, &[number], empty);
+            Reply::xml(whole.replace("ListRecords", "GetRecord"))
+        }
+        None => Reply::xml(without_metadata(0..5, &[2], empty)),
+    });
+    let proxy = Proxy::of(&source);
+    assert_eq!(numbers_in_order(&proxy.get(LIST).text()), [0, 1, 3, 4]);
+    assert_eq!(aside(&proxy).matches("illegal-payload").count(), 1, "{}", aside(&proxy));
+    assert_eq!(singles(&source), 1);
+}
+
+#[test]
+fn record_without_the_element_metadata_stays() {
+    let source = source_of(without_metadata(0..5, &[2], ""));
+    let got = Proxy::of(&source).get(LIST);
+    assert_eq!(numbers_in_order(&got.text()), [0, 1, 2, 3, 4]);
+    assert_eq!((got.text().matches("<dc:title>").count(), singles(&source)), (4, 0));
+}
