@@ -15,6 +15,7 @@ mod limits;
 mod mirror_simulation;
 mod neighbours;
 mod no_item_lost;
+mod payload_content;
 mod provenance;
 mod recorded;
 mod schedule_costs;

@@ -36,7 +36,7 @@ fn repeated(fragment: &[u8], bytes: usize) -> Vec<u8> {
 }
 
 /// Positions and fragments that once took quadratic time or more.
-pub(crate) const DAMAGE: [(&str, &[u8]); 80] = [
+pub(crate) const DAMAGE: [(&str, &[u8]); 88] = [
     ("header", b"<setSpec/>"),
     ("record", b"<foo><record><header>"),
     ("record", b"<foo$><record><header>"),
@@ -45,6 +45,14 @@ pub(crate) const DAMAGE: [(&str, &[u8]); 80] = [
     ("record", b"\"<!DOCTYPE \""),
     ("record", b"<!DOCTYPE ["),
     ("record", b"<!DOCTYPE \"<![CDATA["),
+    ("record", b"<!DOCTYPE a [<!ENTITY e$ 'x'>]>&e$;"),
+    ("record", b"<!DOCTYPE a [<!ENTITY e$ '"),
+    ("record", b"&a;<!DOCTYPE a [<!--"),
+    ("record", b"<leader>\x01"),
+    ("record", b"<controlfield tag='008'>\x01&#1;</controlfield>"),
+    ("record", b"<datafield ind1='\x01' ind2='\x01'/>"),
+    ("record", b"<leader>\x01<!-- -->"),
+    ("record", b"<controlfield tag='008'><![CDATA[\x01"),
     ("record", b"<?a <record><header>"),
     ("record", b"<?a "),
     ("record", b"<a xmlns=\"u$\"/>"),
