@@ -178,10 +178,10 @@ catalog! {
         before "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>"
         after "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
     Doctype "doctype" Exact
-        what "Removes a document type declaration before the root or inside a payload. Entities that it defines as plain text are replaced by their text."
-        why "OAI-PMH has no document type declaration, and inside an element it is not well-formed. Entity bombs and file disclosure rely on the expansion of entities. External and parameter entities are never read."
-        before "<!DOCTYPE dc SYSTEM \"dc.dtd\"><dc/>"
-        after "<dc/>"
+        what "Removes a document type declaration before the root or inside a payload. Entities that it defines as plain text are replaced by their text: in the whole response, or in the record that contains the declaration."
+        why "OAI-PMH has no document type declaration, and inside an element it is not well-formed. Entity bombs and file disclosure rely on the expansion of entities in entities and on external ones. Neither is read, nor are parameter entities. limits.entity_bytes_max limits the text in a record."
+        before "<!DOCTYPE ead [<!ENTITY owner \"Town Archive\">]><ead>&owner;</ead>"
+        after "<ead>Town Archive</ead>"
     TrailingJunk "trailing-junk" Exact
         what "Removes content after the end of the document."
         why "Only comments and whitespace are legal after the root element. PHP notices, banners and NUL padding make strict parsers reject the whole page."
@@ -220,8 +220,8 @@ catalog! {
         before "\\xED\\xA0\\xBD\\xED\\xB8\\x80"
         after "😀"
     ControlCharacter "control-character" Exact, Content
-        what "Replaces VT and FF with a space, and FS to US (0x1C to 0x1F) too if they are between two visible characters. Removes the other control characters that XML 1.0 forbids."
-        why "XML cannot represent these characters, so a change is necessary. VT, FF and FS to US separate words; the others carry no text. TAB, LF, CR and DEL to U+009F are legal and stay."
+        what "Replaces VT and FF with a space, and FS to US (0x1C to 0x1F) too if they are between two visible characters. Removes the other control characters that XML 1.0 forbids. In fields of MARC with fixed positions each becomes a space."
+        why "XML cannot represent these characters, so a change is necessary. VT, FF and FS to US separate words; the others carry no text. In the leader, in coded control fields and in indicators of MARC, programs find each character by its position. TAB, LF, CR and DEL to U+009F are legal and stay."
         before "page\\x0Cbreak"
         after "page break"
     LostHighByte "lost-high-byte" Likely, Content
@@ -230,7 +230,7 @@ catalog! {
         before "don\\x19t"
         after "don’t"
     Noncharacter "noncharacter" Exact, Content
-        what "Removes U+FFFE and U+FFFF."
+        what "Removes U+FFFE and U+FFFF. In fields of MARC with fixed positions each becomes a space."
         why "XML 1.0 forbids both, and neither is a character."
         before "a\\xEF\\xBF\\xBEb"
         after "ab"
@@ -559,7 +559,7 @@ catalog! {
         before "<setSpec>maps+plans</setSpec>"
         after "<setSpec>maps~x2B.plans</setSpec>"
     EmptySetSpec "empty-set-spec" Exact
-        what "Removes a setSpec without text from a header."
+        what "Removes a setSpec without text from a header, unless an attribute may name the set."
         why "It names no set, and the schema does not allow it. A header needs no setSpec."
         before "<datestamp>2015-01-12</datestamp><setSpec/>"
         after "<datestamp>2015-01-12</datestamp>"
@@ -575,8 +575,8 @@ catalog! {
         after "<header status=\"deleted\">...</header>"
 
     AboutNotElement "about-not-element" Likely
-        what "Removes an about that contains text and no element."
-        why "The schema requires one element there, and about is optional. Without this repair a note would send the whole record to quarantine. The journal contains the text."
+        what "Removes an about that contains no element: text, or nothing. Removes a setDescription or description that contains nothing."
+        why "The schema requires one element there, and all three are optional. Without this repair a note would send the whole record to quarantine. The journal contains the text and the attributes."
         before "<about>checked</about></record>"
         after "</record>"
 
