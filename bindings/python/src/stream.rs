@@ -5,6 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyTuple};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::guard::run_detached;
 use crate::options::{Options, config_for};
@@ -16,6 +17,11 @@ use crate::report::{Quarantined, Repair, ReportEntry, SwallowedItems, Unresolved
 pub(crate) struct Collector {
     pub(crate) bytes: Vec<u8>,
     pub(crate) report: Vec<ReportEntry>,
+    /// The resumptionToken, as written in the XML.
+    token: Option<String>,
+    /// The identifiers of the items.
+    identifiers: DefaultHasher,
+    items: u64,
 }
 
 fn to_text(bytes: &[u8]) -> String {
@@ -25,6 +31,15 @@ fn to_text(bytes: &[u8]) -> String {
 impl Sink for Collector {
     fn write(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
+    }
+
+    fn record_committed(&mut self, facts: &repair::RecordFacts<'_>, _bytes: &[u8]) {
+        self.items += 1;
+        facts.identifier.hash(&mut self.identifiers);
+    }
+
+    fn resumption_token(&mut self, token: &repair::TokenFacts<'_>) {
+        self.token = Some(to_text(token.token)).filter(|token| !token.is_empty());
     }
 
     fn repaired(&mut self, repair: &repair::Repair<'_>) {
@@ -108,6 +123,16 @@ impl Repairer {
     #[getter]
     fn summary(&self, py: Python<'_>) -> Option<Py<Summary>> {
         self.summary.as_ref().map(|summary| summary.clone_ref(py))
+    }
+
+    #[getter]
+    fn resumption_token(&self) -> Option<&str> {
+        self.collector.token.as_deref()
+    }
+
+    #[getter]
+    fn items_hash(&self) -> Option<u64> {
+        (self.collector.items > 0).then(|| self.collector.identifiers.finish())
     }
 
     fn take_report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -272,6 +272,12 @@ class Repairer:
     @property
     def summary(self) -> Summary | None:
         """The outcome and the counts, after `finish`."""
+    @property
+    def resumption_token(self) -> str | None:
+        """The resumptionToken so far, as written in the XML. None if there is none, or if it is empty."""
+    @property
+    def items_hash(self) -> int | None:
+        """A hash of the identifiers of the items so far, in their order. None without an item."""
     def take_report(self) -> tuple[Repair | Quarantined | UnresolvedField | SwallowedItems, ...]:
         """The entries of the report since the last call. Entries that are not taken stay in memory."""
 

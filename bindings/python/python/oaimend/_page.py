@@ -1,18 +1,20 @@
 """The repair of HTTP responses, for all adapters.
 
 A page is one response to an OAI-PMH request. `PageRepair` repairs its body while it arrives. It raises `PageError` at
-the end of a page that a harvester would take for a complete list.
+the end of a page that a harvester would take for a complete list, and of a page that comes again and again.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import Message
+from html import unescape
 from typing import Optional
 from urllib.parse import parse_qs, urlsplit
 
+from ._circles import Circles
 from ._engine import Options, Quarantined, Repairer, Summary
 from ._entry import ReportEntry
 from ._gunzip import Gunzip
@@ -43,7 +45,8 @@ class Page:
 
 
 class PageError(Exception):
-    """A response that a harvester would take for a complete list, although it is none.
+    """A response that a harvester would take for a complete list, although it is none; or a page of a list that goes in
+    circles.
 
     It is the fault of the repository. The message says what arrived and what to do.
     """
@@ -53,7 +56,7 @@ class PageError(Exception):
         self.url = url
         """The URL of the request, with its arguments."""
         self.summary = summary
-        """The outcome, `truncated` or `not-oai`, and the counts."""
+        """The outcome and the counts. The outcome is `truncated` or `not-oai`, except in a list that goes in circles."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class Settings:
     allow_truncated: bool
     error: type[PageError]
     """The class of the error, which the HTTP client's error handling catches too."""
+    circles: Circles = field(default_factory=Circles)
+    """The lists that the client follows."""
 
 
 def find_request(method: str, url: str, form: str | bytes | None) -> str | None:
@@ -110,7 +115,7 @@ class PageRepair:
         summary = self._repairer.summary
         assert summary is not None, "finish sets the summary"
         self._announce(summary)
-        message = self._judge(summary)
+        message = self._judge(summary) or self._find_circle()
         if message is not None:
             raise self._settings.error(self._url, summary, message)
         return last
@@ -136,6 +141,17 @@ class PageRepair:
             _log.info("%s: %s, %d items, %s", self._url, summary.outcome, summary.records, counts)
         if self._settings.on_page is not None:
             self._settings.on_page(Page(self._url, summary, tuple(self._report)))
+
+    def _find_circle(self) -> str | None:
+        """Returns the message of the error if the list goes in circles."""
+        token = self._repairer.resumption_token
+        token = None if token is None else unescape(token)
+        if not self._settings.circles.note(self._url, token, self._repairer.items_hash):
+            return None
+        return (
+            "the list goes in circles: its resumptionTokens lead back to pages that arrived before. "
+            "All its records arrived; tell the operator of the repository"
+        )
 
     def _judge(self, summary: Summary) -> str | None:
         """Returns the message of the error; None for a page that a harvester can use."""

@@ -22,7 +22,7 @@ _Client = TypeVar("_Client", bound=Union[httpx.Client, httpx.AsyncClient])
 
 
 class RepairError(PageError, httpx.RemoteProtocolError):
-    """A response that a harvester would take for a complete list, although it is none."""
+    """A response that a harvester would take for a complete list, or a page of a list that goes in circles."""
 
 
 class _Stream(RepairedStream, httpx.SyncByteStream):

@@ -22,7 +22,7 @@ _Client = TypeVar("_Client", bound=Union[httpx2.Client, httpx2.AsyncClient])
 
 
 class RepairError(PageError, httpx2.RemoteProtocolError):
-    """A response that a harvester would take for a complete list, although it is none."""
+    """A response that a harvester would take for a complete list, or a page of a list that goes in circles."""
 
 
 class _Stream(RepairedStream, httpx2.SyncByteStream):

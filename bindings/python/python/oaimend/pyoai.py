@@ -23,7 +23,7 @@ __all__ = ["Client", "RepairError"]
 
 
 class RepairError(PageError, oaipmh.error.ClientError):
-    """A response that a harvester would take for a complete list, although it is none."""
+    """A response that a harvester would take for a complete list, or a page of a list that goes in circles."""
 
 
 class Client(oaipmh.client.Client):

@@ -21,7 +21,7 @@ __all__ = ["RepairAdapter", "RepairError", "repair"]
 
 
 class RepairError(PageError, requests.exceptions.RequestException):
-    """A response that a harvester would take for a complete list, although it is none."""
+    """A response that a harvester would take for a complete list, or a page of a list that goes in circles."""
 
 
 class RepairAdapter(BaseAdapter):
