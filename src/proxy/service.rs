@@ -4,7 +4,7 @@
 //! `gzip` compresses it. The cache and the upstreams of pingora are not used; docs/explanation/pingora.md explains
 //! why. See also docs/explanation/request-path.md.
 
-use super::cache::CacheLookup;
+use super::cache::{CacheLookup, PageVariant};
 use super::collected::CollectedResponse;
 use super::cors::CorsBuilder;
 use super::downstream::Downstream;
@@ -344,9 +344,15 @@ impl ProxyService {
         // Two windows may share a token but have different parts of a page.
         let is_part = request.is_resumption()
             && self.0.store.ledger.has_windows(&mapping.id, clock::secs(self.0.clock.now()));
-        let lowered_to = self.0.lowered_to(mapping, request);
-        let lookup = || cache.lookup(mapping, request, base_url, lowered_to.as_deref(), started);
-        (!is_part).then(lookup)
+        if is_part {
+            return None;
+        }
+        match self.0.page_variant(mapping, request) {
+            PageVariant::Shared(variant) => {
+                Some(cache.lookup(mapping, request, base_url, variant.as_deref(), started))
+            }
+            PageVariant::Unshared => None,
+        }
     }
 
     /// The repository that asks the source.

@@ -51,12 +51,12 @@ pub struct Account {
     pub error: Option<ErrorCode>,
     /// `expirationDate` of the token on the page, as written in the XML.
     pub token_expires: Option<String>,
-    /// Whether the token of the request belongs to other pages of the list too, or to other lists: the next
-    /// response to the same request may be another page.
-    pub reuses_tokens: bool,
-    /// The query for an earlier page of the list, if the token on this page is the one of that page: the
-    /// next response to that query may be another page.
-    pub leads_back_to: Option<String>,
+    /// Whether the last token of the source was removed from the page, because all items of the list were delivered and
+    /// the token fails. What such a list does not contain may still exist.
+    pub has_concluded_end: bool,
+    /// Whether the page may be another one for other harvests, because the token of the request leads to several pages,
+    /// or the list was restarted.
+    pub is_ambiguous: bool,
     /// Whether the page was filtered by the window of its list: the same token may belong to a list with
     /// another window.
     pub within_a_window: bool,

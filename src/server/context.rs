@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::config::{self, Mapping, Repositories};
 use crate::oai::{Request, Verb};
-use crate::proxy::cache::Cache;
+use crate::proxy::cache::{Cache, PageVariant};
 use crate::server::client_class::ClientClasses;
 use crate::server::gateway::record_cache::RecordCache;
 use crate::server::gateway::rendering::RenderLimits;
@@ -16,7 +16,7 @@ use crate::server::quotas::{Quotas, Uptime};
 use crate::server::tls_listener::TlsListener;
 use crate::store::Store;
 use crate::telemetry::Telemetry;
-use crate::upstream::SourceClients;
+use crate::upstream::{SourceClients, origin_of_request};
 use http::HeaderValue;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -91,10 +91,21 @@ impl RequestLimits {
 }
 
 impl ServerContext {
-    /// The earliestDatestamp for an Identify response, where it differs from that of the source.
-    pub(crate) fn lowered_to(&self, mapping: &Mapping, request: &Request) -> Option<String> {
+    /// What distinguishes pages that answer the same request: the earliestDatestamp of an Identify response, where it
+    /// differs from that of the source, and the origin of a token.
+    pub(crate) fn page_variant(&self, mapping: &Mapping, request: &Request) -> PageVariant {
+        if request.is_resumption() {
+            return match origin_of_request(&self.store, &mapping.id, request) {
+                Some(origin) => {
+                    PageVariant::Shared(Some(format!("{:016x}", origin ^ self.store.ledger.epoch())))
+                }
+                None => PageVariant::Unshared,
+            };
+        }
         let is_identify = request.verb() == Verb::Identify;
-        is_identify.then(|| self.store.profiles.lowered_to(&mapping.source_key())).flatten()
+        PageVariant::Shared(
+            is_identify.then(|| self.store.profiles.lowered_to(&mapping.source_key())).flatten(),
+        )
     }
 
     /// The current configuration of the mirror.

@@ -30,6 +30,13 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     /// response to such a token differs between harvesters. Reads memory only; `now_secs` are seconds since 1970.
     fn has_windows(&self, repository: &str, now_secs: u64) -> bool;
 
+    /// Another number since each time when pages may have been lost: one was dropped, or the process was killed. The
+    /// origins of tokens do not tell pages from before apart.
+    fn epoch(&self) -> u64;
+
+    /// The pages that lead to a token. Reads a few rows. A ledger that cannot be read calls every token ambiguous.
+    fn token_origin(&self, repository: &str, verb: &str, token: &str) -> TokenOrigin;
+
     /// Where a token points; `None` if the token is unknown.
     ///
     /// # Errors
@@ -83,6 +90,19 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
         mixed_harvests: Option<u32>,
     ) -> Result<Option<Vec<u64>>, LedgerError>;
 
+    /// The hashes of the identifiers that the list delivered before this page. `None` unless the ledger knows all of
+    /// them, and each of these pages announced this `completeListSize`.
+    ///
+    /// # Errors
+    ///
+    /// The ledger cannot be read.
+    async fn delivered_names(
+        &self,
+        repository: &str,
+        place: ListPage,
+        list_size: u64,
+    ) -> Result<Option<Vec<u64>>, LedgerError>;
+
     /// The first query of a list and the items that it delivered before this page; `None` unless the ledger knows
     /// all of them.
     ///
@@ -128,10 +148,21 @@ pub struct DeliveredPage {
     pub hashes: Vec<u64>,
     /// Whether `hashes` contains every delivered item.
     pub complete: bool,
-    /// The token in the request for this page, where no earlier page of the list is known.
+    /// Hashes of the identifiers of the delivered items. Quarantined ones have none.
+    pub names: Vec<u64>,
+    /// The `completeListSize` on the page.
+    pub list_size: Option<u64>,
+    /// The token in the request for this page, unless the ledger knows that it leads here in this round of the list.
     pub request_token: Option<String>,
+    /// The hash of the pages that lead to `request_token`; `None` if these are not known.
+    pub request_origin: Option<u64>,
     /// The token on the page; `None` on the last page and on a truncated page.
     pub next_token: Option<String>,
+    /// The hash of the pages that lead to `next_token`: of the first request of the list, and of all pages up to this
+    /// one. `None` if these pages are not known.
+    pub next_origin: Option<u64>,
+    /// The number of items that lead to `next_token`, if known.
+    pub next_items: Option<u64>,
     /// Whether the list continues after this page.
     pub status: ListStatus,
     /// The datestamp of the last item, where the page is complete.
@@ -149,7 +180,7 @@ pub enum ListStatus {
     Continues,
     /// The list ends for the harvest that received the page.
     Ended,
-    /// The list ends for every harvest: its tokens point back.
+    /// The list ends for the harvest that received the page, because its tokens point back.
     Loops,
 }
 
@@ -206,6 +237,9 @@ pub struct ListFacts {
     /// Whether several harvests were in progress at the same time in this round.
     #[serde(default)]
     pub(super) is_shared: bool,
+    /// The `completeListSize` that all its pages in this round announced; `None` if they have several, or none.
+    #[serde(default)]
+    pub(super) list_size: Option<u64>,
     /// Whether one token pointed to several pages of the list in this round.
     #[serde(default)]
     pub(super) reuses_tokens: bool,
@@ -225,6 +259,10 @@ pub(super) struct HarvestStates {
     /// The start of this period, in seconds since 1970.
     since_secs: u64,
 }
+
+/// Most harvests of a list that follow reused tokens at the same time. Of more of them, one may be refused at a page that
+/// only others have received.
+const MIXED_HARVESTS_MAX: u32 = 8;
 
 /// The length of a period, in seconds: two weeks. A harvest that takes longer may miss changes if others share its
 /// list.
@@ -266,9 +304,10 @@ impl ListFacts {
     }
 
     /// The number of harvests, where several harvests follow tokens that point to several pages each. The ledger
-    /// then cannot tell which page a harvest has reached.
+    /// then cannot tell which page a harvest has reached. Abandoned harvests count too, but not without bound: a list
+    /// that goes in circles would never be refused.
     pub fn mixed_harvests(&self) -> Option<u32> {
-        (self.is_shared && self.reuses_tokens).then_some(self.harvests)
+        (self.is_shared && self.reuses_tokens).then_some(self.harvests.min(MIXED_HARVESTS_MAX))
     }
 }
 
@@ -277,10 +316,26 @@ impl ListFacts {
 pub struct TokenTarget {
     /// The page and its list; `None` if lists with different arguments contain the token.
     pub place: Option<(ListPage, ListFacts)>,
-    /// Whether the source issued the token for several pages, or for several lists.
-    pub is_reused: bool,
+    /// The hash of the pages that lead to the token; `None` if it is ambiguous.
+    pub origin: Option<u64>,
+    /// The number of items before the page; `None` if unknown.
+    pub items_before: Option<u64>,
+    /// Whether a page with the token was recorded in this round of the list. Else the harvester has it from a cached
+    /// page, and the token leads to its first place.
+    pub is_of_round: bool,
     /// The window that covers the requests for all lists with this token; `None` if one request had no window.
     pub within: Option<Window>,
+}
+
+/// The pages that lead to a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenOrigin {
+    /// No page with the token was recorded.
+    Unknown,
+    /// The hash of these pages.
+    Known(u64),
+    /// The token was on different pages, or after different pages: its next response may be another page.
+    Ambiguous,
 }
 
 /// The list status of one of our own tokens.

@@ -39,7 +39,7 @@ pub use harvest_state::{
 };
 pub use ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,
-    ReplayShortcuts, TokenTarget,
+    ReplayShortcuts, TokenOrigin, TokenTarget,
 };
 pub use mirror::{
     CollectionSize, CollectionVersion, Committed, DiskUsage, Document, IdentifierEntry, ListFilter,

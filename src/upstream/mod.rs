@@ -23,4 +23,5 @@ pub use http::rate_limit::{LimitUsage, RequestedBy};
 pub use live_repository::LiveRepository;
 pub use session::list_history::ListHistories;
 pub(crate) use session::list_history::{DeliveredItems, DeliveredPages, ListHistory};
+pub(crate) use session::token_origin::origin_of_request;
 pub use static_repository::FileState;

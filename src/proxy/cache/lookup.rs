@@ -116,18 +116,18 @@ impl Cache {
         }
     }
 
-    /// The lookup for a request. `lowered_to` is the correct earliestDatestamp, where that of the source is too late.
+    /// The lookup for a request. `variant` distinguishes pages of the same request.
     pub(in crate::proxy) fn lookup(
         &self,
         mapping: &Arc<Mapping>,
         request: &Request,
         base_url: &str,
-        lowered_to: Option<&str>,
+        variant: Option<&str>,
         arrived: SystemTime,
     ) -> CacheLookup {
         CacheLookup {
             cache: self.clone(),
-            key: rules::key(mapping, &self.generation(mapping), base_url, request, lowered_to),
+            key: rules::key(mapping, &self.generation(mapping), base_url, request, variant),
             plan: CachePlan::of(request, mapping, &self.config),
             coding: PageCoding::Plain,
             arrived,
@@ -146,10 +146,10 @@ impl Cache {
         mapping: &Arc<Mapping>,
         request: &Request,
         base_url: &str,
-        lowered_to: Option<&str>,
+        variant: Option<&str>,
         bytes_max: u64,
     ) -> Option<Vec<u8>> {
-        let key = rules::key(mapping, &self.generation(mapping), base_url, request, lowered_to);
+        let key = rules::key(mapping, &self.generation(mapping), base_url, request, variant);
         let mut page =
             self.storage.find_cached(&key, PageCoding::Plain).await.filter(|page| page.bytes <= bytes_max)?;
         let mut body = Vec::new();
@@ -195,11 +195,11 @@ impl Cache {
         mapping: &Arc<Mapping>,
         base_urls: &[String],
         request: Option<&Request>,
-        lowered_to: Option<&str>,
+        variant: Option<&str>,
     ) -> u64 {
         let generation = self.generation(mapping);
         let keys = request.map(|request| {
-            let key = |base_url: &String| rules::key(mapping, &generation, base_url, request, lowered_to);
+            let key = |base_url: &String| rules::key(mapping, &generation, base_url, request, variant);
             let keys = base_urls.iter().map(key);
             keys.collect::<Vec<_>>()
         });
@@ -359,10 +359,6 @@ async fn drain(
             Some(Event::End(account)) => {
                 // Record the result before readers see the end, because they log it.
                 ended(Account::clone(&account), None);
-                if let Some(query) = &account.leads_back_to {
-                    // Before a harvester can see the end of this page and request the earlier one again.
-                    storage.drop_page(rules::key_of_query(&in_flight.key, query)).await;
-                }
                 break match writer.finish(&account).await {
                     true => DrainEnd::Retention,
                     false => DrainEnd::Passed,

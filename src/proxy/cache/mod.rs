@@ -19,4 +19,5 @@ mod tests;
 pub(super) use in_flight::{InFlightPage, PageError, Reader};
 pub(crate) use lookup::Cache;
 pub(super) use lookup::{CacheLookup, FoundPage};
+pub(crate) use rules::PageVariant;
 pub(super) use storage::CachedPage;

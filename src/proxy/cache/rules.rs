@@ -2,11 +2,11 @@
 //! is an argument.
 //!
 //! Invariants: a page is cached only if it was delivered completely and as the source sent it. A truncated page has
-//! no verdict. A page with quarantined records, with our own token, with a reused token, or of one window of several
-//! is never cached. No page is cached longer than the token on it is valid.
+//! no verdict. A page with quarantined records, with our own token, with an ambiguous token, or of one window of
+//! several is never cached, and no error in place of a page after a token. No page is cached longer than the token on it is valid.
 
 use crate::config::{self, Mapping};
-use crate::oai::{Argument, Request, Verb};
+use crate::oai::{Argument, Request};
 use crate::repair::Outcome;
 use crate::repository::Account;
 use crate::store::PageKey;
@@ -20,6 +20,8 @@ pub(super) struct CachePlan {
     /// Whether later requests may share the page while it is in flight. The first page of a list is shared only with
     /// requests that arrive near its start: an older page hides records that changed in between.
     pub(super) is_shared: bool,
+    /// Whether the request continues a list. Its errors are those of one harvest.
+    is_token_page: bool,
     /// How long a cached page is fresh.
     fresh: Duration,
     /// How long after that it may replace a failure.
@@ -47,7 +49,7 @@ impl CachePlan {
         };
         let is_kept = fresh + stale_if_error > Duration::ZERO;
         let is_shared = is_token_page || !is_list;
-        Self { is_kept, is_shared, fresh, stale_if_error, failures: config.failures }
+        Self { is_kept, is_shared, is_token_page, fresh, stale_if_error, failures: config.failures }
     }
 
     /// The verdict on a complete page. `began` is the time of its start.
@@ -55,8 +57,8 @@ impl CachePlan {
         let is_whole = matches!(account.outcome, Some(Outcome::Clean | Outcome::Repaired));
         let is_lasting = account.quarantined == 0
             && account.continued.is_none()
-            && !account.reuses_tokens
-            && account.leads_back_to.is_none()
+            && !account.is_ambiguous
+            && !(self.is_token_page && account.error.is_some())
             && !account.within_a_window;
         if !self.is_kept || !is_whole || !is_lasting {
             return None;
@@ -77,30 +79,31 @@ impl CachePlan {
     }
 }
 
+/// What distinguishes pages that answer the same request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PageVariant {
+    /// This text, if anything.
+    Shared(Option<String>),
+    /// The next response may be another page: the response is for one harvester.
+    Unshared,
+}
+
 /// The key of the page that answers a request. A page contains `base_url`, so the same repository under another base
-/// URL has other pages. `lowered_to` is the earliestDatestamp that replaces the one of the source; with it, older
-/// Identify pages are not found.
+/// URL has other pages. `variant` distinguishes pages of the same request.
 pub(super) fn key(
     mapping: &Mapping,
     generation: &str,
     base_url: &str,
     request: &Request,
-    lowered_to: Option<&str>,
+    variant: Option<&str>,
 ) -> PageKey {
     // No part contains a line break.
     let mut text = format!("{base_url}\n{}\n{generation}", request.query());
-    if let Some(lowered_to) = lowered_to.filter(|_| request.verb() == Verb::Identify) {
+    if let Some(variant) = variant {
         text.push('\n');
-        text.push_str(lowered_to);
+        text.push_str(variant);
     }
     PageKey::new(&mapping.id, text)
-}
-
-/// The key of the page for another query with the same base URL.
-pub(super) fn key_of_query(key: &PageKey, query: &str) -> PageKey {
-    let mut parts = key.text().splitn(3, '\n');
-    let (base_url, generation) = (parts.next().unwrap_or_default(), parts.nth(1).unwrap_or_default());
-    PageKey::new(key.repository(), format!("{base_url}\n{query}\n{generation}"))
 }
 
 /// Differs for each version of a mapping and of the program.

@@ -4,7 +4,7 @@
 //! grace period is over, or it has failed. A reader of a truncated page receives an error, which truncates its
 //! response.
 
-use super::disk_threads::{read_on_disk, write_on_disk};
+use super::disk_threads::read_on_disk;
 use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
 use super::page_meta::PageMeta;
 use crate::clock;
@@ -218,19 +218,6 @@ impl PageStorage {
         let repositories = self.pages.repositories();
         let others = repositories.iter().filter(|repository| !is_kept(repository));
         others.map(|repository| self.purge_pages(repository, None)).sum()
-    }
-
-    /// Removes a page on disk and in flight, without blocking.
-    pub(super) async fn drop_page(&'static self, key: PageKey) {
-        let is_live = lock(&self.live).contains_key(&key);
-        if self.pages.is_closed() || !is_live && self.pages.is_absent(&key) {
-            return;
-        }
-        let dropped =
-            write_on_disk(move || Ok(self.purge_pages(key.repository(), Some(std::slice::from_ref(&key)))));
-        if let Err(error) = dropped.await {
-            tracing::error!(%error, "a cached page whose token was reused cannot be removed");
-        }
     }
 
     /// A reader of the page in flight, or of a page that starts now. `found` is the result of the lookup on disk:

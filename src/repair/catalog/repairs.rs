@@ -507,7 +507,7 @@ catalog! {
         before "<resumptionToken>a</resumptionToken><resumptionToken>b</resumptionToken>"
         after "<resumptionToken>b</resumptionToken>"
     MissingLastToken "missing-last-token" Exact
-        what "Adds an empty resumptionToken at the end of a list that was requested by a token and has no further one."
+        what "Adds an empty resumptionToken at the end of a list that was requested by a token and has no further one. The proxy also empties a last token that fails after all items were delivered."
         why "The specification requires it on the last page of a list with several pages (section 3.5). Without it some harvesters take the list for truncated. The repair never applies to a truncated list or to an error."
         before "</record></ListRecords>"
         after "</record><resumptionToken/></ListRecords>"

@@ -8,6 +8,7 @@ use crate::clock;
 use crate::config::Mapping;
 use crate::gateway::operator_route::OperatorTarget;
 use crate::oai::Request;
+use crate::proxy::cache::PageVariant;
 use crate::server::context::ServerContext;
 use crate::server::gateway::operator_page;
 use crate::server::mirror::admin::{measure_mirror, mirror_json, request_harvest};
@@ -215,10 +216,12 @@ impl ServerContext {
                 own.set_query(None);
                 let base_urls = [format!("{}/{id}", self.public_url), own.to_string()];
                 match Request::parse(query.as_bytes()) {
-                    Ok(request) => {
-                        let lowered_to = self.lowered_to(&mapping, &request);
-                        cache.purge(&mapping, &base_urls, Some(&request), lowered_to.as_deref())
-                    }
+                    Ok(request) => match self.page_variant(&mapping, &request) {
+                        PageVariant::Shared(variant) => {
+                            cache.purge(&mapping, &base_urls, Some(&request), variant.as_deref())
+                        }
+                        PageVariant::Unshared => 0,
+                    },
                     Err(refusal) => return OwnPage::json(400, &json!({"error": refusal.text})),
                 }
             }

@@ -6,6 +6,7 @@ use crate::mirror::harvest::{read_formats, read_sets};
 use crate::mirror::view::identify::StoredIdentify;
 use crate::oai::Request;
 use crate::oai::datestamp::Granularity;
+use crate::proxy::cache::PageVariant;
 use crate::server::context::ServerContext;
 use crate::store::{Catalog, Document, ListedFormat, ListedSet, MirrorError};
 use std::sync::Arc;
@@ -91,7 +92,7 @@ pub(super) async fn known_lists(
 /// The cached response to a request, of any age.
 async fn cached(context: &ServerContext, mapping: &Arc<Mapping>, request: &Request) -> Option<Vec<u8>> {
     let base_url = format!("{}/{}", context.public_url, mapping.id);
-    let lowered_to = context.lowered_to(mapping, request);
+    let PageVariant::Shared(variant) = context.page_variant(mapping, request) else { return None };
     let cache = context.cache.as_ref()?;
-    cache.stored(mapping, request, &base_url, lowered_to.as_deref(), CACHED_BYTES_MAX).await
+    cache.stored(mapping, request, &base_url, variant.as_deref(), CACHED_BYTES_MAX).await
 }

@@ -89,6 +89,7 @@ impl<'a> Requester<'a> {
             facts: self.facts.clone(),
             items_max: usize::MAX,
             is_beside_page: false,
+            first: None,
         }
     }
 

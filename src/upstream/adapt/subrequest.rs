@@ -31,6 +31,8 @@ pub(crate) struct SubrequestOptions {
     pub(crate) items_max: usize,
     /// The page of the same job holds the permit for a list already.
     pub(crate) is_beside_page: bool,
+    /// The first request of the list that the request resumes, if known.
+    pub(crate) first: Option<Request>,
 }
 
 /// A response to a subrequest.
@@ -192,7 +194,7 @@ pub(crate) async fn send_subrequest(
     let is_list = request.verb().is_list() && !options.is_beside_page;
     let _permit = client.acquire_permit(is_list, deadline).await.map_err(fail)?;
     let asked_at = clock::utc_datetime(deadline.now());
-    let query = options.adapter.adapt(request, None, None).query;
+    let query = options.adapter.adapt(request, options.first.as_ref(), None).query;
     let exchange = client.exchange(&query, &options.method, &job.via, deadline).await.map_err(fail)?;
     let start = ResponseStart {
         name: client.name(),

@@ -6,7 +6,7 @@ use crate::repair::{
     TokenFacts, UnresolvedField,
 };
 use crate::repository::{ByteRope, IdentifyFields, RepairMade};
-use crate::store::{QuarantinedRecord, SetUsage, TokenKey};
+use crate::store::{Excerpt, QuarantinedRecord, SetUsage, TokenKey};
 use crate::upstream::page::item::{FieldPlaces, PageItem};
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
 use crate::upstream::xml::set_specs::escaped_sets;
@@ -16,6 +16,7 @@ use siphasher::sip::SipHasher13;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher as _;
+use std::ops::Range;
 
 /// The output of the engine since it was last taken.
 #[derive(Debug, Default)]
@@ -46,6 +47,10 @@ pub(crate) struct PageBuffer {
     pub(crate) identify: Option<IdentifyFields>,
     /// The resumptionToken of the list, as written in the XML.
     pub(crate) token: Option<Vec<u8>>,
+    /// The place of its element in the whole output, in bytes.
+    token_at: u64,
+    /// The hashes of the identifiers of all items of the page, in order.
+    pub(crate) names: Vec<u64>,
     /// `expirationDate` of the token, as written in the XML.
     pub(crate) token_expires: Option<String>,
     /// The datestamp of the last item, as written in the XML.
@@ -129,6 +134,31 @@ impl PageBuffer {
         (self.output, self.items) = (bytes.into(), items);
     }
 
+    /// Empties the resumptionToken, and notes that as a repair. Returns false if its element is not in the output as a
+    /// whole, and then changes nothing.
+    pub(crate) fn empty_token(&mut self) -> bool {
+        let bytes = self.output.bytes();
+        let start = self.token_at.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
+        let Some((start, value)) = start.and_then(|at| Some((at, token_value(bytes.get(at..)?)?))) else {
+            return false;
+        };
+        let element = start..start + value.end + 1;
+        let original = bytes.get(element.clone()).unwrap_or_default().to_vec();
+        let value = start + value.start..start + value.end;
+        let emptied = [bytes.get(element.start..value.start), bytes.get(value.end..element.end)];
+        let made = RepairMade {
+            name: RepairId::MissingLastToken.name(),
+            offset: self.base + start as u64,
+            record: None,
+            original: Excerpt::new(&original),
+            replacement: Excerpt::new(&emptied.map(Option::unwrap_or_default).concat()),
+        };
+        self.output.edit(|bytes| bytes.drain(value).for_each(drop));
+        self.repairs.push((RepairId::MissingLastToken, Some(made)));
+        (self.token, self.token_expires) = (None, None);
+        true
+    }
+
     /// The quarantined items for which no good item came.
     pub(crate) fn take_early(&mut self) -> Vec<QuarantinedRecord> {
         self.early.drain(..).map(|(_, record)| record).collect()
@@ -208,6 +238,7 @@ impl Sink for PageBuffer {
     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
         let start = self.place(facts.offset);
         let hash = self.hash.key(facts.identifier, facts.datestamp);
+        self.names.push(self.hash.key(facts.identifier, b""));
         self.last_datestamp.clear();
         self.last_datestamp.extend_from_slice(facts.datestamp);
         let repairs = std::mem::take(&mut self.repairs);
@@ -262,11 +293,35 @@ impl Sink for PageBuffer {
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {
         self.token = Some(token.token.to_vec());
+        self.token_at = self.base + self.output.len() as u64;
         self.progress = (token.cursor, token.complete_list_size);
         self.total_elements = token.total_elements;
         let expires = String::from_utf8_lossy(token.expiration_date).into_owned();
         self.token_expires = Some(expires).filter(|expires| !expires.is_empty());
     }
+}
+
+/// The place of the text in the element at the start of `xml`, up to the `<` of its end tag. `None` if it contains
+/// anything else.
+fn token_value(xml: &[u8]) -> Option<Range<usize>> {
+    let mut quote = None;
+    let tag_end = xml.iter().position(|&byte| match (quote, byte) {
+        (None, b'"' | b'\'') => {
+            quote = Some(byte);
+            false
+        }
+        (Some(open), _) if open == byte => {
+            quote = None;
+            false
+        }
+        (None, b'>') => true,
+        _ => false,
+    })?;
+    let name_end = xml.iter().position(|byte| byte.is_ascii_whitespace() || *byte == b'>')?;
+    let name = xml.get(1..name_end).filter(|name| name.ends_with(b"resumptionToken"))?;
+    let end = tag_end + 1 + memchr::memchr(b'<', xml.get(tag_end + 1..)?)?;
+    let is_closed = xml.get(end..)?.strip_prefix(b"</").is_some_and(|rest| rest.starts_with(name));
+    is_closed.then_some(tag_end + 1..end)
 }
 
 /// The record of a quarantined item.
@@ -317,6 +372,34 @@ impl ItemHash {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_token_element_of_text_is_emptied() {
+        for (xml, value) in [
+            (
+                r#"<resumptionToken completeListSize="4" cursor='2'>t&amp;2</resumptionToken>"#,
+                Some("t&amp;2"),
+            ),
+            (r#"<o:resumptionToken cursor="a>b">t</o:resumptionToken>"#, Some("t")),
+            ("<resumptionToken>t<!-- 2 --></resumptionToken>", None),
+            ("<resumptionToken>t", None),
+            ("<resumptionToken", None),
+            ("text", None),
+            ("<other>t</other>", None),
+        ] {
+            let mut buffer = PageBuffer { base: 10, token_at: 14, ..PageBuffer::default() };
+            buffer.write(format!("text{xml}</ListRecords>").as_bytes());
+            assert_eq!(buffer.empty_token(), value.is_some(), "{xml}");
+            let value = value.unwrap_or_default();
+            let text = String::from_utf8(buffer.output.to_vec()).expect("text");
+            let expected = xml.replacen(&format!(">{value}<"), "><", usize::from(!value.is_empty()));
+            assert_eq!(text, format!("text{expected}</ListRecords>"));
+            assert_eq!(buffer.repairs.len(), usize::from(!value.is_empty()));
+        }
+        let mut sent = PageBuffer { base: 10, token_at: 4, ..PageBuffer::default() };
+        sent.write(b"<resumptionToken>t</resumptionToken>");
+        assert!(!sent.empty_token(), "it was sent before");
+    }
 
     #[test]
     fn the_hash_of_an_item_depends_on_identifier_datestamp_and_key() {

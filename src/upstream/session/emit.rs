@@ -12,7 +12,8 @@ use crate::upstream::adapt::quarantine::{formerly_broken, quarantine, quarantine
 use crate::upstream::adapt::repository_facts::{fit_repaired_datestamps, note_profile};
 use crate::upstream::page::attempt::Page;
 use crate::upstream::page::resume::{Emitted, Resumer, Unproven};
-use crate::upstream::session::list_position::PageRest;
+use crate::upstream::session::end_of_list::has_all_items;
+use crate::upstream::session::list_position::{PageEnd, PageRest};
 use crate::upstream::session::list_session::ListSession;
 use crate::upstream::session::outcome::{AttemptEnd, Halt};
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
@@ -82,7 +83,7 @@ impl ListSession<'_> {
         mut resumer: Resumer,
     ) -> Result<AttemptEnd, Halt> {
         let is_list = self.requester.job.request.verb().is_list();
-        let token = page.buffer.token.as_deref().map(unescape_text).filter(|token| !token.is_empty());
+        let mut token = page.buffer.token.as_deref().map(unescape_text).filter(|token| !token.is_empty());
         let had_filtered_items = self.filter.as_ref().is_some_and(ItemFilter::has_met);
         if resumer.is_replay() && !resumer.has_items() && !page.buffer.has_items() && !had_filtered_items {
             // An error in place of a page that contains delivered items.
@@ -101,6 +102,16 @@ impl ListSession<'_> {
                 self.progress.set_known(resumer.into_missing());
                 return Ok(AttemptEnd::NextPage(token.clone()));
             }
+        }
+        let is_concluded = match &token {
+            // Boxed, because few lists announce a size and a session reserves room for all that it may await.
+            Some(next) if page.buffer.progress.1.is_some() => {
+                Box::pin(has_all_items(self, page, next)).await? && page.buffer.empty_token()
+            }
+            _ => false,
+        };
+        if is_concluded {
+            token = None;
         }
         self.emit(page, &mut resumer, true).await?;
         if is_list && self.requester.account.records == 0 {
@@ -146,12 +157,16 @@ impl ListSession<'_> {
         account.token = token.clone();
         account.token_expires = page.buffer.token_expires.take();
         account.error = code;
-        self.note_token_reuse(token.as_deref()).await?;
+        account.has_concluded_end = is_concluded;
+        let sizes = (account.progress.1, account.total_elements);
         if let Some(position) = &self.position {
             let datestamp = String::from_utf8(page.buffer.last_datestamp.clone()).ok();
-            let datestamp = datestamp.filter(|datestamp| !datestamp.is_empty());
+            let last_datestamp = datestamp.filter(|datestamp| !datestamp.is_empty());
             let (job, now) = (self.requester.job, self.requester.now());
-            position.note(job, &self.progress.delivered, token, datestamp, now);
+            let names = std::mem::take(&mut page.buffer.names);
+            let end = PageEnd { next: token, last_datestamp, sizes, names };
+            position.note(job, &self.progress.delivered, end, now);
+            self.requester.account.is_ambiguous = position.is_ambiguous();
         }
         self.delivery.send_waiting(page.status).await?;
         Ok(AttemptEnd::Whole)
@@ -263,22 +278,6 @@ impl ListSession<'_> {
         ))
         .await?;
         Ok(AttemptEnd::Refused)
-    }
-
-    /// Notes for the cache whether the tokens of the page lead to other pages of its list too. `next` is the
-    /// token on the page. To be called before the page is noted in the ledger.
-    pub(super) async fn note_token_reuse(&mut self, next: Option<&str>) -> Result<(), Stop> {
-        let Some(position) = &self.position else { return Ok(()) };
-        let job = self.requester.job;
-        self.requester.account.reuses_tokens = position.is_reused();
-        let Some(next) = next.filter(|_| position.may_lead_back()) else { return Ok(()) };
-        let next_request = job.request.with_token(next.to_owned());
-        if next_request == job.request || self.is_own_token(next) {
-            self.requester.account.reuses_tokens = true;
-        } else if position.leads_back(job, next).await? {
-            self.requester.account.leads_back_to = Some(next_request.query().to_owned());
-        }
-        Ok(())
     }
 
     /// Whether the token on a page leads back to the page or an earlier one of its list.

@@ -10,6 +10,9 @@ use crate::upstream::adapt::requester::may_fetch_per_record;
 use crate::upstream::client::job::Job;
 use crate::upstream::page::resume::{Delivered, KnownItems};
 use crate::upstream::session::continuation_token::{ContinuationToken, hash_of_all};
+use crate::upstream::session::token_origin::{
+    ListSizes, origin_after_page, origin_of_list, origin_of_request, origin_of_unknown_token,
+};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
@@ -37,15 +40,30 @@ pub(crate) struct ListPosition {
     pub(crate) within: Option<Window>,
     /// Whether the ledger knows the place from a token that was sent.
     given_out: bool,
-    /// The token of the request, if the ledger knows nothing of its list.
+    /// The token of the request, unless the ledger knows that it leads here.
     asked_by: Option<String>,
-    /// Whether the source used the token of the request for several pages, or for several lists.
-    is_reused: bool,
+    /// The hash of the pages before this one; `None` if the token of the request is ambiguous, or the list was
+    /// restarted.
+    origin: Option<u64>,
+    /// The number of items before this page; `None` if unknown.
+    items_before: Option<u64>,
     /// The state that the list shows, in seconds since 1970 by the clock of the source; `None` before the first
     /// response.
     pub(crate) state_secs: Option<i64>,
     /// How many harvests follow the list, if it is unknown which page each of them has reached.
     mixed_harvests: Option<u32>,
+}
+
+/// The end of a page that was delivered whole.
+#[derive(Debug, Default)]
+pub(crate) struct PageEnd {
+    /// The token on the page.
+    pub(crate) next: Option<String>,
+    /// The datestamp of the last item.
+    pub(crate) last_datestamp: Option<String>,
+    pub(crate) sizes: ListSizes,
+    /// The hashes of the identifiers of its items.
+    pub(crate) names: Vec<u64>,
 }
 
 /// The part of a page that was not delivered.
@@ -78,7 +96,10 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
     let Some(token) = request.argument(Argument::ResumptionToken) else {
         let place = ListPage { list: fastrand::u64(..), page: 0 };
         let first_query = request.query().to_owned();
-        return Ok(ask(Some(Box::new(ListPosition::at(place, first_query, None)))));
+        let origin = Some(origin_of_list(&job.store.token_key, request));
+        let position =
+            ListPosition { origin, items_before: Some(0), ..ListPosition::at(place, first_query, None) };
+        return Ok(ask(Some(Box::new(position))));
     };
     if let Some(own) = ContinuationToken::read(token, &job.store.token_key) {
         return open_own(job, own, now).await;
@@ -89,15 +110,25 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
     let elsewhere =
         |within| ListPosition::at(ListPage { list: fastrand::u64(..), page: 1 }, String::new(), within);
     let position = match known {
-        Some(TokenTarget { place: Some((place, facts)), is_reused, within }) => {
+        Some(TokenTarget { place: Some((place, facts)), origin, items_before, is_of_round, within }) => {
             let (mixed_harvests, state_secs) = (facts.mixed_harvests(), facts.state_secs());
             let position = ListPosition::at(place, facts.first_query, within);
-            ListPosition { given_out: true, is_reused, mixed_harvests, state_secs, ..position }
+            let asked_by = (!is_of_round).then(|| token.to_owned());
+            ListPosition {
+                given_out: true,
+                asked_by,
+                origin,
+                items_before,
+                mixed_harvests,
+                state_secs,
+                ..position
+            }
         }
-        Some(TokenTarget { place: None, is_reused, within }) => {
-            ListPosition { is_reused, ..elsewhere(within) }
+        Some(TokenTarget { place: None, origin, within, .. }) => ListPosition { origin, ..elsewhere(within) },
+        None => {
+            let origin = Some(origin_of_unknown_token(&job.store.token_key, token));
+            ListPosition { asked_by: Some(token.to_owned()), origin, ..elsewhere(None) }
         }
-        None => ListPosition { asked_by: Some(token.to_owned()), ..elsewhere(None) },
     };
     Ok(ask(Some(Box::new(position))))
 }
@@ -142,7 +173,11 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     };
     let (first_query, within) = (first_query.unwrap_or_default(), within.flatten());
     let position = ListPosition::at(place, first_query, within);
-    let position = ListPosition { given_out: true, mixed_harvests, state_secs, ..position };
+    // The headers of a list are no pages of it, and the pages of a restarted list are others.
+    let origin = (!is_one_by_one && !own.is_restarted)
+        .then(|| origin_of_request(&job.store, &job.mapping.id, &asked))
+        .flatten();
+    let position = ListPosition { given_out: true, origin, mixed_harvests, state_secs, ..position };
     let known = own.is_restarted.then(|| counted(before.iter().chain(&hashes)));
     let (delivered, position) = (Delivered::from_hashes(hashes), Some(Box::new(position)));
     Ok(ListStart::Ask { asked, delivered, position, known })
@@ -156,26 +191,39 @@ impl ListPosition {
             within,
             given_out: false,
             asked_by: None,
-            is_reused: false,
+            origin: None,
+            items_before: None,
             state_secs: None,
             mixed_harvests: None,
         }
     }
 
     /// Notes the delivered items of a whole page.
-    pub(crate) fn note(
-        &self,
-        job: &Job,
-        delivered: &Delivered,
-        next: Option<String>,
-        last_datestamp: Option<String>,
-        now: SystemTime,
-    ) {
+    pub(crate) fn note(&self, job: &Job, delivered: &Delivered, end: PageEnd, now: SystemTime) {
+        let PageEnd { next, last_datestamp, sizes, names } = end;
         if next.is_none() && !self.given_out {
             // Nothing refers to this list any more: the page has no token, and none of ours led to it.
             return;
         }
-        job.store.ledger.record(DeliveredPage { last_datestamp, ..self.as_note(job, delivered, next, now) });
+        let next_origin = self
+            .origin
+            .filter(|_| next.is_some() && delivered.is_complete())
+            .map(|origin| origin_after_page(&job.store.token_key, origin, sizes, delivered.hashes()));
+        let page = self.as_note(job, delivered, next, now);
+        let next_items = self.items_before.map(|before| before + page.hashes.len() as u64);
+        let page =
+            DeliveredPage { last_datestamp, next_origin, next_items, list_size: sizes.0, names, ..page };
+        job.store.ledger.record(page);
+    }
+
+    /// Whether the page may be another one for other harvests.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        self.origin.is_none()
+    }
+
+    /// Notes that the list was restarted: other pages lead to its next token.
+    pub(crate) fn note_restart(&mut self) {
+        self.origin = None;
     }
 
     /// A token of ours for the rest of the page; `None` if there can be none.
@@ -244,9 +292,14 @@ impl ListPosition {
             within: self.within.clone(),
             hashes: delivered.hashes().to_vec(),
             complete: delivered.is_complete(),
+            names: Vec::new(),
+            list_size: None,
             request_token: self.asked_by.clone(),
+            request_origin: self.origin,
             status: if next.is_none() { ListStatus::Ended } else { ListStatus::Continues },
             next_token: next,
+            next_origin: None,
+            next_items: None,
             last_datestamp: None,
             state_secs: self.state_secs,
             now_secs: secs(now),
@@ -264,20 +317,34 @@ impl ListPosition {
         Ok(default_if_closed(known)?.map(|hashes| hashes.into_iter().collect()))
     }
 
+    /// The number of different identifiers that the list has delivered with this page, of which these are `names`. `None`
+    /// unless all of them are known, and each page announced `list_size` items.
+    pub(crate) async fn count_delivered(
+        &self,
+        job: &Job,
+        names: &[u64],
+        list_size: u64,
+    ) -> Result<Option<u64>, Failure> {
+        let before = match self.place.page {
+            // The names are read at the end of the list only.
+            _ if self.items_before.is_some_and(|before| before + (names.len() as u64) < list_size) => None,
+            0 => Some(Vec::new()),
+            _ if self.origin.is_none() || !self.given_out => None,
+            _ => {
+                let known = job.store.ledger.delivered_names(&job.mapping.id, self.place, list_size).await;
+                default_if_closed(known)?
+            }
+        };
+        Ok(before.map(|before| {
+            let different: HashSet<u64> = before.iter().chain(names).copied().collect();
+            different.len() as u64
+        }))
+    }
+
     /// Whether a token leads back to this page or an earlier one of the list.
     pub(crate) async fn leads_back(&self, job: &Job, token: &str) -> Result<bool, Failure> {
         let verb = job.request.verb().as_str();
         default_if_closed(job.store.ledger.points_back(&job.mapping.id, verb, token, self.place).await)
-    }
-
-    /// Whether the token of the request may lead to another page next time.
-    pub(crate) fn is_reused(&self) -> bool {
-        self.is_reused
-    }
-
-    /// Whether a token of a later page can lead back: an earlier page of the list is known.
-    pub(crate) fn may_lead_back(&self) -> bool {
-        self.given_out || self.asked_by.is_some()
     }
 
     /// Notes that the list goes in circles: no harvest continues it.

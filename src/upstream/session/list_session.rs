@@ -437,6 +437,9 @@ impl ListSession<'_> {
             return Ok(false);
         };
         self.asked = plan.asked;
+        if let Some(position) = &mut self.position {
+            position.note_restart();
+        }
         self.progress.restart(plan.point, plan.known, has_begun);
         tracing::info!(
             repo = job.mapping.id,

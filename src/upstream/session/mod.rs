@@ -3,6 +3,7 @@
 mod continuation_token;
 mod delivery;
 mod emit;
+mod end_of_list;
 pub(crate) mod list_history;
 mod list_position;
 pub(crate) mod list_session;
@@ -11,3 +12,4 @@ mod outcome;
 mod page_fallback;
 mod progress;
 mod restart;
+pub(crate) mod token_origin;

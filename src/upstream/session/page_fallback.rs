@@ -13,7 +13,7 @@ use crate::upstream::per_record::page_fallback::{
     find_headers, find_headers_of_page, per_record_failure,
 };
 use crate::upstream::per_record::substitute_page::SubstitutePage;
-use crate::upstream::session::list_position::PageRest;
+use crate::upstream::session::list_position::{PageEnd, PageRest};
 use crate::upstream::session::list_session::ListSession;
 use crate::upstream::session::outcome::{AttemptEnd, Halt};
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
@@ -209,17 +209,18 @@ impl ListSession<'_> {
             Err(Halt::Unproven(_)) => return Err(failure.into()),
             Err(Halt::Stop(stop)) => return Err(stop),
         }
-        if let Continuation::SourceToken(token) = &continuation {
-            self.note_token_reuse(Some(token)).await?;
-        }
+        self.requester.account.is_ambiguous = position.is_ambiguous();
         self.requester.account.token = match &continuation {
             Continuation::SourceToken(token) => Some(token.clone()),
             _ => token.filter(|token| !token.is_empty()),
         };
         let delivered = &self.progress.delivered;
         match continuation {
-            Continuation::SourceToken(token) => position.note(job, delivered, Some(token), None, now),
-            Continuation::End => position.note(job, delivered, None, None, now),
+            Continuation::SourceToken(token) => {
+                let end = PageEnd { next: Some(token), ..PageEnd::default() };
+                position.note(job, delivered, end, now);
+            }
+            Continuation::End => position.note(job, delivered, PageEnd::default(), now),
             Continuation::SamePage(_) | Continuation::NextPage(_) => {
                 self.requester.account.continued = Some(failure);
             }
@@ -241,7 +242,7 @@ impl ListSession<'_> {
         let tags = self.delivery.tags().unwrap_or_else(|| EnvelopeTags::for_own_list(job.request.verb()));
         let head = (!has_begun).then(|| tags.open(&clock::utc_datetime(now), &job.own.base_url));
         let end = tags.close_with(job.request.is_resumption().then_some(""));
-        position.note(job, &self.progress.delivered, None, None, now);
+        position.note(job, &self.progress.delivered, PageEnd::default(), now);
         let output = [head.unwrap_or_default().into_bytes(), end].concat();
         self.delivery.send(output.into(), 200).await?;
         Ok(AttemptEnd::Whole)

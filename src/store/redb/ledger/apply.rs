@@ -51,6 +51,10 @@ pub(super) fn apply_page(
         }
         None => insert_items(view, record, place, &mut list)?,
     }
+    if record.status == ListStatus::Loops {
+        // The visits of the harvest that was refused must not count against the others.
+        view.remove_visits(repository, place.list)?;
+    }
     list.complete &= record.complete && list.items <= ITEMS_MAX;
     if record.within.is_some() {
         view.insert(rows::window(repository), record.now_secs.to_le_bytes());
@@ -58,23 +62,53 @@ pub(super) fn apply_page(
     if let Some(first) = record.hashes.first() {
         insert_first_item(view, repository, place, *first, list.reuses_tokens)?;
     }
-    if let Some(token) = &record.request_token
-        && !view.has(&rows::token(repository, record.verb, token))?
-    {
-        let within = record.within.clone();
-        let known = TokenRecord { place, lowest_page: place.page, ambiguous: false, within };
-        insert_token(view, record, token, &known)?;
+    if let Some(token) = &record.request_token {
+        let known = find_token(view, repository, record.verb, token)?;
+        match known {
+            None => {
+                let origin = record.request_origin;
+                let new = TokenRecord { items_before: None, ..new_token(record, place, list.round, origin) };
+                insert_token(view, record, token, &new)?;
+            }
+            Some(known) if known.place.list == place.list && known.round != list.round => {
+                let (page, round) = (place.page, list.round);
+                insert_token(view, record, token, &TokenRecord { place, lowest_page: page, round, ..known })?;
+            }
+            Some(_) => {}
+        }
     }
+    let known_token = match &record.next_token {
+        // The record of the request may just have changed it.
+        Some(next) if record.request_token.as_ref() == Some(next) => {
+            find_token(view, repository, record.verb, next)?
+        }
+        _ => known_token,
+    };
     if let Some(token) = &record.next_token {
         let next = ListPage { page: place.page + 1, ..place };
         let is_other_page =
             |known: &TokenRecord| known.place.list == next.list && known.place.page != next.page;
         list.reuses_tokens |= known_token.as_ref().is_some_and(is_other_page);
-        let after = token_after(view, record, next, known_token)?;
-        insert_token(view, record, token, &after)?;
+        let origin = TokenRecord::origin_after(known_token.as_ref(), record.next_origin, record.now_secs);
+        let after = token_after(view, record, next, list.round, known_token)?;
+        insert_token(view, record, token, &TokenRecord { origin, ..after })?;
     }
     view.insert(rows::list(repository, place.list), json(&list)?);
     Ok(())
+}
+
+/// The record of a token that no page had before. `origin` is the hash of the pages that lead to it.
+fn new_token(record: &DeliveredPage, place: ListPage, round: u8, origin: Option<u64>) -> TokenRecord {
+    TokenRecord {
+        place,
+        lowest_page: place.page,
+        ambiguous: false,
+        within: record.within.clone(),
+        origin,
+        items_before: record.next_items,
+        round,
+        given_secs: record.now_secs,
+    }
 }
 
 /// Records a token, and that its list has it.
@@ -153,11 +187,18 @@ fn list_after(known: Option<ListFacts>, record: &DeliveredPage, is_joined: bool)
         harvests: 0,
         round: 0,
         is_shared: false,
+        list_size: None,
         reuses_tokens: false,
         touched_secs: record.now_secs,
     });
+    let begins_anew = starts && (list.harvests == 0 || list.touched_secs + KEPT_SECS < record.now_secs);
+    list.list_size = match &record.next_token {
+        _ if begins_anew => record.list_size,
+        Some(_) => record.list_size.filter(|_| list.list_size == record.list_size),
+        None => list.list_size,
+    };
     if starts {
-        if list.harvests == 0 || list.touched_secs + KEPT_SECS < record.now_secs {
+        if begins_anew {
             (list.harvests, list.complete) = (0, true);
             (list.is_shared, list.reuses_tokens) = (false, false);
             list.round = list.round.wrapping_add(1);
@@ -167,8 +208,7 @@ fn list_after(known: Option<ListFacts>, record: &DeliveredPage, is_joined: bool)
     }
     list.harvests = match record.status {
         ListStatus::Continues => list.harvests.max(1),
-        ListStatus::Ended => list.harvests.saturating_sub(1),
-        ListStatus::Loops => 0,
+        ListStatus::Ended | ListStatus::Loops => list.harvests.saturating_sub(1),
     };
     list.touched_secs = record.now_secs;
     list
@@ -212,6 +252,14 @@ fn insert_items(
         let mut bytes = bytes_of(&delivered);
         bytes.push(list.round);
         view.insert(key(ListRow::Page(place.page)), bytes);
+        if list.list_size.is_some() {
+            let key = key(ListRow::Names(place.page));
+            let names = match view.find(&key, |bytes| hashes(bytes).collect::<Vec<u64>>())? {
+                Some(before) if is_shared => intersection(&before, &record.names),
+                _ => record.names.clone(),
+            };
+            view.insert(key, bytes_of(&names));
+        }
     }
     if before.is_some_and(|before| before != delivered) {
         // A replay may have skipped items that no longer count as delivered.
@@ -250,18 +298,17 @@ fn token_after(
     view: &View<'_>,
     record: &DeliveredPage,
     next: ListPage,
+    round: u8,
     known: Option<TokenRecord>,
 ) -> Result<TokenRecord, redb::Error> {
-    let Some(known) = known else {
-        let within = record.within.clone();
-        return Ok(TokenRecord { place: next, lowest_page: next.page, ambiguous: false, within });
-    };
+    let new = new_token(record, next, round, record.next_origin);
+    let Some(known) = known else { return Ok(new) };
     let within = record.within.clone().zip(known.within).map(|(one, other)| one.union(other));
     if known.place.list == next.list {
         let lowest_page = known.lowest_page.min(next.page);
-        return Ok(TokenRecord { place: next, lowest_page, ambiguous: known.ambiguous, within });
+        return Ok(TokenRecord { lowest_page, ambiguous: known.ambiguous, within, ..new });
     }
     let other = find_list(view, &record.repository, known.place.list)?;
     let ambiguous = known.ambiguous || other.is_some_and(|list| list.harvests > 0);
-    Ok(TokenRecord { place: next, lowest_page: next.page, ambiguous, within })
+    Ok(TokenRecord { ambiguous, within, ..new })
 }

@@ -9,6 +9,7 @@
 
 mod apply;
 mod eviction;
+mod origins;
 mod records;
 mod rows;
 #[cfg(test)]
@@ -19,17 +20,19 @@ use super::database::ClosableDatabase;
 use crate::error::Error;
 use crate::store::ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, RecordedPart, ReplayProgress,
-    ReplayShortcuts, TokenTarget,
+    ReplayShortcuts, TokenOrigin, TokenTarget,
 };
 use apply::{apply_page, apply_replay};
 use async_trait::async_trait;
 use eviction::KEPT_SECS;
-use records::{find_list, find_target, find_token, hashes, number, secs, text};
+use origins::Origins;
+use records::{TokenRecord, find_list, find_target, find_token, hashes, number, secs, text};
 use redb::{Database, ReadableDatabase, TableHandle as _};
 use rows::{DatabaseRows, ListRow, ROWS, View};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
@@ -47,6 +50,8 @@ struct Inner {
     windows: Mutex<HashMap<String, u64>>,
     unwritten: Arc<Unwritten>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    epoch: AtomicU64,
+    origins: Origins,
 }
 
 impl Inner {
@@ -56,7 +61,12 @@ impl Inner {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             // The thread logs what it cannot write.
-            let _ = writer.join();
+            let is_written = writer.join().is_ok();
+            let epoch = self.epoch.load(Ordering::Relaxed);
+            let saved = self.database.with(|database| save_epoch(database, is_written.then_some(epoch)));
+            if let Some(Err(error)) = saved {
+                tracing::debug!(%error, "the ledger is not marked as whole; cached pages of lists are not used");
+            }
         }
     }
 }
@@ -78,10 +88,14 @@ impl RedbLedger {
     pub(in crate::store) fn open(data: &Path) -> Result<Self, Error> {
         let path = data.join("ledger.redb");
         let database = Arc::new(ClosableDatabase::open(&path, CACHE_BYTES)?);
-        let windows = database.load(&path, |database| {
+        let (windows, epoch) = database.load(&path, |database| {
             remove_other_tables(database)?;
-            read_windows(database)
+            let epoch = read_epoch(database)?;
+            // The row is missing while the ledger is open, and after a kill.
+            save_epoch(database, None)?;
+            Ok((read_windows(database)?, epoch))
         })?;
+        let epoch = AtomicU64::new(epoch.unwrap_or_else(|| fastrand::u64(..)));
         let unwritten = Arc::new(Unwritten::default());
         let (to_write, rows) = (Arc::clone(&database), Arc::clone(&unwritten));
         let writer = std::thread::Builder::new()
@@ -89,12 +103,19 @@ impl RedbLedger {
             .spawn(move || rows.write(&to_write))
             .map_err(|error| Error::writing(&path, error, "raise the limit of threads"))?;
         let (windows, writer) = (Mutex::new(windows), Mutex::new(Some(writer)));
-        Ok(Self(Arc::new(Inner { database, windows, unwritten, writer })))
+        Ok(Self(Arc::new(Inner { database, windows, unwritten, writer, epoch, origins: Origins::default() })))
     }
 
     fn note_window(&self, page: &DeliveredPage) {
         if page.within.is_some() {
             self.windows().insert(page.repository.clone(), page.now_secs);
+        }
+    }
+
+    /// Forgets what was read of the tokens of a page. Called after it was recorded.
+    fn forget_origins(&self, page: &DeliveredPage) {
+        for token in page.next_token.iter().chain(&page.request_token) {
+            self.0.origins.forget((&page.repository, page.verb, token));
         }
     }
 
@@ -207,6 +228,14 @@ impl RedbLedger {
         Ok(pages.values().flat_map(|page| hashes(page)).collect())
     }
 
+    /// The hashes of the identifiers that the list delivered before this page; `None` if they are not known of each page.
+    fn names_before(&self, repository: &str, place: ListPage) -> Result<Option<Vec<u64>>, LedgerError> {
+        let key = |page| rows::of_list(repository, place.list, ListRow::Names(page));
+        let pages = self.read_range(key(0)..key(place.page))?;
+        let names = || pages.values().flat_map(|page| hashes(page)).collect();
+        Ok((pages.len() as u64 == u64::from(place.page)).then(names))
+    }
+
     /// The delivered part of this page that has this name.
     fn part(&self, repository: &str, place: ListPage, part: u64) -> Result<Option<Vec<u64>>, LedgerError> {
         self.row(repository, place.list, ListRow::Part(place.page, part), |bytes| hashes(bytes).collect())
@@ -229,14 +258,19 @@ impl RedbLedger {
 impl ListLedger for RedbLedger {
     fn record(&self, page: DeliveredPage) {
         self.note_window(&page);
-        self.change(Some(page.now_secs), None, |view| apply_page(view, &page, None));
+        if !self.change(Some(page.now_secs), None, |view| apply_page(view, &page, None)) {
+            self.0.epoch.store(fastrand::u64(..), Ordering::Relaxed);
+        }
+        self.forget_origins(&page);
     }
 
     async fn record_part(&self, page: DeliveredPage, part: u64) -> bool {
         self.note_window(&page);
         let (written, is_written) = oneshot::channel();
-        self.change(Some(page.now_secs), Some(written), |view| apply_page(view, &page, Some(part)))
-            && is_written.await.unwrap_or(false)
+        let is_changed =
+            self.change(Some(page.now_secs), Some(written), |view| apply_page(view, &page, Some(part)));
+        self.forget_origins(&page);
+        is_changed && is_written.await.unwrap_or(false)
     }
 
     fn record_replay(&self, progress: ReplayProgress) {
@@ -249,6 +283,20 @@ impl ListLedger for RedbLedger {
     fn has_windows(&self, repository: &str, now_secs: u64) -> bool {
         // An abandoned list is removed only when the next list starts, which may be some time later.
         self.windows().get(repository).is_some_and(|recorded| now_secs < recorded + 2 * KEPT_SECS)
+    }
+
+    fn epoch(&self) -> u64 {
+        self.0.epoch.load(Ordering::Relaxed)
+    }
+
+    fn token_origin(&self, repository: &str, verb: &str, token: &str) -> TokenOrigin {
+        let origin = |record: TokenRecord| record.origin.map_or(TokenOrigin::Ambiguous, TokenOrigin::Known);
+        self.0.origins.find((repository, verb, token), || {
+            match self.read(|view| find_token(&view, repository, verb, token)) {
+                Ok(record) => record.map_or(TokenOrigin::Unknown, origin),
+                Err(_) => TokenOrigin::Ambiguous,
+            }
+        })
     }
 
     async fn token_target(
@@ -312,6 +360,23 @@ impl ListLedger for RedbLedger {
         self.blocking(move |ledger| ledger.delivered_before(&repository, place).map(Some)).await
     }
 
+    async fn delivered_names(
+        &self,
+        repository: &str,
+        place: ListPage,
+        list_size: u64,
+    ) -> Result<Option<Vec<u64>>, LedgerError> {
+        let list = self.list(repository, place.list)?;
+        let is_known = list.is_some_and(|list| {
+            list.complete && list.list_size == Some(list_size) && list.mixed_harvests().is_none()
+        });
+        if !is_known {
+            return Ok(None);
+        }
+        let repository = repository.to_owned();
+        self.blocking(move |ledger| ledger.names_before(&repository, place)).await
+    }
+
     async fn replay_start(
         &self,
         repository: &str,
@@ -343,6 +408,25 @@ impl ListLedger for RedbLedger {
         self.0.end();
         self.0.database.close();
     }
+}
+
+/// The epoch of a ledger that was closed after everything was written.
+fn read_epoch(database: &Database) -> Result<Option<u64>, redb::Error> {
+    let rows = DatabaseRows::new(database.begin_read()?).range(&rows::epoch())?;
+    Ok(rows.into_values().next().map(|epoch| secs(&epoch)))
+}
+
+/// Saves the epoch, or removes it.
+fn save_epoch(database: &Database, epoch: Option<u64>) -> Result<(), redb::Error> {
+    let (transaction, key) = (database.begin_write()?, rows::epoch().start);
+    {
+        let mut table = transaction.open_table(ROWS)?;
+        match epoch {
+            Some(epoch) => drop(table.insert(key.as_slice(), epoch.to_le_bytes().as_slice())?),
+            None => drop(table.remove(key.as_slice())?),
+        }
+    }
+    Ok(transaction.commit()?)
 }
 
 fn read_windows(database: &Database) -> Result<HashMap<String, u64>, redb::Error> {

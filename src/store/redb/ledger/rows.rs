@@ -11,6 +11,8 @@
 //! | [`state`] | verb, token of a first page | [`HarvestStates`](crate::store::ledger::HarvestStates) as JSON |
 //! | [`window`] | | seconds since 1970, 8 bytes |
 //!
+//! One more row has no repository: [`epoch`].
+//!
 //! Numbers in keys are big-endian, so that their order is that of the pages.
 
 use redb::{ReadOnlyTable, ReadTransaction, TableDefinition, TableError};
@@ -28,6 +30,8 @@ pub(super) enum ListRow<'a> {
     /// Of a page: the hashes of the delivered items, 8 bytes each, and one byte for the round of the list in which
     /// the page was last delivered.
     Page(u32),
+    /// Of a page: the hashes of the identifiers of the delivered items, 8 bytes each.
+    Names(u32),
     /// Of a page: the datestamp of its last item.
     Date(u32),
     /// Of a page: the query that continues the replay up to it.
@@ -65,6 +69,7 @@ pub(super) fn of_list(repository: &str, list: u64, row: ListRow<'_>) -> Vec<u8> 
     let mut key = with_number(start(b'r', repository), list);
     match row {
         ListRow::Page(page) => numbered(&mut key, b'p', &page.to_be_bytes()),
+        ListRow::Names(page) => numbered(&mut key, b'n', &page.to_be_bytes()),
         ListRow::Date(page) => numbered(&mut key, b'd', &page.to_be_bytes()),
         ListRow::Replay(page) => numbered(&mut key, b'w', &page.to_be_bytes()),
         ListRow::Part(page, part) => {
@@ -97,6 +102,12 @@ pub(super) fn tokens_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
 fn replays_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
     let key = |page| of_list(repository, list, ListRow::Replay(page));
     key(0)..with_prefix(key(u32::MAX)).end
+}
+
+/// The keys of all visits of a list.
+fn visits_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
+    let key = |hash| of_list(repository, list, ListRow::Visits(hash));
+    key(0)..with_prefix(key(u64::MAX)).end
 }
 
 /// The key of a token.
@@ -139,6 +150,11 @@ pub(super) fn windows() -> Range<Vec<u8>> {
 /// The repository of such a key.
 pub(super) fn window_of_key(key: &[u8]) -> Option<&str> {
     std::str::from_utf8(key.strip_prefix(b"m")?.strip_suffix(b"\0")?).ok()
+}
+
+/// The key of the epoch of a ledger that is closed, 8 bytes.
+pub(super) fn epoch() -> Range<Vec<u8>> {
+    with_prefix(b"e".to_vec())
 }
 
 fn start(kind: u8, repository: &str) -> Vec<u8> {
@@ -221,11 +237,6 @@ impl View<'_> {
         Ok(table.get(key)?.map(|row| read(row.value())))
     }
 
-    /// Whether there is such a row.
-    pub(super) fn has(&self, key: &[u8]) -> Result<bool, redb::Error> {
-        Ok(self.find(key, |_| ())?.is_some())
-    }
-
     /// Adds or replaces a row.
     pub(super) fn insert(&mut self, key: Vec<u8>, value: impl Into<Vec<u8>>) {
         self.newest.set(key, Some(value.into()));
@@ -238,7 +249,15 @@ impl View<'_> {
 
     /// Removes the progress of all replays of a list.
     pub(super) fn remove_replays(&mut self, repository: &str, list: u64) -> Result<(), redb::Error> {
-        let keys = replays_of_list(repository, list);
+        self.remove_all(replays_of_list(repository, list))
+    }
+
+    /// Removes all visits of a list.
+    pub(super) fn remove_visits(&mut self, repository: &str, list: u64) -> Result<(), redb::Error> {
+        self.remove_all(visits_of_list(repository, list))
+    }
+
+    fn remove_all(&mut self, keys: Range<Vec<u8>>) -> Result<(), redb::Error> {
         for key in merged(self.database.range(&keys)?, self.unwritten(&keys)).into_keys() {
             self.remove(key);
         }

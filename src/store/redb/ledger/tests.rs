@@ -22,8 +22,13 @@ fn delivered(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> Delive
         within: None,
         hashes: hashes.to_vec(),
         complete: true,
+        names: hashes.to_vec(),
+        list_size: None,
         request_token: None,
+        request_origin: None,
         next_token: next.map(str::to_owned),
+        next_origin: None,
+        next_items: None,
         status: if next.is_none() { ListStatus::Ended } else { ListStatus::Continues },
         last_datestamp: None,
         state_secs: None,
@@ -168,7 +173,11 @@ fn harvests_that_follow_reused_tokens_are_mixed() {
     ledger.record(delivered(8, 0, &[0], Some("a")));
     assert!(is_mixed("a") && is_mixed("b"));
     assert_eq!(ledger.visits("x", 7, 0).expect("readable"), 1);
-    ledger.record(DeliveredPage { status: ListStatus::Loops, ..delivered(7, 3, &[], None) });
+    let refused = || DeliveredPage { status: ListStatus::Loops, ..delivered(7, 3, &[], None) };
+    ledger.record(refused());
+    assert!(is_mixed("a"), "one has ended");
+    assert_eq!(ledger.visits("x", 7, 0).expect("readable"), 0, "the visits of the other count from now on");
+    ledger.record(refused());
     ledger.record(delivered(9, 0, &[0], Some("a")));
     assert!(!is_mixed("a"), "all have ended");
 }
@@ -383,4 +392,95 @@ fn a_later_list_with_the_same_tokens_is_as_old_as_a_harvest_that_may_continue_in
     assert_eq!(first_page(5, 3, "a"), 0);
     assert_eq!(first_page(6, 6, "a"), 3, "no harvest takes a month");
     assert_eq!(first_page(7, 20, "a"), 20);
+}
+
+fn with_origin(page: DeliveredPage, origin: u64) -> DeliveredPage {
+    DeliveredPage { next_origin: Some(origin), ..page }
+}
+
+#[test]
+fn a_token_after_different_pages_is_ambiguous_for_an_hour() {
+    const HOUR: u64 = 3_600;
+    let (data, ledger) = open();
+    let origin = |ledger: &RedbLedger| ledger.token_origin("x", "ListRecords", "a");
+    let later = |secs: u64, page: DeliveredPage| DeliveredPage { now_secs: 1_000_000 + secs, ..page };
+    assert_eq!(origin(&ledger), TokenOrigin::Unknown);
+    ledger.record(with_origin(delivered(7, 0, &[1], Some("a")), 5));
+    ledger.record(with_origin(delivered(8, 0, &[1], Some("a")), 5));
+    assert_eq!(origin(&ledger), TokenOrigin::Known(5));
+    assert_eq!(ledger.token_origin("x", "ListIdentifiers", "a"), TokenOrigin::Unknown);
+    ledger.record(later(HOUR, with_origin(delivered(9, 0, &[2], Some("a")), 6)));
+    assert_eq!(origin(&ledger), TokenOrigin::Ambiguous);
+    ledger.record(later(2 * HOUR, with_origin(delivered(9, 0, &[2], Some("a")), 6)));
+    drop(ledger);
+    let ledger = RedbLedger::open(data.path()).expect("it survives");
+    assert_eq!(origin(&ledger), TokenOrigin::Ambiguous);
+    ledger.record(later(3 * HOUR + 1, with_origin(delivered(9, 0, &[2], Some("a")), 7)));
+    assert_eq!(origin(&ledger), TokenOrigin::Known(7));
+    ledger.record(later(3 * HOUR + 2, delivered(9, 0, &[2], Some("a"))));
+    assert_eq!(origin(&ledger), TokenOrigin::Ambiguous, "its pages are not known");
+    ledger.close();
+    assert_eq!(ledger.token_origin("x", "ListRecords", "b"), TokenOrigin::Ambiguous, "unreadable");
+}
+
+#[test]
+fn pages_that_may_be_lost_begin_an_epoch() {
+    let (data, ledger) = open();
+    let first = ledger.epoch();
+    drop(ledger);
+    let ledger = RedbLedger::open(data.path()).expect("it was closed");
+    assert_eq!(ledger.epoch(), first);
+    let killed = tempfile::tempdir().expect("a temporary folder");
+    write(&ledger);
+    std::fs::copy(data.path().join("ledger.redb"), killed.path().join("ledger.redb")).expect("a copy");
+    assert_ne!(RedbLedger::open(killed.path()).expect("it is repaired").epoch(), first);
+    ledger.close();
+    ledger.record(delivered(7, 0, &[1], Some("a")));
+    assert_ne!(ledger.epoch(), first, "the page was dropped");
+}
+
+#[test]
+fn a_token_from_a_cached_page_leads_to_its_first_place() {
+    let (_data, ledger) = open();
+    let next = |list, page, token: Option<&str>| delivered(list, page, &[u64::from(page)], token);
+    for (page, token) in [(0, "a"), (1, "b"), (2, "b")] {
+        ledger.record(next(7, page, Some(token)));
+    }
+    assert_eq!(found(&ledger, "b"), Some(ListPage { list: 7, page: 3 }));
+    ledger.record(DeliveredPage { status: ListStatus::Loops, ..next(7, 3, None) });
+    // Another harvest receives the page with the token from the cache.
+    ledger.record(next(8, 0, Some("a")));
+    assert_eq!(found(&ledger, "b"), Some(ListPage { list: 7, page: 2 }));
+    ledger.record(DeliveredPage { request_token: Some("b".into()), ..next(7, 2, Some("b")) });
+    assert_eq!(found(&ledger, "b"), Some(ListPage { list: 7, page: 3 }));
+    let target = find(&ledger, "x", "ListRecords", "b").expect("known");
+    assert!(target.is_of_round && target.place.is_some_and(|(_, list)| list.reuses_tokens));
+}
+
+#[test]
+fn identifiers_are_known_while_all_pages_announce_one_size() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (_data, ledger) = open();
+    let sized = |list, page, names: &[u64], list_size, next| DeliveredPage {
+        list_size,
+        names: names.to_vec(),
+        ..delivered(list, page, &[100 + u64::from(page)], Some(next))
+    };
+    let names = |list, page, size| {
+        runtime.block_on(ledger.delivered_names("x", ListPage { list, page }, size)).expect("readable")
+    };
+    ledger.record(sized(7, 0, &[1, 2], Some(4), "a"));
+    ledger.record(sized(7, 1, &[3], Some(4), "b"));
+    assert_eq!(names(7, 2, 4), Some(vec![1, 2, 3]));
+    assert_eq!(names(7, 2, 5), None, "another size");
+    assert_eq!(names(7, 3, 4), None, "page 2 is not known");
+    ledger.record(sized(7, 2, &[4], Some(5), "c"));
+    assert_eq!((names(7, 3, 4), names(7, 3, 5)), (None, None), "two sizes");
+    ledger.record(sized(8, 0, &[1, 2], None, "d"));
+    ledger.record(sized(8, 1, &[3], Some(4), "e"));
+    assert_eq!(names(8, 2, 4), None, "none on the first page");
+    // Two harvests of one list: only what both received.
+    ledger.record(sized(9, 0, &[1, 2], Some(4), "f"));
+    ledger.record(sized(10, 0, &[2, 3], Some(4), "f"));
+    assert_eq!(names(9, 1, 4), Some(vec![2]));
 }
