@@ -20,6 +20,7 @@ mod failover;
 mod failover_promise;
 mod harvesters;
 mod mirror_aggregate_changes;
+mod mirror_circles;
 mod mirror_cli;
 mod mirror_collisions;
 mod mirror_faults;

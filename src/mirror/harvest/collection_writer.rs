@@ -72,7 +72,7 @@ impl<'a> CollectionWriter<'a> {
             match event {
                 Event::Records(records) => {
                     for record in records {
-                        page.count += 1;
+                        page.note_record(&record.identifier);
                         let record = to_new_record(record);
                         page.outside.note(record.datestamp_secs, window);
                         self.push(record);

@@ -24,6 +24,8 @@ pub struct Comparison {
     pub changed: Difference,
     /// Records that the mirror has and the source does not list.
     pub vanished: Vec<IdentifierEntry>,
+    /// Whether the lists of the source ended by themselves: else the vanished records may still exist.
+    pub is_conclusive: bool,
 }
 
 /// The records with one kind of difference.
@@ -64,7 +66,7 @@ pub(crate) async fn compare(
     prefix: &str,
 ) -> Result<Comparison, Interruption> {
     let hasher = RandomState::new();
-    let mut comparison = Comparison::default();
+    let mut comparison = Comparison { is_conclusive: true, ..Comparison::default() };
     let mut listed: HashMap<u64, Listed> = HashMap::new();
     let whole = [String::new()];
     let sets = if settings.sets.is_empty() { whole.as_slice() } else { settings.sets.as_slice() };
@@ -85,6 +87,7 @@ pub(crate) async fn compare(
                 }
             }
         }
+        comparison.is_conclusive &= list.is_conclusive();
     }
     let mut after = None::<String>;
     loop {

@@ -2,6 +2,7 @@
 
 use crate::mirror::harvest::collection_writer::CollectionWriter;
 use crate::mirror::harvest::page::{Interruption, ReceivedPage};
+use crate::mirror::harvest::repeated_pages::RepeatedPages;
 use crate::mirror::harvest::settings::{HarvestSettings, HarvestStatus};
 use crate::mirror::harvest::windows::{SourceTimes, add_window};
 use crate::mirror::rules::{HarvestMark, ResponseClocks};
@@ -192,6 +193,7 @@ impl FormatHarvest<'_> {
     async fn harvest_list(&mut self, set: &str) -> Result<ListEnd, Interruption> {
         let (mut failures, mut restarts) = (0, 0);
         let (mut ignores_from, mut ignores_until) = (false, false);
+        let mut repeated = RepeatedPages::default();
         loop {
             let Some(open) = self.writer.progress.open_list.clone() else {
                 return Ok(ListEnd::Complete { ignores_from, ignores_until });
@@ -217,9 +219,8 @@ impl FormatHarvest<'_> {
                     if open.next_token.is_some() && restarts < RESTARTS_MAX =>
                 {
                     restarts += 1;
-                    if let Some(open) = &mut self.writer.progress.open_list {
-                        (open.next_token, open.cursor) = (None, 0);
-                    }
+                    repeated = RepeatedPages::default();
+                    self.begin_list_again();
                     continue;
                 }
                 Some(code) => return Ok(ListEnd::Refused(code)),
@@ -232,12 +233,24 @@ impl FormatHarvest<'_> {
                 let details = format!("the source sent the token of a page of {} again", self.writer.prefix);
                 return Ok(ListEnd::Failed(Failure::new(Reason::Incomplete, details)));
             }
+            if page.identifiers_hash().is_some_and(|page| repeated.note(page)) {
+                // The next harvest must not continue in the circle.
+                self.begin_list_again();
+                let details = format!("the list of {} goes in circles", self.writer.prefix);
+                return Ok(ListEnd::Failed(Failure::new(Reason::Incomplete, details)));
+            }
             let has_more = token.is_some();
             self.store_page(page, token).await?;
             if !has_more {
                 return Ok(ListEnd::Complete { ignores_from, ignores_until });
             }
             self.writer.harvest.clock.pause(self.settings.request_gap).await;
+        }
+    }
+
+    fn begin_list_again(&mut self) {
+        if let Some(open) = &mut self.writer.progress.open_list {
+            (open.next_token, open.cursor) = (None, 0);
         }
     }
 

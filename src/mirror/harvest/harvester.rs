@@ -179,7 +179,17 @@ async fn fetch_sets(harvest: &Harvester, settings: &HarvestSettings) -> Result<V
     for _ in 0..SET_PAGES_MAX {
         harvest.clock.pause(settings.request_gap).await;
         let (sets, account) = harvest.document(request.clone()).await?;
+        if let Some(code) = account.error.filter(|code| *code != ErrorCode::NoSetHierarchy) {
+            let details = format!("{} ends the list of its sets with {}", harvest.id, code.name());
+            return Err(Interruption::Source(Failure::new(Reason::Incomplete, details)));
+        }
         listed.extend(read_sets(&String::from_utf8_lossy(&sets)));
+        if account.has_concluded_end {
+            // The stored sets that it does not list may still exist.
+            let mut stored = harvest.store.catalog(&harvest.id).await?.sets;
+            stored.retain(|stored| listed.iter().all(|listed| listed.set_spec != stored.set_spec));
+            listed.append(&mut stored);
+        }
         match next_page(&request, &account) {
             Some(next) => request = next,
             None => return Ok(listed),
@@ -193,8 +203,7 @@ async fn fetch_sets(harvest: &Harvester, settings: &HarvestSettings) -> Result<V
 const SET_PAGES_MAX: usize = 10_000;
 
 fn next_page(request: &Request, account: &Account) -> Option<Request> {
-    let is_list = account.error.is_none_or(|code| code == ErrorCode::NoSetHierarchy);
-    let next = request.with_token(account.token.clone().filter(|_| is_list)?);
+    let next = request.with_token(account.token.clone()?);
     (next != *request).then_some(next)
 }
 

@@ -1,6 +1,7 @@
 //! A list of all identifiers of a source, for comparisons.
 
 use crate::mirror::harvest::page::{Harvester, Interruption};
+use crate::mirror::harvest::repeated_pages::RepeatedPages;
 use crate::mirror::harvest::settings::HarvestSettings;
 use crate::oai::{ErrorCode, Request};
 use crate::repository::{Failure, Reason};
@@ -15,6 +16,9 @@ pub(crate) struct IdentifierList<'a> {
     settings: &'a HarvestSettings,
     /// The request for the next page; `None` at the end of the list.
     next: Option<Request>,
+    repeated: RepeatedPages,
+    /// Whether the source itself has ended the list so far: else it may know more identifiers.
+    is_conclusive: bool,
 }
 
 impl<'a> IdentifierList<'a> {
@@ -26,7 +30,12 @@ impl<'a> IdentifierList<'a> {
         set: Option<&str>,
     ) -> Self {
         let first = Request::list_records(prefix, set, None, None).to_list_identifiers();
-        Self { harvest, settings, next: Some(first) }
+        Self { harvest, settings, next: Some(first), repeated: RepeatedPages::default(), is_conclusive: true }
+    }
+
+    /// Whether an identifier that the list does not have is proven to be unknown to the source.
+    pub(crate) fn is_conclusive(&self) -> bool {
+        self.is_conclusive
     }
 
     /// The headers of the next page as records without bytes of metadata; `None` at the end.
@@ -41,6 +50,10 @@ impl<'a> IdentifierList<'a> {
                 "{id} lists identifiers that cannot be read; see its quarantine"
             )));
         }
+        if page.identifiers_hash().is_some_and(|page| self.repeated.note(page)) {
+            return Err(incomplete(format!("the list of the identifiers of {id} goes in circles")));
+        }
+        self.is_conclusive &= !page.account.has_concluded_end;
         match (page.account.error, page.account.token) {
             (None, Some(token)) if request != request.with_token(token.clone()) => {
                 self.next = Some(request.with_token(token));

@@ -4,8 +4,8 @@
 //! `format_harvest` harvests the lists of one format: it continues where the last harvest was interrupted. `windows`
 //! divides the time into windows if a source cannot send all records in one list. `page` receives one page, and
 //! `collection_writer` commits its records. `sweep` finds records that have vanished. `compare` compares the store
-//! with the source. `identifier_list` reads the identifiers for both. `damaged` fetches records again that were
-//! damaged on disk. `results` stores the results for the schedule.
+//! with the source. `identifier_list` reads the identifiers for both. `repeated_pages` detects lists that go in circles.
+//! `damaged` fetches records again that were damaged on disk. `results` stores the results for the schedule.
 //!
 //! Invariants: a window counts as complete only if its list ended properly. A page, its tombstones and the place of
 //! the next page are stored in one transaction.
@@ -18,6 +18,7 @@ mod format_harvest;
 mod harvester;
 mod identifier_list;
 mod page;
+mod repeated_pages;
 mod results;
 mod settings;
 mod sweep;

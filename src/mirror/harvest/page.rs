@@ -7,6 +7,7 @@ use crate::oai::datestamp;
 use crate::repository::{Account, DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest};
 use crate::store::{MirrorError, MirrorStore, NewRecord, RecordStatus, content_hash};
 use bytes::Bytes;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 /// Harvests one repository into the store.
@@ -57,6 +58,8 @@ pub(crate) struct ReceivedPage {
     pub(crate) sent_at_secs: i64,
     /// A datestamp before `from`, and one after `until` of the request.
     pub(crate) outside: Outside,
+    /// The hash of the identifiers so far.
+    identifiers: DefaultHasher,
 }
 
 /// Whether records of a page are outside the requested window.
@@ -105,7 +108,12 @@ impl Harvester {
         let mut events = self.source.answer(self.request(request, true));
         while let Some(event) = events.next().await {
             match event {
-                Event::Records(records) => headers.extend(records.into_iter().map(to_new_record)),
+                Event::Records(records) => {
+                    for record in records {
+                        page.note_record(&record.identifier);
+                        headers.push(to_new_record(record));
+                    }
+                }
                 Event::Quarantined(items) => page.missing += items.len() as u64,
                 Event::End(account) => {
                     page.account = *account;
@@ -121,7 +129,25 @@ impl Harvester {
 
 impl ReceivedPage {
     pub(crate) fn new(sent_at_secs: i64) -> Self {
-        Self { count: 0, missing: 0, account: Account::default(), sent_at_secs, outside: Outside::default() }
+        Self {
+            count: 0,
+            missing: 0,
+            account: Account::default(),
+            sent_at_secs,
+            outside: Outside::default(),
+            identifiers: DefaultHasher::new(),
+        }
+    }
+
+    /// Counts a record.
+    pub(crate) fn note_record(&mut self, identifier: &str) {
+        self.count += 1;
+        identifier.hash(&mut self.identifiers);
+    }
+
+    /// The hash of the identifiers of its records, in their order; `None` without a record.
+    pub(crate) fn identifiers_hash(&self) -> Option<u64> {
+        (self.count > 0).then(|| self.identifiers.finish())
     }
 }
 

@@ -58,10 +58,20 @@ async fn sweep(
     settings: &HarvestSettings,
     prefix: &str,
 ) -> Result<SweepResult, Interruption> {
-    let Comparison { stored, missing, changed, vanished, .. } = compare(harvest, settings, prefix).await?;
+    let comparison = compare(harvest, settings, prefix).await?;
+    let Comparison { stored, missing, changed, vanished, is_conclusive, .. } = comparison;
     let mut counts =
         refetch(harvest, settings, prefix, missing.identifiers.iter().chain(&changed.identifiers)).await?;
     let found = vanished.len() as u64;
+    if !is_conclusive && found > 0 {
+        tracing::warn!(
+            repo = harvest.id,
+            prefix,
+            records = found,
+            "records are missing in a list whose last token fails; none of them is deleted"
+        );
+        return Ok(SweepResult { counts, held: 0 });
+    }
     if !settings.accepts_deletions && !is_within(found, stored, settings.deletions) {
         tracing::warn!(
             repo = harvest.id,
