@@ -170,7 +170,7 @@ fn source_that_answers_its_last_token_by_turns_is_closed() {
     let count = AtomicUsize::new(0);
     let source = Source::start(move |_, asked| match token_of(asked).is_empty() {
         true => Reply::xml(page_with([0, 1], &format!("<resumptionToken {SIZE}>t</resumptionToken>"))),
-        false if count.fetch_add(1, Ordering::SeqCst) % 2 == 0 => {
+        false if count.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) => {
             Reply::xml(page_with([2, 3], &format!("<resumptionToken {SIZE}>t</resumptionToken>")))
         }
         false => Reply::xml(error_page("badResumptionToken")),

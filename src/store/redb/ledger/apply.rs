@@ -19,7 +19,8 @@ pub(super) fn apply_replay(view: &mut View<'_>, progress: &ReplayProgress) {
     }
 }
 
-/// Records a page, or the `part` of it that was delivered before one of our own tokens.
+/// Records a page, or the `part` of it that was delivered before one of our own tokens. Returns the origin of the token on
+/// it; `None` if the token is ambiguous.
 ///
 /// # Errors
 ///
@@ -28,7 +29,7 @@ pub(super) fn apply_page(
     view: &mut View<'_>,
     record: &DeliveredPage,
     part: Option<u64>,
-) -> Result<(), redb::Error> {
+) -> Result<Option<u64>, redb::Error> {
     let repository = record.repository.as_str();
     let known_token = match &record.next_token {
         Some(next) => find_token(view, repository, record.verb, next)?,
@@ -77,6 +78,7 @@ pub(super) fn apply_page(
             Some(_) => {}
         }
     }
+    let mut origin = None;
     let known_token = match &record.next_token {
         // The record of the request may just have changed it.
         Some(next) if record.request_token.as_ref() == Some(next) => {
@@ -89,12 +91,12 @@ pub(super) fn apply_page(
         let is_other_page =
             |known: &TokenRecord| known.place.list == next.list && known.place.page != next.page;
         list.reuses_tokens |= known_token.as_ref().is_some_and(is_other_page);
-        let origin = TokenRecord::origin_after(known_token.as_ref(), record.next_origin, record.now_secs);
+        origin = TokenRecord::origin_after(known_token.as_ref(), record.next_origin, record.now_secs);
         let after = token_after(view, record, next, list.round, known_token)?;
         insert_token(view, record, token, &TokenRecord { origin, ..after })?;
     }
     view.insert(rows::list(repository, place.list), json(&list)?);
-    Ok(())
+    Ok(origin)
 }
 
 /// The record of a token that no page had before. `origin` is the hash of the pages that lead to it.

@@ -112,11 +112,14 @@ impl RedbLedger {
         }
     }
 
-    /// Forgets what was read of the tokens of a page. Called after it was recorded.
-    fn forget_origins(&self, page: &DeliveredPage) {
-        for token in page.next_token.iter().chain(&page.request_token) {
-            self.0.origins.forget((&page.repository, page.verb, token));
+    /// Records a page in the rows, or a part of it.
+    fn apply(&self, view: &mut View<'_>, page: &DeliveredPage, part: Option<u64>) -> Result<(), redb::Error> {
+        let origin = apply_page(view, page, part)?;
+        if let Some(token) = &page.next_token {
+            let origin = origin.map_or(TokenOrigin::Ambiguous, TokenOrigin::Known);
+            self.0.origins.note((&page.repository, page.verb, token), origin);
         }
+        Ok(())
     }
 
     fn windows(&self) -> MutexGuard<'_, HashMap<String, u64>> {
@@ -258,18 +261,16 @@ impl RedbLedger {
 impl ListLedger for RedbLedger {
     fn record(&self, page: DeliveredPage) {
         self.note_window(&page);
-        if !self.change(Some(page.now_secs), None, |view| apply_page(view, &page, None)) {
+        if !self.change(Some(page.now_secs), None, |view| self.apply(view, &page, None)) {
             self.0.epoch.store(fastrand::u64(..), Ordering::Relaxed);
         }
-        self.forget_origins(&page);
     }
 
     async fn record_part(&self, page: DeliveredPage, part: u64) -> bool {
         self.note_window(&page);
         let (written, is_written) = oneshot::channel();
         let is_changed =
-            self.change(Some(page.now_secs), Some(written), |view| apply_page(view, &page, Some(part)));
-        self.forget_origins(&page);
+            self.change(Some(page.now_secs), Some(written), |view| self.apply(view, &page, Some(part)));
         is_changed && is_written.await.unwrap_or(false)
     }
 
@@ -290,13 +291,19 @@ impl ListLedger for RedbLedger {
     }
 
     fn token_origin(&self, repository: &str, verb: &str, token: &str) -> TokenOrigin {
-        let origin = |record: TokenRecord| record.origin.map_or(TokenOrigin::Ambiguous, TokenOrigin::Known);
-        self.0.origins.find((repository, verb, token), || {
-            match self.read(|view| find_token(&view, repository, verb, token)) {
-                Ok(record) => record.map_or(TokenOrigin::Unknown, origin),
-                Err(_) => TokenOrigin::Ambiguous,
-            }
-        })
+        let name = (repository, verb, token);
+        if let Some(origin) = self.0.origins.find(name) {
+            return origin;
+        }
+        let read = self.read(|view| {
+            let record = find_token(&view, repository, verb, token)?;
+            let known =
+                |record: TokenRecord| record.origin.map_or(TokenOrigin::Ambiguous, TokenOrigin::Known);
+            let origin = record.map_or(TokenOrigin::Unknown, known);
+            self.0.origins.note(name, origin);
+            Ok(origin)
+        });
+        read.unwrap_or(TokenOrigin::Ambiguous)
     }
 
     async fn token_target(

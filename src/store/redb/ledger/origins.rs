@@ -1,6 +1,6 @@
-//! The origins of the tokens that were looked up last, in memory: a request for a cached page reads no rows.
+//! The origins of the tokens that were recorded or looked up last, in memory: a request for a cached page reads no rows.
 //!
-//! Invariant: an origin that was read before a token was recorded is not returned after that.
+//! Invariant: the origin in memory is that in the rows, because both change under the lock of the rows.
 
 use crate::store::ledger::TokenOrigin;
 use std::collections::HashMap;
@@ -21,26 +21,18 @@ pub(super) struct Origins {
 }
 
 impl Origins {
-    /// The origin of a token; `read` returns that in the rows.
-    pub(super) fn find(&self, token: TokenName<'_>, read: impl FnOnce() -> TokenOrigin) -> TokenOrigin {
-        let hash = self.hasher.hash_one(token);
-        // Locked until the row is read, so that no record comes in between.
+    /// The origin of a token, if it is in memory.
+    pub(super) fn find(&self, token: TokenName<'_>) -> Option<TokenOrigin> {
+        self.known().get(&self.hasher.hash_one(token)).copied()
+    }
+
+    /// Notes the origin of a token that is read or recorded. To be called while the rows are locked.
+    pub(super) fn note(&self, token: TokenName<'_>, origin: TokenOrigin) {
         let mut known = self.known();
-        if let Some(origin) = known.get(&hash) {
-            return *origin;
-        }
         if known.len() >= ORIGINS_MAX {
             known.clear();
         }
-        let origin = read();
-        known.insert(hash, origin);
-        origin
-    }
-
-    /// Forgets the origin of a token that was recorded.
-    pub(super) fn forget(&self, token: TokenName<'_>) {
-        let hash = self.hasher.hash_one(token);
-        self.known().remove(&hash);
+        known.insert(self.hasher.hash_one(token), origin);
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<u64, TokenOrigin>> {
