@@ -236,6 +236,7 @@ impl FormatHarvest<'_> {
             if page.identifiers_hash().is_some_and(|page| repeated.note(page)) {
                 // The next harvest must not continue in the circle.
                 self.begin_list_again();
+                self.writer.commit().await?;
                 let details = format!("the list of {} goes in circles", self.writer.prefix);
                 return Ok(ListEnd::Failed(Failure::new(Reason::Incomplete, details)));
             }
