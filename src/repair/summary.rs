@@ -60,8 +60,8 @@ pub struct Summary {
     /// Lost items: oversized items that were emitted incompletely or not at all, records of GetRecord that
     /// were not requested, and `unread`.
     pub lost: u64,
-    /// Quarantined texts with an unreadable item or resumptionToken. They count in `quarantined` and in
-    /// `lost` too.
+    /// Quarantined texts with an unreadable item or resumptionToken between items, and quarantined items
+    /// without an identifier in broken ones. They count in `quarantined` and in `lost` too.
     pub unread: u64,
     /// Items inside closed sections, which are content. Perhaps their section lost its end mark.
     pub swallowed: u64,

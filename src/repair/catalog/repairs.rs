@@ -462,8 +462,8 @@ catalog! {
         before "<error code=\"NoRecordsMatch\">"
         after "<error code=\"noRecordsMatch\">"
     EmptyList "empty-list" Exact
-        what "Turns a complete list without an item into the error that the specification requires: noRecordsMatch, noSetHierarchy or noMetadataFormats."
-        why "The schema requires an item, and harvesters take an empty list for a broken response. The repair never applies to a truncated list or to a list with quarantined records."
+        what "Turns a complete list without an item into the error that the specification requires: noRecordsMatch, noSetHierarchy or noMetadataFormats. Beside an error, and with an empty resumptionToken, the list is removed."
+        why "The schema requires an item, and harvesters take an empty list for a broken response. The repair never applies to a truncated list, to a list with quarantined records, or to a list that was requested by a token: see missing-last-token."
         before "<ListRecords></ListRecords>"
         after "<error code=\"noRecordsMatch\">The list is empty.</error>"
     RequestAttribute "request-attribute" Exact
@@ -507,7 +507,7 @@ catalog! {
         before "<resumptionToken>a</resumptionToken><resumptionToken>b</resumptionToken>"
         after "<resumptionToken>b</resumptionToken>"
     MissingLastToken "missing-last-token" Exact
-        what "Adds an empty resumptionToken at the end of a list that was requested by a token and has no further one. The proxy also empties a last token that fails after all items were delivered."
+        what "Adds an empty resumptionToken at the end of a list that was requested by a token and has no further one, also if this last page has no items. The proxy also empties a last token that fails after all items were delivered."
         why "The specification requires it on the last page of a list with several pages (section 3.5). Without it some harvesters take the list for truncated. The repair never applies to a truncated list or to an error."
         before "</record></ListRecords>"
         after "</record><resumptionToken/></ListRecords>"
