@@ -12,7 +12,7 @@ use crate::repair::boundary::record_boundary::{
     RecordBoundary, document_start, end_tag_len, follows_last_child, is_wrapper, list_end, parent_name,
     token_before_list_end,
 };
-use crate::repair::lex::lexeme::{CDATA, COMMENT, TagEnd, find_tag_end};
+use crate::repair::lex::lexeme::{CDATA, COMMENT, TagEnd, find_tag_end, is_torn_declaration};
 use crate::repair::lex::lookahead::Lookahead;
 use crate::repair::lex::names::{may_start_name, name_span};
 use crate::repair::lex::search::{memchr, memmem};
@@ -193,7 +193,7 @@ impl BoundarySearch {
             (CDATA, b"]]>", cdata_end)
         } else if rest.starts_with(COMMENT) {
             (COMMENT, b"-->", comment_end)
-        } else if rest.starts_with(b"<?") {
+        } else if rest.starts_with(b"<?") && !is_torn_declaration(rest) {
             (b"<?", b"?>", instruction_end)
         } else {
             return Some(1);

@@ -153,8 +153,8 @@ macro_rules! catalog {
 catalog! {
     // --- before and behind the document
     ByteOrderMark "byte-order-mark" Exact
-        what "Removes illegal byte order marks: a second one, one after other bytes, or a UTF-16 mark before UTF-8 text."
-        why "One U+FEFF at the very start is legal and stays. A UTF-16 mark before single-byte text is no text, and the bytes after it decide the encoding. Any other mark before the document element is illegal, and strict parsers stop there."
+        what "Removes illegal byte order marks: a second one, one after other bytes, one beside a payload, or a UTF-16 mark before UTF-8 text."
+        why "One U+FEFF at the very start is legal and stays. A UTF-16 mark before single-byte text is no text, and the bytes after it decide the encoding. Any other mark before the document element is illegal, and strict parsers stop there. Files that are pasted into metadata bring their mark with them, sometimes as the characters ï»¿."
         before "\u{feff}\u{feff}<?xml version=\"1.0\"?>"
         after "\u{feff}<?xml version=\"1.0\"?>"
     LeadingBlank "leading-blank" Exact
@@ -312,8 +312,8 @@ catalog! {
         before "<dc:title>a</title>"
         after "<dc:title>a</dc:title>"
     InnerDeclaration "inner-declaration" Exact
-        what "Removes an XML declaration inside the document."
-        why "Some providers insert payloads from files together with their declaration. A declaration is legal only at the very start of a document."
+        what "Removes an XML declaration inside the document, and what is left of one before a payload."
+        why "Some providers insert payloads from files together with their declaration, or cut it off at the wrong place. A declaration is legal only at the very start of a document. Other text before a payload may be content: the item is quarantined."
         before "<metadata><?xml version=\"1.0\"?><oai_dc:dc"
         after "<metadata><oai_dc:dc"
     DamagedName "damaged-name" Likely, Content
@@ -575,8 +575,8 @@ catalog! {
         after "<header status=\"deleted\">...</header>"
 
     AboutNotElement "about-not-element" Likely
-        what "Removes an about that contains no element: text, or nothing. Removes a setDescription or description that contains nothing."
-        why "The schema requires one element there, and all three are optional. Without this repair a note would send the whole record to quarantine. The journal contains the text and the attributes."
+        what "Removes an about, a setDescription or a description of Identify that contains no element: text, or nothing."
+        why "The schema requires one element there, and all three are optional. Without this repair a note would send the whole record or set to quarantine. The journal contains the text and the attributes."
         before "<about>checked</about></record>"
         after "</record>"
 

@@ -88,6 +88,9 @@ impl<'t> Lexemes<'t> {
         if !rest.get(2).copied().is_some_and(may_start_name) {
             return (Lexeme::BareLessThan, 1);
         }
+        if is_torn_declaration(rest) {
+            return (Lexeme::OpenTag, 1);
+        }
         let end = if at < self.no_instruction_from { memmem::find(rest, b"?>") } else { None };
         match end {
             Some(end) => (Lexeme::Instruction, end + 2),
@@ -316,6 +319,16 @@ pub(crate) fn doctype_len(rest: &[u8]) -> Option<usize> {
         at += 1;
         count_read(1);
     }
+}
+
+/// Whether an XML declaration begins here that lost its end mark. A declaration contains no markup, so the
+/// next end mark belongs to another one.
+pub(crate) fn is_torn_declaration(rest: &[u8]) -> bool {
+    let is_declaration = rest.get(2..5).is_some_and(|target| target.eq_ignore_ascii_case(b"xml"))
+        && rest.get(5).copied().is_some_and(is_blank);
+    is_declaration
+        && memchr(b'<', rest.get(1..).unwrap_or_default())
+            .is_some_and(|markup| memmem::find(rest.get(..=markup).unwrap_or_default(), b"?>").is_none())
 }
 
 /// Whether a document type declaration begins here.

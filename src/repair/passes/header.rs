@@ -16,6 +16,7 @@ use crate::repair::limits::Limits;
 use crate::repair::passes::lenient_tag::{LenientAttribute, read_lenient_tag};
 use crate::repair::text::edits::{Edit, Edits};
 use crate::repair::text::escape::{escape, resolve};
+use crate::repair::text::leftovers::{leftover_repair, without_leftovers};
 use crate::repair::validate::schema::{Content, Element, Text};
 use crate::repair::validate::start_tag::is_allowed_attribute;
 
@@ -107,8 +108,11 @@ impl<'t> HeaderPass<'t> {
         let contents: Vec<&[u8]> = texts.chain(elements).map(|(start, end)| self.slice(start, end)).collect();
         let is_message = self.item.name == b"Identify" || is_server_message(&contents.concat());
         for &(start, end) in &inner.stray {
-            if is_message || is_punctuation(self.slice(start, end)) {
+            let text = self.slice(start, end);
+            if is_message || is_punctuation(text) {
                 self.edit(RepairId::UnexpectedContent, start, end, b"");
+            } else if leftover_repair(&resolve(text)) == Some(RepairId::ByteOrderMark) {
+                self.edit(RepairId::ByteOrderMark, start, end, b"");
             }
         }
     }
@@ -325,19 +329,17 @@ impl<'t> HeaderPass<'t> {
         deleted
     }
 
-    /// Repairs an element that must contain one payload. An empty `metadata` stays, so the item stays
-    /// invalid.
+    /// Repairs an element that must contain one payload, and its attributes. An empty `metadata` stays, so the
+    /// item stays invalid.
     fn repair_payload(&mut self, child: Child<'t>) {
         self.repair_attributes(child, false);
         let (start, end) = child.content;
         let Some(inner) = outline(self.text, start, end) else { return };
-        if !inner.children.is_empty() {
-            return;
-        }
-        if !inner.stray.is_empty() {
-            self.unescape_payload(child);
-        } else if child.local != b"metadata" {
-            self.remove_child(RepairId::AboutNotElement, child);
+        match inner.children.first() {
+            Some(root) => self.remove_leftovers(&inner, root.start),
+            None if !inner.stray.is_empty() => self.unescape_payload(child),
+            None if child.local == b"metadata" => {}
+            None => self.remove_child(RepairId::AboutNotElement, child),
         }
     }
 
@@ -347,23 +349,35 @@ impl<'t> HeaderPass<'t> {
         self.edit(id, child.start, child.end, b"");
     }
 
-    /// Replaces a payload that is one whole element escaped as a string by the element itself.
+    /// Removes byte order marks, and what is left of a declaration before the root of the payload. Other
+    /// text stays, so the item stays invalid.
+    fn remove_leftovers(&mut self, inner: &Outline<'t>, root: usize) {
+        for &(start, end) in &inner.stray {
+            match leftover_repair(&resolve(self.slice(start, end))) {
+                Some(id) if start < root || id == RepairId::ByteOrderMark => self.edit(id, start, end, b""),
+                _ => {}
+            }
+        }
+    }
+
+    /// Replaces a payload that is one whole element escaped as a string by the element itself. Removes an
+    /// optional element with other text.
     fn unescape_payload(&mut self, child: Child<'t>) {
         let (start, end) = child.content;
         let text = resolve(self.slice(start, end));
-        let trimmed = trim(&text);
-        let whole = outline(trimmed, 0, trimmed.len())
+        let payload = without_leftovers(&text);
+        let whole = outline(payload, 0, payload.len())
             .is_some_and(|tree| tree.children.len() == 1 && tree.stray.is_empty());
         let raw = trim(self.slice(start, end));
         let section = raw.strip_prefix(b"<![CDATA[").and_then(|raw| raw.strip_suffix(b"]]>"));
-        if whole && section.is_some_and(|section| without_declaration(trim(section)) == trim(section)) {
+        if whole && section.is_some_and(|section| payload == trim(section)) {
             let from = start + blanks(self.slice(start, end));
             let to = from + raw.len();
             self.edit(RepairId::EscapedPayload, from, from + 9, b"");
             self.edit(RepairId::EscapedPayload, to - 3, to, b"");
         } else if whole {
-            self.edit(RepairId::EscapedPayload, start, end, without_declaration(trimmed));
-        } else if child.local == b"about" {
+            self.edit(RepairId::EscapedPayload, start, end, payload);
+        } else if child.local != b"metadata" {
             self.remove_child(RepairId::AboutNotElement, child);
         }
     }
@@ -381,15 +395,6 @@ pub(crate) fn keep_only_header(record: &[u8]) -> Edits {
         edits.push(RepairId::WrappedHeader, header.end, item.end, b"");
     }
     edits
-}
-
-/// Returns the payload without its own XML declaration.
-fn without_declaration(text: &[u8]) -> &[u8] {
-    let declared = text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"<?xml "));
-    match crate::repair::lex::search::memmem::find(text, b"?>") {
-        Some(end) if declared => trim(text.get(end + 2..).unwrap_or_default()),
-        _ => text,
-    }
 }
 
 /// Changes as few bytes of a datestamp as possible.

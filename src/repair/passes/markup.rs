@@ -12,7 +12,7 @@ use crate::repair::lex::known_namespaces::{Family, correct_namespace};
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{blanks, is_blank, name_span, split_name, trailing_blanks};
 use crate::repair::lex::namespaces::{Context, OAI};
-use crate::repair::lex::search::memmem;
+use crate::repair::lex::search::{memchr2, memmem};
 use crate::repair::limits::Limits;
 use crate::repair::passes::balanced::end_of_balanced_field;
 use crate::repair::passes::end_tag::{
@@ -23,6 +23,7 @@ use crate::repair::passes::plain_field::read_plain_field;
 use crate::repair::passes::prefixes::PrefixNamespaces;
 use crate::repair::passes::tree::{ContentKind, PayloadRoot, Tree, TreeElement, in_key_field};
 use crate::repair::text::edits::Edits;
+use crate::repair::text::leftovers::leftover_repair;
 use crate::repair::validate::schema::{Content, Element, RECORD};
 use crate::repair::validate::start_tag::{StartTagCache, declared_prefix};
 
@@ -128,7 +129,10 @@ fn read_lexeme(tree: &mut Tree<'_>, lexeme: Lexeme, at: usize, end: usize) -> Re
         Lexeme::OpenTag if tree.in_field() && tree.text.get(at + 1) != Some(&b'?') => {
             tree.edit(RepairId::BareLessThan, at, end, b"&lt;")
         }
-        Lexeme::OpenTag => return Err(QuarantineReason::MalformedTag),
+        Lexeme::OpenTag => match end_of_cut_declaration(tree, at) {
+            Some(end) => tree.edit(RepairId::InnerDeclaration, at, end, b""),
+            None => return Err(QuarantineReason::MalformedTag),
+        },
         Lexeme::BareLessThan => tree.edit(RepairId::BareLessThan, at, end, b"&lt;"),
         Lexeme::OpenCdata => tree.edit(RepairId::UnterminatedCdata, at, end, b""),
         Lexeme::OpenComment => tree.edit(RepairId::BrokenComment, at, at + 1, b"&lt;"),
@@ -138,6 +142,18 @@ fn read_lexeme(tree: &mut Tree<'_>, lexeme: Lexeme, at: usize, end: usize) -> Re
         Lexeme::Instruction => read_instruction(tree, at, end),
     }
     Ok(())
+}
+
+/// Returns the end of a declaration before a payload that lost its end mark: its `>`, or the next tag.
+fn end_of_cut_declaration(tree: &Tree<'_>, at: usize) -> Option<usize> {
+    let is_before_payload =
+        matches!(tree.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent));
+    let rest = tree.text.get(at..).filter(|_| is_before_payload)?;
+    let end = memchr2(b'<', b'>', rest.get(1..)?)? + 1;
+    let end = end + usize::from(rest.get(end) == Some(&b'>'));
+    let declaration = rest.get(..end)?;
+    (leftover_repair(declaration)? == RepairId::InnerDeclaration)
+        .then(|| at + end - trailing_blanks(declaration))
 }
 
 fn read_comment(tree: &mut Tree<'_>, at: usize, end: usize) {

@@ -9,6 +9,7 @@ pub(crate) mod edits;
 pub(crate) mod entity_scope;
 pub(crate) mod escape;
 pub(crate) mod fixed_positions;
+pub(crate) mod leftovers;
 pub(crate) mod legal;
 pub(crate) mod marks;
 pub(crate) mod references;
