@@ -7,12 +7,14 @@ use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target
 use crate::repair::lex::names::{blanks, is_blank, name_span};
 use crate::repair::lex::outline::outline;
 use crate::repair::lex::search::memmem;
+use crate::repair::limits::Limits;
 use crate::repair::output::head_buffer::PartRole;
 use crate::repair::passes::strip_prefix::remove_default_namespace;
 use crate::repair::sink::Sink;
 use crate::repair::stages::item_search::new_list;
 use crate::repair::stages::response::{Response, Step};
-use crate::repair::text::characters::{Guesses, repair_characters};
+use crate::repair::text::characters::{Guesses, item_edits, repair_characters};
+use crate::repair::text::charset::detect_charset;
 use crate::repair::text::edits::Edits;
 use crate::repair::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
 use crate::repair::validate::schema::Verb;
@@ -70,6 +72,18 @@ pub(crate) fn is_legal_comment(response: &Response, text: &[u8]) -> bool {
 pub(crate) fn is_legal_instruction(response: &Response, text: &[u8]) -> bool {
     !is_xml_target(text)
         && repair_characters(text, &[], Guesses::default(), &response.config.limits).is_empty()
+}
+
+/// Returns the edits to the characters of an element outside items. They are read like those of an item,
+/// in the configured or detected charset.
+pub(crate) fn element_characters(response: &Response, element: &[u8]) -> Edits {
+    let config = &response.config;
+    // The element is a part of the response itself, so it is not quarantined for an unknown charset.
+    let charset = detect_charset(element, 0, config.text_charset.as_deref()).ok().flatten();
+    let (lexemes, guesses) = (Lexemes::new(element), Guesses::enabled_by(config.enabled));
+    // The element has about `head_bytes_max` bytes, so the number of repairs needs no limit of its own.
+    let limits = Limits { repairs_per_record_max: usize::MAX, ..config.limits.clone() };
+    item_edits(element, 0, lexemes, &response.entities, guesses, charset, &limits)
 }
 
 pub(crate) fn error_element(response: &Response, code: &str, words: &str) -> Vec<u8> {

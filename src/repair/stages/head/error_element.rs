@@ -10,12 +10,12 @@ use crate::repair::lex::search::{memchr, memchr2};
 use crate::repair::output::head_buffer::Release;
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::sink::{EnvelopeFacts, Sink};
-use crate::repair::stages::envelope::{is_strict_field, strip_envelope_prefixes};
+use crate::repair::stages::envelope::{element_characters, is_strict_field, strip_envelope_prefixes};
 use crate::repair::stages::head::error_text::{code_for_request, intended_error};
 use crate::repair::stages::head::repair_head::request_echo;
 use crate::repair::stages::item_search::begins_item;
 use crate::repair::stages::response::{Response, Step};
-use crate::repair::text::characters::{Guesses, repair_characters};
+use crate::repair::text::characters::{Guesses, guess_characters};
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::escape;
 use crate::repair::validate::envelope_names::TagMatch;
@@ -58,9 +58,11 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
     // In a well-formed element, a start mark inside a section is text. It does not mean that the section is
     // unclosed.
     let is_strict = is_strict_field(response, error, b"error");
+    let guesses = Guesses::enabled_by(response.config.enabled);
     let characters = match is_strict {
+        true if guesses.any() => guess_characters(error, guesses, &response.config.limits),
         true => Edits::default(),
-        false => repair_characters(error, &response.entities, Guesses::default(), &response.config.limits),
+        false => element_characters(response, error),
     };
     let text = characters.apply(error);
     let mut edits = Edits::default();

@@ -5,8 +5,9 @@
 use crate::repair::boundary::removable::contains_envelope_element;
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::names::{blanks, trailing_blanks, trim};
-use crate::repair::limits::Limits;
-use crate::repair::stages::envelope::{end_tag_of, strip_envelope_prefixes, write_element};
+use crate::repair::stages::envelope::{
+    element_characters, end_tag_of, strip_envelope_prefixes, write_element,
+};
 use crate::repair::stages::head::head_fields::{
     HeadField, escape_url, is_request_argument, percent_encode, read_head, repair_field_tag, stray_in_url,
     write_attribute,
@@ -16,7 +17,6 @@ use crate::repair::stages::head::response_date::{read_response_date, repair_resp
 use crate::repair::stages::head::v1_head::upgrade_request;
 use crate::repair::stages::item_search::contains_any_item;
 use crate::repair::stages::response::{Response, writes_request_echo};
-use crate::repair::text::characters::{Guesses, repair_characters};
 use crate::repair::text::edits::{Edit, Edits};
 use crate::repair::text::escape::{escape, reference_for, resolve, write_escaped};
 use crate::repair::validate::schema::{Verb, is_any_uri};
@@ -53,9 +53,7 @@ pub(crate) fn read_whole_head(response: &mut Response, head: &[u8]) -> Option<Ed
 
 /// Returns the edits that repair the head.
 pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
-    // The head has at most `head_bytes_max` bytes, so the number of repairs needs no limit of its own.
-    let limits = Limits { repairs_per_record_max: usize::MAX, ..response.config.limits.clone() };
-    let characters = repair_characters(head, &response.entities, Guesses::default(), &limits);
+    let characters = element_characters(response, head);
     let text = characters.apply(head);
     let mut edits = Edits::default();
     let request_name: &[u8] = if response.v1.is_some() { b"requestURL" } else { b"request" };
