@@ -15,6 +15,7 @@ use crate::repair::passes::granularity::{lower_bound, repair_granularity};
 use crate::repair::passes::header::{keep_only_header, repair_envelope};
 use crate::repair::passes::identify::{has_identify_element, repair_identify, unresolved_fields};
 use crate::repair::passes::markup::repair_markup;
+use crate::repair::passes::name_case::repair_name_case;
 use crate::repair::passes::rules::{OuterContexts, Rules};
 use crate::repair::passes::strip_prefix::strip_item_prefixes;
 use crate::repair::passes::tag_names::repair_names;
@@ -142,6 +143,13 @@ fn run_passes(
         let markup = repair_markup(&item.text, element, outer, item.tags, rules.limits, &sections, valid)?;
         item.markup = !markup.is_empty();
         why = match item.apply_pass(markup)? {
+            Verdict::Valid(facts) => return Ok(item.repaired(facts)),
+            Verdict::Invalid(why) => why,
+        };
+    }
+    let renamed = repair_name_case(&item.text, item.names.element);
+    if !renamed.is_empty() {
+        why = match item.apply_pass(renamed)? {
             Verdict::Valid(facts) => return Ok(item.repaired(facts)),
             Verdict::Invalid(why) => why,
         };
@@ -425,6 +433,7 @@ mod tests {
     use crate::repair::limits::Limits;
     use crate::repair::passes::header::repair_envelope;
     use crate::repair::passes::markup::repair_markup;
+    use crate::repair::passes::name_case::repair_name_case;
     use crate::repair::text::characters::Guesses;
     use crate::repair::text::characters::repair_characters;
     use crate::repair::validate::envelope_names::EnvelopeNames;
@@ -461,6 +470,7 @@ mod tests {
             assert!(repair_characters(item, &[], Guesses::default(), &limits).is_empty());
             let markup = repair_markup(item, &RECORD, list.context, &mut tags, &limits, &[], 0);
             assert!(markup.is_ok_and(|edits| edits.is_empty()));
+            assert!(repair_name_case(item, &RECORD).is_empty());
             assert!(repair_envelope(item, &RECORD, false, Some("2000-01-01"), &limits).is_empty());
         }
     }

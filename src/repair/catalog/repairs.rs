@@ -431,6 +431,11 @@ catalog! {
         why "Harvesters look for this name and find nothing. The repair applies if the content fits one verb only, and this verb was requested. If the request is not known, the spelling must be similar."
         before "<request verb=\"ListRecords\">...</request><ListRecord><record>"
         after "<request verb=\"ListRecords\">...</request><ListRecords><record>"
+    ElementCase "element-case" Likely
+        what "Corrects the name of an element of the envelope that is written in another case, in the head and inside items."
+        why "Names in XML are exact, so harvesters find no datestamp in dateStamp, the name that ISO 19115 uses. The repair applies only to names whose place in the schema is free."
+        before "<dateStamp>2023-09-01</dateStamp>"
+        after "<datestamp>2023-09-01</datestamp>"
     WrappedHeader "wrapped-header" Exact
         what "Takes the headers out of the records in a ListIdentifiers response."
         why "ListIdentifiers contains headers and nothing else, and each record has one. The journal contains the rest of the record, and ListRecords returns it."
@@ -467,7 +472,7 @@ catalog! {
         before "<ListRecords></ListRecords>"
         after "<error code=\"noRecordsMatch\">The list is empty.</error>"
     RequestAttribute "request-attribute" Exact
-        what "Removes attributes of the request element that the schema does not allow."
+        what "Removes attributes of the request element that the schema does not allow. Corrects the name of an argument in another case."
         why "The element repeats the arguments of the request. One illegal attribute makes the whole page invalid."
         before "<request verb=\"ListSets\" submit=\"go\">"
         after "<request verb=\"ListSets\">"

@@ -307,8 +307,9 @@ impl<'t> HeaderPass<'t> {
             if is_allowed_attribute(name, |prefix| prefix == b"xsi") {
                 continue;
             }
-            if name == b"status" {
-                deleted |= self.repair_status(attribute, is_header);
+            if name.eq_ignore_ascii_case(b"status") {
+                // A second status would repeat the attribute.
+                deleted |= self.repair_status(attribute, is_header && !deleted);
             } else {
                 attribute.remove(RepairId::EnvelopeAttribute, &mut self.edits);
             }
@@ -323,6 +324,8 @@ impl<'t> HeaderPass<'t> {
             is_word(&b"deleted".as_slice()) || !self.has_metadata && DELETED_WORDS.iter().any(is_word);
         if !deleted || !is_header {
             attribute.remove(RepairId::StatusValue, &mut self.edits);
+        } else if self.slice(attribute.name.0, attribute.name.1) != b"status" {
+            attribute.replace(RepairId::StatusValue, b" status=\"deleted\"".to_vec(), &mut self.edits);
         } else if attribute.value != b"deleted" {
             attribute.set(RepairId::StatusValue, b"deleted", &mut self.edits);
         }

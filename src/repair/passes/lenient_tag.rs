@@ -228,6 +228,11 @@ impl LenientAttribute {
         self.span.0 == self.span.1
     }
 
+    /// Replaces the name, and keeps the value and its repairs.
+    pub(crate) fn rename(&self, id: RepairId, name: &[u8], edits: &mut Edits) {
+        edits.push_unordered(id, self.name.0, self.name.1, name.to_vec());
+    }
+
     /// Replaces the whole attribute, including the blank before it.
     pub(crate) fn replace(&self, id: RepairId, attribute: Vec<u8>, edits: &mut Edits) {
         self.drop_edits(self.gap, edits);

@@ -209,7 +209,8 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
     }
     if let Some(lenient) = &lenient {
         let mut names = lenient.attributes.iter().map(|attribute| tree.slice(attribute.name));
-        tree.is_deleted |= matches!(kind, ContentKind::Envelope(_)) && names.any(|name| name == b"status");
+        tree.is_deleted |= matches!(kind, ContentKind::Envelope(_))
+            && names.any(|name| name.eq_ignore_ascii_case(b"status"));
         declare_missing(tree, lenient, name, tag.context);
     }
     tree.content_from = end;

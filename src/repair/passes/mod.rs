@@ -8,6 +8,7 @@ pub(crate) mod header;
 pub(crate) mod identify;
 pub(crate) mod lenient_tag;
 pub(crate) mod markup;
+pub(crate) mod name_case;
 pub(crate) mod plain_field;
 pub(crate) mod prefixes;
 pub(crate) mod provenance;

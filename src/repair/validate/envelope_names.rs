@@ -164,7 +164,8 @@ impl EnvelopeNames {
                 return TagMatch::Cut;
             }
             let local = split_name(name.get(..span).unwrap_or_default()).1;
-            if matches!(local, b"identifier" | b"setSpec" | b"metadataPrefix") {
+            let names: [&[u8]; 3] = [b"identifier", b"setSpec", b"metadataPrefix"];
+            if names.into_iter().any(|name| local.eq_ignore_ascii_case(name)) {
                 return TagMatch::Yes;
             }
             let Some(end) = memchr(b'>', rest) else { return TagMatch::Cut };
@@ -196,7 +197,29 @@ impl EnvelopeNames {
             return TagMatch::Cut;
         }
         let Content::Children(children) = element.content else { return TagMatch::No };
-        any_match(children.iter().map(|child| self.match_tag(after, b"<", child.name)))
+        match any_match(children.iter().map(|child| self.match_tag(after, b"<", child.name))) {
+            TagMatch::No => self.starts_in_other_case(after, children),
+            found => found,
+        }
+    }
+
+    /// Whether `tag` is the start tag of one of these elements with its name in another case.
+    fn starts_in_other_case(&self, tag: &[u8], elements: &[Element]) -> TagMatch {
+        let names = self.item_prefixes().filter_map(|prefix| tag.strip_prefix(b"<")?.strip_prefix(prefix));
+        any_match(names.map(|name| {
+            let end = name.iter().position(|&byte| !is_name_byte(byte));
+            let name = name.get(..end.unwrap_or(name.len())).unwrap_or_default();
+            let begins = |element: &Element| {
+                element.name.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+            };
+            match end {
+                None if elements.iter().any(begins) => TagMatch::Cut,
+                Some(_) if elements.iter().any(|element| element.name.eq_ignore_ascii_case(name)) => {
+                    TagMatch::Yes
+                }
+                _ => TagMatch::No,
+            }
+        }))
     }
 
     /// Whether a resumptionToken begins here, in any spelling.

@@ -77,10 +77,13 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
     let mut code: Option<ErrorCode> = None;
     for attribute in &tag.attributes {
         let name = text.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-        if name == b"code" {
+        if name.eq_ignore_ascii_case(b"code") && code.is_none() {
             let written = std::str::from_utf8(&attribute.value).ok()?;
             let meant = code_for_request(intended_error(written, &words)?, &response.request_facts);
-            if meant.name() != written {
+            if name != b"code" {
+                let named = format!(" code=\"{}\"", meant.name());
+                attribute.replace(RepairId::ErrorCode, named.into_bytes(), &mut edits);
+            } else if meant.name() != written {
                 attribute.set(RepairId::ErrorCode, meant.name().as_bytes(), &mut edits);
             }
             code = Some(meant);

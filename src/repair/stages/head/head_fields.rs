@@ -7,7 +7,8 @@ use crate::repair::catalog::RepairId;
 use crate::repair::lex::known_namespaces::is_similar_name;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
 use crate::repair::lex::names::{blanks, name_span, split_name, trailing_blanks, trim};
-use crate::repair::passes::lenient_tag::read_lenient_tag;
+use crate::repair::lex::search::memmem;
+use crate::repair::passes::lenient_tag::{LenientAttribute, read_lenient_tag};
 use crate::repair::stages::response::Response;
 use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::{reference_for, resolve, write_escaped};
@@ -85,6 +86,42 @@ pub(crate) fn read_head(
     (date, request)
 }
 
+/// Returns the edits that rename the fields of the head whose names are in another case. A field whose
+/// right name occurs keeps its name.
+pub(crate) fn field_name_case(text: &[u8], prefix: &[u8], request_name: &'static [u8]) -> Edits {
+    let mut edits = Edits::default();
+    for field in [b"responseDate".as_slice(), request_name] {
+        if has_tag(text, &[prefix, field].concat()) {
+            continue;
+        }
+        let mut lexemes = Lexemes::new(text);
+        let mut at = 0;
+        while at < text.len() {
+            let (lexeme, end) = lexemes.at(at);
+            let name_at = match lexeme {
+                Lexeme::StartTag => at + 1,
+                Lexeme::EndTag => at + 2,
+                _ => end,
+            };
+            let name = text.get(name_at..end).unwrap_or_default();
+            let local = name.get(..name_span(name)).and_then(|name| name.strip_prefix(prefix));
+            if local.is_some_and(|local| local.eq_ignore_ascii_case(field)) {
+                let local_at = name_at + prefix.len();
+                edits.push_unordered(RepairId::ElementCase, local_at, local_at + field.len(), field.to_vec());
+            }
+            at = end;
+        }
+    }
+    edits.sort();
+    edits
+}
+
+/// Returns whether a start tag with this name begins in `text`.
+fn has_tag(text: &[u8], name: &[u8]) -> bool {
+    memmem::find_iter(text, &[b"<", name].concat())
+        .any(|at| text.get(at + 1 + name.len()..).is_some_and(|rest| name_span(rest) == 0))
+}
+
 /// Returns whether an end tag is exactly that of an element with this name.
 pub(crate) fn closes(end_tag: &[u8], name: &[u8]) -> bool {
     let rest = end_tag.get(2..).and_then(|tag| tag.strip_prefix(name));
@@ -145,6 +182,18 @@ pub(crate) fn is_request_argument(name: &[u8], value: &[u8]) -> bool {
         b"set" => Text::SetSpec.is_valid(&value),
         _ => false,
     }
+}
+
+/// Returns the argument of OAI-PMH whose name in another case is `name`, if no attribute has the right name.
+fn argument_in_other_case(name: &[u8], tag: &[u8], attributes: &[LenientAttribute]) -> Option<&'static [u8]> {
+    const ARGUMENTS: [&[u8]; 7] =
+        [b"verb", b"identifier", b"metadataPrefix", b"from", b"until", b"set", b"resumptionToken"];
+    let argument = ARGUMENTS.into_iter().find(|argument| argument.eq_ignore_ascii_case(name))?;
+    let mut names = attributes.iter().filter_map(|attribute| tag.get(attribute.name.0..attribute.name.1));
+    // The first of several is kept.
+    (names.find(|other| other.eq_ignore_ascii_case(argument)) == Some(name)
+        && names.all(|other| other != argument))
+    .then_some(argument)
 }
 
 /// Escapes an attribute value. Tabs and line breaks become references, because XML normalizes them to
@@ -213,6 +262,13 @@ pub(crate) fn repair_field_tag(
             continue;
         }
         let set = resolve(&attribute.value);
+        if id == RepairId::RequestAttribute
+            && let Some(argument) = argument_in_other_case(name, tag, attributes)
+            && keep(argument, &attribute.value)
+        {
+            attribute.rename(id, argument, &mut inside);
+            continue;
+        }
         match name {
             b"set" if id == RepairId::RequestAttribute && !trim(&set).is_empty() => {
                 attribute.set(RepairId::SetSpecEscape, &set_spec::escape(trim(&set)), &mut inside);

@@ -9,8 +9,8 @@ use crate::repair::stages::envelope::{
     element_characters, end_tag_of, strip_envelope_prefixes, write_element,
 };
 use crate::repair::stages::head::head_fields::{
-    HeadField, escape_url, is_request_argument, percent_encode, read_head, repair_field_tag, stray_in_url,
-    write_attribute,
+    HeadField, escape_url, field_name_case, is_request_argument, percent_encode, read_head, repair_field_tag,
+    stray_in_url, write_attribute,
 };
 use crate::repair::stages::head::request_facts::read_request_facts;
 use crate::repair::stages::head::response_date::{read_response_date, repair_response_date};
@@ -53,11 +53,22 @@ pub(crate) fn read_whole_head(response: &mut Response, head: &[u8]) -> Option<Ed
 
 /// Returns the edits that repair the head.
 pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
-    let characters = element_characters(response, head);
-    let text = characters.apply(head);
+    let mut characters = element_characters(response, head);
+    let mut text = characters.apply(head);
     let mut edits = Edits::default();
     let request_name: &[u8] = if response.v1.is_some() { b"requestURL" } else { b"request" };
-    let (date, request) = read_head(&text, &response.prefix, request_name, &mut edits);
+    let (mut date, mut request) = read_head(&text, &response.prefix, request_name, &mut edits);
+    let renamed = match (date, request) {
+        (Some(_), Some(_)) => Edits::default(),
+        _ => field_name_case(&text, &response.prefix, request_name),
+    };
+    if !renamed.is_empty() {
+        let named = renamed.apply(&text).into_owned();
+        characters = characters.then(&text, renamed);
+        edits = Edits::default();
+        (date, request) = read_head(&named, &response.prefix, request_name, &mut edits);
+        text = named.into();
+    }
     if let Some(date) = date {
         repair_response_date(response, &text, date, &mut edits);
         close_field(response, b"responseDate", date, &mut edits);
