@@ -307,7 +307,7 @@ catalog! {
         before "<dc:title>a</dc:title></dc:title>"
         after "<dc:title>a</dc:title>"
     MismatchedEndTag "mismatched-end-tag" Likely
-        what "Corrects the name of an end tag that is meant for the open element. It may have another prefix or case, one wrong letter, a truncated name, or the name of another field."
+        what "Corrects the name of an end tag that is meant for the open element. It may have another prefix or case, one wrong letter, a truncated name, nothing but the prefix, or the name of another field."
         why "</DC:TITLE> and </dc:titel> after <dc:title> have one plausible meaning. The same is true of </dc:creator> before the next field. The start tag is taken as correct."
         before "<dc:title>a</title>"
         after "<dc:title>a</dc:title>"

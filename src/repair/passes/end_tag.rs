@@ -34,6 +34,7 @@ pub(crate) fn read_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
         tree.pop(end);
     } else if is_similar_name(split_name(tree.slice(top.name)).1, local)
         || in_plain_field && is_meant_for_field(tree, top, name, (name_end, end))
+        || tree.in_payload() && is_prefix_of_open_element(tree, top, name, end)
     {
         tree.rename_end(top_depth, at, end);
         tree.pop(end);
@@ -143,6 +144,16 @@ fn is_meant_for_field(
     let is_cut = blanks(tree.slice((name_end, end))) == end - name_end && field_name.starts_with(name);
     let is_prefix = field_name.strip_prefix(name).is_some_and(|rest| rest.starts_with(b":"));
     (is_other_field || is_cut || is_prefix) && ends_before_next_tag(tree, field, end)
+}
+
+/// Returns whether an end tag in the payload consists of the prefix of the open element.
+///
+/// If an element around it has the prefix as its local name, the tag may be meant for that element.
+fn is_prefix_of_open_element(tree: &Tree<'_>, open: TreeElement, name: &[u8], end: usize) -> bool {
+    let prefix = name.strip_suffix(b":").unwrap_or(name);
+    let is_prefix = !prefix.is_empty() && split_name(tree.slice(open.name)).0 == prefix;
+    let named = || tree.open.iter().rposition(|open| split_name(tree.slice(open.name)).1 == prefix);
+    is_prefix && named().is_none_or(|depth| !is_confirmed(tree, depth, end))
 }
 
 /// Returns whether the next tag after `end` cannot be inside the open field.
