@@ -154,7 +154,7 @@ pub(crate) fn is_wrapper(name: &[u8], names: &EnvelopeNames) -> bool {
         && !Family::Marc.is_field(local)
         && !Family::Mods.is_field(local)
         && !Family::Mods.is_container(local)
-        && matches!(Family::of_root(local), Family::Mixed | Family::Other)
+        && !matches!(Family::of_root(local, b""), Family::DublinCore | Family::Marc)
 }
 
 /// Decides on a resumptionToken that does not follow the end tag of a child. It is a boundary if the list

@@ -283,7 +283,7 @@ catalog! {
         after "p &lt; 0.05"
     MarkupInField "markup-in-field" Likely, Content
         what "Escapes tags inside a plain-text field, so that the text stays as it was typed."
-        why "dc:description and MARC subfields are defined without child elements. Unbalanced HTML in them breaks the page. The repair applies only to records that are not well-formed."
+        why "dc:description and MARC subfields are defined without child elements, as are most texts of MODS, DataCite, LIDO and DDI. Unbalanced HTML in them breaks the page. The repair applies only to records that are not well-formed. Elements of the format itself, such as p in DDI, are closed and not escaped."
         before "<dc:title>a<br>b</dc:title>"
         after "<dc:title>a&lt;br&gt;b</dc:title>"
     MissingEndTag "missing-end-tag" Likely, Content

@@ -4,6 +4,10 @@
 
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::namespaces::{OAI, XSI};
+use crate::repair::lex::text_fields::{
+    is_datacite, is_datacite_field, is_datacite_group, is_ddi_field, is_ddi_group, is_ddi_markup,
+    is_lido_field, is_lido_group,
+};
 
 /// Prefixes with only one meaning in OAI-PMH, and their namespaces.
 static PREFIXES: &[(&str, &str)] = &[
@@ -99,6 +103,12 @@ pub(crate) enum Family {
     Marc,
     /// MODS: fields, and elements that group fields.
     Mods,
+    /// DataCite, and OpenAIRE, which consists of its elements.
+    DataCite,
+    /// LIDO.
+    Lido,
+    /// DDI. Its fields have markup of their own.
+    Ddi,
     /// Formats with mixed content. Their tags are balanced.
     Mixed,
     /// Unknown formats. Nothing is guessed.
@@ -106,12 +116,15 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// The family of a payload, given the local name of its root.
-    pub(crate) fn of_root(local: &[u8]) -> Self {
+    /// The family of a payload, given the local name of its root and its namespace.
+    pub(crate) fn of_root(local: &[u8], namespace: &[u8]) -> Self {
         match local {
             b"dc" | b"qualifieddc" | b"qdc" | b"dcterms" => Self::DublinCore,
             b"record" | b"collection" => Self::Marc,
             b"mods" | b"modsCollection" => Self::Mods,
+            b"resource" | b"oai_datacite" if is_datacite(namespace) => Self::DataCite,
+            b"lido" | b"lidoWrap" => Self::Lido,
+            b"codeBook" | b"DDIInstance" => Self::Ddi,
             b"ead" | b"TEI" | b"TEI.2" | b"teiHeader" | b"article" | b"mets" | b"html" | b"body" | b"div" => {
                 Self::Mixed
             }
@@ -125,8 +138,32 @@ impl Family {
             Self::DublinCore => is_dc_element(local),
             Self::Marc => matches!(local, b"leader" | b"controlfield" | b"subfield"),
             Self::Mods => is_mods_field(local),
+            Self::DataCite => is_datacite_field(local),
+            Self::Lido => is_lido_field(local),
+            Self::Ddi => is_ddi_field(local),
             Self::Mixed | Self::Other => false,
         }
+    }
+
+    /// Whether a field may contain the element with this local name. Such an element contains text too.
+    pub(crate) fn is_markup(self, local: &[u8]) -> bool {
+        self == Self::Ddi && is_ddi_markup(local)
+    }
+
+    /// Whether the element with this local name groups fields, so that it ends an open field.
+    pub(crate) fn is_group(self, local: &[u8]) -> bool {
+        match self {
+            Self::Mods => is_mods_container(local),
+            Self::DataCite => is_datacite_group(local),
+            Self::Lido => is_lido_group(local),
+            Self::Ddi => is_ddi_group(local),
+            Self::DublinCore | Self::Marc | Self::Mixed | Self::Other => false,
+        }
+    }
+
+    /// Whether the tags around fields are too little known to balance them.
+    pub(crate) fn has_unknown_structure(self) -> bool {
+        matches!(self, Self::DataCite | Self::Lido | Self::Ddi | Self::Other)
     }
 
     /// Whether the element with this local name contains elements and no text.
@@ -134,7 +171,7 @@ impl Family {
         match self {
             Self::Marc => matches!(local, b"collection" | b"record" | b"datafield"),
             Self::Mods => is_mods_container(local),
-            Self::DublinCore | Self::Mixed | Self::Other => false,
+            Self::DublinCore | Self::DataCite | Self::Lido | Self::Ddi | Self::Mixed | Self::Other => false,
         }
     }
 

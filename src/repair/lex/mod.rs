@@ -12,3 +12,4 @@ pub(crate) mod namespaces;
 pub(crate) mod outline;
 pub(crate) mod search;
 pub(crate) mod simd;
+pub(crate) mod text_fields;

@@ -58,7 +58,7 @@ pub(crate) fn read_end_tag(tree: &mut Tree<'_>, at: usize, end: usize) {
         restore_start_tag(tree, text_at, name, complete, at);
         tree.content_from = end;
     } else {
-        tree.is_ambiguous |= tree.family == Family::Other && tree.in_payload();
+        tree.is_ambiguous |= tree.family.has_unknown_structure() && tree.in_payload();
         tree.edit(RepairId::StrayEndTag, at, end, b"");
         tree.content_from = end;
     }

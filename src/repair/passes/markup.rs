@@ -200,7 +200,9 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
     let kind = kind_of(tree, name, tag.context);
     let is_root = matches!(tree.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent));
     if is_root {
-        tree.family = Family::of_root(split_name(name).1);
+        let (prefix, local) = split_name(name);
+        let namespace = tree.tags.contexts.lookup(tag.context, prefix).unwrap_or_default();
+        tree.family = Family::of_root(local, namespace);
         tree.has_payload = true;
         tree.payload_root = Some(PayloadRoot { place: tag.attributes_end, added: Vec::new() });
     }
@@ -291,11 +293,18 @@ pub(crate) fn close_before(tree: &mut Tree<'_>, name: &[u8], at: usize) -> bool 
         return true;
     }
     if matches!(top.kind, ContentKind::Field) {
+        if tree.is_markup_in_field(top, name) {
+            // As in HTML, a paragraph ends the one before it.
+            if matches!(local, b"p" | b"itm") && tree.slice(top.name) == name {
+                tree.close_above(tree.open.len() - 1, at);
+            }
+            return true;
+        }
         let envelope_field = oai && tree.parent_has_child(local);
         if !envelope_field && !tree.is_sibling(top, name) {
             return false;
         }
-        tree.close_above(tree.open.len() - 1, at);
+        tree.close_fields(at);
     }
     if let Some(parent) = tree.family.parent(local)
         && tree.payload_root.is_some()
@@ -315,6 +324,8 @@ pub(crate) fn kind_of(tree: &Tree<'_>, name: &[u8], context: Context) -> Content
             children.iter().find(|child| child.name == local && oai)
         }
         Some(ContentKind::Mixed) if tree.family.is_field(local) => return ContentKind::Field,
+        // Markup of a field: `close_before` has allowed it there.
+        Some(ContentKind::Field) if tree.payload_root.is_some() => return ContentKind::Field,
         _ => None,
     };
     match element {

@@ -130,11 +130,30 @@ impl<'t> Tree<'t> {
     /// Returns whether an element with this name is a sibling of the open field.
     pub(crate) fn is_sibling(&self, field: TreeElement, name: &[u8]) -> bool {
         let (prefix, local) = split_name(name);
-        prefix == split_name(self.slice(field.name)).0
+        let has_own_prefix = prefix == split_name(self.slice(field.name)).0;
+        // The elements of OpenAIRE have several prefixes, and HTML has none.
+        let is_of_format = self.family.has_unknown_structure()
+            && !prefix.is_empty()
+            && (has_own_prefix || self.family == Family::DataCite);
+        let is_known = has_own_prefix
             && (self.family.is_field(local)
                 || self.family.parent(local).is_some()
-                || self.family == Family::Mods && self.family.is_container(local))
-            && self.payload_root.is_some()
+                || self.family.is_group(local));
+        (is_of_format || is_known) && !self.family.is_markup(local) && self.payload_root.is_some()
+    }
+
+    /// Returns whether an element with this name is markup inside the open field.
+    pub(crate) fn is_markup_in_field(&self, field: TreeElement, name: &[u8]) -> bool {
+        let (prefix, local) = split_name(name);
+        self.payload_root.is_some()
+            && prefix == split_name(self.slice(field.name)).0
+            && self.family.is_markup(local)
+    }
+
+    /// Closes the open field, and the fields around it, before the blanks that precede `at`.
+    pub(crate) fn close_fields(&mut self, at: usize) {
+        let keep = self.open.iter().rposition(|open| !matches!(open.kind, ContentKind::Field));
+        self.close_above(keep.map_or(0, |depth| depth + 1), at);
     }
 
     /// Returns whether the payload contains an open record of another list.
@@ -217,7 +236,7 @@ impl<'t> Tree<'t> {
         }
         while self.open.len() > keep {
             let name = self.open.last().map_or(&b""[..], |open| self.slice(open.name));
-            self.is_ambiguous |= self.family == Family::Other && self.in_payload();
+            self.is_ambiguous |= self.family.has_unknown_structure() && self.in_payload();
             self.is_ambiguous |= self.section_depths.last() == Some(&self.open.len());
             let tag = [b"</", name, b">"].concat();
             self.edit(RepairId::MissingEndTag, place, place, &tag);
