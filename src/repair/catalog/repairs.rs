@@ -598,7 +598,7 @@ catalog! {
         after "<adminEmail>oai@example.org</adminEmail>"
     FormatValue "format-value" Likely
         what "Corrects schema and metadataNamespace in ListMetadataFormats if they are swapped or belong to another format, and adds a missing one. The known formats are oai_dc, marcxml, marc21, mets and mods."
-        why "Harvesters choose a format by its namespace. The protocol defines oai_dc, and the other formats have one namespace wherever they are offered. If the repair is off, values that are only wrong stay unchanged."
+        why "Harvesters choose a format by its namespace. The protocol fixes schema and namespace of oai_dc, and the other formats have one namespace wherever they are offered. If the repair is off, values that are only wrong stay unchanged."
         before "<schema>http://www.loc.gov/MARC21/slim</schema><metadataNamespace>http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd</metadataNamespace>"
         after "<schema>http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd</schema><metadataNamespace>http://www.loc.gov/MARC21/slim</metadataNamespace>"
 

@@ -73,12 +73,12 @@ fn correct_format(item: &[u8], edits: &mut Edits) -> Option<()> {
         })
     };
     if let Some(known_format) = known_format {
-        // The specification itself defines oai_dc.
+        // The specification itself fixes schema and namespace of oai_dc.
         let is_wrong = |value: &[u8]| value.is_empty() || own.is_some() && others(value);
         if uri.is_none_or(|uri| is_wrong(uri) || is_dc && uri != known_format.namespace) {
             uri = Some(known_format.namespace);
         }
-        let is_own = |at: &[u8]| !is_wrong(at) && (!is_dc || at.ends_with(b"/oai_dc.xsd"));
+        let is_own = |at: &[u8]| if is_dc { at == OAI_DC_SCHEMA } else { !is_wrong(at) };
         if !place.is_some_and(is_own) {
             place = known_format.schema.or(place);
         }
