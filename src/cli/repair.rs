@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use oaimend::repair::catalog::CATALOG;
 use oaimend::repair::{
-    NotOai, Outcome, Quarantined, Repair, RepairConfig, Repairer, RequestEcho, Sink, Summary, SwallowedItems,
-    UnresolvedField,
+    NotOai, Outcome, Quarantined, Repair, RepairConfig, RepairId, Repairer, RequestEcho, Sink, Summary,
+    SwallowedItems, UnresolvedField,
 };
 use oaimend::report::Report;
 use url::{Url, form_urlencoded};
@@ -41,6 +42,9 @@ pub(crate) struct RepairArguments {
     /// The request for `<request>`, such as 'verb=ListRecords&metadataPrefix=oai_dc'
     #[arg(long, value_name = "ARGUMENTS", requires = "base_url", value_parser = parse_request)]
     request: Option<RequestArguments>,
+    /// Turns on a repair that is off by default, such as payload-xsi; may be repeated
+    #[arg(long, value_name = "NAME", value_parser = parse_optional_repair)]
+    enable: Vec<RepairId>,
 }
 
 /// The arguments of a request, `verb` first, names and values decoded.
@@ -107,6 +111,7 @@ fn repair_config(arguments: &RepairArguments) -> RepairConfig {
     });
     let mut config = RepairConfig::default();
     config.request = request.map(Arc::new);
+    config.enabled = arguments.enable.iter().copied().collect();
     config
 }
 
@@ -248,6 +253,14 @@ fn describe_result(summary: &Summary, has_report: bool) -> Option<String> {
 
 fn format_count(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Parses the value of `--enable`.
+fn parse_optional_repair(text: &str) -> Result<RepairId, String> {
+    RepairId::from_name(text).filter(|id| id.is_optional()).ok_or_else(|| {
+        let names = CATALOG.iter().filter(|entry| entry.id.is_optional()).map(|entry| entry.name);
+        format!("expected one of {}", names.collect::<Vec<_>>().join(", "))
+    })
 }
 
 /// Parses the value of `--base-url`.

@@ -13,7 +13,7 @@ use super::{Limits, Politeness, Quirks, StaticFile, identify};
 use crate::certificate::CertificateFiles;
 use crate::error::Fault;
 use crate::repair::catalog::CATALOG;
-use crate::repair::{Certainty, IdentifyValues, ProvenanceScope, RepairId, RepairSet};
+use crate::repair::{IdentifyValues, ProvenanceScope, RepairId, RepairSet};
 use blake2::{Blake2s256, Digest};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub struct Mapping {
     pub stale_lists: bool,
     /// Repairs that are turned off.
     pub off: RepairSet,
-    /// Repairs of certainty `guess` that are turned on.
+    /// Repairs that are turned on, of those that are off by default.
     pub enabled: RepairSet,
     /// Which records get an `about` element with their provenance.
     pub provenance: Option<ProvenanceScope>,
@@ -249,8 +249,7 @@ impl Mapping {
             }
         }
         for name in table.read_strings("enable") {
-            let is_guess = |id: RepairId| id.certainty() == Certainty::Guess;
-            if let Some(id) = find_repair(&table, &name, "repairs.enable", is_guess) {
+            if let Some(id) = find_repair(&table, &name, "repairs.enable", RepairId::is_optional) {
                 self.enabled.insert(id);
             }
         }
@@ -341,6 +340,9 @@ fn read_seconds(table: &mut Table<'_, '_>, key: &'static str) -> Option<Duration
     table.read_integer(key, 1..=3600).map(Duration::from_secs)
 }
 
+/// Maximum number of names that a message about a wrong name lists.
+const NAMES_LISTED_MAX: usize = 4;
+
 fn find_repair(
     table: &Table<'_, '_>,
     name: &Located<String>,
@@ -355,7 +357,7 @@ fn find_repair(
         CATALOG.iter().filter(|e| fits(e.id) && !e.id.is_rewrite()).map(|e| e.name).collect();
     let hint = match find_nearest(&name.value, &names) {
         Some(near) => format!("did you mean \"{near}\"?"),
-        None if names.len() <= 3 => format!("expected one of {}", names.join(", ")),
+        None if names.len() <= NAMES_LISTED_MAX => format!("expected one of {}", names.join(", ")),
         None => "docs/reference/repairs.md lists the names".to_owned(),
     };
     let value = name.value.escape_debug();

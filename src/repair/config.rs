@@ -23,7 +23,8 @@ pub struct RepairConfig {
     pub limits: Limits,
     /// Disabled repairs. An item that needs one is quarantined.
     pub off: RepairSet,
-    /// Enabled repairs of certainty [`Certainty::Guess`](crate::repair::Certainty::Guess).
+    /// Enabled repairs, of those that are off by default
+    /// ([`RepairId::is_optional`](crate::repair::RepairId::is_optional)).
     pub enabled: RepairSet,
     /// The required content of `request` and of Identify's `baseURL`. `None` keeps legal values.
     pub request: Option<Arc<RequestEcho>>,

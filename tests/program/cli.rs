@@ -193,6 +193,24 @@ fn repair_rewrites_the_request() {
 }
 
 #[test]
+fn repairs_that_are_off_by_default_can_be_enabled() {
+    const PREFIX: &str = " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"";
+    let location = "xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/oai_dc/ \
+        http://www.openarchives.org/OAI/2.0/oai_dc.xsd\"";
+    let page = String::from_utf8(page(&["MÃ¼ller, GrÃ¶ÃŸe".as_bytes()])).expect("a page in UTF-8");
+    let used = page.replace("<oai_dc:dc ", &format!("<oai_dc:dc {location} "));
+    assert_ne!(used, page);
+    let output = run(&["repair"], used.as_bytes());
+    assert_exit(&output, 0);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), used, "both are off");
+    let output = run(&["repair", "--enable", "payload-xsi", "--enable", "double-encoded"], used.as_bytes());
+    assert_exit(&output, 0);
+    let text = String::from_utf8(output.stdout).expect("the output is UTF-8");
+    let payload = text.split_once("<metadata>").map_or("", |(_, payload)| payload);
+    assert!(payload.contains(PREFIX) && payload.contains("Müller, Größe"), "{text}");
+}
+
+#[test]
 fn wrong_usage_exits_with_64() {
     for arguments in [
         &[][..],
@@ -200,6 +218,7 @@ fn wrong_usage_exits_with_64() {
         &["repair", "--no-such-flag"],
         &["repair", "a", "b"],
         &["repair", "--request", "verb=Identify"],
+        &["repair", "--enable", "bare-ampersand"],
         &["repair", "--base-url", "ftp://x.example/", "--request", "verb=Identify"],
         &["repair", "--base-url", "http://x.example/", "--request", "metadataPrefix=oai_dc"],
         &["repair", "--base-url", "http://x.example/", "--request", "verb=Identify&verb=Identify"],

@@ -291,7 +291,7 @@ mappings/x.toml:11: default_set = "a b" is not a set; expected its setSpec
 mappings/x.toml:12: charset = "utf-8" is not a charset other than UTF-8; expected one such as "windows-1251"
 mappings/x.toml:14: repairs.off: "bare-ampersant" is not a repair for this key; did you mean "bare-ampersand"?
 mappings/x.toml:14: repairs.off: "rewrite-request" is not a repair for this key; docs/reference/repairs.md lists the names
-mappings/x.toml:15: repairs.enable: "bare-ampersand" is not a repair for this key; expected one of double-encoded, c1-control, torn-section
+mappings/x.toml:15: repairs.enable: "bare-ampersand" is not a repair for this key; expected one of double-encoded, c1-control, torn-section, payload-xsi
 mappings/x.toml:15: repairs.enable is an integer; expected a list of strings
 "#,
     );

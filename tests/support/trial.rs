@@ -3,8 +3,8 @@
 use oaimend::oai::datestamp::Granularity;
 use oaimend::repair::catalog::CATALOG;
 use oaimend::repair::{
-    Certainty, Ending, IdentifyValues, Origin, ProvenanceScope, RepairConfig, RepairId, RepairSet,
-    RepositoryFacts, RequestEcho,
+    Ending, IdentifyValues, Origin, ProvenanceScope, RepairConfig, RepairId, RepairSet, RepositoryFacts,
+    RequestEcho,
 };
 
 use super::damage;
@@ -15,7 +15,7 @@ use super::v1::v1_page;
 pub(crate) fn config(random: &mut Random) -> RepairConfig {
     let mut config = RepairConfig::default();
     config.off = off(random);
-    config.enabled = if random.chance(10) { guesses() } else { RepairSet::EMPTY };
+    config.enabled = if random.chance(10) { optional_repairs() } else { RepairSet::EMPTY };
     config.request = random.chance(80).then(|| own_request(random).into());
     config.repository = if random.chance(25) { facts(random) } else { RepositoryFacts::default() };
     config.response_date = random.chance(50).then(|| "2026-05-06T07:08:09Z".to_owned());
@@ -38,9 +38,9 @@ fn off(random: &mut Random) -> RepairSet {
     (0..some).map(|_| CATALOG[random.below(CATALOG.len())].id).collect()
 }
 
-fn guesses() -> RepairSet {
+fn optional_repairs() -> RepairSet {
     let all = CATALOG.iter().map(|entry| entry.id);
-    all.filter(|id: &RepairId| id.certainty() == Certainty::Guess).collect()
+    all.filter(|id: &RepairId| id.is_optional()).collect()
 }
 
 const VERBS: &[&str] = &[

@@ -393,7 +393,11 @@ catalog! {
         why "Parsers compare namespaces exactly. An element in http://www.openarchives.org/OAI/2.0 is not found under the name with the slash."
         before "xmlns=\"http://www.openarchives.org/OAI/2.0\""
         after "xmlns=\"http://www.openarchives.org/OAI/2.0/\""
-
+    PayloadXsi "payload-xsi" Exact
+        what "Declares the prefix of the XML Schema instance namespace on a payload that uses the declaration of an element around it. Off unless a mapping or --enable turns it on."
+        why "OAI-PMH 2.0, section 2.5, requires the declaration on the root of the metadata part, and harvesters that cut it out of the response fail without it. The response is well-formed in both forms, so only some harvesters need it. The repair never applies to records longer than record_bytes_max."
+        before "<metadata><oai_dc:dc xsi:schemaLocation=\"...\">"
+        after "<metadata><oai_dc:dc xsi:schemaLocation=\"...\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\">"
     SchemaLocation "schema-location" Exact
         what "Writes a schemaLocation on the root that pairs the OAI-PMH namespace with its schema, if there is none or a different one."
         why "OAI-PMH 2.0, section 3.2, requires it, and validating harvesters find no schema without it. Other pairs stay. A list with an odd number of words is replaced, because its pairs are not known. If the repair is off, such pages stay unchanged."
@@ -664,6 +668,11 @@ impl RepairId {
     /// The repair of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         CATALOG.iter().copied().find(|entry| entry.name == name).map(|entry| entry.id)
+    }
+
+    /// Whether the repair is off unless a mapping enables it: a guess, or a change that few harvesters need.
+    pub fn is_optional(self) -> bool {
+        self.certainty() == Certainty::Guess || self == Self::PayloadXsi
     }
 
     /// Whether this is what the proxy says of itself and no repair.

@@ -13,6 +13,7 @@ pub(crate) mod plain_field;
 pub(crate) mod prefixes;
 pub(crate) mod provenance;
 pub(crate) mod rules;
+pub(crate) mod schema_instance;
 pub(crate) mod strip_prefix;
 pub(crate) mod tag_names;
 pub(crate) mod tree;

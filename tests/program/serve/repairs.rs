@@ -4,6 +4,7 @@
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Got, Reply, Source, fetch, page_of, record};
 use oaimend::config::OnUnrepairable;
+use oaimend::repair::RepairId;
 use std::time::Duration;
 
 const HTML: &str = "<!DOCTYPE html><html><head><title>Login</title></head><body>caf\u{e9}\u{1b}[31m please log in</body></html>";
@@ -143,6 +144,33 @@ fn oai_error_is_sent_with_status_200() {
         assert!(got.text().contains("<error code=\"noRecordsMatch\">none</error>"), "{}", got.text());
         assert_eq!(got.header("cache-status"), format!("oaimend; fwd=miss; fwd-status={status}"));
     }
+}
+
+#[test]
+fn texts_of_errors_are_in_the_charset_of_the_source() {
+    let page = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">\
+        <responseDate>2026-01-02T03:04:05Z</responseDate><request>http://source.example/oai</request>\
+        <error code=\"noRecordsMatch\">zbi\u{1}r</error></OAI-PMH>\n";
+    let page: Vec<u8> = page.bytes().map(|byte| if byte == 1 { 0xb3 } else { byte }).collect();
+    let source = Source::page(page);
+    let got = Proxy::of(&source).get(LIST);
+    assert!(got.text().contains(">zbi\u{b3}r<"), "{}", got.text());
+    let got = Proxy::tuned(&source, |mapping| mapping.quirks.charset = Some("ISO-8859-2")).get(LIST);
+    assert!(got.text().contains(">zbi\u{142}r<"), "{}", got.text());
+}
+
+#[test]
+fn payloads_declare_the_schema_instance_if_the_mapping_asks_for_it() {
+    const DECLARATION: &str = " xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"";
+    let page = page_with(|record| record.replace(DECLARATION, ""));
+    let source = Source::page(page.clone());
+    let got = Proxy::of(&source).get(LIST);
+    assert_eq!(records(&got.text()), records(&page), "{}", got.text());
+    let got = Proxy::tuned(&source, |mapping| mapping.enabled.insert(RepairId::PayloadXsi)).get(LIST);
+    let declared = page_with(|record| {
+        record.replace(DECLARATION, "").replace("oai_dc.xsd\">", &format!("oai_dc.xsd\"{DECLARATION}>"))
+    });
+    assert_eq!(records(&got.text()), records(&declared), "{}", got.text());
 }
 
 #[test]

@@ -69,7 +69,7 @@ class Options:
     """The settings of a repository.
 
     off: names of repairs to turn off. An item that needs one is quarantined.
-    enabled: names of repairs of certainty `guess` to turn on.
+    enabled: names of repairs to turn on that are off by default: those of certainty `guess`, and `payload-xsi`.
     text_charset: the charset of text that is not UTF-8.
     granularity: the granularity in Identify, `YYYY-MM-DD` or `YYYY-MM-DDThh:mm:ssZ`.
     lowest_datestamp: a datestamp that no record precedes. It replaces a datestamp that is missing or not a date.

@@ -55,7 +55,7 @@ pub(crate) fn emit(
         return response.output.quarantine(identifier, offset, raw, QuarantineReason::IllegalEnvelope, sink);
     }
     let rewritten = rewrite_item(response, list, item);
-    let is_rewritten = !rewritten.is_empty();
+    let has_own_url = rewritten.iter().any(|edit| edit.id == RepairId::RewriteBaseUrl);
     let (output, written_facts, edits) = if rewritten.is_empty() {
         (Cow::Borrowed(bytes.as_slice()), Cow::Borrowed(facts), Cow::Borrowed(edits))
     } else {
@@ -90,7 +90,7 @@ pub(crate) fn emit(
     }
     sink.write(raw.get(from..).unwrap_or_default());
     // The proxy's base URL replaces an illegal one.
-    let is_replaced = |issue: &(&str, FieldIssue)| is_rewritten && *issue == ("baseURL", FieldIssue::Illegal);
+    let is_replaced = |issue: &(&str, FieldIssue)| has_own_url && *issue == ("baseURL", FieldIssue::Illegal);
     for &(element, lack) in unresolved.iter().filter(|issue| !is_replaced(issue)) {
         response.output.unresolved += 1;
         sink.unresolved(&UnresolvedField { offset, element, lack });

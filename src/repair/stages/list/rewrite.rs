@@ -1,12 +1,14 @@
-//! The proxy's own values in items: its base URL in Identify, and the provenance of records.
+//! The last changes to a valid item: the proxy's own values and the declarations that a mapping asks for.
 //!
-//! [`emit`](super::emit::emit) adds them to a valid item. They are a rewrite and not a repair.
+//! [`emit`](super::emit::emit) makes them. The base URL in Identify and the provenance of records are a
+//! rewrite and not a repair.
 
 use crate::repair::catalog::RepairId;
 use crate::repair::config::ProvenanceScope;
 use crate::repair::lex::names::name_span;
 use crate::repair::lex::outline::{Child, outline};
 use crate::repair::passes::provenance::OutgoingRecord;
+use crate::repair::passes::schema_instance::declare_schema_instance;
 use crate::repair::repair_item::RepairedItem;
 use crate::repair::stages::list::state::List;
 use crate::repair::stages::response::Response;
@@ -14,13 +16,26 @@ use crate::repair::text::edits::Edits;
 use crate::repair::text::escape::escape;
 use crate::repair::validate::schema::Verb;
 
-/// Returns the edits that write the proxy's own values.
+/// Returns the edits that write the proxy's own values, and the declarations that a mapping asks for.
 pub(crate) fn rewrite_item(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
-    match list.verb {
+    let mut edits = match list.verb {
         Verb::Identify => rewrite_base_url(response, &item.bytes),
         Verb::ListRecords | Verb::GetRecord => add_provenance(response, list, item),
         _ => Edits::default(),
+    };
+    if declares_payload_xsi(response) {
+        let (outer, limits) = (list.written_context, &response.config.limits);
+        let element = list.verb.item();
+        edits.append(declare_schema_instance(&item.bytes, element, outer, &mut response.tags, limits));
+        edits.sort();
     }
+    edits
+}
+
+/// Returns whether payloads get the declaration of the XML Schema instance namespace.
+#[inline]
+fn declares_payload_xsi(response: &Response) -> bool {
+    response.config.enabled.contains(RepairId::PayloadXsi) && !response.is_off(RepairId::PayloadXsi)
 }
 
 /// Returns whether a clean record may need such an edit.
