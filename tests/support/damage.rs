@@ -4,8 +4,15 @@ use oaimend::repair::{RepairConfig, RepairId};
 
 use super::random::Random;
 
-/// Damages the bytes once or a few times.
+/// Damages the bytes once or a few times, some of them in the ways of software that writes OAI-PMH.
 pub(crate) fn damage(random: &mut Random, bytes: &mut Vec<u8>) {
+    for _ in 0..1 + random.below(3) {
+        if random.chance(20) { damage_envelope(random, bytes) } else { one(random, bytes) }
+    }
+}
+
+/// Damages the bytes once or a few times, at any place.
+pub(crate) fn damage_bytes(random: &mut Random, bytes: &mut Vec<u8>) {
     for _ in 0..1 + random.below(3) {
         one(random, bytes);
     }
@@ -51,6 +58,38 @@ fn one(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
+/// Adds what a file leaves before its payload, or HTML. Renames elements, or cuts an end tag after its prefix.
+fn damage_envelope(random: &mut Random, bytes: &mut Vec<u8>) {
+    match random.below(4) {
+        0 => {
+            let parents: Vec<usize> = PAYLOAD_PARENTS.iter().flat_map(|tag| ends_of(bytes, tag)).collect();
+            if !parents.is_empty() {
+                insert(bytes, parents[random.below(parents.len())], random.pick(LEFTOVERS).as_bytes());
+            }
+        }
+        1 => {
+            let (name, other) = RENAMED[random.below(RENAMED.len())];
+            let places: Vec<usize> = ends_of(bytes, name).collect();
+            let renamed = if random.chance(50) { places.len() } else { 1 };
+            for &end in places.iter().take(renamed) {
+                bytes[end - other.len()..end].copy_from_slice(other.as_bytes());
+            }
+        }
+        2 => {
+            let at = random.below(bytes.len() + 1);
+            insert(bytes, at, random.pick(&["<p>a<br>b</p>", "<p>a <emph>b"]).as_bytes());
+        }
+        _ => {
+            if let Some((start, end)) = tag(random, bytes)
+                && bytes[start..end].starts_with(b"</")
+                && let Some(colon) = memchr::memchr(b':', &bytes[start..end])
+            {
+                bytes.drain(start + colon..end - 1);
+            }
+        }
+    }
+}
+
 /// Removes the end of the document.
 pub(crate) fn truncate(random: &mut Random, bytes: &mut Vec<u8>) {
     bytes.truncate(random.below(bytes.len() + 1));
@@ -76,6 +115,40 @@ fn tag(random: &mut Random, bytes: &[u8]) -> Option<(usize, usize)> {
     Some((start, end))
 }
 
+/// The ends of all occurrences of a text.
+fn ends_of(bytes: &[u8], text: &str) -> impl Iterator<Item = usize> {
+    let len = text.len();
+    let starts: Vec<usize> = memchr::memmem::find_iter(bytes, text).collect();
+    starts.into_iter().map(move |at| at + len)
+}
+
+const PAYLOAD_PARENTS: &[&str] = &["<metadata>", "<about>", "<setDescription>"];
+const LEFTOVERS: &[&str] = &[
+    ">",
+    "?>",
+    "\u{feff}",
+    "\u{feff}<?xml version=\"1.0\"?>\n",
+    "<?xml version=\"1.0\" encoding=\"UTF-8\">",
+    "<?xml version=\"1.0\"",
+    "encoding=\"UTF-8\"?>\n",
+    "-8'?>",
+    "ï»¿",
+    "See: ",
+    "title=\"1.0\">",
+];
+/// Names of the envelope, and the same names in another case.
+const RENAMED: &[(&str, &str)] = &[
+    ("datestamp>", "dateStamp>"),
+    ("identifier>", "Identifier>"),
+    ("setSpec>", "setspec>"),
+    ("setName>", "SETNAME>"),
+    ("header>", "Header>"),
+    ("metadata>", "Metadata>"),
+    ("<request", "<Request"),
+    ("responseDate", "responsedate"),
+    ("metadataPrefix", "metadataprefix"),
+    ("status", "Status"),
+];
 const MARKS: &[&str] = &[
     "<",
     "&",

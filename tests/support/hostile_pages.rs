@@ -36,8 +36,10 @@ fn repeated(fragment: &[u8], bytes: usize) -> Vec<u8> {
 }
 
 /// Positions and fragments that once took quadratic time or more.
-pub(crate) const DAMAGE: [(&str, &[u8]); 88] = [
+pub(crate) const DAMAGE: [(&str, &[u8]); 94] = [
     ("header", b"<setSpec/>"),
+    ("header", b"<setspec/>"),
+    ("header", b"<DATESTAMP/>"),
     ("record", b"<foo><record><header>"),
     ("record", b"<foo$><record><header>"),
     ("record", b"<record><header><foo>"),
@@ -55,6 +57,9 @@ pub(crate) const DAMAGE: [(&str, &[u8]); 88] = [
     ("record", b"<controlfield tag='008'><![CDATA[\x01"),
     ("record", b"<?a <record><header>"),
     ("record", b"<?a "),
+    ("record", b"<?xml "),
+    ("record", b"\xef\xbb\xbf<!---->"),
+    ("record", b"<f:a></f>"),
     ("record", b"<a xmlns=\"u$\"/>"),
     ("record", b"&<a xmlns=\"u$\"/>"),
     ("record", b"a&eacute"),
@@ -78,6 +83,7 @@ pub(crate) const DAMAGE: [(&str, &[u8]); 88] = [
     ("between", b"</ListRecords><resumptionToken>"),
     ("between", b"<!--?>"),
     ("head", b"<?a "),
+    ("head", b"<?xml "),
     ("head", b"<!DOCTYPE \""),
     ("behind the token", b"<OAI-PMH>"),
     ("behind the token", b"<resumptionToken>"),

@@ -154,7 +154,9 @@ fn item(random: &mut Random, verb: &str, number: usize) -> String {
     match verb {
         "ListIdentifiers" => header(random, number, "\n    "),
         "ListSets" => {
-            format!("<set><setSpec>set:{number}</setSpec><setName>{}</setName></set>", text(random))
+            let name = text(random);
+            let description = if random.chance(30) { SET_DESCRIPTION } else { "" };
+            format!("<set><setSpec>set:{number}</setSpec><setName>{name}</setName>{description}</set>")
         }
         "ListMetadataFormats" => format!(
             "<metadataFormat><metadataPrefix>format{number}</metadataPrefix><schema>http://example.org/{number}.xsd\
@@ -217,17 +219,28 @@ const PROVENANCE: &str = "<about><provenance xmlns=\"http://www.openarchives.org
     <originDescription harvestDate=\"2025-01-01T00:00:00Z\" altered=\"false\"><baseURL>http://example.org/x</baseURL>\
     </originDescription></provenance></about>";
 
+/// It uses a declaration of the root.
+const SET_DESCRIPTION: &str =
+    "<setDescription><note xmlns=\"http://example.org/note\" xsi:nil=\"true\"/></setDescription>";
+
 fn payload(random: &mut Random, on_root: bool) -> String {
-    match random.below(10) {
+    match random.below(12) {
         0 | 1 => marc(random),
         2 => mods(random),
+        3 => datacite(random),
+        4 => ddi(random),
         _ => dublin_core(random, on_root),
     }
 }
 
+/// The prefix is declared on the root.
+const DC_LOCATION: &str = " xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/oai_dc/ \
+                           http://www.openarchives.org/OAI/2.0/oai_dc.xsd\"";
+
 fn dublin_core(random: &mut Random, on_root: bool) -> String {
     let bindings = if on_root { "" } else { DC_BINDINGS };
-    let mut made = format!("<oai_dc:dc{bindings}>");
+    let location = if random.chance(20) { DC_LOCATION } else { "" };
+    let mut made = format!("<oai_dc:dc{bindings}{location}>");
     for _ in 0..1 + random.below(5) {
         let field = random.pick(&["title", "creator", "subject", "description", "identifier"]);
         let language = random.pick(&["", " xml:lang=\"en\"", " xml:lang='de'"]);
@@ -262,6 +275,26 @@ fn mods(random: &mut Random) -> String {
     format!(
         "<mods:mods xmlns:mods=\"http://www.loc.gov/mods/v3\"><mods:note>{}</mods:note>\
          <mods:titleInfo><mods:title>{}</mods:title></mods:titleInfo></mods:mods>",
+        text(random),
+        text(random)
+    )
+}
+
+fn datacite(random: &mut Random) -> String {
+    format!(
+        "<resource xmlns=\"http://datacite.org/schema/kernel-4\"><titles><title>{}</title></titles><descriptions>\
+         <description descriptionType=\"Abstract\">{}<br/>{}</description></descriptions></resource>",
+        text(random),
+        text(random),
+        text(random)
+    )
+}
+
+fn ddi(random: &mut Random) -> String {
+    format!(
+        "<codeBook xmlns=\"http://www.icpsr.umich.edu/DDI\"><stdyDscr><stdyInfo><abstract><p>{}</p><p><emph>{}</emph>\
+         </p></abstract><notes>{}</notes></stdyInfo></stdyDscr></codeBook>",
+        text(random),
         text(random),
         text(random)
     )

@@ -6,7 +6,7 @@ use crate::fixtures::static_files;
 use crate::fixtures::static_files::{Kept, dc_payload, dc_record, file_of, file_with};
 use crate::fixtures::static_lists::{error, harvested, identifiers, page};
 use crate::support;
-use crate::support::damage::{affects_other_records, damage};
+use crate::support::damage::{affects_other_records, damage, damage_bytes};
 use crate::support::envelope::Strictness;
 use crate::support::judge::judge;
 use crate::support::random::Random;
@@ -130,7 +130,7 @@ fn damaged_files_give_valid_responses_or_failures() {
     for round in 0..200 {
         let mut file = file_of(1 + random.below(6)).into_bytes();
         for _ in 0..1 + random.below(3) {
-            damage(&mut random, &mut file);
+            damage_bytes(&mut random, &mut file);
         }
         kept.write(&file);
         for query in [
