@@ -4,7 +4,7 @@
 //! records are fixed.
 
 use super::damage;
-use super::harness::{Chunking, Run, run};
+use super::harness::{Chunking, Run};
 use super::invariants::{self, Judge};
 use super::random::Random;
 use oaimend::repair::journal::Change;

@@ -140,7 +140,7 @@ pub(crate) fn reading_at(validator: &Validator, item: &[u8], at: usize) -> Place
     let mut names = validator.stack.iter().rev().map(|open| validator.element_name(open, item, 0));
     let (field, parent) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
     let is_field = match split_name(field).1 {
-        b"leader" => Family::of_root(split_name(parent).1) == Family::Marc,
+        b"leader" => Family::of_root(split_name(parent).1, b"") == Family::Marc,
         b"controlfield" | b"fixfield" => true,
         _ => false,
     };
