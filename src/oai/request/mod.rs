@@ -1,6 +1,6 @@
 //! A harvester's request: parsed from a query or a form, checked, and written as a query.
 //!
-//! Errors found here never reach the source: wrong verbs; missing, repeated, unknown and exclusive
+//! Errors found here never reach the source: wrong verbs; missing, repeated, unknown, exclusive and empty
 //! arguments; dates that no repository accepts. Other values only have to be text that XML allows:
 //! the source decides about sets, tokens and its granularity. The query to the source is always
 //! written from the parsed request, never copied from the received bytes.
@@ -11,6 +11,7 @@ use super::{datestamp, set_spec};
 use crate::oai::request_echo::RequestEcho;
 use std::sync::Arc;
 
+mod forms;
 pub(super) mod window;
 
 /// One of the six verbs.
@@ -130,6 +131,20 @@ impl Argument {
             Self::ResumptionToken => "resumptionToken",
         }
     }
+
+    /// Whether it is `from` or `until`, and this value of it selects nothing from `earliest` on.
+    fn is_date_before(self, date: &str, earliest: &str) -> bool {
+        let to_second = |date: &str, time: &str| match date.len() {
+            DAY_CHARS => format!("{date}{time}"),
+            _ => date.to_owned(),
+        };
+        let earliest = to_second(earliest, "T00:00:00Z");
+        match self {
+            Self::From => to_second(date, "T00:00:00Z") < earliest,
+            Self::Until => to_second(date, "T23:59:59Z") < earliest,
+            _ => false,
+        }
+    }
 }
 
 /// A request that is valid in OAI-PMH 2.0. Cheap to clone.
@@ -158,7 +173,7 @@ pub struct Request {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestError {
-    /// `badVerb` or `badArgument`.
+    /// `badVerb`, `badArgument` or `badResumptionToken`.
     pub code: ErrorCode,
     /// The problem and the expected value.
     pub text: String,
@@ -185,7 +200,7 @@ impl Request {
             if arguments.iter().any(|(other, _)| *other == argument) {
                 return Err(bad_argument(format!("the argument {} is repeated", argument.name())));
             }
-            arguments.push((argument, parse_value(argument.name(), value)?));
+            arguments.push((argument, parse_value(argument, value)?));
         }
         let request = Self::new(verb, arguments);
         request.check_combination()?;
@@ -193,7 +208,7 @@ impl Request {
     }
 
     fn new(verb: Verb, arguments: Vec<(Argument, String)>) -> Self {
-        let query = write_query(verb, &arguments, encode).into();
+        let query = write_query(verb, &arguments, |_, value, query| encode(value, query)).into();
         Self { verb, arguments: arguments.into(), query }
     }
 
@@ -212,6 +227,11 @@ impl Request {
         self.argument(Argument::ResumptionToken).is_some()
     }
 
+    /// The token of the page that it requests; empty for the beginning of a list.
+    pub fn asked_token(&self) -> &str {
+        self.argument(Argument::ResumptionToken).unwrap_or_default()
+    }
+
     /// The request for the next page of this list.
     #[must_use]
     pub fn with_token(&self, token: String) -> Self {
@@ -228,74 +248,6 @@ impl Request {
     #[must_use]
     pub fn to_list_records(&self) -> Self {
         Self::new(Verb::ListRecords, self.arguments.to_vec())
-    }
-
-    /// The same request without a format: OAI-PMH 1.x lists identifiers without one.
-    #[must_use]
-    pub fn without_format(&self) -> Self {
-        let mut arguments = self.arguments.to_vec();
-        arguments.retain(|(argument, _)| *argument != Argument::MetadataPrefix);
-        Self::new(self.verb, arguments)
-    }
-
-    /// Whether one of its dates has seconds.
-    pub fn has_seconds(&self) -> bool {
-        let dates = [Argument::From, Argument::Until].map(|date| self.argument(date));
-        dates.into_iter().flatten().any(|date| date.len() > DAY_CHARS)
-    }
-
-    /// The same request with dates cut to days: the smallest range of whole days that contains the
-    /// requested one.
-    #[must_use]
-    pub fn with_day_dates(&self) -> Self {
-        let mut arguments = self.arguments.to_vec();
-        for (argument, value) in &mut arguments {
-            if matches!(argument, Argument::From | Argument::Until) {
-                value.truncate(DAY_CHARS);
-            }
-        }
-        Self::new(self.verb, arguments)
-    }
-
-    /// The same request with each time of day set to midnight: the range of
-    /// [`Self::with_day_dates`], but in seconds.
-    #[must_use]
-    pub fn with_midnight_dates(&self) -> Self {
-        let mut arguments = self.arguments.to_vec();
-        for (argument, value) in &mut arguments {
-            if matches!(argument, Argument::From | Argument::Until) && value.len() > DAY_CHARS {
-                value.truncate(DAY_CHARS);
-                value.push_str("T00:00:00Z");
-            }
-        }
-        Self::new(self.verb, arguments)
-    }
-
-    /// The same request for one set.
-    #[must_use]
-    pub fn with_set(&self, set: &str) -> Self {
-        let mut arguments = self.arguments.to_vec();
-        arguments.retain(|(argument, _)| *argument != Argument::Set);
-        arguments.push((Argument::Set, set.to_owned()));
-        Self::new(self.verb, arguments)
-    }
-
-    /// The same list from a datestamp on, in the granularity of its `until`; `None` for a
-    /// resumption.
-    pub fn starting_from(&self, datestamp: &str) -> Option<Self> {
-        if self.is_resumption() {
-            return None;
-        }
-        let day = datestamp.get(..DAY_CHARS)?;
-        let from = match self.argument(Argument::Until).map(str::len) {
-            Some(DAY_CHARS) => day.to_owned(),
-            Some(_) if datestamp.len() == DAY_CHARS => format!("{day}T00:00:00Z"),
-            _ => datestamp.to_owned(),
-        };
-        let mut arguments = self.arguments.to_vec();
-        arguments.retain(|(argument, _)| *argument != Argument::From);
-        arguments.push((Argument::From, from));
-        Some(Self::new(self.verb, arguments))
     }
 
     /// The request for a list of records. `from` and `until` have the same granularity.
@@ -347,9 +299,20 @@ impl Request {
     /// Characters that are illegal in a URL or would end the value are percent-encoded.
     pub fn query_with_raw_token(&self) -> String {
         match self.is_resumption() {
-            true => write_query(self.verb, &self.arguments, encode_minimally),
+            true => write_query(self.verb, &self.arguments, |_, value, query| encode_minimally(value, query)),
             false => self.query.to_string(),
         }
+    }
+
+    /// The same query with literal colons and slashes in the identifier, for a source that does not decode
+    /// them. RFC 3986 allows both in a query.
+    pub fn query_with_literal_identifier(&self) -> String {
+        write_query(self.verb, &self.arguments, |argument, value, query| match argument {
+            Argument::Identifier => {
+                encode_except(value, |byte| is_unreserved(byte) || b":/".contains(&byte), query)
+            }
+            _ => encode(value, query),
+        })
     }
 
     /// The request as the `request` element repeats it.
@@ -357,8 +320,7 @@ impl Request {
         let mut arguments = vec![("verb".to_owned(), self.verb.as_str().to_owned())];
         for (argument, value) in &*self.arguments {
             let value = match argument {
-                // The schema allows no other characters here, and no empty value.
-                Argument::Set if value.is_empty() => continue,
+                // The schema allows no other characters here.
                 Argument::Set => String::from_utf8_lossy(&set_spec::escape(value.as_bytes())).into_owned(),
                 _ => value.clone(),
             };
@@ -426,13 +388,17 @@ impl Request {
     }
 }
 
-fn write_query(verb: Verb, arguments: &[(Argument, String)], encode: impl Fn(&str, &mut String)) -> String {
+fn write_query(
+    verb: Verb,
+    arguments: &[(Argument, String)],
+    encode: impl Fn(Argument, &str, &mut String),
+) -> String {
     let mut query = format!("verb={}", verb.as_str());
     for (argument, value) in arguments {
         query.push('&');
         query.push_str(argument.name());
         query.push('=');
-        encode(value, &mut query);
+        encode(*argument, value, &mut query);
     }
     query
 }
@@ -477,7 +443,16 @@ fn parse_argument(name: &[u8], verb: Verb) -> Result<Argument, RequestError> {
     }
 }
 
-fn parse_value(name: &str, value: Vec<u8>) -> Result<String, RequestError> {
+fn parse_value(argument: Argument, value: Vec<u8>) -> Result<String, RequestError> {
+    let name = argument.name();
+    if value.is_empty() {
+        // Sources read an empty value as any value: as no set, as the beginning of a list, as all records.
+        let code = match argument {
+            Argument::ResumptionToken => ErrorCode::BadResumptionToken,
+            _ => ErrorCode::BadArgument,
+        };
+        return Err(RequestError { code, text: format!("the value of {name} is empty") });
+    }
     let text = String::from_utf8(value).map_err(|_| {
         bad_argument(format!("the value of {name} is not UTF-8; percent-encode its UTF-8 bytes"))
     })?;
@@ -538,7 +513,12 @@ fn hex_pair(bytes: &[u8]) -> Option<(u8, &[u8])> {
 }
 
 fn encode(value: &str, query: &mut String) {
-    encode_except(value, |byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), query);
+    encode_except(value, is_unreserved, query);
+}
+
+/// Whether a byte is unreserved in URLs (RFC 3986, section 2.3).
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
 fn encode_minimally(value: &str, query: &mut String) {

@@ -27,7 +27,6 @@ fn the_query_for_the_source_has_the_verb_first_and_values_encoded_once() {
     check("verb=ListSets&resumptionToken=100%&", "verb=ListSets&resumptionToken=100%25");
     check("verb=ListSets&resumptionToken=%zz%4", "verb=ListSets&resumptionToken=%25zz%254");
     check("%76erb=List%53ets", "verb=ListSets");
-    check("verb=ListRecords&metadataPrefix=", "verb=ListRecords&metadataPrefix=");
     check(
         "verb=ListMetadataFormats&identifier=oai:x:%C3%A9",
         "verb=ListMetadataFormats&identifier=oai%3Ax%3A%C3%A9",
@@ -93,7 +92,6 @@ fn dates_that_no_repository_could_harvest_by_are_refused() {
     let right = "which is not a date; expected YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ";
     for (name, date) in [
         ("from", "junk"),
-        ("until", ""),
         ("from", "2023-02-29"),
         ("until", "2024-01-01T00:00Z"),
         ("from", "2024-01-01T00:00:00.5Z"),
@@ -131,6 +129,71 @@ fn values_that_no_answer_could_repeat_are_refused() {
         "the value of resumptionToken contains U+0000, which XML does not allow",
     );
     check_refused("verb=Identify&%FF=1", bad, "\"\u{FFFD}\" is not an argument of Identify");
+}
+
+#[test]
+fn empty_values_are_refused() {
+    let list = "verb=ListRecords&metadataPrefix=oai_dc";
+    for query in [
+        &format!("{list}&set="),
+        &format!("{list}&set"),
+        &format!("{list}&from=&until=2024-01-01"),
+        &format!("{list}&until="),
+        "verb=ListIdentifiers&metadataPrefix=",
+        "verb=ListMetadataFormats&identifier=",
+        "verb=GetRecord&identifier=&metadataPrefix=oai_dc",
+    ] {
+        let refusal = Request::parse(query.as_bytes()).err();
+        let empty =
+            query.split('&').find_map(|pair| pair.strip_suffix('=').or((pair == "set").then_some(pair)));
+        let text = format!("the value of {} is empty", empty.unwrap_or_default());
+        assert_eq!(refusal, Some(RequestError { code: ErrorCode::BadArgument, text }), "{query}");
+    }
+    for verb in ["ListRecords", "ListIdentifiers", "ListSets"] {
+        let text = "the value of resumptionToken is empty";
+        check_refused(&format!("verb={verb}&resumptionToken="), ErrorCode::BadResumptionToken, text);
+    }
+    check_refused(
+        "verb=GetRecord&resumptionToken=",
+        ErrorCode::BadArgument,
+        "GetRecord does not take the argument resumptionToken",
+    );
+    // A blank is a value: the source decides.
+    check(&format!("{list}&set=+"), &format!("{list}&set=%20"));
+}
+
+#[test]
+fn colons_and_slashes_of_an_identifier_can_be_literal() {
+    let query = "verb=GetRecord&identifier=oai%3Ax%3Aa%2Fb%26c%3F%C3%A9&metadataPrefix=a%3Ab";
+    let request = Request::parse(query.as_bytes());
+    let literal = "verb=GetRecord&identifier=oai:x:a/b%26c%3F%C3%A9&metadataPrefix=a%3Ab";
+    let written = request.as_ref().map(Request::query_with_literal_identifier);
+    assert_eq!(written.as_deref(), Ok(literal));
+    assert_eq!(Request::parse(literal.as_bytes()), request);
+}
+
+#[test]
+fn dates_before_the_earliest_datestamp_can_be_omitted() {
+    let list = "verb=ListRecords&metadataPrefix=a";
+    for (earliest, dates, left) in [
+        ("2024-05-30T10:00:00Z", "from=2024-05-30T09:59:59Z", ""),
+        ("2024-05-30T10:00:00Z", "from=2024-05-30T10:00:00Z", "from=2024-05-30T10:00:00Z"),
+        ("2024-05-30T10:00:00Z", "from=2024-05-30", ""),
+        ("2024-05-30T10:00:00Z", "from=2024-05-30&until=2024-05-30", "until=2024-05-30"),
+        ("2024-05-30T10:00:00Z", "until=2024-05-29", ""),
+        ("2024-05-30", "from=2024-05-30T00:00:00Z", "from=2024-05-30T00:00:00Z"),
+        ("2024-05-30", "from=2024-05-29T23:59:59Z&until=2024-05-29T23:59:59Z", ""),
+        ("2024-05-30", "from=2024-05-30", "from=2024-05-30"),
+    ] {
+        let request = Request::parse(format!("{list}&{dates}").as_bytes());
+        let rest = request.map(|request| {
+            let rest = request.without_dates_before(earliest).query().replace("%3A", ":");
+            (rest, request.has_date_before(earliest))
+        });
+        let separator = if left.is_empty() { "" } else { "&" };
+        let expected = format!("{list}{separator}{left}");
+        assert_eq!(rest, Ok((expected, left != dates)), "{earliest} {dates}");
+    }
 }
 
 #[test]

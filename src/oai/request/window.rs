@@ -24,9 +24,13 @@ pub struct Window {
 impl Window {
     /// Returns the range of a request whose dates have seconds.
     pub fn from_request(request: &Request) -> Option<Self> {
+        request.has_seconds().then(|| Self::of_dates(request))
+    }
+
+    /// Returns the range of a request, whatever the granularity of its dates is.
+    pub fn of_dates(request: &Request) -> Self {
         let date = |argument| request.argument(argument).map(str::to_owned);
-        let window = Self { from: date(Argument::From), until: date(Argument::Until) };
-        request.has_seconds().then_some(window)
+        Self { from: date(Argument::From), until: date(Argument::Until) }
     }
 
     /// Whether the range contains a datestamp, compared in the coarser granularity.

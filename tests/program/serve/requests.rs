@@ -359,3 +359,28 @@ fn stop_finishes_requests_in_flight() {
         std::fs::read_dir(folder.path()).expect("readable").flatten().map(|e| e.file_name()).collect();
     assert_eq!(left, ["data"], "no pid file, no socket");
 }
+
+#[test]
+fn empty_arguments_do_not_reach_the_source() {
+    let source = Source::page(page_of(2));
+    let proxy = Proxy::of(&source);
+    let list = "verb=ListRecords&metadataPrefix=oai_dc";
+    for (query, code) in [
+        (format!("{list}&set="), "badArgument"),
+        (format!("{list}&set"), "badArgument"),
+        (format!("{list}&from="), "badArgument"),
+        (format!("{list}&until="), "badArgument"),
+        ("verb=ListIdentifiers&metadataPrefix=".to_owned(), "badArgument"),
+        ("verb=ListMetadataFormats&identifier=".to_owned(), "badArgument"),
+        ("verb=GetRecord&metadataPrefix=oai_dc&identifier=".to_owned(), "badArgument"),
+        ("verb=ListRecords&resumptionToken=".to_owned(), "badResumptionToken"),
+        ("verb=ListSets&resumptionToken=".to_owned(), "badResumptionToken"),
+        ("verb=".to_owned(), "badVerb"),
+    ] {
+        for got in [proxy.get(&format!("/x?{query}")), post(&proxy, "/x", &query)] {
+            assert!(got.text().contains(&format!("<error code=\"{code}\">")), "{query}: {}", got.text());
+            assert!(got.text().contains("<request>http"), "no argument is repeated: {}", got.text());
+        }
+    }
+    assert!(source.asked().is_empty());
+}
