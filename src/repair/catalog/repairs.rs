@@ -515,6 +515,11 @@ catalog! {
         why "The schema allows one. Providers that append the token twice mean the last one."
         before "<resumptionToken>a</resumptionToken><resumptionToken>b</resumptionToken>"
         after "<resumptionToken>b</resumptionToken>"
+    TokenInRequest "token-in-request" Likely
+        what "Adds the resumptionToken to a list without one if the source wrote it into the request element only. Only the proxy does this, because it knows which token it asked for; oaimend repair takes the attribute for an echo."
+        why "A harvester takes a list without a token for complete. An attribute with another token than the requested one is no echo, so it is the token of the next page."
+        before "<request verb=\"ListRecords\" resumptionToken=\"b\">...</record></ListRecords>"
+        after "...</record><resumptionToken>b</resumptionToken></ListRecords>"
     MissingLastToken "missing-last-token" Exact
         what "Adds an empty resumptionToken at the end of a list that was requested by a token and has no further one, also if this last page has no items. The proxy also empties a last token that fails after all items were delivered."
         why "The specification requires it on the last page of a list with several pages (section 3.5). Without it some harvesters take the list for truncated. The repair never applies to a truncated list or to an error."

@@ -91,6 +91,8 @@ pub(crate) struct Response {
     pub(crate) verb_name: Option<Vec<u8>>,
     /// The facts of the request, from the configuration or the repaired head.
     pub(crate) request_facts: RequestFacts,
+    /// The token of the next page in the request element, as XML text.
+    pub(crate) next_token: Option<Vec<u8>>,
     /// The start tag of the document element as written.
     pub(crate) root_tag: Vec<u8>,
     /// The text of `responseDate` as written.
@@ -143,6 +145,7 @@ impl Response {
             written_context: Context::default(),
             verb_name: None,
             request_facts: RequestFacts::default(),
+            next_token: None,
             root_tag: Vec::new(),
             response_date: Vec::new(),
             is_own_response_date: true,

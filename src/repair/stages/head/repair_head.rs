@@ -12,7 +12,7 @@ use crate::repair::stages::head::head_fields::{
     HeadField, escape_url, field_name_case, is_request_argument, percent_encode, read_head, repair_field_tag,
     stray_in_url, write_attribute,
 };
-use crate::repair::stages::head::request_facts::read_request_facts;
+use crate::repair::stages::head::request_facts::{next_token_in_request, read_request_facts};
 use crate::repair::stages::head::response_date::{read_response_date, repair_response_date};
 use crate::repair::stages::head::v1_head::upgrade_request;
 use crate::repair::stages::item_search::contains_any_item;
@@ -112,6 +112,8 @@ fn place_request(
         edits.push_unordered(id, place, place, element);
         return;
     };
+    response.next_token =
+        next_token_in_request(response, text.get(field.start..field.content.0).unwrap_or_default());
     let upgraded = response.v1.is_some().then(|| upgrade_request(response, text, field.content));
     let is_misplaced = date.is_some_and(|date| date.start > field.start);
     let inside = match own.map(|own| (RepairId::RewriteRequest, own)).or(upgraded) {

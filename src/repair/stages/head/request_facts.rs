@@ -1,14 +1,14 @@
-//! The facts of the request: its verb and its identifier.
+//! The facts of the request: its verb, its identifier, and the token of the next page if it is only here.
 //!
 //! They come from the configuration or from the request element. The verb element and GetRecord depend on
 //! them.
 
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
-use crate::repair::lex::names::name_span;
+use crate::repair::lex::names::{name_span, trim};
 use crate::repair::passes::lenient_tag::read_lenient_tag;
 use crate::repair::stages::request::RequestFacts;
 use crate::repair::stages::response::Response;
-use crate::repair::text::escape::resolve;
+use crate::repair::text::escape::{escape, resolve};
 use crate::repair::validate::schema::Verb;
 
 /// Returns the facts from the configuration, or else from the request element of a repaired head.
@@ -52,4 +52,37 @@ pub(crate) fn request_from_config(response: &Response) -> Option<RequestFacts> {
         resumes: argument("resumptionToken").is_some(),
         is_configured: true,
     })
+}
+
+/// Returns the token of the next page in the start tag of the request element, as XML text: one that was not asked
+/// for. An echo may be encoded in another way than the token.
+pub(crate) fn next_token_in_request(response: &Response, tag: &[u8]) -> Option<Vec<u8>> {
+    let asked = response.config.asked_token.as_ref()?.as_bytes();
+    let read = read_lenient_tag(tag, 0, tag.len(), &response.config.limits)?;
+    let is_token = |name: (usize, usize)| tag.get(name.0..name.1) == Some(b"resumptionToken");
+    let attribute = read.attributes.iter().find(|attribute| is_token(attribute.name))?;
+    let resolved = resolve(&attribute.value);
+    let token = trim(&resolved);
+    let is_echo = !asked.is_empty() && plain_token(token) == plain_token(asked);
+    (!token.is_empty() && !is_echo).then(|| escape(token))
+}
+
+/// A token without the encodings of queries and XML.
+fn plain_token(token: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(token.len());
+    let mut rest = token;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        let hex = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = match (byte, hex.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
+            (b'%', Some(encoded)) => {
+                rest = after.get(2..).unwrap_or_default();
+                encoded
+            }
+            _ => byte,
+        };
+        // A plus sign that was not encoded comes back as a blank.
+        plain.push(if byte == b'+' { b' ' } else { byte });
+    }
+    trim(&resolve(&plain)).to_vec()
 }

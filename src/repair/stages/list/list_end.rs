@@ -192,6 +192,17 @@ pub(crate) fn close_list(
         response.output.change(PartRole::Plain, RepairId::ElementOrder, response.base, b"", &token, sink);
         response.output.token(&token_facts(&token, &token_value(&token), list.total_elements), sink);
     }
+    if lacks_token(response, list, after)
+        && !response.is_off(RepairId::TokenInRequest)
+        && let Some(token) = response.next_token.take()
+    {
+        let prefix = response.written_prefix();
+        let close = end_tag_of(response, b"resumptionToken");
+        let token = [b"<", prefix, b"resumptionToken>", token.as_slice(), close.as_slice()].concat();
+        response.output.change(PartRole::Plain, RepairId::TokenInRequest, response.base, b"", &token, sink);
+        response.output.token(&token_facts(&token, &token_value(&token), None), sink);
+        list.token_seen = true;
+    }
     if is_last_token_missing(response, list, after) {
         let token = [b"<", response.written_prefix(), b"resumptionToken/>"].concat();
         response.output.change(PartRole::Plain, RepairId::MissingLastToken, response.base, b"", &token, sink);
@@ -209,16 +220,22 @@ fn ends_without_items(response: &Response, list: &List) -> bool {
 }
 
 /// Returns whether the last page of a resumed list lacks its empty token.
+fn is_last_token_missing(response: &Response, list: &List, after: &[u8]) -> bool {
+    response.request_facts.resumes
+        && lacks_token(response, list, after)
+        && !response.is_off(RepairId::MissingLastToken)
+}
+
+/// Returns whether a list with items ends without a token.
 ///
 /// A list that an earlier pass marked as incomplete does not end here.
-fn is_last_token_missing(response: &Response, list: &List, after: &[u8]) -> bool {
-    let is_last = list.verb.has_token() && response.request_facts.resumes && !list.token_seen;
+fn lacks_token(response: &Response, list: &List, after: &[u8]) -> bool {
     let source_aborted = trim(after).starts_with(INCOMPLETE);
-    is_last
+    list.verb.has_token()
+        && !list.token_seen
         && !source_aborted
         && !response.output.incomplete
         && response.output.is_open()
-        && !response.is_off(RepairId::MissingLastToken)
 }
 
 /// Turns the first `end` bytes of `rest`, a list that contains only white space, into one with an empty token.
