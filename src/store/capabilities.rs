@@ -34,6 +34,48 @@ pub struct SourceCapabilities {
     /// When this was last checked by a request, in seconds since 1970.
     #[serde(default)]
     pub seconds_asked_at: u64,
+    /// Whether it announces a granularity of days, and answers requests with seconds as if no record matched.
+    #[serde(default)]
+    pub misses_seconds: bool,
+    /// Its earliestDatestamp when it refused a date before that; `None`: it has refused none.
+    #[serde(default)]
+    pub refuses_dates_before: Option<String>,
+    /// Whether a request with a resumptionToken needs the metadataPrefix of its list.
+    #[serde(default)]
+    pub needs_prefix_with_token: bool,
+    /// How it reads identifiers in requests.
+    #[serde(default)]
+    pub identifiers: IdentifierDecoding,
+}
+
+/// How a source reads percent-encoded identifiers in requests, as far as its responses have shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdentifierDecoding {
+    /// It returned a record with an encoded colon in its identifier.
+    pub decodes_colons: bool,
+    /// It returned a record with an encoded slash in its identifier.
+    pub decodes_slashes: bool,
+    /// It knew an item by literal colons and slashes only.
+    pub needs_literals: bool,
+}
+
+impl IdentifierDecoding {
+    /// Whether the source may miss this identifier because it does not decode it.
+    pub fn is_doubtful(self, identifier: &str) -> bool {
+        let is_unproven = |mark: char, is_decoded: bool| !is_decoded && identifier.contains(mark);
+        !self.needs_literals
+            && (is_unproven(':', self.decodes_colons) || is_unproven('/', self.decodes_slashes))
+    }
+
+    /// The same after the source has returned the record with this encoded identifier.
+    #[must_use]
+    pub fn after_hit(self, identifier: &str) -> Self {
+        Self {
+            decodes_colons: self.decodes_colons || identifier.contains(':'),
+            decodes_slashes: self.decodes_slashes || identifier.contains('/'),
+            ..self
+        }
+    }
 }
 
 /// Capabilities, and the mapping that they were detected with.

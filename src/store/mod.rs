@@ -25,7 +25,9 @@ pub use activity::{
     ACTIVITY_DAYS_MAX, ActivityLog, ActivityStore, ActivityUpdate, DayCounts, FAILURES_MAX, FrequentRepair,
     RepairExample, RepositoryActivity, SourceFailure, SourceResult,
 };
-pub use capabilities::{CapabilityStore, DetectedCapabilities, Detection, SourceCapabilities};
+pub use capabilities::{
+    CapabilityStore, DetectedCapabilities, Detection, IdentifierDecoding, SourceCapabilities,
+};
 pub use data_dir::DataDirLock;
 pub(crate) use files::TokenUse;
 pub use files::{

@@ -265,7 +265,8 @@ impl ServerContext {
         let learned = self.store.capabilities.detected(&mapping.id, &mapping.fingerprint());
         let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
         value["version"] = json!(pinned.or(learned.version));
-        value["requests_in_days"] = json!(mapping.quirks.in_days || learned.refuses_seconds);
+        let is_in_days = mapping.quirks.in_days || learned.refuses_seconds || learned.misses_seconds;
+        value["requests_in_days"] = json!(is_in_days);
         let usage = self.clients.limit_usage(&mapping.id, self.clock.now());
         value["waiting_requests"] = json!(usage.map_or(0, |usage| usage.waiting));
         value["circuit_open_secs"] = json!(self.clients.circuit_open_secs(&mapping.id, self.clock.now()));

@@ -4,10 +4,17 @@
 //! Formats and sets that a source does not list may exist all the same. So no request is refused because of
 //! them. But if such a request fails or has an empty response, the lists of the source tell which error that
 //! is. A subrequest without a whole response proves nothing.
+//!
+//! It also asks for Identify where a request needs what that announces. The response is kept for ten minutes, and
+//! concurrent requests share one probe. A source without a response is not asked again for ten minutes for the
+//! sake of records without a datestamp or of empty lists.
 
+use crate::oai::datestamp::Granularity;
 use crate::oai::{Argument, ErrorCode, Request, Verb};
-use crate::repair::NotOai;
-use crate::repository::{Failure, Reason};
+use crate::repair::{NotOai, RepairId, RepositoryFacts};
+use crate::repository::{Failure, IdentifyFields, Reason};
+use crate::store::{ProfileDates, ProfileUpdate};
+use crate::upstream::adapt::repository_facts::announced_dates;
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::{SubResponse, SubrequestError, SubrequestOptions};
 use crate::upstream::client::probe_cache::fresh;
@@ -153,20 +160,87 @@ impl Requester<'_> {
         has_no_sets
     }
 
-    /// The granularity in Identify; notes the version of the response. `None`: there is no response.
+    /// The granularity in Identify. `None`: there is no response.
     pub(crate) async fn granularity(&mut self) -> Option<String> {
-        let (now, client) = (self.now(), &self.job.client);
-        if let Some(granularity) = fresh(client.probe_cache.read().granularity, now) {
-            return granularity;
+        let identify = self.identified().await?;
+        Some(identify.granularity).filter(|granularity| !granularity.is_empty())
+    }
+
+    /// What the source says in Identify, and notes the version of the response. `None`: there is no response.
+    pub(crate) async fn identified(&mut self) -> Option<IdentifyFields> {
+        let client = self.job.client.clone();
+        let before = client.probe_cache.read();
+        if let Some(identify) = fresh(before.identify, self.now()) {
+            return Some(identify);
         }
-        let response = self.probe(&Request::identify()).await?;
+        let _turn = self.deadline.within(TIME_MAX, client.probe_cache.identify_turn.lock()).await.ok()?;
+        let probes = client.probe_cache.read();
+        if let Some(identify) = fresh(probes.identify, self.now()) {
+            return Some(identify);
+        }
+        if probes.identify_failed != before.identify_failed {
+            // Another request asked meanwhile.
+            return None;
+        }
+        // What was observed before must not change what the source says now.
+        let options = SubrequestOptions { facts: RepositoryFacts::default(), ..self.options() };
+        let limit = TIME_MAX.min(self.deadline.left());
+        let response = self.send_within(limit, &Request::identify(), options).await;
+        let now = self.now();
+        let response = match response {
+            Ok(response) => response,
+            Err(error) => {
+                if !error.is_unrelated_to_source() {
+                    client.probe_cache.note(|probes| {
+                        let failures = probes.identify_failed.map_or(0, |(_, failures)| failures);
+                        probes.identify_failed = Some((now, failures + 1));
+                    });
+                }
+                return None;
+            }
+        };
         if let Some(version) = response.version {
             self.learn_version(version).await;
         }
-        let granularity = response.buffer.identify.map(|identify| identify.granularity);
-        let granularity = granularity.filter(|granularity| !granularity.is_empty());
-        self.job.client.probe_cache.note(|said| said.granularity = Some((now, granularity.clone())));
-        granularity
+        let identify = response.buffer.identify.unwrap_or_default();
+        client.probe_cache.note(|probes| probes.identify = Some((now, identify.clone())));
+        Some(identify)
+    }
+
+    /// The datestamps that the source announces, which are noted in its profile. `None`: there is no response, or
+    /// was none lately.
+    pub(crate) async fn announced(&mut self) -> Option<ProfileDates> {
+        let job = self.job;
+        if fresh(job.client.probe_cache.read().identify_failed, self.now()).is_some() {
+            return None;
+        }
+        let dates = announced_dates(&self.identified().await?);
+        let update = ProfileUpdate { dates: dates.clone(), ..ProfileUpdate::default() };
+        job.store.profiles.update(&job.mapping.source_key(), update).await;
+        Some(dates)
+    }
+
+    /// The granularity of the source, if it is known without a request.
+    pub(crate) fn known_granularity(&self) -> Option<Granularity> {
+        let job = self.job;
+        // A granularity in the mapping is for harvesters: the source may take another one.
+        let is_of_source = job.mapping.quirks.granularity.is_none();
+        job.store.profiles.dates(&job.mapping.source_key()).granularity.filter(|_| is_of_source)
+    }
+
+    /// Learns the lowest datestamp that a record can have, for records without one. Returns whether it was
+    /// unknown and is known now.
+    pub(crate) async fn learn_lowest_datestamp(&mut self) -> bool {
+        let is_off = self.job.mapping.off.contains(RepairId::DatestampLowerBound);
+        if is_off || self.facts.lowest_datestamp.is_some() {
+            return false;
+        }
+        let Some(ProfileDates { earliest: Some(earliest), .. }) = self.announced().await else {
+            return false;
+        };
+        let oldest = self.facts.oldest_seen.clone().filter(|seen| *seen < earliest);
+        self.facts.lowest_datestamp = Some(oldest.unwrap_or(earliest));
+        true
     }
 
     /// Probes the source within the time that is left. A missing response is never remembered: the next

@@ -47,6 +47,11 @@ impl ItemFilter {
         Self { rules, head: Vec::new(), met: false, stayed: false, is_over: false }
     }
 
+    /// The same filter for another reading of the page.
+    pub(crate) fn restarted(self) -> Self {
+        Self::new(self.rules)
+    }
+
     /// Whether the page is a list with an item.
     pub(crate) fn has_met(&self) -> bool {
         self.met

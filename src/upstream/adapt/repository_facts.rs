@@ -70,14 +70,8 @@ pub(crate) async fn fit_repaired_datestamps(
     let granularity = match requester.identified_granularity {
         Some(granularity) => granularity,
         None => {
-            let name = requester.granularity().await;
-            let granularity = name.as_deref().and_then(Granularity::from_name);
+            let granularity = requester.announced().await.and_then(|dates| dates.granularity);
             requester.identified_granularity = Some(granularity);
-            if granularity.is_some() {
-                let dates = ProfileDates { granularity, ..ProfileDates::default() };
-                let update = ProfileUpdate { dates, ..ProfileUpdate::default() };
-                job.store.profiles.update(&job.mapping.source_key(), update).await;
-            }
             granularity
         }
     };
@@ -118,7 +112,7 @@ pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut Pag
 }
 
 /// The granularity and the earliest datestamp that an Identify response announces.
-fn announced_dates(identify: &IdentifyFields) -> ProfileDates {
+pub(super) fn announced_dates(identify: &IdentifyFields) -> ProfileDates {
     let IdentifyFields { earliest_datestamp, granularity, .. } = identify;
     ProfileDates {
         granularity: Granularity::from_name(granularity),

@@ -18,8 +18,50 @@ pub(crate) struct RequestAdapter {
     quirks: Quirks,
     /// The OAI-PMH version of the source, if it is known.
     version: Option<Version>,
-    /// Whether `from` and `until` are sent as days.
+    /// The form that the source needs, or that is being tried.
+    pub(crate) form: RequestForm,
+}
+
+/// The form of requests that a source needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RequestForm {
+    /// `from` and `until` are sent as days, and items outside the window are omitted.
     pub(crate) in_days: bool,
+    /// `from` and `until` are sent as days, and all items of these days are delivered.
+    pub(crate) in_whole_days: bool,
+    /// Dates before this one are omitted, and so are the items before them.
+    pub(crate) no_dates_before: Option<String>,
+    /// Requests with a resumptionToken contain the metadataPrefix of their list.
+    pub(crate) prefix_with_token: bool,
+    /// Colons and slashes of identifiers are not percent-encoded.
+    pub(crate) literal_identifiers: bool,
+}
+
+/// A part of a form that is tried without further requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FormPart {
+    PrefixWithToken,
+    LiteralIdentifiers,
+}
+
+impl FormPart {
+    pub(crate) fn add_to(self, form: &mut RequestForm) {
+        match self {
+            Self::PrefixWithToken => form.prefix_with_token = true,
+            Self::LiteralIdentifiers => form.literal_identifiers = true,
+        }
+    }
+}
+
+/// The list that a request begins or resumes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ListContext<'a> {
+    /// The request that began the list, if it is known and the request resumes it.
+    pub(crate) first: Option<&'a Request>,
+    /// The window of the harvester, if the request resumes a list for which the source was asked for a wider one.
+    pub(crate) within: Option<&'a Window>,
+    /// The format of the list, if it is known.
+    pub(crate) metadata_prefix: Option<&'a str>,
 }
 
 /// A request as its source takes it, and how the response is filtered.
@@ -29,11 +71,47 @@ pub(crate) struct UpstreamQuery {
     pub(crate) filter: Option<FilterRules>,
 }
 
+impl RequestForm {
+    /// The form that was learned of a source.
+    fn new(quirks: &Quirks, learned: &SourceCapabilities) -> Self {
+        Self {
+            in_days: quirks.in_days || learned.refuses_seconds,
+            in_whole_days: learned.misses_seconds,
+            no_dates_before: learned.refuses_dates_before.clone(),
+            prefix_with_token: learned.needs_prefix_with_token,
+            literal_identifiers: learned.identifiers.needs_literals,
+        }
+    }
+
+    /// This form, and the parts of another one that it lacks.
+    #[must_use]
+    pub(crate) fn and(self, other: &Self) -> Self {
+        Self {
+            in_days: self.in_days || other.in_days,
+            in_whole_days: self.in_whole_days || other.in_whole_days,
+            no_dates_before: other.no_dates_before.clone().or(self.no_dates_before),
+            prefix_with_token: self.prefix_with_token || other.prefix_with_token,
+            literal_identifiers: self.literal_identifiers || other.literal_identifiers,
+        }
+    }
+
+    /// The window of a request that begins a list, if the source is asked for a wider one.
+    fn widened(&self, began: &Request) -> Option<Window> {
+        let is_early = |earliest: &String| began.has_date_before(earliest);
+        match self.no_dates_before.as_ref().is_some_and(is_early) {
+            true if self.in_whole_days => Some(Window::of_dates(&began.with_day_dates())),
+            true => Some(Window::of_dates(began)),
+            false if self.in_days => Window::from_request(began),
+            false => None,
+        }
+    }
+}
+
 impl RequestAdapter {
     /// From the settings of the mapping, and from what was learned of the source.
     pub(crate) fn new(quirks: &Quirks, learned: &SourceCapabilities) -> Self {
         let version = quirks.version.or_else(|| Version::from_name(learned.version.as_deref()?));
-        Self { quirks: quirks.clone(), version, in_days: quirks.in_days || learned.refuses_seconds }
+        Self { quirks: quirks.clone(), version, form: RequestForm::new(quirks, learned) }
     }
 
     /// Whether the source speaks 1.0 or 1.1.
@@ -52,19 +130,18 @@ impl RequestAdapter {
         self.quirks.version.is_none() && is_one != self.version.map(Version::is_one)
     }
 
-    /// Whether a request is in seconds although the source is 1.x, for which days are announced.
-    pub(crate) fn is_too_fine(&self, request: &Request) -> bool {
-        self.is_version_one() && !self.in_days && request.has_seconds()
+    /// Whether dates are sent as days.
+    pub(crate) fn sends_days(&self) -> bool {
+        self.form.in_days || self.form.in_whole_days
     }
 
-    /// Adapts a request. If it resumes a list, `first` is the request that began the list, if known, and
-    /// `within` is the window of the harvester, if the source was asked for a wider one.
-    pub(crate) fn adapt(
-        &self,
-        asked: &Request,
-        first: Option<&Request>,
-        within: Option<&Window>,
-    ) -> UpstreamQuery {
+    /// Whether a request is in seconds although the source is 1.x, for which days are announced.
+    pub(crate) fn is_too_fine(&self, request: &Request) -> bool {
+        self.is_version_one() && !self.sends_days() && request.has_seconds()
+    }
+
+    /// Adapts a request.
+    pub(crate) fn adapt(&self, asked: &Request, list: ListContext<'_>) -> UpstreamQuery {
         let is_harvest = asked.verb().is_harvest();
         let headers = self.is_version_one() && asked.verb() == Verb::ListIdentifiers;
         let mut put = match self.quirks.v1_headers_via {
@@ -72,8 +149,15 @@ impl RequestAdapter {
             HeadersVia::ListRecords => asked.to_list_records(),
             HeadersVia::GetRecord => asked.without_format(),
         };
-        if is_harvest && !asked.is_resumption() {
-            if self.in_days {
+        if is_harvest && asked.is_resumption() {
+            if let Some(prefix) = list.metadata_prefix.filter(|_| self.form.prefix_with_token) {
+                put = put.with_format_of_list(prefix);
+            }
+        } else if is_harvest {
+            if let Some(earliest) = &self.form.no_dates_before {
+                put = put.without_dates_before(earliest);
+            }
+            if self.sends_days() {
                 put = put.with_day_dates();
             }
             if let Some(set) =
@@ -82,12 +166,18 @@ impl RequestAdapter {
                 put = put.with_set(set);
             }
         }
-        let query = if self.quirks.raw_token { put.query_with_raw_token() } else { put.query().to_owned() };
-        let began = if asked.is_resumption() { first } else { Some(asked) }.filter(|_| is_harvest);
-        let widened = began.filter(|_| self.in_days).and_then(Window::from_request);
+        let query = match put.is_resumption() {
+            true if self.quirks.raw_token => put.query_with_raw_token(),
+            false if self.form.literal_identifiers => put.query_with_literal_identifier(),
+            _ => put.query().to_owned(),
+        };
+        let began = if asked.is_resumption() { list.first } else { Some(asked) }.filter(|_| is_harvest);
         let filter = FilterRules {
             headers,
-            window: if asked.is_resumption() { within.cloned() } else { widened },
+            window: match asked.is_resumption() {
+                true => list.within.cloned(),
+                false => began.and_then(|began| self.form.widened(began)),
+            },
             set: began
                 .filter(|_| self.is_version_one())
                 .and_then(|began| began.argument(Argument::Set))
@@ -117,7 +207,7 @@ mod tests {
                 "verb=ListRecords&resumptionToken=a%2Bb%2520c",
                 "verb=ListSets",
             ] {
-                let adapted = of(version, Quirks::default()).adapt(&request(query), None, None);
+                let adapted = of(version, Quirks::default()).adapt(&request(query), ListContext::default());
                 assert_eq!(adapted.query, query.replace(':', "%3A"));
                 assert!(adapted.filter.is_none(), "{adapted:?}");
             }
@@ -127,7 +217,7 @@ mod tests {
     #[test]
     fn lists_of_headers_become_lists_of_records_for_a_1_x_source() {
         let adapter = of(Some(Version::One1), Quirks::default());
-        let adapted = |query: &str| adapter.adapt(&request(query), None, None).query;
+        let adapted = |query: &str| adapter.adapt(&request(query), ListContext::default()).query;
         assert_eq!(
             adapted("verb=ListIdentifiers&metadataPrefix=a&until=2020-01-02&set=s"),
             "verb=ListRecords&metadataPrefix=a&until=2020-01-02&set=s"
@@ -151,7 +241,10 @@ mod tests {
         };
         let adapter = RequestAdapter::new(&Quirks::default(), &detected);
         assert!(
-            adapter.is_version_one() && adapter.in_days && adapter.is_news("2.0") && !adapter.is_news("1.1")
+            adapter.is_version_one()
+                && adapter.form.in_days
+                && adapter.is_news("2.0")
+                && !adapter.is_news("1.1")
         );
         let pinned = Quirks { version: Some(Version::Two), ..Quirks::default() };
         let adapter = RequestAdapter::new(&pinned, &detected);
@@ -163,7 +256,7 @@ mod tests {
         let quirks =
             Quirks { default_set: Some("all".into()), raw_token: true, in_days: true, ..Quirks::default() };
         let adapter = of(None, quirks);
-        let adapted = |query: &str| adapter.adapt(&request(query), None, None).query;
+        let adapted = |query: &str| adapter.adapt(&request(query), ListContext::default()).query;
         let list = "verb=ListRecords&metadataPrefix=a";
         assert_eq!(adapted(list), format!("{list}&set=all"));
         assert_eq!(adapted(&format!("{list}&set=s")), format!("{list}&set=s"));
@@ -176,5 +269,53 @@ mod tests {
             adapted("verb=ListRecords&resumptionToken=a%252Fb%7C+%26c"),
             "verb=ListRecords&resumptionToken=a%2Fb|%20%26c"
         );
+    }
+
+    fn learned(learned: SourceCapabilities) -> RequestAdapter {
+        RequestAdapter::new(&Quirks::default(), &learned)
+    }
+
+    #[test]
+    fn tokens_are_sent_with_the_format_of_their_list_if_the_source_needs_it() {
+        let adapter = learned(SourceCapabilities { needs_prefix_with_token: true, ..Default::default() });
+        let list = ListContext { metadata_prefix: Some("oai_dc"), ..ListContext::default() };
+        let query = |query: &str, list| adapter.adapt(&request(query), list).query;
+        let resumption = "verb=ListIdentifiers&resumptionToken=a%26b";
+        assert_eq!(query(resumption, list), format!("{resumption}&metadataPrefix=oai_dc"));
+        assert_eq!(query(resumption, ListContext::default()), resumption, "nothing is guessed");
+        assert_eq!(query("verb=ListSets&resumptionToken=t", list), "verb=ListSets&resumptionToken=t");
+        let first = "verb=ListRecords&metadataPrefix=marc";
+        assert_eq!(query(first, list), first);
+        let healthy = RequestAdapter::new(&Quirks::default(), &SourceCapabilities::default());
+        assert_eq!(healthy.adapt(&request(resumption), list).query, resumption);
+    }
+
+    #[test]
+    fn early_dates_and_seconds_are_omitted_together() {
+        let list = "verb=ListRecords&metadataPrefix=a";
+        let asked = request(&format!("{list}&from=2020-01-01T05:00:00Z&until=2024-06-01T05:00:00Z"));
+        let early = SourceCapabilities {
+            refuses_dates_before: Some("2024-05-30T10:00:00Z".into()),
+            ..SourceCapabilities::default()
+        };
+        let window = |day: fn(&Request) -> Request| Some(Window::of_dates(&day(&asked)));
+        for (seconds, refuses, misses, expected) in [
+            ("T05%3A00%3A00Z", false, false, window(Request::clone)),
+            ("", true, false, window(Request::clone)),
+            ("", false, true, window(Request::with_day_dates)),
+        ] {
+            let adapter = learned(SourceCapabilities {
+                refuses_seconds: refuses,
+                misses_seconds: misses,
+                ..early.clone()
+            });
+            let adapted = adapter.adapt(&asked, ListContext::default());
+            assert_eq!(adapted.query, format!("{list}&until=2024-06-01{seconds}"));
+            assert_eq!(adapted.filter.and_then(|filter| filter.window), expected);
+        }
+        // A harvest of changes is not before the earliestDatestamp, and stays as it is.
+        let later = request(&format!("{list}&from=2024-05-30T10:00:00Z"));
+        let adapted = learned(early).adapt(&later, ListContext::default());
+        assert_eq!((adapted.query.as_str(), adapted.filter.is_none()), (later.query(), true));
     }
 }

@@ -9,8 +9,10 @@ use crate::oai::{Argument, Request, Verb};
 use crate::repair::RepositoryFacts;
 use crate::repository::{Account, Failure};
 use crate::store::QuarantinedRecord;
-use crate::upstream::adapt::request_adapter::RequestAdapter;
-use crate::upstream::adapt::subrequest::{SubResponse, SubrequestError, SubrequestOptions, send_subrequest};
+use crate::upstream::adapt::request_adapter::{FormPart, RequestAdapter, RequestForm};
+use crate::upstream::adapt::subrequest::{
+    IsListed, SubResponse, SubrequestError, SubrequestOptions, send_subrequest,
+};
 use crate::upstream::client::job::Job;
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::http::retry::next_wait;
@@ -27,6 +29,8 @@ pub(crate) struct Requester<'a> {
     pub(crate) adapter: RequestAdapter,
     /// The request is sent in days for this job only. `true`: the source has refused its seconds.
     pub(crate) days_trial: Option<bool>,
+    /// The parts of the form of `adapter` that are tried, and not learned.
+    pub(crate) trials: RequestForm,
     pub(crate) method: Method,
     has_changed_method: bool,
     /// The known facts of the repository, for all attempts.
@@ -48,6 +52,7 @@ impl<'a> Requester<'a> {
             deadline: Deadline::new(Arc::clone(&job.clock), job.mapping.limits.first_record_timeout),
             adapter,
             days_trial: None,
+            trials: RequestForm::default(),
             method: job.client.methods.first(),
             has_changed_method: false,
             facts: RepositoryFacts::default(),
@@ -87,13 +92,15 @@ impl<'a> Requester<'a> {
             method: self.method.clone(),
             adapter: self.adapter.clone(),
             facts: self.facts.clone(),
+            metadata_prefix: self.metadata_prefix.clone(),
             items_max: usize::MAX,
             is_beside_page: false,
             first: None,
         }
     }
 
-    /// Sends a subrequest, and retries it until there is a response or `attempts_max` is reached.
+    /// Sends a subrequest, and retries it until there is a response or `attempts_max` is reached. An item in it is
+    /// one that the source has listed.
     pub(crate) async fn ask(
         &mut self,
         request: &Request,
@@ -103,10 +110,17 @@ impl<'a> Requester<'a> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            self.account.attempts += 1;
-            let options = SubrequestOptions { items_max, ..self.options() };
-            // Boxed: few pages need a subrequest, and a session reserves room for all that it may await.
-            let response = Box::pin(send_subrequest(self.job, request, options, &mut self.deadline)).await;
+            let mut response = self.send(request, items_max, None).await;
+            let part = self.form_after_subrequest(request, &response, IsListed::Yes);
+            if part.is_some() {
+                response = self.send(request, items_max, part).await;
+            }
+            self.note_subresponse(request, part, &response).await;
+            if response.as_ref().is_ok_and(|response| response.buffer.lacks_datestamp)
+                && self.learn_lowest_datestamp().await
+            {
+                response = self.send(request, items_max, part).await;
+            }
             let Err(error) = response else { return response };
             let (left, chance) = (self.deadline.left(), self.deadline.chance());
             match next_wait(&error.failure, attempts, left, chance) {
@@ -116,8 +130,40 @@ impl<'a> Requester<'a> {
         }
     }
 
-    /// Sends a subrequest once, within a time of its own, which is spent of the job's time too.
+    /// Sends a subrequest once, with `part` in its form.
+    async fn send(
+        &mut self,
+        request: &Request,
+        items_max: usize,
+        part: Option<FormPart>,
+    ) -> Result<SubResponse, SubrequestError> {
+        self.account.attempts += 1;
+        let options = SubrequestOptions { items_max, ..self.options() }.with_form(part);
+        // Boxed: few pages need a subrequest, and a session reserves room for all that it may await.
+        Box::pin(send_subrequest(self.job, request, options, &mut self.deadline)).await
+    }
+
+    /// Sends a subrequest once, or twice if the source may need another form of it, each within a time of its own,
+    /// which is spent of the job's time too.
     pub(crate) async fn ask_within(
+        &mut self,
+        limit: Duration,
+        request: &Request,
+        options: SubrequestOptions,
+    ) -> Result<SubResponse, SubrequestError> {
+        let mut response = self.send_within(limit, request, options.clone()).await;
+        // Beside a page, only its own records are requested.
+        let is_listed = if options.is_beside_page { IsListed::Yes } else { IsListed::No };
+        let part = self.form_after_subrequest(request, &response, is_listed);
+        if part.is_some() {
+            response = self.send_within(limit, request, options.with_form(part)).await;
+        }
+        self.note_subresponse(request, part, &response).await;
+        response
+    }
+
+    /// Sends a subrequest once, within a time of its own, which is spent of the job's time too.
+    pub(crate) async fn send_within(
         &mut self,
         limit: Duration,
         request: &Request,

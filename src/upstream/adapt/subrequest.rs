@@ -9,7 +9,7 @@ use crate::repair::{
 };
 use crate::repository::{Failure, Reason};
 use crate::store::QuarantinedRecord;
-use crate::upstream::adapt::request_adapter::RequestAdapter;
+use crate::upstream::adapt::request_adapter::{FormPart, ListContext, RequestAdapter};
 use crate::upstream::client::job::Job;
 use crate::upstream::http::body::Body;
 use crate::upstream::http::deadline::Deadline;
@@ -21,18 +21,37 @@ use crate::upstream::xml::text::unescape_text;
 use http::Method;
 use std::sync::Arc;
 
+/// Whether the source has listed the identifier of a request, so that it must know the item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IsListed {
+    Yes,
+    No,
+}
+
 /// How subrequests are sent, and what is known when their responses are read.
 #[derive(Clone, Debug)]
 pub(crate) struct SubrequestOptions {
     pub(crate) method: Method,
     pub(crate) adapter: RequestAdapter,
     pub(crate) facts: RepositoryFacts,
+    /// The format of the list, if the request resumes one and it is known.
+    pub(crate) metadata_prefix: Option<String>,
     /// The response is read no further than this many items.
     pub(crate) items_max: usize,
     /// The page of the same job holds the permit for a list already.
     pub(crate) is_beside_page: bool,
     /// The first request of the list that the request resumes, if known.
     pub(crate) first: Option<Request>,
+}
+
+impl SubrequestOptions {
+    /// The same with a part of another form.
+    pub(crate) fn with_form(mut self, part: Option<FormPart>) -> Self {
+        if let Some(part) = part {
+            part.add_to(&mut self.adapter.form);
+        }
+        self
+    }
 }
 
 /// A response to a subrequest.
@@ -194,7 +213,12 @@ pub(crate) async fn send_subrequest(
     let is_list = request.verb().is_list() && !options.is_beside_page;
     let _permit = client.acquire_permit(is_list, deadline).await.map_err(fail)?;
     let asked_at = clock::utc_datetime(deadline.now());
-    let query = options.adapter.adapt(request, options.first.as_ref(), None).query;
+    let list = ListContext {
+        first: options.first.as_ref(),
+        metadata_prefix: options.metadata_prefix.as_deref(),
+        ..ListContext::default()
+    };
+    let query = options.adapter.adapt(request, list).query;
     let exchange = client.exchange(&query, &options.method, &job.via, deadline).await.map_err(fail)?;
     let start = ResponseStart {
         name: client.name(),
@@ -203,6 +227,7 @@ pub(crate) async fn send_subrequest(
         charset: exchange.charset.clone(),
         asked_at,
         http_date_secs: exchange.date_secs,
+        asked_token: Some(request.asked_token().to_owned()),
         repository: options.facts,
     };
     let own = Arc::new(request.to_echo(&job.own.base_url));

@@ -3,6 +3,6 @@
 pub(crate) mod job;
 pub(crate) mod probe;
 pub(crate) mod probe_cache;
-pub(crate) mod refetch_gate;
 pub(crate) mod source_client;
 pub(crate) mod source_clients;
+pub(crate) mod trial_gate;

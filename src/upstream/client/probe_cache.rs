@@ -1,11 +1,17 @@
 //! Caches the responses of a source to probes, so that the probes are not repeated.
 
+use crate::repository::IdentifyFields;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
+use tokio::sync::Mutex as AsyncMutex;
 
 /// The recent responses of a source to probes.
 #[derive(Debug, Default)]
-pub(crate) struct ProbeCache(Mutex<Probes>);
+pub(crate) struct ProbeCache {
+    probes: Mutex<Probes>,
+    /// Held during a probe of Identify: concurrent requests share its response.
+    pub(crate) identify_turn: AsyncMutex<()>,
+}
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probes {
@@ -15,7 +21,10 @@ pub(crate) struct Probes {
     pub(crate) identified_at: Option<SystemTime>,
     pub(crate) formats: Option<(SystemTime, Option<Vec<String>>)>,
     pub(crate) has_no_sets: Option<(SystemTime, bool)>,
-    pub(crate) granularity: Option<(SystemTime, Option<String>)>,
+    /// The last response to Identify; its fields are empty if it was an error.
+    pub(crate) identify: Option<(SystemTime, IdentifyFields)>,
+    /// When there was no response to Identify, and how often.
+    pub(crate) identify_failed: Option<(SystemTime, u64)>,
 }
 
 /// How long a probe of a source is not repeated.
@@ -23,11 +32,11 @@ const KEPT: Duration = Duration::from_secs(600);
 
 impl ProbeCache {
     pub(crate) fn read(&self) -> Probes {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.probes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn note(&self, note: impl FnOnce(&mut Probes)) {
-        note(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        note(&mut self.probes.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Whether the source has recently accepted seconds.

@@ -5,7 +5,7 @@ use crate::oai::Request;
 use crate::repository::{Failure, Outlook, Reason};
 use crate::store::{SourceCapabilities, Store};
 use crate::upstream::client::probe_cache::ProbeCache;
-use crate::upstream::client::refetch_gate::RefetchGate;
+use crate::upstream::client::trial_gate::{FormGates, TrialGate};
 use crate::upstream::http::circuit_breaker::{Admission, CircuitBreaker, OpenCircuit};
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::http::exchange::Exchange;
@@ -23,7 +23,8 @@ pub struct SourceClient {
     http: HttpClient,
     breaker: Arc<Mutex<CircuitBreaker>>,
     pub(crate) methods: Arc<Methods>,
-    pub(crate) refetch_gate: Arc<RefetchGate>,
+    pub(crate) refetch_gate: Arc<TrialGate>,
+    pub(crate) form_gates: Arc<FormGates>,
     pub(crate) probe_cache: Arc<ProbeCache>,
     /// The fingerprint of the mapping.
     fingerprint: Arc<str>,
@@ -38,12 +39,13 @@ impl SourceClient {
     ///
     /// Its certificates cannot be read.
     pub fn new(mapping: &Arc<Mapping>) -> Result<Self, Failure> {
-        let (breaker, refetch_gate, probe_cache) = Default::default();
+        let (breaker, refetch_gate, form_gates, probe_cache) = Default::default();
         Ok(Self {
             http: HttpClient::new(mapping)?,
             breaker,
             methods: Arc::new(Methods::new(mapping.quirks.method)),
             refetch_gate,
+            form_gates,
             probe_cache,
             fingerprint: mapping.fingerprint().into(),
             static_repository: None,

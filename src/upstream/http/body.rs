@@ -22,6 +22,7 @@ pub(crate) struct Body<'a> {
 }
 
 /// Why a body ended early.
+#[derive(Clone)]
 pub(crate) struct BodyError {
     pub(crate) failure: Failure,
     /// Whether the document may be complete nevertheless.

@@ -56,6 +56,7 @@ impl Verdict {
 }
 
 /// The facts of a response when its body begins.
+#[derive(Clone)]
 pub(crate) struct ResponseStart {
     pub(crate) name: Arc<str>,
     pub(crate) status: u16,
@@ -65,6 +66,8 @@ pub(crate) struct ResponseStart {
     pub(crate) asked_at: String,
     /// The `Date` of the response, in seconds since 1970.
     pub(crate) http_date_secs: Option<i64>,
+    /// The resumptionToken of the request, empty if it had none; `None` if the page is made of single records.
+    pub(crate) asked_token: Option<String>,
     /// The known facts of the repository.
     pub(crate) repository: RepositoryFacts,
 }
@@ -88,6 +91,7 @@ impl<S: Sink> Page<S> {
             response_date: Some(start.asked_at.clone()),
             charset: start.charset,
             text_charset: mapping.quirks.charset.map(str::to_owned),
+            asked_token: start.asked_token,
             repository: start.repository,
             ending: Ending::Abort,
             provenance: mapping.provenance.map(|told| Origin {
@@ -176,6 +180,11 @@ impl<S: Sink> Page<S> {
             (_, None) => return Verdict::Whole(summary),
         };
         Verdict::Cut(failure, Some(summary))
+    }
+
+    /// The body as received so far, if it was short enough to be kept.
+    pub(crate) fn received(&self) -> Option<Bytes> {
+        self.raw.as_ref().map(|raw| raw.to_vec().into())
     }
 
     /// The body as received, if it was short enough to be kept.

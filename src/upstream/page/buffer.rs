@@ -2,8 +2,8 @@
 
 use crate::oai::ErrorCode;
 use crate::repair::{
-    EnvelopeFacts, IdentifyFacts, Quarantined, RecordFacts, Repair, RepairId, Sink, SwallowedItems,
-    TokenFacts, UnresolvedField,
+    EnvelopeFacts, IdentifyFacts, QuarantineReason, Quarantined, RecordFacts, Repair, RepairId, Sink,
+    SwallowedItems, TokenFacts, UnresolvedField,
 };
 use crate::repository::{ByteRope, IdentifyFields, RepairMade};
 use crate::store::{Excerpt, QuarantinedRecord, SetUsage, TokenKey};
@@ -43,6 +43,9 @@ pub(crate) struct PageBuffer {
     pub(crate) list_tag_at: usize,
     /// The first error, if the response is an error.
     pub(crate) error: Option<ErrorCode>,
+    /// Whether the source wrote `badArgument`, and the engine another code: a bad token is the only argument that a
+    /// request to continue a list can have.
+    is_bad_argument: bool,
     /// The fields of an Identify response.
     pub(crate) identify: Option<IdentifyFields>,
     /// The resumptionToken of the list, as written in the XML.
@@ -71,6 +74,8 @@ pub(crate) struct PageBuffer {
     pub(crate) needed: BTreeSet<&'static str>,
     /// Elements of Identify that stay wrong or missing.
     pub(crate) unresolved: Vec<&'static str>,
+    /// Whether an item is quarantined because it has no readable datestamp and no lower bound for one is known.
+    pub(crate) lacks_datestamp: bool,
     /// Whether a section of the next item contains items.
     swallows: bool,
     /// The items with such sections, since they were last taken: their indexes in `items`, and their
@@ -96,6 +101,11 @@ impl PageBuffer {
     /// Whether there are items since it was last taken.
     pub(crate) fn has_items(&self) -> bool {
         !self.items.is_empty() || !self.early.is_empty()
+    }
+
+    /// The first error, as the source meant it if it takes more arguments than the specification allows.
+    pub(crate) fn refusal(&self) -> Option<ErrorCode> {
+        if self.is_bad_argument { Some(ErrorCode::BadArgument) } else { self.error }
     }
 
     /// The output before the first item.
@@ -229,6 +239,8 @@ impl Sink for PageBuffer {
         if repair.record.is_some() && memmem::find(repair.replacement, b"~x").is_some() {
             self.written.push(repair.replacement.to_vec());
         }
+        self.is_bad_argument |= repair.id == RepairId::ErrorCode
+            && repair.original.eq_ignore_ascii_case(ErrorCode::BadArgument.name().as_bytes());
         if !repair.id.is_rewrite() {
             self.needed.insert(repair.id.name());
         }
@@ -269,6 +281,10 @@ impl Sink for PageBuffer {
     fn record_quarantined(&mut self, quarantined: &Quarantined<'_>) {
         self.swallows = false;
         self.needed.insert(quarantined.why.name());
+        self.lacks_datestamp |= matches!(
+            quarantined.why,
+            QuarantineReason::MissingDatestamp | QuarantineReason::IllegalDatestamp
+        );
         let hash = self.hash.key(quarantined.raw, b"");
         let record = to_quarantined_record(quarantined);
         let place = self.place(quarantined.offset);

@@ -102,6 +102,8 @@ pub(crate) enum Unproven {
     Items,
     /// More would have to be held than is allowed.
     Held,
+    /// What is known of the repository has changed, and the page is too long to be read again from memory.
+    Facts,
 }
 
 /// One attempt at a page.

@@ -39,6 +39,13 @@ pub(super) enum Refetched {
     NotAsked,
 }
 
+impl Refetched {
+    /// Whether the record has no readable datestamp, and no lower bound for one is known.
+    pub(super) fn lacks_datestamp(&self) -> bool {
+        matches!(self, Self::Response(response) if response.buffer.lacks_datestamp)
+    }
+}
+
 /// Refetches for one request of a harvester.
 const REQUESTS_MAX: u32 = 20;
 /// Longest wait for one record: the rest of the page waits meanwhile.

@@ -67,7 +67,12 @@ impl Refetcher {
         let now = requester.now();
         let request = Request::get_record(identifier, prefix);
         let options = requester.options();
-        let record = match self.fetch(requester, &request, options).await {
+        let mut refetched = self.fetch(requester, &request, options).await;
+        if refetched.lacks_datestamp() && requester.learn_lowest_datestamp().await {
+            let options = requester.options();
+            refetched = self.fetch(requester, &request, options).await;
+        }
+        let record = match refetched {
             Refetched::NotAsked => return None,
             Refetched::Nothing => None,
             Refetched::Response(response) => {

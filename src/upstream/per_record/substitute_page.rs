@@ -38,6 +38,7 @@ impl SubstitutePage {
             charset: None,
             asked_at,
             http_date_secs: None,
+            asked_token: None,
             repository: requester.facts.clone(),
         };
         let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key));

@@ -120,6 +120,11 @@ impl ListSession<'_> {
             }
             let is_unknown = self.delivery.waiting_error() == Some(ErrorCode::BadResumptionToken);
             if self.asked.is_resumption() && is_unknown {
+                let code = page.buffer.refusal();
+                if self.requester.is_doubtful(&self.asked, code) {
+                    let response = self.delivery.take_waiting().into_vec();
+                    return Ok(AttemptEnd::Doubtful { code, response });
+                }
                 return Ok(AttemptEnd::Expired(self.delivery.take_waiting().into_vec()));
             }
             if let Some(token) = token {
@@ -135,7 +140,7 @@ impl ListSession<'_> {
             self.delivery.replace_waiting(end.into(), error);
         }
         let code = self.delivery.waiting_error();
-        self.requester.note_days(code).await;
+        self.requester.note_response(&self.asked, code).await;
         if !self.delivery.has_begun()
             && self.requester.account.records == 0
             && self.requester.is_doubtful(&self.asked, code)

@@ -15,7 +15,7 @@ use crate::upstream::adapt::capability_detection::Diagnosis;
 use crate::upstream::adapt::item_filter::{FilterRules, ItemFilter};
 use crate::upstream::adapt::quarantine::{keep_evidence, quarantine_early};
 use crate::upstream::adapt::repository_facts::{facts_for, log_unresolved_fields};
-use crate::upstream::adapt::request_adapter::UpstreamQuery;
+use crate::upstream::adapt::request_adapter::{ListContext, UpstreamQuery};
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::client::job::Job;
 use crate::upstream::http::body::{Body, BodyError};
@@ -24,7 +24,7 @@ use crate::upstream::http::rate_limit::HostPermit;
 use crate::upstream::http::retry::{may_depend_on_request, next_wait};
 use crate::upstream::page::attempt::{Page, ResponseStart, Verdict};
 use crate::upstream::page::buffer::{ItemHash, PageBuffer};
-use crate::upstream::page::resume::Resumer;
+use crate::upstream::page::resume::{Resumer, Unproven};
 use crate::upstream::per_record::headers::{Feed, HeaderError, HeaderFetcher, fetches_headers};
 use crate::upstream::per_record::refetch::Refetcher;
 use crate::upstream::per_record::torn_sections::TornSections;
@@ -190,7 +190,9 @@ impl ListSession<'_> {
             } else if let Some(wait) = self.next_wait(&failure, attempts) {
                 self.log_retry(&failure, wait);
                 self.requester.deadline.pause(wait).await;
-            } else if self.may_have_expired(&failure) && self.restart_list().await? {
+            } else if self.may_have_expired(&failure) && self.restart_list().await?
+                || self.requester.try_prefix_after_failure(&self.asked, &failure)
+            {
                 attempts = 0;
             } else if self.may_substitute(&failure) {
                 match Box::pin(self.substitute_page(Some(failure))).await? {
@@ -243,18 +245,21 @@ impl ListSession<'_> {
             charset: exchange.charset.clone(),
             asked_at,
             http_date_secs: exchange.date_secs,
+            asked_token: Some(self.asked.asked_token().to_owned()),
             repository: self.requester.facts.clone(),
         };
-        let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key));
-        let mut page = Page::new(&job.mapping, &job.own, start, buffer);
-        let mut resumer = self.progress.resumer(self.delivery.tags()).reporting_records(job.reports_records);
+        let (mut page, mut resumer) = self.begin_page(&start);
         let body = Body::new(job.client.http(), &job.mapping, exchange);
         let error = match fetches_headers(&self.requester, &self.asked) {
             true => self.feed_headers(&mut page, &mut resumer, body, permit).await?,
-            false => self.feed(&mut page, &mut resumer, body).await?,
+            false => self.feed(&mut page, &mut resumer, body, &start).await?,
         };
         page.buffer.note_body_end();
-        let verdict = page.finish(error);
+        let mut verdict = page.finish(error.clone());
+        if self.read_again(&mut page, &mut resumer, &start).await? {
+            page.buffer.note_body_end();
+            verdict = page.finish(error);
+        }
         keep_evidence(job, &self.asked, &mut page, &verdict);
         if let Some(version) = verdict.version() {
             self.requester.note_version(&self.asked, version).await;
@@ -280,12 +285,43 @@ impl ListSession<'_> {
         }
     }
 
+    /// The page of an attempt, before its body.
+    fn begin_page(&self, start: &ResponseStart) -> (Page, Resumer) {
+        let job = self.requester.job;
+        let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key));
+        let start = ResponseStart { repository: self.requester.facts.clone(), ..start.clone() };
+        let page = Page::new(&job.mapping, &job.own, start, buffer);
+        let resumer = self.progress.resumer(self.delivery.tags()).reporting_records(job.reports_records);
+        (page, resumer)
+    }
+
+    /// Reads the page again from its beginning if it has items without a datestamp, and the source says now which
+    /// is the lowest one. Returns whether it was read again.
+    async fn read_again(
+        &mut self,
+        page: &mut Page,
+        resumer: &mut Resumer,
+        start: &ResponseStart,
+    ) -> Result<bool, Halt> {
+        if !page.buffer.lacks_datestamp || !self.requester.learn_lowest_datestamp().await {
+            return Ok(false);
+        }
+        let received = page.received().ok_or(Unproven::Facts)?;
+        let filter = self.filter.take().map(ItemFilter::restarted);
+        self.forget_unsent();
+        self.filter = filter;
+        (*page, *resumer) = self.begin_page(start);
+        page.push(received);
+        Ok(true)
+    }
+
     /// Feeds the page with the body, and sends its items. Returns the error that ended the body early.
     async fn feed(
         &mut self,
         page: &mut Page,
         resumer: &mut Resumer,
         mut body: Body<'_>,
+        start: &ResponseStart,
     ) -> Result<Option<BodyError>, Halt> {
         loop {
             let (since, spent) = (self.requester.now(), self.requester.deadline.spent());
@@ -301,6 +337,7 @@ impl ListSession<'_> {
                 // The end of the page is sent in one piece with the output before it.
                 continue;
             }
+            self.read_again(page, resumer, start).await?;
             self.emit(page, resumer, false).await?;
             if page.is_decided() {
                 return Ok(None);
@@ -374,8 +411,12 @@ impl ListSession<'_> {
     fn adapt_request(&self) -> UpstreamQuery {
         let position = self.position.as_ref().filter(|_| self.asked.is_resumption());
         let first = position.and_then(ListPosition::first_request);
-        let within = position.and_then(|position| position.within.as_ref());
-        self.requester.adapter.adapt(&self.asked, first.as_ref(), within)
+        let list = ListContext {
+            first: first.as_ref(),
+            within: position.and_then(|position| position.within.as_ref()),
+            metadata_prefix: self.requester.metadata_prefix.as_deref(),
+        };
+        self.requester.adapter.adapt(&self.asked, list)
     }
 
     /// Remembers that the source is asked for a wider window than the harvester's.

@@ -51,6 +51,7 @@ pub(crate) fn unproven_failure(name: &str, why: Unproven) -> Failure {
     let what = match why {
         Unproven::Head => "begins differently",
         Unproven::Items => "does not contain the delivered items",
+        Unproven::Facts => "is read again with more known of its repository",
         Unproven::Held => "cannot be compared with it within the limits",
     };
     let details = format!("{name} truncated a page, and the page that it sends now {what}");

@@ -187,11 +187,97 @@ fn lower_bound_without_from_is_earliest_datestamp() {
     });
     let proxy = Proxy::of(&source);
     let got = proxy.get(LIST).text();
-    assert_eq!((records_in(&got).len(), aside(&proxy)), (2, 1), "{got}");
-    assert_eq!(proxy.get("/x?verb=Identify").status, 200);
-    let got = proxy.get(LIST).text();
     assert_eq!(stamps(&got), ["2020-01-01", "2011-01-01", "2020-01-01"], "{got}");
-    assert_eq!(aside(&proxy), 1, "no more than before");
+    assert_eq!(aside(&proxy), 0);
+    assert_eq!((questions(&source, "ListRecords"), questions(&source, "Identify")), (1, 1));
+    // What it announced is known from then on.
+    let got = proxy.get(&format!("{LIST}&set=a")).text();
+    assert_eq!(stamps(&got), ["2020-01-01", "2011-01-01", "2020-01-01"], "{got}");
+    assert_eq!((questions(&source, "ListRecords"), questions(&source, "Identify")), (2, 1));
+}
+
+/// A tombstone and a record without a datestamp, and nothing else.
+fn undated(verb: &str) -> String {
+    let tombstone = "<header status=\"deleted\"><identifier>oai:x:0</identifier><datestamp/></header>";
+    let whole = stamped(1..2, "", &[1], "<datestamp/>");
+    let (head, rest) = whole.split_once("<record>").expect("it has one");
+    let (_, tail) = whole.split_once("</ListRecords>").expect("it is a list");
+    let header = "<header><identifier>oai:x:1</identifier><datestamp/></header>";
+    let page = match verb {
+        "ListIdentifiers" => format!("{head}{tombstone}{header}</ListRecords>{tail}"),
+        "GetRecord" => whole.clone(),
+        _ => format!("{head}<record>{tombstone}</record><record>{rest}"),
+    };
+    page.replace("ListRecords", verb)
+}
+
+#[test]
+fn undated_items_are_kept_by_the_lower_bound_of_identify() {
+    for verb in ["ListRecords", "ListIdentifiers", "GetRecord"] {
+        let source = Source::start(|_, asked| {
+            let verb = asked.target.split("verb=").nth(1).and_then(|rest| rest.split('&').next());
+            match verb.filter(|_| asked.target.starts_with("/oai?mode=oaipmh&")) {
+                Some("Identify") => Reply::xml(identify("2006-01-01", "YYYY-MM-DD")),
+                Some(verb) => Reply::xml(undated(verb)),
+                None => Reply::whole(200, "", "<csw:Capabilities/>"),
+            }
+        });
+        let base_url = format!("{}?mode=oaipmh", source.base_url());
+        let proxy = Proxy::with(|config| {
+            let mut mapping = Mapping::new("x", &base_url, &Limits::default()).expect("a legal mapping");
+            mapping.quirks.refetch_broken_records = false;
+            config.repositories.add_fixed(mapping);
+        });
+        let identifier = if verb == "GetRecord" { "&identifier=oai:x:1" } else { "" };
+        let got = proxy.get(&format!("/x?verb={verb}&metadataPrefix=oai_dc{identifier}"));
+        let count = if verb == "GetRecord" { 1 } else { 2 };
+        assert_eq!(stamps(&got.text()), vec!["2006-01-01"; count], "{}", got.text());
+        assert!(strict::read(&got.body).is_ok(), "{}", got.text());
+        assert_eq!((aside(&proxy), source.asked().len()), (0, 2), "the page is not requested again");
+    }
+}
+
+#[test]
+fn long_page_is_requested_again_for_an_undated_record() {
+    // More than is kept of a page, and then a record without a datestamp.
+    let long = stamped(0..6000, "", &[5900], "");
+    assert!(long.len() > 2 << 20);
+    let source =
+        source_of(long, |asked| says(asked, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
+    let got = proxy.get(LIST);
+    assert_eq!((got.status, got.whole), (200, true));
+    let records = records_in(&got.text());
+    assert!((0..6000).all(|number| records.get(&number) == Some(&1)), "{}", records.len());
+    assert_eq!(stamps(&got.text())[5900], "2011-01-01");
+    assert_eq!((aside(&proxy), questions(&source, "ListRecords"), questions(&source, "Identify")), (0, 2, 1));
+}
+
+#[test]
+fn identify_is_requested_once_for_undated_records() {
+    // Also while it fails, for concurrent requests, and if it does not say what is needed.
+    for answer in [Some(identify("2011-01-01", "YYYY-MM-DD")), Some(error("badArgument")), None] {
+        let kept = usize::from(answer.as_ref().is_some_and(|answer| answer.contains("2011")));
+        let source = Source::start(move |_, asked| match (says(asked, "Identify"), &answer) {
+            (true, Some(answer)) => Reply::xml(answer.clone()),
+            (true, None) => Reply::whole(500, "", "<html>no</html>"),
+            (false, _) => Reply::xml(stamped(0..3, "", &[1], "")),
+        });
+        let proxy = Proxy::tuned(&source, |mapping| {
+            mapping.quirks.refetch_broken_records = false;
+            mapping.politeness.list_requests_max = 100;
+        });
+        std::thread::scope(|scope| {
+            for set in 0..8 {
+                let proxy = &proxy;
+                scope.spawn(move || {
+                    let got = proxy.get(&format!("{LIST}&set={set}"));
+                    assert_eq!(records_in(&got.text()).len(), 2 + kept, "{}", got.text());
+                });
+            }
+        });
+        assert_eq!((questions(&source, "ListRecords"), questions(&source, "Identify")), (8, 1));
+    }
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod recorded_pages;
 mod refetch_broken_records;
 mod repairs;
 mod request_adapters;
+mod request_forms;
 mod request_options;
 mod requests;
 mod service_manager;

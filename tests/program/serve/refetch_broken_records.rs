@@ -58,7 +58,7 @@ fn refetched_record_replaces_the_broken_one() {
         assert!(strict::read(&got.body).is_ok(), "{which:?}: {}", got.text());
         assert!(!got.text().contains("2020-02-31"), "{which:?}");
         assert!(!aside(&proxy).contains("oai:x:"), "{which:?}: {}", aside(&proxy));
-        assert_eq!(source.asked().len(), 1 + which.len(), "{which:?}");
+        assert_eq!(source.asked().len(), 2 + which.len(), "the list, Identify, and each record: {which:?}");
     }
 }
 
@@ -99,11 +99,13 @@ fn refetches_per_page_are_limited() {
 }
 
 #[test]
-fn off_sends_no_requests() {
+fn off_requests_no_records() {
     let source = source_of(broken(0..5, "", &[2]));
     let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
     assert_eq!(numbers_in_order(&proxy.get(LIST).text()), [0, 1, 3, 4]);
-    assert_eq!(source.asked().len(), 1);
+    let asked = source.asked();
+    assert_eq!(asked.len(), 2, "the list, and Identify for a lower bound");
+    assert!(asked[1].target.ends_with("verb=Identify"), "{}", asked[1].target);
 }
 
 #[test]
@@ -180,7 +182,8 @@ fn refetch_respects_the_rate_limit() {
     let proxy = Proxy::with(|config| config.repositories.add_fixed(mapping));
     assert_eq!(numbers_in_order(&proxy.get(LIST).text()).len(), 5);
     let pauses = proxy.clock.pauses();
-    assert!(pauses.len() == 1 && pauses[0].as_millis() > 1_500, "{pauses:?}");
+    // Before Identify, and before the record.
+    assert!(pauses.len() == 2 && pauses.iter().all(|pause| pause.as_millis() > 1_500), "{pauses:?}");
 }
 
 #[test]
