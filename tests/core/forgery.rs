@@ -8,7 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::support::forgery::{DC, END, HEAD, TAIL, attack, header, holds, other, record};
 use crate::support::harness::{Chunking, run};
 use crate::support::{judge, keep, report};
-use oaimend::repair::RepairConfig;
+use oaimend::repair::journal::Change;
+use oaimend::repair::{QuarantineReason, RepairConfig};
 
 fn number(variable: &str, usual: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
@@ -49,4 +50,26 @@ fn items_in_a_closed_section_are_content_and_reported() {
     assert_eq!(out.swallowed, [(at, names)]);
     assert_eq!((out.summary.records, out.summary.swallowed, out.exit_code()), (1, 2, 0), "{:?}", out.summary);
     assert!(out.output == page.as_bytes());
+}
+
+/// After the start tag of an element that wraps records and never closes, only the source knows which records
+/// are content: each is quarantined by its name, and none is sent.
+#[test]
+fn records_in_an_element_that_never_closes_are_left_to_the_source() {
+    let wrapper = "<metadata><m:mets xmlns:m=\"http://www.loc.gov/METS/\"><m:xmlData>";
+    let torn = format!("<record>{}{wrapper}", header("oai:x:attacker"));
+    let inner =
+        format!("<record>{}</record>", header("oai:x:0").replace("<header>", "<header status=\"deleted\">"));
+    let page = [HEAD, &other(0), "\n", &torn, &inner, &other(1), "\n", &other(2), "\n", TAIL].concat();
+    let out = run(page.as_bytes(), &RepairConfig::default(), Chunking::Whole);
+    let sent: Vec<&[u8]> = out.items.iter().map(|item| item.identifier.as_slice()).collect();
+    assert_eq!(sent, [b"oai:x:0"]);
+    let names = |why| {
+        let entries = out.journal.iter().filter(move |entry| entry.change == Change::Quarantined(why));
+        entries.filter_map(|entry| entry.record.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(QuarantineReason::Truncated), [b"oai:x:attacker"]);
+    assert_eq!(names(QuarantineReason::UnreadItem), [b"oai:x:0", b"oai:x:1", b"oai:x:2"]);
+    assert_eq!((out.summary.quarantined, out.summary.lost, out.exit_code()), (4, 0, 1), "{:?}", out.summary);
+    assert_eq!(out.tokens, [b"harbour-2"]);
 }

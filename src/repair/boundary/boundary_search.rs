@@ -12,16 +12,19 @@ use crate::repair::boundary::record_boundary::{
     RecordBoundary, document_start, end_tag_len, follows_last_child, is_wrapper, list_end, parent_name,
     token_before_list_end,
 };
+use crate::repair::boundary::usual_end::{UsualEnd, UsualTag, may_count, may_end_usually};
 use crate::repair::lex::lexeme::{CDATA, COMMENT, TagEnd, find_tag_end, is_torn_declaration};
 use crate::repair::lex::lookahead::Lookahead;
 use crate::repair::lex::names::{may_start_name, name_span};
-use crate::repair::lex::search::{memchr, memmem};
+use crate::repair::lex::search::{find_frequent, memchr, memmem};
 use crate::repair::validate::envelope_names::{EnvelopeNames, TagMatch};
 
 /// The search for the boundary of one item. `text` always begins at the item.
 #[derive(Debug, Default)]
 pub(crate) struct BoundarySearch {
     at: usize,
+    /// The search without open elements, while it may succeed.
+    usual: Option<UsualEnd>,
     open: OpenElements,
     /// The evidence that the item is torn at its boundary, if it is.
     tear: Option<Evidence>,
@@ -47,12 +50,13 @@ pub(crate) struct BoundarySearch {
 impl BoundarySearch {
     /// Creates a search for the end of the item at offset `base` of the text.
     pub(crate) fn new(base: u64, lookahead: Lookahead) -> Self {
-        Self { base, lookahead, ..Self::default() }
+        Self { base, lookahead, usual: Some(UsualEnd::default()), ..Self::default() }
     }
 
     /// Creates a search for the end of an item whose start tag is lost. The text begins at one of its children.
     pub(crate) fn new_inside_item(base: u64, lookahead: Lookahead) -> Self {
         let mut search = Self::new(base, lookahead);
+        search.usual = None;
         search.open.open(0, 0, ElementKind::Item);
         search
     }
@@ -60,7 +64,7 @@ impl BoundarySearch {
     /// Starts the second search: no section that contains a boundary is content.
     pub(crate) fn into_second_search(mut self) -> Self {
         self.lookahead.count_failed(self.at);
-        Self { is_second: true, ..Self::new(self.base, self.lookahead) }
+        Self { is_second: true, usual: None, ..Self::new(self.base, self.lookahead) }
     }
 
     /// Returns the results of the lookahead, for the next search.
@@ -131,6 +135,18 @@ impl BoundarySearch {
     ) -> Option<RecordBoundary> {
         // The bytes after the bound may contain the end mark of a section.
         let is_whole = last && (!bounded || names.repairs_torn_sections);
+        if let Some(usual) = self.usual.take().filter(|_| may_end_usually(names)) {
+            match self.walk_usually(usual, text, is_whole, names) {
+                UsualTag::End(end) => return Some(RecordBoundary::At(end)),
+                UsualTag::NeedMore => return Some(RecordBoundary::NeedMore),
+                UsualTag::Other if !last => return None,
+                UsualTag::Other | UsualTag::Unusual => {
+                    self.usual = None;
+                    self.in_open_section = false;
+                    self.at = 0;
+                }
+            }
+        }
         loop {
             if self.lookahead.is_exhausted(self.base + self.at as u64) || self.open.is_full() {
                 return Some(RecordBoundary::TooLong);
@@ -160,6 +176,46 @@ impl BoundarySearch {
                 return boundary;
             }
             self.at += 1;
+        }
+    }
+
+    /// Searches the end without open elements.
+    fn walk_usually(
+        &mut self,
+        mut usual: UsualEnd,
+        text: &[u8],
+        last: bool,
+        names: &EnvelopeNames,
+    ) -> UsualTag {
+        loop {
+            let next =
+                find_frequent(b'<', text, self.at, |at| may_count(text.get(at..).unwrap_or_default(), names));
+            self.at = next.unwrap_or(text.len());
+            let at = self.at;
+            let rest = text.get(at..).unwrap_or_default();
+            let found = if rest.len() < CDATA.len() && !last {
+                if rest.is_empty() { UsualTag::Other } else { UsualTag::NeedMore }
+            } else if rest.is_empty() {
+                UsualTag::Other
+            } else if matches!(rest.get(1), Some(b'!' | b'?')) {
+                match self.section(text, at, last, names) {
+                    None => UsualTag::NeedMore,
+                    Some(1) => UsualTag::Unusual,
+                    Some(len) => {
+                        self.at += len;
+                        continue;
+                    }
+                }
+            } else {
+                usual.read(text, at, last, names)
+            };
+            match found {
+                UsualTag::Other if !rest.is_empty() => self.at += 1,
+                found => {
+                    self.usual = Some(usual);
+                    return found;
+                }
+            }
         }
     }
 
@@ -270,8 +326,10 @@ impl BoundarySearch {
         let rest = text.get(at..).unwrap_or_default();
         let is_named = |name: &[u8]| names.match_tag(rest, b"</", name) == TagMatch::Yes;
         let is_list = is_named(&names.verb);
-        let root = [names.prefix.as_slice(), b"OAI-PMH"].concat();
-        if !is_list && !is_named(b"OAI-PMH") || self.open.contains(text, &root) {
+        if !is_list && !is_named(b"OAI-PMH") {
+            return None;
+        }
+        if self.open.contains(text, &[names.prefix.as_slice(), b"OAI-PMH"].concat()) {
             return None;
         }
         if self.open.depth() <= 1 {
@@ -375,7 +433,9 @@ impl BoundarySearch {
             };
             self.open.open(at + 1, name_len, kind);
         }
-        self.at = at + len - 1;
+        // Markup in the tag may begin a section.
+        let is_plain = memchr(b'<', rest.get(1..len).unwrap_or_default()).is_none();
+        self.at = if is_plain { at + len - 1 } else { at };
         None
     }
 

@@ -6,3 +6,4 @@ pub(crate) mod record_boundary;
 pub(crate) mod removable;
 pub(crate) mod removal;
 pub(crate) mod swallowed;
+pub(crate) mod usual_end;

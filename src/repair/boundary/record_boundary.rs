@@ -139,8 +139,9 @@ pub(crate) fn document_start(rest: &[u8], at: usize, last: bool) -> Option<Recor
 /// may follow the tag.
 pub(crate) fn parent_name(before: &[u8]) -> &[u8] {
     let before = before.get(..before.len() - trailing_blanks(before)).unwrap_or_default();
-    let is_tag = before.ends_with(b">") && !before.ends_with(b"/>");
-    let tag = memrchr(b'<', before).and_then(|at| before.get(at + 1..)).filter(|_| is_tag);
+    let tag = memrchr(b'<', before).and_then(|at| before.get(at + 1..));
+    let tag = tag.and_then(|tag| tag.strip_suffix(b">")).filter(|tag| memchr(b'>', tag).is_none());
+    let tag = tag.filter(|tag| !tag.ends_with(b"/"));
     tag.and_then(|tag| tag.get(..name_span(tag))).unwrap_or_default()
 }
 
@@ -191,7 +192,7 @@ pub(crate) fn token_before_list_end(
 mod tests {
     #![expect(clippy::indexing_slicing, reason = "a test may panic")]
     use crate::repair::boundary::boundary_search::BoundarySearch;
-    use crate::repair::boundary::record_boundary::RecordBoundary;
+    use crate::repair::boundary::record_boundary::{RecordBoundary, parent_name};
     use crate::repair::lex::lookahead::Lookahead;
     use crate::repair::limits::Limits;
     use crate::repair::validate::envelope_names::EnvelopeNames;
@@ -306,6 +307,20 @@ mod tests {
             "<metadata><a>text |<record>#<metadata><b></metadata></record>~",
             "<metadata><a>text <record>#<metadata><b></metadata></record> text</a></metadata></record>|~",
         ]);
+    }
+
+    #[test]
+    fn a_start_tag_names_the_parent_only_at_the_end() {
+        for (before, name) in [
+            ("<a><b:c d='e'> \n", "b:c"),
+            ("<a>text", ""),
+            ("<a>text>", ""),
+            ("</a>", ""),
+            ("<a/>", ""),
+            ("</<a>b>", ""),
+        ] {
+            assert_eq!(parent_name(before.as_bytes()), name.as_bytes(), "{before}");
+        }
     }
 
     #[test]

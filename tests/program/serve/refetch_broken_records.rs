@@ -108,6 +108,40 @@ fn off_requests_no_records() {
     assert!(asked[1].target.ends_with("verb=Identify"), "{}", asked[1].target);
 }
 
+/// After the start tag of an element that never closes, only the source knows which records are content.
+#[test]
+fn records_in_an_element_that_never_closes_are_sent_if_the_source_has_them() {
+    let deleted = |number: usize| {
+        format!(
+            "<record><header status=\"deleted\"><identifier>oai:x:{number}</identifier>\
+             <datestamp>2020-01-01</datestamp></header></record>"
+        )
+    };
+    let own = |number: usize| record(number).replace("Title", "T\u{ef}tle");
+    let whole = page(0..4, "");
+    let torn = own(1).split_once("<metadata>").expect("a record has metadata").0.to_owned()
+        + "<metadata><m:mets xmlns:m=\"http://www.loc.gov/METS/\"><m:xmlData>"
+        + &own(9);
+    let list = whole.replace(&own(1), &torn).replace(&own(2), &deleted(2));
+    let source = Source::start(move |_, asked| match single(asked) {
+        Some(2) => Reply::xml(get_record(2).replace(&own(2), &deleted(2))),
+        Some(9) => Reply::xml(
+            get_record(9)
+                .replace("<GetRecord>", "<error code=\"idDoesNotExist\"/><!--")
+                .replace("</GetRecord>", "-->"),
+        ),
+        Some(number) => Reply::xml(get_record(number)),
+        None => Reply::xml(list.clone()),
+    });
+    let proxy = Proxy::of(&source);
+    let got = proxy.get(LIST);
+    assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
+    assert_eq!(numbers_in_order(&got.text()), [0, 1, 2, 3], "{}", got.text());
+    assert_eq!(got.text().matches("deleted").count(), 1, "{}", got.text());
+    assert!(aside(&proxy).contains("oai:x:9") && !aside(&proxy).contains("oai:x:3"), "{}", aside(&proxy));
+    assert_eq!(singles(&source), 4);
+}
+
 #[test]
 fn resumed_page_has_the_record_once() {
     let source = Source::start(|number, asked| match single(asked) {

@@ -4,7 +4,7 @@
 
 use crate::repair::lex::lexeme::{COMMENT, start_tag_end_so_far};
 use crate::repair::lex::lookahead::NextMark;
-use crate::repair::lex::names::{is_blank, name_span};
+use crate::repair::lex::names::name_span;
 use crate::repair::lex::search::{memchr, memmem};
 use crate::repair::stages::head::v1_head::v1_top_level_tag;
 use crate::repair::stages::response::{Response, TopLevelTag};
@@ -21,6 +21,7 @@ pub(crate) fn find_top_level_tag(
 ) -> Result<Option<(usize, TopLevelTag)>, ()> {
     let mut at = 0;
     let mut ends = [NextMark::default(); 2];
+    let mut field_ends = [NextMark::default(); FIELDS.len()];
     while let Some(next) = memchr(b'<', rest.get(at..).unwrap_or_default()) {
         at += next;
         let tag = rest.get(at..).unwrap_or_default();
@@ -42,8 +43,9 @@ pub(crate) fn find_top_level_tag(
             return Err(());
         }
         if let Some(local) = body.get(..span).and_then(|name| name.strip_prefix(response.prefix.as_slice())) {
-            if open && matches!(local, b"request" | b"responseDate" | b"requestURL") {
-                at += field_len(tag, 1 + span, last)?;
+            let field = FIELDS.iter().position(|&field| field == local).filter(|_| open);
+            if let Some(end) = field.and_then(|field| field_ends.get_mut(field)) {
+                at += field_len(rest, at, 1 + span, end, last)?;
                 continue;
             }
             let found = match (&response.v1, open, Verb::from_name(local), local) {
@@ -62,35 +64,30 @@ pub(crate) fn find_top_level_tag(
     Ok(None)
 }
 
-/// Returns the length of the field of the head that `text` begins with. `name_end` is the end of the name in
-/// its start tag. Tags inside it are text. A field that lost its end tag is only its start tag.
+/// The fields of the head. Tags in their text are text.
+const FIELDS: [&[u8]; 3] = [b"request", b"requestURL", b"responseDate"];
+
+/// Returns the length of the field of the head that begins at `at`. `name_len` is the length of `<` and its
+/// name, `end` its next end tag. A field that lost its end tag is only its start tag.
 ///
 /// # Errors
 /// Fails if the text ends too early to decide.
-fn field_len(text: &[u8], name_end: usize, last: bool) -> Result<usize, ()> {
-    let tag = text.get(..name_end).unwrap_or_default();
-    match start_tag_end_so_far(text, last) {
-        Some(end) if text.get(..end).is_some_and(|tag| tag.ends_with(b"/>")) => return Ok(end),
+fn field_len(text: &[u8], at: usize, name_len: usize, end: &mut NextMark, last: bool) -> Result<usize, ()> {
+    let field = text.get(at..).unwrap_or_default();
+    match start_tag_end_so_far(field, last) {
+        Some(tag_end) if field.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) => return Ok(tag_end),
         Some(_) => {}
-        None if last => return Ok(name_end),
+        None if last => return Ok(name_len),
         None => return Err(()),
     }
-    // An end tag after another field of this name belongs to that field, such as one of a wrapped response.
-    let again = find_tag(text.get(name_end..).unwrap_or_default(), tag);
-    let within = again.map_or(text, |at| text.get(..name_end + at).unwrap_or_default());
+    let tag = field.get(..name_len).unwrap_or_default();
     let end_tag = [b"</", tag.get(1..).unwrap_or_default()].concat();
-    match find_tag(within.get(name_end..).unwrap_or_default(), &end_tag) {
-        Some(at) => Ok(name_end + at + 1),
-        None if last || again.is_some() => Ok(name_end),
-        None => Err(()),
-    }
-}
-
-/// Returns the first tag in `text` that begins with `mark`, which ends with the whole name.
-fn find_tag(text: &[u8], mark: &[u8]) -> Option<usize> {
-    memmem::find_iter(text, mark).find(|at| {
-        text.get(at + mark.len()).is_some_and(|&byte| is_blank(byte) || matches!(byte, b'>' | b'/' | b'<'))
-    })
+    let Some(end) = end.find(text, 0, at + name_len, &end_tag) else {
+        return if last { Ok(name_len) } else { Err(()) };
+    };
+    // After another field of this name, the end tag belongs to that one, such as one of a wrapped response.
+    let between = text.get(at + name_len..end).unwrap_or_default();
+    Ok(if memmem::find(between, tag).is_none() { end + 1 - at } else { name_len })
 }
 
 /// Returns the kind of a comment (0) or an instruction (1) that begins here, the length of its start mark,
