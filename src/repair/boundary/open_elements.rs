@@ -202,15 +202,14 @@ impl OpenElements {
 
     /// Closes the element with this index and the elements in it. All places in it are content.
     pub(crate) fn close(&mut self, index: usize) {
-        if let Some(item) =
-            self.elements.get(index..).and_then(|closed| <&[OpenElement; 1]>::try_from(closed).ok())
-            && let [OpenElement { kind: ElementKind::Item, name_at, .. }] = item
+        if let Some([OpenElement { kind: ElementKind::Item, name_at, .. }]) = self.elements.get(index..)
             && let Some(inner) = self.inner.iter_mut().rfind(|inner| inner.at + 1 == *name_at)
         {
             inner.is_complete = true;
         }
         while let Some(inner) = self.inner.pop_if(|inner| inner.parent as usize >= index) {
-            if !inner.is_token && !(inner.is_wrapped && inner.is_complete) {
+            let is_content = inner.is_token || inner.is_wrapped && inner.is_complete;
+            if !is_content {
                 self.unproven.push(inner.at as usize);
             }
         }
