@@ -148,7 +148,7 @@ impl BoundarySearch {
             }
         }
         loop {
-            if self.lookahead.is_exhausted(self.base + self.at as u64) || self.open.is_full() {
+            if self.lookahead.is_exhausted(self.base + self.at as u64) {
                 return Some(RecordBoundary::TooLong);
             }
             let Some(next) = memchr(b'<', text.get(self.at..).unwrap_or_default()) else {

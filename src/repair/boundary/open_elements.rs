@@ -9,7 +9,8 @@
 
 use crate::repair::validate::envelope_names::EnvelopeNames;
 
-/// Maximum number of open elements and open places in a broken item. Each element takes 24 bytes.
+/// Maximum number of open elements, and of open places, in a broken item. Each takes at most 16 bytes. Further
+/// ones are ignored: then the search may find the end of this item too early.
 const OPEN_MAX: usize = 64 << 10;
 
 /// What an open element is.
@@ -95,12 +96,6 @@ impl OpenElements {
         self.elements.iter().any(|element| name_of(element, text) == name)
     }
 
-    /// Whether there are more elements or places than may be held.
-    pub(crate) fn is_full(&self) -> bool {
-        let lists = [self.elements.len(), self.places.len(), self.inner.len(), self.unproven.len()];
-        lists.iter().any(|&len| len > OPEN_MAX)
-    }
-
     /// The first place at which the list may continue.
     pub(crate) fn first_place(&self) -> Option<OpenPlace> {
         self.places.first().copied()
@@ -108,6 +103,9 @@ impl OpenElements {
 
     /// Notes an item or a token that begins inside the broken item.
     pub(crate) fn note_inner(&mut self, at: usize, is_token: bool, is_wrapped: bool) {
+        if self.inner.len() + self.unproven.len() >= OPEN_MAX {
+            return;
+        }
         let parent = self.elements.len().saturating_sub(1) as u32;
         self.inner.push(InnerContent { at: at as u32, parent, is_token, is_wrapped, is_complete: false });
     }
@@ -130,6 +128,9 @@ impl OpenElements {
     /// Opens an element with a name at `name_at` of the item.
     pub(crate) fn open(&mut self, name_at: usize, name_len: usize, kind: ElementKind) {
         self.note_child();
+        if self.elements.len() >= OPEN_MAX {
+            return;
+        }
         self.elements.push(OpenElement {
             name_at: name_at as u32,
             name_len: name_len as u32,
@@ -169,6 +170,9 @@ impl OpenElements {
 
     /// Notes a place at which the list may continue.
     pub(crate) fn note_place(&mut self, at: usize, evidence: Evidence) {
+        if self.places.len() >= OPEN_MAX {
+            return;
+        }
         let parent = self.elements.len().saturating_sub(1) as u32;
         self.places.push(OpenPlace { at, evidence, parent });
     }

@@ -72,8 +72,11 @@ impl UsualEnd {
                 TagMatch::Cut => return undecided,
             }
         }
-        if !is_end_tag && names.starts_token(rest) != TagMatch::No {
-            return UsualTag::Unusual;
+        match names.starts_token(rest) {
+            _ if is_end_tag => {}
+            TagMatch::No => {}
+            TagMatch::Yes => return UsualTag::Unusual,
+            TagMatch::Cut => return undecided,
         }
         match names.match_tag(rest, mark, names.element.name) {
             TagMatch::Yes if is_end_tag => self.read_end(text, at, undecided, names),

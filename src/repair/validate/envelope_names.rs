@@ -7,7 +7,7 @@ use crate::repair::lex::known_namespaces::is_within_distance;
 use crate::repair::lex::names::{
     blanks, is_blank, is_name_byte, name_span, split_name, strip_end, strip_start, trailing_blanks,
 };
-use crate::repair::lex::search::{memchr, memchr2, memmem};
+use crate::repair::lex::search::{memchr, memchr2, memmem, memrchr};
 use crate::repair::validate::schema::{Content, Element, Verb};
 
 const TOKEN: &[u8] = b"resumptiontoken";
@@ -270,6 +270,12 @@ impl EnvelopeNames {
                 after.any(|text| text.ends_with(b"</"))
             })
         })
+    }
+
+    /// Whether `text` ends with an end tag of the item.
+    pub(crate) fn ends_with_item(&self, text: &[u8]) -> bool {
+        let tag = memrchr(b'<', text).and_then(|at| text.get(at..)).unwrap_or_default();
+        self.match_tag(tag, b"</", self.element.name) == TagMatch::Yes
     }
 
     /// Whether an item begins inside `body`.

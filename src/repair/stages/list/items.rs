@@ -306,9 +306,11 @@ fn repair_broken_item(
 ) -> Option<Result<RepairedItem, QuarantineReason>> {
     let RecordBoundary::At(end) = boundary else { return None };
     let after = rest.get(end..).unwrap_or_default();
+    let before = rest.get(..end).unwrap_or_default();
     let is_torn = list.boundary.as_ref().is_some_and(|search| search.tear().is_some());
-    let has_content = !is_torn || parent_name(rest.get(..end).unwrap_or_default()).is_empty();
-    if !has_content || list.names.match_tag(after, b"<", b"OAI-PMH") == TagMatch::Yes {
+    let has_content = !is_torn || parent_name(before).is_empty();
+    let begins_again = list.names.match_tag(after, b"<", b"OAI-PMH") == TagMatch::Yes;
+    if !has_content || begins_again && !list.names.ends_with_item(before) {
         // The page begins again, or the item ends at a start tag: the rest of this item is unknown.
         return Some(Err(QuarantineReason::Truncated));
     }
