@@ -17,6 +17,7 @@ macro_rules! limits {
         #[pymethods]
         impl Limits {
             #[new]
+            #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
             #[pyo3(signature = (*, $($field = None),*))]
             fn new($($field: Option<usize>),*) -> Self {
                 let mut limits = oaimend::repair::Limits::default();
