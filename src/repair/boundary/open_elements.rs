@@ -13,6 +13,9 @@ use crate::repair::validate::envelope_names::EnvelopeNames;
 /// ones are ignored: then the search may find the end of this item too early.
 const OPEN_MAX: usize = 64 << 10;
 
+/// Maximum number of open elements that are compared with an end tag. No valid item is nested so deeply.
+const NEAREST_MAX: usize = 4 << 10;
+
 /// What an open element is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ElementKind {
@@ -190,14 +193,18 @@ impl OpenElements {
     /// The nearest open element with this name. An end tag does not close an element around an item that is
     /// inside the broken one, unless only the end tag of that item is missing.
     pub(crate) fn closing(&self, text: &[u8], name: &[u8], names: &EnvelopeNames) -> Closing {
-        for (index, element) in self.elements.iter().enumerate().rev() {
+        for (index, element) in self.elements.iter().enumerate().rev().take(NEAREST_MAX) {
             if name_of(element, text) == name {
                 return Closing::Element(index);
             }
-            // The end tag of a child can belong to this item, after a damaged start tag.
-            let lacks_its_end_only =
-                index + 1 == self.elements.len() && element.has_child && !names.is_child(name);
-            if element.kind != ElementKind::Other && !lacks_its_end_only {
+            if element.kind == ElementKind::Other {
+                continue;
+            }
+            // Only its end tag is missing, or damage after its children opened another element. The end tag of
+            // a child can belong to this item, after a damaged start tag.
+            let next = self.elements.get(index + 1).map(|next| name_of(next, text));
+            let is_inside_child = next.is_some_and(|next| names.is_child(next));
+            if !element.has_child || is_inside_child || names.is_child(name) {
                 break;
             }
         }
