@@ -73,3 +73,23 @@ fn records_in_an_element_that_never_closes_are_left_to_the_source() {
     assert_eq!((out.summary.quarantined, out.summary.lost, out.exit_code()), (4, 0, 1), "{:?}", out.summary);
     assert_eq!(out.tokens, [b"harbour-2"]);
 }
+
+/// After other content of an element that never closes, records are sent, but no deletion.
+#[test]
+fn deletions_in_an_element_that_never_closes_are_left_to_the_source() {
+    let wrapper = "<metadata><m:mets xmlns:m=\"http://www.loc.gov/METS/\"><m:note>a</m:note>";
+    let torn = format!("<record>{}{wrapper}", header("oai:x:attacker"));
+    let inner =
+        format!("<record>{}</record>", header("oai:x:0").replace("<header>", "<header status=\"deleted\">"));
+    let page = [HEAD, &other(0), "\n", &torn, &inner, &other(1), "\n", TAIL].concat();
+    let out = run(page.as_bytes(), &RepairConfig::default(), Chunking::Whole);
+    let sent = |name: &[u8], deleted| {
+        out.items.iter().filter(|item| item.identifier == name && item.deleted == deleted).count()
+    };
+    assert_eq!((sent(b"oai:x:0", false), sent(b"oai:x:0", true), sent(b"oai:x:1", false)), (1, 0, 1));
+    let mut unread = out.journal.iter().filter(|entry| {
+        entry.change == Change::Quarantined(QuarantineReason::UnreadItem)
+            && entry.record.as_deref() == Some(b"oai:x:0".as_slice())
+    });
+    assert!(unread.next().is_some(), "{:?}", out.journal);
+}

@@ -82,7 +82,7 @@ pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
         dropped: false,
         dropped_text: false,
         source_aborted: false,
-        is_in_wrapper: false,
+        tear: None,
         skipped_records: 0,
         requested_emitted: false,
     }

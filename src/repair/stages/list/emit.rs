@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use crate::repair::boundary::open_elements::Evidence;
 use crate::repair::boundary::removal::{mixes_responses, removes_item};
 use crate::repair::boundary::swallowed::{find_identifier, items_in, sections_with_boundaries};
 use crate::repair::catalog::{NotOai, QuarantineReason, RepairId};
@@ -45,7 +46,13 @@ pub(crate) fn emit(
         );
         return;
     }
-    if list.is_in_wrapper {
+    let is_doubtful = match list.tear {
+        Some(Evidence::Wrapper) => true,
+        // Most sources stop in a record rather than wrap others, but a false deletion does the most harm.
+        Some(Evidence::Element) => facts.deleted,
+        Some(Evidence::Field) | None => false,
+    };
+    if is_doubtful {
         // Only the source can tell whether it is an item of the list.
         return quarantine_item(response, list, raw, at, QuarantineReason::UnreadItem, sink);
     }

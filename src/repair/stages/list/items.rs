@@ -164,7 +164,7 @@ fn needs_slow_path(response: &Response, list: &List) -> bool {
         || response.in_second_document
         || list.token_written
         || list.is_slow
-        || list.is_in_wrapper
+        || list.tear.is_some()
 }
 
 #[inline]
@@ -249,7 +249,7 @@ pub(crate) fn step_broken_item(
         // The input was cut in the item, and so were the elements around the items in it.
         _ => Vec::new(),
     };
-    let is_in_wrapper = search.tear() == Some(Evidence::Wrapper);
+    let tear = search.tear().filter(|&evidence| evidence != Evidence::Field);
     response.lookahead = search.into_lookahead();
     let (RecordBoundary::At(end), Some(repaired)) = (boundary, repaired) else {
         if boundary == RecordBoundary::InputEnd {
@@ -292,7 +292,7 @@ pub(crate) fn step_broken_item(
             quarantine_span(response, list, raw, &inner, why, sink);
         }
     }
-    list.is_in_wrapper |= is_in_wrapper;
+    list.tear = [list.tear, tear].into_iter().flatten().min();
     list.in_item = false;
     finish_item(response, list, end)
 }

@@ -2,6 +2,7 @@
 
 use crate::oai::ErrorCode;
 use crate::repair::boundary::boundary_search::BoundarySearch;
+use crate::repair::boundary::open_elements::Evidence;
 use crate::repair::lex::namespaces::Context;
 use crate::repair::passes::rules::OuterContexts;
 use crate::repair::stages::head::error_text::code_for_request;
@@ -54,9 +55,9 @@ pub(crate) struct List {
     pub(crate) dropped_text: bool,
     /// Whether the source stopped in the last item or after it.
     pub(crate) source_aborted: bool,
-    /// Whether an element of a payload that can wrap items never closed, so that all later items may be its
-    /// content.
-    pub(crate) is_in_wrapper: bool,
+    /// The evidence that an earlier item was torn in an element of its payload that can wrap items and never
+    /// closes. Later items may be the content of that element.
+    pub(crate) tear: Option<Evidence>,
     /// The number of records of GetRecord that were dropped because nobody requested them.
     pub(crate) skipped_records: usize,
     /// Whether the requested record of GetRecord was emitted.
