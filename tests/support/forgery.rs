@@ -313,7 +313,8 @@ fn continue_with(page: &mut Vec<u8>, number: usize) {
     }
 }
 
-/// The text of a page inside sections with an end mark.
+/// The text of a page inside sections with an end mark. A section that a raw payload opens between records is
+/// damage of the list: it contains other records whole, which must be sent, so no text in it is content.
 fn in_sections(page: &[u8]) -> Vec<u8> {
     let marks: [(&[u8], &[u8]); 3] = [(b"<![CDATA[", b"]]>"), (b"<!--", b"-->"), (b"<?", b"?>")];
     let (mut inside, mut rest) = (Vec::new(), page);
@@ -322,7 +323,10 @@ fn in_sections(page: &[u8]) -> Vec<u8> {
         let section = marks.iter().find(|(mark, _)| rest.starts_with(mark)).and_then(|(mark, end)| {
             Some(mark.len() + memchr::memmem::find(&rest[mark.len()..], end)? + end.len())
         });
-        inside.extend_from_slice(&rest[..section.unwrap_or(0)]);
+        let text = &rest[..section.unwrap_or(0)];
+        if (0..OTHERS.len()).all(|number| invariants::find(text, other(number).as_bytes()).is_none()) {
+            inside.extend_from_slice(text);
+        }
         rest = &rest[section.unwrap_or(1)..];
     }
     inside

@@ -298,9 +298,10 @@ impl Request {
     /// The same query with an unencoded token, for a source that percent-encodes its tokens itself.
     /// Characters that are illegal in a URL or would end the value are percent-encoded.
     pub fn query_with_raw_token(&self) -> String {
-        match self.is_resumption() {
-            true => write_query(self.verb, &self.arguments, |_, value, query| encode_minimally(value, query)),
-            false => self.query.to_string(),
+        if self.is_resumption() {
+            write_query(self.verb, &self.arguments, |_, value, query| encode_minimally(value, query))
+        } else {
+            self.query.to_string()
         }
     }
 

@@ -135,7 +135,9 @@ impl BoundarySearch {
     ) -> Option<RecordBoundary> {
         // The bytes after the bound may contain the end mark of a section.
         let is_whole = last && (!bounded || names.repairs_torn_sections);
-        if let Some(usual) = self.usual.take().filter(|_| may_end_usually(names)) {
+        if may_end_usually(names)
+            && let Some(usual) = self.usual.take()
+        {
             match self.walk_usually(usual, text, is_whole, names) {
                 UsualTag::End(end) => return Some(RecordBoundary::At(end)),
                 UsualTag::NeedMore => return Some(RecordBoundary::NeedMore),
@@ -439,7 +441,10 @@ impl BoundarySearch {
         None
     }
 
-    /// What of a list begins at the start tag at `at`. `Err`: more text is needed.
+    /// Returns whether an item, a token or a whole response begins at the start tag at `at`.
+    ///
+    /// # Errors
+    /// Fails if more text is needed.
     fn begins(&self, text: &[u8], at: usize, last: bool, names: &EnvelopeNames) -> Result<Option<Begun>, ()> {
         let rest = text.get(at..).unwrap_or_default();
         match names.starts_item(rest) {
@@ -516,7 +521,7 @@ impl BoundarySearch {
     }
 }
 
-/// What of a list begins at a start tag.
+/// The part of a list that begins at a start tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begun {
     Item,

@@ -16,7 +16,7 @@ use crate::repair::lex::search::{count_read, memchr, memmem};
 /// escaped.
 pub(crate) type Entities = [(Vec<u8>, Vec<u8>)];
 
-/// Most entities that are read in one response or one item.
+/// Maximum number of entities that are read in one response or one item.
 const ENTITIES_MAX: usize = 4096;
 
 /// Entities that are read from one declaration after the other.
@@ -119,7 +119,10 @@ fn outside_quotes(text: &[u8], byte: u8) -> Option<usize> {
 fn read_entity(declaration: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let rest = declaration.strip_prefix(b"<!ENTITY")?;
     let gap = blanks(rest);
-    let rest = rest.get(gap..).filter(|_| gap > 0)?;
+    if gap == 0 {
+        return None;
+    }
+    let rest = rest.get(gap..)?;
     let (name, definition) = rest.split_at_checked(name_span(rest))?;
     let is_entity = !name.is_empty() && definition.first().is_some_and(|&byte| is_blank(byte));
     let definition = trim(definition.strip_suffix(b">")?);

@@ -146,9 +146,10 @@ fn read_lexeme(tree: &mut Tree<'_>, lexeme: Lexeme, at: usize, end: usize) -> Re
 
 /// Returns the end of a declaration before a payload that lost its end mark: its `>`, or the next tag.
 fn end_of_cut_declaration(tree: &Tree<'_>, at: usize) -> Option<usize> {
-    let is_before_payload =
-        matches!(tree.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent));
-    let rest = tree.text.get(at..).filter(|_| is_before_payload)?;
+    if !matches!(tree.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent)) {
+        return None;
+    }
+    let rest = tree.text.get(at..)?;
     let end = memchr2(b'<', b'>', rest.get(1..)?)? + 1;
     let end = end + usize::from(rest.get(end) == Some(&b'>'));
     let declaration = rest.get(..end)?;

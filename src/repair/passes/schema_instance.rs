@@ -104,7 +104,7 @@ fn uses_outer_prefix(payload: &[u8], prefix: &[u8], limits: &Limits) -> bool {
                 let Some(tag) = read_lenient_tag(payload, at, end, limits) else { return false };
                 if declared_at.is_none() {
                     if declares(payload, &tag, prefix) {
-                        declared_at = Some(depth).filter(|_| !tag.empty);
+                        declared_at = if tag.empty { None } else { Some(depth) };
                     } else if uses(payload, at, &tag, prefix) {
                         return true;
                     }

@@ -171,12 +171,12 @@ fn legal_characters(content: &[u8], most: usize) -> usize {
     count
 }
 
-/// The length of the reference at the start of `rest`, and whether it stands for a legal character.
+/// The length of the reference at the start of `rest`, and whether its character is legal.
 fn reference_at(rest: &[u8]) -> (usize, bool) {
     match reference(rest) {
         Reference::Legal(len) => (len, true),
         _ => match rest.iter().take(REFERENCE_BYTES_MAX).position(|&byte| byte == b';') {
-            // An illegal character, or an entity. The blank of HTML stands for one in fixed positions.
+            // The reference is to an illegal character or to an entity such as `&nbsp;`. Both become a blank here.
             Some(end) => (end + 1, false),
             None => (1, true),
         },

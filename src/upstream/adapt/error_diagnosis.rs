@@ -182,7 +182,7 @@ impl Requester<'_> {
             // Another request asked meanwhile.
             return None;
         }
-        // What was observed before must not change what the source says now.
+        // Earlier observations must not change the values of this response.
         let options = SubrequestOptions { facts: RepositoryFacts::default(), ..self.options() };
         let limit = TIME_MAX.min(self.deadline.left());
         let response = self.send_within(limit, &Request::identify(), options).await;

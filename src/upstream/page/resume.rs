@@ -102,7 +102,7 @@ pub(crate) enum Unproven {
     Items,
     /// More would have to be held than is allowed.
     Held,
-    /// What is known of the repository has changed, and the page is too long to be read again from memory.
+    /// The known facts of the repository have changed, and the page is too long to be read again from memory.
     Facts,
 }
 

@@ -438,7 +438,7 @@ fn known_granularity_needs_no_identify() {
     check_harvest(&proxy, &format!("{LIST}&from=2024-05-01T00:00:00Z"), &["oai:x:1", "oai:x:2"]);
     let asked = queries(&source);
     assert_eq!(asked.iter().filter(|query| *query == "verb=Identify").count(), 1, "{asked:?}");
-    // What is empty in days too is empty.
+    // A window that is empty in days, too, has no records.
     let source = Source::start(|_, asked| match verb_of(asked) {
         "Identify" => Reply::xml(identify(DAYS, "2020-01-01")),
         _ => Reply::xml(error("noRecordsMatch")),
