@@ -260,8 +260,8 @@ pub(super) struct HarvestStates {
     since_secs: u64,
 }
 
-/// Most harvests of a list that follow reused tokens at the same time. Of more of them, one may be refused at a page that
-/// only others have received.
+/// Maximum number of harvests of a list that follow reused tokens at the same time. If there are more, one of them may be
+/// refused at a page that only others have received.
 const MIXED_HARVESTS_MAX: u32 = 8;
 
 /// The length of a period, in seconds: two weeks. A harvest that takes longer may miss changes if others share its

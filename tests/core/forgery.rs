@@ -93,3 +93,18 @@ fn deletions_in_an_element_that_never_closes_are_left_to_the_source() {
     });
     assert!(unread.next().is_some(), "{:?}", out.journal);
 }
+
+/// An envelope element with a damaged name does not wrap the records after it: a deletion there is sent.
+#[test]
+fn damaged_names_of_children_wrap_nothing() {
+    let marc =
+        "<record xmlns=\"http://www.loc.gov/MARC21/slim\"><leader>00000nam a2200000 a 4500</leader></re  ";
+    let torn = format!("<record>{}<met1data>{marc}</metadata></record>", header("oai:x:8"));
+    let deleted =
+        format!("<record>{}</record>", header("oai:x:0").replace("<header>", "<header status=\"deleted\">"));
+    let page = [HEAD, &torn, "\n", &other(1), "\n", &deleted, "\n", TAIL].concat();
+    let out = run(page.as_bytes(), &RepairConfig::default(), Chunking::Whole);
+    let sent: Vec<(&[u8], bool)> =
+        out.items.iter().map(|item| (item.identifier.as_slice(), item.deleted)).collect();
+    assert_eq!(sent, [(b"oai:x:1".as_slice(), false), (b"oai:x:0".as_slice(), true)], "{:?}", out.journal);
+}

@@ -45,7 +45,17 @@ const RESPONSES: [(&str, &str); 6] = [
     ("GetRecord", "<error code=\"idDoesNotExist\">No such record</error>"),
 ];
 
-const DAMAGE: [&[u8]; 8] = [b"\xE9 ", b"\x01 ", b"& ", b"< ", b"&#1; ", b"]]> ", b"&x; ", b"<b> "];
+const DAMAGE: [&[u8]; 9] = [
+    b"\xE9 ",
+    b"\x01 ",
+    b"& ",
+    b"< ",
+    b"&#1; ",
+    b"]]> ",
+    b"&x; ",
+    b"<b> ",
+    b"<!DOCTYPE a [<!ENTITY x 'five bytes'>]>&x; ",
+];
 /// More than any limit of repairs here.
 const TIMES: usize = 30;
 
@@ -62,6 +72,7 @@ fn lowered() -> Vec<(&'static str, Limits)> {
         with("repairs_per_record_max", |limits, tight| {
             limits.repairs_per_record_max = tight.repairs_per_record_max;
         }),
+        with("entity_bytes_max", |limits, tight| limits.entity_bytes_max = tight.entity_bytes_max),
         with("depth_max", |limits, tight| limits.depth_max = tight.depth_max),
         with("attributes_per_tag_max", |limits, tight| {
             limits.attributes_per_tag_max = tight.attributes_per_tag_max;

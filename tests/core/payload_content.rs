@@ -149,9 +149,8 @@ fn marc_page(random: &mut Random) -> Expected {
             payload.extend(format!("{close}</{prefix}{name}>").bytes());
         }
         let quote = random.pick(&["\"", "'"]);
-        let indicators = [0, 1].map(|_| match random.chance(40) {
-            true => (damaged_character(random, false), " "),
-            false => (b"1".to_vec(), "1"),
+        let indicators = [0, 1].map(|_| {
+            if random.chance(40) { (damaged_character(random, false), " ") } else { (b"1".to_vec(), "1") }
         });
         payload.extend(format!("<{prefix}datafield tag={quote}245{quote}").bytes());
         for (number, (damaged, expected)) in (1..).zip(indicators) {

@@ -16,9 +16,12 @@ use crate::support::random::Random;
 /// A source with these lists of records. `other` describes it.
 fn source_of(other: Collection, list: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Source {
     let other = Mutex::new(other);
-    Source::start(move |_, asked| match asked.target.contains("verb=ListRecords") {
-        true => list(asked),
-        false => other.lock().expect("no panic").reply(asked),
+    Source::start(move |_, asked| {
+        if asked.target.contains("verb=ListRecords") {
+            list(asked)
+        } else {
+            other.lock().expect("no panic").reply(asked)
+        }
     })
 }
 

@@ -272,6 +272,13 @@ pub(crate) fn config_for(record: &[u8]) -> RepairConfig {
     config
 }
 
+/// Whether another record begins in a damaged one.
+pub(crate) fn begins_record(record: &[u8]) -> bool {
+    const START: &[u8] = b"<record>";
+    memchr::memmem::find_iter(record, START)
+        .any(|at| at > 0 && record[at + START.len()..].trim_ascii_start().starts_with(b"<header"))
+}
+
 /// Whether a damaged record affects the list around it. Then the page is a different one, and other
 /// records may change too.
 pub(crate) fn affects_other_records(record: &[u8]) -> bool {

@@ -381,10 +381,11 @@ fn is_untouched(attack: &Attack, out: &Run, number: usize) -> Result<(), String>
     let lost = out.summary.lost > 0 || matches!(out.summary.outcome, Outcome::Truncated | Outcome::NotOai(_));
     let mut removed = out.journal.iter().filter(|entry| matches!(entry.change, Change::Quarantined(_)));
     let is_in = |text: &[u8]| invariants::find(text, name.as_bytes()).is_some();
-    let told =
+    let is_reported =
         out.swallowed.iter().any(|(_, names)| names.iter().any(|swallowed| swallowed == name.as_bytes()));
-    match lost || told || removed.any(|entry| is_in(&entry.original)) {
-        true => Ok(()),
-        false => Err(format!("{name} is lost, and nothing says so")),
+    if lost || is_reported || removed.any(|entry| is_in(&entry.original)) {
+        Ok(())
+    } else {
+        Err(format!("{name} is lost, and nothing says so"))
     }
 }

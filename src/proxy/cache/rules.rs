@@ -3,7 +3,8 @@
 //!
 //! Invariants: a page is cached only if it was delivered completely and as the source sent it. A truncated page has
 //! no verdict. A page with quarantined records, with our own token, with an ambiguous token, or of one window of
-//! several is never cached, and no error in place of a page after a token. No page is cached longer than the token on it is valid.
+//! several is never cached. An error in place of a page after a token is not cached either. No page is cached
+//! longer than the token on it is valid.
 
 use crate::config::{self, Mapping};
 use crate::oai::{Argument, Request};

@@ -9,7 +9,7 @@
 
 use crate::repair::boundary::open_elements::{Closing, ElementKind, Evidence, OpenElements};
 use crate::repair::boundary::record_boundary::{
-    RecordBoundary, document_start, end_tag_len, follows_last_child, is_wrapper, list_end, parent_name,
+    RecordBoundary, document_start, end_tag_len, follows_last_child, list_end, parent_name,
     token_before_list_end,
 };
 use crate::repair::boundary::usual_end::{UsualEnd, UsualTag, may_count, may_end_usually};
@@ -392,18 +392,15 @@ impl BoundarySearch {
         let body = rest.get(1..).unwrap_or_default();
         let name_len = name_span(body);
         self.open.close_child_before(text, body.get(..name_len).unwrap_or_default(), names);
-        let kind = match self.begins(text, at, last, names) {
-            Err(()) => return Some(RecordBoundary::NeedMore),
-            Ok(begun) => begun,
-        };
-        let is_named = match kind {
+        let Ok(begun) = self.begins(text, at, last, names) else { return Some(RecordBoundary::NeedMore) };
+        let is_named = match begun {
             Some(Begun::Item) => match names.has_identifier_first(rest) {
                 TagMatch::Cut if !last => return Some(RecordBoundary::NeedMore),
                 found => found == TagMatch::Yes,
             },
             _ => false,
         };
-        if let Some(begun) = kind
+        if let Some(begun) = begun
             && at > 0
         {
             if begun == Begun::Item && self.open.depth() > 1 && self.open.in_item() == Some(true) {
@@ -417,7 +414,7 @@ impl BoundarySearch {
             }
             let evidence = self.evidence(text, at, begun, names);
             if is_named || begun == Begun::Token {
-                let is_wrapped = is_wrapper(self.open.innermost(text), names);
+                let is_wrapped = self.open.is_in_wrapper(text, names);
                 self.open.note_inner(at, begun == Begun::Token, is_wrapped);
             }
             if let Some(boundary) = self.note_place(at, evidence) {
@@ -427,7 +424,7 @@ impl BoundarySearch {
         if rest.get(..len).is_some_and(|tag| tag.ends_with(b"/>")) {
             self.open.note_child();
         } else {
-            let kind = match kind {
+            let kind = match begun {
                 Some(Begun::Item) if is_named => ElementKind::Item,
                 Some(Begun::Response) => ElementKind::Root,
                 _ if self.open.depth() == 0 => ElementKind::Item,
@@ -478,10 +475,9 @@ impl BoundarySearch {
 
     /// The evidence for a torn item where something of the list begins.
     fn evidence(&self, text: &[u8], at: usize, begun: Begun, names: &EnvelopeNames) -> Evidence {
-        let parent = self.open.innermost(text);
-        if !is_wrapper(parent, names) {
+        if !self.open.is_in_wrapper(text, names) {
             Evidence::Field
-        } else if parent_name(text.get(..at).unwrap_or_default()) == parent {
+        } else if parent_name(text.get(..at).unwrap_or_default()) == self.open.innermost(text) {
             Evidence::Wrapper
         } else if begun == Begun::Response {
             Evidence::Field

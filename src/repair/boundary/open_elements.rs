@@ -7,6 +7,7 @@
 //! A place inside an open element is content if an element around it closes later: then the item that
 //! contains it was not torn there. Otherwise the item was torn there, and the list continues at that place.
 
+use crate::repair::boundary::record_boundary::is_wrapper;
 use crate::repair::validate::envelope_names::EnvelopeNames;
 
 /// Maximum number of open elements, and of open places, in a broken item. Each takes at most 16 bytes. Further
@@ -169,6 +170,21 @@ impl OpenElements {
     /// The name of the innermost element.
     pub(crate) fn innermost<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         self.elements.last().map(|element| name_of(element, text)).unwrap_or_default()
+    }
+
+    /// Whether the innermost element can wrap items. A child of the item in the namespace of OAI-PMH cannot: it
+    /// is a child whose name is damaged.
+    pub(crate) fn is_in_wrapper(&self, text: &[u8], names: &EnvelopeNames) -> bool {
+        let is_damaged_child = match self.elements.as_slice() {
+            [_, child] => {
+                let name = name_of(child, text);
+                let mut locals = names.item_prefixes().filter_map(|prefix| name.strip_prefix(prefix));
+                let has_attributes = text.get(child.name_at as usize + name.len()) != Some(&b'>');
+                !has_attributes && locals.any(|local| !local.contains(&b':'))
+            }
+            _ => false,
+        };
+        !is_damaged_child && is_wrapper(self.innermost(text), names)
     }
 
     /// Notes a place at which the list may continue.

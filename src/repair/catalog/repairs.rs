@@ -151,7 +151,7 @@ macro_rules! catalog {
 }
 
 catalog! {
-    // --- before and behind the document
+    // --- before and after the document
     ByteOrderMark "byte-order-mark" Exact
         what "Removes illegal byte order marks: a second one, one after other bytes, one beside a payload, or a UTF-16 mark before UTF-8 text."
         why "One U+FEFF at the very start is legal and stays. A UTF-16 mark before single-byte text is no text, and the bytes after it decide the encoding. Any other mark before the document element is illegal, and strict parsers stop there. Files that are pasted into metadata bring their mark with them, sometimes as the characters ï»¿."

@@ -230,9 +230,10 @@ fn end_input_in_list(response: &mut Response, list: &mut List, sink: &mut impl S
         return;
     }
     if close_list(response, list, b"", sink).is_none() {
-        let close = [end_tag_of(response, list.written_name()), end_tag_of(response, b"OAI-PMH")].concat();
+        let close = end_tag_of(response, list.written_name());
+        response.output.change(PartRole::List, RepairId::UnclosedList, response.base, b"", &close, sink);
         if emit_errors(response, sink).is_none() {
-            response.output.change(PartRole::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
+            close_root(response, sink);
         }
     }
 }

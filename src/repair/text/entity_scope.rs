@@ -11,9 +11,9 @@ use crate::repair::text::escape::write_escaped;
 pub(crate) struct EntityScope<'t> {
     response: &'t Entities,
     own: DeclaredEntities,
-    /// Most text that the declarations may define, in bytes.
+    /// Maximum text that the declarations may define, in bytes.
     declared_bytes_max: usize,
-    /// Most text that may still be inserted, in bytes.
+    /// Maximum text that may still be inserted, in bytes.
     inserted_bytes_left: usize,
 }
 

@@ -83,9 +83,10 @@ fn begins_declaration(mut rest: &[u8]) -> bool {
         if gap == 0 || after.is_empty() {
             return gap > 0 && ATTRIBUTES.iter().any(|attribute| attribute.starts_with(name));
         }
-        let Some(value) = after.strip_prefix(b"=").filter(|_| ATTRIBUTES.contains(&name)) else {
+        if !ATTRIBUTES.contains(&name) {
             return false;
-        };
+        }
+        let Some(value) = after.strip_prefix(b"=") else { return false };
         let value = value.get(blanks(value)..).unwrap_or_default();
         let Some((quote, value)) = value.split_first().filter(|(quote, _)| is_quote(**quote)) else {
             return value.is_empty();

@@ -224,8 +224,10 @@ impl Requester<'_> {
     pub(crate) fn known_granularity(&self) -> Option<Granularity> {
         let job = self.job;
         // A granularity in the mapping is for harvesters: the source may take another one.
-        let is_of_source = job.mapping.quirks.granularity.is_none();
-        job.store.profiles.dates(&job.mapping.source_key()).granularity.filter(|_| is_of_source)
+        if job.mapping.quirks.granularity.is_some() {
+            return None;
+        }
+        job.store.profiles.dates(&job.mapping.source_key()).granularity
     }
 
     /// Learns the lowest datestamp that a record can have, for records without one. Returns whether it was

@@ -98,11 +98,16 @@ impl RequestForm {
     /// The window of a request that begins a list, if the source is asked for a wider one.
     fn widened(&self, began: &Request) -> Option<Window> {
         let is_early = |earliest: &String| began.has_date_before(earliest);
-        match self.no_dates_before.as_ref().is_some_and(is_early) {
-            true if self.in_whole_days => Some(Window::of_dates(&began.with_day_dates())),
-            true => Some(Window::of_dates(began)),
-            false if self.in_days => Window::from_request(began),
-            false => None,
+        if self.no_dates_before.as_ref().is_some_and(is_early) {
+            Some(if self.in_whole_days {
+                Window::of_dates(&began.with_day_dates())
+            } else {
+                Window::of_dates(began)
+            })
+        } else if self.in_days {
+            Window::from_request(began)
+        } else {
+            None
         }
     }
 }
@@ -150,7 +155,9 @@ impl RequestAdapter {
             HeadersVia::GetRecord => asked.without_format(),
         };
         if is_harvest && asked.is_resumption() {
-            if let Some(prefix) = list.metadata_prefix.filter(|_| self.form.prefix_with_token) {
+            if self.form.prefix_with_token
+                && let Some(prefix) = list.metadata_prefix
+            {
                 put = put.with_format_of_list(prefix);
             }
         } else if is_harvest {
@@ -160,29 +167,35 @@ impl RequestAdapter {
             if self.sends_days() {
                 put = put.with_day_dates();
             }
-            if let Some(set) =
-                self.quirks.default_set.as_ref().filter(|_| asked.argument(Argument::Set).is_none())
+            if asked.argument(Argument::Set).is_none()
+                && let Some(set) = &self.quirks.default_set
             {
                 put = put.with_set(set);
             }
         }
-        let query = match put.is_resumption() {
-            true if self.quirks.raw_token => put.query_with_raw_token(),
-            false if self.form.literal_identifiers => put.query_with_literal_identifier(),
-            _ => put.query().to_owned(),
+        let query = if put.is_resumption() && self.quirks.raw_token {
+            put.query_with_raw_token()
+        } else if !put.is_resumption() && self.form.literal_identifiers {
+            put.query_with_literal_identifier()
+        } else {
+            put.query().to_owned()
         };
-        let began = if asked.is_resumption() { list.first } else { Some(asked) }.filter(|_| is_harvest);
-        let filter = FilterRules {
-            headers,
-            window: match asked.is_resumption() {
-                true => list.within.cloned(),
-                false => began.and_then(|began| self.form.widened(began)),
-            },
-            set: began
-                .filter(|_| self.is_version_one())
-                .and_then(|began| began.argument(Argument::Set))
-                .map(str::to_owned),
+        let began = match (is_harvest, asked.is_resumption()) {
+            (false, _) => None,
+            (true, true) => list.first,
+            (true, false) => Some(asked),
         };
+        let window = if asked.is_resumption() {
+            list.within.cloned()
+        } else {
+            began.and_then(|began| self.form.widened(began))
+        };
+        let set = if self.is_version_one() {
+            began.and_then(|began| began.argument(Argument::Set)).map(str::to_owned)
+        } else {
+            None
+        };
+        let filter = FilterRules { headers, window, set };
         UpstreamQuery { query, filter: filter.is_anything().then_some(filter) }
     }
 }

@@ -205,10 +205,12 @@ impl ListPosition {
             // Nothing refers to this list any more: the page has no token, and none of ours led to it.
             return;
         }
-        let next_origin = self
-            .origin
-            .filter(|_| next.is_some() && delivered.is_complete())
-            .map(|origin| origin_after_page(&job.store.token_key, origin, sizes, delivered.hashes()));
+        let next_origin = if next.is_some() && delivered.is_complete() {
+            self.origin
+                .map(|origin| origin_after_page(&job.store.token_key, origin, sizes, delivered.hashes()))
+        } else {
+            None
+        };
         let page = self.as_note(job, delivered, next, now);
         let next_items = self.items_before.map(|before| before + page.hashes.len() as u64);
         let page =

@@ -250,9 +250,10 @@ impl ListSession<'_> {
         };
         let (mut page, mut resumer) = self.begin_page(&start);
         let body = Body::new(job.client.http(), &job.mapping, exchange);
-        let error = match fetches_headers(&self.requester, &self.asked) {
-            true => self.feed_headers(&mut page, &mut resumer, body, permit).await?,
-            false => self.feed(&mut page, &mut resumer, body, &start).await?,
+        let error = if fetches_headers(&self.requester, &self.asked) {
+            self.feed_headers(&mut page, &mut resumer, body, permit).await?
+        } else {
+            self.feed(&mut page, &mut resumer, body, &start).await?
         };
         page.buffer.note_body_end();
         let mut verdict = page.finish(error.clone());

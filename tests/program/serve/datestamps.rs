@@ -216,7 +216,10 @@ fn undated_items_are_kept_by_the_lower_bound_of_identify() {
     for verb in ["ListRecords", "ListIdentifiers", "GetRecord"] {
         let source = Source::start(|_, asked| {
             let verb = asked.target.split("verb=").nth(1).and_then(|rest| rest.split('&').next());
-            match verb.filter(|_| asked.target.starts_with("/oai?mode=oaipmh&")) {
+            match verb {
+                _ if !asked.target.starts_with("/oai?mode=oaipmh&") => {
+                    Reply::whole(200, "", "<csw:Capabilities/>")
+                }
                 Some("Identify") => Reply::xml(identify("2006-01-01", "YYYY-MM-DD")),
                 Some(verb) => Reply::xml(undated(verb)),
                 None => Reply::whole(200, "", "<csw:Capabilities/>"),

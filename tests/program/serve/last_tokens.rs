@@ -168,12 +168,15 @@ fn lists_of_headers_and_sets_are_closed_too() {
 #[test]
 fn source_that_answers_its_last_token_by_turns_is_closed() {
     let count = AtomicUsize::new(0);
-    let source = Source::start(move |_, asked| match token_of(asked).is_empty() {
-        true => Reply::xml(page_with([0, 1], &format!("<resumptionToken {SIZE}>t</resumptionToken>"))),
-        false if count.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) => {
-            Reply::xml(page_with([2, 3], &format!("<resumptionToken {SIZE}>t</resumptionToken>")))
+    let source = Source::start(move |_, asked| {
+        let token = format!("<resumptionToken {SIZE}>t</resumptionToken>");
+        if token_of(asked).is_empty() {
+            Reply::xml(page_with([0, 1], &token))
+        } else if count.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) {
+            Reply::xml(page_with([2, 3], &token))
+        } else {
+            Reply::xml(error_page("badResumptionToken"))
         }
-        false => Reply::xml(error_page("badResumptionToken")),
     });
     let proxy = Proxy::of(&source);
     let got = resume(&proxy, &token_in(&proxy.get(LIST).text()).expect("more"));

@@ -59,10 +59,12 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
     // unclosed.
     let is_strict = is_strict_field(response, error, b"error");
     let guesses = Guesses::enabled_by(response.config.enabled);
-    let characters = match is_strict {
-        true if guesses.any() => guess_characters(error, guesses, &response.config.limits),
-        true => Edits::default(),
-        false => element_characters(response, error),
+    let characters = if !is_strict {
+        element_characters(response, error)
+    } else if guesses.any() {
+        guess_characters(error, guesses, &response.config.limits)
+    } else {
+        Edits::default()
     };
     let text = characters.apply(error);
     let mut edits = Edits::default();

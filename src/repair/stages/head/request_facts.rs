@@ -55,15 +55,19 @@ pub(crate) fn request_from_config(response: &Response) -> Option<RequestFacts> {
 }
 
 /// Returns the token of the next page in the start tag of the request element, as XML text: one that was not asked
-/// for. An echo may be encoded in another way than the token.
+/// for. An echo may be encoded in another way than the token. An earlier pass may have written the token of the
+/// harvester.
 pub(crate) fn next_token_in_request(response: &Response, tag: &[u8]) -> Option<Vec<u8>> {
-    let asked = response.config.asked_token.as_ref()?.as_bytes();
+    let asked = response.config.asked_token.as_ref()?;
+    let own = response.config.request.as_ref();
+    let own = own.and_then(|own| own.arguments.iter().find(|(name, _)| name == "resumptionToken"));
     let read = read_lenient_tag(tag, 0, tag.len(), &response.config.limits)?;
     let is_token = |name: (usize, usize)| tag.get(name.0..name.1) == Some(b"resumptionToken");
     let attribute = read.attributes.iter().find(|attribute| is_token(attribute.name))?;
     let resolved = resolve(&attribute.value);
     let token = trim(&resolved);
-    let is_echo = !asked.is_empty() && plain_token(token) == plain_token(asked);
+    let mut known = std::iter::once(asked).chain(own.map(|(_, token)| token));
+    let is_echo = known.any(|known| !known.is_empty() && plain_token(token) == plain_token(known.as_bytes()));
     (!token.is_empty() && !is_echo).then(|| escape(token))
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn find_top_level_tag(
             return Err(());
         }
         if let Some(local) = body.get(..span).and_then(|name| name.strip_prefix(response.prefix.as_slice())) {
-            let field = FIELDS.iter().position(|&field| field == local).filter(|_| open);
+            let field = if open { FIELDS.iter().position(|&field| field == local) } else { None };
             if let Some(end) = field.and_then(|field| field_ends.get_mut(field)) {
                 at += field_len(rest, at, 1 + span, end, last)?;
                 continue;

@@ -37,12 +37,12 @@ pub(crate) fn unopened_list(
     let Some((at, verbs)) = find_first_item(response, text, end) else { return Ok(None) };
     let item = text.get(at..).unwrap_or_default();
     if let Some(requested) = request_of_head(response, text.get(..at).unwrap_or_default()).verb {
-        return Ok(Some((at, requested)).filter(|_| verbs.contains(&requested)));
+        return Ok(verbs.contains(&requested).then_some((at, requested)));
     }
     match verbs.as_slice() {
         [only] if begins_item(response, item) == TagMatch::Yes => {
             let is_part = *only == Verb::ListIdentifiers && is_header_of_record(response, item, complete)?;
-            Ok(Some((at, *only)).filter(|_| !is_part))
+            Ok((!is_part).then_some((at, *only)))
         }
         _ => Ok(None),
     }

@@ -267,7 +267,8 @@ pub(crate) fn step_broken_item(
             quarantine_span(response, list, raw, &inner, QuarantineReason::MismatchedTags, sink);
         }
         Ok(repaired) if loses_item(raw, &repaired, &list.names) => {
-            let identifier = find_identifier(raw, &list.names).filter(|_| list.verb != Verb::Identify);
+            let identifier =
+                if list.verb == Verb::Identify { None } else { find_identifier(raw, &list.names) };
             response.output.quarantine_unread(identifier, response.base, raw, sink);
         }
         Ok(repaired) => {

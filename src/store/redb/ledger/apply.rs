@@ -193,14 +193,15 @@ fn list_after(known: Option<ListFacts>, record: &DeliveredPage, is_joined: bool)
         reuses_tokens: false,
         touched_secs: record.now_secs,
     });
-    let begins_anew = starts && (list.harvests == 0 || list.touched_secs + KEPT_SECS < record.now_secs);
+    let begins_again = starts && (list.harvests == 0 || list.touched_secs + KEPT_SECS < record.now_secs);
     list.list_size = match &record.next_token {
-        _ if begins_anew => record.list_size,
-        Some(_) => record.list_size.filter(|_| list.list_size == record.list_size),
+        _ if begins_again => record.list_size,
+        Some(_) if list.list_size == record.list_size => record.list_size,
+        Some(_) => None,
         None => list.list_size,
     };
     if starts {
-        if begins_anew {
+        if begins_again {
             (list.harvests, list.complete) = (0, true);
             (list.is_shared, list.reuses_tokens) = (false, false);
             list.round = list.round.wrapping_add(1);

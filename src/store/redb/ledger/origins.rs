@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most origins in memory, about 40 bytes each. When there are more, all are read again.
+/// Maximum number of origins in memory, about 40 bytes each. When it is reached, all are forgotten and read again.
 const ORIGINS_MAX: usize = 1 << 16;
 
 /// A repository, a verb and a token.

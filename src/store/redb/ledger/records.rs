@@ -40,9 +40,10 @@ const ORIGIN_SECS: u64 = 3_600;
 impl TokenRecord {
     /// The origin of a token after a page with `origin` was delivered. `known` is the record before.
     pub(super) fn origin_after(known: Option<&Self>, origin: Option<u64>, now_secs: u64) -> Option<u64> {
-        match known.filter(|known| now_secs <= known.given_secs.saturating_add(ORIGIN_SECS)) {
-            Some(known) => origin.filter(|_| known.origin == origin),
-            None => origin,
+        match known {
+            Some(known) if now_secs > known.given_secs.saturating_add(ORIGIN_SECS) => origin,
+            Some(known) if known.origin != origin => None,
+            _ => origin,
         }
     }
 }
@@ -112,7 +113,7 @@ pub(super) fn find_target(
     let is_of_round = list.as_ref().is_some_and(|list| list.round == record.round);
     let page = if is_of_round { record.place.page } else { record.lowest_page };
     let place = ListPage { page, ..record.place };
-    let place = list.filter(|_| !record.ambiguous).map(|list| (place, list));
+    let place = if record.ambiguous { None } else { list.map(|list| (place, list)) };
     let TokenRecord { origin, items_before, within, .. } = record;
     Ok(Some(TokenTarget { place, origin, items_before, is_of_round, within }))
 }
