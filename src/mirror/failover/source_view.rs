@@ -4,6 +4,7 @@
 //! all changes.
 
 use crate::clock;
+use crate::mirror::rules::HarvestMark;
 use crate::mirror::spans::Spans;
 use crate::mirror::view::catalog::formats_of;
 use crate::mirror::view::identify::{StoredIdentify, stored_identify};
@@ -92,7 +93,7 @@ impl SourceView {
         if collections.iter().any(|collection| collection.prefix == prefix && collection.damaged > 0) {
             return Err(MirrorError::Damaged.into());
         }
-        Ok(complete.from_secs)
+        Ok(HarvestMark::restore(complete.from_secs, complete.lead_secs).from_secs())
     }
 
     /// The state of the mirror in its oldest format.

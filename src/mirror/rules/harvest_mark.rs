@@ -15,21 +15,26 @@ pub struct ResponseClocks {
 }
 
 impl ResponseClocks {
-    /// The time of the response by the clock of the source. A source without a clock in its response
+    /// The time of the response by the clock of the source, or by ours if that is earlier: a source with the
+    /// year 2099 in its responseDate still changes its records today. A source without a clock in its response
     /// gets the earliest time that our clock allows.
     fn source_secs(&self) -> i64 {
         let of_source = self.response_date_secs.or(self.http_date_secs);
-        of_source.unwrap_or(self.sent_at_secs.saturating_sub(CLOCK_ERROR_MAX_SECS))
+        let earliest_secs = self.sent_at_secs.saturating_sub(CLOCK_ERROR_MAX_SECS);
+        of_source.map_or(earliest_secs, |of_source| of_source.min(self.sent_at_secs))
     }
 
-    /// The time by which the source's clock is ahead of ours; negative if it is behind.
+    /// The time by which the source's clock is ahead of ours: 0, or negative if it is behind.
     fn lead_secs(&self) -> i64 {
         self.source_secs().saturating_sub(self.sent_at_secs)
     }
 
-    /// The difference between the two clocks of the source. Datestamps can come from either.
+    /// The difference between the two clocks of the source, as far as they are not ahead of ours. Datestamps can
+    /// come from either.
     fn skew_secs(&self) -> i64 {
-        let skew = |date_secs: i64| self.source_secs().saturating_sub(date_secs).saturating_abs();
+        let skew = |date_secs: i64| {
+            self.source_secs().saturating_sub(date_secs.min(self.sent_at_secs)).saturating_abs()
+        };
         self.http_date_secs.map_or(0, skew)
     }
 }
@@ -63,18 +68,20 @@ impl HarvestMark {
         Self { from_secs: first.source_secs().saturating_sub(overlap_secs), lead_secs: first.lead_secs() }
     }
 
-    /// A stored mark.
-    pub const fn restore(from_secs: i64, lead_secs: i64) -> Self {
-        Self { from_secs, lead_secs }
+    /// A stored mark. Earlier versions stored times of source clocks that were ahead of ours.
+    pub fn restore(from_secs: i64, lead_secs: i64) -> Self {
+        let ahead_secs = lead_secs.max(0);
+        Self { from_secs: from_secs.saturating_sub(ahead_secs), lead_secs: lead_secs.min(0) }
     }
 
-    /// The `from` of the next harvest: the responseDate minus the granularity and the skew of the
-    /// source's clocks. All changes before it are in the harvest, so it is also the state of the copy.
+    /// The `from` of the next harvest: the responseDate, or our clock if that is earlier, minus the granularity
+    /// and the skew of the source's clocks. All changes before it are in the harvest, so it is also the state of
+    /// the copy.
     pub const fn from_secs(&self) -> i64 {
         self.from_secs
     }
 
-    /// The time by which the source's clock was ahead of ours.
+    /// The time by which the source's clock was ahead of ours: 0, or negative if it was behind.
     pub const fn lead_secs(&self) -> i64 {
         self.lead_secs
     }
@@ -112,11 +119,24 @@ mod tests {
 
     #[test]
     fn the_skew_between_the_clocks_of_the_source_is_part_of_the_overlap() {
-        assert_eq!(from_secs(clocks(Some(1_000), Some(970), 0)), 969);
-        assert_eq!(from_secs(clocks(Some(1_000), Some(1_030), 0)), 969);
-        assert_eq!(from_secs(clocks(Some(1_000), None, 0)), 999);
-        // A responseDate in the far future does not end all harvests.
-        assert_eq!(from_secs(clocks(Some(253_000_000_000), Some(1_000), 0)), 999);
+        assert_eq!(from_secs(clocks(Some(1_000), Some(970), 1_000)), 969);
+        assert_eq!(from_secs(clocks(Some(1_000), Some(1_030), 1_030)), 969);
+        assert_eq!(from_secs(clocks(Some(1_000), None, 1_000)), 999);
+    }
+
+    #[test]
+    fn clocks_in_the_future_do_not_end_all_harvests() {
+        const YEAR_2099: i64 = 4_070_908_800;
+        for http_date_secs in [None, Some(1_000), Some(YEAR_2099)] {
+            let first = clocks(Some(YEAR_2099), http_date_secs, 1_000);
+            let mark = HarvestMark::new(&first, Granularity::Second);
+            let next = clocks(Some(YEAR_2099), http_date_secs, 5_000);
+            assert_eq!((mark.from_secs(), mark.from_secs_at(&next)), (999, 999), "{http_date_secs:?}");
+            // The clock of the source is mended, and it is behind ours.
+            assert_eq!(mark.from_secs_at(&clocks(Some(4_990), Some(4_990), 5_000)), 989);
+        }
+        // As an earlier version stored it.
+        assert_eq!(HarvestMark::restore(YEAR_2099 - 1, YEAR_2099 - 1_000).from_secs(), 999);
     }
 
     #[test]
