@@ -318,3 +318,24 @@ fn harvests_learn_how_often_the_source_changes() {
     assert!((second / expected - 1.0).abs() < 0.02, "{second} instead of {expected}");
     assert_eq!(state().schedule.failures, 0);
 }
+
+/// A list contains a record and, on a later page, an older tombstone of it: the record stays.
+#[test]
+fn the_later_version_of_a_record_in_a_list_wins() {
+    let mut collection = Collection::of(45);
+    let tombstone = |number, secs: i64| {
+        let entry = collection.entries.get(&identifier(number)).expect("it exists").clone();
+        (identifier(number), Entry { deleted: true, datestamp_secs: entry.datestamp_secs + secs, ..entry })
+    };
+    let repeated = [tombstone(3, -1), tombstone(4, 0), tombstone(5, 1)];
+    collection.repeated = repeated.into();
+    let (mirror, _source, _collection) = Mirror::harvested(collection);
+    let mut deleted: Vec<String> = mirror
+        .records()
+        .into_iter()
+        .filter(|record| record.status == RecordStatus::Deleted)
+        .map(|record| record.identifier)
+        .collect();
+    deleted.sort();
+    assert_eq!(deleted, [identifier(4), identifier(5)]);
+}

@@ -5,6 +5,7 @@
 //!
 //! Invariant: the progress never reaches beyond the records that are stored with it or before it.
 
+use crate::mirror::harvest::list_versions::ListVersions;
 use crate::mirror::harvest::page::{Harvester, Interruption, ReceivedPage, stopped, to_new_record};
 use crate::oai::Request;
 use crate::repository::Event;
@@ -33,6 +34,7 @@ pub(crate) struct CollectionWriter<'a> {
     bytes: usize,
     /// The time of the last commit.
     committed_at: SystemTime,
+    versions: ListVersions,
 }
 
 impl<'a> CollectionWriter<'a> {
@@ -44,7 +46,8 @@ impl<'a> CollectionWriter<'a> {
     pub(crate) async fn open(harvest: &'a Harvester, prefix: &'a str) -> Result<Self, MirrorError> {
         let progress = harvest.store.progress(&harvest.id, prefix).await?;
         let (counts, committed_at) = (Committed::default(), harvest.clock.now());
-        Ok(Self { harvest, prefix, progress, counts, records: Vec::new(), bytes: 0, committed_at })
+        let (records, versions) = (Vec::new(), ListVersions::default());
+        Ok(Self { harvest, prefix, progress, counts, records, bytes: 0, committed_at, versions })
     }
 
     /// Adds a record to the next commit.
@@ -75,7 +78,9 @@ impl<'a> CollectionWriter<'a> {
                         page.note_record(&record.identifier);
                         let record = to_new_record(record);
                         page.outside.note(record.datestamp_secs, window);
-                        self.push(record);
+                        if !self.versions.is_outdated(&record.identifier, record.datestamp_secs) {
+                            self.push(record);
+                        }
                     }
                     if self.bytes >= HELD_BYTES_MAX {
                         self.commit().await?;

@@ -17,6 +17,7 @@ mod damaged;
 mod format_harvest;
 mod harvester;
 mod identifier_list;
+mod list_versions;
 mod page;
 mod repeated_pages;
 mod results;
