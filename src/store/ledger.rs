@@ -345,6 +345,10 @@ pub struct RecordedPart {
     pub hashes: Option<Vec<u64>>,
     /// The items that the list delivered before the page; empty unless requested.
     pub earlier: Vec<u64>,
+    /// The hashes of the identifiers in `hashes`, as far as they are known.
+    pub names: Vec<u64>,
+    /// The hashes of the identifiers in `earlier`, as far as they are known.
+    pub earlier_names: Vec<u64>,
     /// The list.
     pub list: Option<ListFacts>,
 }

@@ -4,7 +4,7 @@ use oaimend::mirror::view::MirroredSource;
 use oaimend::oai::datestamp::{Granularity, from_secs};
 use oaimend::repository::{Event, Reason};
 
-use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
+use crate::fixtures::collection::{Collection, DAY_SECS, Entry, identifier};
 use crate::fixtures::failover::{NOW_SECS, World};
 use crate::fixtures::mirror::{Answered, Mirror, deleted, live, runtime, source};
 
@@ -108,6 +108,80 @@ fn a_page_that_ended_early_continues_in_the_mirror() {
         found.sort();
         assert_eq!(found, all_identifiers(45), "after {after_pages}");
     }
+}
+
+/// The source returned newer versions than the mirror has: the mirror does not send its own ones after them.
+#[test]
+fn the_mirror_does_not_undo_what_the_source_said_before() {
+    for ends_early in [false, true] {
+        let world = World::of(Collection::of(25));
+        world.harvest();
+        for number in [1, 3] {
+            let mut collection = world.collection();
+            let entry = collection.entries.get_mut(&identifier(number)).expect("it exists");
+            (entry.deleted, entry.datestamp_secs) = (number == 1, NOW_SECS + 60);
+        }
+        world.pass_time(120);
+        world.collection().page_ends_after = ends_early.then_some(4);
+        let first = world.ask_valid("verb=ListRecords&metadataPrefix=oai_dc");
+        let token = first.account.token.clone().expect("the list continues");
+        world.set_down(true);
+        let query = format!("verb=ListRecords&resumptionToken={token}");
+        let mut pages = world.rest("ListRecords", world.ask_valid(&query));
+        assert!(identifiers(&pages).iter().all(|rest| *rest != identifier(1) && *rest != identifier(3)));
+        pages.push(first);
+        let mut found = identifiers(&pages);
+        found.sort();
+        assert_eq!(found, all_identifiers(25), "ends early: {ends_early}");
+    }
+}
+
+/// The harvester has all records that the mirror knows: the last page repeats one, because a page without records
+/// violates the schema.
+#[test]
+fn the_end_of_a_list_that_was_delivered_repeats_a_record() {
+    for (verb, deleted_record) in [("ListRecords", "persistent"), ("ListIdentifiers", "no")] {
+        let world = World::of(Collection { deleted_record, ..Collection::of(10) });
+        world.harvest();
+        let datestamp_secs = NOW_SECS + 60;
+        let new = Entry { datestamp_secs, deleted: false, title: "New".to_owned(), set: "even" };
+        world.collection().entries.insert(identifier(99), new);
+        world.pass_time(120);
+        let first = world.ask_valid(&format!("verb={verb}&metadataPrefix=oai_dc"));
+        let token = first.account.token.clone().expect("the list continues");
+        world.set_down(true);
+        let last = world.ask_valid(&format!("verb={verb}&resumptionToken={token}"));
+        assert_eq!(identifiers(&[last]), [identifier(0)], "{verb}");
+    }
+}
+
+/// A source with a clock in the future is harvested like others, and the mirror does not repeat its times.
+#[test]
+fn a_response_date_in_the_future_ends_no_harvest() {
+    const YEAR_2099: i64 = 4_070_908_800;
+    let world = World::of(Collection::of(5));
+    world.collection().now_secs = YEAR_2099;
+    world.harvest();
+    let new = Entry { datestamp_secs: NOW_SECS + 60, deleted: false, title: "New".to_owned(), set: "even" };
+    world.collection().entries.insert(identifier(7), new);
+    world.pass_time(120);
+    world.collection().now_secs = YEAR_2099 + 120;
+    world.harvest();
+    // The harvester continues from the responseDate of the source.
+    let live = world.ask_valid("verb=ListRecords&metadataPrefix=oai_dc");
+    assert_eq!(response_date(&live), from_secs(YEAR_2099 + 120, Granularity::Second));
+    let change = |world: &World, number| {
+        world.collection().entries.get_mut(&identifier(number)).expect("it exists").datestamp_secs =
+            NOW_SECS + 180;
+    };
+    change(&world, 2);
+    let next = format!("verb=ListRecords&metadataPrefix=oai_dc&from={}", response_date(&live));
+    assert!(identifiers(&[world.ask_valid(&next)]).contains(&identifier(2)));
+    world.set_down(true);
+    let page = world.ask_valid("verb=ListRecords&metadataPrefix=oai_dc");
+    assert!(identifiers(std::slice::from_ref(&page)).contains(&identifier(7)));
+    let date = response_date(&page);
+    assert!(date < from_secs(NOW_SECS + 7_200, Granularity::Second), "{date}");
 }
 
 #[test]

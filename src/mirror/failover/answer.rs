@@ -95,6 +95,11 @@ async fn sets(source: &SourceView, request: &Request) -> Result<Answer, Failure>
         write_set(set_spec, name, &mut xml);
         items += 1;
     }
+    if let (0, Some((set_spec, name))) = (items, sets.last_key_value()) {
+        // A list without a set would violate the schema.
+        write_set(set_spec, name, &mut xml);
+        items = 1;
+    }
     if request.is_resumption() {
         xml.push_str("    <resumptionToken/>\n");
     }

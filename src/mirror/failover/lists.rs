@@ -49,8 +49,13 @@ pub(super) async fn page(
         Some(pages) => source.histories.items(pages).await?,
         None => DeliveredItems::default(),
     };
+    let is_first = list.after.is_none() && list.delivered.is_none();
     let reader = Reader { source, list: &list, facts, delivered };
-    let (records, next) = reader.read().await?;
+    let (mut records, next) = reader.read().await?;
+    if records.is_empty() && !is_first {
+        let repeated = reader.find_delivered().await?;
+        records.push(repeated.ok_or_else(|| source.unknown("the end of this list"))?);
+    }
     let mut items = PageItems::new(reports_records);
     for record in &records {
         write(&mut items, record, facts, list.with_metadata)?;
@@ -59,8 +64,7 @@ pub(super) async fn page(
     let latest_secs = records.iter().map(|record| record.datestamp_secs).max();
     let latest_secs = latest_secs.map_or(list.state, |latest| latest.max(list.state));
     source.spans.record(list.state, latest_secs, source.now_secs()).await;
-    let is_first = list.after.is_none() && list.delivered.is_none();
-    if records.is_empty() && is_first {
+    if records.is_empty() {
         let text = "no record matches the arguments";
         return Ok(Answer::error(list.state, ErrorCode::NoRecordsMatch, text));
     }
@@ -173,6 +177,25 @@ impl Reader<'_> {
         }
     }
 
+    /// A record of the list that the harvester has in this version. An end without a record would violate the schema.
+    async fn find_delivered(&self) -> Result<Option<StoredRecord>, Failure> {
+        let mut after = None;
+        loop {
+            let page = self.list(after, HEADERS_READ, self.source.view.options.page_bytes_max).await?;
+            after = page.next;
+            for record in page.records {
+                // The mirror itself has delivered the records up to the position of its token.
+                let is_before_token = Some(self.list.position_of(&record)) <= self.list.after;
+                if is_listed(&record, self.facts) && (is_before_token || self.has_version(&record)) {
+                    return Ok(Some(record));
+                }
+            }
+            if after.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
     async fn list(
         &self,
         after: Option<Position>,
@@ -196,11 +219,23 @@ impl Reader<'_> {
             return false;
         }
         let header = Header::of_source(record, self.facts.granularity);
-        let (identifier, datestamp) = header.names();
-        let mut written = String::new();
-        escape(identifier, &mut written);
-        !self.delivered.contains(&written, datestamp)
+        let (identifier, datestamp) = escaped_names(&header);
+        !self.delivered.contains(&identifier, datestamp)
     }
+
+    fn has_version(&self, record: &StoredRecord) -> bool {
+        let header = Header::of_source(record, self.facts.granularity);
+        let (identifier, datestamp) = escaped_names(&header);
+        self.delivered.contains_version(&identifier, datestamp)
+    }
+}
+
+/// The identifier and the datestamp as written in the XML.
+fn escaped_names<'h>(header: &'h Header<'_>) -> (String, &'h str) {
+    let (identifier, datestamp) = header.names();
+    let mut written = String::new();
+    escape(identifier, &mut written);
+    (written, datestamp)
 }
 
 /// Whether the source would list a record.

@@ -117,11 +117,18 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
         with_bytes: list.with_metadata,
     };
     let is_merged = view.merges_records() && list.set.is_none();
-    let (mut page, PageEnd { last, has_more }) = match reports_records {
+    let (mut page, PageEnd { last, mut has_more }) = match reports_records {
         true => read_page(view, &parts, &list, limits, true).await?.0,
         false => cached_page(view, &parts, &list, limits).await?,
     };
     let is_first = list.after.is_none();
+    if page.items == 0 && !is_first {
+        // All records of the page have changed since the token was written. A page has at least one record.
+        let whole = RecordList { until: i64::MAX, ..list.clone() };
+        let limits = PageLimits { records_max: 1, ..limits };
+        ((page, _), _) = read_page(view, &parts, &whole, limits, reports_records).await?;
+        has_more = false;
+    }
     if page.items == 0 && is_first && !has_more {
         let text = "no record matches the arguments";
         return Ok(Answer::error(list.date, ErrorCode::NoRecordsMatch, text));

@@ -250,7 +250,8 @@ impl Sink for PageBuffer {
     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
         let start = self.place(facts.offset);
         let hash = self.hash.key(facts.identifier, facts.datestamp);
-        self.names.push(self.hash.key(facts.identifier, b""));
+        let name = self.hash.key(facts.identifier, b"");
+        self.names.push(name);
         self.last_datestamp.clear();
         self.last_datestamp.extend_from_slice(facts.datestamp);
         let repairs = std::mem::take(&mut self.repairs);
@@ -271,7 +272,7 @@ impl Sink for PageBuffer {
         }
         let fields = FieldPlaces::new(&facts.spans);
         let (len, deleted) = (bytes.len(), facts.deleted);
-        self.items.push(PageItem::Item { start, len, hash, deleted, fields, repairs });
+        self.items.push(PageItem::Item { start, len, hash, name, deleted, fields, repairs });
     }
 
     fn items_swallowed(&mut self, _swallowed: &SwallowedItems<'_>) {

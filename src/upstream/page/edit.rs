@@ -40,9 +40,11 @@ impl PageBuffer {
     ) {
         let Some(PageItem::Quarantined { hash, at: Some(at), .. }) = self.items.get(index) else { return };
         let (hash, start, len) = (*hash, *at, item.len());
+        let name = self.hash.key(fields.identifier.slice(item), b"");
+        self.names.push(name);
         self.output.edit(|bytes| drop(bytes.splice(start..start, item.iter().copied())));
         if let Some(found) = self.items.get_mut(index) {
-            *found = PageItem::Item { start, len, hash, deleted, fields, repairs: Vec::new() };
+            *found = PageItem::Item { start, len, hash, name, deleted, fields, repairs: Vec::new() };
         }
         self.shift_items_after(index, len as i64);
     }
@@ -193,7 +195,9 @@ impl PageBuffer {
         let bytes = torn.output.slice(start..end).into_owned();
         let mut items = Vec::new();
         for (count, item) in found.into_iter().enumerate() {
-            let PageItem::Item { start: at, len, hash, deleted, fields, mut repairs } = item else { return };
+            let PageItem::Item { start: at, len, hash, name, deleted, fields, mut repairs } = item else {
+                return;
+            };
             for made in repairs.iter_mut().filter_map(|(_, made)| made.as_mut()) {
                 made.offset = (made.offset + offset).saturating_sub(head_len as u64);
             }
@@ -202,7 +206,7 @@ impl PageBuffer {
             {
                 repairs.splice(..0, before.drain(..));
             }
-            items.push(PageItem::Item { start: at - start, len, hash, deleted, fields, repairs });
+            items.push(PageItem::Item { start: at - start, len, hash, name, deleted, fields, repairs });
         }
         let is_last = self.items.iter().skip(index + 1).all(|item| item.start().is_none());
         if is_last {

@@ -14,6 +14,8 @@ pub(crate) enum PageItem {
         start: usize,
         len: usize,
         hash: u64,
+        /// The hash of its identifier.
+        name: u64,
         /// Whether its header says `status="deleted"`.
         deleted: bool,
         fields: FieldPlaces,
@@ -104,8 +106,8 @@ impl PageItem {
     /// The same item at another place of the output.
     pub(crate) fn moved(self, start: usize, len: usize) -> Self {
         match self {
-            Self::Item { hash, deleted, fields, repairs, .. } => {
-                Self::Item { start, len, hash, deleted, fields, repairs }
+            Self::Item { hash, name, deleted, fields, repairs, .. } => {
+                Self::Item { start, len, hash, name, deleted, fields, repairs }
             }
             quarantined @ Self::Quarantined { .. } => quarantined,
         }
@@ -122,8 +124,8 @@ impl PageItem {
     /// The same item, changed to one with this length and these fields, at another place of the output.
     pub(crate) fn changed(self, start: usize, len: usize, fields: FieldPlaces) -> Self {
         match self {
-            Self::Item { hash, deleted, repairs, .. } => {
-                Self::Item { start, len, hash, deleted, fields, repairs }
+            Self::Item { hash, name, deleted, repairs, .. } => {
+                Self::Item { start, len, hash, name, deleted, fields, repairs }
             }
             quarantined @ Self::Quarantined { .. } => quarantined,
         }

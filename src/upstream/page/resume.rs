@@ -24,10 +24,12 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivered {
     hashes: Vec<u64>,
+    /// The hashes of the identifiers of the items that were not quarantined.
+    names: Vec<u64>,
     overflowed: bool,
 }
 
-/// Items of one page that are remembered, at 8 bytes each; a page with more cannot be resumed.
+/// Maximum number of items of one page that are remembered, at 16 bytes each; a page with more cannot be resumed.
 const DELIVERED_ITEMS_MAX: usize = 1 << 20;
 /// The number of items in the same order that prove that a page is the same.
 const PROOF_ITEMS: usize = 10;
@@ -38,14 +40,18 @@ const HEAD_BYTES_KEPT: usize = 64 << 10;
 
 impl Delivered {
     /// From stored hashes.
-    pub(crate) fn from_hashes(hashes: Vec<u64>) -> Self {
+    pub(crate) fn from_hashes(hashes: &[u64], names: &[u64]) -> Self {
         let mut delivered = Self::default();
-        delivered.extend(&hashes);
+        delivered.extend(hashes, names);
         delivered
     }
 
     pub(crate) fn hashes(&self) -> &[u64] {
         &self.hashes
+    }
+
+    pub(crate) fn names(&self) -> &[u64] {
+        &self.names
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -60,13 +66,14 @@ impl Delivered {
     /// Notes a completed item, whether it was sent or not.
     pub(crate) fn note(&mut self, hash: u64) {
         if self.hashes.last() != Some(&hash) {
-            self.extend(&[hash]);
+            self.extend(&[hash], &[]);
         }
     }
 
-    fn extend(&mut self, hashes: &[u64]) {
+    fn extend(&mut self, hashes: &[u64], names: &[u64]) {
         let room = DELIVERED_ITEMS_MAX - self.hashes.len();
         self.hashes.extend(hashes.iter().take(room));
+        self.names.extend(names.iter().take(DELIVERED_ITEMS_MAX.saturating_sub(self.names.len())));
         self.overflowed |= hashes.len() > room;
     }
 }
@@ -87,6 +94,8 @@ pub(crate) struct Emitted {
     pub(crate) repairs: Vec<(RepairId, Option<RepairMade>)>,
     /// The keys of the items, quarantined or not.
     pub(crate) hashes: Vec<u64>,
+    /// The hashes of the identifiers of the items in the output.
+    pub(crate) names: Vec<u64>,
     /// The records in the output, if they are reported.
     pub(crate) records: Vec<DeliveredRecord>,
     /// Items in the output that are too long to be reported.
@@ -170,7 +179,7 @@ impl Resumer {
 
     /// A page of a restarted list: delivered items are dropped where they are met, and all others are new.
     pub(crate) fn restarted(known: &KnownItems, delivered: &[u64], begun: Option<EnvelopeTags>) -> Self {
-        let mut resumer = Self::new(known, &Delivered::from_hashes(delivered.to_vec()), begun.clone());
+        let mut resumer = Self::new(known, &Delivered::from_hashes(delivered, &[]), begun.clone());
         match &mut resumer.replay {
             Some(replay) => replay.last.clear(),
             None => resumer = Self::for_substitute(begun),
@@ -232,7 +241,7 @@ impl Resumer {
                 }
                 taken.count(found);
             }
-            delivered.extend(&taken.hashes);
+            delivered.extend(&taken.hashes, &taken.names);
             taken.output = made;
             taken.repairs.extend(others);
             return Ok(taken);
@@ -365,7 +374,7 @@ impl Replay {
         if !self.is_proven() {
             return Emitted::default();
         }
-        delivered.extend(&self.held.hashes);
+        delivered.extend(&self.held.hashes, &self.held.names);
         self.has_given |= !self.held.hashes.is_empty();
         std::mem::take(&mut self.held)
     }
@@ -391,8 +400,9 @@ impl Emitted {
     fn count(&mut self, found: PageItem) {
         self.hashes.push(found.hash());
         match found {
-            PageItem::Item { repairs, .. } => {
+            PageItem::Item { repairs, name, .. } => {
                 self.items += 1;
+                self.names.push(name);
                 self.repaired += u64::from(repairs.iter().any(|(id, _)| !id.is_rewrite()));
                 self.repairs.extend(repairs);
             }

@@ -46,6 +46,7 @@ pub(crate) struct DeliveredPages {
 #[derive(Debug, Default)]
 pub(crate) struct DeliveredItems {
     hash: ItemHash,
+    /// The hashes of identifiers with datestamps, and of identifiers alone.
     hashes: HashSet<u64>,
 }
 
@@ -55,9 +56,17 @@ impl DeliveredItems {
         self.hashes.is_empty()
     }
 
-    /// Whether the harvester has an item. `identifier` and `datestamp` are as written in the XML; a set has no
-    /// datestamp.
+    /// Whether the harvester has an item, in whatever version. `identifier` and `datestamp` are as written in the XML;
+    /// a set has no datestamp.
+    ///
+    /// The identifiers of some pages are unknown: those of earlier versions, and those whose records were fetched one
+    /// by one. On them an item with another datestamp is another item.
     pub(crate) fn contains(&self, identifier: &str, datestamp: &str) -> bool {
+        self.contains_version(identifier, "") || self.contains_version(identifier, datestamp)
+    }
+
+    /// Whether the harvester has this version of an item.
+    pub(crate) fn contains_version(&self, identifier: &str, datestamp: &str) -> bool {
         !self.is_empty() && self.hashes.contains(&self.hash.key(identifier.as_bytes(), datestamp.as_bytes()))
     }
 }
@@ -104,9 +113,10 @@ impl ListHistories {
     ///
     /// The ledger cannot be read.
     pub(crate) async fn items(&self, pages: DeliveredPages) -> Result<DeliveredItems, Failure> {
-        let RecordedPart { hashes, earlier, .. } = self.recorded(pages, true).await?;
-        let of_page = hashes.filter(|_| pages.part.is_some());
-        let hashes = earlier.into_iter().chain(of_page.into_iter().flatten()).collect();
+        let part = self.recorded(pages, true).await?;
+        let RecordedPart { hashes, names, earlier, earlier_names, .. } = part;
+        let hashes =
+            [earlier, earlier_names, hashes.unwrap_or_default(), names].into_iter().flatten().collect();
         Ok(DeliveredItems { hash: ItemHash::new(&self.token_key), hashes })
     }
 

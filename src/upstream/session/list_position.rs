@@ -155,7 +155,7 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     }
     let place = own.place;
     let known = job.store.ledger.recorded_part(&job.mapping.id, place, own.delivered, own.is_restarted).await;
-    let RecordedPart { hashes, earlier: before, list: facts } = known.map_err(ledger_failure)?;
+    let RecordedPart { hashes, names, earlier: before, list: facts, .. } = known.map_err(ledger_failure)?;
     let mixed_harvests = facts.as_ref().and_then(ListFacts::mixed_harvests);
     let state_secs = facts.as_ref().and_then(ListFacts::state_secs);
     let (first_query, within) = facts.map(|facts| (facts.first_query, facts.within)).unzip();
@@ -179,7 +179,7 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
         .flatten();
     let position = ListPosition { given_out: true, origin, mixed_harvests, state_secs, ..position };
     let known = own.is_restarted.then(|| counted(before.iter().chain(&hashes)));
-    let (delivered, position) = (Delivered::from_hashes(hashes), Some(Box::new(position)));
+    let (delivered, position) = (Delivered::from_hashes(&hashes, &names), Some(Box::new(position)));
     Ok(ListStart::Ask { asked, delivered, position, known })
 }
 
@@ -294,7 +294,7 @@ impl ListPosition {
             within: self.within.clone(),
             hashes: delivered.hashes().to_vec(),
             complete: delivered.is_complete(),
-            names: Vec::new(),
+            names: delivered.names().to_vec(),
             list_size: None,
             request_token: self.asked_by.clone(),
             request_origin: self.origin,

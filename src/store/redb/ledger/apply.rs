@@ -6,7 +6,7 @@ use super::rows::{self, ListRow, View};
 use crate::store::ledger::{DeliveredPage, HarvestStates, ListFacts, ListPage, ListStatus, ReplayProgress};
 use std::collections::HashMap;
 
-/// Most items of a list: 8 MB. A longer list is not replayed.
+/// Maximum number of items of a list: 16 MB. A longer list is not replayed.
 const ITEMS_MAX: u64 = 1_000_000;
 
 /// Records the progress of a replay.
@@ -47,8 +47,9 @@ pub(super) fn apply_page(
     }
     match part {
         Some(part) => {
-            let key = rows::of_list(repository, place.list, ListRow::Part(place.page, part));
-            view.insert(key, bytes_of(&record.hashes));
+            let key = |row| rows::of_list(repository, place.list, row);
+            view.insert(key(ListRow::Part(place.page, part)), bytes_of(&record.hashes));
+            view.insert(key(ListRow::PartNames(place.page, part)), bytes_of(&record.names));
         }
         None => insert_items(view, record, place, &mut list)?,
     }
@@ -255,14 +256,12 @@ fn insert_items(
         let mut bytes = bytes_of(&delivered);
         bytes.push(list.round);
         view.insert(key(ListRow::Page(place.page)), bytes);
-        if list.list_size.is_some() {
-            let key = key(ListRow::Names(place.page));
-            let names = match view.find(&key, |bytes| hashes(bytes).collect::<Vec<u64>>())? {
-                Some(before) if is_shared => intersection(&before, &record.names),
-                _ => record.names.clone(),
-            };
-            view.insert(key, bytes_of(&names));
-        }
+        let key = key(ListRow::Names(place.page));
+        let names = match view.find(&key, |bytes| hashes(bytes).collect::<Vec<u64>>())? {
+            Some(before) if is_shared => intersection(&before, &record.names),
+            _ => record.names.clone(),
+        };
+        view.insert(key, bytes_of(&names));
     }
     if before.is_some_and(|before| before != delivered) {
         // A replay may have skipped items that no longer count as delivered.

@@ -233,15 +233,27 @@ impl RedbLedger {
 
     /// The hashes of the identifiers that the list delivered before this page; `None` if they are not known of each page.
     fn names_before(&self, repository: &str, place: ListPage) -> Result<Option<Vec<u64>>, LedgerError> {
+        let (names, pages) = self.known_names_before(repository, place)?;
+        Ok((pages == u64::from(place.page)).then_some(names))
+    }
+
+    /// The hashes of the identifiers on the pages before this one of which they are known, and the number of these pages.
+    fn known_names_before(&self, repository: &str, place: ListPage) -> Result<(Vec<u64>, u64), LedgerError> {
         let key = |page| rows::of_list(repository, place.list, ListRow::Names(page));
         let pages = self.read_range(key(0)..key(place.page))?;
-        let names = || pages.values().flat_map(|page| hashes(page)).collect();
-        Ok((pages.len() as u64 == u64::from(place.page)).then(names))
+        Ok((pages.values().flat_map(|page| hashes(page)).collect(), pages.len() as u64))
     }
 
     /// The delivered part of this page that has this name.
     fn part(&self, repository: &str, place: ListPage, part: u64) -> Result<Option<Vec<u64>>, LedgerError> {
         self.row(repository, place.list, ListRow::Part(place.page, part), |bytes| hashes(bytes).collect())
+    }
+
+    /// The hashes of the identifiers in the delivered part of this page. Earlier versions did not record them.
+    fn part_names(&self, repository: &str, place: ListPage, part: u64) -> Result<Vec<u64>, LedgerError> {
+        let row = ListRow::PartNames(place.page, part);
+        let names = self.row(repository, place.list, row, |bytes| hashes(bytes).collect())?;
+        Ok(names.unwrap_or_default())
     }
 
     /// Runs `task` on a thread that may block.
@@ -336,11 +348,16 @@ impl ListLedger for RedbLedger {
         let task = move |ledger: &Self| {
             let list = ledger.list(&repository, place.list)?;
             let is_mixed = list.as_ref().is_some_and(|list| list.mixed_harvests().is_some());
-            let earlier = match with_earlier && !is_mixed {
-                true => ledger.delivered_before(&repository, place)?,
-                false => Vec::new(),
+            let (earlier, earlier_names) = match with_earlier && !is_mixed {
+                true => {
+                    let (names, _) = ledger.known_names_before(&repository, place)?;
+                    (ledger.delivered_before(&repository, place)?, names)
+                }
+                false => (Vec::new(), Vec::new()),
             };
-            Ok(RecordedPart { hashes: ledger.part(&repository, place, part)?, earlier, list })
+            let hashes = ledger.part(&repository, place, part)?;
+            let names = ledger.part_names(&repository, place, part)?;
+            Ok(RecordedPart { hashes, names, earlier, earlier_names, list })
         };
         self.blocking(task).await
     }

@@ -38,6 +38,8 @@ pub(super) enum ListRow<'a> {
     Replay(u32),
     /// Of a page and the hash of all hashes: the part of the page that was delivered before one of our own tokens.
     Part(u32, u64),
+    /// Of the same part: the hashes of the identifiers of its items, 8 bytes each.
+    PartNames(u32, u64),
     /// Of the hash of a page's first item: the number of the page, 4 bytes.
     First(u64),
     /// Of the hash of a page's first item: the number of such pages since the list is known to reuse its tokens, 4
@@ -72,10 +74,8 @@ pub(super) fn of_list(repository: &str, list: u64, row: ListRow<'_>) -> Vec<u8> 
         ListRow::Names(page) => numbered(&mut key, b'n', &page.to_be_bytes()),
         ListRow::Date(page) => numbered(&mut key, b'd', &page.to_be_bytes()),
         ListRow::Replay(page) => numbered(&mut key, b'w', &page.to_be_bytes()),
-        ListRow::Part(page, part) => {
-            numbered(&mut key, b'q', &page.to_be_bytes());
-            key.extend_from_slice(&part.to_be_bytes());
-        }
+        ListRow::Part(page, part) => numbered_part(&mut key, b'q', page, part),
+        ListRow::PartNames(page, part) => numbered_part(&mut key, b'm', page, part),
         ListRow::First(hash) => numbered(&mut key, b'f', &hash.to_be_bytes()),
         ListRow::Visits(hash) => numbered(&mut key, b'v', &hash.to_be_bytes()),
         ListRow::Token(verb, token) => {
@@ -173,6 +173,11 @@ fn with_number(mut key: Vec<u8>, number: u64) -> Vec<u8> {
 fn numbered(key: &mut Vec<u8>, kind: u8, number: &[u8]) {
     key.push(kind);
     key.extend_from_slice(number);
+}
+
+fn numbered_part(key: &mut Vec<u8>, kind: u8, page: u32, part: u64) {
+    numbered(key, kind, &page.to_be_bytes());
+    key.extend_from_slice(&part.to_be_bytes());
 }
 
 fn of_token(mut key: Vec<u8>, verb: &str, token: &str) -> Vec<u8> {
