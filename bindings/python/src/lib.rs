@@ -4,6 +4,7 @@
 //! for HTTP clients. `_engine.pyi` documents every item for Python.
 
 mod guard;
+mod input;
 mod options;
 mod repaired;
 mod report;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use oaimend::oai::datestamp::{self, Granularity};
-use oaimend::repair::{RepairConfig, RepairId, RepairSet, RepositoryFacts, RequestEcho};
+use oaimend::repair::catalog::CATALOG;
+use oaimend::repair::{RepairConfig, RepairId, RepairSet, RequestEcho};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 macro_rules! limits {
     ($($field:ident)*) => {
@@ -30,6 +32,20 @@ macro_rules! limits {
                 self.0.$field
             })*
 
+            /// The arguments of `__new__`, for pickle.
+            fn __getnewargs_ex__<'py>(
+                &self,
+                py: Python<'py>,
+            ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+                let named = PyDict::new(py);
+                $(named.set_item(stringify!($field), self.0.$field)?;)*
+                Ok((PyTuple::empty(py), named))
+            }
+
+            fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+                PyTuple::new(py, [$(self.0.$field),*])?.hash()
+            }
+
             fn __repr__(&self) -> String {
                 let fields = [$(format!("{}={}", stringify!($field), self.0.$field)),*];
                 format!("Limits({})", fields.join(", "))
@@ -50,9 +66,16 @@ limits! {
 }
 
 /// The settings of a repository.
-#[pyclass(frozen, module = "oaimend")]
-#[derive(Clone, Debug)]
-pub(crate) struct Options(RepairConfig);
+#[pyclass(frozen, eq, module = "oaimend")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    off: RepairSet,
+    enabled: RepairSet,
+    text_charset: Option<String>,
+    granularity: Option<Granularity>,
+    lowest_datestamp: Option<String>,
+    limits: Limits,
+}
 
 #[pymethods]
 impl Options {
@@ -73,19 +96,52 @@ impl Options {
                 "lowest_datestamp={stamp:?} is not a datestamp; expected one such as 2015-01-31 or 2015-01-31T12:00:00Z"
             )));
         }
-        let repository = RepositoryFacts {
+        Ok(Self {
+            off: parse_repairs("off", &off)?,
+            enabled: parse_repairs("enabled", &enabled)?,
+            text_charset,
             granularity: granularity.map(parse_granularity).transpose()?,
             lowest_datestamp,
-            oldest_seen: None,
-        };
-        let mut config = RepairConfig::default();
-        config.limits = limits.map(|limits| limits.0.clone()).unwrap_or_default();
-        config.off = parse_repairs("off", &off)?;
-        config.enabled = parse_repairs("enabled", &enabled)?;
-        config.repository = repository;
-        config.text_charset = text_charset;
-        Ok(Self(config))
+            limits: limits.cloned().unwrap_or_else(|| Limits(oaimend::repair::Limits::default())),
+        })
     }
+
+    /// The arguments of `__new__`, for pickle.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let named = PyDict::new(py);
+        named.set_item("off", names_of(self.off))?;
+        named.set_item("enabled", names_of(self.enabled))?;
+        named.set_item("text_charset", &self.text_charset)?;
+        named.set_item("granularity", self.granularity.map(Granularity::name))?;
+        named.set_item("lowest_datestamp", &self.lowest_datestamp)?;
+        named.set_item("limits", self.limits.clone())?;
+        Ok((PyTuple::empty(py), named))
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        let repairs = (PyTuple::new(py, names_of(self.off))?, PyTuple::new(py, names_of(self.enabled))?);
+        let dates = (self.granularity.map(Granularity::name), &self.lowest_datestamp);
+        (repairs, &self.text_charset, dates, self.limits.clone()).into_pyobject(py)?.hash()
+    }
+}
+
+impl Options {
+    /// The configuration of the engine.
+    fn to_config(&self) -> RepairConfig {
+        let mut config = RepairConfig::default();
+        config.limits = self.limits.0.clone();
+        config.off = self.off;
+        config.enabled = self.enabled;
+        config.repository.granularity = self.granularity;
+        config.repository.lowest_datestamp.clone_from(&self.lowest_datestamp);
+        config.text_charset.clone_from(&self.text_charset);
+        config
+    }
+}
+
+/// The names of repairs, in the order of the catalog.
+fn names_of(set: RepairSet) -> Vec<&'static str> {
+    CATALOG.iter().filter(|entry| set.contains(entry.id)).map(|entry| entry.name).collect()
 }
 
 fn parse_repairs(option: &str, names: &[String]) -> PyResult<RepairSet> {
@@ -116,7 +172,7 @@ pub(crate) fn config_for(
     request: Option<&str>,
     charset: Option<String>,
 ) -> RepairConfig {
-    let mut config = options.map(|options| options.0.clone()).unwrap_or_default();
+    let mut config = options.map(Options::to_config).unwrap_or_default();
     config.charset = charset;
     config.request = request.map(|url| Arc::new(parse_request(url)));
     config.off.insert(RepairId::RewriteRequest);

@@ -1,9 +1,12 @@
-//! The entries of a report, as classes of Python.
+//! The entries of a report, as classes of Python. They are values: comparable, hashable, and can be pickled.
+
+use std::borrow::Cow;
 
 use oaimend::repair::journal::{Change, Entry};
 use oaimend::repair::{QuarantineReason, RepairId};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyTuple};
 
 /// One entry of a report.
 #[derive(Clone, Debug)]
@@ -51,6 +54,27 @@ impl Repair {
 
 #[pymethods]
 impl Repair {
+    #[new]
+    fn new(
+        name: &str,
+        offset: u64,
+        record: Option<String>,
+        original: Vec<u8>,
+        replacement: Vec<u8>,
+    ) -> PyResult<Self> {
+        let id = RepairId::from_name(name).ok_or_else(|| unknown("repair", name))?;
+        Ok(Self { id, offset, record, original, replacement })
+    }
+
+    /// The arguments of `__new__`, for pickle.
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (self.name(), self.offset, &self.record, self.original(py), self.replacement(py)).into_pyobject(py)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.__getnewargs__(py)?.hash()
+    }
+
     #[getter]
     fn name(&self) -> &'static str {
         self.id.name()
@@ -115,6 +139,22 @@ impl Quarantined {
 
 #[pymethods]
 impl Quarantined {
+    #[new]
+    fn new(why: &str, offset: u64, identifier: Option<String>, raw: Vec<u8>) -> PyResult<Self> {
+        let reason = QuarantineReason::ALL.iter().copied().find(|reason| reason.name() == why);
+        let why = reason.ok_or_else(|| unknown("quarantine reason", why))?;
+        Ok(Self { why, offset, identifier, raw })
+    }
+
+    /// The arguments of `__new__`, for pickle.
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (self.why(), self.offset, &self.identifier, self.raw(py)).into_pyobject(py)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.__getnewargs__(py)?.hash()
+    }
+
     #[getter]
     fn why(&self) -> &'static str {
         self.why.name()
@@ -145,13 +185,27 @@ impl Quarantined {
 #[pyclass(frozen, eq, get_all, module = "oaimend")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnresolvedField {
-    pub(crate) element: &'static str,
+    pub(crate) element: Cow<'static, str>,
     pub(crate) offset: u64,
-    pub(crate) why: &'static str,
+    pub(crate) why: Cow<'static, str>,
 }
 
 #[pymethods]
 impl UnresolvedField {
+    #[new]
+    fn new(element: String, offset: u64, why: String) -> Self {
+        Self { element: element.into(), offset, why: why.into() }
+    }
+
+    /// The arguments of `__new__`, for pickle.
+    fn __getnewargs__(&self) -> (&str, u64, &str) {
+        (&self.element, self.offset, &self.why)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.__getnewargs__().into_pyobject(py)?.hash()
+    }
+
     fn __repr__(&self) -> String {
         format!("<UnresolvedField {} why={} offset={}>", self.element, self.why, self.offset)
     }
@@ -168,7 +222,26 @@ pub(crate) struct SwallowedItems {
 
 #[pymethods]
 impl SwallowedItems {
+    #[new]
+    fn new(record: Option<String>, offset: u64, identifiers: Vec<Option<String>>) -> Self {
+        Self { record, offset, identifiers }
+    }
+
+    /// The arguments of `__new__`, for pickle.
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (&self.record, self.offset, PyTuple::new(py, &self.identifiers)?).into_pyobject(py)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.__getnewargs__(py)?.hash()
+    }
+
     fn __repr__(&self) -> String {
         format!("<SwallowedItems {} items offset={}>", self.identifiers.len(), self.offset)
     }
+}
+
+/// The error for a name of another version.
+fn unknown(what: &str, name: &str) -> PyErr {
+    PyValueError::new_err(format!("{name:?} is not a {what}; `oaimend explain` lists all names"))
 }

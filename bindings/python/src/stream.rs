@@ -3,11 +3,11 @@
 use oaimend::repair::{self, Sink};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyTuple};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::guard::run_detached;
+use crate::input::read_bytes;
 use crate::options::{Options, config_for};
 use crate::repaired::Summary;
 use crate::report::{Quarantined, Repair, ReportEntry, SwallowedItems, UnresolvedField};
@@ -71,9 +71,9 @@ impl Sink for Collector {
 
     fn unresolved(&mut self, field: &repair::UnresolvedField) {
         self.report.push(ReportEntry::Unresolved(UnresolvedField {
-            element: field.element,
+            element: field.element.into(),
             offset: field.offset,
-            why: field.lack.name(),
+            why: field.lack.name().into(),
         }));
     }
 }
@@ -96,7 +96,8 @@ impl Repairer {
         Self { engine: Some(engine), collector: Collector::default(), summary: None }
     }
 
-    fn push<'py>(&mut self, py: Python<'py>, chunk: PyBackedBytes) -> PyResult<Bound<'py, PyBytes>> {
+    fn push<'py>(&mut self, py: Python<'py>, chunk: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        let chunk = read_bytes(chunk)?;
         let mut engine = self.take_engine()?;
         let collector = &mut self.collector;
         let engine = run_detached(py, move || {

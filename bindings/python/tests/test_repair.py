@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from array import array
+from typing import Any
 
 import pytest
 
@@ -46,7 +48,7 @@ def test_every_page_of_the_corpus_is_undone() -> None:
         data = path.read_bytes()
         repaired = oaimend.repair(data)
         if repaired.outcome == "not-oai":
-            assert repaired.undo() is None
+            assert repaired.undo() == data, path
         elif repaired.summary.decoded_as == "UTF-8":
             assert repaired.undo() == data, path
             compared += 1
@@ -68,7 +70,7 @@ def test_html_page_is_a_value() -> None:
     repaired = oaimend.repair(HTML)
     assert (repaired.outcome, repaired.bytes, repaired.summary.why) == ("not-oai", b"", "html-page")
     assert "HTML page" in (repaired.summary.message or "")
-    assert repaired.undo() is None
+    assert repaired.undo() == HTML
 
 
 def test_truncated_page_says_so() -> None:
@@ -83,9 +85,35 @@ def test_any_bytes_give_an_outcome() -> None:
     assert oaimend.repair(bytearray(BROKEN)).bytes == REPAIRED
 
 
-def test_text_is_refused() -> None:
-    with pytest.raises(TypeError, match="bytes"):
+def test_undo_returns_every_input_that_is_not_oai() -> None:
+    nothing_kept = page(QUARANTINED_RECORD)
+    for data in [b"", HTML, b"{}", CLEAN[:20], "é".encode("utf-16"), nothing_kept]:
+        repaired = oaimend.repair(data)
+        assert (repaired.outcome, repaired.bytes, repaired.undo()) == ("not-oai", b"", data), repaired.summary
+
+
+def test_every_buffer_of_bytes_is_accepted() -> None:
+    backwards = memoryview(BROKEN[::-1])[::-1]
+    buffers: list[Any] = [bytearray(BROKEN), memoryview(BROKEN), array("B", BROKEN), backwards]
+    for data in [*buffers, memoryview(bytearray(BROKEN))]:
+        assert oaimend.repair(data).bytes == REPAIRED
+        repairer = oaimend.Repairer()
+        assert repairer.push(data) + repairer.finish() == REPAIRED
+    view = memoryview(b"--" + HTML)[2:]
+    assert oaimend.repair(view).undo() == HTML
+
+
+def test_text_is_refused_with_advice() -> None:
+    advice = r"not str: pass the bytes as they were received, such as response\.content.*text\.encode\(\)"
+    with pytest.raises(TypeError, match=advice):
         oaimend.repair("<OAI-PMH/>")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=advice):
+        oaimend.Repairer().push("<OAI-PMH/>")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=advice):
+        oaimend.RepairReader(["<OAI-PMH/>"]).read()  # type: ignore[list-item]
+    for other in [None, 1, ["a"]]:
+        with pytest.raises(TypeError, match=f"expected bytes, not {type(other).__name__}"):
+            oaimend.repair(other)  # type: ignore[arg-type]
 
 
 def test_unresolved_and_swallowed_entries() -> None:

@@ -1,7 +1,10 @@
 """The repair engine. Import its items from `oaimend`."""
 
 import builtins
+from collections.abc import Sequence
 from typing import Literal, final
+
+from _typeshed import ReadableBuffer
 
 __all__ = [
     "Limits",
@@ -38,6 +41,7 @@ class Limits:
         junk_bytes_max: int | None = None,
         head_bytes_max: int | None = None,
     ) -> Limits: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     @property
     def record_bytes_max(self) -> int:
         """The longest item that is held, in bytes. The default is 8 MiB."""
@@ -63,6 +67,7 @@ class Limits:
     def head_bytes_max(self) -> int:
         """The most held bytes before the first good item and after the last one. The default is 256 KiB."""
     def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Options:
@@ -89,11 +94,15 @@ class Options:
         lowest_datestamp: str | None = None,
         limits: Limits | None = None,
     ) -> Options: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Repair:
     """One repair: `original` at `offset` became `replacement`."""
 
+    def __new__(cls, name: str, offset: int, record: str | None, original: bytes, replacement: bytes) -> Repair: ...
     @property
     def name(self) -> str:
         """The name of the repair, such as `bare-ampersand`."""
@@ -113,11 +122,13 @@ class Repair:
     def replacement(self) -> bytes:
         """The bytes after the repair. Empty for a deletion."""
     def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Quarantined:
     """An item without a safe repair. It is not in the output."""
 
+    def __new__(cls, why: str, offset: int, identifier: str | None, raw: bytes) -> Quarantined: ...
     @property
     def identifier(self) -> str | None:
         """The identifier of the item. None if it is not readable."""
@@ -131,11 +142,13 @@ class Quarantined:
     def raw(self) -> bytes:
         """The bytes of the item."""
     def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class UnresolvedField:
     """An element that violates the schema and stays unchanged, because its right value is unknown."""
 
+    def __new__(cls, element: str, offset: int, why: str) -> UnresolvedField: ...
     @property
     def element(self) -> str:
         """The name of the element."""
@@ -146,6 +159,7 @@ class UnresolvedField:
     def why(self) -> Literal["missing", "illegal", "repeated"]:
         """The problem."""
     def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class SwallowedItems:
@@ -154,6 +168,7 @@ class SwallowedItems:
     The items are content of the item around the section. This entry is a warning, not a change.
     """
 
+    def __new__(cls, record: str | None, offset: int, identifiers: Sequence[str | None]) -> SwallowedItems: ...
     @property
     def record(self) -> str | None:
         """The identifier of the item around the section. None if it is not readable."""
@@ -164,11 +179,20 @@ class SwallowedItems:
     def identifiers(self) -> list[str | None]:
         """The identifiers of the items in the section. None for an unreadable identifier."""
     def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Summary:
     """The outcome and the counts of one response."""
 
+    def __new__(
+        cls,
+        reasons: tuple[str, str | None, str | None, str | None],
+        counts: tuple[int, int, int, int, int, int],
+        repairs: Sequence[tuple[str, int]],
+        decoding: tuple[str, int],
+    ) -> Summary:
+        """For pickle, which calls it with the values of another summary."""
     @property
     def outcome(self) -> Literal["clean", "repaired", "truncated", "not-oai"]:
         """The outcome. See `Repaired.outcome`."""
@@ -211,11 +235,21 @@ class Summary:
     @property
     def held_bytes_peak(self) -> int:
         """The most bytes that the engine held at one time."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Repaired:
     """A repaired response."""
 
+    def __new__(
+        cls,
+        bytes: builtins.bytes,
+        report: tuple[Repair | Quarantined | UnresolvedField | SwallowedItems, ...],
+        summary: Summary,
+        input: builtins.bytes | None,
+    ) -> Repaired:
+        """For pickle, which calls it with the values of another result."""
     @property
     def bytes(self) -> bytes:
         """The valid response in UTF-8. Empty if the outcome is `not-oai`."""
@@ -244,10 +278,13 @@ class Repaired:
     def quarantined(self) -> tuple[Quarantined, ...]:
         """The quarantined items of the report, with their bytes."""
     def undo(self) -> builtins.bytes | None:
-        """The input, computed from the output and the report. None if the outcome is `not-oai`.
+        """The input, computed from the output and the report. If the outcome is `not-oai`, the input itself.
 
-        If `summary.decoded_as` is not `UTF-8`, it is the input converted to UTF-8.
+        If `summary.decoded_as` is not `UTF-8`, it is the input converted to UTF-8, except for `not-oai`. None if the
+        report does not belong to the output.
         """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Repairer:
@@ -259,10 +296,10 @@ class Repairer:
     def __new__(
         cls, *, request: str | None = None, charset: str | None = None, options: Options | None = None
     ) -> Repairer: ...
-    def push(self, chunk: bytes | bytearray) -> bytes:
+    def push(self, chunk: ReadableBuffer) -> bytes:
         """Takes the next chunk and returns the repaired bytes that are ready.
 
-        Raises ValueError after `finish`.
+        Raises ValueError after `finish`, and TypeError for a text.
         """
     def finish(self) -> bytes:
         """Ends the response and returns the last repaired bytes. Raises ValueError if it has ended before."""
@@ -282,15 +319,16 @@ class Repairer:
         """The entries of the report since the last call. Entries that are not taken stay in memory."""
 
 def repair(
-    page: bytes | bytearray,
+    page: ReadableBuffer,
     *,
     request: str | None = None,
     charset: str | None = None,
     options: Options | None = None,
 ) -> Repaired:
-    """Repairs a whole response. No input raises an exception: `outcome` says what the input is.
+    """Repairs a whole response. No bytes raise an exception: `outcome` says what the input is.
 
-    page: the bytes of the response, without HTTP compression.
+    page: the bytes of the response, without HTTP compression: `bytes`, `bytearray`, `memoryview` or another buffer. A
+        text raises TypeError, because its bytes and their charset are lost.
     request: the URL of the request with its arguments, if it is known. The engine uses the verb and the identifier.
     charset: the charset in the HTTP header, if there is one.
     options: the settings of the repository.

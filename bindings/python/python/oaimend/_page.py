@@ -57,6 +57,11 @@ class PageError(Exception):
         """The URL of the request, with its arguments."""
         self.summary = summary
         """The outcome and the counts. The outcome is `truncated` or `not-oai`, except in a list that goes in circles."""
+        self._message = message
+
+    def __reduce__(self) -> tuple[type[PageError], tuple[str, Summary, str]]:
+        """For pickle: an error can come from another process."""
+        return type(self), (self.url, self.summary, self._message)
 
 
 @dataclass(frozen=True)
