@@ -28,7 +28,7 @@ pub(super) struct DataArguments {
     #[arg(long, value_name = "DIR", global = true)]
     data: Option<PathBuf>,
     /// The admin listener of the running server [default: admin.listen, else 127.0.0.1:8081]
-    #[arg(long, value_name = "ADDR", global = true)]
+    #[arg(long, value_name = "ADDR", global = true, value_parser = parse_address)]
     admin: Option<SocketAddr>,
 }
 
@@ -47,6 +47,12 @@ impl DataArguments {
         let admin = admin.map(Some);
         Ok(Config::load(&Flags { config, mappings, data, admin, ..Flags::default() })?)
     }
+}
+
+/// Parses the address of a listener.
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "expected an IP address and a port such as 127.0.0.1:8080, not a name".to_owned())
 }
 
 /// Makes the files and folders that the process creates readable for its user only: the data folder contains tokens,

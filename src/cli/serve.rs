@@ -8,7 +8,7 @@ use oaimend::config::{Config, Flags};
 use oaimend::log;
 use oaimend::server::{self, Server};
 
-use super::data_arguments::create_private_files;
+use super::data_arguments::{create_private_files, parse_address};
 use super::exit::{Exit, Failure};
 
 /// Runs the proxy: repairs the responses of repositories live
@@ -18,7 +18,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The address for harvesters [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     listen: Option<SocketAddr>,
     /// The public URL in responses [default: https:// and the address of listen_tls, or http:// and the listen address]
     #[arg(long, value_name = "URL")]
@@ -74,7 +74,5 @@ fn parse_admin(text: &str) -> Result<Admin, String> {
     if text == "off" {
         return Ok(Admin(None));
     }
-    let address =
-        text.parse().map_err(|_| "expected an address such as 127.0.0.1:8081, or off".to_owned())?;
-    Ok(Admin(Some(address)))
+    parse_address(text).map(|address| Admin(Some(address))).map_err(|problem| format!("{problem}; or off"))
 }

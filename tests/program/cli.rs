@@ -32,7 +32,7 @@ fn record(number: usize, title: &[u8]) -> Vec<u8> {
 }
 
 /// A page of records with these titles.
-fn page(titles: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn page(titles: &[&[u8]]) -> Vec<u8> {
     let mut page = HEAD.as_bytes().to_vec();
     for (index, title) in titles.iter().enumerate() {
         page.extend(record(index + 1, title));
@@ -48,7 +48,7 @@ fn oaimend(arguments: &[&str]) -> Command {
 }
 
 /// Runs the program to its end with this input.
-fn run(arguments: &[&str], input: &[u8]) -> Output {
+pub(crate) fn run(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = oaimend(arguments).spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("stdin is piped");
     let input = input.to_vec();
@@ -60,12 +60,12 @@ fn run(arguments: &[&str], input: &[u8]) -> Output {
 }
 
 #[track_caller]
-fn assert_exit(output: &Output, code: i32) {
+pub(crate) fn assert_exit(output: &Output, code: i32) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "stderr: {stderr}");
 }
 
-fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -225,11 +225,23 @@ fn wrong_usage_exits_with_64() {
         &["repair", "--base-url", "http://x.example/", "--request", "verb=Identify&colour=red"],
         &["explain", "no-such-repair-at-all"],
         &["completions", "no-such-shell"],
+        &["serve", "--listen", "8080"],
     ] {
         let output = run(arguments, b"");
         assert_exit(&output, 64);
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
     }
+}
+
+#[test]
+fn name_as_a_listen_address_gets_an_example() {
+    for option in ["--listen", "--admin"] {
+        let output = run(&["serve", option, "localhost:8080"], b"");
+        assert_exit(&output, 64);
+        let text = stderr(&output);
+        assert!(text.contains("an IP address and a port such as 127.0.0.1:8080, not a name"), "{text}");
+    }
+    assert!(stderr(&run(&["mirror", "status", "--admin", "localhost:1"], b"")).contains("such as 127.0.0.1"));
 }
 
 #[test]
