@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use oaimend::config::{Config, Flags};
 use oaimend::log;
-use oaimend::server::{self, Server};
+use oaimend::server::{EarlySignals, Server};
 
 use super::data_arguments::{create_private_files, parse_address};
 use super::exit::{Exit, Failure};
@@ -47,7 +47,8 @@ struct Admin(Option<SocketAddr>);
 
 pub(crate) fn run(arguments: ServeArguments) -> Result<Exit, Failure> {
     let _log = log::log_to_stderr();
-    server::ignore_early_signals();
+    let mut early_signals = EarlySignals::watch();
+    let mut is_quit = || early_signals.as_mut().is_some_and(EarlySignals::is_quit);
     create_private_files();
     let config = Config::load(&Flags {
         config: arguments.config,
@@ -58,9 +59,25 @@ pub(crate) fn run(arguments: ServeArguments) -> Result<Exit, Failure> {
         data: arguments.data,
         admin: arguments.admin.map(|admin| admin.0),
     })?;
-    let server = if arguments.upgrade { Server::take_over(config)? } else { Server::bind(config)? };
+    if is_quit() {
+        return Ok(end_start());
+    }
+    let server = match arguments.upgrade {
+        true => Server::take_over(config)?,
+        false => Server::bind(config)?,
+    };
+    // A process that has taken over must serve: the other one has ended.
+    if !arguments.upgrade && is_quit() {
+        return Ok(end_start());
+    }
     server.run_until_signal();
     Ok(Exit::Success)
+}
+
+/// Ends a start at SIGQUIT: there is nothing to hand over yet.
+fn end_start() -> Exit {
+    tracing::info!("SIGQUIT ended this process before it served");
+    Exit::Success
 }
 
 fn parse_map(text: &str) -> Result<(String, String), String> {

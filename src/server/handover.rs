@@ -130,9 +130,10 @@ pub(crate) fn take_over(config: &Config) -> Result<TakenOver, Error> {
     runtime.block_on(async {
         let listener =
             HandoverListener::at(&config.data).map_err(|error| failed(&config.data, &error.to_string()))?;
-        let mut ended = [SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok());
+        let ends = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit()];
+        let mut ended = ends.map(|kind| signal(kind).ok());
         tracing::info!("waiting for the running oaimend; send it SIGQUIT");
-        let [terminate, interrupt] = &mut ended;
+        let [terminate, interrupt, quit] = &mut ended;
         let (mut stream, handed) = tokio::select! {
             received = listener.receive() => received?,
             lock = released(&config.data) => {
@@ -142,6 +143,10 @@ pub(crate) fn take_over(config: &Config) -> Result<TakenOver, Error> {
             }
             () = received(terminate) => return Err(failed(&config.data, "a signal ended the wait")),
             () = received(interrupt) => return Err(failed(&config.data, "a signal ended the wait")),
+            () = received(quit) => {
+                let what = "SIGQUIT ended the wait; send it to the running oaimend, not to the one that waits";
+                return Err(failed(&config.data, what));
+            }
         };
         let sockets = Sockets::bind_missing(config, handed)?;
         let released = async {
@@ -268,20 +273,18 @@ pub(crate) async fn is_confirmed(mut stream: UnixStream) -> bool {
 }
 
 /// Replaces this process by a new one of the same program, with the same arguments and process id, that inherits the
-/// sockets. Returns only if that fails.
-pub(crate) fn restart_in_place(sockets: &Sockets) -> io::Error {
+/// sockets. `installed` is the path of the installed program, which the new process starts at SIGUSR2. Returns only if that
+/// fails.
+pub(crate) fn restart_in_place(installed: &Path, sockets: &Sockets) -> io::Error {
     let listeners: Vec<&TcpListener> = sockets.listeners().collect();
     let inherited = match consecutive_duplicates(&listeners) {
         Ok(inherited) => inherited,
         Err(error) => return error,
     };
     let first = inherited.first().map_or(0, AsRawFd::as_raw_fd);
-    let mut arguments = std::env::args_os();
-    let name = arguments.next().unwrap_or_default();
-    // The file of the running program, also if it was replaced or removed.
-    std::process::Command::new("/proc/self/exe")
-        .arg0(name)
-        .args(arguments)
+    std::process::Command::new(RUNNING_PROGRAM)
+        .arg0(installed)
+        .args(std::env::args_os().skip(1))
         .env("LISTEN_PID", std::process::id().to_string())
         .env("LISTEN_FDS", inherited.len().to_string())
         .env("LISTEN_FDS_FIRST_FD", first.to_string())
@@ -363,6 +366,8 @@ const SENT: &[u8; 17] = b"oaimend sockets 1";
 const TAKEN: &[u8; 5] = b"taken";
 /// The confirmation that the new process serves.
 const READY: &[u8; 5] = b"ready";
+/// The file of the running program, also if it was replaced or removed.
+pub(super) const RUNNING_PROGRAM: &str = "/proc/self/exe";
 /// Two for harvesters, with and without TLS, and one for operators.
 const SOCKETS_MAX: usize = 3;
 /// Interval at which a waiting process checks whether the data folder is free.

@@ -29,4 +29,4 @@ pub(crate) mod router;
 pub(crate) mod validators;
 
 pub use run::{Running, Server};
-pub use signals::ignore_early_signals;
+pub use signals::EarlySignals;

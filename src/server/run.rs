@@ -20,6 +20,7 @@ use super::notices::reports::ReportService;
 use super::notices::service::NoticeService;
 use super::notices::state::NoticeState;
 use super::signals::{Signals, StopSignal};
+use super::successor::installed_program;
 use super::tls_listener::TlsListener;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Settings};
@@ -173,7 +174,8 @@ impl Server {
         }
         let (shared, data) = (Arc::clone(&self.shared), self.data.clone());
         let (handlers_set, are_handlers_set) = watch::channel(false);
-        let shutdown = Signals { shared, data, sockets: Mutex::new(sockets.ok()), handlers_set };
+        let program = installed_program();
+        let shutdown = Signals { shared, data, program, sockets: Mutex::new(sockets.ok()), handlers_set };
         let (listen, listen_tls, admin) = (self.public_addr(), self.tls_addr(), self.admin_addr());
         let announcement = Announcement { listen, listen_tls, admin, are_handlers_set };
         self.run(Box::new(shutdown), Some(announcement));

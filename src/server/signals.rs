@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 /// Interval between checks for requests in flight.
@@ -32,13 +33,35 @@ impl ShutdownSignalWatch for StopSignal {
     }
 }
 
-/// Ignores the signals for a server until it handles them. They would end the process otherwise.
-pub fn ignore_early_signals() {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-    let _entered = runtime.enter();
-    for kind in [SignalKind::hangup(), SignalKind::user_defined2()] {
-        // The handler stays for the life of the process. Without it the signal has its usual effect.
-        let _ = signal(kind);
+/// The signals for a server before it handles them: SIGHUP and SIGUSR2 have no effect, and SIGQUIT can be observed.
+/// Without this they would end the process without a word, SIGQUIT with a core dump.
+pub struct EarlySignals {
+    runtime: Runtime,
+    quit: Signal,
+}
+
+impl EarlySignals {
+    /// Sets the handlers, which stay for the life of the process. `None` if signals cannot be watched.
+    pub fn watch() -> Option<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+        let entered = runtime.enter();
+        let [quit, _, _] =
+            [SignalKind::quit(), SignalKind::hangup(), SignalKind::user_defined2()].map(signal);
+        drop(entered);
+        Some(Self { runtime, quit: quit.ok()? })
+    }
+
+    /// Whether SIGQUIT arrived since the call of [`watch`](Self::watch).
+    pub fn is_quit(&mut self) -> bool {
+        self.runtime.block_on(async {
+            // The runtime delivers signals when its tasks yield.
+            tokio::task::yield_now().await;
+            tokio::select! {
+                biased;
+                _ = self.quit.recv() => true,
+                () = tokio::task::yield_now() => false,
+            }
+        })
     }
 }
 
@@ -47,6 +70,8 @@ pub fn ignore_early_signals() {
 pub(super) struct Signals {
     pub(super) shared: Arc<ServerContext>,
     pub(super) data: PathBuf,
+    /// The path of the installed program, which takes over at SIGUSR2.
+    pub(super) program: PathBuf,
     /// The sockets to hand over.
     pub(super) sockets: Mutex<Option<Sockets>>,
     pub(super) handlers_set: watch::Sender<bool>,
@@ -127,7 +152,7 @@ impl Signals {
         let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(sockets) = sockets else { return false };
         let handed = match starts_successor {
-            true => Successor::start_and_hand_over(&self.data, &sockets).await,
+            true => Successor::start_and_hand_over(&self.program, &self.data, &sockets).await,
             false => handover::hand_over(&self.data, &sockets).await.inspect_err(|_| {
                 tracing::error!(
                     "SIGQUIT is ignored, because no process takes over; start one with --upgrade first"
@@ -158,7 +183,7 @@ impl Signals {
         self.shared.handover.send_replace(HandoverState::DataHandedOver);
         if !handover::is_confirmed(connection).await {
             tracing::error!("the new process has ended before it could serve; this process starts again");
-            let error = handover::restart_in_place(&sockets);
+            let error = handover::restart_in_place(&self.program, &sockets);
             tracing::error!(%error, "this process cannot start again; start oaimend now");
         }
         true

@@ -343,7 +343,7 @@ fn process_starts_again_if_its_successor_dies_during_the_handover() {
 fn sigterm_ends_the_wait_with_a_failure() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let old = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
-    for signal in ["-TERM", "-INT"] {
+    for signal in ["-TERM", "-INT", "-QUIT"] {
         let mut new = Program::spawn(&mut next(&old, folder.path()));
         new.line("waiting for the running oaimend");
         new.signal(signal);

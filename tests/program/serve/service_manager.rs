@@ -2,6 +2,7 @@
 
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::source::fetch;
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,6 +32,26 @@ fn upgrade_by_signal_starts_the_installed_program_in_place_of_the_running_one() 
 
     new.signal("-TERM");
     assert_eq!(manager.message_that_begins("STOPPING=1\n"), "STOPPING=1\n");
+}
+
+#[test]
+fn upgrade_by_signal_starts_the_program_at_the_path_of_the_start() {
+    let manager = ServiceManager::new();
+    let installed = manager.install();
+    let [moved, link] = ["oaimend.old", "oaimend.link"].map(|name| manager.0.path().join(name));
+
+    // The running file gets another name, and the new one gets its own.
+    let old = manager.start(&installed);
+    std::fs::rename(&installed, &moved).expect("it is one folder");
+    manager.install();
+    assert_eq!(manager.upgraded_file(&old), installed);
+
+    // A link leads to the new file.
+    symlink(&moved, &link).expect("a free name");
+    let old = manager.start(&link);
+    std::fs::remove_file(&link).expect("it is there");
+    symlink(&installed, &link).expect("a free name");
+    assert_eq!(manager.upgraded_file(&old), installed);
 }
 
 #[test]
@@ -66,6 +87,21 @@ fn early_signals_do_not_end_the_process() {
 }
 
 #[test]
+fn early_sigquit_ends_the_start() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let settings = folder.path().join("settings.toml");
+    assert!(Command::new("mkfifo").arg(&settings).status().expect("mkfifo is everywhere").success());
+    let program = Program::spawn(serve(folder.path()).args(["--admin", "off", "--config", "settings.toml"]));
+    // Opening the pipe waits until the program reads its settings.
+    let writer = std::fs::OpenOptions::new().write(true).open(&settings).expect("a reader");
+    program.signal("-QUIT");
+    drop(writer);
+    assert_eq!(program.ended().code(), Some(0));
+    let log = program.whole_log();
+    assert!(log.contains("SIGQUIT ended this process before it served"), "{log}");
+}
+
+#[test]
 fn health_asks_the_running_server() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
@@ -98,7 +134,10 @@ impl ServiceManager {
     /// Installs the program, or installs it again.
     fn install(&self) -> PathBuf {
         let [new, installed] = ["oaimend.new", "oaimend"].map(|name| self.0.path().join(name));
-        std::fs::copy(env!("CARGO_BIN_EXE_oaimend"), &new).expect("there is room");
+        // Not by this process: a child of another test would inherit the open file, and nobody could run it then.
+        let copied =
+            Command::new("cp").args([env!("CARGO_BIN_EXE_oaimend").as_ref(), new.as_os_str()]).status();
+        assert!(copied.expect("cp is everywhere").success());
         std::fs::rename(new, &installed).expect("it is one folder");
         installed
     }
@@ -110,6 +149,19 @@ impl ServiceManager {
         command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).current_dir(folder);
         command.env("NOTIFY_SOCKET", folder.join("notify")).env("WATCHDOG_USEC", "30000000");
         Program::run(&mut command)
+    }
+
+    /// The file of the process that takes over at SIGUSR2. Ends that process.
+    fn upgraded_file(&self, old: &Program) -> PathBuf {
+        self.message_that_begins("MAINPID=");
+        old.signal("-USR2");
+        self.message_that_begins("RELOADING=1\n");
+        let new = Process::of_message(&self.message_that_begins("MAINPID="));
+        assert!(old.ended().success());
+        let file = std::fs::read_link(format!("/proc/{}/exe", new.0)).expect("it runs");
+        new.signal("-TERM");
+        self.message_that_begins("STOPPING=1\n");
+        file
     }
 
     /// The next message.
