@@ -154,7 +154,7 @@ impl Mapping {
             id: id.to_owned(),
             base_url: base_url.unwrap_or_else(placeholder_url),
             static_file,
-            credentials: Credentials::read(&mut root, file),
+            credentials: Credentials::read(&mut root, file.parent().unwrap_or(Path::new(""))),
             bearer_token: BearerToken::read(&mut root, file),
             headers: SourceHeaders::default(),
             proxy: root.read_parsed("proxy", read_proxy).unwrap_or_default(),

@@ -40,7 +40,7 @@ pub use limits::Limits;
 pub use listen_tls::ListenTls;
 pub use mapping::{Mapping, OnUnrepairable, check_id};
 pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};
-pub use notifications::{MailTarget, NotificationPolicy, WebhookKey, WebhookTarget, read_mailbox};
+pub use notifications::{MailTarget, MailTls, NotificationPolicy, WebhookKey, WebhookTarget, read_mailbox};
 pub use politeness::Politeness;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version};
 pub use reports::{ReportPolicy, ReportTo};

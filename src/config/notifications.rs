@@ -1,7 +1,9 @@
 //! The `[notifications]` table of `oaimend.toml`: which events operators are told of, by webhook and by mail.
 //!
-//! Invariant: no message, log line or `Debug` output contains the secret or the path of the webhook.
+//! Invariant: no message, log line or `Debug` output contains the secret or the path of the webhook, or the password of
+//! the mail server.
 
+use super::credentials::Credentials;
 use super::file::Table;
 use super::identify::read_email;
 use base64::Engine as _;
@@ -52,8 +54,26 @@ pub struct MailTarget {
     pub from: String,
     /// Host and port of the mail server, such as `127.0.0.1:25`.
     pub smtp: String,
+    /// How the connection to the mail server is encrypted.
+    pub tls: MailTls,
+    /// A file of PEM certificates that may sign the certificate of the mail server, in addition to the usual ones.
+    pub ca_file: Option<PathBuf>,
+    /// User and password for the mail server. They are sent by TLS only.
+    pub credentials: Option<Credentials>,
     /// How long events are gathered for one mail.
     pub gather: Duration,
+}
+
+/// How the connection to the mail server is encrypted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MailTls {
+    /// Not at all: for a mail server on this machine or in this network.
+    #[default]
+    Off,
+    /// By STARTTLS (RFC 3207), usually on port 587. Without it no mail is sent.
+    StartTls,
+    /// From the start (RFC 8314), usually on port 465.
+    Implicit,
 }
 
 impl Default for NotificationPolicy {
@@ -89,7 +109,7 @@ impl NotificationPolicy {
         let webhook = table.take_table("webhook");
         self.webhook = WebhookTarget::read(webhook, table.has_key("webhook"), folder);
         let mail = table.take_table("mail");
-        self.mail = MailTarget::read(mail, table.has_key("mail"));
+        self.mail = MailTarget::read(mail, table.has_key("mail"), folder);
         table.finish();
     }
 
@@ -167,10 +187,13 @@ impl fmt::Debug for WebhookKey {
 }
 
 impl MailTarget {
-    fn read(mut table: Table<'_, '_>, is_present: bool) -> Option<Self> {
+    fn read(mut table: Table<'_, '_>, is_present: bool, folder: &Path) -> Option<Self> {
         let to = table.read_parsed("to", read_mailbox);
         let from = table.read_parsed("from", read_mailbox);
         let smtp = table.read_parsed("smtp", read_mail_server);
+        let tls = table.read_parsed("tls", read_mail_tls).unwrap_or_default();
+        let credentials = Credentials::read(&mut table, folder);
+        let ca_file = table.read_string("ca_file").map(|text| folder.join(text.value));
         let mut gather = Duration::from_secs(60);
         table.set_seconds("gather_secs", 0..=GATHER_SECS_MAX, &mut gather);
         if is_present {
@@ -181,21 +204,47 @@ impl MailTarget {
                 }
             }
         }
+        for key in ["user", "password_file", "ca_file"] {
+            if tls == MailTls::Off && table.has_key(key) {
+                let problem = "needs TLS; expected tls = \"starttls\" or \"implicit\" beside it";
+                table.report_missing(format!("notifications.mail.{key} {problem}"));
+            }
+        }
+        if tls != MailTls::Off && !table.has_key("smtp") {
+            let problem = "needs smtp; expected the mail server, such as \"smtp.example.org:587\"";
+            table.report_missing(format!("notifications.mail.tls {problem}"));
+        }
         table.finish();
         let smtp = smtp.unwrap_or_else(|| "127.0.0.1:25".to_owned());
-        Some(Self { to: to?, from: from?, smtp, gather })
+        Some(Self { to: to?, from: from?, smtp, tls, ca_file, credentials, gather })
+    }
+
+    /// The host of the mail server, which its certificate names.
+    pub fn host(&self) -> &str {
+        let (host, _) = self.smtp.rsplit_once(':').unwrap_or((&self.smtp, ""));
+        host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
     }
 }
 
-/// Reads one mail address without a name. No address that passes can end a header, or name a second recipient. The
+/// Reads one mail address without a name. No address that passes can end a header, or name a second recipient. A mail
+/// server that passes it to a program cannot read it as an option (`-f@example.org`), a command (`|sh@example.org`) or a file. The
 /// error text names the expected value.
 pub fn read_mailbox(text: &str) -> Result<String, String> {
     let address = read_email(text)?;
     let has_one_at = address.bytes().filter(|&byte| byte == b'@').count() == 1;
-    if has_one_at && !address.contains(['<', '>', '(', ')', '[', ']', ',', ';', ':', '\\', '"']) {
-        return Ok(address);
+    if !has_one_at || address.contains(['<', '>', '(', ')', '[', ']', ',', ';', ':', '\\', '"']) {
+        return Err(
+            "is not one mail address; expected one such as \"oai@example.org\", without a name".to_owned()
+        );
     }
-    Err("is not one mail address; expected one such as \"oai@example.org\", without a name".to_owned())
+    let has_odd_start = |part: &str| part.starts_with(['-', '/']);
+    if address.split('@').any(has_odd_start) || address.contains(['|', '`']) {
+        return Err(
+            "looks like an option, a command or a file; expected a mail address such as \"oai@example.org\""
+                .to_owned(),
+        );
+    }
+    Ok(address)
 }
 
 fn read_url(text: &str) -> Result<Url, String> {
@@ -219,13 +268,24 @@ fn read_mail_server(text: &str) -> Result<String, String> {
     Err("is not a mail server; expected a host and a port such as \"127.0.0.1:25\"".to_owned())
 }
 
+fn read_mail_tls(text: &str) -> Result<MailTls, String> {
+    match text {
+        "off" => Ok(MailTls::Off),
+        "starttls" => Ok(MailTls::StartTls),
+        "implicit" => Ok(MailTls::Implicit),
+        _ => Err("is not known; expected \"off\", \"starttls\" or \"implicit\"".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn mailbox_is_one_address_without_header_syntax() {
-        assert_eq!(read_mailbox("oai@example.org").as_deref(), Ok("oai@example.org"));
+        for text in ["oai@example.org", "o-a/i+x_!%@ex-ample.org"] {
+            assert_eq!(read_mailbox(text).as_deref(), Ok(text));
+        }
         for text in [
             "a@example.org,b@example.org",
             "a@example.org;b.c",
@@ -237,6 +297,13 @@ mod tests {
             "a b@example.org",
             "@example.org",
             "ä@example.org",
+            "-oQ/tmp@example.org",
+            "-f@example.org",
+            "oai@-example.org",
+            "|sh@example.org",
+            "oai|sh@example.org",
+            "`id`@example.org",
+            "/var/mail/x@example.org",
         ] {
             assert!(read_mailbox(text).is_err(), "{text:?}");
         }

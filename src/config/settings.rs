@@ -6,6 +6,7 @@
 use super::cache::Cache;
 use super::clients::ClientPolicy;
 use super::connections::Connections;
+use super::credentials::Credentials;
 use super::file::{Document, Table, read_address};
 use super::gateway::GatewayPolicy;
 use super::identify::read_email;
@@ -38,7 +39,7 @@ type FileStamp = Option<(Option<SystemTime>, u64)>;
 struct FileStamps {
     settings: FileStamp,
     /// The style sheet, and the key of the webhook.
-    named: [FileStamp; 2],
+    named: [FileStamp; 3],
 }
 
 /// The result of reloading the settings file.
@@ -181,12 +182,15 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 impl SettingsValues {
-    /// The files that are read with the settings: the style sheet, and the key of the webhook.
-    fn named_files(&self) -> [Option<&Path>; 2] {
+    /// The files that are read with the settings: the style sheet, the key of the webhook, and the password of the mail
+    /// server.
+    fn named_files(&self) -> [Option<&Path>; 3] {
         let webhook = self.notifications.webhook.as_ref();
+        let mail = self.notifications.mail.as_ref().and_then(|mail| mail.credentials.as_ref());
         [
             self.gateway.theme.as_ref().map(|theme| theme.path.as_path()),
             webhook.map(|webhook| webhook.secret_file.as_path()),
+            mail.map(Credentials::password_file),
         ]
     }
 

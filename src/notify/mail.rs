@@ -5,11 +5,12 @@
 
 use super::event::{Event, to_datestamp};
 use crate::clock::Clock;
-use crate::config::MailTarget;
+use crate::config::{MailTarget, MailTls};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lettre::address::{Address, Envelope};
-use lettre::transport::smtp::client::AsyncSmtpConnection;
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -136,9 +137,7 @@ async fn hand_over(to: &str, target: &MailTarget, message: &[u8]) -> Result<(), 
     let address = |text: &str| text.parse::<Address>().map_err(|error| not_sent(format!("{text}: {error}")));
     let (from, to) = (address(&target.from)?, address(to)?);
     let envelope = Envelope::new(Some(from), vec![to]).map_err(|error| not_sent(error.to_string()))?;
-    let hello = ClientId::default();
-    let connected = AsyncSmtpConnection::connect_tokio1(&target.smtp, Some(TIMEOUT), &hello, None, None);
-    let mut connection = connected.await.map_err(|error| not_sent(explain(&error)))?;
+    let mut connection = connect(target).await.map_err(not_sent)?;
     // Only a response of the mail server says that it has not accepted the mail.
     connection.send(&envelope, message).await.map_err(|error| MailError {
         text: explain(&error),
@@ -147,6 +146,38 @@ async fn hand_over(to: &str, target: &MailTarget, message: &[u8]) -> Result<(), 
     // The mail is accepted, whatever follows.
     let _ = connection.quit().await;
     Ok(())
+}
+
+/// Connects to the mail server, encrypts the connection and signs in, as the target says. Never falls back to less.
+async fn connect(target: &MailTarget) -> Result<AsyncSmtpConnection, String> {
+    let hello = ClientId::default();
+    let explained = |error| explain(&error);
+    let tls = match target.tls {
+        MailTls::Off => None,
+        MailTls::StartTls | MailTls::Implicit => Some(tls_parameters(target)?),
+    };
+    let (at_once, later) = if target.tls == MailTls::Implicit { (tls, None) } else { (None, tls) };
+    let connected = AsyncSmtpConnection::connect_tokio1(&target.smtp, Some(TIMEOUT), &hello, at_once, None);
+    let mut connection = connected.await.map_err(explained)?;
+    if let Some(tls) = later {
+        connection.starttls(tls, &hello).await.map_err(explained)?;
+    }
+    if let Some(credentials) = &target.credentials {
+        let credentials = Credentials::new(credentials.user().to_owned(), credentials.password().to_owned());
+        connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await.map_err(explained)?;
+    }
+    Ok(connection)
+}
+
+fn tls_parameters(target: &MailTarget) -> Result<TlsParameters, String> {
+    let mut tls = TlsParameters::builder(target.host().to_owned());
+    if let Some(file) = &target.ca_file {
+        let unusable = |problem: String| format!("ca_file {}: {problem}", file.display());
+        let pem = std::fs::read(file).map_err(|error| unusable(error.to_string()))?;
+        tls =
+            tls.add_root_certificate(Certificate::from_pem(&pem).map_err(|error| unusable(explain(&error)))?);
+    }
+    tls.build_rustls().map_err(|error| explain(&error))
 }
 
 /// An error of the client with its cause, in one line.

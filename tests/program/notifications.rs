@@ -105,6 +105,51 @@ fn refused_test_event_and_missing_targets_have_exit_codes() {
     assert!(printed.starts_with("oaimend.toml:1: there is no target of notifications"), "{printed}");
 }
 
+/// The table of mail by TLS; `more` are further keys.
+fn secure_mail_table(receiver: &Receiver, tls: &str, more: &str) -> String {
+    format!(
+        "[notifications.mail]\nto = \"ops@example.org\"\nfrom = \"oaimend@example.org\"\n\
+         smtp = \"localhost:{}\"\ntls = \"{tls}\"\nuser = \"oai\"\npassword_file = \"smtp.secret\"\n{more}",
+        receiver.port()
+    )
+}
+
+#[test]
+fn mail_is_sent_by_tls_with_a_password() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let authority =
+        concat!("ca_file = \"", env!("CARGO_MANIFEST_DIR"), "/tests/program/fixtures/tls/ca.pem\"\n");
+    let save_password = |password: &str| {
+        fs::write(folder.path().join("smtp.secret"), format!("{password}\n")).expect("a writable folder");
+    };
+    for tls in ["starttls", "implicit"] {
+        let receiver = Receiver::of_mail_by_tls(tls, "s3cret word");
+        save_password("s3cret word");
+        let output = notify_test(folder.path(), &secure_mail_table(&receiver, tls, authority));
+        assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+        let mail = receiver.next();
+        assert_eq!((&mail["is_encrypted"], &mail["sender"]), (&json!(true), &json!("oaimend@example.org")));
+
+        save_password("0ther s3cret");
+        let output = notify_test(folder.path(), &secure_mail_table(&receiver, tls, authority));
+        let printed = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(74), "{printed}");
+        assert!(printed.contains("wrong password") && !printed.contains("s3cret"), "{printed}");
+
+        // Nobody has signed the certificate.
+        let output = notify_test(folder.path(), &secure_mail_table(&receiver, tls, ""));
+        let printed = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(74), "{printed}");
+        assert!(printed.contains("certificate") && printed.contains("not accepted"), "{printed}");
+    }
+    // Without STARTTLS nothing is sent.
+    let plain = Receiver::of_mail(&[]);
+    let output = notify_test(folder.path(), &secure_mail_table(&plain, "starttls", authority));
+    assert_eq!(output.status.code(), Some(74));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("STARTTLS"), "{printed}");
+}
+
 #[test]
 fn faults_of_the_configuration_name_the_key_and_no_secret() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -113,6 +158,18 @@ fn faults_of_the_configuration_name_the_key_and_no_secret() {
     for (settings, expected) in [
         ("[notifications.webhook]\nurl = \"http://h/s3cret\"", "notifications.webhook has no secret_file"),
         ("[notifications.mail]\nto = \"a@example.org\"", "notifications.mail has no from"),
+        (
+            "[notifications.mail]\nto = \"|sh@example.org\"",
+            "mail.to = \"|sh@example.org\" looks like an option, a command",
+        ),
+        (
+            "[notifications.mail]\ntls = \"on\"",
+            "tls = \"on\" is not known; expected \"off\", \"starttls\" or",
+        ),
+        ("[notifications.mail]\ntls = \"implicit\"", "notifications.mail.tls needs smtp"),
+        ("[notifications.mail]\nuser = \"a\"", "notifications.mail.user is set without password_file"),
+        ("[notifications.mail]\nuser = \"a\"", "notifications.mail.user needs TLS"),
+        ("[notifications.mail]\nca_file = \"ca.pem\"", "notifications.mail.ca_file needs TLS"),
         ("notifications.webhook = { url = \"http://h\", secret_file = \"short\" }", "contains no key"),
         ("notifications.webhook = { url = \"http://h\", secret_file = \"bare\" }", "contains no key"),
         (

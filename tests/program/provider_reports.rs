@@ -205,6 +205,8 @@ fn faults_of_reports_name_the_key() {
         (mail, "a@b.org,c@d.org", "is not one mail address; expected"),
         (mail, "a@b.org\\r\\nBcc:c@d.org", "is not a mail address; expected"),
         (mail, "operators", "or \"admin\""),
+        (mail, "-oQ/tmp@b.org", "looks like an option, a command or a file; expected"),
+        (mail, "|sh@b.org", "looks like an option, a command or a file; expected"),
         ("reports.weekday = \"someday\"", "admin", "is not a day"),
         ("reports.hour = 24", "admin", "expected a whole number from 0 to 23"),
         ("reports.docs_url = \"https://docs.example/a\"", "admin", "with a slash at its end"),
