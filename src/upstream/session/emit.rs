@@ -148,6 +148,9 @@ impl ListSession<'_> {
             let response = self.delivery.take_waiting().into_vec();
             return Ok(AttemptEnd::Doubtful { code, response });
         }
+        if let Some(failure) = self.refused_identify(code) {
+            return Err(failure.into());
+        }
         if self.progress.take_suspicion() && self.goes_in_circles(token.as_deref()).await? {
             return Ok(self.refuse_circle().await?);
         }

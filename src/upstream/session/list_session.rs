@@ -8,7 +8,7 @@
 //! [`Event::Failed`], and without [`Event::End`] the page is not whole.
 
 use crate::clock;
-use crate::oai::{ErrorCode, Request};
+use crate::oai::{ErrorCode, Request, Verb};
 use crate::repair::NotOai;
 use crate::repository::{Account, Event, EventStream, Failure, Reason, ResponseWriter, Stop};
 use crate::upstream::adapt::capability_detection::Diagnosis;
@@ -100,7 +100,13 @@ impl ListSession<'_> {
         let job = self.requester.job;
         let mut admission = job.client.breaker().request(job.asked.query());
         let end = self.answer_if_admitted(&mut admission).await;
-        settle(&mut self.requester, end, &admission, self.progress.has_walked()).await
+        match settle(&mut self.requester, end, &admission, self.progress.has_walked()).await {
+            // Boxed for the same reason as a subrequest: see `Requester::ask`.
+            Err(Stop::Failed(failure)) if job.request.verb() == Verb::Identify => {
+                Box::pin(self.identify_from_mapping(failure)).await
+            }
+            end => end,
+        }
     }
 
     async fn answer_if_admitted(&mut self, admission: &mut Admission) -> Result<(), Stop> {
@@ -167,6 +173,9 @@ impl ListSession<'_> {
                         }
                         Diagnosis::Error(diagnosed) => return self.refuse(diagnosed).await,
                         Diagnosis::AsReceived => {
+                            if let Some(failure) = self.refused_identify(code) {
+                                return Err(failure.into());
+                            }
                             self.requester.account.error = code;
                             return self.delivery.send_all(response).await;
                         }

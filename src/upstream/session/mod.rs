@@ -4,6 +4,7 @@ mod continuation_token;
 mod delivery;
 mod emit;
 mod end_of_list;
+mod identify_from_mapping;
 pub(crate) mod list_history;
 mod list_position;
 pub(crate) mod list_session;

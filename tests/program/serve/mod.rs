@@ -18,6 +18,7 @@ mod gateway_pages;
 mod gateway_responses;
 mod gateway_sitemaps;
 mod hot_upgrade;
+mod identify_from_mapping;
 mod kill;
 mod last_tokens;
 mod list_restart;
