@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use oaimend::error::{Blame, Error};
 
-/// How the program ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the program ends, the worst at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Exit {
     /// Success; for `repair`: the output is a complete, valid response.
@@ -63,7 +63,7 @@ impl Failure {
     }
 
     /// Prints the message to stderr and returns the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
+    pub(crate) fn report(&self) -> Exit {
         match self.exit {
             // Each fault begins with its file and line, the format that editors understand.
             Exit::Config => {
@@ -71,7 +71,7 @@ impl Failure {
             }
             _ => print_message(&self.message),
         }
-        self.exit.into()
+        self.exit
     }
 }
 

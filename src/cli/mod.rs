@@ -43,10 +43,7 @@ pub(crate) fn run() -> ExitCode {
             return exit.into();
         }
     };
-    match dispatch(arguments.command) {
-        Ok(exit) => exit.into(),
-        Err(failure) => failure.report(),
-    }
+    dispatch(arguments.command).unwrap_or_else(|failure| failure.report()).into()
 }
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {

@@ -13,7 +13,7 @@ use super::{Limits, Politeness, Quirks, StaticFile, identify};
 use crate::certificate::CertificateFiles;
 use crate::error::Fault;
 use crate::repair::catalog::CATALOG;
-use crate::repair::{IdentifyValues, ProvenanceScope, RepairId, RepairSet};
+use crate::repair::{IdentifyValues, ProvenanceScope, RepairConfig, RepairId, RepairSet};
 use blake2::{Blake2s256, Digest};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -128,6 +128,18 @@ impl Mapping {
             records: RecordPages::default(),
             limits: limits.clone(),
         })
+    }
+
+    /// What the mapping decides about the engine, without facts of one response.
+    pub fn repair_config(&self) -> RepairConfig {
+        RepairConfig {
+            limits: self.limits.repair.clone(),
+            off: self.off,
+            enabled: self.enabled,
+            text_charset: self.quirks.charset.map(str::to_owned),
+            identify: self.identify.clone(),
+            ..RepairConfig::default()
+        }
     }
 
     /// Reads the mapping file of a repository.

@@ -42,7 +42,7 @@ pub use mapping::{Mapping, OnUnrepairable, check_id};
 pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};
 pub use notifications::{MailTarget, MailTls, NotificationPolicy, WebhookKey, WebhookTarget, read_mailbox};
 pub use politeness::Politeness;
-pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version};
+pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version, read_charset};
 pub use reports::{ReportPolicy, ReportTo};
 pub use repositories::{MappingChanges, MappingsReload, Repositories};
 pub(crate) use secrets::Secrets;

@@ -174,7 +174,8 @@ fn read_request_granularity(text: &str) -> Result<bool, String> {
     }
 }
 
-fn read_charset(text: &str) -> Result<&'static str, String> {
+/// Reads the charset of text that is not UTF-8; the error text names the expected value.
+pub fn read_charset(text: &str) -> Result<&'static str, String> {
     let charset = encoding_rs::Encoding::for_label(text.as_bytes());
     match charset {
         Some(charset) if charset.is_ascii_compatible() && charset != encoding_rs::UTF_8 => Ok(charset.name()),

@@ -158,6 +158,19 @@ impl Repositories {
     }
 }
 
+impl Mapping {
+    /// Reads one mapping file, with the default limits.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read ([`Error::File`]), or has faults ([`Error::Config`]).
+    pub fn load(file: &Path) -> Result<Self, Error> {
+        let remedy = "name a mapping file";
+        let text = std::fs::read_to_string(file).map_err(|error| Error::reading(file, error, remedy))?;
+        Self::read(&repository_id(file), file, &text, &Limits::default()).map_err(Error::Config)
+    }
+}
+
 impl MappingChanges {
     fn between(before: &BTreeMap<String, Arc<Mapping>>, after: &BTreeMap<String, Arc<Mapping>>) -> Self {
         let mut changes = Self::default();

@@ -30,6 +30,7 @@ mod notifications;
 mod plan;
 mod provider_reports;
 mod quarantine_cli;
+mod repair_files;
 mod report_page;
 mod repository_events;
 mod serve;

@@ -84,13 +84,9 @@ fn origin_of(mapping: &Mapping, own: &RequestEcho) -> String {
 impl<S: Sink> Page<S> {
     pub(crate) fn new(mapping: &Mapping, own: &Arc<RequestEcho>, start: ResponseStart, buffer: S) -> Self {
         let config = RepairConfig {
-            limits: mapping.limits.repair.clone(),
-            off: mapping.off,
-            enabled: mapping.enabled,
             request: Some(Arc::clone(own)),
             response_date: Some(start.asked_at.clone()),
             charset: start.charset,
-            text_charset: mapping.quirks.charset.map(str::to_owned),
             asked_token: start.asked_token,
             repository: start.repository,
             ending: Ending::Abort,
@@ -99,7 +95,7 @@ impl<S: Sink> Page<S> {
                 base_url: origin_of(mapping, own),
                 harvest_date: start.asked_at.clone(),
             }),
-            identify: mapping.identify.clone(),
+            ..mapping.repair_config()
         };
         Self {
             repairer: Some(Repairer::with_cache(&config, tag_cache_pool::take())),
