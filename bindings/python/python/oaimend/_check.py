@@ -123,8 +123,8 @@ def _find_program(program: Union[str, os.PathLike[str], None]) -> str:
     if found is None:
         raise CheckError(
             f"the program {named} is missing. This package contains the repair engine, not the program that sends the "
-            "requests of a check. Install it from the source of oaimend by `cargo install --path .`, and put it on the "
-            "PATH, or name its file by the argument `program` or the environment variable OAIMEND"
+            "requests of a check. Install it from the source of oaimend by `cargo install --locked --path .`, and put it on "
+            "the PATH, or name its file by the argument `program` or the environment variable OAIMEND"
         )
     return found
 
