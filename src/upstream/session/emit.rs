@@ -13,6 +13,7 @@ use crate::upstream::adapt::repository_facts::{fit_repaired_datestamps, note_pro
 use crate::upstream::page::attempt::Page;
 use crate::upstream::page::resume::{Emitted, Resumer, Unproven};
 use crate::upstream::session::end_of_list::has_all_items;
+use crate::upstream::session::identify_from_mapping::refused_identify;
 use crate::upstream::session::list_position::{PageEnd, PageRest};
 use crate::upstream::session::list_session::ListSession;
 use crate::upstream::session::outcome::{AttemptEnd, Halt};
@@ -148,7 +149,7 @@ impl ListSession<'_> {
             let response = self.delivery.take_waiting().into_vec();
             return Ok(AttemptEnd::Doubtful { code, response });
         }
-        if let Some(failure) = self.refused_identify(code) {
+        if let Some(failure) = refused_identify(&self.requester, code) {
             return Err(failure.into());
         }
         if self.progress.take_suspicion() && self.goes_in_circles(token.as_deref()).await? {

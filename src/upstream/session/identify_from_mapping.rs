@@ -10,83 +10,86 @@ use crate::oai::{ErrorCode, Request, Verb, escape, response_head};
 use crate::repair::{IdentifyValues, NotOai};
 use crate::repository::{Failure, IdentifyFields, Outlook, Reason, Stop};
 use crate::store::ProfileDates;
-use crate::upstream::session::list_session::ListSession;
+use crate::upstream::adapt::requester::Requester;
+use crate::upstream::session::delivery::Delivery;
 use std::time::Duration;
 
 /// Longest wait for the response that proves that the source works.
 const PROOF_TIME_MAX: Duration = Duration::from_secs(10);
 
-impl ListSession<'_> {
-    /// The failure of a source that answers Identify with an error, if the mapping answers in its place.
-    pub(super) fn refused_identify(&self, code: Option<ErrorCode>) -> Option<Failure> {
-        let job = self.requester.job;
-        let code = code.filter(|_| job.request.verb() == Verb::Identify)?;
-        stated_fields(&job.mapping)?;
-        let details = format!("{} answers Identify with {}", self.requester.name(), code.name());
-        Some(Failure::new(Reason::NotOai(NotOai::UnknownError), details))
-    }
+/// The failure of a source that answers Identify with an error, if the mapping answers in its place.
+pub(super) fn refused_identify(requester: &Requester<'_>, code: Option<ErrorCode>) -> Option<Failure> {
+    let job = requester.job;
+    let code = code.filter(|_| job.request.verb() == Verb::Identify)?;
+    stated_fields(&job.mapping)?;
+    let details = format!("{} answers Identify with {}", requester.name(), code.name());
+    Some(Failure::new(Reason::NotOai(NotOai::UnknownError), details))
+}
 
-    /// Answers Identify from the mapping after `failure`, which stays if that is not safe.
-    pub(super) async fn identify_from_mapping(&mut self, failure: Failure) -> Result<(), Stop> {
-        let job = self.requester.job;
-        let Some(fields) = stated_fields(&job.mapping).filter(|_| !self.delivery.has_begun()) else {
-            return Err(failure.into());
-        };
-        let ProfileDates { granularity, earliest, .. } = job.store.profiles.dates(&job.mapping.source_key());
-        let was_read = granularity.is_some() || earliest.is_some();
-        let is_of_the_moment = matches!(failure.reason, Reason::Busy | Reason::TakenOver);
-        if is_of_the_moment || was_read && failure.outlook == Outlook::MayPass {
-            return Err(failure.into());
-        }
-        let Some(date) = self.date_of_source().await else { return Err(failure.into()) };
-        tracing::info!(
-            repo = job.mapping.id,
-            because = failure.details_for_operators(),
-            "Identify is answered from the mapping: the source answers other requests, but not this one"
-        );
-        let account = &mut self.requester.account;
-        account.outcome = None;
-        account.records = 1;
-        account.response_date = Some(date.clone());
-        let [name, email, earliest, deleted, granularity] = &fields;
-        account.identify = Some(IdentifyFields {
-            earliest_datestamp: earliest.1.clone(),
-            deleted_record: deleted.1.clone(),
-            granularity: granularity.1.clone(),
-        });
-        let mut page = response_head(&job.own, &date, true);
-        page.push_str("  <Identify>\n");
-        let base_url = ("baseURL", job.own.base_url.clone());
-        let version = ("protocolVersion", "2.0".to_owned());
-        // The schema prescribes the order.
-        for (element, value) in [name, &base_url, &version, email, earliest, deleted, granularity] {
-            page.push_str(&format!("    <{element}>"));
-            escape(value, &mut page);
-            page.push_str(&format!("</{element}>\n"));
-        }
-        page.push_str("  </Identify>\n</OAI-PMH>\n");
-        self.delivery.send_all(page.into_bytes()).await
+/// Answers Identify from the mapping after `failure`, which stays if that is not safe.
+pub(super) async fn answer_from_mapping(
+    requester: &mut Requester<'_>,
+    delivery: &mut Delivery,
+    failure: Failure,
+) -> Result<(), Stop> {
+    let job = requester.job;
+    let Some(fields) = stated_fields(&job.mapping).filter(|_| !delivery.has_begun()) else {
+        return Err(failure.into());
+    };
+    let ProfileDates { granularity, earliest, .. } = job.store.profiles.dates(&job.mapping.source_key());
+    let was_read = granularity.is_some() || earliest.is_some();
+    let is_of_the_moment = matches!(failure.reason, Reason::Busy | Reason::TakenOver);
+    if is_of_the_moment || was_read && failure.outlook == Outlook::MayPass {
+        return Err(failure.into());
     }
+    let Some(date) = date_of_source(requester).await else { return Err(failure.into()) };
+    tracing::info!(
+        repo = job.mapping.id,
+        because = failure.details_for_operators(),
+        "Identify is answered from the mapping: the source answers other requests, but not this one"
+    );
+    let account = &mut requester.account;
+    account.outcome = None;
+    account.records = 1;
+    account.response_date = Some(date.clone());
+    let [name, email, earliest, deleted, granularity] = &fields;
+    account.identify = Some(IdentifyFields {
+        earliest_datestamp: earliest.1.clone(),
+        deleted_record: deleted.1.clone(),
+        granularity: granularity.1.clone(),
+    });
+    let mut page = response_head(&job.own, &date, true);
+    page.push_str("  <Identify>\n");
+    let base_url = ("baseURL", job.own.base_url.clone());
+    let version = ("protocolVersion", "2.0".to_owned());
+    // The schema prescribes the order.
+    for (element, value) in [name, &base_url, &version, email, earliest, deleted, granularity] {
+        page.push_str(&format!("    <{element}>"));
+        escape(value, &mut page);
+        page.push_str(&format!("</{element}>\n"));
+    }
+    page.push_str("  </Identify>\n</OAI-PMH>\n");
+    delivery.send_all(page.into_bytes()).await
+}
 
-    /// The responseDate of another response of the source; `None` if it answers nothing now.
-    async fn date_of_source(&mut self) -> Option<String> {
-        let client = &self.requester.job.client;
-        let request = Request::list_metadata_formats(None);
-        let admission = client.breaker().request(request.query());
-        let admission = client.admit(self.requester.now(), admission).ok()?;
-        let options = self.requester.options();
-        let response = self.requester.ask_within(PROOF_TIME_MAX, &request, options).await;
-        match response {
-            Ok(response) => {
-                client.breaker().succeeded(&admission);
-                let date_secs = datestamp::to_secs(&response.buffer.response_date);
-                let date = date_secs.map(|secs| datestamp::from_secs(secs, Granularity::Second));
-                date.filter(|_| response.error_code().is_none())
-            }
-            Err(error) => {
-                client.breaker().failed(self.requester.now(), &admission, &error.failure);
-                None
-            }
+/// The responseDate of another response of the source; `None` if it answers nothing now.
+async fn date_of_source(requester: &mut Requester<'_>) -> Option<String> {
+    let client = &requester.job.client;
+    let request = Request::list_metadata_formats(None);
+    let admission = client.breaker().request(request.query());
+    let admission = client.admit(requester.now(), admission).ok()?;
+    let options = requester.options();
+    let response = requester.ask_within(PROOF_TIME_MAX, &request, options).await;
+    match response {
+        Ok(response) => {
+            client.breaker().succeeded(&admission);
+            let date_secs = datestamp::to_secs(&response.buffer.response_date);
+            let date = date_secs.map(|secs| datestamp::from_secs(secs, Granularity::Second));
+            date.filter(|_| response.error_code().is_none())
+        }
+        Err(error) => {
+            client.breaker().failed(requester.now(), &admission, &error.failure);
+            None
         }
     }
 }

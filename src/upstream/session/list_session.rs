@@ -29,6 +29,7 @@ use crate::upstream::per_record::headers::{Feed, HeaderError, HeaderFetcher, fet
 use crate::upstream::per_record::refetch::Refetcher;
 use crate::upstream::per_record::torn_sections::TornSections;
 use crate::upstream::session::delivery::Delivery;
+use crate::upstream::session::identify_from_mapping::{answer_from_mapping, refused_identify};
 use crate::upstream::session::list_position::{ListPosition, ListStart, find_start};
 use crate::upstream::session::outage::settle;
 use crate::upstream::session::outcome::{AttemptEnd, Halt, unproven_failure};
@@ -103,7 +104,7 @@ impl ListSession<'_> {
         match settle(&mut self.requester, end, &admission, self.progress.has_walked()).await {
             // Boxed for the same reason as a subrequest: see `Requester::ask`.
             Err(Stop::Failed(failure)) if job.request.verb() == Verb::Identify => {
-                Box::pin(self.identify_from_mapping(failure)).await
+                Box::pin(answer_from_mapping(&mut self.requester, &mut self.delivery, failure)).await
             }
             end => end,
         }
@@ -173,7 +174,7 @@ impl ListSession<'_> {
                         }
                         Diagnosis::Error(diagnosed) => return self.refuse(diagnosed).await,
                         Diagnosis::AsReceived => {
-                            if let Some(failure) = self.refused_identify(code) {
+                            if let Some(failure) = refused_identify(&self.requester, code) {
                                 return Err(failure.into());
                             }
                             self.requester.account.error = code;
