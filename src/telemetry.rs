@@ -38,6 +38,7 @@ pub struct Telemetry {
     /// The size of the cache on disk.
     pub cache_bytes: IntGauge,
     notifications: IntCounterVec,
+    store_failed: IntGaugeVec,
     mirror: MirrorMetrics,
     last: Mutex<HashMap<String, Last>>,
 }
@@ -218,10 +219,16 @@ impl Telemetry {
                 "Events for operators and reports to providers by target and result: sent, failed or dropped.",
                 &["target", "result"],
             ),
+            store_failed: IntGaugeVec::new(
+                Opts::new("store_failed", "Whether a store cannot be used since an error of the disk.")
+                    .namespace("oaimend"),
+                &["store"],
+            )
+            .expect("literal names are legal"),
             mirror: MirrorMetrics::new(),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 26] = [
+        let all: [Box<dyn prometheus::core::Collector>; 27] = [
             Box::new(build_info()),
             Box::new(ProcessCollector::for_self()),
             Box::new(telemetry.requests.clone()),
@@ -242,6 +249,7 @@ impl Telemetry {
             Box::new(telemetry.cache_entries.clone()),
             Box::new(telemetry.cache_bytes.clone()),
             Box::new(telemetry.notifications.clone()),
+            Box::new(telemetry.store_failed.clone()),
             Box::new(telemetry.mirror.records.clone()),
             Box::new(telemetry.mirror.tombstones.clone()),
             Box::new(telemetry.mirror.bytes.clone()),
@@ -299,6 +307,13 @@ impl Telemetry {
         self.circuit_open.reset();
         for (repository, is_open) in circuits {
             self.circuit_open.with_label_values(&[repository]).set(i64::from(is_open));
+        }
+    }
+
+    /// Sets for each store whether it can be used.
+    pub fn set_stores(&self, states: &[(&'static str, bool)]) {
+        for (store, is_usable) in states {
+            self.store_failed.with_label_values(&[*store]).set(i64::from(!is_usable));
         }
     }
 

@@ -1,10 +1,12 @@
-//! The background tasks of the cache, of the activity of repositories and of the quarantine.
+//! The background tasks of the cache, of the activity of repositories, of the quarantine and of the stores.
 
 use super::context::ServerContext;
 use crate::clock;
 use crate::config::Limits;
 use crate::proxy::cache::Cache;
-use crate::store::{ActivityLog, Quarantine, QuarantineError, QuarantineSelection, QuarantineState};
+use crate::store::{
+    ActivityLog, Databases, Quarantine, QuarantineError, QuarantineSelection, QuarantineState,
+};
 use async_trait::async_trait;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
@@ -63,6 +65,32 @@ impl BackgroundService for ActivityMaintenance {
             let activity = self.0.clone();
             if let Err(error) = tokio::task::spawn_blocking(move || activity.save_changed()).await {
                 tracing::error!(%error, "the activity of repositories is not saved any more");
+                return;
+            }
+        }
+    }
+}
+
+/// Interval between attempts to use a store again after an error of the disk.
+const RECOVERY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Makes stores usable again after an error of the disk, also if no request needs them.
+pub(super) struct StoreRecovery(pub(super) Databases);
+
+#[async_trait]
+impl BackgroundService for StoreRecovery {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(RECOVERY_INTERVAL) => {}
+                _ = shutdown.changed() => return,
+            }
+            if self.0.unusable().is_empty() {
+                continue;
+            }
+            let databases = self.0.clone();
+            if let Err(error) = tokio::task::spawn_blocking(move || databases.recover()).await {
+                tracing::error!(%error, "stores that failed are not tried again any more; restart oaimend");
                 return;
             }
         }

@@ -184,12 +184,18 @@ impl ServerContext {
         Some(Target { repository, base_url, path_for_pages, is_absolute: false })
     }
 
-    /// Whether the server accepts requests. Sources have no influence.
+    /// Whether the server accepts requests and can use its stores. Sources have no influence.
     pub(crate) fn readiness(&self) -> OwnPage {
         if self.draining.load(Ordering::Relaxed) {
             return OwnPage::health(503, "ending");
         }
-        OwnPage::health(200, "ok")
+        match self.store.databases.unusable() {
+            failed if failed.is_empty() => OwnPage::health(200, "ok"),
+            failed => {
+                let text = format!("the disk failed under these stores: {}", failed.join(", "));
+                OwnPage::health(503, &text)
+            }
+        }
     }
 
     /// Admits a request, or returns the refusal. `None`: its client has no quota.

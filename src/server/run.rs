@@ -13,7 +13,7 @@ use super::gateway::rendering::RenderLimits;
 use super::gateway::state::GatewayState;
 use super::handover::{self, Sockets, TakenOver};
 use super::listener::BoundService;
-use super::maintenance::{ActivityMaintenance, CacheMaintenance, QuarantineMaintenance};
+use super::maintenance::{ActivityMaintenance, CacheMaintenance, QuarantineMaintenance, StoreRecovery};
 use super::mirror::harvest_schedule::HarvestSchedule;
 use super::mirror::state::MirrorState;
 use super::notices::reports::ReportService;
@@ -232,6 +232,8 @@ impl Server {
         }
         let activity = self.shared.store.activity.clone();
         server.add_service(background_service("activity", ActivityMaintenance(activity.clone())));
+        let recovery = StoreRecovery(self.shared.store.databases.clone());
+        server.add_service(background_service("stores", recovery));
         let quarantine = QuarantineMaintenance(Arc::clone(&self.shared));
         server.add_service(background_service("quarantine", quarantine));
         let schedule = HarvestSchedule(Arc::clone(&self.shared));

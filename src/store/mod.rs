@@ -55,6 +55,7 @@ pub use quarantine::{
 };
 pub use record_log::RecordLog;
 pub use record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};
+pub use redb::Databases;
 pub use repository_profile::{
     ProfileDates, ProfileStore, ProfileUpdate, RepositoryProfiles, SavedProfile, SetUsage,
 };
@@ -89,6 +90,8 @@ pub struct Store {
     pub static_files: StaticFiles,
     /// The records of mirrored repositories.
     pub mirror: Arc<dyn MirrorStore>,
+    /// The databases of the stores above, and whether they can be used.
+    pub databases: Databases,
     lock: Arc<Mutex<Option<DataDirLock>>>,
 }
 
@@ -109,14 +112,16 @@ impl Store {
     /// The folder cannot be written to.
     pub fn open_locked(lock: DataDirLock) -> Result<Self, Error> {
         let data = lock.path();
-        let quarantine = Arc::new(redb::RedbQuarantine::open(data)?);
-        let ledger = Arc::new(redb::RedbLedger::open(data)?);
+        let databases = Databases::default();
+        let quarantine = Arc::new(redb::RedbQuarantine::open(data, &databases)?);
+        let ledger = Arc::new(redb::RedbLedger::open(data, &databases)?);
         let token_key = TokenKey::open(data)?;
-        let (profiles, capabilities) = (redb::open_profiles(data)?, redb::open_capabilities(data)?);
-        let (activity, check_reports) = (redb::open_activity(data)?, CheckReports::new(data));
-        let notices = redb::open_notices(data)?;
+        let profiles = redb::open_profiles(data, &databases)?;
+        let capabilities = redb::open_capabilities(data, &databases)?;
+        let (activity, check_reports) = (redb::open_activity(data, &databases)?, CheckReports::new(data));
+        let notices = redb::open_notices(data, &databases)?;
         let (broken_pages, static_files) = (BrokenPages::new(data), StaticFiles::new(data));
-        let mirror = Arc::new(RecordLog::open(data)?);
+        let mirror = Arc::new(RecordLog::open_among(data, &databases)?);
         let lock = Arc::new(Mutex::new(Some(lock)));
         Ok(Self {
             quarantine,
@@ -130,6 +135,7 @@ impl Store {
             broken_pages,
             static_files,
             mirror,
+            databases,
             lock,
         })
     }

@@ -13,3 +13,9 @@ pub enum SaveError {
     #[error("the database stopped: {0}")]
     Stopped(String),
 }
+
+impl From<Box<redb::Error>> for SaveError {
+    fn from(error: Box<redb::Error>) -> Self {
+        Self::Database(error)
+    }
+}

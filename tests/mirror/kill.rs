@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The data folder of the child process.
-const CHILD: &str = "OAIMEND_MIRROR_CHILD";
+pub(crate) const CHILD: &str = "OAIMEND_MIRROR_CHILD";
 /// Few identifiers, so that records are replaced often, and compactions run often.
 const FEW: usize = 900;
 /// Many identifiers, so that the store grows.
@@ -81,7 +81,7 @@ async fn check(store: &dyn MirrorStore, identifiers: usize) -> u64 {
 }
 
 /// This test binary, which runs one test as the child.
-fn child(test: &str, folder: &Path) -> Command {
+pub(crate) fn child(test: &str, folder: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command.args(["--exact", test, "--nocapture"]).env(CHILD, folder);
     command.stdout(Stdio::piped());
@@ -100,7 +100,7 @@ async fn commit_pages(store: &dyn MirrorStore, identifiers: usize) -> MirrorErro
     }
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Runtime::new().expect("threads")
 }
 

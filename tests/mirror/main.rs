@@ -8,6 +8,7 @@ mod contract;
 mod damage;
 mod fixtures;
 mod format;
+mod full_disk;
 mod kill;
 mod model;
 mod record_log;

@@ -139,6 +139,7 @@ impl ServerContext {
                 let (mappings, now) = (self.repositories.all(), self.clock.now());
                 let is_open = |id: &str| self.clients.circuit_open_secs(id, now).is_some();
                 self.telemetry.set_circuits(mappings.keys().map(|id| (id.as_str(), is_open(id))));
+                self.telemetry.set_stores(&self.store.databases.states());
                 match self.store.quarantine.sizes().await {
                     Ok(sizes) => {
                         let is_mapped = |(id, _): &(String, _)| mappings.contains_key(id);

@@ -42,7 +42,7 @@ pub(super) fn commit(shared: &Shared, page: &PageCommit) -> Result<(Committed, C
         shared.segments.check_free_space()?;
     }
     let mut writer = shared.writer();
-    shared.index.write(|writing| {
+    let committed = shared.index.write(|writing| {
         let mut repository = ensure_repository(writing, &page.repository)?;
         let mut collection = ensure_collection(writing, repository.number, &page.prefix)?;
         let stamp_secs = clamp_time(page.stamp_secs);
@@ -68,7 +68,11 @@ pub(super) fn commit(shared: &Shared, page: &PageCommit) -> Result<(Committed, C
         let json = to_json(&repository)?;
         writing.open_table(REPOSITORIES)?.insert(page.repository.as_str(), json.as_slice())?;
         Ok((committed, collection))
-    })
+    });
+    if let Err(MirrorError::Io { source, .. }) = &committed {
+        shared.index.note_error(source);
+    }
+    committed
 }
 
 fn check_limits(page: &PageCommit) -> Result<(), MirrorError> {

@@ -1,79 +1,46 @@
-//! The database of the index. It is opened again after an error of the disk.
+//! The database of the index.
 
 use crate::error::Error;
 use crate::store::mirror::MirrorError;
-use crate::store::redb::{open_or_create, unreadable};
+use crate::store::redb::{Databases, SharedDatabase, Unavailable};
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
-use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes of the index that are held in memory.
 pub(super) const CACHE_BYTES: usize = 32 << 20;
 
 /// The index until it is closed.
 #[derive(Debug)]
-pub(super) struct Index {
-    path: PathBuf,
-    state: RwLock<State>,
-}
-
-#[derive(Debug)]
-enum State {
-    Open(Database),
-    /// The disk failed. redb refuses to use the database again before it is opened again.
-    Failed,
-    Closed,
-}
+pub(super) struct Index(Arc<SharedDatabase>);
 
 impl Index {
     /// Opens or creates the index in `folder`.
-    pub(super) fn open(folder: &Path) -> Result<Self, Error> {
-        let path = folder.join("index.redb");
-        let database = open_or_create(&path, CACHE_BYTES)?;
-        Ok(Self { path, state: RwLock::new(State::Open(database)) })
+    pub(super) fn open(folder: &Path, databases: &Databases) -> Result<Self, Error> {
+        Ok(Self(databases.open("mirror", &folder.join("index.redb"), CACHE_BYTES)?))
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
     /// The start-up error for an index that cannot be read.
     pub(super) fn unreadable(&self, error: &impl std::fmt::Display) -> Error {
-        unreadable(&self.path, error)
+        self.0.unreadable(error)
+    }
+
+    /// Notes that a segment could not be written.
+    pub(super) fn note_error(&self, error: &std::io::Error) {
+        self.0.note_error(error);
     }
 
     /// Runs `task` on the database, which stays open until `task` returns.
     fn with<T>(&self, task: impl FnOnce(&Database) -> Result<T, MirrorError>) -> Result<T, MirrorError> {
-        self.reopen_failed()?;
-        let result = {
-            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            match &*state {
-                State::Open(database) => task(database),
-                State::Failed => return Err(MirrorError::Database(Box::new(redb::Error::PreviousIo))),
-                State::Closed => return Err(MirrorError::Closed),
-            }
-        };
-        if let Err(MirrorError::Database(error)) = &result
-            && matches!(error.downcast_ref(), Some(redb::Error::Io(_) | redb::Error::PreviousIo))
-        {
-            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            if matches!(*state, State::Open(_)) {
-                *state = State::Failed;
-            }
+        match self.0.with(task) {
+            Ok(done) => done,
+            Err(Unavailable::Closed) => Err(MirrorError::Closed),
+            Err(Unavailable::Failed(error)) => Err(MirrorError::Database(error)),
         }
-        result
-    }
-
-    fn reopen_failed(&self) -> Result<(), MirrorError> {
-        if !matches!(*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Failed) {
-            return Ok(());
-        }
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*state, State::Failed) {
-            let opened = open_or_create(&self.path, CACHE_BYTES);
-            *state = State::Open(opened.map_err(|error| MirrorError::Database(Box::new(error)))?);
-        }
-        Ok(())
     }
 
     /// Reads in one transaction, which sees the last commit.
@@ -101,7 +68,7 @@ impl Index {
 
     /// Waits for the tasks that use the database, and closes it for good.
     pub(super) fn close(&self) {
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = State::Closed;
+        self.0.close();
     }
 }
 

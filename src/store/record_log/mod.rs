@@ -39,6 +39,7 @@ use crate::store::mirror::{
     Verification,
 };
 use crate::store::record_repairs::RecordRepairs;
+use crate::store::redb::Databases;
 use async_trait::async_trait;
 use bytes::Bytes;
 use redb::ReadableTable as _;
@@ -56,6 +57,7 @@ pub struct RecordLog(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     folder: PathBuf,
+    databases: Databases,
     state: RwLock<State>,
     /// The automatic compaction that was started last.
     compaction: Mutex<Option<JoinHandle<()>>>,
@@ -104,7 +106,8 @@ impl Inner {
             State::Open(shared) => Ok(Arc::clone(shared)),
             State::Closed => Err(MirrorError::Closed),
             State::Absent => {
-                let shared = open(&self.folder).map_err(|error| MirrorError::Database(Box::new(error)))?;
+                let shared = open(&self.folder, &self.databases)
+                    .map_err(|error| MirrorError::Database(Box::new(error)))?;
                 *state = State::Open(Arc::clone(&shared));
                 Ok(shared)
             }
@@ -143,10 +146,18 @@ impl RecordLog {
     ///
     /// The folder cannot be read or written to, or another version has written it.
     pub fn open(data: &Path) -> Result<Self, Error> {
+        Self::open_among(data, &Databases::default())
+    }
+
+    /// Like [`RecordLog::open`], with the index among these databases.
+    pub(super) fn open_among(data: &Path, databases: &Databases) -> Result<Self, Error> {
         let folder = data.join("mirror");
-        let state =
-            if folder.join("index.redb").exists() { State::Open(open(&folder)?) } else { State::Absent };
-        Ok(Self(Arc::new(Inner { folder, state: RwLock::new(state), compaction: Mutex::new(None) })))
+        let state = match folder.join("index.redb").exists() {
+            true => State::Open(open(&folder, databases)?),
+            false => State::Absent,
+        };
+        let (databases, compaction) = (databases.clone(), Mutex::new(None));
+        Ok(Self(Arc::new(Inner { folder, databases, state: RwLock::new(state), compaction })))
     }
 
     /// Runs `task` on a thread that may block.
@@ -179,8 +190,8 @@ impl RecordLog {
     }
 }
 
-fn open(folder: &Path) -> Result<Arc<Shared>, Error> {
-    let shared = Shared::open(folder)?;
+fn open(folder: &Path, databases: &Databases) -> Result<Arc<Shared>, Error> {
+    let shared = Shared::open(folder, databases)?;
     let failed = |error: MirrorError| shared.index.unreadable(&error);
     let version = shared.index.read(|reading| Ok(tables::format_version(reading)?)).map_err(failed)?;
     match version {

@@ -9,6 +9,7 @@ use super::versions::Versions;
 use crate::error::Error;
 use crate::store::data_dir::WRITABLE;
 use crate::store::mirror::MirrorError;
+use crate::store::redb::Databases;
 use redb::{ReadTransaction, WriteTransaction};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,9 +59,9 @@ impl std::fmt::Debug for WriterContext {
 }
 
 impl Shared {
-    pub(super) fn open(folder: &Path) -> Result<Self, Error> {
+    pub(super) fn open(folder: &Path, databases: &Databases) -> Result<Self, Error> {
         std::fs::create_dir_all(folder).map_err(|error| Error::writing(folder, error, WRITABLE))?;
-        let index = Index::open(folder)?;
+        let index = Index::open(folder, databases)?;
         let compressor = compressor().map_err(|error| Error::writing(folder, error, "free some memory"))?;
         Ok(Self {
             index,

@@ -1,6 +1,7 @@
 //! The activity of each repository in `data/activity.redb`.
 
-use super::database::{ClosableDatabase, read_json_rows};
+use super::database::{SharedDatabase, read_json_rows};
+use super::databases::Databases;
 use crate::error::Error;
 use crate::store::activity::{ActivityLog, ActivityStore, RepositoryActivity};
 use crate::store::save_error::SaveError;
@@ -13,27 +14,22 @@ const TABLE: TableDefinition<'static, &'static str, &'static [u8]> = TableDefini
 const CACHE_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
-struct RedbActivity(ClosableDatabase);
+struct RedbActivity(Arc<SharedDatabase>);
 
 /// Opens or creates the file in the data folder, and reads it.
 ///
 /// # Errors
 ///
 /// The folder cannot be written to, or another process has it open.
-pub(in crate::store) fn open_activity(data: &Path) -> Result<ActivityLog, Error> {
-    let path = data.join("activity.redb");
-    let database = ClosableDatabase::open(&path, CACHE_BYTES)?;
-    let saved = database.load(&path, |database| read_json_rows(database, TABLE))?;
+pub(in crate::store) fn open_activity(data: &Path, databases: &Databases) -> Result<ActivityLog, Error> {
+    let database = databases.open("activity", &data.join("activity.redb"), CACHE_BYTES)?;
+    let saved = database.load(|database| read_json_rows(database, TABLE))?;
     Ok(ActivityLog::new(Arc::new(RedbActivity(database)), saved))
 }
 
 impl ActivityStore for RedbActivity {
     fn save(&self, changed: &[(String, RepositoryActivity)]) -> Result<(), SaveError> {
-        match self.0.with(|database| write(database, changed)) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(error)) => Err(SaveError::Database(Box::new(error))),
-            None => Err(SaveError::Closed),
-        }
+        Ok(self.0.with(|database| write(database, changed))?.map_err(Box::new)?)
     }
 
     fn close(&self) {
@@ -77,7 +73,7 @@ mod tests {
     #[test]
     fn saved_activity_survives_a_restart() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let log = open_activity(data.path()).expect("it can be written to");
+        let log = open_activity(data.path(), &Databases::default()).expect("it can be written to");
         log.note("x", 1_700_000_000, update("a & b"));
         log.note("y", 1_700_000_000, update("c"));
         log.save_changed();
@@ -87,7 +83,7 @@ mod tests {
         log.close();
         log.note("x", 1_700_000_002, update("known to this process alone"));
         log.save_changed();
-        let again = open_activity(data.path()).expect("it is closed");
+        let again = open_activity(data.path(), &Databases::default()).expect("it is closed");
         assert_eq!((again.read("x", Clone::clone), again.read("y", Clone::clone)), (x, y));
         assert_eq!(again.read("z", Clone::clone), RepositoryActivity::default());
     }

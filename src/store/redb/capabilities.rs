@@ -1,6 +1,7 @@
 //! The capabilities of each source in `data/repositories.redb`.
 
-use super::database::{ClosableDatabase, read_json_rows};
+use super::database::{SharedDatabase, read_json_rows};
+use super::databases::Databases;
 use crate::error::Error;
 use crate::store::capabilities::{CapabilityStore, DetectedCapabilities, Detection};
 use crate::store::save_error::SaveError;
@@ -14,18 +15,20 @@ const TABLE: TableDefinition<'static, &'static str, &'static [u8]> = TableDefini
 const CACHE_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
-struct RedbCapabilities(Arc<ClosableDatabase>);
+struct RedbCapabilities(Arc<SharedDatabase>);
 
 /// Opens or creates the file in the data folder, and reads it.
 ///
 /// # Errors
 ///
 /// The folder cannot be written to, or another process has it open.
-pub(in crate::store) fn open_capabilities(data: &Path) -> Result<DetectedCapabilities, Error> {
-    let path = data.join("repositories.redb");
-    let database = ClosableDatabase::open(&path, CACHE_BYTES)?;
-    let saved = database.load(&path, |database| read_json_rows(database, TABLE))?;
-    Ok(DetectedCapabilities::new(Arc::new(RedbCapabilities(Arc::new(database))), saved))
+pub(in crate::store) fn open_capabilities(
+    data: &Path,
+    databases: &Databases,
+) -> Result<DetectedCapabilities, Error> {
+    let database = databases.open("capabilities", &data.join("repositories.redb"), CACHE_BYTES)?;
+    let saved = database.load(|database| read_json_rows(database, TABLE))?;
+    Ok(DetectedCapabilities::new(Arc::new(RedbCapabilities(database)), saved))
 }
 
 #[async_trait]
@@ -60,14 +63,14 @@ mod tests {
             refuses_seconds: true,
             ..SourceCapabilities::default()
         };
-        let all = open_capabilities(data.path()).expect("it can be written to");
+        let all = open_capabilities(data.path(), &Databases::default()).expect("it can be written to");
         assert_eq!(all.detected("x", "a"), SourceCapabilities::default());
         all.update("x", "a", |known| known.version.clone_from(&detected.version)).await;
         assert_eq!(all.update("x", "a", |known| known.refuses_seconds = true).await, detected);
         all.close();
         all.update("y", "a", |known| known.clone_from(&detected)).await;
         assert_eq!(all.detected("y", "a"), detected, "known to this process");
-        let again = open_capabilities(data.path()).expect("it is closed");
+        let again = open_capabilities(data.path(), &Databases::default()).expect("it is closed");
         assert_eq!(again.detected("x", "a"), detected);
         assert_eq!(again.detected("x", "b"), SourceCapabilities::default());
         assert_eq!(again.detected("y", "a"), SourceCapabilities::default());

@@ -3,14 +3,17 @@
 mod activity;
 mod capabilities;
 mod database;
+mod databases;
 mod ledger;
 mod notices;
 mod quarantine;
 mod repository_profile;
+mod watched_file;
 
 pub(super) use activity::open_activity;
 pub(super) use capabilities::open_capabilities;
-pub(super) use database::{open_or_create, unreadable};
+pub(super) use database::{SharedDatabase, Unavailable};
+pub use databases::Databases;
 pub(super) use ledger::RedbLedger;
 pub(super) use notices::open_notices;
 pub(super) use quarantine::RedbQuarantine;

@@ -1,6 +1,7 @@
 //! What operators and providers were told, in `data/notices.redb`.
 
-use super::database::{ClosableDatabase, read_json_rows};
+use super::database::{SharedDatabase, read_json_rows};
+use super::databases::Databases;
 use crate::error::Error;
 use crate::store::notices::{NoticeStore, WatchedRepository};
 use crate::store::save_error::SaveError;
@@ -17,16 +18,18 @@ const REPORTS: TableDefinition<'static, &'static str, i64> = TableDefinition::ne
 const CACHE_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
-struct RedbNotices(Arc<ClosableDatabase>);
+struct RedbNotices(Arc<SharedDatabase>);
 
 /// Opens or creates the file in the data folder.
 ///
 /// # Errors
 ///
 /// The folder cannot be written to, or another process has it open.
-pub(in crate::store) fn open_notices(data: &Path) -> Result<Arc<dyn NoticeStore>, Error> {
-    let database = ClosableDatabase::open(&data.join("notices.redb"), CACHE_BYTES)?;
-    Ok(Arc::new(RedbNotices(Arc::new(database))))
+pub(in crate::store) fn open_notices(
+    data: &Path,
+    databases: &Databases,
+) -> Result<Arc<dyn NoticeStore>, Error> {
+    Ok(Arc::new(RedbNotices(databases.open("notices", &data.join("notices.redb"), CACHE_BYTES)?)))
 }
 
 impl RedbNotices {
@@ -37,8 +40,7 @@ impl RedbNotices {
     ) -> Result<T, SaveError> {
         let database = Arc::clone(&self.0);
         match tokio::task::spawn_blocking(move || database.with(task)).await {
-            Ok(Some(result)) => result.map_err(|error| SaveError::Database(Box::new(error))),
-            Ok(None) => Err(SaveError::Closed),
+            Ok(result) => Ok(result?.map_err(Box::new)?),
             Err(error) => Err(SaveError::Stopped(error.to_string())),
         }
     }
@@ -108,7 +110,7 @@ mod tests {
     #[tokio::test]
     async fn saved_state_replaces_the_older_one_and_survives_a_restart() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let store = open_notices(data.path()).expect("it can be written to");
+        let store = open_notices(data.path(), &Databases::default()).expect("it can be written to");
         assert!(store.watched().await.expect("readable").is_empty());
         let down = WatchedRepository { down_since_secs: Some(5), lost: 2, ..WatchedRepository::default() };
         for ids in [["x", "y"], ["y", "z"]] {
@@ -117,7 +119,7 @@ mod tests {
         }
         store.close();
         assert!(matches!(store.watched().await, Err(SaveError::Closed)));
-        let again = open_notices(data.path()).expect("it is closed");
+        let again = open_notices(data.path(), &Databases::default()).expect("it is closed");
         let watched = again.watched().await.expect("readable");
         let expected = ["y", "z"].map(|id| (id.to_owned(), down.clone()));
         assert_eq!(watched, BTreeMap::from(expected));
@@ -126,13 +128,13 @@ mod tests {
     #[tokio::test]
     async fn times_of_reports_survive_a_restart() {
         let data = tempfile::tempdir().expect("a temporary folder");
-        let store = open_notices(data.path()).expect("it can be written to");
+        let store = open_notices(data.path(), &Databases::default()).expect("it can be written to");
         assert_eq!(store.report_sent_secs("x").await.expect("readable"), None);
         for (repository, secs) in [("x", Some(5)), ("x", Some(7)), ("y", Some(6)), ("y", None)] {
             store.save_report_sent(repository, secs).await.expect("writable");
         }
         store.close();
-        let again = open_notices(data.path()).expect("it is closed");
+        let again = open_notices(data.path(), &Databases::default()).expect("it is closed");
         let sent = [again.report_sent_secs("x").await, again.report_sent_secs("y").await];
         assert_eq!(sent.map(|sent| sent.expect("readable")), [Some(7), None]);
     }

@@ -16,7 +16,8 @@ mod rows;
 mod tests;
 mod writer;
 
-use super::database::ClosableDatabase;
+use super::database::{SharedDatabase, Unavailable};
+use super::databases::Databases;
 use crate::error::Error;
 use crate::store::ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, RecordedPart, ReplayProgress,
@@ -44,13 +45,14 @@ pub(in crate::store) struct RedbLedger(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    database: Arc<ClosableDatabase>,
+    database: Arc<SharedDatabase>,
     /// For each repository: when a page was last recorded of which a harvester requested only a part, in seconds
     /// since 1970.
     windows: Mutex<HashMap<String, u64>>,
     unwritten: Arc<Unwritten>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    epoch: AtomicU64,
+    /// Changes when a page is not recorded.
+    epoch: Arc<AtomicU64>,
     origins: Origins,
 }
 
@@ -64,7 +66,7 @@ impl Inner {
             let is_written = writer.join().is_ok();
             let epoch = self.epoch.load(Ordering::Relaxed);
             let saved = self.database.with(|database| save_epoch(database, is_written.then_some(epoch)));
-            if let Some(Err(error)) = saved {
+            if let Ok(Err(error)) = saved {
                 tracing::debug!(%error, "the ledger is not marked as whole; cached pages of lists are not used");
             }
         }
@@ -85,22 +87,23 @@ impl RedbLedger {
     /// # Errors
     ///
     /// The folder cannot be written to, or another process has it open.
-    pub(in crate::store) fn open(data: &Path) -> Result<Self, Error> {
+    pub(in crate::store) fn open(data: &Path, databases: &Databases) -> Result<Self, Error> {
         let path = data.join("ledger.redb");
-        let database = Arc::new(ClosableDatabase::open(&path, CACHE_BYTES)?);
-        let (windows, epoch) = database.load(&path, |database| {
+        let database = databases.open("ledger", &path, CACHE_BYTES)?;
+        let (windows, epoch) = database.load(|database| {
             remove_other_tables(database)?;
             let epoch = read_epoch(database)?;
             // The row is missing while the ledger is open, and after a kill.
             save_epoch(database, None)?;
             Ok((read_windows(database)?, epoch))
         })?;
-        let epoch = AtomicU64::new(epoch.unwrap_or_else(|| fastrand::u64(..)));
+        let epoch = Arc::new(AtomicU64::new(epoch.unwrap_or_else(|| fastrand::u64(..))));
         let unwritten = Arc::new(Unwritten::default());
-        let (to_write, rows) = (Arc::clone(&database), Arc::clone(&unwritten));
+        let (to_write, rows, lost) = (Arc::clone(&database), Arc::clone(&unwritten), Arc::clone(&epoch));
+        let note_loss = move || lost.store(fastrand::u64(..), Ordering::Relaxed);
         let writer = std::thread::Builder::new()
             .name("ledger".to_owned())
-            .spawn(move || rows.write(&to_write))
+            .spawn(move || rows.write(&to_write, &note_loss))
             .map_err(|error| Error::writing(&path, error, "raise the limit of threads"))?;
         let (windows, writer) = (Mutex::new(windows), Mutex::new(Some(writer)));
         Ok(Self(Arc::new(Inner { database, windows, unwritten, writer, epoch, origins: Origins::default() })))
@@ -156,8 +159,11 @@ impl RedbLedger {
     /// Reads rows. A read of a few rows takes some microseconds, less than a change of threads, so that tasks may call
     /// this. A ledger that is being closed counts as closed.
     fn read<T>(&self, read: impl FnOnce(View<'_>) -> Result<T, redb::Error>) -> Result<T, LedgerError> {
-        let read = self.0.unwritten.read(&self.0.database, read).ok_or(LedgerError::Closed)?;
-        read.map_err(|error| LedgerError::Database(Box::new(error)))
+        match self.0.unwritten.read(&self.0.database, read) {
+            Ok(read) => read.map_err(|error| LedgerError::Database(Box::new(error))),
+            Err(Unavailable::Closed) => Err(LedgerError::Closed),
+            Err(Unavailable::Failed(error)) => Err(LedgerError::Database(error)),
+        }
     }
 
     /// Reads all rows with these keys. It may read megabytes, but records do not wait for it meanwhile.

@@ -209,6 +209,15 @@ pub(super) struct Layer {
 const ROW_OVERHEAD_BYTES: usize = 100;
 
 impl Layer {
+    /// Adds the rows of an older layer that this one does not replace.
+    pub(super) fn add_older(&mut self, older: &Self) {
+        for (key, value) in &older.rows {
+            if !self.rows.contains_key(key) {
+                self.set(key.clone(), value.clone());
+            }
+        }
+    }
+
     fn set(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
         let size = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
         let key_bytes = key.len() + ROW_OVERHEAD_BYTES;

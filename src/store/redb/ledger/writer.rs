@@ -6,7 +6,7 @@
 use super::eviction::{Evictions, NewRows};
 use super::rows::{DatabaseRows, Layer, ROWS, View, list_of_key, state_of_key};
 use crate::clock;
-use crate::store::redb::database::ClosableDatabase;
+use crate::store::redb::database::{SharedDatabase, Unavailable};
 use redb::{Database, ReadableDatabase, ReadableTable};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -55,7 +55,7 @@ pub(super) enum ChangeError {
     /// Too many rows wait for the disk.
     Full,
     /// The database cannot be read.
-    Database(redb::Error),
+    Database(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Unwritten {
@@ -63,7 +63,7 @@ impl Unwritten {
     /// rows are changed even if too many wait.
     pub(super) fn change(
         &self,
-        database: &ClosableDatabase,
+        database: &SharedDatabase,
         now_secs: Option<u64>,
         waiter: Option<oneshot::Sender<bool>>,
         change: impl FnOnce(&mut View<'_>) -> Result<(), redb::Error>,
@@ -75,8 +75,11 @@ impl Unwritten {
         if waiter.is_none() && state.newest.bytes >= UNWRITTEN_BYTES_MAX {
             return Err(ChangeError::Full);
         }
-        let changed = state.with_view(database, |mut view| change(&mut view)).ok_or(ChangeError::Closed)?;
-        changed.map_err(ChangeError::Database)?;
+        match state.with_view(database, |mut view| change(&mut view)) {
+            Ok(changed) => changed.map_err(|error| ChangeError::Database(Box::new(error)))?,
+            Err(Unavailable::Closed) => return Err(ChangeError::Closed),
+            Err(Unavailable::Failed(error)) => return Err(ChangeError::Database(error)),
+        }
         state.now_secs = state.now_secs.max(now_secs.unwrap_or(0));
         let is_first = state.since.is_none();
         state.since.get_or_insert_with(clock::uptime);
@@ -87,12 +90,12 @@ impl Unwritten {
         Ok(())
     }
 
-    /// Reads rows; `None` if the database is closed, or is being closed.
+    /// Reads rows.
     pub(super) fn read<T>(
         &self,
-        database: &ClosableDatabase,
+        database: &SharedDatabase,
         read: impl FnOnce(View<'_>) -> Result<T, redb::Error>,
-    ) -> Option<Result<T, redb::Error>> {
+    ) -> Result<Result<T, redb::Error>, Unavailable> {
         self.state().with_view(database, read)
     }
 
@@ -102,25 +105,36 @@ impl Unwritten {
         self.changed.notify_one();
     }
 
-    /// Writes rows until the end.
-    pub(super) fn write(&self, database: &ClosableDatabase) {
+    /// Writes rows until the end. Rows that cannot be written wait for the next transaction, unless too many wait:
+    /// `note_loss` is told then.
+    pub(super) fn write(&self, database: &SharedDatabase, note_loss: &dyn Fn()) {
         let mut evictions = Evictions::default();
         while let Some(Batch { rows, waiters, now_secs }) = self.next_batch() {
             let is_in_use =
                 |list: &[u8]| rows.rows.contains_key(list) || self.state().newest.rows.contains_key(list);
             let write =
                 |database: &Database| write_rows(database, &rows, now_secs, &mut evictions, &is_in_use);
-            let written = database.with(write);
             // The database is closed only after this thread has ended.
-            if let Some(Err(error)) = &written {
-                tracing::error!(
-                    "the ledger cannot be written to: {error}; check space and rights of the data folder"
-                );
+            let written: Result<(), Box<dyn std::error::Error + Send + Sync>> = match database.with(write) {
+                Ok(written) => written.map_err(Into::into),
+                Err(error) => Err(error.into()),
+            };
+            let is_written = written.is_ok();
+            match written {
+                Ok(()) => self.state().in_writing = None,
+                Err(error) => {
+                    tracing::error!(
+                        "the ledger cannot be written to: {error}; check space and rights of the data folder"
+                    );
+                    evictions = Evictions::default();
+                    if !self.state().put_back(&rows) {
+                        note_loss();
+                    }
+                }
             }
-            self.state().in_writing = None;
             for waiter in waiters {
                 // The waiter is gone; ignore.
-                let _ = waiter.send(matches!(written, Some(Ok(()))));
+                let _ = waiter.send(is_written);
             }
         }
     }
@@ -160,17 +174,29 @@ struct Batch {
 }
 
 impl State {
+    /// Lets the rows of a failed transaction wait for the next one. Returns whether there is room for them; at the end
+    /// there is no next one.
+    fn put_back(&mut self, failed: &Layer) -> bool {
+        self.in_writing = None;
+        let has_room = !self.is_ending && self.newest.bytes + failed.bytes <= UNWRITTEN_BYTES_MAX;
+        if has_room {
+            self.newest.add_older(failed);
+            self.since.get_or_insert_with(clock::uptime);
+        }
+        has_room
+    }
+
     /// Whether the rows must not wait.
     fn is_urgent(&self) -> bool {
         !self.waiters.is_empty() || self.is_ending || self.newest.bytes >= WRITE_AT_BYTES
     }
 
-    /// Runs a task with all rows; `None` if the database is closed, or is being closed.
+    /// Runs a task with all rows.
     fn with_view<T>(
         &mut self,
-        database: &ClosableDatabase,
+        database: &SharedDatabase,
         task: impl FnOnce(View<'_>) -> Result<T, redb::Error>,
-    ) -> Option<Result<T, redb::Error>> {
+    ) -> Result<Result<T, redb::Error>, Unavailable> {
         database.try_with(|database| {
             let (newest, in_writing) = (&mut self.newest, self.in_writing.as_ref());
             task(View { newest, in_writing, database: DatabaseRows::new(database.begin_read()?) })

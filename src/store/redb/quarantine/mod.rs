@@ -8,7 +8,8 @@ mod known_entries;
 #[cfg(test)]
 mod tests;
 
-use super::database::ClosableDatabase;
+use super::database::{SharedDatabase, Unavailable};
+use super::databases::Databases;
 use crate::error::Error;
 use crate::store::data_dir::WRITABLE;
 use crate::store::quarantine::{
@@ -28,7 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug)]
 pub(in crate::store) struct RedbQuarantine {
     folder: Arc<PathBuf>,
-    index: Arc<ClosableDatabase>,
+    index: Arc<SharedDatabase>,
     known: Arc<KnownEntries>,
     /// Held by a write until its changes are in `known` too, so that both change in the same order.
     writing: Arc<Mutex<()>>,
@@ -57,19 +58,13 @@ impl RedbQuarantine {
     /// # Errors
     ///
     /// The folder cannot be written to, or another process has it open.
-    pub(in crate::store) fn open(data: &Path) -> Result<Self, Error> {
+    pub(in crate::store) fn open(data: &Path, databases: &Databases) -> Result<Self, Error> {
         let folder = data.join("quarantine");
         std::fs::create_dir_all(&folder).map_err(|error| Error::writing(&folder, error, WRITABLE))?;
-        let path = folder.join("index.redb");
-        let index = ClosableDatabase::open(&path, CACHE_BYTES)?;
+        let index = databases.open("quarantine", &folder.join("index.redb"), CACHE_BYTES)?;
         let known = KnownEntries::default();
-        index.load(&path, |index| read_known(index, &known))?;
-        Ok(Self {
-            folder: Arc::new(folder),
-            index: Arc::new(index),
-            known: Arc::new(known),
-            writing: Arc::default(),
-        })
+        index.load(|index| read_known(index, &known))?;
+        Ok(Self { folder: Arc::new(folder), index, known: Arc::new(known), writing: Arc::default() })
     }
 
     /// Runs `task` on a thread that may block.
@@ -89,7 +84,11 @@ impl RedbQuarantine {
         &self,
         task: impl FnOnce(&Database) -> Result<T, QuarantineError>,
     ) -> Result<T, QuarantineError> {
-        self.index.with(task).unwrap_or(Err(QuarantineError::Closed))
+        match self.index.with(task) {
+            Ok(done) => done,
+            Err(Unavailable::Closed) => Err(QuarantineError::Closed),
+            Err(Unavailable::Failed(error)) => Err(QuarantineError::Database(error)),
+        }
     }
 
     /// Changes the entries of a repository: all changes of `task`, or none.
@@ -150,7 +149,10 @@ impl RedbQuarantine {
             }
             Ok(())
         });
-        if put.is_err() {
+        if let Err(error) = &put {
+            if let QuarantineError::Io(error) = error {
+                self.index.note_error(error);
+            }
             // Files without an entry would not count towards the limit.
             for path in &written {
                 // The error of the write says more.

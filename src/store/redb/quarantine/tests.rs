@@ -38,7 +38,7 @@ fn find(quarantine: &RedbQuarantine, repository: &str, key: &str) -> Option<(Qua
 
 fn open() -> (tempfile::TempDir, RedbQuarantine) {
     let data = tempfile::tempdir().expect("a temporary folder");
-    let quarantine = RedbQuarantine::open(data.path()).expect("it can be written to");
+    let quarantine = RedbQuarantine::open(data.path(), &Databases::default()).expect("it can be written to");
     (data, quarantine)
 }
 
@@ -50,7 +50,7 @@ fn a_repeated_record_is_stored_once_and_counted() {
     put(&quarantine, "x", "verb=2", "t2", 10_000, &records[..1]).expect("it fits");
     put(&quarantine, "y", "verb=3", "t3", 10_000, &records[..1]).expect("it fits");
     drop(quarantine);
-    let quarantine = RedbQuarantine::open(data.path()).expect("it survives");
+    let quarantine = RedbQuarantine::open(data.path(), &Databases::default()).expect("it survives");
     let listed = list(&quarantine, "x");
     let mut seen: Vec<u64> = listed.iter().map(|(_, entry)| entry.seen).collect();
     seen.sort_unstable();
@@ -127,7 +127,7 @@ fn removed_entries_are_gone_and_make_room() {
 #[test]
 fn the_error_for_a_second_process_advises_its_own_folder() {
     let (data, _quarantine) = open();
-    let error = RedbQuarantine::open(data.path()).expect_err("it is open");
+    let error = RedbQuarantine::open(data.path(), &Databases::default()).expect_err("it is open");
     assert!(error.to_string().contains("give each its own with --data"), "{error}");
     assert_eq!(error.exit_code(), 74);
 }
@@ -135,7 +135,7 @@ fn the_error_for_a_second_process_advises_its_own_folder() {
 #[test]
 fn the_error_for_an_unwritable_folder_advises_another_one() {
     let data = tempfile::NamedTempFile::new().expect("a temporary file");
-    let error = RedbQuarantine::open(data.path()).expect_err("a file is not a folder");
+    let error = RedbQuarantine::open(data.path(), &Databases::default()).expect_err("a file is not a folder");
     assert!(error.to_string().contains("name a folder that can be written to with --data"), "{error}");
     assert_eq!(error.exit_code(), 74);
 }
@@ -183,7 +183,7 @@ fn a_whole_record_resolves_its_entries_until_it_is_broken_again() {
     assert_eq!(states(&quarantine), expected);
     assert!(!quarantine.may_be_open("x", "oai:x:1") && quarantine.may_be_open("y", "oai:x:1"));
     drop(quarantine);
-    let quarantine = RedbQuarantine::open(data.path()).expect("it survives");
+    let quarantine = RedbQuarantine::open(data.path(), &Databases::default()).expect("it survives");
     assert_eq!(states(&quarantine), expected);
     assert!(!quarantine.may_be_open("x", "oai:x:1") && quarantine.may_be_open("x", "oai:x:2"));
     put(&quarantine, "x", LIST, "t4", 1 << 20, &records[..1]).expect("it is there already");
@@ -274,7 +274,7 @@ fn entries_of_the_previous_version_are_open_and_can_be_resolved() {
     });
     written.expect("writable");
     drop(quarantine);
-    let quarantine = RedbQuarantine::open(data.path()).expect("it survives");
+    let quarantine = RedbQuarantine::open(data.path(), &Databases::default()).expect("it survives");
     let (entry, raw) = find(&quarantine, "x", &key).expect("it is readable");
     assert_eq!((entry.state(), entry.format(), raw.as_slice()), (QuarantineState::Open, None, &b"<a>"[..]));
     assert_eq!(resolve(&quarantine, &whole("oai:x:1", "t2")), 1);

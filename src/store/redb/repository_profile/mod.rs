@@ -1,6 +1,7 @@
 //! The profile of each repository in `data/holdings.redb`.
 
-use super::database::ClosableDatabase;
+use super::database::SharedDatabase;
+use super::databases::Databases;
 use crate::error::Error;
 use crate::oai::datestamp::Granularity;
 use crate::store::repository_profile::{
@@ -22,24 +23,26 @@ const LEGAL: u8 = 2;
 const CACHE_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Debug)]
-struct RedbProfiles(Arc<ClosableDatabase>);
+struct RedbProfiles(Arc<SharedDatabase>);
 
 /// Opens or creates the file in the data folder, and reads it.
 ///
 /// # Errors
 ///
 /// The folder cannot be written to, or another process has it open.
-pub(in crate::store) fn open_profiles(data: &Path) -> Result<RepositoryProfiles, Error> {
-    let (store, saved) = RedbProfiles::open(data)?;
+pub(in crate::store) fn open_profiles(
+    data: &Path,
+    databases: &Databases,
+) -> Result<RepositoryProfiles, Error> {
+    let (store, saved) = RedbProfiles::open(data, databases)?;
     Ok(RepositoryProfiles::new(Arc::new(store), saved))
 }
 
 impl RedbProfiles {
-    fn open(data: &Path) -> Result<(Self, HashMap<String, SavedProfile>), Error> {
-        let path = data.join("holdings.redb");
-        let database = ClosableDatabase::open(&path, CACHE_BYTES)?;
-        let saved = database.load(&path, read)?;
-        Ok((Self(Arc::new(database)), saved))
+    fn open(data: &Path, databases: &Databases) -> Result<(Self, HashMap<String, SavedProfile>), Error> {
+        let database = databases.open("profiles", &data.join("holdings.redb"), CACHE_BYTES)?;
+        let saved = database.load(read)?;
+        Ok((Self(database), saved))
     }
 }
 

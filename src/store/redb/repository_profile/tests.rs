@@ -13,7 +13,7 @@ fn note(profiles: &RepositoryProfiles, repository: &str, update: &ProfileUpdate)
 }
 
 fn open(data: &tempfile::TempDir) -> RepositoryProfiles {
-    open_profiles(data.path()).expect("it can be written to")
+    open_profiles(data.path(), &Databases::default()).expect("it can be written to")
 }
 
 fn set(name: &str, escaped: bool, legal: bool) -> ProfileUpdate {
@@ -127,7 +127,8 @@ fn the_latest_profile_is_on_disk_after_concurrent_updates() {
 #[test]
 fn an_update_needs_a_save_in_every_response_until_it_is_on_disk() {
     let data = tempfile::tempdir().expect("a temporary folder");
-    let (store, saved) = RedbProfiles::open(data.path()).expect("it can be written to");
+    let (store, saved) =
+        RedbProfiles::open(data.path(), &Databases::default()).expect("it can be written to");
     let profiles = RepositoryProfiles::new(Arc::new(store.clone()), saved);
     let update = set("a~x2B.b", false, true);
     std::thread::scope(|scope| {
