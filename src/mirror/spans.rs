@@ -53,6 +53,8 @@ pub(crate) struct Spans {
     kind: SpanKind,
     /// Read from the store at the first use.
     known: OnceCell<Mutex<Known>>,
+    /// Held while the spans are stored.
+    saving: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -75,7 +77,7 @@ fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
 
 impl Spans {
     fn new(store: Arc<dyn MirrorStore>, name: String, kind: SpanKind) -> Self {
-        Self { store, name, kind, known: OnceCell::new() }
+        Self { store, name, kind, known: OnceCell::new(), saving: tokio::sync::Mutex::default() }
     }
 
     /// The `from` from which a list is answered. `until_secs` is the end of the requested window.
@@ -93,18 +95,26 @@ impl Spans {
     /// Records the span of a page that is sent now, in a list that shows this state. `latest_secs` is the latest
     /// responseDate or datestamp of the page.
     ///
-    /// A span that cannot be stored is logged, and kept in memory until the next page.
-    pub(crate) async fn record(&self, state_secs: i64, latest_secs: i64, now_secs: i64) {
+    /// # Errors
+    ///
+    /// The span is not stored, so the page must not be sent: a harvester that continues from its times would miss
+    /// changes after a restart. The span stays in memory and is stored with the next page.
+    pub(crate) async fn record(
+        &self,
+        state_secs: i64,
+        latest_secs: i64,
+        now_secs: i64,
+    ) -> Result<(), MirrorError> {
         let span = ListState::new(state_secs).span(latest_secs, now_secs);
-        let recorded = self.known().await.map(|known| lock(known).record(span));
-        let saved = match recorded {
-            Ok(true) => Ok(()),
-            Ok(false) => self.save().await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = saved {
-            tracing::warn!(repo = self.name, %error, "the times of a list are not stored");
+        if lock(self.known().await?).record(span) {
+            return Ok(());
         }
+        // Pages that are sent at the same time would make each other's attempts fail.
+        let _turn = self.saving.lock().await;
+        if lock(self.known().await?).is_stored {
+            return Ok(());
+        }
+        self.save().await
     }
 
     async fn known(&self) -> Result<&Mutex<Known>, MirrorError> {
@@ -170,7 +180,7 @@ mod tests {
         let store: Arc<dyn MirrorStore> = Arc::new(RecordLog::open(folder.path()).expect("a store"));
         let stamps = spans(&store, SpanKind::Stamps);
         assert_eq!(stamps.widen(100_000, None).await.expect("readable"), 100_000);
-        stamps.record(99_999, 99_999, 120_000).await;
+        stamps.record(99_999, 99_999, 120_000).await.expect("stored");
         let end_secs = 120_000 + CLOCK_ERROR_MAX_SECS;
         for (from_secs, widened_secs) in
             [(99_998, 99_998), (99_999, 99_999), (end_secs, 99_999), (end_secs + 1, end_secs + 1)]
@@ -193,7 +203,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let store: Arc<dyn MirrorStore> = Arc::new(RecordLog::open(folder.path()).expect("a store"));
         let spans = spans(&store, SpanKind::Source);
-        spans.record(99_999, 99_999, 120_000).await;
+        spans.record(99_999, 99_999, 120_000).await.expect("stored");
         for (until_secs, widened_secs) in [(110_000, 110_000), (113_599, 110_000), (113_600, 99_999)] {
             let widened = spans.widen(110_000, Some(until_secs)).await.expect("readable");
             assert_eq!(widened, widened_secs, "{until_secs}");
@@ -207,8 +217,35 @@ mod tests {
         let spans = spans(&store, SpanKind::Stamps);
         let start_secs = 20 * SPAN_GRAIN_SECS;
         for now_secs in start_secs + 1..=start_secs + SPAN_GRAIN_SECS {
-            spans.record(now_secs, now_secs, now_secs).await;
+            spans.record(now_secs, now_secs, now_secs).await.expect("stored");
         }
         assert_eq!(store.repository_state("x").await.expect("readable").revision, 1);
+    }
+
+    #[tokio::test]
+    async fn a_page_whose_span_cannot_be_stored_fails_and_the_next_one_stores_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store: Arc<dyn MirrorStore> = Arc::new(RecordLog::open(folder.path()).expect("a store"));
+        let stamps = spans(&store, SpanKind::Stamps);
+        // A file in place of the folder of the store.
+        let blocked = folder.path().join("mirror");
+        std::fs::write(&blocked, "").expect("writable");
+        stamps.record(99_999, 99_999, 120_000).await.expect_err("the store cannot be created");
+        stamps.record(99_999, 99_999, 120_000).await.expect_err("it is not stored yet");
+        std::fs::remove_file(&blocked).expect("writable");
+        stamps.record(99_999, 99_999, 120_000).await.expect("it is stored now");
+        let restarted = spans(&store, SpanKind::Stamps);
+        assert_eq!(restarted.widen(120_000, None).await.expect("readable"), 99_999);
+    }
+
+    #[tokio::test]
+    async fn pages_that_are_sent_together_store_their_spans_without_conflicts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store: Arc<dyn MirrorStore> = Arc::new(RecordLog::open(folder.path()).expect("a store"));
+        let stamps = spans(&store, SpanKind::Stamps);
+        let pages = (1..=40).map(|page| stamps.record(page * 10_000, page * 10_000, page * 10_000));
+        for stored in futures::future::join_all(pages).await {
+            stored.expect("no attempt is in the way of another one");
+        }
     }
 }

@@ -95,14 +95,18 @@ impl Failover {
             let event = match event {
                 Event::Head(head) => {
                     (has_begun, age) = (true, head.list);
-                    self.record(age, None).await;
-                    Event::Head(head)
+                    match self.record(age, None).await {
+                        Ok(()) => Event::Head(head),
+                        Err(error) => return events.send(Event::Failed(error.into(), Box::default())).await,
+                    }
                 }
                 Event::End(account) => {
                     // Some harvesters continue from the highest datestamp.
                     let latest = account.latest_datestamp.as_deref().and_then(to_secs);
-                    self.record(age, latest).await;
-                    Event::End(account)
+                    match self.record(age, latest).await {
+                        Ok(()) => Event::End(account),
+                        Err(error) => Event::Failed(error.into(), account),
+                    }
                 }
                 Event::Failed(failure, account) if !has_begun && fails_over(&failure) => {
                     let answer = answer::answer(&self.mirror, &request).await;
@@ -117,11 +121,14 @@ impl Failover {
     }
 
     /// Records the times of a page of the source before the harvester has it.
-    async fn record(&self, age: Option<ListAge>, latest_secs: Option<i64>) {
-        if let Some(ListAge { state_secs, response_date_secs }) = age {
-            let latest_secs = latest_secs.map_or(response_date_secs, |latest| latest.max(response_date_secs));
-            self.spans.record(state_secs, latest_secs, self.mirror.now_secs()).await;
-        }
+    ///
+    /// # Errors
+    ///
+    /// They are not stored, and the page must fail.
+    async fn record(&self, age: Option<ListAge>, latest_secs: Option<i64>) -> Result<(), MirrorError> {
+        let Some(ListAge { state_secs, response_date_secs }) = age else { return Ok(()) };
+        let latest_secs = latest_secs.map_or(response_date_secs, |latest| latest.max(response_date_secs));
+        self.spans.record(state_secs, latest_secs, self.mirror.now_secs()).await
     }
 
     /// Sends the response of the mirror; or the failure of the source, if the mirror cannot answer.

@@ -63,7 +63,7 @@ pub(super) async fn page(
     let mut page = items.into_page();
     let latest_secs = records.iter().map(|record| record.datestamp_secs).max();
     let latest_secs = latest_secs.map_or(list.state, |latest| latest.max(list.state));
-    source.spans.record(list.state, latest_secs, source.now_secs()).await;
+    source.spans.record(list.state, latest_secs, source.now_secs()).await?;
     if records.is_empty() {
         let text = "no record matches the arguments";
         return Ok(Answer::error(list.state, ErrorCode::NoRecordsMatch, text));

@@ -108,7 +108,7 @@ async fn check_complete(view: &View, parts: &[Part<'_>], prefix: &str) -> Result
 
 /// One page of a list.
 async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Result<Answer, Failure> {
-    view.spans.record(list.date, list.until, view.now_secs()).await;
+    view.spans.record(list.date, list.until, view.now_secs()).await?;
     let set = list.set.clone();
     let parts = view.parts(&list.prefix, set.as_deref(), list.since);
     let limits = PageLimits {
