@@ -65,6 +65,8 @@ pub struct Export {
     filter: ListFilter,
     form: ExportForm,
     rest: Rest,
+    /// Whether records are missing, because they are damaged.
+    is_damaged: bool,
 }
 
 /// The part that was not read yet.
@@ -94,18 +96,22 @@ impl Export {
         };
         let filter =
             ListFilter { repository: id, prefix, set, by, from_secs, until_secs, ..ListFilter::default() };
-        Ok(Self { store, filter, form, rest: Rest::All })
+        let version = store.version(&filter.repository, &filter.prefix).await?;
+        let is_damaged = version.is_some_and(|version| version.damaged > 0);
+        Ok(Self { store, filter, form, rest: Rest::All, is_damaged })
     }
 
     /// The next bytes; `None` at the end. A piece can be empty.
     ///
     /// # Errors
     ///
-    /// The store cannot be read. The bytes so far are no complete export.
+    /// The store cannot be read. The bytes so far are no complete export. [`MirrorError::Damaged`] comes after all
+    /// records that are not damaged.
     pub async fn next_piece(&mut self) -> Result<Option<Vec<u8>>, MirrorError> {
         let (after, start) = match self.rest {
             Rest::All => (None, if self.form == ExportForm::Xml { XML_START } else { "" }),
             Rest::After(position) => (Some(position), ""),
+            Rest::Nothing if self.is_damaged => return Err(MirrorError::Damaged),
             Rest::Nothing => return Ok(None),
         };
         let query = ListQuery {
@@ -116,6 +122,7 @@ impl Export {
             with_bytes: self.form != ExportForm::Ids,
         };
         let page = self.store.list(query).await?;
+        self.is_damaged |= page.damaged > 0;
         let mut piece = start.as_bytes().to_vec();
         for record in &page.records {
             write_record(record, self.form, &mut piece);

@@ -1,4 +1,4 @@
-//! The results of maintenance: what `oaimend mirror verify`, `compact` and `forget` print, and what the admin listener
+//! The results of maintenance: what `oaimend mirror verify`, `accept-loss`, `compact` and `forget` print, and what the admin listener
 //! sends for them, one JSON object in each line.
 
 use crate::mirror::harvest::{Comparison, Difference, HarvestError, HarvestSettings, Harvester};
@@ -22,6 +22,11 @@ pub enum MaintenanceLine {
         records: u64,
         /// The number of damaged records that this check found.
         damaged: u64,
+    },
+    /// The loss of damaged records was accepted.
+    LossAccepted {
+        /// The number of records that are missing since.
+        missing: u64,
     },
     /// The space of replaced records was freed.
     Compacted {

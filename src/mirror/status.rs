@@ -33,7 +33,8 @@ pub struct FormatStatus {
     pub deleted: u64,
     /// The number of records that were lost to damage, and are fetched again.
     pub damaged: u64,
-    /// The number of items that harvests could not store: in quarantine, or too long.
+    /// The number of items that harvests could not store, because they are in quarantine or too long, and of damaged
+    /// records whose loss was accepted.
     pub missing: u64,
     /// The number of vanished records that wait for a confirmation.
     pub held_deletions: u64,
@@ -89,7 +90,7 @@ pub async fn repository_status(store: &dyn MirrorStore, id: &str) -> Result<Repo
             records: size.records,
             deleted: size.tombstones,
             damaged: size.damaged,
-            missing: progress.missing + progress.missing_open,
+            missing: progress.missing + progress.missing_open + size.lost,
             held_deletions: progress.sweep.map_or(0, |sweep| sweep.held),
             disk_bytes: size.disk_bytes,
             complete_until: reached.map(|reached| to_datestamp(reached.from_secs)),

@@ -9,6 +9,7 @@
 //! is compared and replaced in the transaction that uses it.
 
 use super::harvest_state::{Catalog, HarvestProgress, RepositoryState};
+pub use super::mirror_error::MirrorError;
 use super::record_repairs::RecordRepairs;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -142,7 +143,8 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     ) -> Result<Vec<IdentifierEntry>, MirrorError>;
 
     /// The identifiers of the records that were lost to damage and must be fetched again, in the order of their
-    /// bytes, at most `count_max`. A commit of such a record removes it from this list.
+    /// bytes, after `after`, at most `count_max`. A commit of such a record removes it from this list. Records whose
+    /// loss was accepted are among them: the source may have them again.
     ///
     /// # Errors
     ///
@@ -151,6 +153,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
         &self,
         repository: &str,
         prefix: &str,
+        after: Option<&str>,
         count_max: usize,
     ) -> Result<Vec<String>, MirrorError>;
 
@@ -255,6 +258,21 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     ///
     /// The check did not end.
     async fn verify(&self, repository: &str) -> Result<Verification, MirrorError>;
+
+    /// Like [`MirrorStore::verify`], if a read has found damage in this repository since its last check.
+    ///
+    /// # Errors
+    ///
+    /// The check did not end.
+    async fn verify_suspected(&self, repository: &str) -> Result<Verification, MirrorError>;
+
+    /// Checks every record of a repository, and accepts the loss of all that are damaged: lists are complete without
+    /// them. Returns their number.
+    ///
+    /// # Errors
+    ///
+    /// The loss is not accepted in all formats.
+    async fn accept_loss(&self, repository: &str) -> Result<u64, MirrorError>;
 
     /// Frees the disk space of replaced records of a repository, and returns the number of freed bytes.
     ///
@@ -473,6 +491,8 @@ pub struct CollectionVersion {
     pub last_stamp_secs: i64,
     /// The sequence of the next change. It rises with each change of a record, and with nothing else.
     pub next_sequence: u64,
+    /// The number of records that lists lack, because they are damaged.
+    pub damaged: u64,
 }
 
 /// The size of a collection.
@@ -486,6 +506,8 @@ pub struct CollectionSize {
     pub tombstones: u64,
     /// The number of records that were lost to damage.
     pub damaged: u64,
+    /// The number of records whose loss was accepted.
+    pub lost: u64,
     /// The bytes of the records on disk, replaced ones included, without indexes.
     pub disk_bytes: u64,
     /// The part of `disk_bytes` that replaced records take, estimated.
@@ -512,67 +534,6 @@ pub struct Verification {
     pub records: u64,
     /// The number of damaged records that this check found.
     pub damaged: u64,
-}
-
-/// Why the store cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum MirrorError {
-    /// It was closed because another process has taken over.
-    #[error("another oaimend has taken the mirror over; send the request again")]
-    Closed,
-    /// The progress or state was stored since the caller read it.
-    #[error("another harvest has changed the mirror of this repository; the harvest starts again")]
-    Conflict,
-    /// The stamp of a commit is below the last stamp of the collection.
-    #[error("the clock is {} seconds behind the mirror; set the clock, or wait", last_secs - stamp_secs)]
-    StampTooLow {
-        /// The stamp of the commit, in seconds since 1970.
-        stamp_secs: i64,
-        /// The stamp of the last change of the collection.
-        last_secs: i64,
-    },
-    /// A record, an identifier or a page exceeds a limit.
-    #[error("{what} of {bytes} bytes does not fit the mirror, which takes {max}")]
-    TooLarge {
-        /// The name of the oversized value.
-        what: &'static str,
-        /// Its size, in bytes.
-        bytes: usize,
-        /// The limit, in bytes.
-        max: usize,
-    },
-    /// A record is damaged on disk.
-    #[error("the record is damaged on disk; it is fetched again with the next harvest")]
-    Damaged,
-    /// A file of records failed.
-    #[error("{path}: {source}; check space and rights of the data folder")]
-    Io {
-        /// The file.
-        path: String,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// The database failed.
-    #[error("the index of the mirror failed: {0}; check space and rights of the data folder")]
-    Database(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The disk is almost full. Records are not stored, and everything else of the data folder still has space.
-    #[error(
-        "{path} has {} MiB of free space, and the mirror stores records down to {}; free some space, and the next \
-         harvest continues",
-        free_bytes >> 20,
-        min_bytes >> 20
-    )]
-    NoSpace {
-        /// The folder.
-        path: String,
-        /// The free space of its disk, in bytes.
-        free_bytes: u64,
-        /// The space that stays free, in bytes.
-        min_bytes: u64,
-    },
-    /// The task that used the store panicked.
-    #[error("the mirror stopped: {0}")]
-    Stopped(String),
 }
 
 /// Attempts to store the state of a repository that others change too.

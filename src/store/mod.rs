@@ -13,6 +13,7 @@ mod files;
 mod harvest_state;
 mod ledger;
 mod mirror;
+mod mirror_error;
 mod notices;
 mod quarantine;
 mod record_log;

@@ -48,7 +48,7 @@ async fn check_recovery(folder: &Folder, all: &BTreeSet<String>, what: &str) -> 
     assert_eq!(listed.len() as u64 + missing, all.len() as u64, "{what}: the list counts lost records");
     let verification = store.verify(REPOSITORY).await.expect("readable");
     assert_eq!((verification.records, verification.damaged), (all.len() as u64, missing), "{what}");
-    let lost = store.damaged(REPOSITORY, PREFIX, usize::MAX).await.expect("readable");
+    let lost = store.damaged(REPOSITORY, PREFIX, None, usize::MAX).await.expect("readable");
     assert_eq!(lost, all.difference(&listed).cloned().collect::<Vec<_>>(), "{what}");
     assert_eq!(identifiers_in(&*store, everything()).await.len(), listed.len(), "{what}");
     assert_eq!(store.count(everything()).await.expect("readable"), listed.len() as u64, "{what}");
@@ -61,7 +61,7 @@ async fn check_recovery(folder: &Folder, all: &BTreeSet<String>, what: &str) -> 
     store.compact(REPOSITORY).await.expect("writable");
     let committed = commit(&*store, 200, (0..RECORDS).map(one).collect()).await;
     assert_eq!((committed.stored, committed.unchanged), (missing, listed.len() as u64), "{what}");
-    assert_eq!(store.damaged(REPOSITORY, PREFIX, 1).await.expect("readable"), [""; 0], "{what}");
+    assert_eq!(store.damaged(REPOSITORY, PREFIX, None, 1).await.expect("readable"), [""; 0], "{what}");
     let listed = identifiers_in(&*store, everything()).await;
     assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), *all, "{what}");
     let verification = store.verify(REPOSITORY).await.expect("readable");
@@ -119,10 +119,69 @@ async fn a_compaction_keeps_all_but_damaged_records() {
         .map(|number| record(&one(number).identifier, 1, &[], &format!("new text {number}")));
     commit(&*store, 150, changed.collect()).await;
     store.compact(REPOSITORY).await.expect("the damaged block is left out");
-    let lost = store.damaged(REPOSITORY, PREFIX, usize::MAX).await.expect("readable");
+    let lost = store.damaged(REPOSITORY, PREFIX, None, usize::MAX).await.expect("readable");
     let listed = identifiers_in(&*store, everything()).await;
     assert!(!lost.is_empty() && lost.len() < RECORDS / 3, "{} records", lost.len());
     assert_eq!(listed.into_iter().chain(lost).collect::<BTreeSet<_>>(), all);
     let sizes = store.collections(REPOSITORY).await.expect("readable");
     assert_eq!(sizes[0].dead_bytes, 0);
+}
+
+#[tokio::test]
+async fn a_missing_open_segment_stops_no_commit() {
+    let folder = Folder::new();
+    filled(&folder).await;
+    std::fs::remove_file(segments(&folder).pop().expect("a segment")).expect("writable");
+    let store = folder.open();
+    let committed = commit(&*store, 200, vec![one(RECORDS)]).await;
+    assert_eq!((committed.stored, committed.added), (1, 1));
+    let found = store.record(REPOSITORY, PREFIX, &one(RECORDS).identifier).await.expect("readable");
+    assert_eq!(found.expect("stored").bytes, one(RECORDS).bytes);
+    assert_eq!(store.verify(REPOSITORY).await.expect("readable").damaged, RECORDS as u64);
+}
+
+#[tokio::test]
+async fn accepted_loss_leaves_complete_lists_until_the_records_come_again() {
+    let folder = Folder::new();
+    let all = filled(&folder).await;
+    change_segment(&folder, |bytes| bytes[100] ^= 1);
+    let store = folder.open();
+    let version = async || store.version(REPOSITORY, PREFIX).await.expect("readable").expect("a collection");
+    let sizes = async || store.collections(REPOSITORY).await.expect("readable").remove(0);
+    assert_eq!(version().await.damaged, 0, "nothing was read yet");
+    assert_eq!(
+        store.verify_suspected(REPOSITORY).await.expect("readable").records,
+        0,
+        "there is no suspicion"
+    );
+    let (_, damaged) = all_pages(&*store, whole(everything())).await;
+    assert!(damaged > 0);
+    assert_eq!(store.verify_suspected(REPOSITORY).await.expect("readable").damaged, damaged);
+    assert_eq!(store.verify_suspected(REPOSITORY).await.expect("readable").records, 0, "it was checked");
+    assert_eq!(version().await.damaged, damaged);
+    let first = store.damaged(REPOSITORY, PREFIX, None, 1).await.expect("readable").remove(0);
+    let headers = store.headers(REPOSITORY, PREFIX, std::slice::from_ref(&first)).await;
+    assert!(matches!(headers, Err(MirrorError::Damaged)), "{headers:?}");
+
+    assert_eq!(store.accept_loss(REPOSITORY).await.expect("writable"), damaged);
+    assert_eq!(store.accept_loss(REPOSITORY).await.expect("writable"), 0);
+    assert_eq!((sizes().await.damaged, sizes().await.lost, version().await.damaged), (0, damaged, 0));
+    let (listed, missing) = all_pages(&*store, whole(everything())).await;
+    assert_eq!((listed.len() as u64 + damaged, missing), (all.len() as u64, 0));
+    let headers = store.headers(REPOSITORY, PREFIX, std::slice::from_ref(&first)).await;
+    assert_eq!(headers.expect("readable"), [None]);
+
+    // The source may have the records again.
+    let (mut named, mut after) = (Vec::new(), None);
+    while let [identifier] =
+        store.damaged(REPOSITORY, PREFIX, after.as_deref(), 1).await.expect("readable").as_slice()
+    {
+        named.push(identifier.clone());
+        after = Some(identifier.clone());
+    }
+    assert_eq!(named.len() as u64, damaged);
+    let committed = commit(&*store, 200, (0..RECORDS).map(one).collect()).await;
+    assert_eq!(committed.stored, damaged);
+    assert_eq!((sizes().await.damaged, sizes().await.lost), (0, 0));
+    assert_eq!(identifiers_in(&*store, everything()).await.into_iter().collect::<BTreeSet<_>>(), all);
 }

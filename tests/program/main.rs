@@ -23,6 +23,7 @@ mod mirror_aggregate_changes;
 mod mirror_circles;
 mod mirror_cli;
 mod mirror_collisions;
+mod mirror_damage;
 mod mirror_faults;
 mod mirror_harvest;
 mod mirror_view;

@@ -1,4 +1,4 @@
-//! `oaimend mirror verify`, `compact` and `forget`: the maintenance of the store.
+//! `oaimend mirror verify`, `accept-loss`, `compact` and `forget`: the maintenance of the store.
 
 use clap::Args;
 use oaimend::config::Config;
@@ -29,7 +29,7 @@ pub(super) struct VerifyArguments {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ForgetArguments {
+pub(super) struct OneIdArguments {
     /// The id of a stored repository
     #[arg(value_name = "ID", value_parser = parse_id)]
     id: String,
@@ -42,6 +42,8 @@ pub(super) enum Task {
     Verify,
     /// Compare the records with the source.
     Compare,
+    /// Accept the loss of damaged records.
+    AcceptLoss,
     /// Free the space of replaced records.
     Compact,
     /// Remove everything.
@@ -79,7 +81,11 @@ pub(super) fn compact(arguments: &IdArguments, mirror: &impl Maintained) -> Resu
     run_all(Task::Compact, &all_or(&arguments.ids, mirror)?, mirror)
 }
 
-pub(super) fn forget(arguments: &ForgetArguments, mirror: &impl Maintained) -> Result<Exit, Failure> {
+pub(super) fn accept_loss(arguments: &OneIdArguments, mirror: &impl Maintained) -> Result<Exit, Failure> {
+    run_all(Task::AcceptLoss, std::slice::from_ref(&arguments.id), mirror)
+}
+
+pub(super) fn forget(arguments: &OneIdArguments, mirror: &impl Maintained) -> Result<Exit, Failure> {
     run_all(Task::Forget, std::slice::from_ref(&arguments.id), mirror)
 }
 
@@ -122,6 +128,10 @@ impl Maintained for Context {
                 let found = self.runtime.block_on(store.verify(id)).map_err(store_failure)?;
                 MaintenanceLine::Verified { records: found.records, damaged: found.damaged }
             }
+            Task::AcceptLoss => {
+                let missing = self.runtime.block_on(store.accept_loss(id)).map_err(store_failure)?;
+                MaintenanceLine::LossAccepted { missing }
+            }
             Task::Compact => {
                 let freed_bytes = self.runtime.block_on(store.compact(id)).map_err(store_failure)?;
                 MaintenanceLine::Compacted { freed_bytes }
@@ -153,8 +163,16 @@ fn describe(id: &str, line: MaintenanceLine) -> (String, bool) {
     match line {
         MaintenanceLine::Running { .. } => (String::new(), true),
         MaintenanceLine::Verified { records, damaged } => {
-            let advice = if damaged > 0 { format!("; run: oaimend mirror sync {id}") } else { String::new() };
+            let advice = match damaged {
+                0 => String::new(),
+                _ => format!(
+                    "; run: oaimend mirror sync {id}; if the source is gone: oaimend mirror accept-loss {id}"
+                ),
+            };
             (format!("{id}: {records} records, {damaged} damaged{advice}\n"), damaged == 0)
+        }
+        MaintenanceLine::LossAccepted { missing } => {
+            (format!("{id}: {missing} damaged records count as missing\n"), true)
         }
         MaintenanceLine::Compacted { freed_bytes } => (format!("{id}: {freed_bytes} bytes freed\n"), true),
         MaintenanceLine::Compared(report) => (describe_comparison(id, &report), report.is_equal()),

@@ -41,10 +41,12 @@ enum MirrorCommand {
     Cat(cat::CatArguments),
     /// Checks every stored record of a repository, or of all, or compares them with the source
     Verify(maintain::VerifyArguments),
+    /// Accepts that damaged records of a repository are lost, and opens its lists without them
+    AcceptLoss(maintain::OneIdArguments),
     /// Frees the disk space of replaced records of a repository, or of all
     Compact(maintain::IdArguments),
     /// Removes everything that the mirror stores of a repository
-    Forget(maintain::ForgetArguments),
+    Forget(maintain::OneIdArguments),
 }
 
 /// The configuration, the opened data folder, and a runtime.
@@ -67,6 +69,7 @@ pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
         MirrorCommand::Status(arguments) => status::run(&context, &arguments),
         MirrorCommand::Cat(arguments) => cat::run(&context, arguments),
         MirrorCommand::Verify(arguments) => maintain::verify(&context.config, &arguments, &context),
+        MirrorCommand::AcceptLoss(arguments) => maintain::accept_loss(&arguments, &context),
         MirrorCommand::Compact(arguments) => maintain::compact(&arguments, &context),
         MirrorCommand::Forget(arguments) => maintain::forget(&arguments, &context),
     };

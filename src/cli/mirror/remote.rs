@@ -28,6 +28,7 @@ pub(super) fn run(config: &Config, command: MirrorCommand) -> Result<Exit, Failu
         MirrorCommand::Status(arguments) => status::show(&statuses_of(&client)?, &arguments),
         MirrorCommand::Cat(arguments) => cat::run_remote(&client, &arguments),
         MirrorCommand::Verify(arguments) => maintain::verify(config, &arguments, &client),
+        MirrorCommand::AcceptLoss(arguments) => maintain::accept_loss(&arguments, &client),
         MirrorCommand::Compact(arguments) => maintain::compact(&arguments, &client),
         MirrorCommand::Forget(arguments) => maintain::forget(&arguments, &client),
     }
@@ -136,6 +137,7 @@ impl Maintained for AdminClient {
         let task = match task {
             Task::Verify => "verify",
             Task::Compare => "verify?against_source=true",
+            Task::AcceptLoss => "accept-loss",
             Task::Compact => "compact",
             Task::Forget => "forget",
         };

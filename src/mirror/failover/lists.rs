@@ -164,6 +164,9 @@ impl Reader<'_> {
         loop {
             let query = ListQuery { with_bytes: false, ..self.query(after, HEADERS_READ, usize::MAX) };
             let page = self.source.view.stores.store.list(query).await?;
+            if page.damaged > 0 {
+                return Err(MirrorError::Damaged.into());
+            }
             for record in &page.records {
                 if self.is_new(record) {
                     return Ok(Some(after));

@@ -49,6 +49,7 @@ async fn harvest_formats(
     settings: &HarvestSettings,
     observe: &(dyn Fn(&HarvestStatus) + Send + Sync),
 ) -> Result<HarvestSummary, HarvestError> {
+    harvest.store.verify_suspected(&harvest.id).await?;
     let description = describe(harvest, settings).await?;
     let mut summary = HarvestSummary::default();
     for prefix in &description.prefixes {

@@ -20,7 +20,7 @@ pub(crate) struct SweepResult {
 }
 
 /// Failures in a row after which the next comparison continues to fetch missing records.
-const REFETCH_FAILURES_MAX: u32 = 10;
+pub(crate) const REFETCH_FAILURES_MAX: u32 = 10;
 /// The time from one comparison to the next: a day. It lists all identifiers of the source, so it costs much more
 /// than an incremental harvest.
 pub const SWEEP_INTERVAL_SECS: i64 = 86_400;
@@ -98,7 +98,7 @@ async fn sweep(
 }
 
 /// Asks for each vanished record alone: deletes it, or stores what the source returns.
-pub(crate) async fn confirm_deletions(
+async fn confirm_deletions(
     harvest: &Harvester,
     settings: &HarvestSettings,
     prefix: &str,
@@ -157,7 +157,7 @@ async fn refetch(
 }
 
 /// The tombstone of a record.
-fn tombstone(entry: IdentifierEntry) -> NewRecord {
+pub(crate) fn tombstone(entry: IdentifierEntry) -> NewRecord {
     let identifier = quick_xml::escape::escape(&entry.identifier);
     let datestamp = datestamp::from_secs(entry.datestamp_secs, Granularity::Second);
     let (before, after) = (

@@ -106,11 +106,27 @@ async fn check_complete(view: &View, parts: &[Part<'_>], prefix: &str) -> Result
     }
 }
 
+/// Checks that no repository lacks records that were damaged on disk. Its lists would look complete without them.
+///
+/// # Errors
+///
+/// Records are damaged. They are fetched again by the next harvest, or an operator accepts their loss.
+async fn check_undamaged(view: &View, parts: &[Part<'_>], prefix: &str) -> Result<(), MirrorError> {
+    for part in parts {
+        let version = view.stores.store.version(&part.member.id, prefix).await?;
+        if version.is_some_and(|version| version.damaged > 0) {
+            return Err(MirrorError::Damaged);
+        }
+    }
+    Ok(())
+}
+
 /// One page of a list.
 async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Result<Answer, Failure> {
     view.spans.record(list.date, list.until, view.now_secs()).await?;
     let set = list.set.clone();
     let parts = view.parts(&list.prefix, set.as_deref(), list.since);
+    check_undamaged(view, &parts, &list.prefix).await?;
     let limits = PageLimits {
         records_max: view.options.page_records_max.max(1),
         bytes_max: view.options.page_bytes_max,
@@ -118,7 +134,7 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
     };
     let is_merged = view.merges_records() && list.set.is_none();
     let (mut page, PageEnd { last, mut has_more }) = match reports_records {
-        true => read_page(view, &parts, &list, limits, true).await?.0,
+        true => read_page(view, &parts, &list, limits, true).await?,
         false => cached_page(view, &parts, &list, limits).await?,
     };
     let is_first = list.after.is_none();
@@ -126,7 +142,7 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
         // All records of the page have changed since the token was written. A page has at least one record.
         let whole = RecordList { until: i64::MAX, ..list.clone() };
         let limits = PageLimits { records_max: 1, ..limits };
-        ((page, _), _) = read_page(view, &parts, &whole, limits, reports_records).await?;
+        (page, _) = read_page(view, &parts, &whole, limits, reports_records).await?;
         has_more = false;
     }
     if page.items == 0 && is_first && !has_more {
@@ -174,35 +190,32 @@ async fn cached_page(
     if let Some(written) = key.as_ref().and_then(|key| pages.find(key)) {
         return Ok(written.to_page());
     }
-    let ((page, end), damaged) = read_page(view, parts, list, limits, false).await?;
-    if let Some(key) = key.filter(|_| damaged == 0) {
+    let (page, end) = read_page(view, parts, list, limits, false).await?;
+    if let Some(key) = key {
         pages.keep(key, WrittenPage::new(&page, &end));
     }
     Ok((page, end))
 }
 
-/// The items of a page from the store, the end of the page, and the number of damaged records that were passed over.
+/// The items of a page from the store, and the end of the page.
 ///
 /// # Errors
 ///
-/// The store cannot be read, or all records of the list are damaged.
+/// The store cannot be read, or a record of the page is damaged.
 async fn read_page(
     view: &View,
     parts: &[Part<'_>],
     list: &RecordList,
     limits: PageLimits,
     reports_records: bool,
-) -> Result<((Page, PageEnd), u64), Failure> {
+) -> Result<(Page, PageEnd), Failure> {
     let mut merge = Merge::new(view.stores.store.clone(), parts.to_vec(), list, limits);
     let mut writer = RecordWriter::new(view, &list.prefix, reports_records);
     let end = match view.merges_records() && list.set.is_none() {
         true => collisions::fill((view, parts), list, &mut merge, &mut writer, limits).await?,
         false => fill(list, &mut merge, &mut writer, limits).await?,
     };
-    if writer.items.count() == 0 && list.after.is_none() && !end.has_more && merge.damaged > 0 {
-        return Err(MirrorError::Damaged.into());
-    }
-    Ok(((writer.items.into_page(), end), merge.damaged))
+    Ok((writer.items.into_page(), end))
 }
 
 /// Writes records until the page is full.

@@ -22,8 +22,6 @@ pub(super) struct Merge<'v> {
     store: Arc<dyn MirrorStore>,
     inputs: Vec<Input<'v>>,
     limits: PageLimits,
-    /// The damaged records that were passed over.
-    pub(super) damaged: u64,
 }
 
 /// The rest of a list in one repository.
@@ -53,14 +51,14 @@ impl<'v> Merge<'v> {
             let filter = filter.unwrap_or_default();
             Input { part, filter, after, read: VecDeque::new(), is_at_end, count_max }
         };
-        Self { store, inputs: parts.into_iter().map(input).collect(), limits, damaged: 0 }
+        Self { store, inputs: parts.into_iter().map(input).collect(), limits }
     }
 
     /// The next record; `None` at the end of the list.
     pub(super) async fn next(&mut self) -> Result<Option<(Part<'v>, StoredRecord)>, MirrorError> {
         for input in &mut self.inputs {
             if input.read.is_empty() && !input.is_at_end {
-                self.damaged += input.fill(&*self.store, self.limits).await?;
+                input.fill(&*self.store, self.limits).await?;
             }
         }
         // The inputs are in the order of the repositories, and the first one of equal datestamps is the minimum.
@@ -81,9 +79,8 @@ impl<'v> Merge<'v> {
 }
 
 impl Input<'_> {
-    /// Reads the next records; returns the number of damaged ones.
-    async fn fill(&mut self, store: &dyn MirrorStore, limits: PageLimits) -> Result<u64, MirrorError> {
-        let mut damaged = 0;
+    /// Reads the next records. Fails if one of them is damaged: the list must not look complete without it.
+    async fn fill(&mut self, store: &dyn MirrorStore, limits: PageLimits) -> Result<(), MirrorError> {
         while self.read.is_empty() && !self.is_at_end {
             let query = ListQuery {
                 filter: self.filter.clone(),
@@ -93,13 +90,15 @@ impl Input<'_> {
                 with_bytes: limits.with_bytes && self.part.is_mirrored(),
             };
             let page = store.list(query).await?;
-            damaged += page.damaged;
+            if page.damaged > 0 {
+                return Err(MirrorError::Damaged);
+            }
             self.is_at_end = page.next.is_none();
             self.after = page.next;
             self.read = page.records.into_iter().map(|record| self.part.present(record)).collect();
             self.count_max = (self.count_max * 2).min(limits.records_max);
         }
-        Ok(damaged)
+        Ok(())
     }
 }
 

@@ -190,17 +190,18 @@ impl ServerContext {
         }
         match mirror_path(path) {
             Some((id, "sync")) => return request_harvest(self, id, query).into(),
-            Some((id, name @ ("verify" | "compact" | "forget"))) => match MaintenanceTask::parse(name, query)
-            {
-                Some(task) => return maintain(self, id, task).await,
-                None => {
-                    let error = "expected no query; verify accepts against_source=true";
-                    return OwnPage::json(400, &json!({ "error": error })).into();
+            Some((id, name @ ("verify" | "accept-loss" | "compact" | "forget"))) => {
+                match MaintenanceTask::parse(name, query) {
+                    Some(task) => return maintain(self, id, task).await,
+                    None => {
+                        let error = "expected no query; verify accepts against_source=true";
+                        return OwnPage::json(400, &json!({ "error": error })).into();
+                    }
                 }
-            },
+            }
             _ => {}
         }
-        let error = "expected POST /-/mirror/ID/TASK, with sync, verify, compact or forget as TASK, or \
+        let error = "expected POST /-/mirror/ID/TASK, with sync, verify, accept-loss, compact or forget as TASK, or \
                      /-/repositories/ID/quarantine/retry";
         OwnPage::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned()).into()
     }

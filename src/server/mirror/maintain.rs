@@ -28,6 +28,8 @@ pub(crate) enum MaintenanceTask {
     Verify,
     /// Compare the records with those of the source.
     Compare,
+    /// Accept the loss of damaged records.
+    AcceptLoss,
     /// Free the space of replaced records.
     Compact,
     /// Remove everything.
@@ -43,6 +45,7 @@ impl MaintenanceTask {
         match (name, query.filter(|query| !query.is_empty())) {
             ("verify", None) => Some(Self::Verify),
             ("verify", Some("against_source=true")) => Some(Self::Compare),
+            ("accept-loss", None) => Some(Self::AcceptLoss),
             ("compact", None) => Some(Self::Compact),
             ("forget", None) => Some(Self::Forget),
             _ => None,
@@ -72,6 +75,11 @@ pub(crate) async fn maintain(context: &Arc<ServerContext>, id: &str, task: Maint
         }
         .boxed(),
         MaintenanceTask::Compare => async move { compare(&shared, &id).await }.boxed(),
+        MaintenanceTask::AcceptLoss => async move {
+            let missing = shared.store.mirror.accept_loss(&id).await?;
+            Ok(vec![MaintenanceLine::LossAccepted { missing }])
+        }
+        .boxed(),
         MaintenanceTask::Compact => async move {
             let freed_bytes = shared.store.mirror.compact(&id).await?;
             Ok(vec![MaintenanceLine::Compacted { freed_bytes }])

@@ -19,9 +19,9 @@ use super::segments::{HEADER_BYTES, SEGMENT_BYTES_MAX};
 use super::sets::SetLists;
 use super::shared::{Shared, WriterContext};
 use super::tables::{
-    BLOCKS, COLLECTIONS, CollectionRow, DAMAGED, DATES, IDENTIFIERS, META, NEXT_COLLECTION, NEXT_REPOSITORY,
-    POSTINGS, PROGRESS, REPOSITORIES, RepositoryRow, SEGMENTS, STAMPS, SegmentRow, TOUCHED, collection_row,
-    from_json, repository_row, to_json,
+    BLOCKS, COLLECTIONS, CollectionRow, DAMAGED, DATES, IDENTIFIERS, LOST, META, NEXT_COLLECTION,
+    NEXT_REPOSITORY, POSTINGS, PROGRESS, REPOSITORIES, RepositoryRow, SEGMENTS, STAMPS, SegmentRow, TOUCHED,
+    collection_row, from_json, repository_row, to_json,
 };
 use crate::store::harvest_state::HarvestProgress;
 use crate::store::mirror::{Committed, MirrorError, NewRecord, PageCommit, RecordStatus};
@@ -262,8 +262,13 @@ impl<'t> PageChanges<'t> {
 
     fn remove_version(&mut self, key: &[u8], stored: IdentifierRow) -> Result<(), MirrorError> {
         if stored.is_damaged {
-            self.writing.open_table(DAMAGED)?.remove(key)?;
-            self.collection.damaged -= 1;
+            match self.writing.open_table(DAMAGED)?.remove(key)? {
+                Some(_) => self.collection.damaged -= 1,
+                None => {
+                    self.writing.open_table(LOST)?.remove(key)?;
+                    self.collection.lost -= 1;
+                }
+            }
             return Ok(());
         }
         let number = self.collection.number;
@@ -322,7 +327,11 @@ fn append(
         }
         None => None,
     };
-    let open = open.filter(|(_, row)| row.bytes + blocks.bytes.len() as u64 <= SEGMENT_BYTES_MAX);
+    // A file that is missing is damage of the records in it, and must not stop the records that follow.
+    let open = open.filter(|(segment, row)| {
+        row.bytes + blocks.bytes.len() as u64 <= SEGMENT_BYTES_MAX
+            && shared.segments.exists((collection.number, *segment))
+    });
     let (segment, mut row) = match open {
         Some(open) => open,
         None => {

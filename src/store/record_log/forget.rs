@@ -4,7 +4,7 @@
 use super::keys::{identifier_key, posting_key, sequence_key, stamp_key, time_key};
 use super::shared::{Shared, collections_of};
 use super::tables::{
-    BLOCKS, CATALOGS, COLLECTIONS, DAMAGED, DATES, DOCUMENTS, IDENTIFIERS, META, POSTINGS, PROGRESS,
+    BLOCKS, CATALOGS, COLLECTIONS, DAMAGED, DATES, DOCUMENTS, IDENTIFIERS, LOST, META, POSTINGS, PROGRESS,
     REMOVALS, REMOVED, REPAIRS, REPOSITORIES, SEGMENTS, SET_LIST_NUMBERS, SET_LISTS, SETS, STAMPS, STATES,
     TOUCHED, repository_row,
 };
@@ -99,6 +99,7 @@ fn remove_rows(writing: &WriteTransaction, collection: u32) -> Result<bool, Mirr
     let is_done = [
         remove_some(writing, IDENTIFIERS, identifiers)?,
         remove_some(writing, DAMAGED, identifiers)?,
+        remove_some(writing, LOST, identifiers)?,
         remove_some(writing, REPAIRS, identifiers)?,
         remove_some(writing, DATES, dates.each_ref())?,
         remove_some(writing, POSTINGS, postings.each_ref())?,

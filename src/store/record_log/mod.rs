@@ -198,7 +198,11 @@ fn open(folder: &Path, databases: &Databases) -> Result<Arc<Shared>, Error> {
         None => {
             shared.index.write(|writing| Ok(tables::create_tables(writing)?)).map_err(failed)?;
         }
-        Some(tables::FORMAT_VERSION) => {}
+        Some(tables::FORMAT_VERSION) => {
+            if !shared.index.read(|reading| Ok(tables::has_all_tables(reading)?)).map_err(failed)? {
+                shared.index.write(|writing| Ok(tables::create_tables(writing)?)).map_err(failed)?;
+            }
+        }
         Some(version) => {
             let message = format!(
                 "the mirror has version {version} of its format, and this oaimend reads version {}; use a newer \
@@ -238,7 +242,10 @@ fn compact(
     let mut freed = 0;
     for (number, prefix) in keys(shared, repository, prefix)? {
         let key = CollectionKey { repository: number, prefix: &prefix };
-        freed += compaction::compact(shared, key, is_thorough)?;
+        let compacted = compaction::compact(shared, key, is_thorough);
+        // It may have found damage.
+        shared.versions.change(repository, Some(&prefix));
+        freed += compacted?;
     }
     Ok(freed)
 }
@@ -248,11 +255,28 @@ fn verify(shared: &Shared, repository: &str) -> Result<Verification, MirrorError
     let mut sum = Verification::default();
     for (number, prefix) in keys(shared, repository, None)? {
         let key = CollectionKey { repository: number, prefix: &prefix };
-        let verification = verify::verify_collection(shared, key)?;
+        let verification = verify::verify_collection(shared, key);
+        shared.versions.change(repository, Some(&prefix));
+        let verification = verification?;
         sum.records += verification.records;
         sum.damaged += verification.damaged;
     }
+    shared.clear_suspicion(repository);
     Ok(sum)
+}
+
+/// Checks a repository, and accepts the loss of all its damaged records. Returns their number.
+fn accept_loss(shared: &Shared, repository: &str) -> Result<u64, MirrorError> {
+    verify(shared, repository)?;
+    let _turn = shared.maintenance();
+    let mut accepted = 0;
+    for (number, prefix) in keys(shared, repository, None)? {
+        let key = CollectionKey { repository: number, prefix: &prefix };
+        let done = shared::change_collection(shared, key, verify::accept_loss);
+        shared.versions.change(repository, Some(&prefix));
+        accepted += done?;
+    }
+    Ok(accepted)
 }
 
 #[async_trait]
@@ -361,10 +385,13 @@ impl MirrorStore for RecordLog {
         &self,
         repository: &str,
         prefix: &str,
+        after: Option<&str>,
         count_max: usize,
     ) -> Result<Vec<String>, MirrorError> {
         let [repository, prefix] = [repository, prefix].map(str::to_owned);
-        self.read(move |shared| state::damaged(shared, &repository, &prefix, count_max)).await
+        let after = after.map(str::to_owned);
+        self.read(move |shared| state::damaged(shared, &repository, &prefix, after.as_deref(), count_max))
+            .await
     }
 
     async fn repositories(&self) -> Result<Vec<String>, MirrorError> {
@@ -451,6 +478,20 @@ impl MirrorStore for RecordLog {
     async fn verify(&self, repository: &str) -> Result<Verification, MirrorError> {
         let repository = repository.to_owned();
         self.read(move |shared| verify(shared, &repository)).await
+    }
+
+    async fn verify_suspected(&self, repository: &str) -> Result<Verification, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| match shared.is_suspected(&repository) {
+            true => verify(shared, &repository),
+            false => Ok(Verification::default()),
+        })
+        .await
+    }
+
+    async fn accept_loss(&self, repository: &str) -> Result<u64, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| accept_loss(shared, &repository)).await
     }
 
     async fn compact(&self, repository: &str) -> Result<u64, MirrorError> {

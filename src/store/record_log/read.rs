@@ -7,7 +7,7 @@ use super::keys::{
 };
 use super::postings::{ALL, Postings};
 use super::shared::{Shared, collections_of, find_collection};
-use super::tables::{CollectionRow, DATES, IDENTIFIERS, POSTINGS, SETS, STAMPS};
+use super::tables::{CollectionRow, DAMAGED, DATES, IDENTIFIERS, POSTINGS, SETS, STAMPS};
 use crate::store::mirror::{
     IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, Position, RecordStatus,
     StoredRecord,
@@ -163,6 +163,7 @@ impl<'r> List<'r> {
                 Fetched::Record(record) => record,
                 Fetched::Moved if !is_last_attempt => return Ok(None),
                 Fetched::Damaged | Fetched::Moved => {
+                    shared.suspect(&query.filter.repository);
                     page.damaged += 1;
                     let secs = secs.or(last.map(|last| last.secs)).unwrap_or_default();
                     last = Some(Position { secs, sequence });
@@ -261,7 +262,10 @@ pub(super) fn record(
             let mut reader = BlockReader::new(shared, reading, collection.number, has_touched, true);
             match reader.fetch(&located)? {
                 Fetched::Record(record) => Ok(Some(Some(record))),
-                Fetched::Damaged => Err(MirrorError::Damaged),
+                Fetched::Damaged => {
+                    shared.suspect(repository);
+                    Err(MirrorError::Damaged)
+                }
                 Fetched::Moved => Ok(None),
             }
         })
@@ -289,13 +293,20 @@ pub(super) fn headers(
                 let row = rows.get(identifier_key(number, identifier).as_slice())?;
                 let row = row.map(|row| IdentifierRow::from_bytes(row.value()));
                 let Some(row) = row.filter(|row| !row.is_damaged) else {
+                    let key = identifier_key(number, identifier);
+                    if row.is_some() && reading.open_table(DAMAGED)?.get(key.as_slice())?.is_some() {
+                        return Err(MirrorError::Damaged);
+                    }
                     headers.push(None);
                     continue;
                 };
                 match reader.fetch(&locate(reading, number, [row.sequence])?)? {
                     Fetched::Record(record) => headers.push(Some(record)),
                     Fetched::Moved if !is_last_attempt => return Ok(None),
-                    Fetched::Damaged | Fetched::Moved => headers.push(None),
+                    Fetched::Damaged | Fetched::Moved => {
+                        shared.suspect(repository);
+                        return Err(MirrorError::Damaged);
+                    }
                 }
             }
             Ok(Some(headers))

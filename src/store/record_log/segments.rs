@@ -46,6 +46,11 @@ impl Segments {
         }
     }
 
+    /// Whether the file is there.
+    pub(super) fn exists(&self, id: SegmentId) -> bool {
+        self.path(id).exists()
+    }
+
     /// Writes `bytes` behind the first `valid_bytes` of a segment, and syncs them. A segment without valid bytes is
     /// created.
     pub(super) fn append(&self, id: SegmentId, valid_bytes: u64, bytes: &[u8]) -> Result<(), MirrorError> {

@@ -11,6 +11,7 @@ use crate::store::data_dir::WRITABLE;
 use crate::store::mirror::MirrorError;
 use crate::store::redb::Databases;
 use redb::{ReadTransaction, WriteTransaction};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,8 @@ pub(super) struct Shared {
     /// Held by the one compaction, check or removal that runs.
     maintenance: Mutex<()>,
     decompressors: Mutex<Decompressors>,
+    /// The repositories in which a read has found damage since their last check.
+    suspected: Mutex<HashSet<String>>,
     closing: AtomicBool,
 }
 
@@ -74,6 +77,7 @@ impl Shared {
             }),
             maintenance: Mutex::new(()),
             decompressors: Mutex::default(),
+            suspected: Mutex::default(),
             closing: AtomicBool::new(false),
         })
     }
@@ -104,6 +108,29 @@ impl Shared {
             idle.0.push(decompressor);
         }
         Ok(result)
+    }
+
+    /// Notes that a read has found damage in a repository.
+    pub(super) fn suspect(&self, repository: &str) {
+        let mut suspected = self.suspected();
+        if !suspected.contains(repository) {
+            tracing::error!(repo = repository, "records of the mirror are damaged on disk; check the disk");
+            suspected.insert(repository.to_owned());
+        }
+    }
+
+    /// Whether a read has found damage in a repository since its last check.
+    pub(super) fn is_suspected(&self, repository: &str) -> bool {
+        self.suspected().contains(repository)
+    }
+
+    /// Notes that a repository was checked.
+    pub(super) fn clear_suspicion(&self, repository: &str) {
+        self.suspected().remove(repository);
+    }
+
+    fn suspected(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.suspected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes maintenance end soon.

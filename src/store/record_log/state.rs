@@ -5,7 +5,7 @@ use super::keys::identifier_key;
 use super::read::{earliest_stamp, identifier_of};
 use super::shared::{Shared, collections_of, find_collection, find_repository};
 use super::tables::{
-    CATALOGS, COLLECTIONS, CollectionRow, DAMAGED, DOCUMENTS, META, PROGRESS, REMOVALS, REPOSITORIES,
+    CATALOGS, COLLECTIONS, CollectionRow, DAMAGED, DOCUMENTS, LOST, META, PROGRESS, REMOVALS, REPOSITORIES,
     RESERVED, SEGMENTS, SETS, STATES, SegmentRow, from_json, to_json,
 };
 use crate::store::harvest_state::{Catalog, HarvestProgress, RepositoryState};
@@ -190,6 +190,7 @@ pub(super) fn version(
             revision: progress.map_or(0, |progress| progress.revision),
             last_stamp_secs: collection.last_stamp_secs.unwrap_or(i64::MIN),
             next_sequence: collection.next_sequence,
+            damaged: collection.damaged,
         }))
     })
 }
@@ -205,6 +206,7 @@ pub(super) fn collections(shared: &Shared, repository: &str) -> Result<Vec<Colle
                 records: row.live,
                 tombstones: row.tombstones,
                 damaged: row.damaged,
+                lost: row.lost,
                 disk_bytes: row.bytes,
                 dead_bytes: row.bytes.saturating_mul(dead).checked_div(row.slots).unwrap_or(0),
                 earliest_stamp_secs: earliest_stamp(reading, &row)?,
@@ -244,17 +246,27 @@ pub(super) fn damaged(
     shared: &Shared,
     repository: &str,
     prefix: &str,
+    after: Option<&str>,
     count_max: usize,
 ) -> Result<Vec<String>, MirrorError> {
     shared.index.read(|reading| {
         let Some((_, collection)) = find_collection(reading, repository, prefix)? else {
             return Ok(Vec::new());
         };
-        let range = (identifier_key(collection.number, ""), identifier_key(collection.number + 1, ""));
-        let damaged = reading.open_table(DAMAGED)?;
-        let rows = damaged.range(range.0.as_slice()..range.1.as_slice())?.take(count_max);
-        let identifiers: Result<Vec<String>, _> =
-            rows.map(|row| row.map(|(key, _)| identifier_of(key.value()))).collect();
-        Ok(identifiers?)
+        let mut start = identifier_key(collection.number, after.unwrap_or_default());
+        if after.is_some() {
+            start.push(0);
+        }
+        let end = identifier_key(collection.number + 1, "");
+        let mut identifiers: Vec<String> = Vec::new();
+        for table in [DAMAGED, LOST] {
+            let table = reading.open_table(table)?;
+            for row in table.range(start.as_slice()..end.as_slice())?.take(count_max) {
+                identifiers.push(identifier_of(row?.0.value()));
+            }
+        }
+        identifiers.sort_unstable();
+        identifiers.truncate(count_max);
+        Ok(identifiers)
     })
 }

@@ -56,6 +56,8 @@ type Identifiers = &'static [u8; IDENTIFIER_ROW_BYTES];
 pub(super) const IDENTIFIERS: TableDefinition<'_, &[u8], Identifiers> = TableDefinition::new("identifiers");
 /// Collection and identifier of each record that was lost to damage.
 pub(super) const DAMAGED: TableDefinition<'_, &[u8], ()> = TableDefinition::new("damaged");
+/// Collection and identifier of each damaged record whose loss was accepted.
+pub(super) const LOST: TableDefinition<'_, &[u8], ()> = TableDefinition::new("lost");
 /// Collection, datestamp and sequence of each record in the lists.
 pub(super) const DATES: TableDefinition<'_, &[u8; TIME_KEY_BYTES], ()> = TableDefinition::new("dates");
 /// Collection, set, level and bucket to the records of the set: see `postings`.
@@ -92,6 +94,9 @@ pub(super) struct CollectionRow {
     pub(super) live: u64,
     pub(super) tombstones: u64,
     pub(super) damaged: u64,
+    /// The number of rows in [`LOST`]. Early collections have none.
+    #[serde(default)]
+    pub(super) lost: u64,
     /// The number of rows in [`TOUCHED`].
     pub(super) touched: u64,
     /// The number of rows in [`REPAIRS`]. Early collections have none.
@@ -140,6 +145,7 @@ pub(super) fn create_tables(writing: &WriteTransaction) -> Result<(), redb::Erro
     writing.open_table(SET_LISTS)?;
     writing.open_table(IDENTIFIERS)?;
     writing.open_table(DAMAGED)?;
+    writing.open_table(LOST)?;
     writing.open_table(DATES)?;
     writing.open_table(POSTINGS)?;
     writing.open_table(STAMPS)?;
@@ -149,6 +155,15 @@ pub(super) fn create_tables(writing: &WriteTransaction) -> Result<(), redb::Erro
     writing.open_table(SEGMENTS)?;
     writing.open_table(META)?.insert(FORMAT, FORMAT_VERSION)?;
     Ok(())
+}
+
+/// Whether a database of this version has all tables. Early ones have no [`LOST`].
+pub(super) fn has_all_tables(reading: &ReadTransaction) -> Result<bool, redb::Error> {
+    match reading.open_table(LOST) {
+        Ok(_) => Ok(true),
+        Err(TableError::TableDoesNotExist(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The version of the format; `None` for an empty database.

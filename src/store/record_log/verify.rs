@@ -1,4 +1,5 @@
-//! The check of all records of a collection. Damaged records leave the lists until they are fetched again.
+//! The check of all records of a collection. Damaged records leave the lists until they are fetched again, or until
+//! their loss is accepted.
 
 use super::block_reader::{ListedBlock, next_blocks, read_block};
 use super::keys::{IdentifierRow, SEQUENCE_MAX, identifier_key, sequence_key, time_key};
@@ -6,7 +7,7 @@ use super::postings::{ALL, PostingChanges, Postings};
 use super::sets::SetLists;
 use super::shared::{CollectionKey, Shared, change_collection};
 use super::tables::{
-    BLOCKS, COLLECTIONS, CollectionRow, DAMAGED, DATES, IDENTIFIERS, POSTINGS, TOUCHED, collection_row,
+    BLOCKS, COLLECTIONS, CollectionRow, DAMAGED, DATES, IDENTIFIERS, LOST, POSTINGS, TOUCHED, collection_row,
 };
 use crate::store::mirror::{MirrorError, RecordStatus, Verification};
 use redb::{ReadableTable, WriteTransaction};
@@ -128,4 +129,21 @@ fn exclude(
         blocks.remove(&sequence_key(number, *first))?;
     }
     Ok(found.len() as u64)
+}
+
+/// Accepts the loss of all damaged records that are named. Returns their number.
+pub(super) fn accept_loss(
+    writing: &WriteTransaction,
+    collection: &mut CollectionRow,
+) -> Result<u64, MirrorError> {
+    let range = (identifier_key(collection.number, ""), identifier_key(collection.number + 1, ""));
+    let (mut damaged, mut lost) = (writing.open_table(DAMAGED)?, writing.open_table(LOST)?);
+    let mut accepted = 0;
+    for row in damaged.extract_from_if(range.0.as_slice()..range.1.as_slice(), |_, ()| true)? {
+        lost.insert(row?.0.value(), ())?;
+        accepted += 1;
+    }
+    collection.damaged -= accepted;
+    collection.lost += accepted;
+    Ok(accepted)
 }

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn version(revision: u64) -> Option<CollectionVersion> {
-        Some(CollectionVersion { collection: 1, revision, last_stamp_secs: 0, next_sequence: 0 })
+        Some(CollectionVersion { collection: 1, revision, last_stamp_secs: 0, next_sequence: 0, damaged: 0 })
     }
 
     #[test]
