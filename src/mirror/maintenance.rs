@@ -78,12 +78,10 @@ impl ComparisonReport {
 
     /// The report about a comparison.
     pub fn new(prefix: &str, comparison: Comparison) -> Self {
-        let Comparison { listed, mut missing, mut changed, vanished, .. } = comparison;
-        missing.identifiers.truncate(Self::NAMED_MAX);
-        changed.identifiers.truncate(Self::NAMED_MAX);
-        let count = vanished.len() as u64;
-        let identifiers = vanished.into_iter().take(Self::NAMED_MAX).map(|entry| entry.identifier).collect();
-        let vanished = Difference { count, identifiers };
+        let Comparison { listed, mut missing, mut changed, mut vanished, .. } = comparison;
+        for difference in [&mut missing, &mut changed, &mut vanished] {
+            difference.identifiers.truncate(Self::NAMED_MAX);
+        }
         Self { prefix: prefix.to_owned(), listed, missing, vanished, changed }
     }
 

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 
 /// The store of the mirror. A repository or format that was never stored is empty; it is no error.
 #[async_trait]
@@ -156,6 +157,9 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
         after: Option<&str>,
         count_max: usize,
     ) -> Result<Vec<String>, MirrorError>;
+
+    /// A folder for temporary files, on a disk with space for them. It need not exist before the first commit.
+    fn scratch_folder(&self) -> PathBuf;
 
     /// The names of all stored repositories, in order.
     ///

@@ -54,7 +54,7 @@ pub use quarantine::{
     QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery,
     QuarantineSelection, QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, WholeRecords,
 };
-pub use record_log::RecordLog;
+pub use record_log::{EntrySort, RecordLog, SortedEntries};
 pub use record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};
 pub use redb::Databases;
 pub use repository_profile::{

@@ -1,15 +1,13 @@
 //! Compares the identifiers and datestamps of the store with those of the source. It changes nothing.
 
-use crate::mirror::harvest::identifier_list::{IdentifierList, check_count};
+use crate::mirror::harvest::identifier_list::IdentifierList;
 use crate::mirror::harvest::page::{Harvester, Interruption};
 use crate::mirror::harvest::settings::{HarvestError, HarvestSettings};
-use crate::store::{IdentifierEntry, RecordStatus};
+use crate::store::{EntrySort, IdentifierEntry, MirrorError, RecordStatus, SortedEntries};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 
-/// Identifiers that are read from the store at a time.
-const BATCH: usize = 10_000;
+/// Identifiers that are read from the store at a time. Each has at most 16 KiB.
+const BATCH: usize = 1_000;
 
 /// The differences between the store and the source in one format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +21,7 @@ pub struct Comparison {
     /// Records with another datestamp.
     pub changed: Difference,
     /// Records that the mirror has and the source does not list.
-    pub vanished: Vec<IdentifierEntry>,
+    pub vanished: Difference,
     /// Whether the lists of the source ended by themselves: else the vanished records may still exist.
     pub is_conclusive: bool,
 }
@@ -37,13 +35,6 @@ pub struct Difference {
     pub identifiers: Vec<String>,
 }
 
-/// The last thing that the source lists of a record.
-#[derive(Clone, Copy)]
-struct Listed {
-    datestamp_secs: i64,
-    is_deleted: bool,
-}
-
 impl Harvester {
     /// Compares the records of a format with the lists of identifiers of the source. The store stays unchanged.
     ///
@@ -55,71 +46,154 @@ impl Harvester {
         settings: &HarvestSettings,
         prefix: &str,
     ) -> Result<Comparison, HarvestError> {
-        Ok(compare(self, settings, prefix).await?)
+        Ok(compare(self, settings, prefix).await?.0)
     }
 }
 
-/// [`Harvester::compare`], for harvests.
+/// [`Harvester::compare`], for harvests: the second value has all entries that have vanished.
+///
+/// The list of the source is sorted like the entries of the store, and both are merged, so that the memory does not
+/// depend on their number.
 pub(crate) async fn compare(
     harvest: &Harvester,
     settings: &HarvestSettings,
     prefix: &str,
-) -> Result<Comparison, Interruption> {
-    let hasher = RandomState::new();
+) -> Result<(Comparison, SortedEntries), Interruption> {
     let mut comparison = Comparison { is_conclusive: true, ..Comparison::default() };
-    let mut listed: HashMap<u64, Listed> = HashMap::new();
+    let listed = list_source(harvest, settings, prefix, &mut comparison.is_conclusive).await?;
+    let vanished = EntrySort::new(&harvest.store.scratch_folder());
+    let mut merge = blocking(move || Merge::new(comparison, listed, vanished)).await?;
+    let mut after = None::<String>;
+    loop {
+        let stored = harvest.store.identifiers(&harvest.id, prefix, after.as_deref(), BATCH).await?;
+        let Some(last) = stored.last() else { break };
+        after = Some(last.identifier.clone());
+        merge = blocking(move || merge.add_stored(stored)).await?;
+    }
+    Ok(blocking(move || merge.end()).await?)
+}
+
+/// All identifiers that the source lists. `is_conclusive` becomes false if a list does not end by itself.
+async fn list_source(
+    harvest: &Harvester,
+    settings: &HarvestSettings,
+    prefix: &str,
+    is_conclusive: &mut bool,
+) -> Result<SortedEntries, Interruption> {
+    let mut listed = EntrySort::new(&harvest.store.scratch_folder());
     let whole = [String::new()];
     let sets = if settings.sets.is_empty() { whole.as_slice() } else { settings.sets.as_slice() };
     for set in sets {
         let set = Some(set.as_str()).filter(|set| !set.is_empty());
         let mut list = IdentifierList::new(harvest, settings, prefix, set);
         while let Some(records) = list.next_page().await? {
-            check_count(harvest, listed.len() + records.len())?;
-            for record in records {
-                let is_deleted = record.status == RecordStatus::Deleted;
-                let row = Listed { datestamp_secs: record.datestamp_secs, is_deleted };
-                let is_new = listed.insert(hasher.hash_one(&record.identifier), row).is_none();
-                if is_new && !is_deleted {
-                    comparison.listed += 1;
-                    if !is_stored_live(harvest, prefix, &record.identifier).await? {
-                        comparison.missing.add(record.identifier);
-                    }
-                }
-            }
+            let entries = records.into_iter().map(|record| IdentifierEntry {
+                identifier: record.identifier,
+                datestamp_secs: record.datestamp_secs,
+                status: record.status,
+            });
+            let entries: Vec<IdentifierEntry> = entries.collect();
+            listed = blocking(move || listed.add(entries).map(|()| listed)).await?;
         }
-        comparison.is_conclusive &= list.is_conclusive();
+        *is_conclusive &= list.is_conclusive();
     }
-    let mut after = None::<String>;
-    loop {
-        let batch = harvest.store.identifiers(&harvest.id, prefix, after.as_deref(), BATCH).await?;
-        let Some(last) = batch.last() else { return Ok(comparison) };
-        after = Some(last.identifier.clone());
-        for entry in batch.into_iter().filter(|entry| entry.status == RecordStatus::Live) {
-            let found = listed.get(&hasher.hash_one(&entry.identifier)).copied();
-            comparison.add_stored(entry, found);
-        }
-    }
+    Ok(blocking(move || listed.sorted()).await?)
 }
 
-async fn is_stored_live(harvest: &Harvester, prefix: &str, identifier: &str) -> Result<bool, Interruption> {
-    let formats = harvest.store.formats_of_item(&harvest.id, identifier).await?;
-    Ok(formats.iter().any(|(format, status)| format == prefix && *status == RecordStatus::Live))
+/// Runs a task that may block on the disk.
+async fn blocking<T: Send + 'static>(
+    task: impl FnOnce() -> Result<T, MirrorError> + Send + 'static,
+) -> Result<T, MirrorError> {
+    let result = tokio::task::spawn_blocking(task).await;
+    result.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string())))
+}
+
+/// Merges the entries of the source with those of the store, which come in the same order.
+struct Merge {
+    comparison: Comparison,
+    listed: SortedEntries,
+    /// The next entry of the source.
+    next: Option<IdentifierEntry>,
+    vanished: EntrySort,
+}
+
+impl Merge {
+    fn new(
+        comparison: Comparison,
+        mut listed: SortedEntries,
+        vanished: EntrySort,
+    ) -> Result<Self, MirrorError> {
+        let next = listed.next_entry()?;
+        Ok(Self { comparison, listed, next, vanished })
+    }
+
+    fn add_stored(mut self, stored: Vec<IdentifierEntry>) -> Result<Self, MirrorError> {
+        for entry in stored {
+            while let Some(listed) = self.take_listed(|listed| *listed < entry.identifier)? {
+                self.comparison.add_listed(listed);
+            }
+            match self.take_listed(|listed| *listed == entry.identifier)? {
+                Some(listed) if listed.status == RecordStatus::Live => {
+                    self.comparison.add_both(entry, listed);
+                }
+                _ if entry.status == RecordStatus::Live => {
+                    self.comparison.stored += 1;
+                    self.comparison.vanished.add(entry.identifier.clone());
+                    self.vanished.add([entry])?;
+                }
+                _ => {}
+            }
+        }
+        Ok(self)
+    }
+
+    /// The next entry of the source, if its identifier is wanted.
+    fn take_listed(
+        &mut self,
+        is_wanted: impl FnOnce(&String) -> bool,
+    ) -> Result<Option<IdentifierEntry>, MirrorError> {
+        match self.next.take_if(|listed| is_wanted(&listed.identifier)) {
+            Some(listed) => {
+                self.next = self.listed.next_entry()?;
+                Ok(Some(listed))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn end(mut self) -> Result<(Comparison, SortedEntries), MirrorError> {
+        while let Some(listed) = self.take_listed(|_| true)? {
+            self.comparison.add_listed(listed);
+        }
+        Ok((self.comparison, self.vanished.sorted()?))
+    }
 }
 
 impl Comparison {
     /// Whether the mirror has the same records as the source.
     pub fn is_equal(&self) -> bool {
-        self.missing.count == 0 && self.changed.count == 0 && self.vanished.is_empty()
+        [&self.missing, &self.changed, &self.vanished].iter().all(|difference| difference.count == 0)
     }
 
-    fn add_stored(&mut self, stored: IdentifierEntry, listed: Option<Listed>) {
-        self.stored += 1;
-        match listed.filter(|listed| !listed.is_deleted) {
-            None => self.vanished.push(stored),
-            Some(listed) if listed.datestamp_secs != stored.datestamp_secs => {
-                self.changed.add(stored.identifier);
+    /// An entry of the source that the store does not have.
+    fn add_listed(&mut self, listed: IdentifierEntry) {
+        if listed.status == RecordStatus::Live {
+            self.listed += 1;
+            self.missing.add(listed.identifier);
+        }
+    }
+
+    /// An entry of the store that the source has too, not deleted.
+    fn add_both(&mut self, stored: IdentifierEntry, listed: IdentifierEntry) {
+        self.listed += 1;
+        match stored.status {
+            RecordStatus::Deleted => self.missing.add(stored.identifier),
+            RecordStatus::Live => {
+                self.stored += 1;
+                if listed.datestamp_secs != stored.datestamp_secs {
+                    self.changed.add(stored.identifier);
+                }
             }
-            Some(_) => {}
         }
     }
 }

@@ -7,9 +7,6 @@ use crate::oai::{ErrorCode, Request};
 use crate::repository::{Failure, Reason};
 use crate::store::NewRecord;
 
-/// Identifiers of one format that are compared, at 8 to 32 bytes each.
-const IDENTIFIERS_MAX: usize = 16 << 20;
-
 /// A list of the identifiers of one format, page by page.
 pub(crate) struct IdentifierList<'a> {
     harvest: &'a Harvester,
@@ -63,15 +60,6 @@ impl<'a> IdentifierList<'a> {
         }
         Ok(Some(headers))
     }
-}
-
-/// Fails if there are too many identifiers to compare.
-pub(crate) fn check_count(harvest: &Harvester, count: usize) -> Result<(), Interruption> {
-    if count <= IDENTIFIERS_MAX {
-        return Ok(());
-    }
-    let details = format!("{} lists more than {IDENTIFIERS_MAX} identifiers", harvest.id);
-    Err(Interruption::Source(Failure::new(Reason::TooLarge, details)))
 }
 
 fn incomplete(details: String) -> Interruption {

@@ -9,7 +9,9 @@ use crate::mirror::harvest::page::{Harvester, Interruption};
 use crate::mirror::harvest::settings::{DeletionLimits, HarvestSettings};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
-use crate::store::{Committed, IdentifierEntry, NewRecord, RecordRepairs, RecordStatus, Sweep, content_hash};
+use crate::store::{
+    Committed, IdentifierEntry, NewRecord, RecordRepairs, RecordStatus, SortedEntries, Sweep, content_hash,
+};
 
 /// The result of a comparison.
 #[derive(Default)]
@@ -58,11 +60,11 @@ async fn sweep(
     settings: &HarvestSettings,
     prefix: &str,
 ) -> Result<SweepResult, Interruption> {
-    let comparison = compare(harvest, settings, prefix).await?;
+    let (comparison, mut entries) = compare(harvest, settings, prefix).await?;
     let Comparison { stored, missing, changed, vanished, is_conclusive, .. } = comparison;
     let mut counts =
         refetch(harvest, settings, prefix, missing.identifiers.iter().chain(&changed.identifiers)).await?;
-    let found = vanished.len() as u64;
+    let found = vanished.count;
     if !is_conclusive && found > 0 {
         tracing::warn!(
             repo = harvest.id,
@@ -84,11 +86,11 @@ async fn sweep(
     }
     if !settings.accepts_deletions {
         // Pages of a list move while records change, so a record can be missing in a list by accident.
-        counts.add(confirm_deletions(harvest, settings, prefix, vanished).await?);
+        counts.add(confirm_deletions(harvest, settings, prefix, entries).await?);
         return Ok(SweepResult { counts, held: 0 });
     }
     let mut writer = CollectionWriter::open(harvest, prefix).await?;
-    for entry in vanished {
+    while let Some(entry) = entries.next_entry()? {
         writer.push(tombstone(entry));
         writer.commit_if_due().await?;
     }
@@ -102,10 +104,11 @@ async fn confirm_deletions(
     harvest: &Harvester,
     settings: &HarvestSettings,
     prefix: &str,
-    vanished: Vec<IdentifierEntry>,
+    mut vanished: SortedEntries,
 ) -> Result<Committed, Interruption> {
     let mut writer = CollectionWriter::open(harvest, prefix).await?;
-    for entry in vanished {
+    // A read takes at most some KiB, and most entries need none.
+    while let Some(entry) = vanished.next_entry()? {
         harvest.clock.pause(settings.request_gap).await;
         let request = Request::get_record(&entry.identifier, prefix);
         let received = writer.receive_page(request, (None, None)).await;

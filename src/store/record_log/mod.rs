@@ -15,6 +15,7 @@ mod block;
 mod block_reader;
 mod commit;
 mod compaction;
+mod entry_sort;
 mod forget;
 mod index;
 mod keys;
@@ -42,6 +43,7 @@ use crate::store::record_repairs::RecordRepairs;
 use crate::store::redb::Databases;
 use async_trait::async_trait;
 use bytes::Bytes;
+pub use entry_sort::{EntrySort, SortedEntries};
 use redb::ReadableTable as _;
 use shared::{CollectionKey, Shared};
 use std::collections::HashSet;
@@ -392,6 +394,10 @@ impl MirrorStore for RecordLog {
         let after = after.map(str::to_owned);
         self.read(move |shared| state::damaged(shared, &repository, &prefix, after.as_deref(), count_max))
             .await
+    }
+
+    fn scratch_folder(&self) -> PathBuf {
+        self.0.folder.clone()
     }
 
     async fn repositories(&self) -> Result<Vec<String>, MirrorError> {
