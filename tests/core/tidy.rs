@@ -427,8 +427,7 @@ fn the_index_of_the_documentation_names_every_page() {
 
 #[test]
 fn no_page_of_the_documentation_is_too_long() {
-    let is_user_page =
-        |name: &str| name.starts_with("docs/") || name == "README.md" || name == "CHANGELOG.md";
+    let is_user_page = |name: &str| name.starts_with("docs/") || name == "README.md";
     let mut found = Vec::new();
     for path in markdown_pages() {
         let name = shown(&path);
