@@ -206,6 +206,44 @@ fn a_hidden_record_becomes_visible_when_the_shown_one_is_deleted() {
     }
 }
 
+/// The lists contain each record. GetRecord returns the one that `Prefer` shows, as the lists contain it.
+#[test]
+fn get_record_of_all_records_returns_the_preferred_one_as_listed() {
+    let mirror = mirror();
+    let item = "oai:c:1";
+    let all = |sources: Vec<MirroredSource>| mirror.aggregate(ViewOptions::default(), sources);
+    let of = |(id, priority): (&str, u64)| MirroredSource { priority, ..source(id) };
+    let found = |view: &AggregateRepository| {
+        let page = ask(view, &format!("verb=GetRecord&metadataPrefix=oai_dc&identifier={item}"));
+        page.valid(Strictness::Schema);
+        let found = page.items().first().cloned().expect("a record");
+        let listed = ask(view, LIST).items();
+        assert!(listed.contains(&found), "{found:?} is not in {listed:?}");
+        (shown(&found), found.set_specs[0].clone())
+    };
+    let title = |title: &str| Some(title.to_owned());
+    // The first repository has a tombstone.
+    mirror.commit("x", "oai_dc", vec![deleted(item, &[])], true);
+    mirror.pass_time(60);
+    mirror.commit("z", "oai_dc", vec![dated(item, "of z", 3)], true);
+    let view = all(REPOSITORIES.map(of).to_vec());
+    assert_eq!(found(&view), (title("of z"), "z".to_owned()));
+    // A repository with a higher priority has it too.
+    mirror.pass_time(60);
+    mirror.commit("x", "oai_dc", vec![dated(item, "of x", 3)], true);
+    mirror.commit("y", "oai_dc", vec![dated(item, "of y", 1)], true);
+    assert_eq!(found(&view), (title("of y"), "y".to_owned()));
+    // Of equal ones, it is the first in the order of the ids.
+    mirror.commit("y", "oai_dc", vec![deleted(item, &[])], true);
+    assert_eq!(found(&view), (title("of x"), "x".to_owned()));
+    // The mapping of the first one is removed, which deletes its record in the view.
+    mirror.pass_time(60);
+    let view = all([("y", 5), ("z", 1)].map(of).to_vec());
+    assert_eq!(found(&view), (title("of z"), "z".to_owned()));
+    mirror.commit("z", "oai_dc", vec![deleted(item, &[])], true);
+    assert_eq!(found(&view), (None, "y".to_owned()));
+}
+
 #[test]
 fn a_new_datestamp_alone_does_not_change_the_shown_record() {
     let mirror = mirror();

@@ -60,9 +60,10 @@ impl<'v> Item<'v> {
         prefix: &str,
         with_bytes: bool,
     ) -> Result<Option<ShownRecord<'v>>, Failure> {
-        let datestamp_secs = self.datestamp_secs();
+        // A view that shows all records of an item shows each with its own datestamp.
+        let item_secs = view.merges_records().then(|| self.datestamp_secs());
         let compares_datestamps = view.options.collisions == Collisions::Newest && !self.others.is_empty();
-        let mut best: Option<(Rank, &MirroredSource, StoredRecord)> = None;
+        let mut best: Option<(Rank, Part<'v>, StoredRecord)> = None;
         for (part, mut record) in std::iter::once(self.found).chain(self.others) {
             let member = part.member;
             let mut committed_secs = 0;
@@ -78,16 +79,18 @@ impl<'v> Item<'v> {
             let rank =
                 (is_live, part.is_mirrored(), committed_secs, member.priority, Reverse(member.id.clone()));
             if best.as_ref().is_none_or(|(best, ..)| rank > *best) {
-                best = Some((rank, member, record));
+                best = Some((rank, part, record));
             }
         }
-        let Some((_, member, mut record)) = best else { return Ok(None) };
+        let Some((_, part, mut record)) = best else { return Ok(None) };
+        let member = part.member;
         if with_bytes {
             let Version::Whole(whole) = read_whole(view, member, prefix, record).await? else {
                 return Ok(None);
             };
             record = whole;
         }
+        let datestamp_secs = item_secs.unwrap_or_else(|| part.datestamp_secs(&record));
         Ok(Some(ShownRecord { member, record, datestamp_secs }))
     }
 }
@@ -201,7 +204,8 @@ pub(super) async fn fill<'v>(
     Ok(end)
 }
 
-/// The record that lists contain for an identifier; `None` if no repository has it undamaged.
+/// The record that lists contain for an identifier; `None` if no repository has it undamaged. Of several that lists
+/// contain, it is the one that [`Collisions::Prefer`] shows.
 ///
 /// # Errors
 ///

@@ -281,15 +281,14 @@ pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Resu
     Ok(Answer::error(now_secs, ErrorCode::IdDoesNotExist, text))
 }
 
-/// The record with an identifier: the one that lists contain, or the first one of several. A withdrawn record never
-/// hides another one.
+/// The record with an identifier, as lists contain it. A withdrawn or deleted record never hides another one.
 async fn find_record<'v>(
     view: &'v View,
     parts: &[Part<'v>],
     prefix: &str,
     identifier: &str,
 ) -> Result<Option<ShownRecord<'v>>, Failure> {
-    if view.merges_records()
+    if parts.len() > 1
         && let Some(shown) = collisions::find(view, parts, prefix, identifier).await?
     {
         return Ok(Some(shown));
