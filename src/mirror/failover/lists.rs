@@ -255,7 +255,7 @@ fn write(
 ) -> Result<(), Failure> {
     let header = Header::of_source(record, facts.granularity);
     match with_metadata {
-        true => items.push_record(&RecordText::read(record)?, &header, ""),
+        true => items.push_record(&RecordText::read(record)?, &header, &[]),
         false => items.push_header(&header),
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The items of a page while they are written.
 
-use super::record_xml::{Header, RecordPlaces};
+use super::record_xml::{Header, Insertion, RecordPlaces};
 use super::response::Page;
 use crate::repository::{DeliveredRecord, Failure, Reason};
 use crate::store::StoredRecord;
@@ -53,9 +53,14 @@ impl PageItems {
         self.xml.len()
     }
 
-    /// Writes a record with another header, and with an `about` at its end.
-    pub(crate) fn push_record(&mut self, record: &RecordText<'_>, header: &Header<'_>, about: &str) {
-        self.push(header, |xml| record.places.write(record.text, header, about, xml));
+    /// Writes a record with another header, and with these texts in the order of their places.
+    pub(crate) fn push_record(
+        &mut self,
+        record: &RecordText<'_>,
+        header: &Header<'_>,
+        insertions: &[Insertion],
+    ) {
+        self.push(header, |xml| record.places.write(record.text, header, insertions, xml));
     }
 
     /// Writes a header alone.

@@ -53,9 +53,8 @@ impl<'v> RecordWriter<'v> {
             return Ok(());
         }
         let text = RecordText::read(&record)?;
-        let xml = (text.text, text.places.prefix);
-        let about = self.origins.about(self.view, (member, self.prefix), &record, xml).await?;
-        self.items.push_record(&text, &header, &about);
+        let provenance = self.origins.insertions(self.view, (member, self.prefix), &record, &text).await?;
+        self.items.push_record(&text, &header, &provenance);
         Ok(())
     }
 }

@@ -84,6 +84,14 @@ fn push(xml: &mut String, parts: &[&str]) {
     parts.iter().for_each(|part| xml.push_str(part));
 }
 
+/// A text that a view inserts into a stored record after its header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Insertion {
+    /// The place in the stored record.
+    pub(crate) at: usize,
+    pub(crate) text: String,
+}
+
 /// The places of a stored record at which a view changes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordPlaces<'r> {
@@ -91,7 +99,7 @@ pub(crate) struct RecordPlaces<'r> {
     pub(crate) prefix: &'r str,
     header: Range<usize>,
     /// The start of the end tag.
-    end: usize,
+    pub(super) end: usize,
 }
 
 impl<'r> RecordPlaces<'r> {
@@ -136,14 +144,24 @@ impl<'r> RecordPlaces<'r> {
         datestamp::to_secs(rest.split('<').next()?.trim())
     }
 
-    /// Writes the record with another header, and with an `about` at its end.
-    pub(crate) fn write(&self, record: &str, header: &Header<'_>, about: &str, xml: &mut String) {
+    /// Writes the record with another header, and with these texts in the order of their places.
+    pub(crate) fn write(
+        &self,
+        record: &str,
+        header: &Header<'_>,
+        insertions: &[Insertion],
+        xml: &mut String,
+    ) {
         let part = |range: Range<usize>| record.get(range).unwrap_or_default();
         xml.push_str(part(0..self.header.start));
         header.write(self.prefix, xml);
-        xml.push_str(part(self.header.end..self.end));
-        xml.push_str(about);
-        xml.push_str(part(self.end..record.len()));
+        let mut written = self.header.end;
+        for Insertion { at, text } in insertions {
+            xml.push_str(part(written..*at));
+            xml.push_str(text);
+            written = *at;
+        }
+        xml.push_str(part(written..record.len()));
     }
 }
 
@@ -161,8 +179,9 @@ mod tests {
     }
 
     fn rewritten(record: &str, about: &str) -> Option<String> {
-        let mut xml = String::new();
-        RecordPlaces::read(record)?.write(record, &header(), about, &mut xml);
+        let (mut xml, places) = (String::new(), RecordPlaces::read(record)?);
+        let about = Insertion { at: places.end, text: about.to_owned() };
+        places.write(record, &header(), &[about], &mut xml);
         Some(xml)
     }
 

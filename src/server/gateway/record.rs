@@ -359,7 +359,7 @@ fn written(record: &StoredRecord, granularity: Granularity) -> Result<String, Mi
     let damaged = |_| Missing::NotShown(NoRecordReason::Damaged);
     let text = RecordText::read(record).map_err(damaged)?;
     let mut xml = String::with_capacity(record.bytes.len() + HEADER_BYTES);
-    text.places.write(text.text, &Header::of_source(record, granularity), "", &mut xml);
+    text.places.write(text.text, &Header::of_source(record, granularity), &[], &mut xml);
     Ok(NamespaceScope::of_own_list().rebase(&xml, &NamespaceScope::default()))
 }
 
