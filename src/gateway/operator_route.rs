@@ -30,13 +30,17 @@ pub enum OperatorTarget {
 impl OperatorTarget {
     /// Reads a request target: a path with its query. `None` if it names no page for operators.
     pub fn read(target: &str) -> Option<Self> {
+        let (path, _) = target.split_once('?').unwrap_or((target, ""));
         match PageTarget::read(target.as_bytes()) {
             Some(PageTarget::Overview(target)) => return Some(Self::Overview(target)),
             Some(PageTarget::Repository(id)) => return Some(Self::Repository(id)),
             Some(PageTarget::StyleSheet(path)) => return Some(Self::StyleSheet(path)),
+            // This listener has no sitemaps.
+            Some(PageTarget::Sitemap(_)) => {
+                return path.strip_prefix('/').map(|id| Self::Repository(id.to_owned()));
+            }
             _ => {}
         }
-        let (path, _) = target.split_once('?').unwrap_or((target, ""));
         match path {
             STATUS_PATH => return Some(Self::Status),
             PLAN_CHART_PATH => return Some(Self::PlanChart),
@@ -65,6 +69,7 @@ mod tests {
         let x = || "x".to_owned();
         for (target, expected) in [
             ("/x/", Some(Repository(x()))),
+            ("/sitemap.xml", Some(Repository("sitemap.xml".to_owned()))),
             ("/-/status?a", Some(OperatorTarget::Status)),
             ("/-/plan.svg", Some(OperatorTarget::PlanChart)),
             ("/-/mirror", None),

@@ -69,6 +69,10 @@ impl PageTarget {
             return Some(Self::Repository(repository.to_owned()));
         }
         let (repository, rest) = path.strip_prefix('/')?.split_once('/')?;
+        // The views of the mirror: a repository in `/_mirror/ID` may have the name of a list.
+        if repository.starts_with('_') {
+            return None;
+        }
         if let Some(list) = ListTarget::read(repository, rest, query) {
             return Some(Self::List(list));
         }
@@ -243,6 +247,10 @@ mod tests {
             "//record/1",
             "/x/y/record/1",
             "/x?verb=Identify",
+            "/_mirror/records",
+            "/_mirror/sets?verb=ListSets",
+            "/_mirror/record/xml?verb=Identify",
+            "/_all/record/1",
             "/x?a=/x/record/1",
             "/-/livez",
             "/x/record/%FF",

@@ -129,12 +129,18 @@ impl ServerContext {
     }
 
     /// Whether a request is answered by a page. The URL of a repository is for harvesters too: only browsers get its
-    /// page.
+    /// page. A repository with the name of a sitemap answers requests with arguments.
     fn is_page(&self, page: &PageTarget, head: &RequestHeader) -> bool {
         match page {
             PageTarget::Repository(id) => {
                 let reads = [Method::GET, Method::HEAD].contains(&head.method);
                 reads && is_html_named(&head.headers) && self.repositories.find(id).is_some()
+            }
+            PageTarget::Sitemap(_) => {
+                let has_arguments =
+                    head.method == Method::POST || !head.uri.query().unwrap_or_default().is_empty();
+                let name = head.uri.path().trim_start_matches('/');
+                !has_arguments || self.repositories.find(name).is_none()
             }
             _ => true,
         }
@@ -167,21 +173,34 @@ impl ServerContext {
     /// The repository with this path.
     fn repository_at(&self, path: &str, mappings: &BTreeMap<String, Arc<Mapping>>) -> Option<Target> {
         let path = path.trim_start_matches('/').trim_end_matches('/');
-        let xml_of = path.strip_suffix(XML_PATH).filter(|_| self.gateway().policy.enabled);
-        let name = xml_of.unwrap_or(path);
-        let repository = if name == AggregateRepository::NAME && self.has_aggregate(mappings) {
-            TargetRepository::Aggregate
-        } else {
-            let mirrored = name.strip_prefix(MIRROR_PATH);
-            let mapping = mappings.get(mirrored.unwrap_or(name));
-            let mapping = mapping.filter(|mapping| mirrored.is_none() || mapping.mirror.is_some())?;
-            let serve = if mirrored.is_some() { ServeFrom::Mirror } else { mapping.serve };
-            TargetRepository::Mapped(Arc::clone(mapping), serve)
+        let has_gateway = self.gateway().policy.enabled;
+        // The mirror of the repository `xml` is at `_mirror/xml`.
+        let (name, is_xml, repository) = match self.repository_named(path, mappings) {
+            Some(repository) => (path, false, repository),
+            None => {
+                let name = path.strip_suffix(XML_PATH).filter(|_| has_gateway)?;
+                (name, true, self.repository_named(name, mappings)?)
+            }
         };
         let base_url = format!("{}/{name}", self.public_url);
-        let has_page = xml_of.is_none() && self.gateway().policy.enabled;
-        let path_for_pages = has_page.then(|| name.to_owned());
+        let path_for_pages = (has_gateway && !is_xml).then(|| name.to_owned());
         Some(Target { repository, base_url, path_for_pages, is_absolute: false })
+    }
+
+    /// The repository with this path without slashes around it.
+    fn repository_named(
+        &self,
+        path: &str,
+        mappings: &BTreeMap<String, Arc<Mapping>>,
+    ) -> Option<TargetRepository> {
+        if path == AggregateRepository::NAME && self.has_aggregate(mappings) {
+            return Some(TargetRepository::Aggregate);
+        }
+        let mirrored = path.strip_prefix(MIRROR_PATH);
+        let mapping = mappings.get(mirrored.unwrap_or(path));
+        let mapping = mapping.filter(|mapping| mirrored.is_none() || mapping.mirror.is_some())?;
+        let serve = if mirrored.is_some() { ServeFrom::Mirror } else { mapping.serve };
+        Some(TargetRepository::Mapped(Arc::clone(mapping), serve))
     }
 
     /// Whether the server accepts requests and can use its stores. Sources have no influence.

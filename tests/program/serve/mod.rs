@@ -31,6 +31,7 @@ mod mirror_admin;
 mod mirror_faults;
 mod observability;
 mod outages;
+mod own_paths;
 mod page_fallback;
 mod provenance;
 mod quarantine_entries;
