@@ -72,6 +72,8 @@ pub struct HarvestReport {
     pub stored: u64,
     /// Records that became deleted.
     pub deleted: u64,
+    /// setSpecs of records that were left out, because they are deeper or longer than the limits, or too many.
+    pub surplus_sets: u64,
     /// Why it is not complete; empty if it is.
     pub errors: Vec<String>,
 }
@@ -123,9 +125,9 @@ impl RepositoryStatus {
 
 impl From<HarvestNote> for HarvestReport {
     fn from(note: HarvestNote) -> Self {
-        let HarvestNote { began_secs, ended_secs, stored, deleted, errors } = note;
+        let HarvestNote { began_secs, ended_secs, stored, deleted, surplus_sets, errors } = note;
         let (began_at, ended_at) = (to_datestamp(began_secs), to_datestamp(ended_secs));
-        Self { began_at, ended_at, stored, deleted, errors }
+        Self { began_at, ended_at, stored, deleted, surplus_sets, errors }
     }
 }
 

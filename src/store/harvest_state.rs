@@ -174,6 +174,37 @@ pub struct ScheduleState {
     pub added: u64,
 }
 
+/// The number of records of a page, by the effect of its commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// Records that were new, or changed, or came back.
+    pub stored: u64,
+    /// Those of `stored` and `deleted` that were unknown before.
+    pub added: u64,
+    /// Records that were live before, or unknown, and are deleted now. They are not in `stored`.
+    pub deleted: u64,
+    /// Records with a new datestamp and the same content. They keep their stamp.
+    pub touched: u64,
+    /// Records that were stored already.
+    pub unchanged: u64,
+    /// setSpecs of records that are deeper or longer than the limits, or too many. Their highest levels are stored.
+    pub surplus_sets: u64,
+    /// The revision of the stored progress.
+    pub revision: u64,
+}
+
+impl Committed {
+    /// Adds the numbers of another commit. The revision stays.
+    pub const fn add(&mut self, other: Self) {
+        self.stored += other.stored;
+        self.added += other.added;
+        self.deleted += other.deleted;
+        self.touched += other.touched;
+        self.unchanged += other.unchanged;
+        self.surplus_sets += other.surplus_sets;
+    }
+}
+
 /// The end of a harvest of all formats, for operators.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HarvestNote {
@@ -185,6 +216,9 @@ pub struct HarvestNote {
     pub stored: u64,
     /// Records that became deleted.
     pub deleted: u64,
+    /// setSpecs of records that were left out, because they are deeper or longer than the limits, or too many.
+    #[serde(default)]
+    pub surplus_sets: u64,
     /// Why it is not complete; empty if it is. With the format, where one failed.
     #[serde(default)]
     pub errors: Vec<String>,
@@ -220,6 +254,9 @@ pub struct ListedFormat {
     /// The namespace of the metadata.
     pub namespace: String,
 }
+
+/// Maximum number of sets of a repository, with the parents of sets.
+pub const SETS_MAX: usize = 200_000;
 
 /// One set of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

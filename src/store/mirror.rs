@@ -8,7 +8,7 @@
 //! All operations can be expressed in SQL: a commit is one transaction, a list is a range of an index, and a revision
 //! is compared and replaced in the transaction that uses it.
 
-use super::harvest_state::{Catalog, HarvestProgress, RepositoryState};
+use super::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState};
 pub use super::mirror_error::MirrorError;
 use super::record_repairs::RecordRepairs;
 use async_trait::async_trait;
@@ -24,7 +24,8 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// Stores one harvested page and the progress of its harvest, both or none. They are on disk when this returns.
     ///
     /// A record whose status, sets and content hash are stored already keeps its stamp; only its datestamp may change.
-    /// If a page contains an identifier twice, the last record counts.
+    /// If a page contains an identifier twice, the last record counts. setSpecs beyond the limits of the store are left
+    /// out; of a deep one, the highest levels are kept.
     ///
     /// # Errors
     ///
@@ -347,34 +348,6 @@ pub enum RecordStatus {
     Live,
     /// The record is deleted.
     Deleted,
-}
-
-/// The number of records of a page, by the effect of its commit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Committed {
-    /// Records that were new, or changed, or came back.
-    pub stored: u64,
-    /// Those of `stored` and `deleted` that were unknown before.
-    pub added: u64,
-    /// Records that were live before, or unknown, and are deleted now. They are not in `stored`.
-    pub deleted: u64,
-    /// Records with a new datestamp and the same content. They keep their stamp.
-    pub touched: u64,
-    /// Records that were stored already.
-    pub unchanged: u64,
-    /// The revision of the stored progress.
-    pub revision: u64,
-}
-
-impl Committed {
-    /// Adds the numbers of another commit. The revision stays.
-    pub const fn add(&mut self, other: Self) {
-        self.stored += other.stored;
-        self.added += other.added;
-        self.deleted += other.deleted;
-        self.touched += other.touched;
-        self.unchanged += other.unchanged;
-    }
 }
 
 /// The records of a list.

@@ -37,17 +37,18 @@ pub use files::{
     StaticFiles, TokenKey,
 };
 pub use harvest_state::{
-    AggregateState, Catalog, CompleteHarvest, HarvestNote, HarvestProgress, ListSpan, ListedFormat,
-    ListedSet, MemberState, OpenList, RepositoryState, ScheduleState, Sweep, TimeSpan,
+    AggregateState, Catalog, Committed, CompleteHarvest, HarvestNote, HarvestProgress, ListSpan,
+    ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX, ScheduleState, Sweep,
+    TimeSpan,
 };
 pub use ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,
     ReplayShortcuts, TokenOrigin, TokenTarget,
 };
 pub use mirror::{
-    CollectionSize, CollectionVersion, Committed, DiskUsage, Document, IdentifierEntry, ListFilter,
-    ListOrder, ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position,
-    RecordStatus, StampMarks, StoredRecord, Verification, content_hash, update_repository_state,
+    CollectionSize, CollectionVersion, DiskUsage, Document, IdentifierEntry, ListFilter, ListOrder,
+    ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position, RecordStatus,
+    StampMarks, StoredRecord, Verification, content_hash, update_repository_state,
 };
 pub use notices::{NoticeStore, WatchedRepository};
 pub use quarantine::{

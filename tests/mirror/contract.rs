@@ -484,6 +484,7 @@ pub(crate) async fn small_states_are_kept(backend: &impl Backend) {
             ended_secs: 6,
             stored: 7,
             deleted: 8,
+            surplus_sets: 9,
             errors: vec!["oai_dc: no".to_owned()],
         }),
         last_success_secs: Some(4),

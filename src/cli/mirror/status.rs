@@ -66,6 +66,10 @@ fn format_table(statuses: &[RepositoryStatus]) -> String {
         );
     }
     for status in statuses {
+        let surplus = status.last_harvest.as_ref().map_or(0, |last| last.surplus_sets);
+        if surplus > 0 {
+            let _ = writeln!(table, "{}: {surplus} setSpecs of records are beyond the limits", status.id);
+        }
         for error in status.last_harvest.iter().flat_map(|last| &last.errors) {
             let _ = writeln!(table, "{}: the last harvest is not complete: {error}", status.id);
         }

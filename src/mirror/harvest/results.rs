@@ -66,7 +66,8 @@ fn describe(
         }
         Err(error) => vec![error.to_string()],
     };
-    HarvestNote { began_secs, ended_secs, stored: counts.stored, deleted: counts.deleted, errors }
+    let Committed { stored, deleted, surplus_sets, .. } = counts;
+    HarvestNote { began_secs, ended_secs, stored, deleted, surplus_sets, errors }
 }
 
 /// What a complete harvest and the failed ones before it have observed since the last complete one.
@@ -143,8 +144,15 @@ async fn observe_datestamps(
 mod tests {
     use super::*;
 
-    const COUNTS: Committed =
-        Committed { stored: 30, added: 10, deleted: 5, touched: 1, unchanged: 2, revision: 9 };
+    const COUNTS: Committed = Committed {
+        stored: 30,
+        added: 10,
+        deleted: 5,
+        touched: 1,
+        unchanged: 2,
+        surplus_sets: 0,
+        revision: 9,
+    };
 
     #[test]
     fn failed_harvests_count_for_the_next_complete_one() {

@@ -123,6 +123,9 @@ impl HarvestSummary {
             counts.unchanged + counts.touched,
             self.missing
         );
+        if counts.surplus_sets > 0 {
+            line.push_str(&format!("; {} setSpecs of records are beyond the limits", counts.surplus_sets));
+        }
         for (prefix, held) in &self.held_deletions {
             line.push_str(&format!(
                 "; {held} records of {prefix} have vanished and wait: --accept-deletions deletes them"

@@ -18,8 +18,6 @@ pub(super) const BLOCK_RECORDS_MAX: usize = 512;
 pub(super) const RECORD_BYTES_MAX: usize = 256 << 20;
 /// Most bytes of an identifier.
 pub(super) const IDENTIFIER_BYTES_MAX: usize = 16 << 10;
-/// Most bytes of all setSpecs of one record.
-pub(super) const SET_SPECS_BYTES_MAX: usize = 64 << 10;
 /// The level of zstd. docs/explanation/mirror-store.md compares the levels.
 pub(super) const ZSTD_LEVEL: i32 = 1;
 

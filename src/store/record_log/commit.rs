@@ -4,10 +4,7 @@
 //! transaction of the index makes them valid, together with everything else that the page changes. A process that is
 //! killed in between has stored nothing.
 
-use super::block::{
-    BLOCK_BYTES, BlockBuilder, BlockFacts, IDENTIFIER_BYTES_MAX, NewSlot, RECORD_BYTES_MAX,
-    SET_SPECS_BYTES_MAX,
-};
+use super::block::{BLOCK_BYTES, BlockBuilder, BlockFacts, IDENTIFIER_BYTES_MAX, NewSlot, RECORD_BYTES_MAX};
 use super::keys::{
     BlockRow, IDENTIFIER_ROW_BYTES, IdentifierRow, SEQUENCE_KEY_BYTES, TIME_KEY_BYTES, clamp_time,
     identifier_key, sequence_key, stamp_key, time_key,
@@ -23,8 +20,8 @@ use super::tables::{
     NEXT_REPOSITORY, POSTINGS, PROGRESS, REPOSITORIES, RepositoryRow, SEGMENTS, STAMPS, SegmentRow, TOUCHED,
     collection_row, from_json, repository_row, to_json,
 };
-use crate::store::harvest_state::HarvestProgress;
-use crate::store::mirror::{Committed, MirrorError, NewRecord, PageCommit, RecordStatus};
+use crate::store::harvest_state::{Committed, HarvestProgress};
+use crate::store::mirror::{MirrorError, NewRecord, PageCommit, RecordStatus};
 use redb::{ReadableTable, Table, WriteTransaction};
 use std::collections::HashMap;
 use zstd::bulk::Compressor;
@@ -84,7 +81,6 @@ fn check_limits(page: &PageCommit) -> Result<(), MirrorError> {
     for record in &page.records {
         check("an identifier", record.identifier.len(), IDENTIFIER_BYTES_MAX)?;
         check("a record", record.bytes.len(), RECORD_BYTES_MAX)?;
-        check("a list of setSpecs", record.set_specs.iter().map(String::len).sum(), SET_SPECS_BYTES_MAX)?;
         sum += record.bytes.len();
     }
     check("a page", sum, PAGE_BYTES_MAX)
@@ -213,7 +209,8 @@ impl<'t> PageChanges<'t> {
     }
 
     fn apply_record(&mut self, record: &NewRecord) -> Result<(), MirrorError> {
-        let set_list = self.set_lists.number(self.writing, self.repository, &record.set_specs)?;
+        let sets = self.set_lists.of_record(self.writing, self.repository, &record.set_specs)?;
+        self.committed.surplus_sets += sets.surplus;
         let key = identifier_key(self.collection.number, &record.identifier);
         repairs::replace(self.writing, self.collection, &key, &record.repairs)?;
         let stored = self.identifiers.get(key.as_slice())?.map(|row| IdentifierRow::from_bytes(row.value()));
@@ -221,7 +218,7 @@ impl<'t> PageChanges<'t> {
             sequence: self.collection.next_sequence,
             content_hash: record.content_hash,
             datestamp_secs: clamp_time(record.datestamp_secs),
-            set_list,
+            set_list: sets.number,
             status: record.status,
             is_damaged: false,
         };
@@ -239,7 +236,7 @@ impl<'t> PageChanges<'t> {
             RecordStatus::Deleted if !was_deleted => self.committed.deleted += 1,
             _ => self.committed.stored += 1,
         }
-        self.add_version(&key, row, record)
+        self.add_version(&key, row, (record, &sets.set_specs))
     }
 
     /// Gives a record a new datestamp, if it differs.
@@ -284,7 +281,12 @@ impl<'t> PageChanges<'t> {
         Ok(())
     }
 
-    fn add_version(&mut self, key: &[u8], row: IdentifierRow, record: &NewRecord) -> Result<(), MirrorError> {
+    fn add_version(
+        &mut self,
+        key: &[u8],
+        row: IdentifierRow,
+        (record, set_specs): (&NewRecord, &[String]),
+    ) -> Result<(), MirrorError> {
         let sets = self.set_lists.sets(self.writing, self.repository.number, row.set_list)?;
         self.postings.add(&sets, row.status, row.sequence);
         self.dates.insert(&time_key(self.collection.number, row.datestamp_secs, row.sequence), ())?;
@@ -298,7 +300,7 @@ impl<'t> PageChanges<'t> {
             content_hash: row.content_hash,
             status: row.status,
             identifier: &record.identifier,
-            set_specs: &record.set_specs,
+            set_specs,
             bytes: &record.bytes,
         });
         Ok(())

@@ -33,11 +33,10 @@ mod verify;
 mod versions;
 
 use crate::error::Error;
-use crate::store::harvest_state::{Catalog, HarvestProgress, RepositoryState};
+use crate::store::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState};
 use crate::store::mirror::{
-    CollectionSize, CollectionVersion, Committed, DiskUsage, Document, IdentifierEntry, ListFilter,
-    ListQuery, ListedPage, MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord,
-    Verification,
+    CollectionSize, CollectionVersion, DiskUsage, Document, IdentifierEntry, ListFilter, ListQuery,
+    ListedPage, MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord, Verification,
 };
 use crate::store::record_repairs::RecordRepairs;
 use crate::store::redb::Databases;
