@@ -26,6 +26,7 @@ mod mirror_collisions;
 mod mirror_damage;
 mod mirror_faults;
 mod mirror_harvest;
+mod mirror_hostile;
 mod mirror_provenance;
 mod mirror_view;
 mod notifications;

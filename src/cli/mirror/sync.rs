@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use oaimend::clock::SystemClock;
 use oaimend::config::Mapping;
 use oaimend::mirror::Stamps;
-use oaimend::mirror::harvest::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, Harvester};
+use oaimend::mirror::harvest::{
+    HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, HarvestTurn, HarvestTurns, Harvester,
+};
 use oaimend::repository::ObservedRepository;
 use oaimend::upstream::{LiveRepository, SourceClients};
 
@@ -37,7 +40,7 @@ pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<Exit, 
             (mapping.id.as_str(), result)
         }
     });
-    let mut harvests = futures::stream::iter(harvests).buffer_unordered(context.config.mirror.harvests_max);
+    let mut harvests: FuturesUnordered<_> = harvests.collect();
     context.runtime.block_on(async {
         while let Some((id, result)) = harvests.next().await {
             progress.end(id);
@@ -56,13 +59,17 @@ pub(super) struct Harvests<'c> {
     context: &'c Context,
     stamps: Arc<Stamps>,
     clients: SourceClients,
+    turns: Arc<HarvestTurns>,
 }
 
 impl<'c> Harvests<'c> {
     pub(super) fn open(context: &'c Context) -> Result<Self, Failure> {
         let stamps = context.runtime.block_on(Stamps::open(Arc::clone(&context.store.mirror)));
         let stamps = Arc::new(stamps.map_err(store_failure)?);
-        Ok(Self { context, stamps, clients: SourceClients::new(context.store.static_files.clone()) })
+        let turns = Arc::new(HarvestTurns::default());
+        turns.set_running_max(context.config.mirror.harvests_max);
+        let clients = SourceClients::new(context.store.static_files.clone());
+        Ok(Self { context, stamps, clients, turns })
     }
 
     /// The harvester of a repository.
@@ -81,6 +88,7 @@ impl<'c> Harvests<'c> {
             clock,
             via: "1.1 oaimend".to_owned(),
             base_url: mapping.base_url.to_string(),
+            turn: HarvestTurn::default(),
         })
     }
 
@@ -90,7 +98,8 @@ impl<'c> Harvests<'c> {
         accepts_deletions: bool,
         progress: &ProgressLine,
     ) -> Result<HarvestSummary, HarvestError> {
-        let harvester = self.harvester(mapping)?;
+        let turn = self.turns.begin(&mapping.id, Arc::new(SystemClock)).await;
+        let harvester = Harvester { turn, ..self.harvester(mapping)? };
         let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping) };
         let observe =
             |status: &HarvestStatus| progress.show(&mapping.id, &status.prefix, status.records, status.total);

@@ -208,6 +208,7 @@ impl FormatHarvest<'_> {
                     if failures >= FAILURES_MAX || failure.retry_after().is_none() {
                         return Ok(ListEnd::Failed(failure));
                     }
+                    self.writer.flush().await?;
                     self.pause_after(&failure).await;
                     continue;
                 }
@@ -245,7 +246,15 @@ impl FormatHarvest<'_> {
             if !has_more {
                 return Ok(ListEnd::Complete { ignores_from, ignores_until });
             }
-            self.writer.harvest.clock.pause(self.settings.request_gap).await;
+            let harvest = self.writer.harvest;
+            if harvest.turn.is_over(&*harvest.clock) {
+                // The next turn may be hours away.
+                self.writer.flush().await?;
+            }
+            if harvest.pause(self.settings.request_gap).await {
+                // The token may have expired because of the wait.
+                restarts = 0;
+            }
         }
     }
 
@@ -303,7 +312,7 @@ impl FormatHarvest<'_> {
         let secs = failure.retry_after().unwrap_or(1);
         let wait = Duration::from_secs(secs)
             .clamp(self.settings.request_gap, WAIT_MAX.max(self.settings.request_gap));
-        self.writer.harvest.clock.pause(wait).await;
+        self.writer.harvest.pause(wait).await;
     }
 
     fn refused(&self, code: ErrorCode) -> Failure {

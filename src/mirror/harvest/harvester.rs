@@ -5,6 +5,7 @@ use crate::mirror::harvest::collection_writer::CollectionWriter;
 use crate::mirror::harvest::damaged::refetch_damaged;
 use crate::mirror::harvest::format_harvest::FormatHarvest;
 use crate::mirror::harvest::page::{Harvester, Interruption};
+use crate::mirror::harvest::repeated_pages::RepeatedPages;
 use crate::mirror::harvest::results::record_result;
 use crate::mirror::harvest::settings::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 use crate::mirror::harvest::sweep::{SweepResult, sweep_if_due};
@@ -13,7 +14,11 @@ use crate::mirror::rules::{HarvestMark, ResponseClocks};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
 use crate::repository::{Account, Failure, IdentifyFields, Reason};
-use crate::store::{Catalog, Document, ListedSet, MirrorError, RepositoryState, update_repository_state};
+use crate::store::{
+    Catalog, Document, ListedSet, MirrorError, RepositoryState, SETS_MAX, update_repository_state,
+};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// The description of a source at the begin of a harvest.
 struct Description {
@@ -64,7 +69,7 @@ async fn harvest_formats(
                 }
             }
         }
-        harvest.clock.pause(settings.request_gap).await;
+        harvest.pause(settings.request_gap).await;
     }
     Ok(summary)
 }
@@ -123,7 +128,7 @@ async fn describe(harvest: &Harvester, settings: &HarvestSettings) -> Result<Des
         return Err(HarvestError::Source(Failure::new(Reason::Incomplete, details)));
     };
     harvest.store.save_document(&harvest.id, Document::Identify, identify).await?;
-    harvest.clock.pause(settings.request_gap).await;
+    harvest.pause(settings.request_gap).await;
     let catalog = fetch_catalog(harvest, settings).await?;
     let listed = catalog.formats.iter().map(|format| format.prefix.clone());
     let prefixes = if settings.prefixes.is_empty() { listed.collect() } else { settings.prefixes.clone() };
@@ -175,31 +180,53 @@ async fn fetch_catalog(harvest: &Harvester, settings: &HarvestSettings) -> Resul
 }
 
 async fn fetch_sets(harvest: &Harvester, settings: &HarvestSettings) -> Result<Vec<ListedSet>, Interruption> {
-    let mut listed = Vec::new();
+    let (mut listed, mut bytes) = (Vec::new(), 0);
+    let mut repeated = RepeatedPages::default();
     let mut request = Request::list_sets();
+    let failed = |reason, what: &str| {
+        let details = format!("the list of sets of {} {what}", harvest.id);
+        Err(Interruption::Source(Failure::new(reason, details)))
+    };
     for _ in 0..SET_PAGES_MAX {
-        harvest.clock.pause(settings.request_gap).await;
-        let (sets, account) = harvest.document(request.clone()).await?;
+        harvest.pause(settings.request_gap).await;
+        let (page, account) = harvest.document(request.clone()).await?;
         if let Some(code) = account.error.filter(|code| *code != ErrorCode::NoSetHierarchy) {
-            let details = format!("{} ends the list of its sets with {}", harvest.id, code.name());
-            return Err(Interruption::Source(Failure::new(Reason::Incomplete, details)));
+            return failed(Reason::Incomplete, &format!("ends with {}", code.name()));
         }
-        listed.extend(read_sets(&String::from_utf8_lossy(&sets)));
+        let page = read_sets(&String::from_utf8_lossy(&page));
+        if hash_of_sets(&page).is_some_and(|page| repeated.note(page)) {
+            return failed(Reason::Incomplete, "goes in circles");
+        }
+        bytes += page.iter().map(|set| set.set_spec.len() + set.name.len()).sum::<usize>();
+        listed.extend(page);
+        if listed.len() > SETS_MAX || bytes > LISTED_SETS_BYTES_MAX {
+            let text = format!("has more than {SETS_MAX} sets or {LISTED_SETS_BYTES_MAX} bytes");
+            return failed(Reason::TooLarge, &text);
+        }
         if account.has_concluded_end {
             // The stored sets that it does not list may still exist.
-            let mut stored = harvest.store.catalog(&harvest.id).await?.sets;
-            stored.retain(|stored| listed.iter().all(|listed| listed.set_spec != stored.set_spec));
-            listed.append(&mut stored);
+            let stored = harvest.store.catalog(&harvest.id).await?.sets;
+            let known: HashSet<String> = listed.iter().map(|listed| listed.set_spec.clone()).collect();
+            listed.extend(stored.into_iter().filter(|stored| !known.contains(&stored.set_spec)));
+            listed.truncate(SETS_MAX);
         }
         match next_page(&request, &account) {
             Some(next) => request = next,
             None => return Ok(listed),
         }
     }
-    let details = format!("the list of sets of {} has more than {SET_PAGES_MAX} pages", harvest.id);
-    Err(Interruption::Source(Failure::new(Reason::TooLarge, details)))
+    failed(Reason::TooLarge, &format!("has more than {SET_PAGES_MAX} pages"))
 }
 
+/// The hash of the setSpecs of a page, in their order; `None` without a set.
+fn hash_of_sets(page: &[ListedSet]) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    page.iter().for_each(|set| set.set_spec.hash(&mut hasher));
+    (!page.is_empty()).then(|| hasher.finish())
+}
+
+/// Maximum length of all names and setSpecs of a list of sets, in bytes.
+const LISTED_SETS_BYTES_MAX: usize = 32 << 20;
 /// Most pages of a list of sets.
 const SET_PAGES_MAX: usize = 10_000;
 

@@ -7,6 +7,9 @@ use crate::oai::{ErrorCode, Request};
 use crate::repository::{Failure, Reason};
 use crate::store::NewRecord;
 
+/// Pages after which other harvests may have their turns.
+const PAGES_IN_ONE_TURN: u64 = 1_000;
+
 /// A list of the identifiers of one format, page by page.
 pub(crate) struct IdentifierList<'a> {
     harvest: &'a Harvester,
@@ -14,6 +17,7 @@ pub(crate) struct IdentifierList<'a> {
     /// The request for the next page; `None` at the end of the list.
     next: Option<Request>,
     repeated: RepeatedPages,
+    pages: u64,
     /// Whether the source itself has ended the list so far: else it may know more identifiers.
     is_conclusive: bool,
 }
@@ -27,7 +31,14 @@ impl<'a> IdentifierList<'a> {
         set: Option<&str>,
     ) -> Self {
         let first = Request::list_records(prefix, set, None, None).to_list_identifiers();
-        Self { harvest, settings, next: Some(first), repeated: RepeatedPages::default(), is_conclusive: true }
+        Self {
+            harvest,
+            settings,
+            next: Some(first),
+            repeated: RepeatedPages::default(),
+            pages: 0,
+            is_conclusive: true,
+        }
     }
 
     /// Whether an identifier that the list does not have is proven to be unknown to the source.
@@ -38,7 +49,12 @@ impl<'a> IdentifierList<'a> {
     /// The headers of the next page as records without bytes of metadata; `None` at the end.
     pub(crate) async fn next_page(&mut self) -> Result<Option<Vec<NewRecord>>, Interruption> {
         let Some(request) = self.next.take() else { return Ok(None) };
-        self.harvest.clock.pause(self.settings.request_gap).await;
+        self.pages += 1;
+        if self.pages > PAGES_IN_ONE_TURN {
+            self.harvest.pause(self.settings.request_gap).await;
+        } else {
+            self.harvest.clock.pause(self.settings.request_gap).await;
+        }
         let (headers, page) = self.harvest.receive_headers(request.clone()).await?;
         let id = &self.harvest.id;
         if page.missing > 0 {

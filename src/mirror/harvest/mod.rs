@@ -5,7 +5,8 @@
 //! divides the time into windows if a source cannot send all records in one list. `page` receives one page, and
 //! `collection_writer` commits its records. `sweep` finds records that have vanished. `compare` compares the store
 //! with the source. `identifier_list` reads the identifiers for both. `repeated_pages` detects lists that go in circles.
-//! `damaged` fetches records again that were damaged on disk. `results` stores the results for the schedule.
+//! `damaged` fetches records again that were damaged on disk. `results` stores the results for the schedule. `turns` lets
+//! harvests take turns, so that endless lists do not keep others from running.
 //!
 //! Invariants: a window counts as complete only if its list ended properly. A page, its tombstones and the place of
 //! the next page are stored in one transaction.
@@ -23,6 +24,7 @@ mod repeated_pages;
 mod results;
 mod settings;
 mod sweep;
+mod turns;
 mod windows;
 
 pub(crate) use catalog::{read_formats, read_sets};
@@ -30,3 +32,4 @@ pub use compare::{Comparison, Difference};
 pub use page::Harvester;
 pub use settings::{DeletionLimits, HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 pub use sweep::SWEEP_INTERVAL_SECS;
+pub use turns::{HarvestTurn, HarvestTurns};

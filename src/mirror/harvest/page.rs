@@ -1,6 +1,7 @@
 //! A repository that is harvested, and one page of it.
 
 use crate::clock::{self, Clock};
+use crate::mirror::harvest::turns::HarvestTurn;
 use crate::mirror::stamps::Stamps;
 use crate::oai::Request;
 use crate::oai::datestamp;
@@ -9,6 +10,7 @@ use crate::store::{MirrorError, MirrorStore, NewRecord, RecordStatus, content_ha
 use bytes::Bytes;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Harvests one repository into the store.
 #[derive(Clone)]
@@ -27,6 +29,8 @@ pub struct Harvester {
     pub via: String,
     /// The baseURL in stored descriptions.
     pub base_url: String,
+    /// Its turn among other harvests.
+    pub turn: HarvestTurn,
 }
 
 /// Longest response that is held in one piece, in bytes: Identify, and lists of formats and sets.
@@ -72,6 +76,11 @@ pub(crate) struct Outside {
 impl Harvester {
     pub(crate) fn now_secs(&self) -> i64 {
         i64::try_from(clock::secs(self.clock.now())).unwrap_or(i64::MAX)
+    }
+
+    /// Pauses before the next request. Returns whether other harvests had their turns meanwhile.
+    pub(crate) async fn pause(&self, time: Duration) -> bool {
+        self.turn.pause(time, &*self.clock).await
     }
 
     pub(crate) fn request(&self, request: Request, reports_records: bool) -> RepositoryRequest {

@@ -109,7 +109,7 @@ async fn confirm_deletions(
     let mut writer = CollectionWriter::open(harvest, prefix).await?;
     // A read takes at most some KiB, and most entries need none.
     while let Some(entry) = vanished.next_entry()? {
-        harvest.clock.pause(settings.request_gap).await;
+        harvest.pause(settings.request_gap).await;
         let request = Request::get_record(&entry.identifier, prefix);
         let received = writer.receive_page(request, (None, None)).await;
         if received.is_err() {
@@ -141,7 +141,7 @@ async fn refetch(
     let mut writer = CollectionWriter::open(harvest, prefix).await?;
     let mut failures = 0;
     for identifier in identifiers {
-        harvest.clock.pause(settings.request_gap).await;
+        harvest.pause(settings.request_gap).await;
         let request = Request::get_record(identifier, prefix);
         match writer.receive_page(request, (None, None)).await {
             Ok(_) => writer.commit_if_due().await?,

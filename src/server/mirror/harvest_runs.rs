@@ -100,6 +100,11 @@ impl HarvestRuns {
         self.repositories().get(id).is_some_and(|runs| runs.waiting.is_some())
     }
 
+    /// Whether the repository is being removed from the store, so that no harvest of it can begin.
+    pub(super) fn is_removed_now(&self, id: &str) -> bool {
+        self.repositories().get(id).is_some_and(|runs| runs.is_removed_now)
+    }
+
     /// Notes the time of the next harvest.
     pub(super) fn note_due(&self, id: &str, at_secs: i64) {
         self.repositories().entry(id.to_owned()).or_default().next_due_secs = Some(at_secs);
@@ -204,6 +209,7 @@ mod tests {
         drop(harvest);
         let removal = runs.begin_removal("x").expect("no harvest runs");
         assert!(runs.begin_removal("x").is_none() && runs.begin("x", 6).is_none());
+        assert!(runs.is_removed_now("x") && !runs.is_removed_now("y"));
         assert!(!runs.request("x", HarvestRequest::default()));
         assert!(!runs.take_removed("x"));
         drop(removal);

@@ -2,18 +2,19 @@
 
 use crate::clock;
 use crate::config::Mapping;
-use crate::mirror::harvest::{HarvestError, HarvestStatus, HarvestSummary};
+use crate::mirror::harvest::{HarvestError, HarvestStatus, HarvestSummary, HarvestTurn};
 use crate::mirror::{RepositoryFacts, intervals_secs};
 use crate::schedule::{BACKOFF_FIRST_SECS, next_due};
 use crate::server::context::ServerContext;
-use crate::server::mirror::harvest_runs::{EndedHarvest, HarvestRequest, RunMark};
+use crate::server::mirror::harvest_runs::EndedHarvest;
+use crate::server::mirror::state::MirrorState;
 use crate::server::mirror::views::harvest;
 use crate::store::MirrorError;
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,16 +30,22 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 impl BackgroundService for HarvestSchedule {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         let mut known: HashMap<String, KnownRepository> = HashMap::new();
-        let mut running: JoinSet<(String, EndedHarvest)> = JoinSet::new();
-        let runs = &self.0.mirror.runs;
+        let mut running: JoinSet<(String, Option<EndedHarvest>)> = JoinSet::new();
+        // The repositories whose harvest runs, or waits for its turn.
+        let mut begun: HashSet<String> = HashSet::new();
+        let MirrorState { runs, turns, .. } = &self.0.mirror;
         loop {
-            let harvests_max = self.0.mirror_policy().harvests_max;
+            turns.set_running_max(self.0.mirror_policy().harvests_max);
             for mapping in self.due(&mut known).await {
-                if running.len() >= harvests_max {
-                    break;
+                if runs.is_removed_now(&mapping.id) {
+                    continue;
                 }
-                let Some((mark, request)) = runs.begin(&mapping.id, now_secs(&self.0)) else { continue };
-                running.spawn(run(Arc::clone(&self.0), mapping, mark, request));
+                if begun.insert(mapping.id.clone()) {
+                    let turn = turns.begin(&mapping.id, Arc::clone(&self.0.clock));
+                    running.spawn(run(Arc::clone(&self.0), mapping.id.clone(), turn));
+                } else if runs.is_requested(&mapping.id) {
+                    turns.advance(&mapping.id);
+                }
             }
             tokio::select! {
                 () = self.0.clock.deadline(LOOK_INTERVAL) => {}
@@ -46,7 +53,8 @@ impl BackgroundService for HarvestSchedule {
                 Some(ended) = running.join_next() => {
                     // A panic is a result too, and nothing aborts a harvest before the end of this loop.
                     let Ok((id, ended)) = ended else { continue };
-                    if let Some(known) = known.get_mut(&id) {
+                    begun.remove(&id);
+                    if let Some((known, ended)) = known.get_mut(&id).zip(ended) {
                         known.end_harvest(ended.is_complete, ended.ended_secs);
                     }
                 }
@@ -156,16 +164,20 @@ impl HarvestSchedule {
     }
 }
 
-/// Harvests a repository, and notes the result for operators.
+/// Harvests a repository in its turn, and notes the result for operators. There is none if it is not mirrored any more, or
+/// is being removed from the store.
 async fn run(
     context: Arc<ServerContext>,
-    mapping: Arc<Mapping>,
-    mark: RunMark,
-    request: HarvestRequest,
-) -> (String, EndedHarvest) {
+    id: String,
+    turn: impl Future<Output = HarvestTurn> + Send,
+) -> (String, Option<EndedHarvest>) {
+    let turn = turn.await;
+    let mapping = context.repositories.find(&id).filter(|mapping| mapping.mirror.is_some());
     let began_secs = now_secs(&context);
+    let begun = mapping.and_then(|mapping| Some((mapping, context.mirror.runs.begin(&id, began_secs)?)));
+    let Some((mapping, (mark, request))) = begun else { return (id, None) };
     let observe = |status: &HarvestStatus| mark.observe(status);
-    let harvest = AssertUnwindSafe(harvest(&context, &mapping, request, &observe)).catch_unwind();
+    let harvest = AssertUnwindSafe(harvest(&context, &mapping, (request, turn), &observe)).catch_unwind();
     let panicked = |_| Err(MirrorError::Stopped("the harvest has panicked".to_owned()).into());
     let result = harvest.await.unwrap_or_else(panicked);
     log(&mapping.id, &result);
@@ -176,7 +188,7 @@ async fn run(
     };
     let ended = EndedHarvest { began_secs, ended_secs: now_secs(&context), is_complete, is_success, line };
     mark.end(ended.clone());
-    (mapping.id.clone(), ended)
+    (id, Some(ended))
 }
 
 /// The outcome of a harvest, for metrics.
@@ -199,6 +211,7 @@ fn log(id: &str, result: &Result<HarvestSummary, HarvestError>) {
                 stored = summary.counts.stored,
                 deleted = summary.counts.deleted,
                 missing = summary.missing,
+                surplus_sets = summary.counts.surplus_sets,
                 complete = summary.is_complete(),
                 details = failure,
                 "harvest of the mirror"

@@ -1,5 +1,6 @@
 //! The state that all views and harvests of the mirror share.
 
+use crate::mirror::harvest::HarvestTurns;
 use crate::mirror::view::ViewStores;
 use crate::server::mirror::harvest_runs::HarvestRuns;
 use std::sync::Arc;
@@ -14,4 +15,6 @@ pub(crate) struct MirrorState {
     pub(super) maintenance: Arc<Mutex<()>>,
     /// The harvests since the start.
     pub(crate) runs: Arc<HarvestRuns>,
+    /// The turns of the harvests.
+    pub(super) turns: Arc<HarvestTurns>,
 }

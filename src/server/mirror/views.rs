@@ -3,7 +3,9 @@
 use crate::config::Mapping;
 use crate::mirror::Stamps;
 use crate::mirror::failover::FailoverRepository;
-use crate::mirror::harvest::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, Harvester};
+use crate::mirror::harvest::{
+    HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, HarvestTurn, Harvester,
+};
 use crate::mirror::view::{
     AggregateRepository, AggregateSettings, MirrorRepository, MirroredSource, ViewOptions, ViewStores,
 };
@@ -81,10 +83,10 @@ fn mirrored_source(mapping: &Mapping, with_provenance: bool) -> MirroredSource {
 pub(super) async fn harvest(
     context: &ServerContext,
     mapping: &Arc<Mapping>,
-    HarvestRequest { accepts_deletions }: HarvestRequest,
+    (HarvestRequest { accepts_deletions }, turn): (HarvestRequest, HarvestTurn),
     observe: &(dyn Fn(&HarvestStatus) + Send + Sync),
 ) -> Result<HarvestSummary, HarvestError> {
-    let harvester = harvester(context, mapping).await?;
+    let harvester = Harvester { turn, ..harvester(context, mapping).await? };
     let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping) };
     harvester.run(&settings, observe).await
 }
@@ -104,6 +106,7 @@ pub(super) async fn harvester(
         clock: Arc::clone(&context.clock),
         via: context.via.to_str().unwrap_or_default().to_owned(),
         base_url: format!("{}/_mirror/{}", context.public_url, mapping.id),
+        turn: HarvestTurn::default(),
     })
 }
 
