@@ -28,7 +28,7 @@ pub(crate) async fn refetch_damaged(
         let Some(last) = batch.last() else { break };
         after = Some(last.clone());
         for identifier in batch {
-            harvester.clock.pause(settings.request_gap).await;
+            harvester.pause(settings.request_gap).await;
             let request = Request::get_record(&identifier, prefix);
             match writer.receive_page(request, (None, None)).await {
                 Ok(page) => {
