@@ -2,7 +2,7 @@
 
 use crate::config::{MirrorPolicy, MirrorSettings};
 use crate::mirror::status::RepositoryStatus;
-use crate::schedule::{History, IntervalBounds, RepositoryLoad, plan};
+use crate::schedule::{History, IntervalBounds, RepositoryLoad, TOTAL_ELEMENTS_MAX, plan};
 use crate::store::{MirrorError, MirrorStore};
 
 /// The facts of a repository in the store.
@@ -27,7 +27,8 @@ impl RepositoryFacts {
         let collections = store.collections(id).await?;
         let stored = collections.iter().map(|collection| collection.records).sum();
         let state = store.repository_state(id).await?;
-        let records = state.schedule.total_elements.unwrap_or(stored);
+        let records =
+            state.schedule.total_elements.filter(|total| *total <= TOTAL_ELEMENTS_MAX).unwrap_or(stored);
         let updates_per_sec = state.schedule.updates_per_sec.filter(is_rate);
         let history = History {
             harvested_at_secs: state.last_success_secs,
@@ -40,7 +41,7 @@ impl RepositoryFacts {
     /// The facts in a status, without its history.
     pub fn of_status(status: &RepositoryStatus) -> Self {
         let stored = status.formats.iter().map(|format| format.records).sum();
-        let records = status.total_elements.unwrap_or(stored);
+        let records = status.total_elements.filter(|total| *total <= TOTAL_ELEMENTS_MAX).unwrap_or(stored);
         let updates_per_sec = status.updates_per_sec.filter(is_rate);
         Self { records, updates_per_sec, history: History::default() }
     }
@@ -100,6 +101,22 @@ mod tests {
         let weighted = MirrorSettings { weight: 4.0, ..settings.clone() };
         let found = intervals(&[day(40.0), (facts(Some(40.0 / 86_400.0)), weighted)]);
         assert!((found[0] / found[1] - 2.0).abs() < 0.1, "{found:?}");
+    }
+
+    #[test]
+    fn absurd_count_of_one_source_does_not_change_the_plan_of_others() {
+        let status = |total_elements| {
+            let formats = vec![crate::mirror::status::FormatStatus { records: 1_000, ..Default::default() }];
+            let updates_per_sec = Some(100.0 / 86_400.0);
+            RepositoryStatus { formats, updates_per_sec, total_elements, ..RepositoryStatus::default() }
+        };
+        let settings = MirrorSettings::default();
+        let of = |total| (RepositoryFacts::of_status(&status(total)), settings.clone());
+        let expected = intervals(&[of(None), of(None)]);
+        for total in [10_000_000_000_000, u64::MAX] {
+            assert_eq!(intervals(&[of(Some(total)), of(None)]), expected, "{total}");
+        }
+        assert_eq!(of(Some(20_000)).0.records, 20_000);
     }
 
     #[test]

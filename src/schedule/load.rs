@@ -4,6 +4,9 @@ use std::fmt;
 
 /// The highest number of records of a repository.
 pub(super) const RECORDS_MAX: f64 = 1e12;
+/// The highest number of records that a source may claim to have. No repository has as many, so a higher number is a
+/// defect, and its stored records are counted.
+pub const TOTAL_ELEMENTS_MAX: u64 = 10_000_000_000;
 /// The highest rate of updates.
 pub(super) const UPDATES_PER_SEC_MAX: f64 = 1e9;
 /// The highest weight of a repository.

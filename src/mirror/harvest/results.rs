@@ -2,7 +2,7 @@
 
 use crate::mirror::harvest::page::Harvester;
 use crate::mirror::harvest::settings::{HarvestError, HarvestSummary};
-use crate::schedule::{Observation, RateEstimator};
+use crate::schedule::{Observation, RateEstimator, TOTAL_ELEMENTS_MAX};
 use crate::store::{
     Committed, HarvestNote, ListFilter, ListOrder, MirrorError, ScheduleState, update_repository_state,
 };
@@ -26,6 +26,10 @@ pub(crate) async fn record_result(
     let before = harvest.store.repository_state(&harvest.id).await?;
     let stored = count_live(harvest).await?;
     let total_elements = result.as_ref().ok().and_then(|summary| count_total(summary, &stored));
+    if let Some(total) = total_elements.filter(|total| *total > TOTAL_ELEMENTS_MAX) {
+        tracing::warn!(repo = harvest.id, total, "the source counts more records than any repository has");
+    }
+    let total_elements = total_elements.filter(|total| *total <= TOTAL_ELEMENTS_MAX);
     let stored = stored.values().sum();
     let schedule = match (is_complete, before.last_success_secs) {
         (true, last_secs) => {
