@@ -45,6 +45,8 @@ pub struct Account {
     pub token: Option<String>,
     /// Items that were too long to be reported as records: they are in the body only.
     pub oversized: u64,
+    /// Whether the page was whole, and all its items are in quarantine. Such a page is a failure for harvesters.
+    pub has_only_quarantined: bool,
     /// The fields of the response to `Identify`.
     pub identify: Option<IdentifyFields>,
     /// The code of the error, if the response is one.

@@ -220,7 +220,7 @@ impl<S: Sink> Page<S> {
     }
 
     /// Whether the body ended with the end tag of the document element.
-    fn saw_end(&self) -> bool {
+    pub(crate) fn saw_end(&self) -> bool {
         let last = self.last.trim_ascii_end();
         let tag = last.iter().rposition(|&byte| byte == b'<').and_then(|at| last.get(at..));
         let name = tag.and_then(|tag| tag.strip_prefix(b"</")).and_then(|tag| tag.strip_suffix(b">"));

@@ -104,6 +104,11 @@ impl Delivery {
         self.unreported.quarantined.extend(quarantined);
     }
 
+    /// Takes the quarantined items that were not reported.
+    pub(crate) fn take_quarantined(&mut self) -> Vec<QuarantinedRecord> {
+        std::mem::take(&mut self.unreported.quarantined)
+    }
+
     /// Drops the output that waits, and the items in it.
     pub(crate) fn forget_waiting(&mut self) {
         self.take_waiting();

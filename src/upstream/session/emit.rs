@@ -117,6 +117,11 @@ impl ListSession<'_> {
         self.emit(page, &mut resumer, true).await?;
         if is_list && self.requester.account.records == 0 {
             if self.requester.account.quarantined > 0 {
+                // The mirror goes on after such a page, and counts its items as missing.
+                self.requester.account.has_only_quarantined = true;
+                self.requester.account.token = token;
+                self.requester.quarantined.extend(self.delivery.take_quarantined());
+                self.note_response_date(page);
                 return Ok(self.retry_if_resumable(page.no_content_failure(NotOai::NothingKept), 0)?);
             }
             let is_unknown = self.delivery.waiting_error() == Some(ErrorCode::BadResumptionToken);
@@ -182,7 +187,7 @@ impl ListSession<'_> {
     }
 
     /// Notes the responseDate of the first page that is sent.
-    fn note_response_date(&mut self, page: &Page) {
+    pub(super) fn note_response_date(&mut self, page: &Page) {
         let date = Some(&page.buffer.response_date).filter(|date| !date.is_empty());
         if let (None, Some(date)) = (&self.requester.account.response_date, date) {
             self.requester.account.response_date = Some(date.clone());

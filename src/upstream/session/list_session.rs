@@ -205,8 +205,17 @@ impl ListSession<'_> {
             {
                 attempts = 0;
             } else if self.may_substitute(&failure) {
+                let account = &self.requester.account;
+                let whole = account
+                    .has_only_quarantined
+                    .then(|| (account.clone(), std::mem::take(&mut self.requester.quarantined)));
                 match Box::pin(self.substitute_page(Some(failure))).await? {
-                    AttemptEnd::Retry(failure) => return self.end_with_failure(failure).await,
+                    AttemptEnd::Retry(failure) => {
+                        if let Some((account, quarantined)) = whole.filter(|_| !self.delivery.has_begun()) {
+                            (self.requester.account, self.requester.quarantined) = (account, quarantined);
+                        }
+                        return self.end_with_failure(failure).await;
+                    }
                     _ => return self.delivery.finish().await,
                 }
             } else {
@@ -288,8 +297,16 @@ impl ListSession<'_> {
                 self.emit(&mut page, &mut resumer, false).await?;
                 quarantine_early(&mut self.requester, &mut page).await?;
                 let lost = summary.as_ref().map_or(0, |summary| summary.lost - summary.unread);
+                let account = &mut self.requester.account;
                 if let Some(summary) = summary {
-                    self.requester.account.note(&summary);
+                    account.note(&summary);
+                }
+                let has_nothing =
+                    failure.reason == Reason::NotOai(NotOai::NothingKept) && account.records == 0;
+                account.has_only_quarantined =
+                    is_list && has_nothing && account.quarantined > 0 && lost == 0 && page.saw_end();
+                if account.has_only_quarantined {
+                    self.note_response_date(&page);
                 }
                 Ok(self.retry_if_resumable(failure, lost)?)
             }
