@@ -51,6 +51,8 @@ struct MirrorMetrics {
     bytes: IntGaugeVec,
     lag_secs: IntGaugeVec,
     last_success_secs: IntGaugeVec,
+    missing: IntGaugeVec,
+    unrepairable: IntGaugeVec,
     harvests: IntCounterVec,
 }
 
@@ -67,6 +69,10 @@ pub struct MirrorSize {
     pub lag_secs: Option<i64>,
     /// The begin of the last complete harvest, in seconds since 1970; `None` before the first one.
     pub last_success_secs: Option<i64>,
+    /// Items that are missing, unrepairable ones included.
+    pub missing: u64,
+    /// Missing items whose bytes stay unreadable.
+    pub unrepairable: u64,
 }
 
 /// Counters and recent events of one repository.
@@ -228,7 +234,7 @@ impl Telemetry {
             mirror: MirrorMetrics::new(),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 27] = [
+        let all: [Box<dyn prometheus::core::Collector>; 29] = [
             Box::new(build_info()),
             Box::new(ProcessCollector::for_self()),
             Box::new(telemetry.requests.clone()),
@@ -255,6 +261,8 @@ impl Telemetry {
             Box::new(telemetry.mirror.bytes.clone()),
             Box::new(telemetry.mirror.lag_secs.clone()),
             Box::new(telemetry.mirror.last_success_secs.clone()),
+            Box::new(telemetry.mirror.missing.clone()),
+            Box::new(telemetry.mirror.unrepairable.clone()),
             Box::new(telemetry.mirror.harvests.clone()),
         ];
         for collector in all {
@@ -271,7 +279,8 @@ impl Telemetry {
         text
     }
 
-    /// Counts a harvest of the mirror; `outcome` is `complete`, `held`, `incomplete` or `failed`.
+    /// Counts a harvest of the mirror; `outcome` is `complete`, `held`, `missing`, `incomplete` or
+    /// `failed`.
     pub fn harvested(&self, repository: &str, outcome: &str) {
         self.mirror.harvests.with_label_values(&[repository, outcome]).inc();
     }
@@ -283,8 +292,17 @@ impl Telemetry {
 
     /// Sets the sizes of all mirrored repositories.
     pub fn set_mirror_sizes(&self, sizes: &[(String, MirrorSize)]) {
-        let MirrorMetrics { records, tombstones, bytes, lag_secs, last_success_secs, .. } = &self.mirror;
-        for gauge in [records, tombstones, bytes, lag_secs, last_success_secs] {
+        let MirrorMetrics {
+            records,
+            tombstones,
+            bytes,
+            lag_secs,
+            last_success_secs,
+            missing,
+            unrepairable,
+            ..
+        } = &self.mirror;
+        for gauge in [records, tombstones, bytes, lag_secs, last_success_secs, missing, unrepairable] {
             // A repository may have been removed.
             gauge.reset();
         }
@@ -293,6 +311,8 @@ impl Telemetry {
             records.with_label_values(label).set(size.records.cast_signed());
             tombstones.with_label_values(label).set(size.tombstones.cast_signed());
             bytes.with_label_values(label).set(size.bytes.cast_signed());
+            missing.with_label_values(label).set(size.missing.cast_signed());
+            unrepairable.with_label_values(label).set(size.unrepairable.cast_signed());
             for (gauge, secs) in [(lag_secs, size.lag_secs), (last_success_secs, size.last_success_secs)] {
                 if let Some(secs) = secs {
                     gauge.with_label_values(label).set(secs);
@@ -422,6 +442,14 @@ impl MirrorMetrics {
             last_success_secs: repository_gauge(
                 "mirror_last_success_timestamp_seconds",
                 "Begin of the last complete harvest, in seconds since 1970.",
+            ),
+            missing: repository_gauge(
+                "mirror_missing_items",
+                "Items that are missing in the mirror, unrepairable ones included.",
+            ),
+            unrepairable: repository_gauge(
+                "mirror_unrepairable_items",
+                "Missing items whose bytes stay unreadable.",
             ),
             harvests: IntCounterVec::new(opts, &["repository", "outcome"]).expect("literal names are legal"),
         }

@@ -33,14 +33,17 @@ pub struct FormatStatus {
     pub deleted: u64,
     /// The number of records that were lost to damage, and are fetched again.
     pub damaged: u64,
-    /// The number of items that harvests could not store, because they are in quarantine or too long, and of damaged
-    /// records whose loss was accepted.
+    /// The number of items that are missing: in quarantine, too long, vanished without a proof, or damaged with an
+    /// accepted loss.
     pub missing: u64,
+    /// The missing items whose bytes stay unreadable. The others are fetched again with each harvest.
+    #[serde(default)]
+    pub unrepairable: u64,
     /// The number of vanished records that wait for a confirmation.
     pub held_deletions: u64,
     /// The bytes of the records on disk, replaced ones included, without indexes.
     pub disk_bytes: u64,
-    /// All changes of the source before this time, by its clock, are in the mirror.
+    /// All changes of the source before this time, by its clock, are in the mirror, except for unrepairable items.
     pub complete_until: Option<String>,
     /// The same time by the own clock, in seconds since 1970.
     pub complete_until_secs: Option<i64>,
@@ -87,16 +90,18 @@ pub async fn repository_status(store: &dyn MirrorStore, id: &str) -> Result<Repo
     let mut formats = Vec::new();
     for size in store.collections(id).await? {
         let progress = store.progress(id, &size.prefix).await?;
-        let reached = progress.last_complete;
+        let reached = progress.state();
         formats.push(FormatStatus {
             records: size.records,
             deleted: size.tombstones,
             damaged: size.damaged,
-            missing: progress.missing + progress.missing_open + size.lost,
+            missing: progress.missing_items() + size.lost,
+            unrepairable: progress.gaps.unrepairable(),
             held_deletions: progress.sweep.map_or(0, |sweep| sweep.held),
             disk_bytes: size.disk_bytes,
-            complete_until: reached.map(|reached| to_datestamp(reached.from_secs)),
-            complete_until_secs: reached.map(|reached| reached.from_secs.saturating_sub(reached.lead_secs)),
+            complete_until: reached.map(|reached| to_datestamp(reached.from_secs())),
+            complete_until_secs: reached
+                .map(|reached| reached.from_secs().saturating_sub(reached.lead_secs())),
             harvest_open: progress.open_list.is_some() || !progress.sets_done.is_empty(),
             coverage: coverage(&progress),
             swept_at: progress.sweep.map(|sweep| to_datestamp(sweep.at_secs)),
@@ -136,9 +141,9 @@ fn coverage(progress: &HarvestProgress) -> Vec<CoveredWindow> {
         from: span.from_secs.map(to_datestamp),
         until: span.until_secs.map(to_datestamp),
     };
-    match (&progress.open_list, progress.last_complete) {
+    match (&progress.open_list, progress.state()) {
         (None, Some(reached)) => {
-            vec![CoveredWindow { from: None, until: Some(to_datestamp(reached.from_secs - 1)) }]
+            vec![CoveredWindow { from: None, until: Some(to_datestamp(reached.from_secs() - 1)) }]
         }
         _ => progress.complete_windows.iter().map(window).collect(),
     }

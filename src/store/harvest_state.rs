@@ -4,6 +4,7 @@
 //! writers never overwrite each other. Times are seconds since 1970.
 
 use crate::config::Collisions;
+use crate::mirror::rules::{HarvestMark, KnownGaps};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +23,9 @@ pub struct HarvestProgress {
     /// repository.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets_done: Vec<String>,
+    /// The start of this harvest, or between harvests of the last one; `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<HarvestStart>,
     /// The state that this harvest reaches, once its first set is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reached: Option<CompleteHarvest>,
@@ -31,12 +35,12 @@ pub struct HarvestProgress {
     /// The sets that were in the last complete harvest. The empty one is the whole repository.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets_covered: Vec<String>,
-    /// Items that complete harvests could not store since the last one of all records: in quarantine, or too long.
+    /// Items that complete harvests could not store. Earlier versions only counted them; see [`Self::gaps`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing: u64,
-    /// The same since the begin of this harvest.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub missing_open: u64,
+    /// The items that harvests could not store, and that are not in the mirror since.
+    #[serde(default, with = "stored_gaps", skip_serializing_if = "KnownGaps::is_empty")]
+    pub gaps: KnownGaps,
     /// The last comparison of all identifiers with those of the source; `None` before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<Sweep>,
@@ -49,11 +53,37 @@ pub struct Sweep {
     pub at_secs: i64,
     /// The vanished records that wait for a confirmation.
     pub held: u64,
+    /// The vanished records of which the source did not say whether they exist.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unconfirmed: u64,
+}
+
+impl HarvestProgress {
+    /// The number of items that are missing in the mirror, or may be deleted at the source.
+    pub fn missing_items(&self) -> u64 {
+        let unconfirmed = self.sweep.map_or(0, |sweep| sweep.unconfirmed);
+        self.missing.saturating_add(self.gaps.count()).saturating_add(unconfirmed)
+    }
+
+    /// The state that the copy shows, for lists in place of the source: a harvest from it on would repeat all known gaps.
+    /// `None` before the first complete harvest, and while that one has gaps.
+    pub fn state(&self) -> Option<HarvestMark> {
+        self.gaps.state(self.last_complete?.mark())
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// The start of a harvest, which can be interrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HarvestStart {
+    /// The state that it continues from; `None` if it requests all records.
+    pub state: Option<CompleteHarvest>,
+    /// The `from`, which is not after this state.
+    pub from_secs: Option<i64>,
 }
 
 /// The state that a complete harvest reached.
@@ -63,6 +93,19 @@ pub struct CompleteHarvest {
     pub from_secs: i64,
     /// How far the clock of the source was ahead of the own clock, in seconds.
     pub lead_secs: i64,
+}
+
+impl CompleteHarvest {
+    /// The same as a mark.
+    pub const fn mark(self) -> HarvestMark {
+        HarvestMark::restore(self.from_secs, self.lead_secs)
+    }
+}
+
+impl From<HarvestMark> for CompleteHarvest {
+    fn from(mark: HarvestMark) -> Self {
+        Self { from_secs: mark.from_secs(), lead_secs: mark.lead_secs() }
+    }
 }
 
 /// A list whose harvest has begun and has not ended.
@@ -265,4 +308,146 @@ pub struct ListedSet {
     pub set_spec: String,
     /// The setName.
     pub name: String,
+}
+
+/// How the known gaps are stored: as a list. Gaps that are only counted are an element without identifier and bytes.
+mod stored_gaps {
+    use crate::mirror::rules::{Gap, GapsBeyond, KnownGaps, MissingItem};
+    use crate::store::harvest_state::{CompleteHarvest, is_zero};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(default)]
+    struct StoredGap {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        identifier: Option<String>,
+        /// The hash of the bytes of an item without identifier.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bytes: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        before: Option<CompleteHarvest>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        listed: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fetched: Option<u64>,
+        harvests: u32,
+        fetches: u32,
+        is_listed_now: bool,
+        has_bytes_now: bool,
+        has_changed_now: bool,
+        #[serde(skip_serializing_if = "is_zero")]
+        count: u64,
+        #[serde(skip_serializing_if = "is_zero")]
+        count_now: u64,
+    }
+
+    pub(super) fn serialize<S: Serializer>(gaps: &KnownGaps, to: S) -> Result<S::Ok, S::Error> {
+        let beyond = gaps.beyond.iter().map(|beyond| StoredGap {
+            before: beyond.before.map(CompleteHarvest::from),
+            count: beyond.count,
+            count_now: beyond.count_now,
+            ..StoredGap::default()
+        });
+        to.collect_seq(gaps.gaps.iter().map(|(item, gap)| StoredGap::new(item, *gap)).chain(beyond))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<KnownGaps, D::Error> {
+        let mut gaps = KnownGaps::default();
+        for stored in Vec::<StoredGap>::deserialize(from)? {
+            let before = stored.before.map(CompleteHarvest::mark);
+            match (&stored.identifier, stored.bytes) {
+                (Some(identifier), _) => {
+                    gaps.gaps.insert(MissingItem::Named(identifier.clone()), stored.to_gap());
+                }
+                (None, Some(bytes)) => {
+                    gaps.gaps.insert(MissingItem::Unnamed(bytes), stored.to_gap());
+                }
+                (None, None) => {
+                    let StoredGap { count, count_now, .. } = stored;
+                    gaps.beyond = Some(GapsBeyond { before, count, count_now });
+                }
+            }
+        }
+        Ok(gaps)
+    }
+
+    impl StoredGap {
+        fn new(item: &MissingItem, gap: Gap) -> Self {
+            let Gap {
+                before,
+                listed,
+                fetched,
+                harvests,
+                fetches,
+                is_listed_now,
+                has_bytes_now,
+                has_changed_now,
+            } = gap;
+            let (identifier, bytes) = match item {
+                MissingItem::Named(identifier) => (Some(identifier.clone()), None),
+                MissingItem::Unnamed(bytes) => (None, Some(*bytes)),
+            };
+            let before = before.map(CompleteHarvest::from);
+            Self {
+                identifier,
+                bytes,
+                before,
+                listed,
+                fetched,
+                harvests,
+                fetches,
+                is_listed_now,
+                has_bytes_now,
+                has_changed_now,
+                ..Self::default()
+            }
+        }
+
+        fn to_gap(&self) -> Gap {
+            let Self {
+                listed,
+                fetched,
+                harvests,
+                fetches,
+                is_listed_now,
+                has_bytes_now,
+                has_changed_now,
+                ..
+            } = *self;
+            let before = self.before.map(CompleteHarvest::mark);
+            Gap { before, listed, fetched, harvests, fetches, is_listed_now, has_bytes_now, has_changed_now }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mirror::rules::{MissingItem, Sighting};
+
+    #[test]
+    fn known_gaps_are_stored_and_read_again() {
+        let mut progress = HarvestProgress::default();
+        let before = Some(HarvestMark::restore(1_000, -3));
+        progress.gaps.note(MissingItem::Named("a\"<".to_owned()), Sighting::Listed(None), None);
+        progress.gaps.note(MissingItem::Named("b".to_owned()), Sighting::Fetched(u64::MAX), before);
+        progress.gaps.note(MissingItem::Unnamed(7), Sighting::Listed(Some(7)), before);
+        progress.gaps.note_beyond(5, before);
+        progress.gaps.note_fetch("b");
+        for _ in 0..2 {
+            let json = serde_json::to_vec(&progress).expect("JSON");
+            assert_eq!(serde_json::from_slice::<HarvestProgress>(&json).expect("the same"), progress);
+            progress.gaps.end_harvest(Some(0));
+        }
+    }
+
+    #[test]
+    fn progress_of_earlier_versions_is_read() {
+        let json =
+            r#"{"revision":4,"last_complete":{"from_secs":9,"lead_secs":1},"missing":3,"missing_open":2}"#;
+        let progress: HarvestProgress = serde_json::from_str(json).expect("an earlier format");
+        assert_eq!((progress.missing_items(), progress.state()), (3, Some(HarvestMark::restore(9, 1))));
+        let json = serde_json::to_string(&HarvestProgress::default()).expect("JSON");
+        assert!(!json.contains("gaps"), "{json}");
+    }
 }

@@ -37,7 +37,7 @@ pub use files::{
     StaticFiles, TokenKey,
 };
 pub use harvest_state::{
-    AggregateState, Catalog, Committed, CompleteHarvest, HarvestNote, HarvestProgress, ListSpan,
+    AggregateState, Catalog, Committed, CompleteHarvest, HarvestNote, HarvestProgress, HarvestStart, ListSpan,
     ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX, ScheduleState, Sweep,
     TimeSpan,
 };
@@ -55,6 +55,7 @@ pub use quarantine::{
     QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery,
     QuarantineSelection, QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, WholeRecords,
 };
+pub(crate) use record_log::check_record;
 pub use record_log::{EntrySort, RecordLog, SortedEntries};
 pub use record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};
 pub use redb::Databases;

@@ -175,6 +175,19 @@ pub struct QuarantinedRecord {
     pub raw: Vec<u8>,
 }
 
+impl QuarantinedRecord {
+    /// The identifier with references resolved.
+    pub fn plain_identifier(&self) -> Option<Cow<'_, str>> {
+        self.identifier.as_deref().map(plain_identifier)
+    }
+}
+
+/// An identifier as written in XML, with references resolved.
+fn plain_identifier(written: &str) -> Cow<'_, str> {
+    let written = written.trim();
+    quick_xml::escape::unescape(written).unwrap_or(Cow::Borrowed(written))
+}
+
 /// The entry of a quarantined record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineEntry {
@@ -255,8 +268,7 @@ impl QuarantineEntry {
 
     /// The identifier with references resolved.
     pub fn plain_identifier(&self) -> Option<Cow<'_, str>> {
-        let written = self.identifier.as_deref()?.trim();
-        Some(quick_xml::escape::unescape(written).unwrap_or(Cow::Borrowed(written)))
+        self.identifier.as_deref().map(plain_identifier)
     }
 
     /// The format of the record, if it is known.

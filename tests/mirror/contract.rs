@@ -7,6 +7,7 @@ use crate::fixtures::{
     Backend, PREFIX, REPOSITORY, all_pages, commit, commit_to, deleted, everything, identifiers_in, record,
     whole,
 };
+use oaimend::mirror::rules::{KnownGaps, MissingItem, Sighting};
 use oaimend::store::{
     Catalog, CollectionVersion, Committed, CompleteHarvest, Document, Excerpt, HarvestNote, HarvestProgress,
     ListFilter, ListOrder, ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, NewRecord, OpenList,
@@ -61,12 +62,14 @@ pub(crate) async fn a_page_and_its_progress_survive_a_restart(backend: &impl Bac
         cursor: 2,
         reaches: CompleteHarvest { from_secs: 99, lead_secs: -3 },
     });
+    let mut gaps = KnownGaps::default();
+    gaps.note(MissingItem::Named("c".to_owned()), Sighting::Listed(Some(5)), None);
     let progress = HarvestProgress {
         open_list,
         sets_covered: vec!["a".to_owned()],
         missing: 2,
-        missing_open: 1,
-        sweep: Some(Sweep { at_secs: 7, held: 3 }),
+        gaps,
+        sweep: Some(Sweep { at_secs: 7, held: 3, unconfirmed: 1 }),
         ..HarvestProgress::default()
     };
     let records = vec![record("b", 10, &["s"], "one"), record("a", 20, &[], "two")];

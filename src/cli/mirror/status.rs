@@ -85,6 +85,9 @@ fn describe_end(format: &FormatStatus) -> String {
     if format.harvest_open {
         end.push_str(", harvest not complete");
     }
+    if format.unrepairable > 0 {
+        let _ = write!(end, ", {} unrepairable", format.unrepairable);
+    }
     if format.damaged > 0 {
         let _ = write!(end, ", {} damaged", format.damaged);
     }

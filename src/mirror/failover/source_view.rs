@@ -75,7 +75,7 @@ impl SourceView {
         Ok(SourceFacts { granularity: identify.granularity, has_tombstones })
     }
 
-    /// The state of the mirror in a format, in seconds since 1970 by the clock of the source.
+    /// The state of the mirror in a format, in seconds since 1970 by the clock of the source. It stops at known gaps.
     ///
     /// # Errors
     ///
@@ -86,14 +86,14 @@ impl SourceView {
         let store = &self.view.stores.store;
         let progress = store.progress(&member.id, prefix).await?;
         let is_mirrored = formats.iter().any(|format| format.prefix == prefix);
-        let Some(complete) = progress.last_complete.filter(|_| is_mirrored) else {
+        if progress.last_complete.is_none() || !is_mirrored {
             return Err(self.view.incomplete(prefix, Some(member)));
-        };
+        }
         let collections = store.collections(&member.id).await?;
         if collections.iter().any(|collection| collection.prefix == prefix && collection.damaged > 0) {
             return Err(MirrorError::Damaged.into());
         }
-        Ok(HarvestMark::restore(complete.from_secs, complete.lead_secs).from_secs())
+        Ok(progress.state().map_or(UNKNOWN_STATE_SECS, |state| state.from_secs()))
     }
 
     /// The state of the mirror in its oldest format.
@@ -141,3 +141,7 @@ impl SourceView {
         )
     }
 }
+
+/// The state of a mirror whose first harvest met a gap that is still open: before all records. Harvesters request
+/// everything again when the gap is closed.
+const UNKNOWN_STATE_SECS: i64 = 0;

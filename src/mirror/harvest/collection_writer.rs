@@ -7,9 +7,12 @@
 
 use crate::mirror::harvest::list_versions::ListVersions;
 use crate::mirror::harvest::page::{Harvester, Interruption, ReceivedPage, stopped, to_new_record};
-use crate::oai::Request;
+use crate::mirror::rules::HarvestMark;
+use crate::oai::{Request, Verb};
 use crate::repository::Event;
-use crate::store::{Committed, HarvestProgress, MirrorError, NewRecord, PageCommit};
+use crate::store::{
+    Committed, CompleteHarvest, HarvestProgress, MirrorError, NewRecord, PageCommit, check_record,
+};
 use std::time::{Duration, SystemTime};
 
 /// Records after which a commit is due.
@@ -27,6 +30,10 @@ pub(crate) struct CollectionWriter<'a> {
     pub(crate) prefix: &'a str,
     /// The progress that the next commit stores.
     pub(crate) progress: HarvestProgress,
+    /// The state that the current harvest continues from; `None` if it requests all records. Gaps are noted with it.
+    pub(crate) before: Option<HarvestMark>,
+    /// Whether the known gaps differ from the stored ones.
+    pub(crate) has_new_gaps: bool,
     /// The effects of the commits.
     pub(crate) counts: Committed,
     records: Vec<NewRecord>,
@@ -45,9 +52,19 @@ impl<'a> CollectionWriter<'a> {
     /// The store cannot be read.
     pub(crate) async fn open(harvest: &'a Harvester, prefix: &'a str) -> Result<Self, MirrorError> {
         let progress = harvest.store.progress(&harvest.id, prefix).await?;
-        let (counts, committed_at) = (Committed::default(), harvest.clock.now());
-        let (records, versions) = (Vec::new(), ListVersions::default());
-        Ok(Self { harvest, prefix, progress, counts, records, bytes: 0, committed_at, versions })
+        let before = progress.last_complete.map(CompleteHarvest::mark);
+        Ok(Self {
+            harvest,
+            prefix,
+            progress,
+            before,
+            has_new_gaps: false,
+            counts: Committed::default(),
+            records: Vec::new(),
+            bytes: 0,
+            committed_at: harvest.clock.now(),
+            versions: ListVersions::default(),
+        })
     }
 
     /// Adds a record to the next commit.
@@ -58,7 +75,7 @@ impl<'a> CollectionWriter<'a> {
 
     /// Receives a page, and adds its records to the next commit. Parts of a very long page are committed with the
     /// unchanged progress. No record of a page that failed waits for a commit. `window` is the requested one, in
-    /// seconds since 1970.
+    /// seconds since 1970. Missing items become known gaps. A page of which all items are missing is no failure.
     ///
     /// # Errors
     ///
@@ -69,6 +86,8 @@ impl<'a> CollectionWriter<'a> {
         window: (Option<i64>, Option<i64>),
     ) -> Result<ReceivedPage, Interruption> {
         let mut page = ReceivedPage::new(self.harvest.now_secs());
+        let is_single = request.verb() == Verb::GetRecord;
+        let asked = request.clone();
         let mut held_before = self.records.len();
         let mut events = self.harvest.source.answer(self.harvest.request(request, true));
         while let Some(event) = events.next().await {
@@ -78,8 +97,17 @@ impl<'a> CollectionWriter<'a> {
                         page.note_record(&record.identifier);
                         let record = to_new_record(record);
                         page.outside.note(record.datestamp_secs, window);
-                        if !self.versions.is_outdated(&record.identifier, record.datestamp_secs) {
-                            self.push(record);
+                        if self.versions.is_outdated(&record.identifier, record.datestamp_secs) {
+                            continue;
+                        }
+                        match check_record(&record) {
+                            Ok(()) => {
+                                if self.progress.gaps.contains(&record.identifier) {
+                                    page.recovered.push(record.identifier.clone());
+                                }
+                                self.push(record);
+                            }
+                            Err(limit) => page.missing.add_unfit(&self.harvest.id, record, &limit),
                         }
                     }
                     if self.bytes >= HELD_BYTES_MAX {
@@ -87,15 +115,23 @@ impl<'a> CollectionWriter<'a> {
                         held_before = 0;
                     }
                 }
-                Event::Quarantined(items) => page.missing += items.len() as u64,
+                Event::Quarantined(items) => page.missing.add_quarantined(items),
                 Event::End(account) => {
-                    page.missing += account.oversized;
                     page.account = *account;
+                    page.note_oversized();
+                    self.note_gaps(&asked, &page);
                     return Ok(page);
                 }
-                Event::Failed(failure, _) => {
+                Event::Failed(failure, account) => {
                     self.truncate(held_before);
-                    return Err(Interruption::Source(failure));
+                    let are_items_known =
+                        is_single && page.missing.count() > 0 || account.has_only_quarantined;
+                    if !are_items_known {
+                        return Err(Interruption::Source(failure));
+                    }
+                    page.account = *account;
+                    self.note_gaps(&asked, &page);
+                    return Ok(page);
                 }
                 Event::Head(_) | Event::Body(_) => {}
             }
@@ -138,17 +174,18 @@ impl<'a> CollectionWriter<'a> {
         self.bytes = 0;
         let committed = self.harvest.stamps.commit(page, self.harvest.now_secs()).await?;
         self.progress.revision = committed.revision;
+        self.has_new_gaps = false;
         self.counts.add(committed);
         self.committed_at = self.harvest.clock.now();
         Ok(())
     }
 
-    /// Commits the records that wait, if there are any.
+    /// Commits the records that wait and the known gaps, if they have changed.
     ///
     /// # Errors
     ///
     /// Those of [`Self::commit`].
     pub(crate) async fn flush(&mut self) -> Result<(), Interruption> {
-        if self.records.is_empty() { Ok(()) } else { self.commit().await }
+        if self.records.is_empty() && !self.has_new_gaps { Ok(()) } else { self.commit().await }
     }
 }

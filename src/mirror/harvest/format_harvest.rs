@@ -20,8 +20,6 @@ pub(crate) struct FormatHarvest<'a> {
     /// whole.
     pub(crate) from_secs: Option<i64>,
     pub(crate) state: &'a mut RepositoryState,
-    /// Items that are missing: in quarantine, or too long.
-    pub(crate) missing: u64,
     /// The records of the source in this format by its own count; `None` if it names none.
     pub(crate) total_elements: Option<u64>,
     pub(crate) observe: &'a (dyn Fn(&HarvestStatus) + Send + Sync),
@@ -79,8 +77,10 @@ impl FormatHarvest<'_> {
 
     async fn harvest_set(&mut self, set: &str) -> Result<(), Interruption> {
         if self.writer.progress.open_list.as_ref().is_none_or(|open| open.set != set) {
-            // An open list of another set is from another configuration.
-            self.writer.progress.open_list = None;
+            if self.writer.progress.open_list.take().is_some() {
+                // An open list of another set is from another configuration, and began with another `from`.
+                self.writer.progress.start = None;
+            }
             self.writer.progress.complete_windows = self
                 .from_secs
                 .filter(|_| covers(&self.writer.progress.sets_covered, set))
@@ -163,9 +163,6 @@ impl FormatHarvest<'_> {
         progress.sets_done.clear();
         progress.sets_covered = sets;
         progress.last_complete = progress.reached.take();
-        let has_all_records = self.from_secs.is_none() || self.state.honours_windows == Some(false);
-        let missing_before = if has_all_records { 0 } else { progress.missing };
-        progress.missing = missing_before + std::mem::take(&mut progress.missing_open);
     }
 
     /// Divides a window that failed. Fails if it cannot be divided.
@@ -276,8 +273,6 @@ impl FormatHarvest<'_> {
 
     /// Stores a page and the place of the next one.
     async fn store_page(&mut self, page: ReceivedPage, token: Option<String>) -> Result<(), Interruption> {
-        self.missing += page.missing;
-        self.writer.progress.missing_open += page.missing;
         let (mark, has_more) = (self.mark_of(&page), token.is_some());
         if let Some(open) = &mut self.writer.progress.open_list {
             if open.reaches == CompleteHarvest::default() {

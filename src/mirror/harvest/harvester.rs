@@ -4,18 +4,20 @@ use crate::mirror::harvest::catalog::{read_formats, read_sets};
 use crate::mirror::harvest::collection_writer::CollectionWriter;
 use crate::mirror::harvest::damaged::refetch_damaged;
 use crate::mirror::harvest::format_harvest::FormatHarvest;
+use crate::mirror::harvest::gaps::{adopt_counted_gaps, fetch_gaps};
 use crate::mirror::harvest::page::{Harvester, Interruption};
 use crate::mirror::harvest::repeated_pages::RepeatedPages;
 use crate::mirror::harvest::results::record_result;
 use crate::mirror::harvest::settings::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 use crate::mirror::harvest::sweep::{SweepResult, sweep_if_due};
 use crate::mirror::harvest::windows::SourceTimes;
-use crate::mirror::rules::{HarvestMark, ResponseClocks};
+use crate::mirror::rules::ResponseClocks;
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
 use crate::repository::{Account, Failure, IdentifyFields, Reason};
 use crate::store::{
-    Catalog, Document, ListedSet, MirrorError, RepositoryState, SETS_MAX, update_repository_state,
+    Catalog, CompleteHarvest, Document, HarvestStart, ListedSet, MirrorError, RepositoryState, SETS_MAX,
+    update_repository_state,
 };
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -58,7 +60,11 @@ async fn harvest_formats(
     let description = describe(harvest, settings).await?;
     let mut summary = HarvestSummary::default();
     for prefix in &description.prefixes {
-        match harvest_format(harvest, settings, &description, prefix, &mut summary, observe).await {
+        let end = harvest_format(harvest, settings, &description, prefix, &mut summary, observe).await;
+        let progress = harvest.store.progress(&harvest.id, prefix).await?;
+        summary.missing = summary.missing.saturating_add(progress.missing_items());
+        summary.unrepairable = summary.unrepairable.saturating_add(progress.gaps.unrepairable());
+        match end {
             Ok(()) => summary.complete.push(prefix.clone()),
             Err(interruption) => {
                 let is_store = matches!(interruption, Interruption::Store(_));
@@ -83,33 +89,39 @@ async fn harvest_format(
     observe: &(dyn Fn(&HarvestStatus) + Send + Sync),
 ) -> Result<(), Interruption> {
     let mut state = harvest.store.repository_state(&harvest.id).await?;
-    let before = state.clone();
-    let writer = CollectionWriter::open(harvest, prefix).await?;
-    let from_secs = writer.progress.last_complete.map(|last| {
-        let mark = HarvestMark::restore(last.from_secs, last.lead_secs);
-        description.times.aligned(mark.from_secs_at(&description.clocks))
-    });
+    let state_before = state.clone();
+    let mut writer = CollectionWriter::open(harvest, prefix).await?;
+    adopt_counted_gaps(&mut writer.progress);
+    let mark = writer.before.and_then(|reached| writer.progress.gaps.next_harvest(reached));
+    let from_secs = mark.map(|mark| description.times.aligned(mark.from_secs_at(&description.clocks)));
+    if writer.progress.open_list.is_none() && writer.progress.sets_done.is_empty() {
+        let state = mark.map(CompleteHarvest::from);
+        writer.progress.start = Some(HarvestStart { state, from_secs });
+    }
+    if let Some(start) = writer.progress.start {
+        writer.before = start.state.map(CompleteHarvest::mark);
+    }
+    let before = writer.before;
     let mut format = FormatHarvest {
         settings,
         writer,
         times: description.times,
         from_secs,
         state: &mut state,
-        missing: 0,
         total_elements: None,
         observe,
     };
     let end = format.run().await;
     summary.counts.add(format.writer.counts);
-    summary.missing += format.missing;
     if let Some(total) = format.total_elements.filter(|_| settings.sets.is_empty()) {
         summary.total_elements.insert(prefix.to_owned(), total);
     }
-    save_state(harvest, &before, state).await?;
+    save_state(harvest, &state_before, state).await?;
     end?;
+    summary.counts.add(fetch_gaps(harvest, settings, prefix, before).await?);
     summary.counts.add(refetch_damaged(harvest, settings, prefix).await?);
     if description.loses_deletions {
-        let SweepResult { counts, held } =
+        let SweepResult { counts, held, .. } =
             sweep_if_due(harvest, settings, prefix, from_secs.is_none()).await?;
         summary.counts.add(counts);
         if held > 0 {

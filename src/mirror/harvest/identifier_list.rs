@@ -57,16 +57,11 @@ impl<'a> IdentifierList<'a> {
         }
         let (headers, page) = self.harvest.receive_headers(request.clone()).await?;
         let id = &self.harvest.id;
-        if page.missing > 0 {
-            // A header in quarantine belongs to a record that has not vanished.
-            return Err(incomplete(format!(
-                "{id} lists identifiers that cannot be read; see its quarantine"
-            )));
-        }
         if page.identifiers_hash().is_some_and(|page| self.repeated.note(page)) {
             return Err(incomplete(format!("the list of the identifiers of {id} goes in circles")));
         }
-        self.is_conclusive &= !page.account.has_concluded_end;
+        // A header in quarantine belongs to a record that has not vanished.
+        self.is_conclusive &= !page.account.has_concluded_end && page.missing.count() == 0;
         match (page.account.error, page.account.token) {
             (None, Some(token)) if request != request.with_token(token.clone()) => {
                 self.next = Some(request.with_token(token));

@@ -3,10 +3,11 @@
 //! [`Harvester`] is the entry point. `harvester` asks the source for its description and harvests each format.
 //! `format_harvest` harvests the lists of one format: it continues where the last harvest was interrupted. `windows`
 //! divides the time into windows if a source cannot send all records in one list. `page` receives one page, and
-//! `collection_writer` commits its records. `sweep` finds records that have vanished. `compare` compares the store
-//! with the source. `identifier_list` reads the identifiers for both. `repeated_pages` detects lists that go in circles.
-//! `damaged` fetches records again that were damaged on disk. `results` stores the results for the schedule. `turns` lets
-//! harvests take turns, so that endless lists do not keep others from running.
+//! `collection_writer` commits its records. `gaps` notes the items that are missing, and requests them again. `sweep`
+//! finds records that have vanished. `compare` compares the store with the source. `identifier_list` reads the
+//! identifiers for both. `list_versions` decides between versions of a record in one list. `repeated_pages` detects
+//! lists that go in circles. `damaged` fetches records again that were damaged on disk. `results` stores the results
+//! for the schedule. `turns` lets harvests take turns, so that endless lists do not keep others from running.
 //!
 //! Invariants: a window counts as complete only if its list ended properly. A page, its tombstones and the place of
 //! the next page are stored in one transaction.
@@ -16,6 +17,7 @@ mod collection_writer;
 mod compare;
 mod damaged;
 mod format_harvest;
+mod gaps;
 mod harvester;
 mod identifier_list;
 mod list_versions;

@@ -2,11 +2,13 @@
 
 use crate::clock::{self, Clock};
 use crate::mirror::harvest::turns::HarvestTurn;
+use crate::mirror::rules::{GAP_IDENTIFIER_BYTES_MAX, GAPS_MAX, MissingItem};
 use crate::mirror::stamps::Stamps;
 use crate::oai::Request;
 use crate::oai::datestamp;
+use crate::repair::QuarantineReason;
 use crate::repository::{Account, DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest};
-use crate::store::{MirrorError, MirrorStore, NewRecord, RecordStatus, content_hash};
+use crate::store::{MirrorError, MirrorStore, NewRecord, QuarantinedRecord, RecordStatus, content_hash};
 use bytes::Bytes;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -55,8 +57,10 @@ impl From<MirrorError> for Interruption {
 pub(crate) struct ReceivedPage {
     /// The number of its records.
     pub(crate) count: u64,
-    /// Items that are missing: in quarantine, or too long.
-    pub(crate) missing: u64,
+    /// Items that are missing: in quarantine, too long, or beyond a limit of the store.
+    pub(crate) missing: MissingItems,
+    /// The known gaps whose records are on this page.
+    pub(crate) recovered: Vec<String>,
     pub(crate) account: Account,
     /// Our clock when the request was sent, in seconds since 1970.
     pub(crate) sent_at_secs: i64,
@@ -123,8 +127,12 @@ impl Harvester {
                         headers.push(to_new_record(record));
                     }
                 }
-                Event::Quarantined(items) => page.missing += items.len() as u64,
+                Event::Quarantined(items) => page.missing.add_quarantined(items),
                 Event::End(account) => {
+                    page.account = *account;
+                    return Ok((headers, page));
+                }
+                Event::Failed(_, account) if account.has_only_quarantined => {
                     page.account = *account;
                     return Ok((headers, page));
                 }
@@ -140,7 +148,8 @@ impl ReceivedPage {
     pub(crate) fn new(sent_at_secs: i64) -> Self {
         Self {
             count: 0,
-            missing: 0,
+            missing: MissingItems::default(),
+            recovered: Vec::new(),
             account: Account::default(),
             sent_at_secs,
             outside: Outside::default(),
@@ -190,4 +199,73 @@ pub(crate) fn to_new_record(record: DeliveredRecord) -> NewRecord {
 
 pub(crate) fn stopped(id: &str) -> Failure {
     Failure::new(Reason::Incomplete, format!("the response of {id} stopped without an end"))
+}
+
+/// The items that are missing on a page.
+#[derive(Debug, Default)]
+pub(crate) struct MissingItems {
+    /// The first [`GAPS_MAX`] items, with the hash of their bytes; `None` without bytes of the item.
+    pub(crate) items: Vec<(MissingItem, Option<u64>)>,
+    /// The number of the other ones.
+    pub(crate) more: u64,
+}
+
+impl MissingItems {
+    /// The number of missing items.
+    pub(crate) fn count(&self) -> u64 {
+        (self.items.len() as u64).saturating_add(self.more)
+    }
+
+    /// Adds items that cannot be repaired.
+    pub(crate) fn add_quarantined(&mut self, items: Vec<QuarantinedRecord>) {
+        for item in items {
+            let hash = hash_of(&item.raw);
+            // A record for which the request failed has no bytes: the raw ones are those of an error page.
+            let is_item = QuarantineReason::ALL.iter().any(|why| why.name() == item.why);
+            let is_whole = is_item && item.why != QuarantineReason::Truncated.name();
+            self.add(item.plain_identifier().as_deref(), hash, is_whole.then_some(hash));
+        }
+    }
+
+    /// Adds a record that exceeds a limit of the store.
+    pub(crate) fn add_unfit(&mut self, id: &str, record: NewRecord, limit: &MirrorError) {
+        let shown: String = record.identifier.chars().take(IDENTIFIER_CHARS_SHOWN).collect();
+        tracing::warn!(repo = id, record = shown, details = %limit, "a record cannot be stored");
+        self.add(Some(&record.identifier), record.content_hash, Some(record.content_hash));
+    }
+
+    fn add(&mut self, identifier: Option<&str>, name_hash: u64, bytes: Option<u64>) {
+        if self.items.len() >= GAPS_MAX {
+            self.more += 1;
+            return;
+        }
+        let item = match identifier {
+            Some(identifier) if is_gap_name(identifier) => MissingItem::Named(identifier.to_owned()),
+            _ => MissingItem::Unnamed(name_hash),
+        };
+        self.items.push((item, bytes));
+    }
+}
+
+/// Maximum number of characters of an identifier in the log.
+const IDENTIFIER_CHARS_SHOWN: usize = 200;
+
+impl ReceivedPage {
+    /// Counts the items of a whole page that were too long to be reported. They are known by their place.
+    pub(crate) fn note_oversized(&mut self) {
+        let page = self.identifiers_hash().unwrap_or_default();
+        for number in 0..self.account.oversized {
+            let hash = hash_of(format!("{page} {number}").as_bytes());
+            self.missing.add(None, hash, Some(hash));
+        }
+    }
+}
+
+/// Whether a record can be requested alone by this identifier.
+pub(crate) fn is_gap_name(identifier: &str) -> bool {
+    (1..=GAP_IDENTIFIER_BYTES_MAX).contains(&identifier.len())
+}
+
+fn hash_of(bytes: &[u8]) -> u64 {
+    content_hash(RecordStatus::Live, &[], &[bytes])
 }

@@ -22,7 +22,8 @@ pub(crate) async fn record_result(
     result: &Result<HarvestSummary, HarvestError>,
 ) -> Result<(), MirrorError> {
     let counts = result.as_ref().map(|summary| summary.counts).unwrap_or_default();
-    let is_complete = result.as_ref().is_ok_and(HarvestSummary::is_complete);
+    // A known gap is no reason to harvest the lists less often.
+    let is_complete = result.as_ref().is_ok_and(HarvestSummary::has_whole_lists);
     let before = harvest.store.repository_state(&harvest.id).await?;
     let stored = count_live(harvest).await?;
     let total_elements = result.as_ref().ok().and_then(|summary| count_total(summary, &stored));

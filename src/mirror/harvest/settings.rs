@@ -69,8 +69,11 @@ pub struct HarvestStatus {
 pub struct HarvestSummary {
     /// The effects on the store.
     pub counts: Committed,
-    /// Items that are missing: in quarantine, or too long.
+    /// Items that are missing in the mirror after the harvest, whichever harvest met them: in quarantine, too long, or
+    /// vanished without a proof.
     pub missing: u64,
+    /// The missing items whose bytes stay unreadable. The others are fetched again with the next harvest.
+    pub unrepairable: u64,
     /// The records of the source by its own count (`totalElements`), by format. Without the formats for which it names
     /// none, or of which only some sets are harvested.
     pub total_elements: BTreeMap<String, u64>,
@@ -103,14 +106,19 @@ impl From<Interruption> for HarvestError {
 }
 
 impl HarvestSummary {
-    /// Whether every format was harvested completely.
-    pub fn is_complete(&self) -> bool {
+    /// Whether the lists of every format ended properly. Items of them may be missing.
+    pub fn has_whole_lists(&self) -> bool {
         self.incomplete.is_empty() && !self.complete.is_empty()
     }
 
-    /// Whether it is complete and no deletion waits for confirmation.
+    /// Whether every format was harvested completely: no item is missing that may still be fetched.
+    pub fn is_complete(&self) -> bool {
+        self.has_whole_lists() && self.missing <= self.unrepairable
+    }
+
+    /// Whether it is complete, no item is unrepairable, and no deletion waits for confirmation.
     pub fn is_success(&self) -> bool {
-        self.is_complete() && self.held_deletions.is_empty()
+        self.is_complete() && self.missing == 0 && self.held_deletions.is_empty()
     }
 
     /// One line for operators.
@@ -123,6 +131,9 @@ impl HarvestSummary {
             counts.unchanged + counts.touched,
             self.missing
         );
+        if self.unrepairable > 0 {
+            line.push_str(&format!(" ({} of them unrepairable)", self.unrepairable));
+        }
         if counts.surplus_sets > 0 {
             line.push_str(&format!("; {} setSpecs of records are beyond the limits", counts.surplus_sets));
         }

@@ -5,7 +5,7 @@
 
 use crate::mirror::harvest::collection_writer::CollectionWriter;
 use crate::mirror::harvest::compare::{Comparison, compare};
-use crate::mirror::harvest::page::{Harvester, Interruption};
+use crate::mirror::harvest::page::{Harvester, Interruption, ReceivedPage};
 use crate::mirror::harvest::settings::{DeletionLimits, HarvestSettings};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
@@ -19,9 +19,11 @@ pub(crate) struct SweepResult {
     pub(crate) counts: Committed,
     /// Deletions that wait for a confirmation.
     pub(crate) held: u64,
+    /// Vanished records of which the source does not say whether they exist.
+    unconfirmed: u64,
 }
 
-/// Failures in a row after which the next comparison continues to fetch missing records.
+/// Failures in a row after which the next harvest or comparison continues to request single records.
 pub(crate) const REFETCH_FAILURES_MAX: u32 = 10;
 /// The time from one comparison to the next: a day. It lists all identifiers of the source, so it costs much more
 /// than an incremental harvest.
@@ -40,15 +42,16 @@ pub(crate) async fn sweep_if_due(
     // A sweep in the future was before a step of our clock.
     let is_recent = last.is_some_and(|last| (0..SWEEP_INTERVAL_SECS).contains(&(now_secs - last.at_secs)));
     if is_recent && !settings.accepts_deletions {
-        let held = last.map_or(0, |last| last.held);
-        return Ok(SweepResult { held, ..SweepResult::default() });
+        let Sweep { held, unconfirmed, .. } = last.unwrap_or_default();
+        return Ok(SweepResult { held, unconfirmed, ..SweepResult::default() });
     }
     let mut result = match has_listed_all && last.is_none() {
         true => SweepResult::default(),
         false => sweep(harvest, settings, prefix).await?,
     };
     let mut writer = CollectionWriter::open(harvest, prefix).await?;
-    writer.progress.sweep = Some(Sweep { at_secs: now_secs, held: result.held });
+    writer.progress.sweep =
+        Some(Sweep { at_secs: now_secs, held: result.held, unconfirmed: result.unconfirmed });
     writer.commit().await?;
     result.counts.add(writer.counts);
     Ok(result)
@@ -70,9 +73,9 @@ async fn sweep(
             repo = harvest.id,
             prefix,
             records = found,
-            "records are missing in a list whose last token fails; none of them is deleted"
+            "records are missing in a list whose last token fails or whose headers cannot all be read; none of them is deleted"
         );
-        return Ok(SweepResult { counts, held: 0 });
+        return Ok(SweepResult { counts, ..SweepResult::default() });
     }
     if !settings.accepts_deletions && !is_within(found, stored, settings.deletions) {
         tracing::warn!(
@@ -82,12 +85,13 @@ async fn sweep(
             of = stored,
             "many records have vanished from the source; oaimend mirror sync --accept-deletions deletes them"
         );
-        return Ok(SweepResult { counts, held: found });
+        return Ok(SweepResult { counts, held: found, unconfirmed: 0 });
     }
     if !settings.accepts_deletions {
         // Pages of a list move while records change, so a record can be missing in a list by accident.
-        counts.add(confirm_deletions(harvest, settings, prefix, entries).await?);
-        return Ok(SweepResult { counts, held: 0 });
+        let (confirmed, unconfirmed) = confirm_deletions(harvest, settings, prefix, entries).await?;
+        counts.add(confirmed);
+        return Ok(SweepResult { counts, held: 0, unconfirmed });
     }
     let mut writer = CollectionWriter::open(harvest, prefix).await?;
     while let Some(entry) = entries.next_entry()? {
@@ -96,33 +100,55 @@ async fn sweep(
     }
     writer.flush().await?;
     counts.add(writer.counts);
-    Ok(SweepResult { counts, held: 0 })
+    Ok(SweepResult { counts, ..SweepResult::default() })
 }
 
-/// Asks for each vanished record alone: deletes it, or stores what the source returns.
+/// Asks for each vanished record alone: deletes it, or stores what the source returns. Records for which the source
+/// fails stay as they are; the second value is their number.
 async fn confirm_deletions(
     harvest: &Harvester,
     settings: &HarvestSettings,
     prefix: &str,
     mut vanished: SortedEntries,
-) -> Result<Committed, Interruption> {
+) -> Result<(Committed, u64), Interruption> {
     let mut writer = CollectionWriter::open(harvest, prefix).await?;
+    let (mut unconfirmed, mut failures) = (0, 0);
     // A read takes at most some KiB, and most entries need none.
     while let Some(entry) = vanished.next_entry()? {
+        if failures >= REFETCH_FAILURES_MAX {
+            unconfirmed += 1;
+            continue;
+        }
         harvest.pause(settings.request_gap).await;
         let request = Request::get_record(&entry.identifier, prefix);
-        let received = writer.receive_page(request, (None, None)).await;
-        if received.is_err() {
-            writer.flush().await?;
-        }
-        if let Some(ErrorCode::IdDoesNotExist | ErrorCode::CannotDisseminateFormat) = received?.account.error
-        {
+        let page = match writer.receive_page(request, (None, None)).await {
+            Ok(page) => page,
+            Err(Interruption::Source(failure)) => {
+                tracing::info!(
+                    repo = harvest.id,
+                    record = entry.identifier,
+                    details = failure.details_for_operators(),
+                    "a record has vanished from the lists, and the request for it fails"
+                );
+                unconfirmed += 1;
+                failures += 1;
+                continue;
+            }
+            Err(store) => return Err(store),
+        };
+        failures = 0;
+        if is_unknown(&page) {
             writer.push(tombstone(entry));
         }
         writer.commit_if_due().await?;
     }
     writer.flush().await?;
-    Ok(writer.counts)
+    Ok((writer.counts, unconfirmed))
+}
+
+/// Whether the source says that it does not have the requested record.
+pub(crate) fn is_unknown(page: &ReceivedPage) -> bool {
+    matches!(page.account.error, Some(ErrorCode::IdDoesNotExist | ErrorCode::CannotDisseminateFormat))
 }
 
 /// Whether so many vanished records of so many live ones are deleted without confirmation.
@@ -143,17 +169,24 @@ async fn refetch(
     for identifier in identifiers {
         harvest.pause(settings.request_gap).await;
         let request = Request::get_record(identifier, prefix);
-        match writer.receive_page(request, (None, None)).await {
-            Ok(_) => writer.commit_if_due().await?,
-            // The record may be in quarantine.
-            Err(Interruption::Source(_)) if failures < REFETCH_FAILURES_MAX => {
-                failures += 1;
-                continue;
+        let received = writer.receive_page(request, (None, None)).await;
+        match received {
+            Ok(page) => {
+                if page.missing.count() > 0 {
+                    writer.note_gap(identifier);
+                }
+                writer.commit_if_due().await?;
+                failures = 0;
             }
-            Err(Interruption::Source(_)) => break,
+            Err(Interruption::Source(_)) => {
+                writer.note_gap(identifier);
+                failures += 1;
+                if failures > REFETCH_FAILURES_MAX {
+                    break;
+                }
+            }
             Err(store) => return Err(store),
         }
-        failures = 0;
     }
     writer.flush().await?;
     Ok(writer.counts)

@@ -13,6 +13,7 @@
 //!    place of the source: the time of its last harvest. [`ListState`] determines it.
 //! 3. **Overlapping harvests.** The harvest of a source begins before the responseDate of the
 //!    harvest before. [`HarvestMark`] determines the start from the clocks of the source.
+//!    [`KnownGaps`] are the items that a harvest could not store: S stops at them.
 //!
 //! The harvester may receive some records twice. It misses none under these conditions: the clocks
 //! of harvester and mirror differ by at most [`CLOCK_ERROR_MAX_SECS`], and the source shows a change
@@ -23,10 +24,15 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod harvest_mark;
+mod known_gaps;
 mod served_spans;
 mod stamp_clock;
 
 pub use harvest_mark::{HarvestMark, ResponseClocks};
+pub use known_gaps::{
+    GAP_IDENTIFIER_BYTES_MAX, GAPS_MAX, Gap, GapsBeyond, KnownGaps, MissingItem, Sighting,
+    UNREPAIRABLE_FETCHES_MAX, UNREPAIRABLE_HARVESTS,
+};
 pub use served_spans::{
     CLOCK_ERROR_MAX_SECS, ListState, SPAN_GRAIN_SECS, SPANS_MAX, ServedSpan, ServedSpans,
 };

@@ -98,6 +98,8 @@ pub(crate) async fn measure_mirror(context: &ServerContext) -> Result<(), Mirror
             bytes: sum(|format| format.disk_bytes),
             lag_secs: status.lag_secs(now_secs(context)),
             last_success_secs: store.repository_state(&id).await?.last_success_secs,
+            missing: sum(|format| format.missing),
+            unrepairable: sum(|format| format.unrepairable),
         };
         sizes.push((id, size));
     }

@@ -59,9 +59,11 @@ pub(crate) struct EndedHarvest {
     pub(crate) ended_secs: i64,
     /// Whether every format was harvested completely.
     pub(crate) is_complete: bool,
+    /// Whether all lists ended properly, and items of them are missing that the next harvest fetches.
+    pub(crate) has_open_gaps: bool,
     /// The line about it, as `oaimend mirror sync` prints it.
     pub(crate) line: String,
-    /// Whether `oaimend mirror sync` succeeds with it: it is complete, and no deletion waits.
+    /// Whether `oaimend mirror sync` succeeds with it: it is complete, nothing is missing, and no deletion waits.
     pub(crate) is_success: bool,
 }
 

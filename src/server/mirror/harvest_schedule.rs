@@ -4,7 +4,7 @@ use crate::clock;
 use crate::config::Mapping;
 use crate::mirror::harvest::{HarvestError, HarvestStatus, HarvestSummary, HarvestTurn};
 use crate::mirror::{RepositoryFacts, intervals_secs};
-use crate::schedule::{BACKOFF_FIRST_SECS, next_due};
+use crate::schedule::{BACKOFF_FIRST_SECS, backoff_secs, next_due};
 use crate::server::context::ServerContext;
 use crate::server::mirror::harvest_runs::EndedHarvest;
 use crate::server::mirror::state::MirrorState;
@@ -55,7 +55,7 @@ impl BackgroundService for HarvestSchedule {
                     let Ok((id, ended)) = ended else { continue };
                     begun.remove(&id);
                     if let Some((known, ended)) = known.get_mut(&id).zip(ended) {
-                        known.end_harvest(ended.is_complete, ended.ended_secs);
+                        known.end_harvest(&ended);
                     }
                 }
                 _ = shutdown.changed() => return,
@@ -73,14 +73,33 @@ struct KnownRepository {
     is_interrupted: bool,
     /// No harvest begins before this time. The store may be unable to record a failure.
     blocked_until_secs: i64,
+    /// The harvests in a row that left items to fetch again.
+    gap_harvests: u32,
+    /// The time to fetch them again; `None` without such items.
+    gaps_due_secs: Option<i64>,
 }
 
 impl KnownRepository {
-    fn end_harvest(&mut self, is_complete: bool, now_secs: i64) {
-        (self.is_outdated, self.is_interrupted) = (true, false);
-        if !is_complete {
-            self.blocked_until_secs = now_secs.saturating_add(BACKOFF_FIRST_SECS);
+    fn new(facts: RepositoryFacts, is_interrupted: bool) -> Self {
+        Self {
+            facts,
+            is_outdated: false,
+            is_interrupted,
+            blocked_until_secs: i64::MIN,
+            gap_harvests: 0,
+            gaps_due_secs: None,
         }
+    }
+
+    fn end_harvest(&mut self, ended: &EndedHarvest) {
+        (self.is_outdated, self.is_interrupted) = (true, false);
+        if !ended.is_complete {
+            self.blocked_until_secs = ended.ended_secs.saturating_add(BACKOFF_FIRST_SECS);
+        }
+        // The missing items are fetched again like a failed harvest: soon, and less and less often.
+        self.gap_harvests = if ended.has_open_gaps { self.gap_harvests.saturating_add(1) } else { 0 };
+        self.gaps_due_secs =
+            ended.has_open_gaps.then(|| ended.ended_secs.saturating_add(backoff_secs(self.gap_harvests)));
     }
 
     /// The time of its next harvest, in seconds since 1970. A failed harvest is repeated at the times of probes: each
@@ -91,6 +110,7 @@ impl KnownRepository {
             true => now_secs,
             false => next_due(history, interval_secs, now_secs).at_secs,
         };
+        let due_secs = self.gaps_due_secs.map_or(due_secs, |gaps_due_secs| due_secs.min(gaps_due_secs));
         // A clock that was set back does not block longer than the first wait.
         due_secs.max(self.blocked_until_secs.min(now_secs.saturating_add(BACKOFF_FIRST_SECS)))
     }
@@ -146,9 +166,7 @@ impl HarvestSchedule {
             (known.facts, known.is_outdated) = (facts, false);
             return Ok(());
         }
-        let (is_interrupted, blocked_until_secs) = (self.has_open_list(id).await?, i64::MIN);
-        let new = KnownRepository { facts, is_outdated: false, is_interrupted, blocked_until_secs };
-        known.insert(id.to_owned(), new);
+        known.insert(id.to_owned(), KnownRepository::new(facts, self.has_open_list(id).await?));
         Ok(())
     }
 
@@ -182,11 +200,19 @@ async fn run(
     let result = harvest.await.unwrap_or_else(panicked);
     log(&mapping.id, &result);
     context.telemetry.harvested(&mapping.id, outcome(&result));
-    let (line, is_complete, is_success) = match &result {
-        Ok(summary) => (summary.describe(), summary.is_complete(), summary.is_success()),
-        Err(error) => (format!("failed: {error}"), false, false),
+    let summary = result.as_ref().ok();
+    let is_complete = summary.is_some_and(HarvestSummary::is_complete);
+    let ended = EndedHarvest {
+        began_secs,
+        ended_secs: now_secs(&context),
+        is_complete,
+        has_open_gaps: !is_complete && summary.is_some_and(HarvestSummary::has_whole_lists),
+        is_success: summary.is_some_and(HarvestSummary::is_success),
+        line: match &result {
+            Ok(summary) => summary.describe(),
+            Err(error) => format!("failed: {error}"),
+        },
     };
-    let ended = EndedHarvest { began_secs, ended_secs: now_secs(&context), is_complete, is_success, line };
     mark.end(ended.clone());
     (id, Some(ended))
 }
@@ -195,7 +221,8 @@ async fn run(
 fn outcome(result: &Result<HarvestSummary, HarvestError>) -> &'static str {
     match result {
         Ok(summary) if summary.is_success() => "complete",
-        Ok(summary) if summary.is_complete() => "held",
+        Ok(summary) if summary.has_whole_lists() && !summary.held_deletions.is_empty() => "held",
+        Ok(summary) if summary.has_whole_lists() => "missing",
         Ok(_) => "incomplete",
         Err(_) => "failed",
     }
@@ -212,6 +239,7 @@ fn log(id: &str, result: &Result<HarvestSummary, HarvestError>) {
                 deleted = summary.counts.deleted,
                 missing = summary.missing,
                 surplus_sets = summary.counts.surplus_sets,
+                unrepairable = summary.unrepairable,
                 complete = summary.is_complete(),
                 details = failure,
                 "harvest of the mirror"
@@ -233,8 +261,12 @@ mod tests {
     const COMPLETE: History = History { harvested_at_secs: Some(1_000), failed_at_secs: None, failures: 0 };
 
     fn known(history: History) -> KnownRepository {
-        let facts = RepositoryFacts { history, ..RepositoryFacts::default() };
-        KnownRepository { facts, is_outdated: false, is_interrupted: false, blocked_until_secs: i64::MIN }
+        KnownRepository::new(RepositoryFacts { history, ..RepositoryFacts::default() }, false)
+    }
+
+    fn ended(ended_secs: i64, is_complete: bool, has_open_gaps: bool) -> EndedHarvest {
+        let (began_secs, is_success, line) = (ended_secs, is_complete, String::new());
+        EndedHarvest { began_secs, ended_secs, is_complete, has_open_gaps, line, is_success }
     }
 
     #[test]
@@ -259,9 +291,24 @@ mod tests {
     #[test]
     fn failure_that_the_store_does_not_record_delays_the_next_harvest() {
         let mut repository = known(History::default());
-        repository.end_harvest(false, 2_000);
+        repository.end_harvest(&ended(2_000, false, false));
         assert_eq!(repository.due_secs(7_200.0, 2_001), 2_060);
         assert_eq!(repository.due_secs(7_200.0, 2_060), 2_060);
         assert_eq!(repository.due_secs(7_200.0, -9_000), -8_940, "a clock that was set back");
+    }
+    #[test]
+    fn missing_items_are_fetched_again_soon_and_less_and_less_often() {
+        let mut repository = known(COMPLETE);
+        for wait_secs in [60, 120, 240] {
+            repository.end_harvest(&ended(2_000, false, true));
+            assert_eq!(repository.due_secs(7_200.0, 2_000), 2_000 + wait_secs);
+        }
+        for _ in 0..20 {
+            repository.end_harvest(&ended(2_000, false, true));
+        }
+        assert_eq!(repository.due_secs(7_200.0, 2_000), 8_200, "never later than without a gap");
+        repository.end_harvest(&ended(2_000, true, false));
+        repository.end_harvest(&ended(2_000, false, true));
+        assert_eq!(repository.due_secs(7_200.0, 2_000), 2_060);
     }
 }

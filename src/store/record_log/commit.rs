@@ -73,17 +73,26 @@ pub(super) fn commit(shared: &Shared, page: &PageCommit) -> Result<(Committed, C
 }
 
 fn check_limits(page: &PageCommit) -> Result<(), MirrorError> {
-    let check = |what, bytes, max| match bytes > max {
-        true => Err(MirrorError::TooLarge { what, bytes, max }),
-        false => Ok(()),
-    };
     let mut sum = 0;
     for record in &page.records {
-        check("an identifier", record.identifier.len(), IDENTIFIER_BYTES_MAX)?;
-        check("a record", record.bytes.len(), RECORD_BYTES_MAX)?;
+        check_record(record)?;
         sum += record.bytes.len();
     }
-    check("a page", sum, PAGE_BYTES_MAX)
+    check_size("a page", sum, PAGE_BYTES_MAX)
+}
+
+/// Checks that the store takes a record. A commit with a record that does not fit stores nothing.
+///
+/// # Errors
+///
+/// [`MirrorError::TooLarge`] names the value that exceeds its limit.
+pub(crate) fn check_record(record: &NewRecord) -> Result<(), MirrorError> {
+    check_size("an identifier", record.identifier.len(), IDENTIFIER_BYTES_MAX)?;
+    check_size("a record", record.bytes.len(), RECORD_BYTES_MAX)
+}
+
+fn check_size(what: &'static str, bytes: usize, max: usize) -> Result<(), MirrorError> {
+    if bytes > max { Err(MirrorError::TooLarge { what, bytes, max }) } else { Ok(()) }
 }
 
 /// The row of a repository, which is created if it is new.

@@ -32,6 +32,8 @@ mod varint;
 mod verify;
 mod versions;
 
+pub(crate) use commit::check_record;
+
 use crate::error::Error;
 use crate::store::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState};
 use crate::store::mirror::{

@@ -1,7 +1,7 @@
 //! The simulated harvesters: each keeps a copy by incremental lists.
 
 use super::proxy::{Page, Token, View};
-use super::source::{RECORDS, Record};
+use super::source::{RECORDS, Record, Source};
 use crate::support::random::Random;
 
 /// The largest error of a harvester's clock. With that of the proxy's clock, an hour, it is below
@@ -104,9 +104,11 @@ impl Harvester {
         self.list = None;
     }
 
-    /// The first record whose copy is not the version of the source.
-    pub(super) fn missed(&self, truth: &[Option<Record>; RECORDS]) -> Option<String> {
-        let id = (0..RECORDS).find(|&id| self.copy[id] != truth[id])?;
+    /// The first record whose copy is not the version of the source, although it could be read.
+    pub(super) fn missed(&self, source: &Source) -> Option<String> {
+        let truth = source.records();
+        let is_readable = |id| !source.is_unreadable(id, self.view == View::Mirror);
+        let id = (0..RECORDS).find(|&id| self.copy[id] != truth[id] && is_readable(id))?;
         let (kind, view) = (self.kind, self.view);
         Some(format!("{kind:?} of {view:?}: record {id} is {:?}, has {:?}", truth[id], self.copy[id]))
     }

@@ -1,6 +1,8 @@
 //! The simulated mirror: it harvests the source page by page, in commits that take time.
 
-use oaimend::mirror::rules::{HarvestMark, ListTimes, PendingCommit, StampClock};
+use oaimend::mirror::rules::{
+    HarvestMark, KnownGaps, ListTimes, MissingItem, PendingCommit, Sighting, StampClock,
+};
 
 use super::Broken;
 use super::source::{Items, PAGE_RECORDS, RECORDS, Record, Source, SourceList};
@@ -12,6 +14,10 @@ struct Stored {
     stamp_secs: i64,
 }
 
+fn named(id: usize) -> MissingItem {
+    MissingItem::Named(id.to_string())
+}
+
 /// A harvest that is not complete.
 #[derive(Debug)]
 struct Harvest {
@@ -19,6 +25,14 @@ struct Harvest {
     /// The position in the list up to which all pages are committed.
     committed: usize,
     mark: HarvestMark,
+    start: HarvestStart,
+}
+
+/// The state that a harvest continues from, and its `from`.
+#[derive(Clone, Copy, Debug)]
+struct HarvestStart {
+    before: Option<HarvestMark>,
+    from_secs: Option<i64>,
 }
 
 /// A commit that is not visible yet.
@@ -27,6 +41,7 @@ struct Commit {
     pending: Option<PendingCommit>,
     stamp_secs: i64,
     changes: Items,
+    gaps: KnownGaps,
 }
 
 #[derive(Debug)]
@@ -39,8 +54,17 @@ pub(super) struct Mirror {
     /// The mark of the last complete harvest.
     mark: Option<HarvestMark>,
     harvest: Option<Harvest>,
+    /// The harvest whose lists are complete, and whose missing records are fetched next.
+    listed: Option<HarvestStart>,
     commit: Option<Commit>,
+    gaps: KnownGaps,
+    /// The states at a gap, and the gaps that were closed.
+    pub(super) stops: usize,
+    pub(super) recoveries: usize,
 }
+
+/// The state of a mirror whose first harvest met a gap: before all records.
+const UNKNOWN_STATE_SECS: i64 = 0;
 
 impl Mirror {
     pub(super) fn new(broken: Option<Broken>) -> Self {
@@ -51,12 +75,16 @@ impl Mirror {
             stored: [None; RECORDS],
             mark: None,
             harvest: None,
+            listed: None,
             commit: None,
+            gaps: KnownGaps::default(),
+            stops: 0,
+            recoveries: 0,
         }
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.harvest.is_none() && self.commit.is_none()
+        self.harvest.is_none() && self.listed.is_none() && self.commit.is_none()
     }
 
     pub(super) fn has_commit(&self) -> bool {
@@ -65,7 +93,11 @@ impl Mirror {
 
     /// The state of the copy in the source's time; `None` before the first complete harvest.
     pub(super) fn state_secs(&self) -> Option<i64> {
-        self.mark.map(|mark| mark.from_secs())
+        let mark = self.mark?;
+        if self.broken == Some(Broken::StateIgnoresGaps) {
+            return Some(mark.from_secs());
+        }
+        Some(self.gaps.state(mark).map_or(UNKNOWN_STATE_SECS, |state| state.from_secs()))
     }
 
     /// Begins a harvest, commits its next page, or makes a commit visible.
@@ -74,9 +106,13 @@ impl Mirror {
     pub(super) fn step(&mut self, source: &Source, is_answering: bool, now_secs: i64, our_secs: i64) {
         if let Some(commit) = self.commit.take() {
             self.finish(commit);
-            if self.harvest.as_ref().is_some_and(|harvest| harvest.list.is_at_end()) {
-                self.mark = self.harvest.take().map(|harvest| harvest.mark);
+            if let Some(harvest) = self.harvest.take_if(|harvest| harvest.list.is_at_end()) {
+                self.mark = Some(harvest.mark);
+                self.listed = Some(harvest.start);
+                self.stops += usize::from(self.gaps.state(harvest.mark) != self.mark);
             }
+        } else if let Some(start) = self.listed.take() {
+            self.fetch_gaps(start, source, is_answering, our_secs);
         } else if is_answering {
             self.request(source, now_secs, our_secs);
         }
@@ -92,34 +128,88 @@ impl Mirror {
             _ => overlapping,
         };
         let harvest = self.harvest.get_or_insert_with(|| {
-            let from_secs = self.mark.map(|mark| mark.from_secs_at(&clocks));
-            Harvest { list: source.list(from_secs), committed: 0, mark }
+            let next = match self.broken {
+                Some(Broken::GapsAreNotListedAgain) => self.mark,
+                _ => self.mark.and_then(|mark| self.gaps.next_harvest(mark)),
+            };
+            let from_secs = next.map(|mark| mark.from_secs_at(&clocks));
+            let start = HarvestStart { before: next, from_secs };
+            Harvest { list: source.list(from_secs), committed: 0, mark, start }
         });
         if self.broken == Some(Broken::MarkOfTheLastPage) {
             harvest.mark = mark;
         }
         let page = source.page(&mut harvest.list);
+        let before = harvest.start.before;
+        let mut gaps = self.gaps.clone();
+        let page: Items = page
+            .into_iter()
+            .filter(|&(id, record)| {
+                let Some(fault) = source.fault(id) else {
+                    self.recoveries += usize::from(gaps.contains(&id.to_string()));
+                    gaps.resolve(&id.to_string());
+                    return true;
+                };
+                let bytes =
+                    if fault.is_unreadable { u64::from(record.version) } else { now_secs.unsigned_abs() };
+                let (item, bytes) = match fault.is_named {
+                    true => (named(id), fault.is_unreadable.then_some(bytes)),
+                    false => (MissingItem::Unnamed(bytes << 8 | id as u64), Some(bytes)),
+                };
+                gaps.note(item, Sighting::Listed(bytes), before);
+                false
+            })
+            .collect();
         let is_new = |&(id, record): &(usize, Record)| {
             self.stored[id].is_none_or(|stored: Stored| stored.record != record)
         };
         let changes: Items = page.into_iter().filter(is_new).collect();
-        self.commit = Some(self.begin(changes, our_secs));
+        self.commit = Some(self.begin(changes, gaps, our_secs));
     }
 
-    fn begin(&mut self, changes: Items, our_secs: i64) -> Commit {
+    /// Requests the missing records alone.
+    fn fetch_gaps(&mut self, start: HarvestStart, source: &Source, is_answering: bool, our_secs: i64) {
+        let mut gaps = self.gaps.clone();
+        let mut changes = Items::new();
+        let is_fetching = is_answering && self.broken != Some(Broken::GapsAreNotFetched);
+        for identifier in gaps.to_fetch().into_iter().filter(|_| is_fetching) {
+            let id: usize = identifier.parse().expect("a number");
+            let record = source.records()[id].expect("it was listed");
+            gaps.note_fetch(&identifier);
+            match source.fault(id) {
+                Some(fault) if fault.is_unreadable => {
+                    gaps.note(named(id), Sighting::Fetched(record.version.into()), start.before);
+                }
+                Some(_) if self.broken == Some(Broken::FailuresAreUnrepairable) => {
+                    gaps.note(named(id), Sighting::Fetched(500), start.before);
+                }
+                Some(_) => {}
+                None => {
+                    gaps.resolve(&identifier);
+                    self.recoveries += 1;
+                    changes.push((id, record));
+                }
+            }
+        }
+        gaps.end_harvest(start.from_secs.map(|secs| source.grained(secs)));
+        self.commit = Some(self.begin(changes, gaps, our_secs));
+    }
+
+    fn begin(&mut self, changes: Items, gaps: KnownGaps, our_secs: i64) -> Commit {
         if self.broken == Some(Broken::StampsOfTheClock) {
-            return Commit { pending: None, stamp_secs: our_secs, changes };
+            return Commit { pending: None, stamp_secs: our_secs, changes, gaps };
         }
         let pending = self.clock.begin_commit(our_secs);
         let stamp_secs = pending.stamp_secs();
         if self.broken == Some(Broken::StampsAtBegin) {
             self.clock.finish_commit(pending);
-            return Commit { pending: None, stamp_secs, changes };
+            return Commit { pending: None, stamp_secs, changes, gaps };
         }
-        Commit { pending: Some(pending), stamp_secs, changes }
+        Commit { pending: Some(pending), stamp_secs, changes, gaps }
     }
 
     fn finish(&mut self, commit: Commit) {
+        self.gaps = commit.gaps;
         for (id, record) in commit.changes {
             self.stored[id] = Some(Stored { record, stamp_secs: commit.stamp_secs });
         }
@@ -141,6 +231,7 @@ impl Mirror {
     /// Stops and starts the program: the commit is rolled back, the harvest is resumed.
     pub(super) fn restart(&mut self) {
         self.commit = None;
+        self.listed = None;
         if let Some(harvest) = &mut self.harvest {
             harvest.list.position = harvest.committed;
         }

@@ -2,8 +2,8 @@
 //! source or the mirror answered.
 //!
 //! A run simulates one source, its mirror, the proxy in front of both, and seven harvesters. Records
-//! change and are deleted, the source and its clock are unreliable, lists end in the middle, commits
-//! are slow, clocks step by an hour, and the program restarts. At the end the source is quiet, and
+//! change and are deleted, the source and its clock are unreliable, requests for single records fail for
+//! some time, records are unreadable for ever, lists end in the middle, commits are slow, clocks step by an hour, and the program restarts. At the end the source is quiet, and
 //! each harvester requests one more incremental list. Then its copy must be equal to the source.
 //!
 //! The simulation decides only by [`oaimend::mirror::rules`]. Each rule is also broken in turn, and the
@@ -49,6 +49,14 @@ enum Broken {
     NoOverlap,
     /// The mark of a harvest is taken from its last page.
     MarkOfTheLastPage,
+    /// The state of the copy is that of its last harvest, although records are missing.
+    StateIgnoresGaps,
+    /// Missing records are not requested again.
+    GapsAreNotFetched,
+    /// The next harvest continues after the last one, although items without a name are missing.
+    GapsAreNotListedAgain,
+    /// A record for which three requests fail counts as unrepairable.
+    FailuresAreUnrepairable,
 }
 
 fn number(variable: &str, usual: u64) -> u64 {
@@ -141,4 +149,24 @@ fn without_the_overlap_of_harvests_records_are_missed() {
 #[test]
 fn with_the_date_of_the_last_page_records_are_missed() {
     assert_needed(Broken::MarkOfTheLastPage);
+}
+
+#[test]
+fn with_a_state_that_ignores_gaps_records_are_missed() {
+    assert_needed(Broken::StateIgnoresGaps);
+}
+
+#[test]
+fn with_gaps_that_are_not_fetched_records_are_missed() {
+    assert_needed(Broken::GapsAreNotFetched);
+}
+
+#[test]
+fn with_gaps_that_are_not_listed_again_records_are_missed() {
+    assert_needed(Broken::GapsAreNotListedAgain);
+}
+
+#[test]
+fn with_failures_that_count_as_unrepairable_records_are_missed() {
+    assert_needed(Broken::FailuresAreUnrepairable);
 }

@@ -112,7 +112,11 @@ impl Proxy {
                 self.page(rest, (source, mirror), at)
             }
             Token::Source { from_secs, mut list, state, mut is_delivered } => {
-                let items = source.page(&mut list);
+                let Some(items) = source.page_of_proxy(&mut list) else {
+                    let failing = Moment { is_answering: false, ..at };
+                    let token = Token::Source { from_secs, list, state, is_delivered };
+                    return self.page(token, (source, mirror), failing);
+                };
                 items.iter().for_each(|&(id, _)| is_delivered[id] = true);
                 let clocks = source.clocks(at.now_secs, at.our_secs);
                 let date_secs = clocks.response_date_secs?;

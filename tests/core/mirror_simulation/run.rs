@@ -4,7 +4,7 @@ use super::Broken;
 use super::harvester::{Harvester, Kind};
 use super::mirror::Mirror;
 use super::proxy::{Moment, Proxy, View};
-use super::source::Source;
+use super::source::{RECORDS, Source};
 use crate::support::random::Random;
 
 /// The steps of a usual run. A miss shows only if the record does not change again, so short runs find
@@ -31,10 +31,12 @@ pub(super) struct Counts {
     clock_steps: usize,
     restarts: usize,
     lists_during_commits: usize,
+    stops_at_gaps: usize,
+    recoveries: usize,
 }
 
 impl Counts {
-    pub(super) fn named(&self) -> [(&'static str, usize); 8] {
+    pub(super) fn named(&self) -> [(&'static str, usize); 10] {
         [
             ("changes", self.changes),
             ("lists", self.lists),
@@ -44,6 +46,8 @@ impl Counts {
             ("clock steps", self.clock_steps),
             ("restarts", self.restarts),
             ("lists of the mirror during commits", self.lists_during_commits),
+            ("stops of the state at gaps", self.stops_at_gaps),
+            ("missing records that were fetched", self.recoveries),
         ]
     }
 
@@ -56,6 +60,8 @@ impl Counts {
         self.clock_steps += other.clock_steps;
         self.restarts += other.restarts;
         self.lists_during_commits += other.lists_during_commits;
+        self.stops_at_gaps += other.stops_at_gaps;
+        self.recoveries += other.recoveries;
     }
 }
 
@@ -89,7 +95,7 @@ pub(super) fn run(seed: u64, broken: Option<Broken>) -> Result<Counts, String> {
         world.step();
     }
     world.finish();
-    let missed = world.harvesters.iter().find_map(|harvester| harvester.missed(world.source.records()));
+    let missed = world.harvesters.iter().find_map(|harvester| harvester.missed(&world.source));
     missed.map_or(Ok(world.counts), |missed| Err(format!("seed {seed}: {missed}")))
 }
 
@@ -132,6 +138,8 @@ impl World {
                 if percent < self.changes_percent {
                     self.counts.changes += 1;
                     self.source.change(&mut self.random, self.now_secs);
+                } else if percent % 2 == 0 {
+                    self.source.recover(self.random.below(RECORDS));
                 }
             }
             30..64 => {
@@ -199,6 +207,7 @@ impl World {
     /// Lets the mirror and all harvesters catch up with a source that does not change any more.
     fn finish(&mut self) {
         self.source.is_up = true;
+        self.source.end_failures();
         // The harvest that is open, and one after it.
         for _ in 0..2 {
             self.harvest();
@@ -211,6 +220,8 @@ impl World {
         }
         self.counts.widened = self.proxy.widened;
         self.counts.failovers = self.proxy.failovers;
+        self.counts.stops_at_gaps = self.mirror.stops;
+        self.counts.recoveries = self.mirror.recoveries;
         self.counts.failovers_inside_lists = self.proxy.failovers_inside_lists;
     }
 

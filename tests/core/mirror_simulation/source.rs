@@ -18,6 +18,15 @@ pub(super) struct Record {
     pub(super) stamp_secs: i64,
 }
 
+/// What is wrong with a record, beside its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// Whether its bytes are the same each time; otherwise every request for it fails, for some time.
+    pub(super) is_unreadable: bool,
+    /// Whether its identifier can be read.
+    pub(super) is_named: bool,
+}
+
 /// Records with their numbers.
 pub(super) type Items = Vec<(usize, Record)>;
 
@@ -44,6 +53,11 @@ pub(super) struct Source {
     is_ordered_by_stamp: bool,
     pub(super) is_up: bool,
     versions: u32,
+    /// The share of changes that make a record faulty, in percent.
+    faults_percent: usize,
+    faults: [Option<Fault>; RECORDS],
+    /// The last version of each record that was unreadable: harvesters of the source never got it.
+    unreadable: [Option<u32>; RECORDS],
 }
 
 /// A list that is delivered.
@@ -72,6 +86,9 @@ impl Source {
             is_ordered_by_stamp: random.chance(50),
             is_up: true,
             versions: 0,
+            faults_percent: [0, 20, 50][random.below(3)],
+            faults: [None; RECORDS],
+            unreadable: [None; RECORDS],
         }
     }
 
@@ -80,7 +97,39 @@ impl Source {
         self.versions += 1;
         let stamp_secs = self.grained(now_secs + self.lead_secs - self.stamp_lag_secs);
         let record = Record { version: self.versions, is_deleted: random.chance(25), stamp_secs };
-        self.records[random.below(RECORDS)] = Some(record);
+        let id = random.below(RECORDS);
+        self.records[id] = Some(record);
+        self.faults[id] = random
+            .chance(self.faults_percent)
+            .then(|| Fault { is_unreadable: random.chance(30), is_named: random.chance(80) });
+        if self.faults[id].is_some_and(|fault| fault.is_unreadable) {
+            self.unreadable[id] = Some(record.version);
+        }
+    }
+
+    /// Ends the fault of a record without a change of its datestamp. An unreadable record without a name changes only
+    /// with its datestamp.
+    pub(super) fn recover(&mut self, id: usize) {
+        self.faults[id] = self.faults[id].filter(|fault| fault.is_unreadable && !fault.is_named);
+    }
+
+    /// Ends all failures, which do not last.
+    pub(super) fn end_failures(&mut self) {
+        for fault in &mut self.faults {
+            *fault = fault.filter(|fault| fault.is_unreadable);
+        }
+    }
+
+    pub(super) fn fault(&self, id: usize) -> Option<Fault> {
+        self.faults[id]
+    }
+
+    /// Whether harvesters never got the current version of a record: those of the source if it was unreadable, those of
+    /// the mirror if it still is.
+    pub(super) fn is_unreadable(&self, id: usize, for_mirror: bool) -> bool {
+        let is_now = self.faults[id].is_some_and(|fault| fault.is_unreadable);
+        let version = self.records[id].map(|record| record.version);
+        is_now || !for_mirror && version.is_some() && self.unreadable[id] == version
     }
 
     /// A time in the granularity of this source.
@@ -127,6 +176,18 @@ impl Source {
         let page = listed.iter().filter_map(delivered).collect();
         list.position = end;
         page
+    }
+
+    /// A page without its unreadable records, as a harvester of the source gets it; `None` if a request for one of its
+    /// records fails.
+    pub(super) fn page_of_proxy(&self, list: &mut SourceList) -> Option<Items> {
+        let start = list.position;
+        let page = self.page(list);
+        if page.iter().any(|&(id, _)| self.faults[id].is_some_and(|fault| !fault.is_unreadable)) {
+            list.position = start;
+            return None;
+        }
+        Some(page.into_iter().filter(|&(id, _)| self.faults[id].is_none()).collect())
     }
 
     pub(super) fn records(&self) -> &[Option<Record>; RECORDS] {
