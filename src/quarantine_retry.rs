@@ -1,8 +1,10 @@
 //! Requests quarantined records again by `GetRecord`, through the same repairs as a request of a harvester.
 //!
-//! `oaimend quarantine retry` and the admin listener use it. A record that comes whole marks its entries as resolved.
+//! `oaimend quarantine retry` and the admin listener use it. A record that comes whole marks its entries as resolved. If
+//! the repository is mirrored, it is stored there too, because the next harvest may not list it again.
 
 use crate::clock::{self, Clock};
+use crate::mirror::harvest::{Harvester, store_recovered};
 use crate::oai::{ErrorCode, Request};
 use crate::repository::{Account, DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest};
 use crate::store::{
@@ -25,6 +27,9 @@ pub struct Retry {
     pub source: Arc<dyn Repository>,
     /// The quarantine.
     pub quarantine: Arc<dyn Quarantine>,
+    /// The harvester of the repository; `None` if it is not mirrored, or if a harvest runs, which fetches the missing
+    /// records itself.
+    pub mirror: Option<Harvester>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The `Via` header for the source.
@@ -158,6 +163,12 @@ impl Retry {
         }
     }
 
+    /// Stores a record that came whole in the mirror. Returns why it is not there yet.
+    async fn store(&self, prefix: &str, record: &DeliveredRecord) -> Option<String> {
+        let error = store_recovered(self.mirror.as_ref()?, prefix, record.clone()).await.err()?;
+        Some(format!("it is not in the mirror yet, and the next harvest stores it: {error}"))
+    }
+
     async fn receive(&self, request: Request) -> Received {
         let own = Arc::new(request.to_echo(&self.base_url));
         let via = self.via.clone();
@@ -233,6 +244,12 @@ impl RetryRun {
             && let Err(error) = self.retry.resolve(identifier, &name.1).await
         {
             (outcome, details) = (RetryOutcome::Failed, Some(error.to_string()));
+        }
+        if outcome == RetryOutcome::Resolved
+            && let [record] = received.records.as_slice()
+            && let Some(why) = self.retry.store(&name.1, record).await
+        {
+            details = Some(why);
         }
         self.results.insert(name, (outcome, details.clone()));
         (outcome, details)
@@ -358,6 +375,7 @@ mod tests {
             id: "x".to_owned(),
             source: Arc::new(source),
             quarantine: Arc::clone(&quarantine),
+            mirror: None,
             clock: Arc::new(SystemClock),
             via: String::new(),
             base_url: "http://x.example".to_owned(),

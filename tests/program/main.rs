@@ -25,6 +25,7 @@ mod mirror_cli;
 mod mirror_collisions;
 mod mirror_damage;
 mod mirror_faults;
+mod mirror_gaps;
 mod mirror_harvest;
 mod mirror_hostile;
 mod mirror_provenance;

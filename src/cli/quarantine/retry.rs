@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use oaimend::clock::SystemClock;
 use oaimend::config::Mapping;
+use oaimend::mirror::Stamps;
+use oaimend::mirror::harvest::Harvester;
 use oaimend::quarantine_retry::{RetriedRecord, Retry, RetryLine, RetryOutcome};
-use oaimend::repository::ObservedRepository;
-use oaimend::store::Store;
+use oaimend::repository::{ObservedRepository, Repository};
+use oaimend::store::{MirrorError, Store};
 use oaimend::upstream::{LiveRepository, SourceClients};
 use tokio::runtime::Runtime;
 use url::form_urlencoded;
@@ -51,10 +53,16 @@ pub(super) fn retry_here(
     let live =
         LiveRepository { mapping: Arc::clone(&mapping), client, store: store.clone(), clock: clock.clone() };
     let source = ObservedRepository { id: id.clone(), repository: live, activity, clock: clock.clone() };
+    let source: Arc<dyn Repository> = Arc::new(source);
+    let mirror = match &mapping.mirror {
+        Some(_) => Some(runtime.block_on(harvester(store, &mapping, &source)).map_err(mirror_failure)?),
+        None => None,
+    };
     let retry = Retry {
         id: id.clone(),
-        source: Arc::new(source),
+        source,
         quarantine: Arc::clone(&store.quarantine),
+        mirror,
         clock,
         via: "1.1 oaimend".to_owned(),
         base_url: mapping.base_url.to_string(),
@@ -71,6 +79,27 @@ pub(super) fn retry_here(
     });
     store.activity.save_changed();
     exit
+}
+
+/// The harvester that stores the records that come whole.
+async fn harvester(
+    store: &Store,
+    mapping: &Mapping,
+    source: &Arc<dyn Repository>,
+) -> Result<Harvester, MirrorError> {
+    Ok(Harvester {
+        id: mapping.id.clone(),
+        source: Arc::clone(source),
+        store: Arc::clone(&store.mirror),
+        stamps: Arc::new(Stamps::open(Arc::clone(&store.mirror)).await?),
+        clock: Arc::new(SystemClock),
+        via: "1.1 oaimend".to_owned(),
+        base_url: mapping.base_url.to_string(),
+    })
+}
+
+fn mirror_failure(error: MirrorError) -> Failure {
+    Failure::io("use", Path::new("the mirror"), &std::io::Error::other(error))
 }
 
 /// Requests records through the running server.

@@ -31,6 +31,7 @@ mod windows;
 
 pub(crate) use catalog::{read_formats, read_sets};
 pub use compare::{Comparison, Difference};
+pub(crate) use gaps::store_recovered;
 pub use page::Harvester;
 pub use settings::{DeletionLimits, HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 pub use sweep::SWEEP_INTERVAL_SECS;

@@ -3,7 +3,7 @@
 use crate::oai::datestamp;
 use crate::quarantine_retry::{Retry, RetryLine, RetryRun};
 use crate::server::context::ServerContext;
-use crate::server::mirror::views::background_source;
+use crate::server::mirror::views::{background_source, idle_harvester};
 use crate::server::own_pages::{AdminResponse, OwnPage};
 use crate::store::{QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection, QuarantineState};
 use bytes::Bytes;
@@ -185,6 +185,7 @@ pub(super) async fn retry(
         id: id.to_owned(),
         source: Arc::new(source),
         quarantine: Arc::clone(&context.store.quarantine),
+        mirror: idle_harvester(context, &mapping).await,
         clock: Arc::clone(&context.clock),
         via: context.via.to_str().unwrap_or_default().to_owned(),
         base_url: format!("{}/{id}", context.public_url),

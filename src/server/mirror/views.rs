@@ -110,6 +110,15 @@ pub(super) async fn harvester(
     })
 }
 
+/// The harvester of a repository; `None` if it is not mirrored, or if a harvest of it runs.
+pub(crate) async fn idle_harvester(context: &ServerContext, mapping: &Arc<Mapping>) -> Option<Harvester> {
+    if mapping.mirror.is_none() || context.mirror.runs.of(&mapping.id).running.is_some() {
+        return None;
+    }
+    // Without its store, a harvester stores nothing; the harvest that fetches the gaps says so.
+    harvester(context, mapping).await.ok()
+}
+
 /// The repository for requests that can wait: the requests of harvesters go first.
 pub(crate) fn background_source(
     context: &ServerContext,
