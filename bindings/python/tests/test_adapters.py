@@ -134,6 +134,23 @@ def test_compressed_page_is_repaired(client: Client, server: Server) -> None:
 
 
 @each_client
+def test_compressed_page_that_inflates_too_much_is_an_error(
+    client: Client, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oaimend._page.INFLATED_BYTES_MAX", 1 << 20)
+    long = page(record(1, b" " * (4 << 20)))
+    server.body = long
+    assert len(client.send("GET", server.url + QUERY, None).content) > 4 << 20
+    once = gzip.compress(long)
+    for encoding, server.body in [("gzip", once), (None, once), ("gzip", gzip.compress(once))]:
+        server.headers.pop("Content-Encoding", None)
+        if encoding is not None:
+            server.headers["Content-Encoding"] = encoding
+        with pytest.raises(client.error, match="longer than 1 MiB after decompression"):
+            client.send("GET", server.url + QUERY, None, allow_truncated=True)
+
+
+@each_client
 def test_charset_of_the_header_is_used(client: Client, server: Server) -> None:
     server.body = page(record(1, "ąę".encode("iso-8859-2"))).replace(b' encoding="UTF-8"', b"")
     server.headers["Content-Type"] = "text/xml; charset=iso-8859-2"

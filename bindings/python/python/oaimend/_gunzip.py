@@ -22,6 +22,11 @@ class Gunzip:
         self._start: bytes | None = b""
         self._member: zlib._Decompress | None = None
 
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the body begins as gzip. False until that is known."""
+        return self._member is not None
+
     def push(self, chunk: bytes) -> Iterator[bytes]:
         """Yields the decompressed pieces of a chunk."""
         if self._start is not None:

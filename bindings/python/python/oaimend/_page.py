@@ -26,6 +26,10 @@ _VERBS = frozenset({"GetRecord", "Identify", "ListIdentifiers", "ListMetadataFor
 CONTENT_TYPE = "text/xml; charset=UTF-8"
 """The Content-Type of every repaired page."""
 
+INFLATED_BYTES_MAX = 256 << 20
+"""The longest compressed page, in bytes after decompression. Two megabytes of gzip can become two gigabytes, and most
+harvesters hold a page in memory. A page that is not compressed has no limit, because it costs its sender as much."""
+
 
 @dataclass(frozen=True)
 class Page:
@@ -97,18 +101,26 @@ def find_charset(content_type: str | None) -> str | None:
 
 
 class PageRepair:
-    """Repairs the body of one page, chunk by chunk."""
+    """Repairs the body of one page, chunk by chunk.
 
-    def __init__(self, url: str, content_type: str | None, settings: Settings) -> None:
+    content_encoding: the header of that name, if the HTTP client decompresses the body while it arrives.
+    """
+
+    def __init__(
+        self, url: str, content_type: str | None, settings: Settings, content_encoding: str | None = None
+    ) -> None:
         self._url = url
         self._settings = settings
         self._repairer = Repairer(request=url, charset=find_charset(content_type), options=settings.options)
         self._gunzip = Gunzip()
+        self._is_compressed = content_encoding is not None
+        self._inflated_bytes = 0
         self._report: list[ReportEntry] = []
 
     def push(self, chunk: bytes) -> Iterator[bytes]:
-        """Yields the repaired bytes that are ready."""
+        """Yields the repaired bytes that are ready. Raises the error of the settings for a page that inflates too much."""
         for piece in self._gunzip.push(chunk):
+            self._limit_inflation(len(piece))
             yield self._repairer.push(piece)
             self._collect()
 
@@ -130,6 +142,24 @@ class PageRepair:
         for chunk in chunks:
             yield from self.push(chunk)
         yield self.finish()
+
+    def _limit_inflation(self, piece_bytes: int) -> None:
+        """Counts decompressed bytes. Raises the error of the settings if a compressed page has too many of them."""
+        self._inflated_bytes += piece_bytes
+        is_compressed = self._is_compressed or self._gunzip.is_compressed
+        if self._inflated_bytes <= INFLATED_BYTES_MAX or not is_compressed:
+            return
+        self._repairer.finish()
+        self._collect()
+        summary = self._repairer.summary
+        assert summary is not None, "finish sets the summary"
+        self._announce(summary)
+        raise self._settings.error(
+            self._url,
+            summary,
+            f"the compressed page is longer than {INFLATED_BYTES_MAX >> 20} MiB after decompression; "
+            "tell the operator of the repository",
+        )
 
     def _collect(self) -> None:
         """Takes the entries of the report. Without `on_page`, only quarantined items are of use."""

@@ -64,18 +64,19 @@ class ResponseRepair:
         if url is None or not 200 <= response.status_code < 300:
             return
         received = response.headers.copy()
-        page = PageRepair(url, response.headers.get("Content-Type"), self._settings)
         for name in ("Content-Encoding", "Content-Length"):
             response.headers.pop(name, None)
         response.headers["Content-Type"] = CONTENT_TYPE
+        content_type, encoding = received.get("Content-Type"), received.get("Content-Encoding")
         try:
             loaded = response.content
         except self.http.ResponseNotRead:
+            page = PageRepair(url, content_type, self._settings, encoding)
             source = self.http.Response(response.status_code, headers=received, stream=response.stream)
             response.stream = self.stream(source, page)
         else:
             # A transport that caches returns a body that is already read, and nothing public replaces it.
-            response._content = b"".join(page.repair([loaded]))
+            response._content = b"".join(PageRepair(url, content_type, self._settings).repair([loaded]))
 
     def _read_form(self, request: Any) -> Optional[bytes]:
         """The form of a request. A body that is streamed is no form."""

@@ -53,7 +53,9 @@ class RepairAdapter(BaseAdapter):
         form = request.body if isinstance(request.body, (str, bytes)) else None
         url = find_request(request.method or "", request.url or "", form)
         if url is not None and 200 <= response.status_code < 300:
-            page = PageRepair(url, response.headers.get("Content-Type"), self._settings)
+            # A body that is already read is in memory, however long it is.
+            encoding = None if isinstance(response._content, bytes) else response.headers.get("Content-Encoding")
+            page = PageRepair(url, response.headers.get("Content-Type"), self._settings, encoding)
             if isinstance(response._content, bytes):
                 # An adapter that caches returns a body that is already read, and nothing public replaces it.
                 response._content = b"".join(page.repair([response._content]))
