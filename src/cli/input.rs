@@ -104,7 +104,7 @@ struct Decoding {
 impl Decoding {
     fn new(first: &[u8]) -> Self {
         // The memory of the engine does not grow with the output, so any compression ratio is safe.
-        let bounds = Bounds { bytes_max: u64::MAX, ratio_max: u64::MAX };
+        let bounds = Bounds { bytes_max: u64::MAX, ratio_max: u64::MAX, empty_bytes_max: u64::MAX };
         let mut decoder = Decoder::new(Vec::new(), bounds);
         decoder.push(first);
         Self { decoder, raw: vec![0; READ_BYTES], ended: false }

@@ -191,6 +191,7 @@ fn limits_table(limits: &Limits) -> Table {
     put_number(&mut table, "quarantine_resolved_days_max", limits.quarantine_resolved_days_max);
     put_number(&mut table, "quarantine_open_days_max", limits.quarantine_open_days_max);
     put_number(&mut table, "inflate_ratio_max", limits.inflate_ratio_max);
+    put_number(&mut table, "inflate_empty_bytes_max", limits.inflate_empty_bytes_max);
     put_secs(&mut table, "first_record_timeout_secs", limits.first_record_timeout);
     put_secs(&mut table, "outage_retry_secs", limits.outage_retry);
     table
@@ -285,6 +286,7 @@ static_file_bytes_max = 1035
 response_bytes_max = 1036
 quarantine_bytes_max = 37
 inflate_ratio_max = 38
+inflate_empty_bytes_max = 1037
 first_record_timeout_secs = 39
 outage_retry_secs = 40
 quarantine_resolved_days_max = 41

@@ -13,6 +13,8 @@ pub struct Limits {
     pub response_bytes_max: u64,
     /// The number of decoded bytes for each received byte, after the first decoded MiB.
     pub inflate_ratio_max: u64,
+    /// The number of compressed bytes in a row that decode to nothing.
+    pub inflate_empty_bytes_max: u64,
     /// The number of redirects that are followed.
     pub redirects_max: usize,
     /// The longest wait for the first valid item, error or other response.
@@ -40,6 +42,7 @@ impl Default for Limits {
             repair: repair::Limits::default(),
             response_bytes_max: 4 << 30,
             inflate_ratio_max: 1000,
+            inflate_empty_bytes_max: 1 << 20,
             redirects_max: 5,
             first_record_timeout: Duration::from_secs(30),
             outage_retry: Duration::from_secs(900),
@@ -74,6 +77,7 @@ impl Limits {
         table.set_number("quarantine_resolved_days_max", DAYS, &mut self.quarantine_resolved_days_max);
         table.set_number("quarantine_open_days_max", DAYS, &mut self.quarantine_open_days_max);
         table.set_number("inflate_ratio_max", 1..=1_000_000, &mut self.inflate_ratio_max);
+        table.set_number("inflate_empty_bytes_max", 1024..=1 << 40, &mut self.inflate_empty_bytes_max);
         table.set_seconds("first_record_timeout_secs", 1..=3600, &mut self.first_record_timeout);
         table.set_seconds("outage_retry_secs", 0..=86_400, &mut self.outage_retry);
         table.finish();

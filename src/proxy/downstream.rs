@@ -7,6 +7,7 @@ use http::{HeaderValue, Method, Version, header};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
+use tokio::task::unconstrained;
 
 /// The receiver of a response.
 pub(super) struct Downstream<'a> {
@@ -78,10 +79,12 @@ impl Downstream<'_> {
 
     /// Waits for a part of a page while the client is connected.
     pub(super) async fn while_connected<T>(&mut self, awaited: impl Future<Output = T>) -> Result<T> {
+        // Data that is always ready uses up the turn of this task, in which the end of the connection would not be seen.
+        let disconnected = unconstrained(self.session.as_downstream_mut().read_body_or_idle(true));
         tokio::select! {
             biased;
             done = awaited => Ok(done),
-            disconnected = self.session.as_downstream_mut().read_body_or_idle(true) => {
+            disconnected = disconnected => {
                 Err(disconnected.err().unwrap_or_else(|| Error::new(ErrorType::ConnectionClosed)).into_down())
             }
         }

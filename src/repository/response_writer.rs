@@ -24,6 +24,8 @@ pub(crate) struct ResponseWriter {
     /// Most bytes that are held for a response in one piece; `None`: bytes are sent at once.
     in_one_piece: Option<usize>,
     begun: bool,
+    /// The bytes that were sent or held.
+    sent_bytes: u64,
     held: ByteRope,
     answered_by: AnsweredBy,
     list: Option<ListAge>,
@@ -35,6 +37,7 @@ impl ResponseWriter {
             events,
             in_one_piece,
             begun: false,
+            sent_bytes: 0,
             held: ByteRope::default(),
             answered_by: AnsweredBy::Source(200),
             list: None,
@@ -44,6 +47,17 @@ impl ResponseWriter {
     /// Whether bytes were sent, so that later bytes must continue them.
     pub(crate) fn has_begun(&self) -> bool {
         self.begun
+    }
+
+    /// The number of bytes that were sent, or are held for a response in one piece.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
+    }
+
+    /// Fails if the receiver of the response was dropped. Sending fails then too, but a page without output sends
+    /// nothing.
+    pub(crate) fn check_receiver(&self) -> Result<(), Stop> {
+        if self.events.is_closed() { Err(Stop::Gone) } else { Ok(()) }
     }
 
     /// Sets the times of the list for the head of the response.
@@ -57,6 +71,7 @@ impl ResponseWriter {
             return Ok(());
         }
         let first = !std::mem::replace(&mut self.begun, true);
+        self.sent_bytes += output.len() as u64;
         let Some(max) = self.in_one_piece else {
             if first {
                 let head = ResponseHead { answered_by, length: None, list: self.list };

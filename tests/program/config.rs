@@ -154,6 +154,7 @@ attributes_per_tag_max = 8
 redirects_max = 0
 response_bytes_max = 1024
 inflate_ratio_max = 1
+inflate_empty_bytes_max = 1024
 first_record_timeout_secs = 1
 "#;
     let pem = include_str!("fixtures/tls/ca.pem");

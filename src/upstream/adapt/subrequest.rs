@@ -111,6 +111,8 @@ impl SubrequestError {
 
 /// Longest response to a subrequest, in decoded bytes: it is held in memory.
 const RESPONSE_BYTES_MAX: usize = 16 << 20;
+/// Most items of a response to a subrequest that are beyond repair, because each needs more memory than its bytes.
+const QUARANTINED_ITEMS_MAX: usize = 1000;
 
 impl SubResponse {
     pub(crate) fn new(job: &Job) -> Self {
@@ -235,6 +237,7 @@ pub(crate) async fn send_subrequest(
     let mut body = Body::new(client.http(), &job.mapping, exchange);
     let mut length = 0;
     let broken = loop {
+        let (since, spent) = (deadline.now(), deadline.spent());
         match body.next(deadline).await {
             Ok(Some(piece)) => {
                 length += piece.len();
@@ -246,12 +249,20 @@ pub(crate) async fn send_subrequest(
         if page.buffer.items.len() >= options.items_max {
             return Ok(page.buffer);
         }
-        if length > RESPONSE_BYTES_MAX {
-            let details = format!("{} answers a subrequest with more than 16 MiB", client.name());
+        if length > RESPONSE_BYTES_MAX || page.buffer.quarantined.len() > QUARANTINED_ITEMS_MAX {
+            let details = format!(
+                "{} answers a subrequest with more than 16 MiB, or with more than {QUARANTINED_ITEMS_MAX} records beyond repair",
+                client.name()
+            );
             return Err(fail(Failure::new(Reason::TooLarge, details)));
         }
         if page.is_decided() {
             break None;
+        }
+        // Work on data that is always ready takes time too.
+        deadline.count_since(since, spent);
+        if deadline.left().is_zero() {
+            break Some(body.timed_out());
         }
     };
     match page.finish(broken) {

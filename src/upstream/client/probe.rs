@@ -6,6 +6,7 @@ use crate::repository::{Failure, Reason};
 use crate::upstream::client::source_client::SourceClient;
 use crate::upstream::http::body::Body;
 use crate::upstream::http::deadline::Deadline;
+use crate::upstream::http::decoding::Coding;
 use crate::upstream::http::exchange::Exchange;
 use crate::upstream::http::http_client::with_query;
 use crate::upstream::http::redirects::{is_redirect, redirect_target};
@@ -28,6 +29,8 @@ pub struct Probed {
     pub retry_after: Option<String>,
     /// The value of `Content-Encoding`.
     pub content_encoding: Option<String>,
+    /// The names of the content codings that the body really had, the outermost first.
+    pub codings: Vec<&'static str>,
     /// The body, its content coding taken off.
     pub body: Vec<u8>,
 }
@@ -86,6 +89,7 @@ impl SourceClient {
         while let Some(piece) = body.next(&mut budget).await.map_err(|broken| broken.failure)? {
             probed.body.extend_from_slice(&piece);
         }
+        probed.codings = body.codings().map(Coding::name).collect();
         Ok(probed)
     }
 }

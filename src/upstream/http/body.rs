@@ -3,7 +3,7 @@
 use crate::config::Mapping;
 use crate::repository::{Failure, Reason};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
-use crate::upstream::http::decoding::{Bounds, Decoder, Fault};
+use crate::upstream::http::decoding::{Bounds, Coding, Decoder, Fault};
 use crate::upstream::http::exchange::{Exchange, ReadError};
 use crate::upstream::http::http_client::HttpClient;
 use bytes::Bytes;
@@ -35,13 +35,19 @@ const PIECE_BYTES: usize = 128 << 10;
 impl<'a> Body<'a> {
     pub(crate) fn new(client: &'a HttpClient, mapping: &'a Mapping, mut exchange: Exchange) -> Self {
         let limits = &mapping.limits;
-        let bounds = Bounds { bytes_max: limits.response_bytes_max, ratio_max: limits.inflate_ratio_max };
+        let bounds = Bounds {
+            bytes_max: limits.response_bytes_max,
+            ratio_max: limits.inflate_ratio_max,
+            empty_bytes_max: limits.inflate_empty_bytes_max,
+        };
         let decoder = Decoder::new(std::mem::take(&mut exchange.announced), bounds);
         Self { client, mapping, exchange, decoder, plain: Bytes::new(), piece: Vec::new(), ended: false }
     }
 
     /// The next piece; `None` is the end of the body.
     pub(crate) async fn next(&mut self, budget: &mut Deadline) -> Result<Option<Bytes>, BodyError> {
+        let (since, spent) = (budget.now(), budget.spent());
+        let mut reads = 0_u32;
         loop {
             if !self.plain.is_empty() {
                 let count = self.plain.len().min(PIECE_BYTES);
@@ -61,6 +67,14 @@ impl<'a> Body<'a> {
                 self.end();
                 continue;
             }
+            if reads > 0 {
+                // Compressed bytes that are always ready, and contain nothing, are decoded without a wait.
+                budget.count_since(since, spent);
+                if budget.left().is_zero() {
+                    return Err(self.timed_out());
+                }
+            }
+            reads += 1;
             match budget.within(self.mapping.read_timeout, self.exchange.read_chunk()).await {
                 Ok(Ok(Some(chunk))) => {
                     if self.decoder.pass(&chunk).map_err(|fault| self.broken(fault))? {
@@ -86,6 +100,11 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// The content codings that the body really has, the outermost first.
+    pub(crate) fn codings(&self) -> impl Iterator<Item = Coding> {
+        self.decoder.codings()
+    }
+
     /// The error if no time is left for the rest.
     pub(crate) fn timed_out(&self) -> BodyError {
         let failure = self.client.timed_out(TimedOut::Deadline, &self.exchange.url);
@@ -106,7 +125,7 @@ impl<'a> Body<'a> {
         let reason = match fault {
             Fault::Broken(_) => Reason::ContentCoding,
             Fault::EndedEarly(_) => Reason::Incomplete,
-            Fault::TooLong(_) | Fault::TooDense(_) => Reason::TooLarge,
+            Fault::TooLong(_) | Fault::TooDense(_) | Fault::TooEmpty(_) => Reason::TooLarge,
         };
         let failure = Failure::new(reason, format!("{}: {fault}", self.client.name()));
         BodyError { failure, forgivable: matches!(fault, Fault::EndedEarly(_)) }

@@ -27,8 +27,11 @@ pub(crate) struct PageBuffer {
     /// The place of `output` in the whole output, in bytes.
     pub(crate) base: u64,
     pub(crate) items: Vec<PageItem>,
-    /// Quarantined items from before the first good one.
+    /// Quarantined items from before the first good one, and the length of their raw bytes.
     early: Vec<(u64, QuarantinedRecord)>,
+    early_bytes: usize,
+    /// Whether the page has a good item.
+    has_good_items: bool,
     /// Repairs since the last item.
     pub(crate) repairs: Vec<(RepairId, Option<RepairMade>)>,
     /// The length of the output minus the length of the text so far.
@@ -171,6 +174,7 @@ impl PageBuffer {
 
     /// The quarantined items for which no good item came.
     pub(crate) fn take_early(&mut self) -> Vec<QuarantinedRecord> {
+        self.early_bytes = 0;
         self.early.drain(..).map(|(_, record)| record).collect()
     }
 
@@ -256,7 +260,9 @@ impl Sink for PageBuffer {
         self.last_datestamp.extend_from_slice(facts.datestamp);
         let repairs = std::mem::take(&mut self.repairs);
         self.learn(facts, bytes, &repairs);
+        self.has_good_items = true;
         if !self.early.is_empty() {
+            self.early_bytes = 0;
             let early = self.early.drain(..);
             self.items.extend(early.map(|(hash, record)| PageItem::Quarantined {
                 hash,
@@ -290,12 +296,10 @@ impl Sink for PageBuffer {
         let record = to_quarantined_record(quarantined);
         let place = self.place(quarantined.offset);
         self.recent.push((quarantined.offset, -(quarantined.raw.len() as i64)));
-        let early_bytes: usize = self.early.iter().map(|(_, record)| record.raw.len()).sum();
-        let is_early = self.base == 0
-            && self.output.is_empty()
-            && self.items.iter().all(|found| found.start().is_none());
-        if is_early && self.early.len() < EARLY_ITEMS_MAX && early_bytes + record.raw.len() <= EARLY_BYTES_MAX
-        {
+        let is_early = self.base == 0 && self.output.is_empty() && !self.has_good_items;
+        let early_bytes = self.early_bytes + record.raw.len();
+        if is_early && self.early.len() < EARLY_ITEMS_MAX && early_bytes <= EARLY_BYTES_MAX {
+            self.early_bytes = early_bytes;
             self.early.push((hash, record));
             return;
         }

@@ -44,6 +44,16 @@ impl Delivery {
         self.writer.has_begun()
     }
 
+    /// The number of bytes that were sent.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.writer.sent_bytes()
+    }
+
+    /// Fails if the harvester is gone.
+    pub(crate) fn check_receiver(&self) -> Result<(), Stop> {
+        self.writer.check_receiver()
+    }
+
     /// Sets the times of the list for the head of the response.
     pub(crate) fn set_list_age(&mut self, age: ListAge) {
         self.writer.set_list_age(age);

@@ -353,6 +353,7 @@ impl ListSession<'_> {
     ) -> Result<Option<BodyError>, Halt> {
         loop {
             let (since, spent) = (self.requester.now(), self.requester.deadline.spent());
+            let sent_bytes = self.delivery.sent_bytes();
             match body.next(&mut self.requester.deadline).await {
                 Ok(Some(piece)) => {
                     page.buffer.output.set_source(piece.clone());
@@ -370,8 +371,9 @@ impl ListSession<'_> {
             if page.is_decided() {
                 return Ok(None);
             }
-            if !self.delivery.has_begun() {
-                // Until then no harvester slows this down.
+            if self.delivery.sent_bytes() == sent_bytes {
+                // Nothing was sent: no harvester slows this down, and none is seen to be gone.
+                self.delivery.check_receiver()?;
                 self.requester.deadline.count_since(since, spent);
                 if self.requester.deadline.left().is_zero() {
                     return Ok(Some(body.timed_out()));
@@ -416,7 +418,10 @@ impl ListSession<'_> {
                     page.push(record);
                     self.emit(page, resumer, false).await?;
                 }
-                Feed::Skipped => self.renew_deadline(),
+                Feed::Skipped => {
+                    self.delivery.check_receiver()?;
+                    self.renew_deadline();
+                }
             }
         }
     }
@@ -483,6 +488,7 @@ impl ListSession<'_> {
 
     /// Skips a page without new items by requesting the next one.
     fn skip_page(&mut self, token: String, pages: u32) -> Result<(), Stop> {
+        self.delivery.check_receiver()?;
         let next = self.asked.with_token(token);
         // Time bounds a walk through delivered items, and the next request continues it.
         if pages >= PAGES_SKIPPED_MAX && !self.progress.is_restarted() || next == self.asked {

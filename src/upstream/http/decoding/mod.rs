@@ -3,7 +3,8 @@
 //! Some providers compress without an announcement, announce a coding without compressing, or compress twice.
 //! Therefore gzip, zstd and zlib are recognised by their first bytes, announced or not. brotli and raw deflate have
 //! no mark and must be announced. Input is pushed, and output is pulled in small pieces, so that a compression bomb
-//! cannot fill the memory. The bytes before a broken place are returned.
+//! cannot fill the memory. The bytes before a broken place are returned. Bytes that decode to nothing are limited too,
+//! because an endless stream of them would never give a piece.
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
@@ -56,6 +57,9 @@ pub struct Bounds {
     pub bytes_max: u64,
     /// Most decoded bytes for one received byte, once a MiB is decoded.
     pub ratio_max: u64,
+    /// Most encoded bytes in a row that decode to nothing, such as empty gzip members, empty deflate blocks, long
+    /// headers and padding. The bytes between nested codings count too.
+    pub empty_bytes_max: u64,
 }
 
 /// Why decoding cannot continue.
@@ -69,6 +73,8 @@ pub enum Fault {
     TooLong(u64),
     /// More decoded bytes for one received byte than are allowed.
     TooDense(u64),
+    /// More encoded bytes without content than are allowed.
+    TooEmpty(u64),
 }
 
 impl fmt::Display for Fault {
@@ -79,6 +85,9 @@ impl fmt::Display for Fault {
             Self::TooLong(max) => write!(f, "the body is longer than {max} bytes (response_bytes_max)"),
             Self::TooDense(max) => {
                 write!(f, "the body inflates by more than {max}:1 (inflate_ratio_max)")
+            }
+            Self::TooEmpty(max) => {
+                write!(f, "more than {max} compressed bytes contain nothing (inflate_empty_bytes_max)")
             }
         }
     }
@@ -91,13 +100,36 @@ pub struct Decoder {
     bounds: Bounds,
     received: u64,
     decoded: u64,
+    empty: EmptyBytes,
     ended: bool,
+}
+
+/// The encoded bytes since the last decoded byte.
+struct EmptyBytes {
+    count: u64,
+    max: u64,
+}
+
+impl EmptyBytes {
+    fn add(&mut self, encoded: usize) -> Result<(), Fault> {
+        self.count += encoded as u64;
+        if self.count > self.max { Err(Fault::TooEmpty(self.max)) } else { Ok(()) }
+    }
 }
 
 impl Decoder {
     /// A decoder for a body with these announced codings, in the order of the header.
     pub fn new(announced: Vec<Coding>, bounds: Bounds) -> Self {
-        Self { layers: vec![Layer::default()], announced, bounds, received: 0, decoded: 0, ended: false }
+        let empty = EmptyBytes { count: 0, max: bounds.empty_bytes_max };
+        Self {
+            layers: vec![Layer::default()],
+            announced,
+            bounds,
+            received: 0,
+            decoded: 0,
+            empty,
+            ended: false,
+        }
     }
 
     /// Takes the next piece of the body. Call [`pull`](Self::pull) until it returns 0 before the next piece.
@@ -133,6 +165,11 @@ impl Decoder {
         self.count(input.len()).map(|()| true)
     }
 
+    /// The codings that were removed so far, the outermost first.
+    pub fn codings(&self) -> impl Iterator<Item = Coding> {
+        self.layers.iter().filter_map(|layer| layer.stage.as_ref()?.coding())
+    }
+
     /// Ends the input. Call [`pull`](Self::pull) until it returns 0.
     pub fn end(&mut self) {
         self.ended = true;
@@ -142,8 +179,11 @@ impl Decoder {
     /// is decoded.
     pub fn pull(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         let count = loop {
-            match produce(&mut self.layers, &mut self.announced, self.ended, out)? {
-                Step::Bytes(count) => break count,
+            match produce(&mut self.layers, &mut self.announced, &mut self.empty, self.ended, out)? {
+                Step::Bytes(count) => {
+                    self.empty.count = 0;
+                    break count;
+                }
                 Step::Starved | Step::Over => return Ok(0),
                 // The output of a recognised coding may be in another coding.
                 Step::Recognised if self.layers.len() < NESTING_MAX => self.layers.push(Layer::default()),
@@ -182,6 +222,7 @@ enum Step {
 fn produce(
     layers: &mut [Layer],
     announced: &mut Vec<Coding>,
+    empty: &mut EmptyBytes,
     ended: bool,
     out: &mut [u8],
 ) -> Result<Step, Fault> {
@@ -193,7 +234,7 @@ fn produce(
                 return Ok(Step::Recognised);
             }
         }
-        let count = layer.step(out)?;
+        let count = layer.step(out, empty)?;
         if count > 0 {
             return Ok(Step::Bytes(count));
         }
@@ -208,7 +249,7 @@ fn produce(
             continue;
         }
         let mut piece = [0; PIECE_BYTES];
-        match produce(around, announced, ended, &mut piece)? {
+        match produce(around, announced, empty, ended, &mut piece)? {
             Step::Bytes(count) => layer.take(piece.get(..count).unwrap_or_default()),
             Step::Over => layer.input_over = true,
             Step::Starved | Step::Recognised => return Ok(Step::Starved),
@@ -272,19 +313,26 @@ impl Layer {
     }
 
     /// Decodes as much as possible into `out`, and returns the number of bytes.
-    fn step(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
+    fn step(&mut self, out: &mut [u8], empty: &mut EmptyBytes) -> Result<usize, Fault> {
         let Some(stage) = &mut self.stage else { return Ok(0) };
-        let input = self.input.get(self.at..).unwrap_or_default();
-        if self.over && !stage.begins_again(input) {
-            // Padding after the end of a coding does not belong to it.
-            self.at = self.input.len();
-            return Ok(0);
+        loop {
+            let input = self.input.get(self.at..).unwrap_or_default();
+            if self.over && !stage.begins_again(input) {
+                // Padding after the end of a coding does not belong to it.
+                empty.add(input.len())?;
+                self.at = self.input.len();
+                return Ok(0);
+            }
+            self.over = false;
+            let (consumed, produced, over) = stage.decode(input, out)?;
+            self.at += consumed;
+            self.over = over;
+            empty.add(consumed)?;
+            // Content may follow a member, frame or block that decodes to nothing.
+            if produced > 0 || consumed == 0 {
+                return Ok(produced);
+            }
         }
-        self.over = false;
-        let (consumed, produced, over) = stage.decode(input, out)?;
-        self.at += consumed;
-        self.over = over;
-        Ok(produced)
     }
 
     fn check_end(&self) -> Result<(), Fault> {

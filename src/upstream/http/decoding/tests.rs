@@ -1,7 +1,7 @@
 use super::*;
 use std::io::Write;
 
-const ROOMY: Bounds = Bounds { bytes_max: 1 << 32, ratio_max: 1000 };
+const ROOMY: Bounds = Bounds { bytes_max: 1 << 32, ratio_max: 1000, empty_bytes_max: 1 << 20 };
 
 fn gzip(plain: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -162,7 +162,52 @@ fn compression_bombs_are_detected_within_the_memory_limit() {
     let (decoded, end) = decode(&bomb, "", usize::MAX, 1 << 16, ROOMY);
     assert_eq!(end, Err(Fault::TooDense(1000)));
     assert!(decoded.len() <= bomb.len() * 1000 + (1 << 16), "{} from {}", decoded.len(), bomb.len());
-    let bounds = Bounds { bytes_max: 10_000, ratio_max: 1000 };
+    let bounds = Bounds { bytes_max: 10_000, ..ROOMY };
     let (decoded, end) = decode(&document(), "", 1000, 1000, bounds);
     assert_eq!((decoded.len(), end), (10_000, Err(Fault::TooLong(10_000))));
+}
+
+/// A gzip stream: a header without a name, or with the flag of one, and the bytes after it.
+fn gzip_of(flags: u8, rest: &[u8]) -> Vec<u8> {
+    [&[0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 0, 0xff], rest].concat()
+}
+
+/// Parts of compressed streams that decode to nothing, and can be repeated without an end.
+fn empty_parts() -> Vec<(&'static str, Vec<u8>, Vec<u8>, Vec<u8>)> {
+    let (name, stored) = (8, [0, 0, 0, 0xff, 0xff].to_vec());
+    vec![
+        ("gzip members", Vec::new(), gzip(b""), gzip(&document())),
+        ("zstd frames", Vec::new(), zstd(b""), zstd(&document())),
+        ("blocks in gzip", gzip_of(0, b""), stored.clone(), Vec::new()),
+        ("blocks in zlib", b"\x78\x9c".to_vec(), stored, Vec::new()),
+        ("name in gzip", gzip_of(name, b""), b"name".to_vec(), Vec::new()),
+        ("padding after gzip", gzip(b"<a/>"), vec![0; 8], Vec::new()),
+    ]
+}
+
+#[test]
+fn endless_streams_without_content_end_at_their_limit() {
+    const MAX: u64 = 10_000;
+    let bounds = Bounds { empty_bytes_max: MAX, ..ROOMY };
+    for (about, start, part, _) in empty_parts() {
+        let endless = [start, part.repeat(5 * MAX as usize / part.len())].concat();
+        for (coded, cut) in [(gzip(&endless), 1000), (endless.clone(), 1000), (endless, usize::MAX)] {
+            let (decoded, end) = decode_by(&coded, "", (cut, 1000), bounds, Decoder::pass);
+            assert_eq!(end, Err(Fault::TooEmpty(MAX)), "{about} in pieces of {cut}: {} bytes", decoded.len());
+            assert!(decoded.len() <= 4, "{about}: {} bytes", decoded.len());
+        }
+    }
+}
+
+#[test]
+fn content_after_empty_members_is_decoded() {
+    for (about, start, part, content) in empty_parts() {
+        if content.is_empty() {
+            continue;
+        }
+        let stream = [start, part.repeat(50), content, part.repeat(50)].concat();
+        println!("{about}");
+        check(&stream, "", &document());
+        check(&gzip(&stream), "gzip", &document());
+    }
 }
