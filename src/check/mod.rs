@@ -34,7 +34,7 @@ use findings::Findings;
 use headers::{Header, read_headers};
 use judge::compression::CodingsSeen;
 use judge::identify::Identity;
-use judge::{agreement, envelope, errors, identify, lists, payload, tokens};
+use judge::{agreement, compression, envelope, errors, identify, lists, payload, tokens};
 use payload_schemas::Validation;
 use requester::Requester;
 use std::sync::Arc;
@@ -164,6 +164,7 @@ impl Run<'_> {
     async fn send_in_any_format(&mut self, request: CheckRequest) -> CheckResponse {
         let response = self.requester.send(request).await;
         self.codings.note(&response);
+        compression::judge_header(&response, &mut self.findings);
         envelope::judge(&response, &self.base_url, &mut self.findings);
         response
     }
@@ -331,6 +332,7 @@ impl Run<'_> {
 fn explain_unjudged(rule: Rule) -> &'static str {
     match rule {
         Rule::RetryAfter => "no request was deferred",
+        Rule::ContentEncoding => "no response has a body",
         Rule::Compression => "no response is long enough",
         Rule::SampledHarvest => "all listed records have one datestamp",
         Rule::SameRecords => "no list was received to its end",

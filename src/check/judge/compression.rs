@@ -1,4 +1,4 @@
-//! The rule for content codings: which ones Identify lists, and which ones the source uses.
+//! The rules for content codings: which ones Identify lists, which ones the source uses, and what its headers say.
 
 use crate::check::exchange::{CheckRequest, CheckResponse, Received};
 use crate::check::findings::{Findings, Verdict};
@@ -17,10 +17,8 @@ impl CodingsSeen {
     /// Notes the coding of a response.
     pub(crate) fn note(&mut self, response: &CheckResponse) {
         let Received::Complete(probed) = &response.received else { return };
-        let header = probed.content_encoding.as_deref().unwrap_or_default().to_ascii_lowercase();
-        let codings = header.split(',').map(str::trim).filter(|coding| !["", "identity"].contains(coding));
-        let codings: Vec<&str> = codings.collect();
-        for coding in &codings {
+        let codings = &probed.codings;
+        for coding in codings {
             if self.used.iter().all(|(_, known)| known != coding) {
                 self.used.push((response.request.clone(), (*coding).to_owned()));
             }
@@ -52,6 +50,27 @@ impl CodingsSeen {
         let received = format!("{length} bytes without compression; Identify lists {listed}");
         findings.record(Rule::Compression, verdict, request, &received);
     }
+}
+
+/// Judges whether the header of a response names the codings of its body.
+pub(crate) fn judge_header(response: &CheckResponse, findings: &mut Findings) {
+    let Received::Complete(probed) = &response.received else { return };
+    if probed.body.is_empty() && probed.codings.is_empty() {
+        return;
+    }
+    let header = probed.content_encoding.as_deref().unwrap_or_default().to_ascii_lowercase();
+    let named = header.split(',').map(str::trim).filter(|coding| !["", "identity"].contains(coding));
+    // The header names the codings in the order of their application.
+    let named = named.rev().map(|coding| coding.strip_prefix("x-").unwrap_or(coding));
+    let holds = named.eq(probed.codings.iter().copied());
+    let body = if probed.codings.is_empty() { "plain".to_owned() } else { probed.codings.join(" in ") };
+    let header = if header.is_empty() { "absent".to_owned() } else { format!("\"{header}\"") };
+    findings.judge(
+        Rule::ContentEncoding,
+        holds,
+        response,
+        format!("Content-Encoding is {header}, the body is {body}"),
+    );
 }
 
 /// The least length of a response that a server with compression compresses, in bytes. Servers skip short responses.

@@ -105,7 +105,7 @@ fn judge_identifiers(response: &CheckResponse, identify: &Element, findings: &mu
     let (holds, received) = match found.as_slice() {
         [] => return,
         [one] => {
-            let name = one.child_text("repositoryIdentifier").unwrap_or_default();
+            let name = exact_text(one, "repositoryIdentifier");
             let holds = match one.namespace.as_str() {
                 IDENTIFIER_2_0 => is_domain(name),
                 IDENTIFIER_1_1 => !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric()),
@@ -119,6 +119,11 @@ fn judge_identifiers(response: &CheckResponse, identify: &Element, findings: &mu
         several => (false, format!("{} descriptions", several.len())),
     };
     findings.judge(Rule::OaiIdentifier, holds, response, received);
+}
+
+/// The text of a child with its blanks: the types of the schema are strings, in which they count.
+fn exact_text<'a>(description: &'a Element, name: &'a str) -> &'a str {
+    description.child(name).map_or("", |child| child.text.as_str())
 }
 
 /// The first violation of the schema of oai-identifier, which is the same in both versions.
@@ -139,7 +144,7 @@ fn find_description_fault(description: &Element, repository: &str) -> Option<Str
     if children.len() != names.len() {
         return Some(format!("{} elements, expected {}", children.len(), names.join(", ")));
     }
-    let value = |name| description.child_text(name).unwrap_or_default();
+    let value = |name| exact_text(description, name);
     if value("scheme") != "oai" || value("delimiter") != ":" {
         let (scheme, delimiter) = (value("scheme"), value("delimiter"));
         return Some(format!(
@@ -147,7 +152,8 @@ fn find_description_fault(description: &Element, repository: &str) -> Option<Str
         ));
     }
     let sample = value("sampleIdentifier");
-    let is_sample = sample.strip_prefix(&format!("oai:{repository}:")).is_some_and(|local| !local.is_empty());
+    let is_local = |local: &str| !local.is_empty() && !local.contains(char::is_whitespace);
+    let is_sample = sample.strip_prefix(&format!("oai:{repository}:")).is_some_and(is_local);
     (!is_sample).then(|| format!("the sampleIdentifier \"{sample}\" of the repository \"{repository}\""))
 }
 

@@ -139,6 +139,8 @@ fn check_text_element(parent: &Element) -> Option<String> {
         "setSpec" => text.split(':').all(is_token),
         "metadataPrefix" => is_token(text),
         "identifier" => !text.trim().is_empty(),
+        // These types are strings, in which blanks count. Rules of their own judge the values.
+        "protocolVersion" | "adminEmail" | "deletedRecord" | "granularity" => text.trim() == text,
         _ => true,
     };
     (!is_legal).then(|| format!("the illegal {name} \"{text}\""))
@@ -185,6 +187,8 @@ mod tests {
             "<ListSets><set><setSpec>a b</setSpec><setName/></set></ListSets>",
             "the illegal setSpec \"a b\"",
         );
+        let identify = "<repositoryName/><baseURL> u </baseURL><protocolVersion>2.0\n</protocolVersion>";
+        check(&format!("<Identify>{identify}</Identify>"), "the illegal protocolVersion \"2.0\n\"");
         let header = "<header><identifier>x</identifier><datestamp/></header>";
         for (metadata, expected) in [
             ("<metadata/>", "0 elements in <metadata>, expected one"),
