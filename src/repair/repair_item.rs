@@ -126,7 +126,7 @@ fn run_passes(
         return Err(why);
     }
     if matches!(why, QuarantineReason::MalformedTag | QuarantineReason::MismatchedTags) {
-        let name_edits = repair_names(&item.text);
+        let name_edits = repair_names(&item.text, rules.limits);
         if !name_edits.is_empty() {
             why = match item.apply_pass(name_edits)? {
                 Verdict::Valid(facts) => return Ok(item.repaired(facts)),
@@ -346,6 +346,13 @@ impl ItemRepair<'_> {
     fn apply(&mut self, edits: Edits) -> Result<(), QuarantineReason> {
         if edits.iter().any(|edit| self.rules.off.contains(edit.id)) {
             return Err(QuarantineReason::RepairOff);
+        }
+        // The passes stop at a limit, so their edits may be incomplete then.
+        if edits.len() > self.rules.limits.repairs_per_record_max {
+            return Err(QuarantineReason::TooManyRepairs);
+        }
+        if edits.replacement_bytes() > self.rules.limits.record_bytes_max {
+            return Err(QuarantineReason::RecordTooLong);
         }
         if !edits.is_empty() {
             let next = edits.apply(&self.text).into_owned();

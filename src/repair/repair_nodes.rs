@@ -94,8 +94,9 @@ impl NodeRepair<'_> {
         // The text of entities is limited for the whole item.
         let is_other = |id| id == RepairId::Doctype || rules.off.contains(id);
         let is_off = edits.iter().any(|edit| is_other(edit.id));
-        if edits.is_empty() || is_off || self.edits.len() + edits.len() > rules.limits.repairs_per_record_max
-        {
+        let has_too_many = self.edits.len() + edits.len() > rules.limits.repairs_per_record_max
+            || edits.replacement_bytes() > rules.limits.record_bytes_max;
+        if edits.is_empty() || is_off || has_too_many {
             return None;
         }
         self.text.truncate(self.repaired);

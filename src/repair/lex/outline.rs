@@ -24,8 +24,12 @@ pub(crate) struct Outline<'t> {
     pub(crate) stray: Vec<(usize, usize)>,
 }
 
-/// The children between `from` and `to` of well-formed text. `None` if the tags there do not balance. A
-/// mark that opens a section is text inside another section.
+/// Maximum number of children and texts of one element, each of which takes at most 48 bytes. An element with more is
+/// not read, so an item with a defect in such an element is quarantined.
+const CHILDREN_MAX: usize = 64 << 10;
+
+/// The children between `from` and `to` of well-formed text. `None` if the tags there do not balance, or if there are
+/// too many. A mark that opens a section is text inside another section.
 pub(crate) fn outline(text: &[u8], from: usize, to: usize) -> Option<Outline<'_>> {
     let text = text.get(..to)?;
     let mut lexemes = Lexemes::new_well_formed(text);
@@ -64,6 +68,9 @@ pub(crate) fn outline(text: &[u8], from: usize, to: usize) -> Option<Outline<'_>
             }
             Lexeme::OpenTag | Lexeme::OpenCdata | Lexeme::OpenComment | Lexeme::BareLessThan => return None,
             _ => {}
+        }
+        if outline.children.len() + outline.stray.len() > CHILDREN_MAX {
+            return None;
         }
         at = end;
     }

@@ -3,12 +3,14 @@
 //! A bad byte in a name becomes a letter or a character that no name can contain. If another tag of the
 //! item has the same name without this character, the repair removes the character.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use crate::repair::catalog::RepairId;
 use crate::repair::lex::lexeme::{Lexeme, Lexemes};
 use crate::repair::lex::names::{is_qualified_name, name_span};
 use crate::repair::lex::search::find_frequent;
+use crate::repair::limits::Limits;
 use crate::repair::text::edits::Edits;
 
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +20,7 @@ enum TagKind {
     Empty,
 }
 
-/// The numbers of tags with one name in an item.
+/// The numbers of tags with one non-ASCII name in an item.
 #[derive(Debug, Default)]
 struct TagCount {
     /// Start tags, except those of empty elements.
@@ -26,12 +28,14 @@ struct TagCount {
     ends: usize,
 }
 
-/// Returns the edits that remove non-ASCII characters from tag names.
+/// Returns the edits that remove non-ASCII characters from tag names. Stops soon after more than
+/// `repairs_per_record_max` edits, because the result is then discarded. An item with more different
+/// non-ASCII names than that is left alone.
 ///
 /// The rest must be the name of another tag of the item. A legal name with as many start tags as end tags
 /// is intended and stays.
-pub(crate) fn repair_names(text: &[u8]) -> Edits {
-    let mut edits = Edits::default();
+pub(crate) fn repair_names(text: &[u8], limits: &Limits) -> Edits {
+    let edits = Edits::default();
     if text.is_ascii() {
         return edits;
     }
@@ -44,54 +48,86 @@ pub(crate) fn repair_names(text: &[u8]) -> Edits {
     if find_frequent(b'<', text, 0, is_damaged).is_none() {
         return edits;
     }
-    let names = tag_names(text);
-    let mut tags: HashMap<&[u8], TagCount> = HashMap::new();
-    for &(tag, start, end) in &names {
-        let counted = tags.entry(text.get(start..end).unwrap_or_default()).or_default();
+    match removable_names(text, limits.repairs_per_record_max) {
+        Some(removable) if !removable.is_empty() => edit_names(text, &removable, limits),
+        _ => edits,
+    }
+}
+
+/// The non-ASCII names of which the ASCII characters are the name of another tag. `None` if there are more than
+/// `names_max` non-ASCII names.
+///
+/// The tags are read twice instead of being held: an item can have a tag for each three bytes.
+fn removable_names(text: &[u8], names_max: usize) -> Option<HashSet<&[u8]>> {
+    let mut counts: HashMap<&[u8], TagCount> = HashMap::new();
+    for (tag, name) in tag_names(text) {
+        let name = text.get(name).filter(|name| !name.is_ascii());
+        let Some(name) = name else { continue };
+        let counted = counts.entry(name).or_default();
         match tag {
             TagKind::Start => counted.starts += 1,
             TagKind::End => counted.ends += 1,
             TagKind::Empty => {}
         }
-    }
-    for (_, start, end) in names {
-        let name = text.get(start..end).unwrap_or_default();
-        if name.is_ascii() {
-            continue;
+        if counts.len() > names_max {
+            return None;
         }
-        let rest: Vec<u8> = name.iter().copied().filter(u8::is_ascii).collect();
-        let is_balanced = tags.get(name).is_some_and(|tags| tags.starts == tags.ends);
-        if !tags.contains_key(rest.as_slice()) || is_balanced && is_qualified_name(name) {
+    }
+    counts.retain(|name, tags| tags.starts != tags.ends || !is_qualified_name(name));
+    let mut wanted: HashMap<Vec<u8>, bool> = counts.keys().map(|name| (ascii_part(name), false)).collect();
+    for (_, name) in tag_names(text) {
+        if let Some(is_found) = text.get(name).and_then(|name| wanted.get_mut(name)) {
+            *is_found = true;
+        }
+    }
+    let is_found = |name: &&[u8]| wanted.get(&ascii_part(name)) == Some(&true);
+    Some(counts.into_keys().filter(is_found).collect())
+}
+
+fn ascii_part(name: &[u8]) -> Vec<u8> {
+    name.iter().copied().filter(u8::is_ascii).collect()
+}
+
+/// Removes the non-ASCII characters of these names.
+fn edit_names(text: &[u8], removable: &HashSet<&[u8]>, limits: &Limits) -> Edits {
+    let mut edits = Edits::default();
+    for (_, place) in tag_names(text) {
+        let name = text.get(place.clone()).unwrap_or_default();
+        if !removable.contains(name) {
             continue;
         }
         for (offset, byte) in name.iter().enumerate() {
             if !byte.is_ascii() {
-                edits.push(RepairId::DamagedName, start + offset, start + offset + 1, b"");
+                let at = place.start + offset;
+                edits.push(RepairId::DamagedName, at, at + 1, b"");
             }
+        }
+        if edits.len() > limits.repairs_per_record_max {
+            break;
         }
     }
     edits
 }
 
-/// Returns the kind of each tag of a text, and the range of its name.
-fn tag_names(text: &[u8]) -> Vec<(TagKind, usize, usize)> {
-    let mut names = Vec::new();
+/// The kind of each tag of a text, and the range of its name.
+fn tag_names(text: &[u8]) -> impl Iterator<Item = (TagKind, Range<usize>)> {
     let mut lexemes = Lexemes::new(text);
     let mut at = 0;
-    while at < text.len() {
-        let (lexeme, end) = lexemes.at(at);
-        let is_empty = text.get(at..end).is_some_and(|tag| tag.ends_with(b"/>"));
-        let tag = match lexeme {
-            Lexeme::StartTag if is_empty => Some((TagKind::Empty, at + 1)),
-            Lexeme::StartTag => Some((TagKind::Start, at + 1)),
-            Lexeme::EndTag => Some((TagKind::End, at + 2)),
-            _ => None,
-        };
-        if let Some((tag, start)) = tag {
-            let span = name_span(text.get(start..end).unwrap_or_default());
-            names.push((tag, start, start + span));
+    std::iter::from_fn(move || {
+        while at < text.len() {
+            let start = at;
+            let (lexeme, end) = lexemes.at(start);
+            at = end;
+            let is_empty = text.get(start..end).is_some_and(|tag| tag.ends_with(b"/>"));
+            let (tag, name) = match lexeme {
+                Lexeme::StartTag if is_empty => (TagKind::Empty, start + 1),
+                Lexeme::StartTag => (TagKind::Start, start + 1),
+                Lexeme::EndTag => (TagKind::End, start + 2),
+                _ => continue,
+            };
+            let span = name_span(text.get(name..end).unwrap_or_default());
+            return Some((tag, name..name + span));
         }
-        at = end;
-    }
-    names
+        None
+    })
 }

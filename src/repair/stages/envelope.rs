@@ -82,7 +82,8 @@ pub(crate) fn element_characters(response: &Response, element: &[u8]) -> Edits {
     let charset = detect_charset(element, 0, config.text_charset.as_deref()).ok().flatten();
     let (lexemes, guesses) = (Lexemes::new(element), Guesses::enabled_by(config.enabled));
     // The element has about `head_bytes_max` bytes, so the number of repairs needs no limit of its own.
-    let limits = Limits { repairs_per_record_max: usize::MAX, ..config.limits.clone() };
+    let limits =
+        Limits { repairs_per_record_max: usize::MAX, record_bytes_max: usize::MAX, ..config.limits.clone() };
     item_edits(element, 0, lexemes, &response.entities, guesses, charset, &limits)
 }
 

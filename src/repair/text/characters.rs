@@ -21,6 +21,7 @@ use crate::repair::text::entity_scope::EntityScope;
 use crate::repair::text::fixed_positions::{NodePlace, PlaceReading};
 use crate::repair::text::marks::{DamagedMark, DamagedMarks, end_of_open_section};
 use crate::repair::text::references::{c1_reference, repair_reference};
+use std::ops::Range;
 
 /// The markup that counts in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,33 +63,31 @@ pub(crate) fn repair_characters(
     guesses: Guesses,
     limits: &Limits,
 ) -> Edits {
-    item_edits(text, 0, Lexemes::new(text), entities, guesses, None, limits)
+    let pass = CharacterPass { guesses, ..CharacterPass::new(text, entities) };
+    pass.edits_of_range(0, Lexemes::new(text), limits)
 }
 
 /// Makes only the guesses, in a range that is valid.
 pub(crate) fn guess_characters(text: &[u8], guesses: Guesses, limits: &Limits) -> Edits {
-    item_edits(text, 0, Lexemes::new_well_formed(text), &[], guesses, None, limits)
+    let pass = CharacterPass { guesses, ..CharacterPass::new(text, &[]) };
+    pass.edits_of_range(0, Lexemes::new_well_formed(text), limits)
 }
 
 /// Like [`repair_characters`], with lexemes from the caller and the charset of nodes that are neither UTF-8
-/// nor windows-1252. A tag begins at `from`, and the text before it is valid.
+/// nor windows-1252. A tag begins at `from`, and the text before it is valid. It also stops soon after more
+/// than `record_bytes_max` bytes of replacements: such an item is too long in any case.
 pub(crate) fn item_edits<'t>(
     text: &'t [u8],
     from: usize,
-    mut lexemes: Lexemes<'t>,
+    lexemes: Lexemes<'t>,
     entities: &Entities,
     guesses: Guesses,
     charset: Option<&'static encoding_rs::Encoding>,
     limits: &Limits,
 ) -> Edits {
-    let edits_max = limits.repairs_per_record_max;
-    count_read(text.len());
-    let is_utf8 = simdutf8::basic::from_utf8(text).is_ok();
-    let mut pass =
-        CharacterPass { guesses, charset, edits_max, is_utf8, ..CharacterPass::new(text, entities) };
-    pass.entities.set_limit(limits.entity_bytes_max);
-    pass.read_nodes(&mut lexemes, from, text.len());
-    pass.edits
+    let bytes_max = limits.record_bytes_max;
+    let pass = CharacterPass { guesses, charset, bytes_max, ..CharacterPass::new(text, entities) };
+    pass.edits_of_range(from, lexemes, limits)
 }
 
 /// Makes the edits of [`repair_characters`] in the nodes from the tag at `from` up to the first tag after
@@ -101,8 +100,8 @@ pub(crate) fn edits_around(
     charset: Option<&'static encoding_rs::Encoding>,
     limits: &Limits,
 ) -> (Edits, usize) {
-    let edits_max = limits.repairs_per_record_max;
-    let mut pass = CharacterPass { charset, edits_max, ..CharacterPass::new(text, entities) };
+    let (edits_max, bytes_max) = (limits.repairs_per_record_max, limits.record_bytes_max);
+    let mut pass = CharacterPass { charset, edits_max, bytes_max, ..CharacterPass::new(text, entities) };
     pass.entities.set_limit(limits.entity_bytes_max);
     let end = pass.read_nodes(&mut Lexemes::new(text), from, at);
     (pass.edits, end)
@@ -171,6 +170,9 @@ struct CharacterPass<'t> {
     guesses: Guesses,
     charset: Option<&'static encoding_rs::Encoding>,
     edits_max: usize,
+    /// Bytes of all replacements so far, and their maximum.
+    written: usize,
+    bytes_max: usize,
     /// Whether the whole text is known to be UTF-8. Then no node is checked for it.
     is_utf8: bool,
     edits: Edits,
@@ -190,11 +192,33 @@ impl<'t> CharacterPass<'t> {
             guesses: Guesses::default(),
             charset: None,
             edits_max: usize::MAX,
+            written: 0,
+            bytes_max: usize::MAX,
             is_utf8: false,
             edits: Edits::default(),
             deleted: (usize::MAX, 0),
             in_declaration: false,
         }
+    }
+
+    /// The edits of all nodes from `from`, up to the limits.
+    fn edits_of_range(mut self, from: usize, mut lexemes: Lexemes<'_>, limits: &Limits) -> Edits {
+        count_read(self.text.len());
+        self.is_utf8 = simdutf8::basic::from_utf8(self.text).is_ok();
+        self.edits_max = limits.repairs_per_record_max;
+        self.entities.set_limit(limits.entity_bytes_max);
+        self.read_nodes(&mut lexemes, from, self.text.len());
+        self.edits
+    }
+
+    fn edit(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
+        self.written += replacement.len();
+        self.edits.push(id, start, end, replacement);
+    }
+
+    /// Whether a limit is exceeded, so that the edits are discarded. `to_come`: edits of which the places are known.
+    fn is_full(&self, to_come: usize) -> bool {
+        self.edits.len() + to_come > self.edits_max || self.written > self.bytes_max
     }
 
     fn enter(&mut self, place: NodePlace) {
@@ -211,7 +235,7 @@ impl<'t> CharacterPass<'t> {
     /// mark of a section. So sections end where they end in the original bytes.
     fn delete(&mut self, id: RepairId, start: usize, end: usize) {
         if self.reading() == PlaceReading::Position {
-            self.edits.push(id, start, end, b" ");
+            self.edit(id, start, end, b" ");
             return;
         }
         let (deleted_to, written) = self.deleted;
@@ -225,7 +249,7 @@ impl<'t> CharacterPass<'t> {
             None => true,
         };
         let joins = self.in_declaration || matches!(before, b']' | b'-' | b'?') && may_continue_mark;
-        self.edits.push(id, start, end, if joins { b" " } else { b"" });
+        self.edit(id, start, end, if joins { b" " } else { b"" });
         self.deleted = (end, if joins { b' ' } else { before });
     }
 
@@ -235,9 +259,9 @@ impl<'t> CharacterPass<'t> {
         let text = self.text;
         let (mut at, mut node_at) = (from, from);
         let mut marks = DamagedMarks::default();
-        // Bare `<` found inside the current text node.
-        let mut bare = Vec::new();
-        while at < text.len() && self.edits.len() <= self.edits_max {
+        // Runs of bare `<` found inside the current text node. Each becomes one edit.
+        let mut bare: Vec<Range<usize>> = Vec::new();
+        while at < text.len() && !self.is_full(bare.len()) {
             let (lexeme, mut end) = lexemes.at(at);
             if matches!(lexeme, Lexeme::Declaration | Lexeme::BareLessThan)
                 && let Some(mark) = marks.at(text, at)
@@ -256,7 +280,10 @@ impl<'t> CharacterPass<'t> {
                     node_at = end;
                 }
                 Lexeme::Text | Lexeme::OpenTag | Lexeme::OpenComment => {}
-                Lexeme::BareLessThan => bare.push(at),
+                Lexeme::BareLessThan => match bare.last_mut() {
+                    Some(run) if run.end == at => run.end = end,
+                    _ => bare.push(at..end),
+                },
                 other => {
                     self.text_node(node_at, at, &bare);
                     bare.clear();
@@ -328,7 +355,7 @@ impl<'t> CharacterPass<'t> {
         // Blanks after the text stay outside, so that an end tag can be inserted before them.
         let blank = trailing_blanks(self.slice(mark_end, end));
         escaped.truncate(escaped.len() - trailing_blanks(&escaped));
-        self.edits.push(RepairId::UnterminatedCdata, at, end - blank, &escaped);
+        self.edit(RepairId::UnterminatedCdata, at, end - blank, &escaped);
         end
     }
 
@@ -336,7 +363,7 @@ impl<'t> CharacterPass<'t> {
     fn damaged_mark(&mut self, at: usize, mark: DamagedMark) -> usize {
         match mark {
             DamagedMark::Section { mark_end, text_end } => {
-                self.edits.push(RepairId::CdataMark, at, mark_end, b"<![CDATA[");
+                self.edit(RepairId::CdataMark, at, mark_end, b"<![CDATA[");
                 self.node(mark_end, text_end, NodeKind::Verbatim);
                 text_end + 3
             }
@@ -344,7 +371,7 @@ impl<'t> CharacterPass<'t> {
                 self.enter(NodePlace::Elsewhere);
                 for (from, to) in [before_slash, before_name] {
                     if from < to {
-                        self.edits.push(RepairId::BlankInTag, from, to, b"");
+                        self.edit(RepairId::BlankInTag, from, to, b"");
                     }
                 }
                 end
@@ -375,17 +402,22 @@ impl<'t> CharacterPass<'t> {
     }
 
     /// Repairs a text node in which some `<` are text.
-    fn text_node(&mut self, start: usize, end: usize, bare: &[usize]) {
+    fn text_node(&mut self, start: usize, end: usize, bare: &[Range<usize>]) {
         if bare.is_empty() && !self.guesses.any() && self.is_quiet(start, end) {
             return;
         }
         let context = self.node_context(start, end);
         let double = self.guesses.double && is_double_encoded(self.slice(start, end));
         let mut at = start;
-        for &less_than in bare {
-            self.characters(at, less_than, NodeKind::Text, context, double);
-            self.edits.push(RepairId::BareLessThan, less_than, less_than + 1, b"&lt;");
-            at = less_than + 1;
+        for run in bare {
+            self.characters(at, run.start, NodeKind::Text, context, double);
+            for less_than in run.clone() {
+                if self.is_full(0) {
+                    return;
+                }
+                self.edit(RepairId::BareLessThan, less_than, less_than + 1, b"&lt;");
+            }
+            at = run.end;
         }
         self.characters(at, end, NodeKind::Text, context, double);
     }
@@ -429,7 +461,7 @@ impl<'t> CharacterPass<'t> {
             return self.decode_again(start, end);
         }
         let mut at = start;
-        while at < end && self.edits.len() <= self.edits_max {
+        while at < end && !self.is_full(0) {
             let rest = self.slice(at, end);
             at += self.step(at, rest.len(), node, context);
         }
@@ -444,17 +476,17 @@ impl<'t> CharacterPass<'t> {
                 if self.guesses.c1
                     && let Some((len, character)) = c1_reference(rest)
                 {
-                    self.edits.push(RepairId::C1Control, at, at + len, character.as_bytes());
+                    self.edit(RepairId::C1Control, at, at + len, character.as_bytes());
                     return len;
                 }
                 self.reference(at, len, node, context)
             }
             b']' if node == NodeKind::Text && rest.starts_with(b"]]>") => {
-                self.edits.push(RepairId::CdataEndInText, at, at + 3, b"]]&gt;");
+                self.edit(RepairId::CdataEndInText, at, at + 3, b"]]&gt;");
                 3
             }
             b'<' if node == NodeKind::Attribute => {
-                self.edits.push(RepairId::BareLessThan, at, at + 1, b"&lt;");
+                self.edit(RepairId::BareLessThan, at, at + 1, b"&lt;");
                 1
             }
             0..=0x1F if !matches!(first, b'\t' | b'\n' | b'\r') => {
@@ -465,9 +497,9 @@ impl<'t> CharacterPass<'t> {
                 let (before, after) = (self.slice(0, at), self.slice(at + 1, self.text.len()));
                 match read_control(first.into(), before, after, context.controls) {
                     Control::Noise => self.delete(RepairId::ControlCharacter, at, at + 1),
-                    Control::Space => self.edits.push(RepairId::ControlCharacter, at, at + 1, b" "),
+                    Control::Space => self.edit(RepairId::ControlCharacter, at, at + 1, b" "),
                     Control::Mark(mark) => {
-                        self.edits.push(RepairId::LostHighByte, at, at + 1, mark.as_bytes());
+                        self.edit(RepairId::LostHighByte, at, at + 1, mark.as_bytes());
                     }
                 }
                 1
@@ -512,16 +544,16 @@ impl<'t> CharacterPass<'t> {
             _ => {}
         }
         if only_semicolon {
-            self.edits.push(id, at + len, at + len, b";");
+            self.edit(id, at + len, at + len, b";");
         } else if id == RepairId::Doctype && replacement.is_empty() {
             let next = self.text.get(at + len).copied();
             let may_join = self.slice(0, at).ends_with(b"]") && may_continue_section_end(next);
             let nothing: &[u8] = if may_join && node == NodeKind::Text { b"<![CDATA[]]>" } else { b"" };
-            self.edits.push(id, at, at + len, nothing);
+            self.edit(id, at, at + len, nothing);
         } else if replacement.is_empty() {
             self.delete(id, at, at + len);
         } else {
-            self.edits.push(id, at, at + len, &replacement);
+            self.edit(id, at, at + len, &replacement);
         }
         len
     }
@@ -530,7 +562,7 @@ impl<'t> CharacterPass<'t> {
         if let Some(charset) = context.charset {
             let read = crate::repair::text::charset::first_character(charset, self.slice(at, at + len));
             let (text, width) = read.unwrap_or_else(|| ("\u{fffd}".to_owned(), 1));
-            self.edits.push(RepairId::TextCharset, at, at + width, text.as_bytes());
+            self.edit(RepairId::TextCharset, at, at + width, text.as_bytes());
             return width;
         }
         let (sequence, width) = classify(self.slice(at, at + len));
@@ -540,29 +572,27 @@ impl<'t> CharacterPass<'t> {
         match sequence {
             Utf8Sequence::Valid if self.guesses.c1 => {
                 if let Some(character) = c1_character(self.slice(at, at + width)) {
-                    self.edits.push(RepairId::C1Control, at, at + width, character.as_bytes());
+                    self.edit(RepairId::C1Control, at, at + width, character.as_bytes());
                 }
             }
             Utf8Sequence::Valid => {}
             Utf8Sequence::Noncharacter => self.delete(RepairId::Noncharacter, at, at + width),
             Utf8Sequence::Surrogates(c) => {
                 let mut buffer = [0; 4];
-                self.edits.push(RepairId::Cesu8, at, at + width, c.encode_utf8(&mut buffer).as_bytes());
+                self.edit(RepairId::Cesu8, at, at + width, c.encode_utf8(&mut buffer).as_bytes());
             }
-            Utf8Sequence::LoneSurrogate => self.edits.push(RepairId::Cesu8, at, at + width, REPLACEMENT),
-            Utf8Sequence::Overlong => self.edits.push(RepairId::OverlongUtf8, at, at + width, REPLACEMENT),
-            _ if context.cut_at == Some(at) => {
-                self.edits.push(RepairId::BrokenUtf8, at, at + width, REPLACEMENT)
-            }
+            Utf8Sequence::LoneSurrogate => self.edit(RepairId::Cesu8, at, at + width, REPLACEMENT),
+            Utf8Sequence::Overlong => self.edit(RepairId::OverlongUtf8, at, at + width, REPLACEMENT),
+            _ if context.cut_at == Some(at) => self.edit(RepairId::BrokenUtf8, at, at + width, REPLACEMENT),
             Utf8Sequence::Cut if context.encoding == NodeEncoding::EightBit => {
                 let decoded = decoded(self);
-                self.edits.push(RepairId::Windows1252Byte, at, at + width, &decoded);
+                self.edit(RepairId::Windows1252Byte, at, at + width, &decoded);
             }
             Utf8Sequence::Lone => {
                 let decoded = decoded(self);
-                self.edits.push(RepairId::Windows1252Byte, at, at + width, &decoded);
+                self.edit(RepairId::Windows1252Byte, at, at + width, &decoded);
             }
-            Utf8Sequence::Cut => self.edits.push(RepairId::BrokenUtf8, at, at + width, REPLACEMENT),
+            Utf8Sequence::Cut => self.edit(RepairId::BrokenUtf8, at, at + width, REPLACEMENT),
         }
         width
     }
@@ -573,7 +603,7 @@ impl<'t> CharacterPass<'t> {
         if let Some(decoded) = decode_twice(text)
             && decoded.as_bytes() != text
         {
-            self.edits.push(RepairId::DoubleEncoded, start, end, decoded.as_bytes());
+            self.edit(RepairId::DoubleEncoded, start, end, decoded.as_bytes());
         }
     }
 }

@@ -153,6 +153,11 @@ impl Edits {
         self.0.len()
     }
 
+    /// The length of all replacements, in bytes.
+    pub(crate) fn replacement_bytes(&self) -> usize {
+        self.0.iter().map(|edit| edit.replacement.len()).sum()
+    }
+
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Edit> {
         self.0.iter()
     }
@@ -162,9 +167,8 @@ impl Edits {
         if self.is_empty() {
             return Cow::Borrowed(text);
         }
-        let grown: usize = self.0.iter().map(|edit| edit.replacement.len()).sum();
         count_read(text.len());
-        let mut output = Vec::with_capacity(text.len() + grown);
+        let mut output = Vec::with_capacity(text.len() + self.replacement_bytes());
         let mut at = 0;
         for edit in &self.0 {
             output.extend_from_slice(text.get(at..edit.start).unwrap_or_default());
