@@ -118,6 +118,20 @@ The last two defects cannot be repaired. There, the right result is an error tha
 {full_table(results)}
 
 {sources.section(source_results, all_versions)}
+## Records with more than 10 MB of text
+
+libxml2 gives up a document when one text in it is longer than 10,000,000 bytes, unless `huge_tree` is on. Sickle and
+oaipmh-scythe parse with `recover=True`, which hides this error: the rest of the page and its resumptionToken are missing,
+so the harvest ends there, and the harvester reports **no error**. Such a page is clean, so oaimend passes it on
+unchanged, whatever its length, and the harvest ends there through oaimend too. There are two ways out:
+
+- The mirror does not store a record that is longer than `limits.record_bytes_max`, which is 8 MiB by default and can be set
+  for one repository in its mapping. A mapping with `serve = "mirror"` therefore gives such harvesters all other records.
+  `oaimend mirror status` counts the records that are left out.
+- A parser with `huge_tree` reads these records. Both packages have theirs in a variable:
+  `sickle.response.XMLParser = lxml.etree.XMLParser(recover=True, huge_tree=True, remove_blank_text=True, resolve_entities=False)`,
+  and the same for `oaipmh_scythe.response`.
+
 ## Whole repositories
 
 `scripts/harvesters repositories` harvests whole repositories with Sickle, oaipmh-scythe and HTTP::OAI,

@@ -10,7 +10,7 @@ const RECORDS: usize = 8_000;
 const PEAK_MIB_MAX: u64 = 150;
 
 /// The peak resident memory of a process, in MiB.
-fn peak_mib(id: u32) -> u64 {
+pub(super) fn peak_mib(id: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("a status");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
     line.split_whitespace().nth(1).expect("a number").parse::<u64>().expect("digits") >> 10

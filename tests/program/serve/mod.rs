@@ -18,6 +18,7 @@ mod gateway_bins;
 mod gateway_pages;
 mod gateway_responses;
 mod gateway_sitemaps;
+mod hostile_sources;
 mod hot_upgrade;
 mod identify_from_mapping;
 mod kill;
