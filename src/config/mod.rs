@@ -68,6 +68,9 @@ pub struct Config {
     pub data: PathBuf,
     /// The address of the admin listener; `None` turns it off.
     pub admin: Option<SocketAddr>,
+    /// The host names, in lower case, by which clients may address the admin listener, in addition to `localhost` and all
+    /// IP addresses.
+    pub admin_hosts: Vec<String>,
     /// How clients are classified, and the quota of each class.
     pub clients: ClientPolicy,
     /// The limits on connections and requests.
@@ -118,6 +121,7 @@ impl Config {
             public_url: None,
             data: data.to_owned(),
             admin: Some(free),
+            admin_hosts: Vec::new(),
             clients: ClientPolicy::default(),
             connections: Connections::default(),
             cache: Cache::default(),
@@ -166,6 +170,7 @@ impl Config {
             public_url,
             data: flags.data.clone().or(written.data).unwrap_or_else(|| PathBuf::from("data")),
             admin: flags.admin.or(written.admin).unwrap_or(Some(SocketAddr::from(([127, 0, 0, 1], 8081)))),
+            admin_hosts: written.admin_hosts,
             clients: written.clients,
             connections: written.connections,
             cache: written.cache,

@@ -135,7 +135,7 @@ impl Settings {
             ("public_url", before.public_url != written.public_url),
             ("mappings", before.mappings != written.mappings),
             ("data", before.data != written.data),
-            ("[admin]", before.admin != written.admin),
+            ("[admin]", (&before.admin, &before.admin_hosts) != (&written.admin, &written.admin_hosts)),
             ("admin_email", before.admin_email != written.admin_email),
             ("[cache]", before.cache != written.cache),
         ];
@@ -166,6 +166,7 @@ pub(super) struct SettingsValues {
     pub(super) mappings: Option<PathBuf>,
     pub(super) data: Option<PathBuf>,
     pub(super) admin: Option<Option<SocketAddr>>,
+    pub(super) admin_hosts: Vec<String>,
     pub(super) admin_email: Option<String>,
     pub(super) clients: ClientPolicy,
     pub(super) connections: Connections,
@@ -229,7 +230,28 @@ impl SettingsValues {
             "off" => Ok(None),
             _ => read_address(text).map(Some).map_err(|problem| format!("{problem}, or \"off\"")),
         });
+        for host in table.read_strings("hosts") {
+            match read_host_name(&host.value) {
+                Some(name) => self.admin_hosts.push(name),
+                None => table.report_fault(
+                    host.span,
+                    format!(
+                        "admin.hosts: \"{}\" is not a host name; expected one such as \"oai.example.org\", without \
+                         scheme, port and path. IP addresses are always accepted",
+                        host.value.escape_debug()
+                    ),
+                ),
+            }
+        }
         table.finish();
+    }
+}
+
+/// Reads the name of a host, in the form in which browsers send it in `Host`. `None`: it is no name, or an IP address.
+fn read_host_name(text: &str) -> Option<String> {
+    match url::Host::parse(text).ok()? {
+        url::Host::Domain(name) if !name.contains('*') => Some(name),
+        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! clear messages, and port 0 works. The handover of pingora is not used: both processes accept for five seconds, and
 //! the old one cannot close its ledger in between; see `handover`.
 
-use super::admin::Admin;
+use super::admin::{Admin, AllowedHosts};
 use super::config_watch::{Announcement, ConfigWatch};
 use super::connection_limiter;
 use super::context::{RequestLimits, ServerContext};
@@ -51,6 +51,7 @@ const BLOCKING_THREADS_MAX: usize = 16;
 pub struct Server {
     shared: Arc<ServerContext>,
     sockets: Sockets,
+    admin_hosts: Vec<String>,
     data: PathBuf,
     settings: Option<Settings>,
 }
@@ -142,7 +143,8 @@ impl Server {
             draining: AtomicBool::new(false),
             handover: watch::Sender::default(),
         };
-        Ok(Self { shared: Arc::new(shared), sockets, data: config.data, settings: config.settings })
+        let (admin_hosts, data, settings) = (config.admin_hosts, config.data, config.settings);
+        Ok(Self { shared: Arc::new(shared), sockets, admin_hosts, data, settings })
     }
 
     /// The address for harvesters.
@@ -219,7 +221,7 @@ impl Server {
         }
         server.add_service(BoundService { service: public, sockets, handover: handover() });
         if let Some((address, listener)) = self.sockets.admin {
-            let app = Admin { shared: Arc::clone(&self.shared), listens_on: address };
+            let app = Admin { shared: Arc::clone(&self.shared), hosts: AllowedHosts(self.admin_hosts) };
             let mut admin = Service::new("operators".to_owned(), app);
             admin.threads = Some(1);
             admin.add_tcp(&address.to_string());

@@ -273,7 +273,7 @@ oaimend.toml:3: public_url = "oai.example.org" is not a public URL; expected one
 oaimend.toml:4: data is an integer; expected a string
 oaimend.toml:5: unknown key nonsense; known keys are admin, admin_email, cache, clients, connections, data, gateway, limits, listen, listen_tls, mappings, mirror, notifications, public_url, reports
 oaimend.toml:7: admin.listen = "8081" is not an address; expected an IP address and a port such as "127.0.0.1:8080", or "off"
-oaimend.toml:8: unknown key admin.port; known keys are listen
+oaimend.toml:8: unknown key admin.port; known keys are hosts, listen
 oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?
 oaimend.toml:11: limits.depth_max = -1 is out of range; expected a whole number from 8 to 100000
 oaimend.toml:12: limits.redirects_max is a string; expected a whole number from 0 to 20

@@ -2,6 +2,9 @@
 //! `PURGE`, `POST` and `DELETE`.
 
 mod quarantine;
+mod web_page;
+
+pub(super) use self::web_page::AllowedHosts;
 
 use self::quarantine::{quarantine_json, remove_entries, retry, retry_path};
 use crate::clock;
@@ -27,13 +30,12 @@ use pingora_core::server::ShutdownWatch;
 use pingora_error::{BError, Error, ErrorType};
 use pingora_http::{RequestHeader, ResponseHeader};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Answers requests of operators.
 pub(super) struct Admin {
     pub(super) shared: Arc<ServerContext>,
-    pub(super) listens_on: SocketAddr,
+    pub(super) hosts: AllowedHosts,
 }
 
 #[async_trait]
@@ -72,19 +74,11 @@ const KEEPALIVE_SECS: u64 = 60;
 impl Admin {
     async fn respond(&self, head: &RequestHeader) -> AdminResponse {
         let (path, query) = (head.uri.path().to_owned(), head.uri.query().map(str::to_owned));
-        let host = head.uri.authority().map(|authority| authority.as_str().to_owned()).or_else(|| {
-            head.headers.get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned())
-        });
-        if !self.is_own_host(host.as_deref().unwrap_or_default()) {
-            let text = "use the address of the admin listener in the URL; other Host headers are refused";
-            return OwnPage::text(403, text).into();
+        if let Some(refusal) = self.hosts.refusal(head) {
+            return OwnPage::text(403, refusal).into();
         }
         let shared = Arc::clone(&self.shared);
         match head.method.as_str() {
-            // Browsers send POST requests of any web page, and name its origin.
-            "POST" | "DELETE" if head.headers.contains_key(header::ORIGIN) => {
-                OwnPage::text(403, "requests of web pages are refused").into()
-            }
             "DELETE" => remove_entries(&shared, &path, query.as_deref()).await.into(),
             "POST" => shared.post(&path, query.as_deref()).await,
             "PURGE" => {
@@ -107,17 +101,6 @@ impl Admin {
                 page.with("Allow", "GET, POST, DELETE, PURGE".to_owned()).into()
             }
         }
-    }
-
-    /// A page in a browser must not reach a loopback listener through a host name of its own (DNS rebinding).
-    fn is_own_host(&self, host: &str) -> bool {
-        if !self.listens_on.ip().is_loopback() {
-            return true;
-        }
-        let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
-        let name = name.map_or(host, |(name, _)| name);
-        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-        name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
     }
 }
 

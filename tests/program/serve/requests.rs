@@ -263,16 +263,16 @@ fn admin_shows_counters_and_failures() {
 
 #[test]
 fn admin_is_read_only_and_checks_the_host() {
-    let proxy = Proxy::with(|_| {});
-    let ask = |method: &str, host: &str| {
-        let request = format!("{method} /-/metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        Harvester::ask(proxy.admin(), &request).rest().status
-    };
+    let proxy = Proxy::with(|config| config.admin_hosts.push("node.example".to_owned()));
+    let ask = |method: &str, host: &str| ask_admin(&proxy, &format!("{method} /-/metrics"), host, "");
     let port = proxy.admin().port();
     for own in
         [format!("127.0.0.1:{port}"), format!("localhost:{port}"), "LOCALHOST".into(), "[::1]:80".into()]
     {
         assert_eq!(ask("GET", &own), 200, "{own}");
+    }
+    for allowed in ["node.example", "Node.Example:8081", "192.0.2.1", "[2001:db8::1]:8081"] {
+        assert_eq!(ask("GET", allowed), 200, "{allowed}");
     }
     for foreign in
         ["evil.example", "evil.example:8081", "127.0.0.1.evil.example", "localhost.evil.example", ""]
@@ -282,6 +282,40 @@ fn admin_is_read_only_and_checks_the_host() {
     for method in ["POST", "DELETE", "PUT"] {
         assert_eq!(ask(method, "localhost"), 405, "{method}");
     }
+    for probe in ["/-/livez", "/-/readyz"] {
+        assert_eq!(ask_admin(&proxy, &format!("GET {probe}"), "probe.example", ""), 200, "{probe}");
+        assert_eq!(ask_admin(&proxy, &format!("POST {probe}"), "probe.example", ""), 403, "{probe}");
+    }
+    assert_eq!(ask_admin(&proxy, "GET /-/livez/../metrics", "probe.example", ""), 403);
+}
+
+/// The status of the admin listener for a request with these fields of the head.
+fn ask_admin(proxy: &Proxy, start: &str, host: &str, field: &str) -> u16 {
+    let request = format!("{start} HTTP/1.1\r\nHost: {host}\r\n{field}Connection: close\r\n\r\n");
+    Harvester::ask(proxy.admin(), &request).rest().status
+}
+
+#[test]
+fn admin_refuses_changes_by_web_pages() {
+    let source = Source::page(page_of(1));
+    let proxy = Proxy::of(&source);
+    let origins =
+        ["Origin: http://evil.example\r\n", "Origin: null\r\n", "Origin: http://localhost:8081\r\n"];
+    for origin in origins {
+        for start in [
+            "PURGE /-/cache/x",
+            "POST /-/repositories/x/quarantine/retry",
+            "DELETE /-/repositories/x/quarantine?all=true",
+            "PUT /-/metrics",
+        ] {
+            assert_eq!(ask_admin(&proxy, start, "localhost", origin), 403, "{start} {origin}");
+        }
+        for start in ["GET /-/metrics", "HEAD /-/metrics", "GET /x/"] {
+            assert_eq!(ask_admin(&proxy, start, "localhost", origin), 200, "{start} {origin}");
+        }
+    }
+    // Without a cache, only the origin decides.
+    assert_ne!(ask_admin(&proxy, "PURGE /-/cache/x", "localhost", ""), 403);
 }
 
 #[test]
