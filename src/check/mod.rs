@@ -73,7 +73,14 @@ pub async fn run(
         identity: Identity::default(),
         codings: CodingsSeen::default(),
     };
-    Ok(run.check_source().await)
+    let secrets = mapping.secrets();
+    let mut report = run.check_source().await;
+    report.base_url = mapping.masked_base_url();
+    // A source can echo its credentials.
+    for finding in &mut report.findings {
+        finding.received = secrets.mask_text(&finding.received);
+    }
+    Ok(report)
 }
 
 /// The state of a running check.
@@ -108,7 +115,7 @@ impl Run<'_> {
             None => explain_unjudged(rule),
         };
         Report {
-            base_url,
+            base_url: base_url.into(),
             profile: None,
             findings: findings.into_findings(why),
             requests: requester.requests,

@@ -25,7 +25,7 @@ pub async fn week_report(
 ) -> Result<Option<ProviderReport>, QuarantineError> {
     let findings = week_findings(store, mapping, last_day_secs).await?;
     // A source can echo its credentials.
-    let masked = |text: &str| String::from_utf8_lossy(&mapping.secrets().mask(text.as_bytes())).into_owned();
+    let masked = |text: &str| mapping.secrets().mask_text(text);
     let report = render(&findings, public_url, docs_url);
     Ok(report.map(|report| ProviderReport { text: masked(&report.text), ..report }))
 }
@@ -60,7 +60,7 @@ async fn week_findings(
     let (reports, id) = (store.check_reports.clone(), mapping.id.clone());
     let report = tokio::task::spawn_blocking(move || reports.find(&id)).await;
     let report = report.map_err(|error| QuarantineError::Stopped(error.to_string()))?;
-    let check = report.and_then(|report| CheckResult::read(&report, mapping.base_url.as_str()));
+    let check = report.and_then(|report| CheckResult::read(&report, &mapping.masked_base_url()));
     findings.check = check.filter(|check| is_within(&check.checked_at));
     findings.days = days;
     Ok(findings)

@@ -1,5 +1,6 @@
 //! Counts the items, the repairs and the exchanges of one request.
 
+use crate::config::Secrets;
 use crate::oai::ErrorCode;
 use crate::repair::{Outcome, Repair, RepairCounts, RepairId, Summary};
 use crate::repository::failure::Failure;
@@ -123,14 +124,14 @@ impl Account {
 }
 
 impl RepairMade {
-    /// `None` for a rewrite, which is no repair.
-    pub(crate) fn from_repair(repair: &Repair<'_>) -> Option<Self> {
+    /// `None` for a rewrite, which is no repair. The texts are without the secrets, which the source may echo.
+    pub(crate) fn from_repair(repair: &Repair<'_>, secrets: &Secrets) -> Option<Self> {
         (!repair.id.is_rewrite()).then(|| Self {
             name: repair.id.name(),
             offset: repair.offset,
             record: repair.record.map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
-            original: Excerpt::new(repair.original),
-            replacement: Excerpt::new(repair.replacement),
+            original: Excerpt::new(&secrets.mask(repair.original)),
+            replacement: Excerpt::new(&secrets.mask(repair.replacement)),
         })
     }
 }

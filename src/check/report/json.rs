@@ -21,7 +21,7 @@ pub fn to_json(report: &Report) -> Value {
         })
     };
     json!({
-        "base_url": report.base_url.as_str(),
+        "base_url": report.base_url,
         "profile": report.profile.map(Profile::name),
         "requests": report.requests,
         "stopped": report.stopped,

@@ -10,13 +10,12 @@ pub use junit::to_junit;
 
 use super::findings::{Finding, Verdict};
 use super::profiles::Profile;
-use url::Url;
 
 /// The result of a check.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The base URL that was checked.
-    pub base_url: Url,
+    /// The base URL that was checked, without secrets.
+    pub base_url: String,
     /// The profile, if the report is limited to one.
     pub profile: Option<Profile>,
     /// One finding for each rule, in the order of [`RULES`](super::RULES).

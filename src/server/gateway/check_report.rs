@@ -8,5 +8,5 @@ use crate::server::context::ServerContext;
 pub(super) async fn last_check(context: &ServerContext, mapping: &Mapping) -> Option<CheckResult> {
     let (reports, id) = (context.store.check_reports.clone(), mapping.id.clone());
     let report = tokio::task::spawn_blocking(move || reports.find(&id)).await.ok()??;
-    CheckResult::read(&report, mapping.base_url.as_str())
+    CheckResult::read(&report, &mapping.masked_base_url())
 }

@@ -118,7 +118,7 @@ impl SubResponse {
     pub(crate) fn new(job: &Job) -> Self {
         let hash = ItemHash::new(&job.store.token_key);
         Self {
-            buffer: PageBuffer::new(hash),
+            buffer: PageBuffer::new(hash, job.mapping.secrets()),
             items: Vec::new(),
             quarantined: Vec::new(),
             is_too_long: false,

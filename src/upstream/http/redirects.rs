@@ -24,7 +24,8 @@ pub(crate) fn redirect_target(
 ) -> Result<Url, Failure> {
     let fail = |what: &str, to: &str| {
         let details = format!("{name} {what}; set base_url to the new address");
-        let failure = Failure::new(Reason::Redirect, details).with_evidence(format!("Location: {to}"));
+        let failure = Failure::new(Reason::Redirect, details)
+            .with_evidence(mapping.secrets().mask_text(&format!("Location: {to}")));
         failure.after_status(response.status().as_u16(), None)
     };
     let Some(location) = response.headers().get(header::LOCATION) else {

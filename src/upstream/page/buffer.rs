@@ -1,5 +1,6 @@
 //! The output of the engine for one attempt at a page, with the place of each item in it.
 
+use crate::config::Secrets;
 use crate::oai::ErrorCode;
 use crate::repair::{
     EnvelopeFacts, IdentifyFacts, QuarantineReason, Quarantined, RecordFacts, Repair, RepairId, Sink,
@@ -23,6 +24,8 @@ use std::ops::Range;
 pub(crate) struct PageBuffer {
     /// Makes the keys of the items.
     pub(crate) hash: ItemHash,
+    /// The secrets of the mapping, which the source may echo.
+    secrets: Secrets,
     pub(crate) output: ByteRope,
     /// The place of `output` in the whole output, in bytes.
     pub(crate) base: u64,
@@ -96,9 +99,9 @@ const EARLY_ITEMS_MAX: usize = 20;
 const EARLY_BYTES_MAX: usize = 8 << 20;
 
 impl PageBuffer {
-    /// An empty buffer; `hash` makes the keys of the items.
-    pub(crate) fn new(hash: ItemHash) -> Self {
-        Self { hash, ..Self::default() }
+    /// An empty buffer; `hash` makes the keys of the items. No repair that it notes shows one of the secrets.
+    pub(crate) fn new(hash: ItemHash, secrets: Secrets) -> Self {
+        Self { hash, secrets, ..Self::default() }
     }
 
     /// Whether there are items since it was last taken.
@@ -248,7 +251,7 @@ impl Sink for PageBuffer {
         if !repair.id.is_rewrite() {
             self.needed.insert(repair.id.name());
         }
-        self.repairs.push((repair.id, RepairMade::from_repair(repair)));
+        self.repairs.push((repair.id, RepairMade::from_repair(repair, &self.secrets)));
     }
 
     fn record_committed(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {

@@ -41,7 +41,7 @@ impl SubstitutePage {
             asked_token: None,
             repository: requester.facts.clone(),
         };
-        let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key));
+        let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key), job.mapping.secrets());
         let mut page = Page::new(&job.mapping, &job.own, start, buffer);
         page.push(Bytes::copy_from_slice(head.as_bytes()));
         Self {

@@ -316,7 +316,7 @@ impl ListSession<'_> {
     /// The page of an attempt, before its body.
     fn begin_page(&self, start: &ResponseStart) -> (Page, Resumer) {
         let job = self.requester.job;
-        let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key));
+        let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key), job.mapping.secrets());
         let start = ResponseStart { repository: self.requester.facts.clone(), ..start.clone() };
         let page = Page::new(&job.mapping, &job.own, start, buffer);
         let resumer = self.progress.resumer(self.delivery.tags()).reporting_records(job.reports_records);

@@ -101,10 +101,17 @@ fn password_is_in_no_log_and_no_response() {
 fn echoed_secrets_are_masked_everywhere() {
     const KEY: &str = "s3cret-key";
     // The first page breaks off inside a record, so that it is kept as evidence. All later responses are errors.
-    let source = Source::start(|number, asked| {
-        let echo = format!("{} {}", asked.headers["authorization"], asked.target);
+    let coded = |mark: &str, end: &str| -> String {
+        KEY.bytes().map(|byte| format!("{mark}{byte:02x}{end}")).collect()
+    };
+    let forms = [coded("%", ""), coded("&#x", ";"), coded("\\u00", ""), coded("%25", "")];
+    let echoed = forms.join(" ");
+    let source = Source::start(move |number, asked| {
+        let echo = format!("{} {} {echoed}", asked.headers["authorization"], asked.target);
         if number == 0 {
             let page = page_of(2).replace("</ListRecords>", &format!("<record><!-- {echo} -->"));
+            // Text before the document is a repair, which the admin listener shows.
+            let page = format!("{echo}\n{page}");
             return Reply::new(200, "Content-Length: 100000").send(page);
         }
         Reply::whole(404, "", format!("{echo} <html>no</html>"))
@@ -117,7 +124,7 @@ fn echoed_secrets_are_masked_everywhere() {
     let identifier = "/x?verb=GetRecord&identifier=oai%3Ax%3A9&metadataPrefix=oai_dc";
     let got = source::fetch(public, identifier);
     let mut seen = format!("{got:?}{}", got.text());
-    for path in ["/-/repositories/x", "/-/status", "/", "/x/"] {
+    for path in ["/-/repositories/x", "/-/repositories/x/repairs", "/-/status", "/", "/x/"] {
         seen.push_str(&source::fetch(admin, path).text());
     }
     // The log is complete after an orderly end.
@@ -132,7 +139,10 @@ fn echoed_secrets_are_masked_everywhere() {
     assert!(source.asked()[0].target.contains(KEY), "the source gets it");
     assert!(kept.contains("apikey=***") && kept.contains("Basic ***"), "{kept}");
     assert!(log.contains("Basic ***"), "{log}");
-    for secret in [PASSWORD, "aGFydmVzdGVyOm9", KEY] {
+    assert!(seen.contains("junk-before-root"), "{seen}");
+    let plain = [PASSWORD, "aGFydmVzdGVyOm9", KEY].map(str::to_owned);
+    // In JSON the backslash is written twice.
+    for secret in plain.iter().chain(&forms).chain([&coded("\\\\u00", "")]) {
         assert!(!seen.contains(secret), "{seen}");
         assert!(!log.contains(secret), "{log}");
         assert!(!kept.contains(secret), "{kept}");
