@@ -3,7 +3,7 @@
 
 use crate::repair::NotOai;
 use crate::store::MirrorError;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
 /// Why a request to a source failed.
@@ -11,8 +11,10 @@ use std::time::Duration;
 pub struct Failure {
     /// The kind of failure.
     pub reason: Reason,
-    /// What happened and what to do, in printable ASCII. It quotes nothing that the source sent.
+    /// What happened and what to do, in printable ASCII, for operators. It quotes nothing that the source sent.
     pub details: String,
+    /// The same for harvesters, without the parts that are [`for_operators`].
+    pub public_details: String,
     /// What the source sent, in printable ASCII and without secrets; empty if it does not matter. For operators only.
     pub evidence: String,
     /// When to retry, in seconds, 1 to 3600, if that is useful.
@@ -233,11 +235,13 @@ impl Reason {
 }
 
 impl Failure {
-    /// A failure with the wait of its kind.
+    /// A failure with the wait of its kind. Parts of the details can be [`for_operators`].
     pub fn new(reason: Reason, details: impl AsRef<str>) -> Self {
+        let [details, public_details] = split_readers(details.as_ref());
         Self {
             reason,
-            details: printable(details.as_ref().as_bytes(), DETAILS_CHARS_MAX),
+            details: printable(details.as_bytes(), DETAILS_CHARS_MAX),
+            public_details: printable(public_details.as_bytes(), DETAILS_CHARS_MAX),
             evidence: String::new(),
             retry_after_secs: reason.retry_after_secs(),
             outlook: reason.outlook(None),
@@ -258,6 +262,14 @@ impl Failure {
         match self.evidence.is_empty() {
             true => self.details.clone(),
             false => format!("{}; {}", self.details, self.evidence),
+        }
+    }
+
+    /// The details as a part of the details of another failure.
+    pub(crate) fn quoted_details(&self) -> String {
+        match self.details == self.public_details {
+            true => self.details.clone(),
+            false => for_operators(&self.details, &self.public_details),
         }
     }
 
@@ -286,6 +298,7 @@ impl Failure {
     #[must_use]
     pub(crate) fn with_details_of(mut self, of_mirror: &Self) -> Self {
         self.details = format!("{}; {}", self.details, of_mirror.details);
+        self.public_details = format!("{}; {}", self.public_details, of_mirror.public_details);
         self
     }
 
@@ -305,7 +318,7 @@ impl Failure {
 
     /// The text of our response: what happened, whose fault it is, whether to retry, what to do now.
     pub fn text(&self) -> String {
-        let (details, fault, secs) = (&self.details, self.reason.fault(), self.retry_after_secs);
+        let (details, fault, secs) = (&self.public_details, self.reason.fault(), self.retry_after_secs);
         let (retry, now) = match self.outlook {
             Outlook::MayPass => {
                 (format!("yes, in {secs} seconds"), "repeat the same request then; nothing is lost")
@@ -329,7 +342,7 @@ impl Failure {
             let _ = write!(member, "; received-status={status}");
         }
         member.push_str("; details=\"");
-        for character in self.details.chars() {
+        for character in self.public_details.chars() {
             if matches!(character, '"' | '\\') {
                 member.push('\\');
             }
@@ -370,6 +383,35 @@ pub(crate) fn printable(text_of_source: &[u8], chars_max: usize) -> String {
     text
 }
 
+/// A part of the details of a failure that only operators see, such as the address of a source, and the text that
+/// harvesters see in its place.
+pub(crate) fn for_operators(text: impl Display, public: impl Display) -> String {
+    format!("{OPERATORS}{text}{PUBLIC}{public}{ALL_READERS}")
+}
+
+/// The marks of [`for_operators`]. No text of a failure contains them, because it is printable.
+const OPERATORS: char = '\u{2}';
+const PUBLIC: char = '\u{3}';
+const ALL_READERS: char = '\u{4}';
+
+/// The texts of marked details: for operators, and for harvesters.
+fn split_readers(marked: &str) -> [String; 2] {
+    let [mut for_operators, mut public] = [String::new(), String::new()];
+    let (mut is_for_operators, mut is_public) = (true, true);
+    for character in marked.chars() {
+        match character {
+            OPERATORS => (is_for_operators, is_public) = (true, false),
+            PUBLIC => (is_for_operators, is_public) = (false, true),
+            ALL_READERS => (is_for_operators, is_public) = (true, true),
+            _ => {
+                for_operators.extend(is_for_operators.then_some(character));
+                public.extend(is_public.then_some(character));
+            }
+        }
+    }
+    [for_operators, public]
+}
+
 /// Longest `details`, in characters.
 const DETAILS_CHARS_MAX: usize = 600;
 
@@ -386,6 +428,19 @@ mod tests {
         assert_eq!(printable(b"abcdef", 4), "abcd...");
         assert_eq!(printable(b"abc def", 4), "abc...");
         assert_eq!(printable(b"", 4), "");
+    }
+
+    #[test]
+    fn parts_for_operators_are_not_public() {
+        let inner = for_operators("10.0.0.7", "its server");
+        let name = format!("the source of x{}", for_operators(" (http://10.0.0.7/)", ""));
+        let failure = Failure::new(Reason::Status, format!("{name}: {inner} is down; wait"));
+        assert_eq!(failure.details, "the source of x (http://10.0.0.7/): 10.0.0.7 is down; wait");
+        assert_eq!(failure.public_details, "the source of x: its server is down; wait");
+        let both = failure.with_details_of(&Failure::new(Reason::Mirror, format!("{inner}!")));
+        for text in [both.text(), both.proxy_status()] {
+            assert!(text.contains("its server!") && !text.contains("10.0.0.7"), "{text}");
+        }
     }
 
     #[test]

@@ -47,8 +47,6 @@ pub struct FormatTab {
 /// Where a record comes from. Times are texts such as `2024-05-06T07:08:09Z`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// The base URL of the source.
-    pub source_base_url: String,
     /// The datestamp of the record at its source.
     pub source_datestamp: String,
     /// The stamp: the datestamp that the mirror serves.
@@ -232,7 +230,6 @@ impl RecordPage<'_> {
                 dl {
                     div { dt { "Repository" } dd { a href=(self.address.repository(self.site.base_path())) {
                         bdi { (self.repository_name) } } } }
-                    div { dt { "Base URL" } dd { (linked(&provenance.source_base_url)) } }
                     div { dt { "Identifier" } dd { bdi.identifier { (self.document.identifier) } } }
                     div { dt { "Changed at the source" } dd { (time(&provenance.source_datestamp)) } }
                     div { dt { "Changed in the mirror" } dd { (time(&provenance.stamp)) } }

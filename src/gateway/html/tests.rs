@@ -48,7 +48,6 @@ fn page(xml: &str) -> String {
             FormatTab { prefix: "marc21".into(), is_default: false, is_current: false },
         ],
         provenance: &Provenance {
-            source_base_url: "http://e.org/oai".into(),
             source_datestamp: "2024-05-06".into(),
             stamp: "2024-05-07T01:02:03Z".into(),
         },

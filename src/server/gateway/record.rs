@@ -317,13 +317,7 @@ impl Rendering {
 
     fn provenance(&self) -> Provenance {
         let (found, facts) = (&self.found, &self.facts);
-        let file = self.mapping.static_file.as_ref().and_then(|file| file.path.as_ref());
         Provenance {
-            // The local path is not disclosed.
-            source_base_url: match file {
-                Some(_) => "a static repository file".to_owned(),
-                None => self.mapping.shown_base_url(),
-            },
             source_datestamp: from_secs(found.record.datestamp_secs, facts.granularity),
             stamp: from_secs(found.record.stamp_secs, Granularity::Second),
         }
@@ -340,7 +334,7 @@ impl Rendering {
             "{:?}",
             (
                 &self.gateway.version,
-                (&self.mapping.id, self.mapping.base_url.as_str(), self.mapping.records),
+                (&self.mapping.id, self.mapping.records),
                 (&facts.name, facts.granularity.name(), &self.target, self.form, &found.formats),
                 (version(&found.record), work_record.map(version), &found.repairs),
             )

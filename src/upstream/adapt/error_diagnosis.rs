@@ -44,7 +44,7 @@ impl Requester<'_> {
         }
         match self.diagnose().await {
             None if self.adapter.is_version_one() && failure.received_status == Some(400) => {
-                Some((self.error_of_v1_refusal(), failure.details.clone()))
+                Some((self.error_of_v1_refusal(), failure.public_details.clone()))
             }
             None if self.has_missed_item(failure) && self.identifies_itself().await => {
                 Some((ErrorCode::IdDoesNotExist, "the source has no such item".to_owned()))

@@ -1,12 +1,12 @@
 //! Explains why an exchange failed, and what to do.
 
 use crate::config::Mapping;
-use crate::repository::{Failure, Reason};
+use crate::repository::{Failure, Reason, for_operators};
 use crate::upstream::http::address::{Refused, Unresolved};
 use crate::upstream::http::deadline::TimedOut;
 use crate::upstream::http::proxy::{ProxyFailed, Unsupported};
 use hyper_util::client::legacy;
-use rustls::AlertDescription;
+use rustls::{AlertDescription, CertificateError};
 use std::error::Error;
 use std::io::ErrorKind;
 use url::Url;
@@ -18,19 +18,23 @@ pub(crate) fn explain_error(
     error: &(dyn Error + 'static),
     url: &Url,
 ) -> Failure {
-    let host = url.host_str().unwrap_or_default();
+    let host = &host_of(url);
     if let Some(refused) = cause::<Refused>(error) {
         return refused_address(name, refused, 0);
     }
     if let Some(unsupported) = cause::<Unsupported>(error) {
         let remedy = "set the variable, or proxy in the mapping, to one";
-        return Failure::new(Reason::Configuration, format!("{name}: {unsupported}; {remedy}"));
+        return Failure::new(
+            Reason::Configuration,
+            format!("{name}: {}; {remedy}", for_operators(unsupported, "its proxy cannot be used")),
+        );
     }
     if let Some(failed) = cause::<ProxyFailed>(error) {
         return explain_proxy(name, failed, error, host);
     }
     if let Some(unresolved) = cause::<Unresolved>(error) {
-        let details = format!("{name}: the name {host} cannot be resolved ({unresolved}); check base_url");
+        let host = for_operators(format_args!("the name {}", url.host_str().unwrap_or_default()), "its name");
+        let details = format!("{name}: {host} cannot be resolved ({unresolved}); check base_url");
         return Failure::new(Reason::Dns, details);
     }
     if let Some(tls) = cause::<rustls::Error>(error) {
@@ -45,7 +49,14 @@ pub(crate) fn explain_error(
             ),
             _ => (Reason::TlsProtocol, "it may support only TLS 1.0 or 1.1, which oaimend does not support"),
         };
-        return Failure::new(reason, format!("{name}: TLS with {host} fails: {tls}; {remedy}"));
+        let why = match tls {
+            // These quote the name of the source.
+            rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForNameContext { .. } | CertificateError::Other(_),
+            ) => for_operators(tls, "invalid peer certificate"),
+            _ => tls.to_string(),
+        };
+        return Failure::new(reason, format!("{name}: TLS with {host} fails: {why}; {remedy}"));
     }
     if cause::<std::io::Error>(error).is_some_and(|error| error.kind() == ErrorKind::TimedOut) {
         let limit = mapping.connect_timeout;
@@ -53,8 +64,8 @@ pub(crate) fn explain_error(
         return Failure::new(Reason::ConnectionTimeout, details);
     }
     let (reason, what) = kind_of(error);
-    let cause = innermost(error);
-    Failure::new(reason, format!("{name}: {host} {what} ({cause})"))
+    let cause = for_operators(format_args!(" ({})", innermost(error)), "");
+    Failure::new(reason, format!("{name}: {host} {what}{cause}"))
 }
 
 fn explain_proxy(name: &str, failed: &ProxyFailed, error: &(dyn Error + 'static), host: &str) -> Failure {
@@ -67,10 +78,9 @@ fn explain_proxy(name: &str, failed: &ProxyFailed, error: &(dyn Error + 'static)
         true => "set user and password in the URL of the proxy",
         false => "check proxy in the mapping, and the rules of the proxy",
     };
-    Failure::new(
-        reason,
-        format!("{name}: the proxy {proxy} makes no connection to {host} ({cause}); {remedy}"),
-    )
+    let proxy = for_operators(format_args!("the proxy {proxy}"), "its proxy");
+    let cause = for_operators(format_args!(" ({cause})"), "");
+    Failure::new(reason, format!("{name}: {proxy} makes no connection to {host}{cause}; {remedy}"))
 }
 
 /// Whether an alert of the source is about our certificate.
@@ -91,12 +101,15 @@ fn is_about_client(alert: AlertDescription) -> bool {
 /// The failure of a request to an address that is not allowed.
 pub(crate) fn refused_address(name: &str, refused: &Refused, redirects: usize) -> Failure {
     let how = if redirects > 0 { "redirects to an address that is not followed" } else { "is not requested" };
-    Failure::new(Reason::AddressRefused, format!("{name} {how}: {refused}"))
+    Failure::new(
+        Reason::AddressRefused,
+        format!("{name} {how}: {}", for_operators(refused, "it is not public")),
+    )
 }
 
 /// The failure of a response that was not received in time.
 pub(crate) fn timed_out(mapping: &Mapping, name: &str, timed_out: TimedOut, url: &Url) -> Failure {
-    let host = url.host_str().unwrap_or_default();
+    let host = host_of(url);
     let details = match timed_out {
         TimedOut::Step => {
             let limit = mapping.read_timeout;
@@ -108,6 +121,11 @@ pub(crate) fn timed_out(mapping: &Mapping, name: &str, timed_out: TimedOut, url:
         }
     };
     Failure::new(Reason::ResponseTimeout, details)
+}
+
+/// The host of a URL. Harvesters do not learn its name.
+fn host_of(url: &Url) -> String {
+    for_operators(url.host_str().unwrap_or_default(), "its server")
 }
 
 /// The first error of that type in the chain of causes.

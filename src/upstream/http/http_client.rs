@@ -4,7 +4,7 @@
 //! an [`Exchange`]; [`decoding`](crate::upstream::http::decoding) removes the content codings.
 
 use crate::config::{Credentials, Mapping, StaticFile};
-use crate::repository::{Failure, Reason};
+use crate::repository::{Failure, Reason, for_operators};
 use crate::upstream::http::address::{Reach, names_private_host};
 use crate::upstream::http::client_error::{explain_error, refused_address, timed_out};
 use crate::upstream::http::connector::{ConnectOptions, Http, http};
@@ -204,9 +204,10 @@ impl HttpClient {
             return Ok(());
         }
         let host = url.host_str().unwrap_or_default();
+        let host = for_operators(format_args!("{host}, a name"), "a name");
         let how = if redirects > 0 { "redirects to" } else { "is" };
         let details = format!(
-            "{} {how} {host}, a name in a private network, which is not requested through a proxy; if this is \
+            "{} {how} {host} in a private network, which is not requested through a proxy; if this is \
              intended, set allow_private = true in the mapping",
             self.name()
         );
@@ -224,14 +225,16 @@ impl HttpClient {
     }
 }
 
-/// The name of a source in failures.
+/// The name of a source in failures. Harvesters do not learn its address.
 fn name_of(mapping: &Mapping) -> String {
     let (id, base_url) = (&mapping.id, mapping.shown_base_url());
     match &mapping.static_file {
-        None => format!("the source of {id} ({base_url})"),
+        None => format!("the source of {id}{}", for_operators(format_args!(" ({base_url})"), "")),
         // Harvesters must not learn the path on this machine.
         Some(StaticFile { path: Some(_), .. }) => format!("the static repository file of {id}"),
-        Some(_) => format!("the static repository file of {id} ({base_url})"),
+        Some(_) => {
+            format!("the static repository file of {id}{}", for_operators(format_args!(" ({base_url})"), ""))
+        }
     }
 }
 

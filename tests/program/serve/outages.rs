@@ -3,7 +3,7 @@
 
 use crate::fixtures::lists::page;
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Asked, Got, Reply, Source, fetch, page_of};
+use crate::fixtures::source::{Asked, Got, Reply, Source, fetch, fetch_with, page_of};
 use crate::fixtures::time::Skipping;
 use oaimend::clock::Clock as _;
 use oaimend::config::{Limits, Mapping};
@@ -248,6 +248,42 @@ fn permanent_failure_is_final_at_once() {
     let got = proxy_of(&source, |_| {}).get(LIST);
     check_final(&got, 502);
     assert!(got.header("proxy-status").contains("tls_certificate_error"), "{}", got.header("proxy-status"));
+}
+
+#[test]
+fn failures_hide_the_address_of_the_source() {
+    let refused = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let refused = format!("http://{}/oai?apikey=s3cret", refused.expect("a free port"));
+    let name = format!("{}.example", "x".repeat(64));
+    let failing = Source::start(|_, _| Reply::whole(500, "", "no"));
+    let closing = Source::start(|_, _| Reply::raw("").reset());
+    let silent = Source::start(|_, _| Reply::raw("SSH-2.0-x\r\n"));
+    // Its certificate is not for this name.
+    let other_name = Source::start_tls(|_, _| Reply::xml(page_of(1)));
+    let other_name = other_name.base_url().replace("127.0.0.1", "other.localhost");
+    let elsewhere = Source::start(|_, _| Reply::redirect(302, "http://vault.example:99/"));
+    let (unknown, url) = (format!("http://{name}/oai"), |source: &Source| source.base_url());
+    for base_url in
+        [refused, unknown, url(&failing), url(&closing), url(&silent), other_name, url(&elsewhere)]
+    {
+        let proxy = start(&base_url, Skipping::new(), |_| {});
+        let address = base_url.split('/').nth(2).expect("a URL has a host").to_owned();
+        let host = address.split(':').next().unwrap_or_default().to_owned();
+        // The last ones are answered by the circuit breaker.
+        for number in 0..6 {
+            for accept in ["", "Accept: text/html\r\n"] {
+                let got = fetch_with(proxy.address(), &format!("{LIST}&set={number}"), accept);
+                assert_ne!(got.status, 200, "{base_url}");
+                let shown = format!("{:?}{}", got.headers, got.text());
+                for hidden in [&address, &host, "s3cret", "vault.example"] {
+                    assert!(!shown.contains(hidden), "{base_url}: {hidden}: {shown}");
+                }
+            }
+        }
+        let failure = proxy.told("/-/repositories/x")["last_failure"]["details"].clone();
+        let details = failure.as_str().unwrap_or_default();
+        assert!(details.contains(&address) && !details.contains("s3cret"), "{failure}");
+    }
 }
 
 #[test]

@@ -227,9 +227,19 @@ fn failure_of_the_proxy_names_the_proxy() {
     {
         let gateway = Tunnels::start(status, source.address);
         let folder = folder("https://source.test/oai", &format!("proxy = \"http://{}\"", gateway.address));
-        let text = proxy(&folder).get(LIST).text();
-        let expected = format!("the proxy {} makes no connection to source.test", gateway.address);
-        assert!(text.contains(&expected) && text.contains(remedy), "{text}");
+        let proxy = proxy(&folder);
+        let got = proxy.get(LIST);
+        let shown = format!("{}{}", got.header("proxy-status"), got.text());
+        assert!(
+            shown.contains("its proxy makes no connection to its server; ") && shown.contains(remedy),
+            "{shown}"
+        );
+        for address in ["source.test".to_owned(), gateway.address.to_string()] {
+            assert!(!shown.contains(&address), "{shown}");
+        }
+        let told = proxy.wait_for_requests("x", 1)["last_failure"]["details"].clone();
+        let expected = format!("the proxy {} makes no connection to source.test (", gateway.address);
+        assert!(told.as_str().is_some_and(|told| told.contains(&expected)), "{told}");
     }
 }
 

@@ -149,7 +149,7 @@ fn unusable_responses_are_failures() {
         plain.accept().and_then(|(mut stream, _)| stream.write_all(b"HTTP/1.1 400 Bad\r\n\r\n"))
     });
     let proxy = Proxy::with(|config| config.map("x", &url).expect("a legal mapping"));
-    check_final(&proxy.get(LIST), "tls_protocol_error", "TLS with 127.0.0.1 fails");
+    check_final(&proxy.get(LIST), "tls_protocol_error", "TLS with its server fails");
 }
 
 #[test]

@@ -111,7 +111,7 @@ impl Outage {
 
     fn note(&mut self, now: SystemTime, failure: &Failure) {
         self.last = now;
-        failure.details.clone_into(&mut self.because);
+        self.because = failure.quoted_details();
         self.is_permanent = failure.outlook == Outlook::Permanent;
     }
 
