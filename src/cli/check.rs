@@ -9,15 +9,16 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use oaimend::check::{self, CheckOptions, Finding, PayloadSchemas, Profile, Progress, Report, Verdict};
 use oaimend::clock::{self, SystemClock};
-use oaimend::config::{Config, Flags, Limits, Mapping};
+use oaimend::config::{Config, Flags, Limits, Mapping, suggest_ids};
 use oaimend::error::Error;
 use oaimend::repository;
 use oaimend::store::CheckReports;
 use serde_json::json;
 
-use super::data_arguments::ConfigArguments;
-use super::exit::{Exit, Failure, print};
+use super::data_arguments::{ConfigArguments, create_private_files};
+use super::exit::{Exit, Failure, print, print_message};
 use super::paint::Paint;
+use super::state::foreign_owner;
 
 /// Checks a repository against the rules of OAI-PMH 2.0 and lists the rules that fail
 #[derive(Debug, Args)]
@@ -84,8 +85,8 @@ impl From<ProfileName> for Profile {
 /// The source to check, and where the result is saved.
 struct CheckedSource {
     mapping: Mapping,
-    /// `None` if the source is no repository of the configuration.
-    reports: Option<CheckReports>,
+    /// The data folder; `None` if the source is no repository of the configuration.
+    data: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
@@ -93,7 +94,7 @@ pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
     let profile = arguments.profile.map(Profile::from);
     let time_max = Duration::from_secs(arguments.time_max_secs);
     let schema_dir = arguments.schema_dir.clone();
-    let CheckedSource { mapping, reports } = find_source(arguments)?;
+    let CheckedSource { mapping, data } = find_source(arguments)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
     let schemas = schema_dir.map(|folder| runtime.block_on(PayloadSchemas::open(&folder))).transpose()?;
@@ -101,8 +102,8 @@ pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
     let checked = runtime.block_on(run_with_progress(&mapping, &options));
     let report = checked.map_err(|failure| Failure::usage(failure.details))?;
     let checked_at = clock::now();
-    if let Some(reports) = reports {
-        save(&reports, &mapping.id, &report.clone().for_profile(None));
+    if let Some(data) = data {
+        save(&data, &mapping.id, &report.clone().for_profile(None));
     }
     let report = report.for_profile(profile);
     let text = match format {
@@ -116,16 +117,21 @@ pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
 }
 
 /// Saves the result for the page of the repository. A failure does not make the check fail.
-fn save(reports: &CheckReports, id: &str, report: &Report) {
+fn save(data: &Path, id: &str, report: &Report) {
+    if let Some(owner) = foreign_owner(data) {
+        let why = owner.explain(data);
+        return print_message(format!(
+            "the result is not saved, and the page of {id} does not show it: {why}"
+        ));
+    }
+    create_private_files();
     let mut value = check::to_json(report);
     value["checked_at"] = json!(clock::utc_datetime(clock::now()));
-    if let Err(error) = reports.save(id, format!("{value:#}\n").as_bytes()) {
-        // A closed stderr is not an error: the result is printed.
-        let _ = writeln!(
-            io::stderr(),
-            "oaimend: the result is not saved, and the page of {id} does not show it: {error}; \
-             name a data folder that can be written to with --data"
-        );
+    if let Err(error) = CheckReports::new(data).save(id, format!("{value:#}\n").as_bytes()) {
+        print_message(format!(
+            "the result is not saved, and the page of {id} does not show it: {error}; name a data folder that can be \
+             written to with --data"
+        ));
     }
 }
 
@@ -140,7 +146,7 @@ fn find_source(arguments: CheckArguments) -> Result<CheckedSource, Failure> {
         mapping.id = mapping.base_url.host_str().unwrap_or_default().to_owned();
         // The report names redirects to other hosts, and the person who reads it has chosen the URL.
         mapping.redirect_hosts = vec!["*".to_owned()];
-        return Ok(CheckedSource { mapping, reports: None });
+        return Ok(CheckedSource { mapping, data: None });
     }
     let ConfigArguments { config, mappings } = config;
     let config = Config::load(&Flags { config, mappings, data, ..Flags::default() })?;
@@ -149,13 +155,13 @@ fn find_source(arguments: CheckArguments) -> Result<CheckedSource, Failure> {
             let text = "is a static repository, which cannot answer requests; run oaimend serve and check its base URL there";
             return Err(Error::Usage(format!("\"{repository}\" {text}")).into());
         }
-        let reports = Some(CheckReports::new(&config.data));
-        return Ok(CheckedSource { mapping: Mapping::clone(&mapping), reports });
+        return Ok(CheckedSource { mapping: Mapping::clone(&mapping), data: Some(config.data) });
     }
-    let known: Vec<String> = config.repositories.all().keys().cloned().collect();
+    let all = config.repositories.all();
+    let known: Vec<&str> = all.keys().map(String::as_str).collect();
     let known = match known.as_slice() {
         [] => "there are no mappings; expected a base URL".to_owned(),
-        known => format!("expected {} or a base URL", known.join(", ")),
+        known => format!("expected {} or a base URL", suggest_ids(&repository, known)),
     };
     let repository = repository.escape_debug();
     Err(Error::Usage(format!("\"{repository}\" is not a repository id; {known}")).into())

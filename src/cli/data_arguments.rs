@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use oaimend::config::{Config, Flags};
+use rustix::fs::Mode;
 
+use super::admin_client::AdminClient;
 use super::exit::Failure;
+use super::state::{IfAbsent, State};
 
 /// The files of the configuration.
 #[derive(Debug, Args)]
@@ -27,7 +30,8 @@ pub(super) struct DataArguments {
     /// Folder for the mirror and other state [default: data]
     #[arg(long, value_name = "DIR", global = true)]
     data: Option<PathBuf>,
-    /// The admin listener of the running server [default: admin.listen, else 127.0.0.1:8081]
+    /// Asks the running server with this admin listener, whatever the data folder contains [default: admin.listen,
+    /// else 127.0.0.1:8081, if a server uses the data folder]
     #[arg(long, value_name = "ADDR", global = true, value_parser = parse_address)]
     admin: Option<SocketAddr>,
 }
@@ -47,6 +51,19 @@ impl DataArguments {
         let admin = admin.map(Some);
         Ok(Config::load(&Flags { config, mappings, data, admin, ..Flags::default() })?)
     }
+
+    /// Reads the configuration, and finds the state. All files that the process creates from now on are private.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Self::load) and of [`State::find`].
+    pub(super) fn find(self, if_absent: IfAbsent) -> Result<(Config, State), Failure> {
+        let (server, is_named) = (self.admin.map(AdminClient::new), self.data.is_some());
+        let config = self.load()?;
+        create_private_files();
+        let state = State::find(&config, server, is_named, if_absent)?;
+        Ok((config, state))
+    }
 }
 
 /// Parses the address of a listener.
@@ -56,8 +73,12 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Makes the files and folders that the process creates readable for its user only: the data folder contains tokens,
-/// quarantined records and the key of the continuation tokens.
-pub(crate) fn create_private_files() {
-    use rustix::fs::Mode;
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+/// quarantined records and the key of the continuation tokens. Returns the mask of before, for [`create_files_as`].
+pub(crate) fn create_private_files() -> Mode {
+    rustix::process::umask(Mode::RWXG | Mode::RWXO)
+}
+
+/// Creates files with this mask again, such as those that the user names.
+pub(super) fn create_files_as(mask: Mode) {
+    rustix::process::umask(mask);
 }

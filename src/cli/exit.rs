@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use oaimend::config::{Config, suggest_ids};
 use oaimend::error::{Blame, Error};
 
 /// How the program ends, the worst at the end.
@@ -84,6 +85,13 @@ impl From<Error> for Failure {
         };
         Self { exit, message: error.to_string() }
     }
+}
+
+/// The message about the id of no repository.
+pub(crate) fn describe_unknown_id(config: &Config, id: &str) -> String {
+    let all = config.repositories.all();
+    let known: Vec<&str> = all.keys().map(String::as_str).collect();
+    format!("there is no repository \"{}\"; known ids are {}", id.escape_debug(), suggest_ids(id, &known))
 }
 
 /// Writes one line to stderr, after the name of the program.

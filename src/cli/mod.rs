@@ -23,6 +23,7 @@ mod quarantine;
 mod repair;
 mod report;
 mod serve;
+mod state;
 mod validate;
 
 use std::process::ExitCode;

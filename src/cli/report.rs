@@ -9,11 +9,12 @@ use clap::Args;
 use oaimend::clock;
 use oaimend::config::{Config, Mapping};
 use oaimend::provider_report::week_report;
-use oaimend::store::{DataDirLock, Store};
+use oaimend::store::Store;
 
 use super::admin_client::AdminClient;
-use super::data_arguments::{DataArguments, create_private_files};
-use super::exit::{Exit, Failure, print};
+use super::data_arguments::DataArguments;
+use super::exit::{Exit, Failure, describe_unknown_id, print};
+use super::state::{IfAbsent, State};
 
 /// Prints the weekly report to the provider of a repository, without sending it
 #[derive(Debug, Args)]
@@ -26,19 +27,16 @@ pub(crate) struct ReportArguments {
 }
 
 pub(crate) fn run(arguments: ReportArguments) -> Result<Exit, Failure> {
-    let config = arguments.data.load()?;
-    create_private_files();
+    let (config, state) = arguments.data.find(IfAbsent::ReadEmpty)?;
     let Some(mapping) = config.repositories.find(&arguments.id) else {
-        let known: Vec<String> = config.repositories.all().keys().cloned().collect();
-        return Err(Failure::usage(format!(
-            "there is no repository \"{}\"; known ids are {}",
-            arguments.id.escape_debug(),
-            known.join(", ")
-        )));
+        return Err(Failure::usage(describe_unknown_id(&config, &arguments.id)));
     };
-    let text = match DataDirLock::take(&config.data)? {
-        Some(lock) => report_here(&config, &mapping, Store::open_locked(lock)?)?,
-        None => report_of_server(&AdminClient::of_server(&config)?, &mapping.id)?,
+    let text = match state {
+        State::Here(data) => {
+            let (store, _empty) = data.open()?;
+            report_here(&config, &mapping, store)?
+        }
+        State::InServer(client) => report_of_server(&client, &mapping.id)?,
     };
     let Some(text) = text else {
         // A closed stderr is not an error: there is nothing to print.

@@ -46,7 +46,7 @@ pub(crate) struct ServeArguments {
 struct Admin(Option<SocketAddr>);
 
 pub(crate) fn run(arguments: ServeArguments) -> Result<Exit, Failure> {
-    let _log = log::log_to_stderr();
+    let _log = log::log_to_stderr()?;
     let mut early_signals = EarlySignals::watch();
     let mut is_quit = || early_signals.as_mut().is_some_and(EarlySignals::is_quit);
     create_private_files();

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
         SourceClient::new(mapping).map_err(|failure| {
             let folder = config.repositories.folder().unwrap_or(Path::new(""));
             let file = folder.join(&mapping.id).with_added_extension("toml");
-            Error::Config(vec![Fault { file, line: 1, text: failure.details }])
+            Error::Config(vec![Fault { file, line: 1, text: failure.details_for_operators() }])
         })?;
     }
     let of_sources = repositories.values().filter_map(|mapping| mapping.client_certificate.as_ref());
@@ -42,7 +42,15 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
     }
     let count = repositories.len();
     let repositories = if count == 1 { "repository" } else { "repositories" };
-    match config.repositories.folder() {
+    for file in config.repositories.unread_files() {
+        // A closed stderr is not an error: the configuration has no fault.
+        let _ = writeln!(
+            io::stderr(),
+            "{}:1: warning: this file is not read; the name of a mapping file ends with .toml",
+            file.display()
+        );
+    }
+    match config.repositories.folder().filter(|folder| folder.exists()) {
         Some(folder) => {
             print(format!("no faults; {count} {repositories} in {}\n", folder.display()).as_bytes())
         }

@@ -44,7 +44,7 @@ pub use notifications::{MailTarget, MailTls, NotificationPolicy, WebhookKey, Web
 pub use politeness::Politeness;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version, read_charset};
 pub use reports::{ReportPolicy, ReportTo};
-pub use repositories::{MappingChanges, MappingsReload, Repositories};
+pub use repositories::{MappingChanges, MappingsReload, Repositories, suggest_ids};
 pub(crate) use secrets::Secrets;
 pub use settings::{Settings, SettingsChange, SettingsReload};
 pub use static_file::StaticFile;
@@ -154,8 +154,9 @@ impl Config {
         let (settings, mut faults) = Settings::open(flags.config.as_deref())?;
         let mut written: SettingsValues = settings.written.clone();
         let folder = match flags.mappings.clone().or(written.mappings.take()) {
-            Some(named) => Some(existing_folder(named)?),
-            None => Some(settings.folder().join("mappings")).filter(|default| default.is_dir()),
+            Some(named) => existing_folder(named)?,
+            // It may appear while the program runs.
+            None => settings.folder().join("mappings"),
         };
         let public_url = match &flags.public_url {
             Some(text) => Some(
@@ -179,7 +180,8 @@ impl Config {
             notifications: written.notifications,
             reports: written.reports,
             settings: Some(settings),
-            repositories: Repositories::new(folder, written.limits).with_admin_email(written.admin_email),
+            repositories: Repositories::new(Some(folder), written.limits)
+                .with_admin_email(written.admin_email),
         };
         for (id, base_url) in &flags.maps {
             config.map(id, base_url)?;

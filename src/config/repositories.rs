@@ -3,6 +3,7 @@
 //! Invariant: a file with faults takes no repository down. Its repository keeps the previous
 //! mapping; all others change as their files say.
 
+use super::file::find_nearest;
 use super::{Fault, Limits, Mapping};
 use crate::error::Error;
 use std::collections::BTreeMap;
@@ -69,7 +70,18 @@ impl Repositories {
         Self { admin_email, ..self }
     }
 
-    /// The folder of the mapping files.
+    /// The files in the folder that look like mappings and are not read because of their names, in order. Hidden files
+    /// are left out. Other files may be there for the mappings, such as certificates.
+    pub fn unread_files(&self) -> Vec<PathBuf> {
+        let entries =
+            self.folder.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let is_unread = |path: &PathBuf| !is_mapping_file(path) && path.is_file() && looks_like_mapping(path);
+        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_unread).collect();
+        files.sort();
+        files
+    }
+
+    /// The folder of the mapping files. The default one need not exist.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
@@ -115,6 +127,11 @@ impl Repositories {
     /// The folder cannot be listed; nothing changes then.
     pub fn reload(&self) -> Result<MappingsReload, Error> {
         let Some(folder) = &self.folder else { return Ok(MappingsReload::Unchanged) };
+        let is_new = self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        if is_new && !folder.exists() {
+            // The default folder. One that was there, with its repositories, is missed.
+            return Ok(MappingsReload::Unchanged);
+        }
         let listing = list_folder(folder)?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.as_ref() == Some(&listing) {
@@ -194,12 +211,26 @@ fn reuse_unchanged(before: Option<&Arc<Mapping>>, mapping: Mapping) -> Arc<Mappi
     }
 }
 
+/// The ids that can be written in place of an unknown one. Of many, the first ones and the most similar one.
+pub fn suggest_ids(unknown: &str, known: &[&str]) -> String {
+    if known.len() <= IDS_SHOWN_MAX {
+        return known.join(", ");
+    }
+    let first = known.get(..IDS_SHOWN_MAX).unwrap_or_default().join(", ");
+    let near =
+        find_nearest(unknown, known).map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+    format!("{first} and {} more{near}", known.len() - IDS_SHOWN_MAX)
+}
+
+/// Maximum number of ids in a message.
+const IDS_SHOWN_MAX: usize = 10;
+
 fn list_folder(folder: &Path) -> Result<Listing, Error> {
     let unreadable = |error| Error::reading(folder, error, "name a folder of mapping files with --mappings");
     let mut listing = Listing::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_none_or(|extension| extension != "toml") {
+        if !is_mapping_file(&path) {
             continue;
         }
         // Another process may remove a file between the two calls; such a file is skipped.
@@ -210,6 +241,41 @@ fn list_folder(folder: &Path) -> Result<Listing, Error> {
     Ok(listing)
 }
 
+fn is_mapping_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// Whether a file was probably meant as a mapping: by its name, or by its first key.
+fn looks_like_mapping(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let is_similar = |extension: &str| strsim::osa_distance(extension, "toml") <= 1;
+    let has_key = || {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.lines()
+            .any(|line| ["base_url", "static_file"].iter().any(|key| line.trim_start().starts_with(key)))
+    };
+    !name.starts_with('.') && (name.split('.').skip(1).any(is_similar) || has_key())
+}
+
 fn repository_id(file: &Path) -> String {
     file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_of_ids_are_shortened() {
+        assert_eq!(suggest_ids("z", &["x", "y"]), "x, y");
+        let ids: Vec<String> = (0..1000).map(|number| format!("repository{number:03}")).collect();
+        let known: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let shown = suggest_ids("repositry007", &known);
+        assert!(shown.ends_with("repository009 and 990 more (did you mean repository007?)"), "{shown}");
+        let shown = suggest_ids("unlike", &known);
+        assert!(
+            shown.starts_with("repository000, ") && shown.ends_with("repository009 and 990 more"),
+            "{shown}"
+        );
+    }
 }

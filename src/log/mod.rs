@@ -3,6 +3,7 @@
 mod gathered_lines;
 
 use crate::clock;
+use crate::error::Error;
 use gathered_lines::GatheredLines;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
@@ -11,7 +12,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_log::NormalizeEvent as _;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -32,10 +33,17 @@ impl Drop for Log {
 ///
 /// `OAIMEND_LOG` sets the filter, in the syntax of `RUST_LOG`. A second call in one process has no
 /// effect.
-pub fn log_to_stderr() -> Log {
-    let filter = EnvFilter::try_from_env("OAIMEND_LOG")
+///
+/// # Errors
+///
+/// `OAIMEND_LOG` is not a filter.
+pub fn log_to_stderr() -> Result<Log, Error> {
+    let wanted = std::env::var_os("OAIMEND_LOG").filter(|filter| !filter.is_empty());
+    let filter = match wanted {
+        Some(filter) => read_filter(&filter.to_string_lossy())?,
         // pingora also logs each aborted page; our own line has more details.
-        .unwrap_or_else(|_| EnvFilter::new("info,pingora_core=warn,pingora_proxy=off"));
+        None => EnvFilter::new("info,pingora_core=warn,pingora_proxy=off"),
+    };
     let lines = GatheredLines::new(std::io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines.clone());
     let without_tokens = filter_fn(may_be_logged);
@@ -48,7 +56,26 @@ pub fn log_to_stderr() -> Log {
         let writer = lines.clone();
         std::thread::spawn(move || writer.run_writer());
     }
-    Log(lines)
+    Ok(Log(lines))
+}
+
+/// Reads a filter. A single word is a level: the library takes any other word for the name of a crate, whose lines would
+/// be the only ones.
+fn read_filter(text: &str) -> Result<EnvFilter, Error> {
+    let unusable = |part: &str| {
+        let part = part.escape_debug();
+        let expected =
+            "expected error, warn, info, debug, trace or off, or TARGET=LEVEL, separated by commas";
+        Error::Usage(format!("OAIMEND_LOG: \"{part}\" is not a filter; {expected}"))
+    };
+    let is_word =
+        |part: &&str| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    let is_wrong =
+        |part: &&str| !part.is_empty() && part.parse::<LevelFilter>().is_err() && *part != "oaimend";
+    if let Some(wrong) = text.split(',').map(str::trim).filter(is_word).find(is_wrong) {
+        return Err(unusable(wrong));
+    }
+    EnvFilter::try_new(text).map_err(|_| unusable(text))
 }
 
 /// Whether the log may contain an event. At the level `trace`, pingora logs the headers of requests, with the tokens of
@@ -173,6 +200,34 @@ mod tests {
         fn enter(&self, _: &Id) {}
 
         fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn filter_of_one_word_is_a_level() {
+        for right in [
+            "info",
+            "DEBUG",
+            "off",
+            "oaimend",
+            "warn,pingora_core=off",
+            "oaimend::proxy=trace",
+            "info,[page]=debug",
+        ] {
+            assert!(read_filter(right).is_ok(), "{right}");
+        }
+        for (wrong, named) in [
+            ("dbug", "dbug"),
+            ("info,dbug", "dbug"),
+            ("inf o", "inf o"),
+            ("oaimend=dbug", "oaimend=dbug"),
+            ("warn, verbose", "verbose"),
+        ] {
+            let error = read_filter(wrong).expect_err(wrong).to_string();
+            assert!(
+                error.starts_with(&format!("OAIMEND_LOG: \"{named}\" is not a filter; expected")),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The results of maintenance: what `oaimend mirror verify`, `accept-loss`, `compact` and `forget` print, and what the admin listener
 //! sends for them, one JSON object in each line.
 
+use crate::config::suggest_ids;
 use crate::mirror::harvest::{Comparison, Difference, HarvestError, HarvestSettings, Harvester};
 use crate::mirror::view::AggregateRepository;
 use crate::store::{CollectionSize, MirrorError, MirrorStore};
@@ -132,7 +133,10 @@ pub async fn stored_repositories(store: &dyn MirrorStore) -> Result<Vec<String>,
 pub fn describe_unstored(id: &str, stored: &[String]) -> String {
     let expected = match stored {
         [] => "it is empty; run: oaimend mirror sync".to_owned(),
-        stored => format!("expected {}", stored.join(", ")),
+        stored => {
+            let known: Vec<&str> = stored.iter().map(String::as_str).collect();
+            format!("expected {}", suggest_ids(id, &known))
+        }
     };
     format!("the mirror stores nothing of \"{}\"; {expected}", id.escape_debug())
 }

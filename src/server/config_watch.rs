@@ -1,6 +1,7 @@
 //! Rereads the configuration when a file changes, and logs the start.
 
 use crate::config::{MappingChanges, MappingsReload, Settings, SettingsReload};
+use crate::error::Error;
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::mappings_watch::MappingsWatch;
@@ -88,6 +89,7 @@ impl BackgroundService for ConfigWatch {
         }
         let interval = watchdog.map_or(CONFIG_INTERVAL, |timeout| CONFIG_INTERVAL.min(timeout / 2));
         let mut mappings = MappingsWatch::new(self.shared.repositories.folder());
+        let mut unreadable = ReportedErrors::default();
         loop {
             // A loop that hangs, for example on a disk that does not respond, ends the messages.
             if watchdog.is_some() {
@@ -98,12 +100,16 @@ impl BackgroundService for ConfigWatch {
                 _ = hung_up() => true,
                 _ = shutdown.changed() => return,
             };
+            if is_hangup {
+                // A person waits for an answer.
+                unreadable = ReportedErrors::default();
+            }
             let is_same_certificate =
                 watched.as_mut().is_none_or(|watched| watched.refresh(&self.shared.telemetry));
-            let are_same_settings = self.reread_settings();
+            let are_same_settings = self.reread_settings(&mut unreadable);
             // New limits change the mappings too.
             let is_due = mappings.is_due() || is_hangup || !are_same_settings;
-            let are_same_mappings = !is_due || self.reread_mappings();
+            let are_same_mappings = !is_due || self.reread_mappings(&mut unreadable);
             let is_unchanged = [are_same_settings, are_same_mappings, is_same_certificate] == [true; 3];
             if is_hangup && is_unchanged {
                 tracing::info!("configuration read again; nothing has changed");
@@ -112,11 +118,31 @@ impl BackgroundService for ConfigWatch {
     }
 }
 
+/// The errors of files that cannot be read. Each is logged once, and not every two seconds.
+#[derive(Default)]
+struct ReportedErrors {
+    settings: Option<String>,
+    mappings: Option<String>,
+}
+
+/// Logs an error, unless it was the last one.
+fn report_once(reported: &mut Option<String>, error: &Error, effect: &str) {
+    let text = format!("{error}; {effect}");
+    if reported.as_ref() != Some(&text) {
+        tracing::error!("{text}");
+        *reported = Some(text);
+    }
+}
+
 impl ConfigWatch {
     /// Rereads `oaimend.toml`; returns whether it is unchanged.
-    fn reread_settings(&self) -> bool {
+    fn reread_settings(&self, unreadable: &mut ReportedErrors) -> bool {
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        match settings.as_mut().map_or(Ok(SettingsReload::Unchanged), Settings::reload) {
+        let read = settings.as_mut().map_or(Ok(SettingsReload::Unchanged), Settings::reload);
+        if read.is_ok() {
+            unreadable.settings = None;
+        }
+        match read {
             Ok(SettingsReload::Unchanged) => return true,
             Ok(SettingsReload::Changed(change)) => {
                 self.shared.repositories.set_limits(change.limits);
@@ -143,14 +169,20 @@ impl ConfigWatch {
                     tracing::error!("{fault}; the previous settings stay in effect");
                 }
             }
-            Err(error) => tracing::error!("{error}; the previous settings stay in effect"),
+            Err(error) => {
+                report_once(&mut unreadable.settings, &error, "the previous settings stay in effect");
+            }
         }
         false
     }
 
     /// Rereads the mappings; returns whether they are unchanged.
-    fn reread_mappings(&self) -> bool {
-        match self.shared.repositories.reload() {
+    fn reread_mappings(&self, unreadable: &mut ReportedErrors) -> bool {
+        let read = self.shared.repositories.reload();
+        if read.is_ok() && unreadable.mappings.take().is_some() {
+            tracing::info!("the mappings folder can be read again");
+        }
+        match read {
             Ok(MappingsReload::Unchanged) => return true,
             Ok(MappingsReload::Changed { changes, faults }) => {
                 for fault in &faults {
@@ -173,7 +205,7 @@ impl ConfigWatch {
                     );
                 }
             }
-            Err(error) => tracing::error!("{error}; the repositories are unchanged"),
+            Err(error) => report_once(&mut unreadable.mappings, &error, "the repositories are unchanged"),
         }
         false
     }

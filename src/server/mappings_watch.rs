@@ -57,7 +57,8 @@ impl MappingsWatch {
         }
         let place = |stamp: FolderStamp| (stamp.device, stamp.inode);
         if self.watcher.is_none() || stamp.map(place) != self.seen.map(place) {
-            self.watcher = watch(folder, Arc::clone(&self.has_changed));
+            // A folder that does not exist yet is looked for.
+            self.watcher = stamp.and_then(|_| watch(folder, Arc::clone(&self.has_changed)));
         }
         (self.seen, self.due_at) = (stamp, now + LIST_INTERVAL);
         true

@@ -552,6 +552,26 @@ fn serve_reports_faults_and_wrong_flags() {
 }
 
 #[test]
+fn files_that_are_not_read_are_named() {
+    let folder = folder(&[
+        ("mappings/x.toml", "base_url = \"http://x.example/oai\"\n"),
+        ("mappings/clean.tml", "base_url = \"http://clean.example/oai\"\n"),
+        ("mappings/old.toml.bak", ""),
+        ("mappings/none", "# none\n  base_url = \"http://none.example/oai\"\n"),
+        ("mappings/.x.toml.swp", ""),
+        ("mappings/ca.pem", "-----BEGIN CERTIFICATE-----\n"),
+    ]);
+    let mut validate = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    let output = validate.arg("validate").current_dir(folder.path()).output().expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let warning = "this file is not read; the name of a mapping file ends with .toml";
+    let expected = ["clean.tml", "none", "old.toml.bak"];
+    assert_eq!(said, expected.map(|name| format!("mappings/{name}:1: warning: {warning}\n")).concat());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "no faults; 1 repository in mappings\n");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn flags_override_the_file() {
     let folder = folder(&[
         ("oaimend.toml", "listen = \"127.0.0.1:1\"\ndata = \"here\"\npublic_url = \"http://file.example\"\n"),

@@ -31,6 +31,7 @@ mod mirror_hostile;
 mod mirror_provenance;
 mod mirror_view;
 mod notifications;
+mod operator_commands;
 mod plan;
 mod provider_reports;
 mod quarantine_cli;

@@ -175,8 +175,9 @@ fn report_is_printed_from_the_server_and_from_the_data_folder() {
     assert_eq!(fetch(program.address(), LIST).status, 200);
     let _ = program.line("page");
     let admin = program.admin().to_string();
-    let report = |id: &str| oaimend(folder.path(), &["report", id, "--admin", &admin]);
-    let of_server = report("x");
+    let report = |id: &str, admin: &[&str]| oaimend(folder.path(), &[&["report", id], admin].concat());
+    let of_running = ["--admin", &admin];
+    let of_server = report("x", &of_running);
     let printed = text(&of_server.stdout);
     assert_eq!(of_server.status.code(), Some(0), "{}", text(&of_server.stderr));
     for part in
@@ -184,13 +185,13 @@ fn report_is_printed_from_the_server_and_from_the_data_folder() {
     {
         assert!(printed.contains(part), "{part}: {printed}");
     }
-    let nothing = report("y");
+    let nothing = report("y", &of_running);
     assert_eq!((nothing.status.code(), text(&nothing.stdout).as_str()), (Some(0), ""));
     assert!(text(&nothing.stderr).contains("nothing to report"), "{}", text(&nothing.stderr));
     program.signal("-TERM");
     drop(program.whole_log());
-    assert_eq!(text(&report("x").stdout), printed);
-    let unknown = report("z");
+    assert_eq!(text(&report("x", &[]).stdout), printed);
+    let unknown = report("z", &[]);
     assert_eq!(unknown.status.code(), Some(64));
     assert!(text(&unknown.stderr).contains("known ids are x, y"), "{}", text(&unknown.stderr));
 }

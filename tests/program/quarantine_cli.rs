@@ -37,8 +37,8 @@ fn folder(source: &Source) -> tempfile::TempDir {
 }
 
 /// The listed records, the one with a byte that is not UTF-8 last.
-fn listed(folder: &Path, admin: &str) -> Vec<Value> {
-    let output = oaimend(folder, &["quarantine", "ls", "x", "--json", "--admin", admin]);
+fn listed(folder: &Path, admin: &[&str]) -> Vec<Value> {
+    let output = oaimend(folder, &[&["quarantine", "ls", "x", "--json"], admin].concat());
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let mut json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let mut records: Vec<Value> = serde_json::from_value(json["records"].take()).expect("a list");
@@ -47,15 +47,14 @@ fn listed(folder: &Path, admin: &str) -> Vec<Value> {
 }
 
 /// Lists, shows and removes one of two records.
-fn check_commands(folder: &Path, admin: &str) {
+fn check_commands(folder: &Path, admin: &[&str]) {
     let records = listed(folder, admin);
     assert_eq!(records.len(), 2, "{records:?}");
     for record in &records {
         assert_eq!((&record["repository"], &record["why"]), (&"x".into(), &"missing-identifier".into()));
     }
     let key = |number: usize| records[number]["key"].as_str().expect("a key").to_owned();
-    let run =
-        |arguments: &[&str]| oaimend(folder, &[&["quarantine"], arguments, &["--admin", admin]].concat());
+    let run = |arguments: &[&str]| oaimend(folder, &[&["quarantine"], arguments, admin].concat());
     let table = stdout(&run(&["ls"]));
     assert!(table.starts_with("repository  key ") && table.contains(&key(0)), "{table}");
     let shown = run(&["show", "x", &key(1)]).stdout;
@@ -94,13 +93,13 @@ fn records_are_listed_shown_and_removed() {
     };
     assert_eq!(metric("oaimend_quarantine_records"), 2);
     assert!(metric("oaimend_quarantine_bytes") > 2 * 4096);
-    check_commands(folder.path(), &admin);
+    check_commands(folder.path(), &["--admin", &admin]);
     assert_eq!([metric("oaimend_quarantine_records"), metric("oaimend_quarantine_bytes")], [0, 0]);
     // The list is requested again, because its first page is not cached.
     assert_eq!(fetch(program.address(), LIST).status, 200);
     program.signal("-TERM");
     assert!(program.ended().success());
-    check_commands(folder.path(), &admin);
+    check_commands(folder.path(), &[]);
 }
 
 #[test]
@@ -141,9 +140,8 @@ fn list_twice(address: std::net::SocketAddr, records: &std::sync::Mutex<BrokenRe
 }
 
 /// Retries the records of [`list_twice`], then lists and removes them by state and age.
-fn check_retry(folder: &Path, admin: &str) {
-    let run =
-        |arguments: &[&str]| oaimend(folder, &[&["quarantine"], arguments, &["--admin", admin]].concat());
+fn check_retry(folder: &Path, admin: &[&str]) {
+    let run = |arguments: &[&str]| oaimend(folder, &[&["quarantine"], arguments, admin].concat());
     let table = stdout(&run(&["ls"]));
     let states = |state: &str| table.lines().filter(|line| line.contains(state)).count();
     assert_eq!((states("  open  "), states("  resolved  ")), (5, 1), "{table}");
@@ -215,12 +213,13 @@ fn records_are_retried_through_the_server_and_without_it() {
         std::fs::write(folder.path().join("oaimend.toml"), "[cache]\nenabled = false\n").expect("writable");
         let program = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
         let admin = program.admin().to_string();
+        let of_running = ["--admin", admin.as_str()];
         list_twice(program.address(), &records);
         if !runs {
             program.signal("-TERM");
             assert!(program.ended().success());
         }
-        check_retry(folder.path(), &admin);
+        check_retry(folder.path(), if runs { &of_running } else { &[] });
     }
 }
 
@@ -235,7 +234,7 @@ fn harvest_of_the_mirror_resolves_entries() {
         let output = oaimend(folder.path(), &["mirror", "sync", "x"]);
         assert!(stdout(&output).starts_with("x: "), "{}", String::from_utf8_lossy(&output.stderr));
     };
-    let state = || listed(folder.path(), "127.0.0.1:1")[0]["state"].clone();
+    let state = || listed(folder.path(), &[])[0]["state"].clone();
     sync();
     assert_eq!(state(), "open");
     records.lock().expect("no panic").broken.clear();

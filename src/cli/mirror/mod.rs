@@ -13,14 +13,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use oaimend::config::{Config, Mapping, check_id};
+use oaimend::config::{Config, Mapping, check_id, suggest_ids};
 use oaimend::mirror::maintenance::stored_repositories;
 use oaimend::mirror::status::RepositoryStatus;
-use oaimend::store::{DataDirLock, MirrorError, Store};
+use oaimend::store::{MirrorError, Store};
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use super::data_arguments::{DataArguments, create_private_files};
+use super::data_arguments::DataArguments;
 use super::exit::{Exit, Failure};
+use super::state::{IfAbsent, LockedData, State};
 
 /// Harvests repositories into the mirror, and reads the mirror
 #[derive(Debug, Args)]
@@ -54,16 +56,21 @@ struct Context {
     config: Config,
     store: Store,
     runtime: Runtime,
+    /// The data folder of an empty state.
+    _empty: Option<TempDir>,
 }
 
 pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
     let MirrorArguments { command, data } = arguments;
-    let config = data.load()?;
-    create_private_files();
-    let Some(lock) = DataDirLock::take(&config.data)? else {
-        return remote::run(&config, command);
+    let if_absent = match command {
+        MirrorCommand::Sync(_) => IfAbsent::Create,
+        _ => IfAbsent::ReadEmpty,
     };
-    let context = Context::open(config, lock)?;
+    let (config, state) = data.find(if_absent)?;
+    let context = match state {
+        State::Here(data) => Context::open(config, data)?,
+        State::InServer(client) => return remote::run(&client, &config, command),
+    };
     let exit = match command {
         MirrorCommand::Sync(arguments) => sync::run(&context, &arguments),
         MirrorCommand::Status(arguments) => status::run(&context, &arguments),
@@ -78,23 +85,23 @@ pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
 }
 
 /// The status of all stored repositories: from the data folder, or from the server that uses it.
-pub(crate) fn statuses(config: Config) -> Result<(Config, Vec<RepositoryStatus>), Failure> {
-    let Some(lock) = DataDirLock::take(&config.data)? else {
-        let statuses = remote::statuses(&config)?;
-        return Ok((config, statuses));
+pub(crate) fn statuses(data: DataArguments) -> Result<(Config, Vec<RepositoryStatus>), Failure> {
+    let (config, state) = data.find(IfAbsent::ReadEmpty)?;
+    let context = match state {
+        State::Here(data) => Context::open(config, data)?,
+        State::InServer(client) => return Ok((config, remote::statuses(&client)?)),
     };
-    let context = Context::open(config, lock)?;
     let statuses = status::read(&context);
     context.store.close();
     Ok((context.config, statuses?))
 }
 
 impl Context {
-    fn open(config: Config, lock: DataDirLock) -> Result<Self, Failure> {
-        let store = Store::open_locked(lock)?;
+    fn open(config: Config, data: LockedData) -> Result<Self, Failure> {
+        let (store, empty) = data.open()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
-        Ok(Self { config, store, runtime })
+        Ok(Self { config, store, runtime, _empty: empty })
     }
 
     /// All stored repositories.
@@ -132,7 +139,7 @@ fn find_mirrored<'m>(
             let known: Vec<&str> = mirrored.collect();
             let expected = match known.is_empty() {
                 true => "no mapping has a [mirror] table".to_owned(),
-                false => format!("expected {}", known.join(", ")),
+                false => format!("expected {}", suggest_ids(id, &known)),
             };
             let id = id.escape_debug();
             Err(Failure::usage(format!("\"{id}\" is not a mirrored repository; {expected}")))

@@ -21,25 +21,20 @@ use super::{MirrorCommand, cat, maintain, mirrored, status};
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs a command with the server that uses the data folder.
-pub(super) fn run(config: &Config, command: MirrorCommand) -> Result<Exit, Failure> {
-    let client = AdminClient::of_server(config)?;
+pub(super) fn run(client: &AdminClient, config: &Config, command: MirrorCommand) -> Result<Exit, Failure> {
     match command {
-        MirrorCommand::Sync(arguments) => sync(&client, config, &arguments),
-        MirrorCommand::Status(arguments) => status::show(&statuses_of(&client)?, &arguments),
-        MirrorCommand::Cat(arguments) => cat::run_remote(&client, &arguments),
-        MirrorCommand::Verify(arguments) => maintain::verify(config, &arguments, &client),
-        MirrorCommand::AcceptLoss(arguments) => maintain::accept_loss(&arguments, &client),
-        MirrorCommand::Compact(arguments) => maintain::compact(&arguments, &client),
-        MirrorCommand::Forget(arguments) => maintain::forget(&arguments, &client),
+        MirrorCommand::Sync(arguments) => sync(client, config, &arguments),
+        MirrorCommand::Status(arguments) => status::show(&statuses(client)?, &arguments),
+        MirrorCommand::Cat(arguments) => cat::run_remote(client, &arguments),
+        MirrorCommand::Verify(arguments) => maintain::verify(config, &arguments, client),
+        MirrorCommand::AcceptLoss(arguments) => maintain::accept_loss(&arguments, client),
+        MirrorCommand::Compact(arguments) => maintain::compact(&arguments, client),
+        MirrorCommand::Forget(arguments) => maintain::forget(&arguments, client),
     }
 }
 
 /// The status of all repositories of the mirror.
-pub(super) fn statuses(config: &Config) -> Result<Vec<RepositoryStatus>, Failure> {
-    statuses_of(&AdminClient::of_server(config)?)
-}
-
-fn statuses_of(client: &AdminClient) -> Result<Vec<RepositoryStatus>, Failure> {
+pub(super) fn statuses(client: &AdminClient) -> Result<Vec<RepositoryStatus>, Failure> {
     let response = client.send("GET", "/-/mirror")?;
     let statuses = serde_json::from_value(response.json["repositories"].clone());
     statuses.map_err(|error| unexpected(&format!("the status of the mirror cannot be read: {error}")))
@@ -127,7 +122,7 @@ impl Follower {
 
 impl Maintained for AdminClient {
     fn stored(&self) -> Result<Vec<String>, Failure> {
-        let statuses = statuses_of(self)?;
+        let statuses = statuses(self)?;
         // The list contains repositories that were never harvested too.
         let stored = statuses.into_iter().filter(|status| !status.formats.is_empty());
         Ok(stored.map(|status| status.id).collect())

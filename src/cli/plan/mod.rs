@@ -5,11 +5,11 @@ mod report;
 use std::path::PathBuf;
 
 use clap::Args;
-use oaimend::config::{Config, MirrorPolicy};
+use oaimend::config::MirrorPolicy;
 use oaimend::mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
 use oaimend::schedule::FreshnessTarget;
 
-use super::data_arguments::DataArguments;
+use super::data_arguments::{DataArguments, create_files_as, create_private_files};
 use super::exit::{Exit, Failure, print};
 use super::mirror;
 
@@ -31,7 +31,10 @@ pub(crate) struct PlanArguments {
 
 pub(crate) fn run(arguments: PlanArguments) -> Result<Exit, Failure> {
     let PlanArguments { freshness, svg, json, data } = arguments;
-    let planned = read_plan(data.load()?, freshness)?;
+    let mask = create_private_files();
+    let planned = read_plan(data, freshness)?;
+    // The chart is for others.
+    create_files_as(mask);
     if let Some(file) = &svg {
         let svg = plan_chart(&planned)
             .map_err(|error| Failure::io("draw", file, &std::io::Error::other(error.to_string())))?;
@@ -41,8 +44,8 @@ pub(crate) fn run(arguments: PlanArguments) -> Result<Exit, Failure> {
     print(text.as_bytes())
 }
 
-fn read_plan(config: Config, freshness: Option<FreshnessTarget>) -> Result<PlannedHarvests, Failure> {
-    let (config, statuses) = mirror::statuses(config)?;
+fn read_plan(data: DataArguments, freshness: Option<FreshnessTarget>) -> Result<PlannedHarvests, Failure> {
+    let (config, statuses) = mirror::statuses(data)?;
     let policy = config.mirror;
     let policy = MirrorPolicy { freshness: freshness.unwrap_or(policy.freshness), ..policy };
     let mut repositories = Vec::new();

@@ -15,18 +15,19 @@ use oaimend::clock;
 use oaimend::config::{Config, Mapping};
 use oaimend::oai::datestamp;
 use oaimend::store::{
-    DataDirLock, QUARANTINE_LISTED_MAX, QuarantineEntry, QuarantineQuery, QuarantineSelection,
-    QuarantineState, Store,
+    QUARANTINE_LISTED_MAX, QuarantineEntry, QuarantineQuery, QuarantineSelection, QuarantineState, Store,
 };
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use self::messages::{failure, unknown_key, unreadable};
 use self::retry::{RetrySelection, retry_here, retry_in_server};
 use self::table::{Listed, format_table};
 use super::admin_client::AdminClient;
-use super::data_arguments::{DataArguments, create_private_files};
-use super::exit::{Exit, Failure, print, print_message};
+use super::data_arguments::DataArguments;
+use super::exit::{Exit, Failure, describe_unknown_id, print, print_message};
+use super::state::{IfAbsent, State};
 
 /// Lists, shows and removes quarantined records, and requests them again
 #[derive(Debug, Args)]
@@ -101,15 +102,19 @@ const DAYS_MAX: u64 = 36_500;
 
 /// The quarantine: in the data folder, or in the server that uses it.
 enum OpenQuarantine {
-    Here { store: Box<Store>, runtime: Runtime },
+    /// With the data folder of an empty state.
+    Here {
+        store: Box<Store>,
+        runtime: Runtime,
+        _empty: Option<TempDir>,
+    },
     InServer(AdminClient),
 }
 
 pub(crate) fn run(arguments: QuarantineArguments) -> Result<Exit, Failure> {
     let QuarantineArguments { command, data } = arguments;
-    let config = data.load()?;
-    create_private_files();
-    let quarantine = OpenQuarantine::open(&config)?;
+    let (config, state) = data.find(IfAbsent::ReadEmpty)?;
+    let quarantine = OpenQuarantine::open(state)?;
     let exit = match command {
         QuarantineCommand::Ls { ids, state, json } => quarantine.list(&chosen(&config, &ids)?, state, json),
         QuarantineCommand::Show { id, key } => {
@@ -144,26 +149,21 @@ fn chosen(config: &Config, ids: &[String]) -> Result<Vec<String>, Failure> {
         return Ok(all.keys().cloned().collect());
     }
     match ids.iter().find(|id| !all.contains_key(*id)) {
-        Some(unknown) => {
-            let known: Vec<&str> = all.keys().map(String::as_str).collect();
-            Err(Failure::usage(format!(
-                "there is no repository \"{unknown}\"; known ids are {}",
-                known.join(", ")
-            )))
-        }
+        Some(unknown) => Err(Failure::usage(describe_unknown_id(config, unknown))),
         None => Ok(ids.to_vec()),
     }
 }
 
 impl OpenQuarantine {
-    fn open(config: &Config) -> Result<Self, Failure> {
-        let Some(lock) = DataDirLock::take(&config.data)? else {
-            return Ok(Self::InServer(AdminClient::of_server(config)?));
+    fn open(state: State) -> Result<Self, Failure> {
+        let data = match state {
+            State::Here(data) => data,
+            State::InServer(client) => return Ok(Self::InServer(client)),
         };
-        let store = Store::open_locked(lock)?;
+        let (store, empty) = data.open()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the threads"), &error))?;
-        Ok(Self::Here { store: Box::new(store), runtime })
+        Ok(Self::Here { store: Box::new(store), runtime, _empty: empty })
     }
 
     fn close(&self) {
@@ -199,7 +199,7 @@ impl OpenQuarantine {
         state: Option<QuarantineState>,
     ) -> Result<Vec<(String, QuarantineEntry)>, Failure> {
         match self {
-            Self::Here { store, runtime } => {
+            Self::Here { store, runtime, .. } => {
                 let quarantine = Arc::clone(&store.quarantine);
                 let query = QuarantineQuery { state, ..QuarantineQuery::default() };
                 runtime.block_on(quarantine.list(id, query)).map_err(|error| failure(&error))
@@ -224,7 +224,7 @@ impl OpenQuarantine {
 
     fn show(&self, id: &str, key: &str) -> Result<Exit, Failure> {
         let raw = match self {
-            Self::Here { store, runtime } => {
+            Self::Here { store, runtime, .. } => {
                 let found =
                     runtime.block_on(store.quarantine.find(id, key)).map_err(|error| failure(&error))?;
                 found.map(|(_, raw)| raw)
@@ -244,7 +244,7 @@ impl OpenQuarantine {
 
     fn retry(&self, selection: RetrySelection<'_>) -> Result<Exit, Failure> {
         match self {
-            Self::Here { store, runtime } => retry_here(store, runtime, selection),
+            Self::Here { store, runtime, .. } => retry_here(store, runtime, selection),
             Self::InServer(client) => retry_in_server(client, selection),
         }
     }
@@ -270,7 +270,7 @@ impl OpenQuarantine {
 
     fn remove_selected(&self, id: &str, which: QuarantineSelection) -> Result<u64, Failure> {
         match self {
-            Self::Here { store, runtime } => {
+            Self::Here { store, runtime, .. } => {
                 runtime.block_on(store.quarantine.remove(id, which)).map_err(|error| failure(&error))
             }
             Self::InServer(client) => {
@@ -297,7 +297,7 @@ impl OpenQuarantine {
 
 fn find_mapping(config: &Config, id: &str) -> Result<Arc<Mapping>, Failure> {
     chosen(config, &[id.to_owned()])?;
-    config.repositories.find(id).ok_or_else(|| Failure::usage(format!("there is no repository \"{id}\"")))
+    config.repositories.find(id).ok_or_else(|| Failure::usage(describe_unknown_id(config, id)))
 }
 
 fn parse_state(text: &str) -> Result<QuarantineState, String> {
