@@ -23,6 +23,7 @@ pub struct Telemetry {
     records: IntCounterVec,
     set_collisions: IntCounterVec,
     failures: IntCounterVec,
+    oai_errors: IntCounterVec,
     refused: IntCounterVec,
     tls_expiry: IntGaugeVec,
     circuit_open: IntGaugeVec,
@@ -125,7 +126,8 @@ pub struct Finished<'a> {
     pub request: &'a str,
     /// The end of the request, `YYYY-MM-DDThh:mm:ssZ`.
     pub at: &'a str,
-    /// The outcome: `complete`, `continued`, `failed-over`, `refused`, `failed`, `broken-off` or `abandoned`.
+    /// The outcome: `complete`, `oai-error`, `continued`, `failed-over`, `refused`, `failed`, `broken-off` or
+    /// `abandoned`.
     pub outcome: &'static str,
     /// The time from the request to the end of the response.
     pub took: Duration,
@@ -191,6 +193,11 @@ impl Telemetry {
                 "Requests without a usable response of the source, by reason.",
                 &["repository", "reason"],
             ),
+            oai_errors: counters(
+                "oai_errors_total",
+                "Responses that are an OAI error, by code.",
+                &["repository", "code"],
+            ),
             refused: counters(
                 "refused_total",
                 "Requests and connections refused because of a limit for clients, by class and reason.",
@@ -234,7 +241,7 @@ impl Telemetry {
             mirror: MirrorMetrics::new(),
             last: Mutex::default(),
         };
-        let all: [Box<dyn prometheus::core::Collector>; 29] = [
+        let all: [Box<dyn prometheus::core::Collector>; 30] = [
             Box::new(build_info()),
             Box::new(ProcessCollector::for_self()),
             Box::new(telemetry.requests.clone()),
@@ -244,6 +251,7 @@ impl Telemetry {
             Box::new(telemetry.records.clone()),
             Box::new(telemetry.set_collisions.clone()),
             Box::new(telemetry.failures.clone()),
+            Box::new(telemetry.oai_errors.clone()),
             Box::new(telemetry.refused.clone()),
             Box::new(telemetry.tls_expiry.clone()),
             Box::new(telemetry.circuit_open.clone()),
@@ -394,6 +402,9 @@ impl Telemetry {
             });
         }
         let Some(account) = finished.account else { return };
+        if let Some(code) = account.error {
+            self.oai_errors.with_label_values(&[repository, code.name()]).inc();
+        }
         for made in &account.repairs {
             last.push(LastRepair::new(made, finished));
         }

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::config::{self, Mapping, RecordPages, ServeFrom};
 use crate::gateway::oai_page::RequestAddress;
 use crate::gateway::route::PageTarget;
-use crate::oai::{self, Argument, Request};
+use crate::oai::{self, Argument, ErrorCode, Request};
 use crate::repair::RequestEcho;
 use crate::repository::{Account, Failure, Repository, RepositoryRequest, activity_update};
 use crate::server::context::ServerContext;
@@ -425,6 +425,7 @@ impl RequestContext {
         };
         let ended = self.handle.as_ref().and_then(UpstreamHandle::ended);
         let account = ended.as_ref().map(|ended| &ended.account);
+        let oai_error = account.and_then(|account| account.error).map(ErrorCode::name);
         let continued = account.and_then(|account| account.continued.as_ref());
         let failed_over = account.and_then(|account| account.failed_over.as_ref());
         let failure = ended.as_ref().map_or(&self.failure, |ended| &ended.failure).as_ref();
@@ -440,6 +441,7 @@ impl RequestContext {
                 "broken-off"
             }
             (_, Some(_)) => "abandoned",
+            (_, None) if oai_error.is_some() => "oai-error",
             (_, None) => "complete",
         });
         let cache = self.lookup.as_ref().map_or("bypass", |lookup| lookup.outcome().name());
@@ -476,6 +478,7 @@ impl RequestContext {
             total = account.and_then(|account| account.progress.1),
             status,
             outcome,
+            oai_error,
             cache,
             records = account.map(|account| account.records),
             repairs = account.map(Account::repairs_made),

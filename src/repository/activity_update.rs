@@ -3,7 +3,7 @@
 use crate::oai::Request;
 use crate::repository::account::{Account, RepairMade};
 use crate::repository::failure::{Failure, Reason};
-use crate::store::{ActivityUpdate, DayCounts, RepairExample, SourceResult};
+use crate::store::{ActivityUpdate, DayCounts, OaiErrorResponse, RepairExample, SourceResult};
 
 /// The result of a request that its source answered, or failed to answer. `failure` is the one that ended the response,
 /// or that made another response necessary.
@@ -24,6 +24,8 @@ pub(crate) fn activity_update(
         let made = account.counts.iter().filter(|(id, _)| !id.is_rewrite());
         update.repairs = made.map(|(id, count)| (id.entry().name, count)).collect();
         update.examples = account.repairs.iter().map(|made| (made.name, example(made))).collect();
+        let response = |code| OaiErrorResponse { code, request: request.query().to_owned() };
+        update.oai_error = account.error.map(response);
     }
     update.source = match (failure, account) {
         (Some(failure), _) if failure.reason.is_of_source() => {

@@ -389,6 +389,12 @@ pub(crate) fn for_operators(text: impl Display, public: impl Display) -> String 
     format!("{OPERATORS}{text}{PUBLIC}{public}{ALL_READERS}")
 }
 
+/// What harvesters see of a text with parts [`for_operators`].
+pub(crate) fn for_harvesters(marked: &str) -> String {
+    let [_, public] = split_readers(marked);
+    public
+}
+
 /// The marks of [`for_operators`]. No text of a failure contains them, because it is printable.
 const OPERATORS: char = '\u{2}';
 const PUBLIC: char = '\u{3}';

@@ -20,7 +20,7 @@ pub(crate) use byte_rope::ByteRope;
 pub use event::{AnsweredBy, DeliveredRecord, Event, ListAge, ResponseHead};
 pub use event_stream::{DetachedTask, EventStream};
 pub use failure::{Failure, Outlook, Reason};
-pub(crate) use failure::{for_operators, printable};
+pub(crate) use failure::{for_harvesters, for_operators, printable};
 pub use observed_repository::ObservedRepository;
 pub use request::{Repository, RepositoryRequest};
 pub(crate) use response_writer::{ResponseWriter, Stop};

@@ -4,6 +4,7 @@
 //! call. The caller decides how often. A process that is killed loses the changes since then.
 
 use super::save_error::SaveError;
+use crate::oai::ErrorCode;
 use crate::oai::datestamp::{Granularity, from_secs};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -116,6 +117,17 @@ pub struct ActivityUpdate {
     pub examples: Vec<(&'static str, RepairExample)>,
     /// How the source did.
     pub source: SourceResult,
+    /// The OAI error with which the request was answered.
+    pub oai_error: Option<OaiErrorResponse>,
+}
+
+/// A response that is an OAI error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OaiErrorResponse {
+    /// Its code.
+    pub code: ErrorCode,
+    /// The request.
+    pub request: String,
 }
 
 /// How the source of a request did.
@@ -157,6 +169,9 @@ struct Day {
     counts: DayCounts,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     repairs: BTreeMap<String, u64>,
+    /// By code.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    oai_errors: BTreeMap<String, u64>,
 }
 
 impl RepositoryActivity {
@@ -185,7 +200,18 @@ impl RepositoryActivity {
         repairs.into_iter().take(count_max).map(with_example).collect()
     }
 
-    /// The last failures of the source, the newest first.
+    /// The number of responses with each OAI error, by code, in the last days up to that of `now_secs`.
+    pub fn oai_errors(&self, now_secs: i64, days: usize) -> BTreeMap<String, u64> {
+        let today = day_of(now_secs);
+        let first = today - i64::try_from(days).unwrap_or(0) + 1;
+        let mut counts = BTreeMap::new();
+        for (code, count) in self.days.range(first..=today).flat_map(|(_, day)| &day.oai_errors) {
+            *counts.entry(code.clone()).or_default() += count;
+        }
+        counts
+    }
+
+    /// The last failures of the source, and the lists that it ended with `badResumptionToken`, the newest first.
     pub fn failures(&self) -> impl Iterator<Item = &SourceFailure> {
         self.failures.iter().rev()
     }
@@ -223,7 +249,18 @@ impl RepositoryActivity {
                 self.examples.insert(name.to_owned(), example);
             }
         }
-        self.note_source(from_secs(at_secs, Granularity::Second), update.source);
+        if let Some(OaiErrorResponse { code, .. }) = &update.oai_error {
+            *day.oai_errors.entry(code.name().to_owned()).or_default() += 1;
+        }
+        let at = from_secs(at_secs, Granularity::Second);
+        self.note_source(at.clone(), update.source);
+        // The other errors are regular answers.
+        if let Some(OaiErrorResponse { code: code @ ErrorCode::BadResumptionToken, request }) =
+            update.oai_error
+        {
+            let details = "the list ended with this OAI error".to_owned();
+            self.list_failure(SourceFailure { at, request, reason: code.name().to_owned(), details });
+        }
     }
 
     /// Forgets old days, and examples of repairs that were made on no other day.
@@ -242,19 +279,23 @@ impl RepositoryActivity {
                 self.fails_since = None;
                 self.last_success_at = Some(at);
             }
-            SourceResult::Failed { mut request, reason, mut details, is_repetition } => {
+            SourceResult::Failed { request, reason, details, is_repetition } => {
                 self.fails_since.get_or_insert_with(|| at.clone());
                 if is_repetition && !self.failures.is_empty() {
                     return;
                 }
-                shorten(&mut request, REQUEST_BYTES_MAX);
-                shorten(&mut details, DETAILS_BYTES_MAX);
-                if self.failures.len() == FAILURES_MAX {
-                    self.failures.pop_front();
-                }
-                self.failures.push_back(SourceFailure { at, request, reason: reason.to_owned(), details });
+                self.list_failure(SourceFailure { at, request, reason: reason.to_owned(), details });
             }
         }
+    }
+
+    fn list_failure(&mut self, mut failure: SourceFailure) {
+        shorten(&mut failure.request, REQUEST_BYTES_MAX);
+        shorten(&mut failure.details, DETAILS_BYTES_MAX);
+        if self.failures.len() == FAILURES_MAX {
+            self.failures.pop_front();
+        }
+        self.failures.push_back(failure);
     }
 }
 
@@ -368,6 +409,7 @@ mod tests {
             repairs: vec![(name, count)],
             examples: vec![(name, example)],
             source: SourceResult::Succeeded,
+            oai_error: None,
         }
     }
 
@@ -433,5 +475,24 @@ mod tests {
             (activity.fails_since(), activity.last_success_at()),
             (None, Some("2024-10-04T00:03:05Z"))
         );
+    }
+
+    #[test]
+    fn oai_errors_are_counted_and_broken_lists_are_failures() {
+        let mut activity = RepositoryActivity::default();
+        let error = |code| ActivityUpdate {
+            source: SourceResult::Succeeded,
+            oai_error: Some(OaiErrorResponse { code, request: "verb=ListRecords".to_owned() }),
+            ..ActivityUpdate::default()
+        };
+        activity.note(0, error(ErrorCode::NoRecordsMatch));
+        activity.note(6 * DAY_SECS, error(ErrorCode::BadResumptionToken));
+        activity.note(7 * DAY_SECS, error(ErrorCode::BadResumptionToken));
+        let counts = |days| activity.oai_errors(7 * DAY_SECS, days).into_iter().collect::<Vec<_>>();
+        assert_eq!(counts(7), [("badResumptionToken".to_owned(), 2)]);
+        assert_eq!(counts(8), [("badResumptionToken".to_owned(), 2), ("noRecordsMatch".to_owned(), 1)]);
+        let reasons: Vec<_> = activity.failures().map(|failure| failure.reason.as_str()).collect();
+        assert_eq!(reasons, ["badResumptionToken"; 2]);
+        assert_eq!(activity.fails_since(), None, "the source responds");
     }
 }

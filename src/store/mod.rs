@@ -24,7 +24,7 @@ mod save_error;
 
 pub use activity::{
     ACTIVITY_DAYS_MAX, ActivityLog, ActivityStore, ActivityUpdate, DayCounts, FAILURES_MAX, FrequentRepair,
-    RepairExample, RepositoryActivity, SourceFailure, SourceResult,
+    OaiErrorResponse, RepairExample, RepositoryActivity, SourceFailure, SourceResult,
 };
 pub use capabilities::{
     CapabilityStore, DetectedCapabilities, Detection, IdentifierDecoding, SourceCapabilities,

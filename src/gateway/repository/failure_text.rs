@@ -3,6 +3,9 @@
 /// What a failure with this reason means. The reasons are those of docs/reference/source-failures.md.
 pub fn explain_failure(reason: &str) -> &'static str {
     match reason {
+        "badResumptionToken" => {
+            "A list ended early, because the source refused the resumptionToken of its next page."
+        }
         "dns" => "The host name of the source cannot be resolved.",
         "connection-refused" => "The server of the source refuses connections.",
         "connection-timeout" => "The server of the source cannot be reached in time.",

@@ -253,11 +253,18 @@ impl ServerContext {
         let is_in_days = mapping.quirks.in_days || learned.refuses_seconds || learned.misses_seconds;
         value["requests_in_days"] = json!(is_in_days);
         let usage = self.clients.limit_usage(&mapping.id, self.clock.now());
+        let now_secs = i64::try_from(clock::secs(self.clock.now())).unwrap_or(i64::MAX);
+        let oai_errors =
+            self.store.activity.read(&mapping.id, |activity| activity.oai_errors(now_secs, OAI_ERROR_DAYS));
+        value["oai_errors"] = json!(oai_errors);
         value["waiting_requests"] = json!(usage.map_or(0, |usage| usage.waiting));
         value["circuit_open_secs"] = json!(self.clients.circuit_open_secs(&mapping.id, self.clock.now()));
         value
     }
 }
+
+/// The days whose OAI errors are counted in the state of a repository, today included.
+const OAI_ERROR_DAYS: usize = 7;
 
 /// The id and the page of a path about a mirrored repository.
 fn mirror_path(path: &str) -> Option<(&str, &str)> {

@@ -67,6 +67,7 @@ mod tests {
                 details: "no".to_owned(),
                 is_repetition: false,
             },
+            oai_error: None,
         }
     }
 

@@ -5,7 +5,7 @@ use crate::mirror::rules::HarvestMark;
 use crate::oai::datestamp::Granularity;
 use crate::oai::{ErrorCode, Request, Verb, error_response};
 use crate::repair::NotOai;
-use crate::repository::{ByteRope, Failure, ListAge, Stop};
+use crate::repository::{ByteRope, Failure, ListAge, Stop, for_harvesters};
 use crate::upstream::adapt::error_diagnosis::DiagnosedError;
 use crate::upstream::adapt::item_filter::ItemFilter;
 use crate::upstream::adapt::quarantine::{formerly_broken, quarantine, quarantine_early, resolve_entries};
@@ -282,7 +282,7 @@ impl ListSession<'_> {
     }
 
     async fn refuse_circle(&mut self) -> Result<AttemptEnd, Stop> {
-        let name = self.requester.name();
+        let name = for_harvesters(&self.requester.name());
         if let Some(position) = &self.position {
             position.note_circle(self.requester.job, self.requester.now());
         }

@@ -111,6 +111,75 @@ fn cached_pages_of_a_removed_repository_are_deleted() {
 }
 
 #[test]
+fn default_folder_of_mappings_may_appear_later() {
+    let source = Source::page(page_of(1));
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut program = Program::start(folder.path(), &[]);
+    assert_eq!(fetch(program.address(), LIST).status, 404);
+    let mappings = folder.path().join("mappings");
+    std::fs::create_dir(&mappings).expect("writable");
+    std::fs::write(mappings.join("x.toml"), format!("base_url = \"{}\"\n", source.base_url()))
+        .expect("writable");
+    let line = program.line("mappings read again");
+    assert_eq!((&line["added"], &line["removed"]), (&"x".into(), &Value::Null), "{line}");
+    assert_eq!(fetch(program.address(), LIST).status, 200);
+    // A folder that disappears takes no repository with it, and is reported once.
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::rename(&mappings, &elsewhere).expect("writable");
+    program.line("mappings: cannot be read");
+    // The changed settings make the program look at the folder again.
+    std::fs::write(folder.path().join("oaimend.toml"), "[connections]\nmax = 100\n").expect("writable");
+    program.line("oaimend.toml read again");
+    std::fs::rename(&elsewhere, &mappings).expect("writable");
+    program.line("the mappings folder can be read again");
+    assert_eq!(fetch(program.address(), LIST).status, 200);
+    program.signal("-TERM");
+    let log = program.whole_log();
+    assert_eq!(log.matches("the repositories are unchanged").count(), 1, "{log}");
+}
+
+#[test]
+fn oai_errors_of_the_source_are_seen() {
+    let refusal = "<?xml version=\"1.0\"?><OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">\
+                   <responseDate>2020-01-01T00:00:00Z</responseDate><request>http://source.example/oai</request>\
+                   <error code=\"badResumptionToken\">gone</error></OAI-PMH>";
+    let source = Source::start(move |_, _| Reply::xml(refusal));
+    let folder = mapped(&source.base_url());
+    let mut program =
+        Program::run(serve(folder.path()).args(["--mappings", "mappings", "--admin", "127.0.0.1:0"]));
+    let got = fetch(program.address(), "/x?verb=ListRecords&resumptionToken=t1");
+    assert!(got.status == 200 && got.text().contains("badResumptionToken"), "{got:?}");
+    let line = program.line("page");
+    assert_eq!(
+        (&line["outcome"], &line["oai_error"]),
+        (&"oai-error".into(), &"badResumptionToken".into()),
+        "{line}"
+    );
+    let metrics = fetch(program.admin(), "/-/metrics").text();
+    for counted in [
+        "oaimend_oai_errors_total{code=\"badResumptionToken\",repository=\"x\"} 1",
+        "oaimend_requests_total{outcome=\"oai-error\",repository=\"x\",verb=\"ListRecords\"} 1",
+    ] {
+        assert!(metrics.contains(counted), "{counted} is not in\n{metrics}");
+    }
+    let told = fetch(program.admin(), "/-/repositories/x").text();
+    assert!(told.contains("\"badResumptionToken\": 1"), "{told}");
+    let page = fetch(program.admin(), "/x/").text();
+    assert!(page.contains("A list ended early, because the source refused the resumptionToken"), "{page}");
+}
+
+#[test]
+fn wrong_filter_of_the_log_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (filter, named) in [("dbug", "dbug"), ("info,verbose", "verbose"), ("oaimend=loud", "oaimend=loud")] {
+        let output = serve(folder.path()).env("OAIMEND_LOG", filter).output().expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(64), "{said}");
+        assert!(said.contains(&format!("OAIMEND_LOG: \"{named}\" is not a filter; expected")), "{said}");
+    }
+}
+
+#[test]
 fn sighup_reloads_settings() {
     let source = Source::page(page_of(1));
     let folder = mapped(&source.base_url());
