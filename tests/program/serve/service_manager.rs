@@ -35,20 +35,23 @@ fn upgrade_by_signal_starts_the_installed_program_in_place_of_the_running_one() 
 }
 
 #[test]
-fn upgrade_by_signal_starts_the_program_at_the_path_of_the_start() {
+fn upgrade_by_signal_starts_the_new_file_after_the_old_one_was_moved() {
     let manager = ServiceManager::new();
     let installed = manager.install();
-    let [moved, link] = ["oaimend.old", "oaimend.link"].map(|name| manager.0.path().join(name));
-
-    // The running file gets another name, and the new one gets its own.
     let old = manager.start(&installed);
-    std::fs::rename(&installed, &moved).expect("it is one folder");
+    std::fs::rename(&installed, manager.0.path().join("oaimend.old")).expect("it is one folder");
     manager.install();
     assert_eq!(manager.upgraded_file(&old), installed);
+}
 
-    // A link leads to the new file.
-    symlink(&moved, &link).expect("a free name");
+#[test]
+fn upgrade_by_signal_follows_a_link_to_the_new_file() {
+    let manager = ServiceManager::new();
+    let [first, link] = ["oaimend.first", "oaimend.link"].map(|name| manager.0.path().join(name));
+    std::fs::rename(manager.install(), &first).expect("it is one folder");
+    symlink(&first, &link).expect("a free name");
     let old = manager.start(&link);
+    let installed = manager.install();
     std::fs::remove_file(&link).expect("it is there");
     symlink(&installed, &link).expect("a free name");
     assert_eq!(manager.upgraded_file(&old), installed);
