@@ -37,9 +37,9 @@ pub use files::{
     StaticFiles, TokenKey,
 };
 pub use harvest_state::{
-    AggregateState, Catalog, Committed, CompleteHarvest, HarvestNote, HarvestProgress, HarvestStart, ListSpan,
-    ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX, ScheduleState, Sweep,
-    TimeSpan,
+    AggregateState, Catalog, Committed, CompleteHarvest, HarvestNote, HarvestProgress, HarvestStart,
+    ListSpan, ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX, ScheduleState,
+    Sweep, TimeSpan,
 };
 pub use ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,

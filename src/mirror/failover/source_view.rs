@@ -4,7 +4,6 @@
 //! all changes.
 
 use crate::clock;
-use crate::mirror::rules::HarvestMark;
 use crate::mirror::spans::Spans;
 use crate::mirror::view::catalog::formats_of;
 use crate::mirror::view::identify::{StoredIdentify, stored_identify};

@@ -69,9 +69,11 @@ impl HarvestMark {
     }
 
     /// A stored mark. Earlier versions stored times of source clocks that were ahead of ours.
-    pub fn restore(from_secs: i64, lead_secs: i64) -> Self {
-        let ahead_secs = lead_secs.max(0);
-        Self { from_secs: from_secs.saturating_sub(ahead_secs), lead_secs: lead_secs.min(0) }
+    pub const fn restore(from_secs: i64, lead_secs: i64) -> Self {
+        if lead_secs > 0 {
+            return Self { from_secs: from_secs.saturating_sub(lead_secs), lead_secs: 0 };
+        }
+        Self { from_secs, lead_secs }
     }
 
     /// The `from` of the next harvest: the responseDate, or our clock if that is earlier, minus the granularity

@@ -36,7 +36,8 @@ pub struct EntrySort {
     runs: Vec<(u64, u64)>,
 }
 
-/// Sorted entries, read one after the other. Of several entries with one identifier, the one that was added last.
+/// Sorted entries, read one after the other. Of several entries with one identifier, the one with the latest datestamp,
+/// and of equal ones the one that was added last.
 #[derive(Debug)]
 pub struct SortedEntries {
     folder: PathBuf,
@@ -165,8 +166,10 @@ impl SortedEntries {
         while let Some(Reverse((next, run, later))) = self.heads.peek()
             && *next == identifier
         {
-            let run = *run;
-            head = *later;
+            let (run, later) = (*run, *later);
+            if later.0 >= head.0 {
+                head = later;
+            }
             self.heads.pop();
             self.read_head(run)?;
         }
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_in_order_and_the_last_of_each_identifier_counts() {
+    fn entries_come_in_order_and_the_latest_of_each_identifier_counts() {
         let seed = 20_261_126;
         println!("seed {seed}");
         let mut random = fastrand::Rng::with_seed(seed);
@@ -260,7 +263,12 @@ mod tests {
             let count = if memory_bytes_max == 1 { 300 } else { 5_000 };
             for _ in 0..count {
                 let entry = entry(&mut random);
-                expected.insert(entry.identifier.clone(), entry.clone());
+                let is_outdated = expected.get(&entry.identifier).is_some_and(|known: &IdentifierEntry| {
+                    known.datestamp_secs > entry.datestamp_secs
+                });
+                if !is_outdated {
+                    expected.insert(entry.identifier.clone(), entry.clone());
+                }
                 sort.add([entry]).expect("writable");
                 assert!(sort.entry_bytes < memory_bytes_max, "the limit is kept");
             }
