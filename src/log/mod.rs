@@ -69,7 +69,7 @@ fn read_filter(text: &str) -> Result<EnvFilter, Error> {
         Error::Usage(format!("OAIMEND_LOG: \"{part}\" is not a filter; {expected}"))
     };
     let is_word =
-        |part: &&str| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+        |part: &&str| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_- ".contains(&byte));
     let is_wrong =
         |part: &&str| !part.is_empty() && part.parse::<LevelFilter>().is_err() && *part != "oaimend";
     if let Some(wrong) = text.split(',').map(str::trim).filter(is_word).find(is_wrong) {

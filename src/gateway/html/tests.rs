@@ -228,7 +228,6 @@ fn other_formats_and_prefixes_have_a_table() {
 fn the_page_says_where_the_record_comes_from() {
     let page = page(&record("oai:x:1", ""));
     for part in [
-        "<dt>Base URL</dt><dd><a href=\"http://e.org/oai\">http://e.org/oai</a></dd>",
         "<dt>Changed at the source</dt><dd><time datetime=\"2024-05-06\">2024-05-06</time></dd>",
         "<dt>Changed in the mirror</dt><dd><time datetime=\"2024-05-07T01:02:03Z\">2024-05-07T01:02:03Z</time></dd>",
         "<dt>Sets</dt><dd><bdi>a:b</bdi></dd>",
