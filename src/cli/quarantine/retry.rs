@@ -7,7 +7,7 @@ use std::sync::Arc;
 use oaimend::clock::SystemClock;
 use oaimend::config::Mapping;
 use oaimend::mirror::Stamps;
-use oaimend::mirror::harvest::Harvester;
+use oaimend::mirror::harvest::{HarvestTurn, Harvester};
 use oaimend::quarantine_retry::{RetriedRecord, Retry, RetryLine, RetryOutcome};
 use oaimend::repository::{ObservedRepository, Repository};
 use oaimend::store::{MirrorError, Store};
@@ -95,6 +95,7 @@ async fn harvester(
         clock: Arc::new(SystemClock),
         via: "1.1 oaimend".to_owned(),
         base_url: mapping.base_url.to_string(),
+        turn: HarvestTurn::default(),
     })
 }
 
