@@ -86,10 +86,7 @@ impl Spans {
     ///
     /// The store cannot be read.
     pub(crate) async fn widen(&self, from_secs: i64, until_secs: Option<i64>) -> Result<i64, MirrorError> {
-        if until_secs.is_some_and(|until_secs| until_secs - from_secs < HARVEST_WINDOW_SECS_MIN) {
-            return Ok(from_secs);
-        }
-        Ok(lock(self.known().await?).spans.widen(from_secs))
+        Ok(lock(self.known().await?).spans.widen_window(from_secs, until_secs))
     }
 
     /// Records the span of a page that is sent now, in a list that shows this state. `latest_secs` is the latest
@@ -161,9 +158,6 @@ impl Spans {
     }
 }
 
-/// Shorter windows are requests for single records, and no step of an incremental harvest: they are not widened.
-const HARVEST_WINDOW_SECS_MIN: i64 = 3_600;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,18 +190,6 @@ mod tests {
         }
         let of_source = spans(&store, SpanKind::Source);
         assert_eq!(of_source.widen(end_secs, None).await.expect("readable"), end_secs);
-    }
-
-    #[tokio::test]
-    async fn a_window_of_a_harvest_is_widened_and_a_request_for_single_records_is_not() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let store: Arc<dyn MirrorStore> = Arc::new(RecordLog::open(folder.path()).expect("a store"));
-        let spans = spans(&store, SpanKind::Source);
-        spans.record(99_999, 99_999, 120_000).await.expect("stored");
-        for (until_secs, widened_secs) in [(110_000, 110_000), (113_599, 110_000), (113_600, 99_999)] {
-            let widened = spans.widen(110_000, Some(until_secs)).await.expect("readable");
-            assert_eq!(widened, widened_secs, "{until_secs}");
-        }
     }
 
     #[tokio::test]

@@ -247,6 +247,32 @@ fn a_later_request_of_the_source_begins_at_the_state_that_the_harvester_has() {
 }
 
 #[test]
+fn short_windows_up_to_now_begin_at_the_state_that_the_harvester_has() {
+    for window_secs in [300, 1_200, 3_420] {
+        let world = World::of(Collection::of(10));
+        world.harvest();
+        // A change after the harvest, and before the source fails.
+        world.pass_time(600);
+        world.collection().entries.get_mut(&identifier(4)).expect("it exists").datestamp_secs =
+            NOW_SECS + 600;
+        world.set_down(true);
+        let list = "verb=ListRecords&metadataPrefix=oai_dc";
+        let mut until = world.mirror.now();
+        let mut pages = vec![world.ask_valid(&format!("{list}&from=2022-01-01T00:00:00Z&until={until}"))];
+        assert!(pages[0].account.failed_over.is_some());
+        // The source is back, and its circuit breaker closes after a while.
+        world.collection().is_down = false;
+        while pages.last().is_some_and(|page| page.account.failed_over.is_some()) {
+            assert!(pages.len() < 100, "the source is never asked");
+            world.pass_time(window_secs);
+            let from = std::mem::replace(&mut until, world.mirror.now());
+            pages.push(world.ask_valid(&format!("{list}&from={from}&until={until}")));
+        }
+        assert!(identifiers(&pages).contains(&identifier(4)), "{window_secs}");
+    }
+}
+
+#[test]
 fn a_request_after_a_long_list_begins_at_the_state_of_its_first_page() {
     // Harvests of the same list share its record in the ledger.
     for another_begins in [false, true] {

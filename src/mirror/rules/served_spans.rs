@@ -119,6 +119,15 @@ impl ServedSpans {
         self.spans.get(at).map_or(from_secs, |span| span.state_secs.min(from_secs))
     }
 
+    /// Widens the `from` of a request for a window, however short it is: a harvester can proceed in steps of minutes.
+    ///
+    /// A window whose first second is its last one stays. It is a request for the records with one datestamp, as
+    /// validators send it, and no step of a harvest: the next `from` of a harvester that continues from `until` is the
+    /// same second, so it is in the same spans.
+    pub fn widen_window(&self, from_secs: i64, until_secs: Option<i64>) -> i64 {
+        if until_secs == Some(from_secs) { from_secs } else { self.widen(from_secs) }
+    }
+
     /// The spans in the order of time.
     pub fn iter(&self) -> impl Iterator<Item = ServedSpan> + '_ {
         self.spans.iter().copied()
@@ -177,6 +186,14 @@ mod tests {
         let widened = [99, 100, 150, 200, 201, 299, 300, 400, 401].map(|from_secs| spans.widen(from_secs));
         assert_eq!(widened, [99, 100, 100, 100, 201, 299, 300, 300, 401]);
         assert_eq!(ServedSpans::default().widen(7), 7);
+    }
+
+    #[test]
+    fn every_window_but_that_of_one_datestamp_is_widened() {
+        let spans: ServedSpans = [span(100, 9_000)].into_iter().collect();
+        let until = [None, Some(8_000), Some(1_300), Some(1_001), Some(1_000)];
+        let widened = until.map(|until_secs| spans.widen_window(1_000, until_secs));
+        assert_eq!(widened, [100, 100, 100, 100, 1_000]);
     }
 
     #[test]
