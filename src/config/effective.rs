@@ -159,6 +159,7 @@ fn mirror_table(settings: &MirrorSettings) -> Table {
     let mut table = Table::new();
     put(&mut table, "prefixes", settings.prefixes.clone());
     put(&mut table, "sets", settings.sets.clone());
+    put(&mut table, "set_membership", settings.set_membership.name());
     if let Some(interval) = settings.interval {
         put_secs(&mut table, "interval_secs", interval);
     }

@@ -105,6 +105,26 @@ pub enum Collisions {
     Newest,
 }
 
+/// Where the mirror takes the members of sets from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SetMembership {
+    /// From the headers of records.
+    #[default]
+    Headers,
+    /// From the lists of the sets too: each harvest requests them.
+    Harvest,
+}
+
+impl SetMembership {
+    /// The value in a mapping.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Headers => "headers",
+            Self::Harvest => "harvest",
+        }
+    }
+}
+
 /// How a repository is mirrored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MirrorSettings {
@@ -112,6 +132,8 @@ pub struct MirrorSettings {
     pub prefixes: Vec<String>,
     /// The sets; empty: the whole repository.
     pub sets: Vec<String>,
+    /// Where the members of sets are taken from.
+    pub set_membership: SetMembership,
     /// The time between the starts of two harvests; `None`: the schedule decides.
     pub interval: Option<Duration>,
     /// The pause between two requests of one harvest.
@@ -127,6 +149,7 @@ impl Default for MirrorSettings {
         Self {
             prefixes: Vec::new(),
             sets: Vec::new(),
+            set_membership: SetMembership::default(),
             interval: None,
             request_gap: Duration::ZERO,
             weight: 1.0,
@@ -141,6 +164,7 @@ impl MirrorSettings {
         let mut settings = Self {
             prefixes: read_names(&mut table, "prefixes", "a metadataPrefix"),
             sets: read_names(&mut table, "sets", "a setSpec"),
+            set_membership: table.read_parsed("set_membership", read_set_membership).unwrap_or_default(),
             ..Self::default()
         };
         settings.interval = table.read_integer("interval_secs", 60..=YEAR_SECS).map(Duration::from_secs);
@@ -183,6 +207,15 @@ pub(super) fn read_serve(text: &str) -> Result<ServeFrom, String> {
         "live-then-mirror" => Ok(ServeFrom::LiveThenMirror),
         "mirror" => Ok(ServeFrom::Mirror),
         _ => Err("is not known; expected \"live\", \"live-then-mirror\" or \"mirror\"".to_owned()),
+    }
+}
+
+/// Parses the value of `mirror.set_membership`.
+fn read_set_membership(text: &str) -> Result<SetMembership, String> {
+    match text {
+        "headers" => Ok(SetMembership::Headers),
+        "harvest" => Ok(SetMembership::Harvest),
+        _ => Err("is not known; expected \"headers\" or \"harvest\"".to_owned()),
     }
 }
 

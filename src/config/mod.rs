@@ -39,7 +39,7 @@ pub use gateway::{CorsOrigins, GatewayPolicy, RecordPages, Robots, Theme};
 pub use limits::Limits;
 pub use listen_tls::ListenTls;
 pub use mapping::{Mapping, OnUnrepairable, check_id};
-pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom};
+pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom, SetMembership};
 pub use notifications::{MailTarget, MailTls, NotificationPolicy, WebhookKey, WebhookTarget, read_mailbox};
 pub use politeness::Politeness;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version, read_charset};

@@ -1,6 +1,8 @@
 //! The records of one format as a file: for `oaimend mirror cat` and the admin listener.
 
+use crate::mirror::view::sets::KnownSets;
 use crate::oai::datestamp::{Granularity, from_secs};
+use crate::repository::Failure;
 use crate::store::{
     ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, RecordStatus, StoredRecord,
 };
@@ -48,6 +50,9 @@ pub enum ExportError {
     /// The repository has several formats, and none of them is the default.
     #[error("expected a prefix: one of {}", .0.join(", "))]
     AmbiguousPrefix(Vec<String>),
+    /// The headers of the records do not name the set.
+    #[error("{}", .0.details)]
+    UnknownMembers(Box<Failure>),
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] MirrorError),
@@ -90,6 +95,10 @@ impl Export {
     ) -> Result<Self, ExportError> {
         let ExportSelection { id, prefix, set, from_secs, until_secs } = selection;
         let prefix = find_prefix(&*store, &id, prefix).await?;
+        if let Some(set) = &set {
+            let sets = KnownSets::read(&*store, &id, &prefix).await?;
+            sets.check(&id, set).map_err(|failure| ExportError::UnknownMembers(Box::new(failure)))?;
+        }
         let by = match from_secs.or(until_secs) {
             Some(_) => ListOrder::Datestamp,
             None => ListOrder::Stamp,

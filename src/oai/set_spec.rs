@@ -21,6 +21,16 @@ pub fn read(name: &[u8]) -> Option<bool> {
     (seen & ILLEGAL == 0 && previous != b':').then_some(seen & TILDE != 0)
 }
 
+/// Whether a set is another one or below it, as `a:b` is below `a`. The records of a set are in all sets above it.
+pub fn is_within(set: &str, other: &str) -> bool {
+    set.strip_prefix(other).is_some_and(|below| below.is_empty() || below.starts_with(':'))
+}
+
+/// The sets above a set: `a` and `a:b` for `a:b:c`.
+pub fn parents(set: &str) -> impl Iterator<Item = &str> {
+    set.match_indices(':').filter_map(|(at, _)| set.get(..at))
+}
+
 /// Writes a name in the alphabet of the schema; a legal name stays unchanged.
 ///
 /// A colon is escaped where a part beside it would be empty: at either end, and before another

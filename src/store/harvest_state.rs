@@ -285,6 +285,38 @@ pub struct Catalog {
     /// The sets, in the order of the source.
     #[serde(default)]
     pub sets: Vec<ListedSet>,
+    /// What the source has answered to requests for the members of its sets, by format.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set_members: BTreeMap<String, SetMembers>,
+}
+
+/// What a source has answered to requests for the members of its sets in one format.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetMembers {
+    /// Whether the stored records name the sets that the source listed them in, in addition to those in their headers.
+    #[serde(default)]
+    pub is_harvested: bool,
+    /// The sets all of whose members are known, with the state of the mirror when the source listed them.
+    #[serde(default)]
+    pub known: BTreeMap<String, CompleteHarvest>,
+    /// Whether a header without any set was harvested.
+    #[serde(default)]
+    pub has_records_without_sets: bool,
+    /// The sets that the source lists, that no stored record names, and for which it was not asked yet.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unasked: BTreeSet<String>,
+    /// The sets with members that the stored records do not name.
+    #[serde(default)]
+    pub unknown: BTreeSet<String>,
+    /// The sets that stored records name because the source listed them there once, and that are not listed any more.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub outdated: BTreeSet<String>,
+    /// The next sequence of the collection after the last requests. If it is the same, no record has changed since.
+    #[serde(default)]
+    pub next_sequence: u64,
+    /// The time of the last requests for all sets, by the own clock.
+    #[serde(default)]
+    pub asked_at_secs: i64,
 }
 
 /// One format of a source.

@@ -1,6 +1,6 @@
 //! The contract of [`MirrorStore`]. Each implementation runs all of it by `contract_tests!`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroU64;
 
 use crate::fixtures::{
@@ -11,8 +11,8 @@ use oaimend::mirror::rules::{KnownGaps, MissingItem, Sighting};
 use oaimend::store::{
     Catalog, CollectionVersion, Committed, CompleteHarvest, Document, Excerpt, HarvestNote, HarvestProgress,
     ListFilter, ListOrder, ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, NewRecord, OpenList,
-    PageCommit, RecordRepair, RecordRepairs, RecordStatus, RepositoryState, ScheduleState, StampMarks,
-    StoredRecord, Sweep, TimeSpan,
+    PageCommit, RecordRepair, RecordRepairs, RecordStatus, RepositoryState, ScheduleState, SetMembers,
+    StampMarks, StoredRecord, Sweep, TimeSpan,
 };
 
 /// The tests of the contract, for an implementation that `$open` prepares.
@@ -478,6 +478,19 @@ pub(crate) async fn small_states_are_kept(backend: &impl Backend) {
             namespace: "http://www.openarchives.org/OAI/2.0/oai_dc/".to_owned(),
         }],
         sets: vec![ListedSet { set_spec: "a:b".to_owned(), name: "Ä & B".to_owned() }],
+        set_members: BTreeMap::from([(
+            PREFIX.to_owned(),
+            SetMembers {
+                is_harvested: true,
+                known: BTreeMap::from([("a".to_owned(), CompleteHarvest { from_secs: 7, lead_secs: -1 })]),
+                has_records_without_sets: true,
+                unasked: BTreeSet::from(["d".to_owned()]),
+                unknown: BTreeSet::from(["a:b".to_owned()]),
+                outdated: BTreeSet::from(["c".to_owned()]),
+                next_sequence: 9,
+                asked_at_secs: 8,
+            },
+        )]),
     };
     let state = RepositoryState {
         honours_windows: Some(true),

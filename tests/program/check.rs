@@ -195,8 +195,12 @@ fn proxied_v1_repository_passes() {
     for version in ["1.0", "1.1"] {
         for has_sets in [false, true] {
             for is_strict in [false, true] {
-                let provider =
-                    ProviderOne { has_sets, refuses_formats: is_strict, is_lenient: !is_strict, version };
+                let provider = ProviderOne {
+                    has_sets,
+                    refuses_formats: is_strict,
+                    is_lenient: !is_strict,
+                    ..ProviderOne::of(version)
+                };
                 let source = provider.start();
                 let old = of(&source.base_url());
                 assert_eq!(finding(&old, "protocol-version").verdict, Verdict::Unjudged, "{}", trouble(&old));

@@ -1,6 +1,6 @@
 //! The keys of the mirror in `oaimend.toml` and in mappings.
 
-use oaimend::config::{Collisions, Config, Flags, MirrorPolicy, MirrorSettings};
+use oaimend::config::{Collisions, Config, Flags, MirrorPolicy, MirrorSettings, SetMembership};
 use oaimend::schedule::{FreshnessTarget, IntervalBounds};
 use std::path::Path;
 use std::time::Duration;
@@ -26,12 +26,15 @@ aggregate_emails = ["dunes@example.org"]
 collisions = "newest"
 total_elements = true
 "#;
-    let mapping = "base_url = \"http://x/\"\n[mirror]\npriority = 7\nweight = 2\ninterval_secs = 61\n";
+    let mapping = "base_url = \"http://x/\"\n[mirror]\npriority = 7\nweight = 2\ninterval_secs = 61\n\
+                   set_membership = \"harvest\"\n";
     let folder = folder(&[("oaimend.toml", main), ("mappings/x.toml", mapping)]);
     let config = load(folder.path());
     let settings = config.repositories.find("x").and_then(|mapping| mapping.mirror.clone());
     let interval = Some(Duration::from_secs(61));
-    let expected = MirrorSettings { priority: 7, weight: 2.0, interval, ..MirrorSettings::default() };
+    let set_membership = SetMembership::Harvest;
+    let expected =
+        MirrorSettings { priority: 7, weight: 2.0, interval, set_membership, ..MirrorSettings::default() };
     assert_eq!(settings, Some(expected));
     let mirror = MirrorPolicy {
         freshness: FreshnessTarget::new(0.5).expect("a share"),
@@ -59,7 +62,9 @@ interval_min_secs = 86400
 interval_max_secs = 3600
 "#;
     let good = "base_url = \"http://x/\"\n";
-    let mapping = format!("{good}[mirror]\npriority = 1001\nweight = -0.5\ninterval_secs = \"1h\"\n");
+    let mapping = format!(
+        "{good}[mirror]\npriority = 1001\nweight = -0.5\ninterval_secs = \"1h\"\nset_membership = \"all\"\n"
+    );
     check(
         &[("oaimend.toml", main), ("mappings/_all.toml", good), ("mappings/x.toml", &mapping)],
         &[],
@@ -76,6 +81,7 @@ mappings/_all.toml:1: the file name "_all" is not a repository id; expected lett
 mappings/x.toml:3: mirror.priority = 1001 is out of range; expected a whole number from 0 to 1000
 mappings/x.toml:4: mirror.weight = -0.5 is out of range; expected a number above 0, up to 1000
 mappings/x.toml:5: mirror.interval_secs is a string; expected a whole number from 60 to 31536000
+mappings/x.toml:6: mirror.set_membership = "all" is not known; expected "headers" or "harvest"
 "#,
     );
 }

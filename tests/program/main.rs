@@ -29,6 +29,7 @@ mod mirror_gaps;
 mod mirror_harvest;
 mod mirror_hostile;
 mod mirror_provenance;
+mod mirror_sets;
 mod mirror_view;
 mod notifications;
 mod operator_commands;

@@ -238,3 +238,28 @@ fn verify_against_the_source_names_the_differences() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("c oai_dc: not compared"), "{}", stdout(&output));
 }
+
+#[test]
+fn records_of_a_set_that_headers_do_not_name_are_not_an_empty_list() {
+    let (source, _collection) = Collection { names_set: |_| false, ..Collection::of(9) }.start();
+    let folder = folder_with(&source);
+    oaimend(folder.path(), &["mirror", "sync"]);
+    let cat =
+        |more: &[&str]| oaimend(folder.path(), &[&["mirror", "cat", "c", "--set", "even"], more].concat());
+    let check_refused = |output: Output| {
+        assert_eq!((output.status.code(), stdout(&output)), (Some(1), String::new()));
+        assert!(stderr(&output).contains("set_membership = \"harvest\""), "{}", stderr(&output));
+    };
+    check_refused(cat(&[]));
+    let program = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
+    let admin = program.admin().to_string();
+    check_refused(cat(&["--admin", &admin]));
+    drop(program);
+    let mapping = folder.path().join("mappings/c.toml");
+    let text = std::fs::read_to_string(&mapping).expect("a mapping");
+    std::fs::write(&mapping, format!("{text}set_membership = \"harvest\"\n")).expect("a writable folder");
+    let output = oaimend(folder.path(), &["mirror", "sync"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = cat(&["--format", "ids"]);
+    assert_eq!((output.status.code(), stdout(&output).lines().count()), (Some(0), 5), "{}", stderr(&output));
+}

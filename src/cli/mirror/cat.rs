@@ -70,7 +70,7 @@ pub(super) fn run(context: &Context, arguments: CatArguments) -> Result<Exit, Fa
     };
     let export = Export::begin(Arc::clone(&context.store.mirror), selection, form);
     let mut export = context.runtime.block_on(export).map_err(|error| match error {
-        ExportError::NeverHarvested { .. } => Failure::incomplete(error),
+        ExportError::NeverHarvested { .. } | ExportError::UnknownMembers(_) => Failure::incomplete(error),
         ExportError::AmbiguousPrefix(_) => Failure::usage(error),
         ExportError::Store(error) => store_failure(error),
     })?;

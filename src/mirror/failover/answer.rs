@@ -50,7 +50,7 @@ pub(super) async fn continue_list(
         let text = "this resumptionToken belongs to another list";
         return Ok(Answer::error(source.now_secs(), ErrorCode::BadResumptionToken, text));
     }
-    source.state_of(&list.prefix).await?;
+    source.state_of_list(&list.prefix, list.set.as_deref()).await?;
     lists::page(source, list, request.reports_records).await
 }
 
@@ -116,8 +116,7 @@ async fn begin_list(source: &SourceView, request: &Request) -> Result<SourceList
     let prefix = first.argument(Argument::MetadataPrefix).unwrap_or_default();
     // Stored setSpecs consist of the characters that the schema allows.
     let set = first.argument(Argument::Set).map(escape_set);
-    source.check_set(set.as_deref())?;
-    let state = ListState::new(source.state_of(prefix).await?);
+    let state = source.state_of_list(prefix, set.as_deref()).await?;
     let begun = history.as_ref().and_then(|history| history.state_secs).map(ListState::new);
     let state = begun.map_or(state, |begun| begun.continued_with(state));
     let grain_secs = match source.facts().await?.granularity {

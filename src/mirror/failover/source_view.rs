@@ -4,13 +4,16 @@
 //! all changes.
 
 use crate::clock;
+use crate::mirror::rules::ListState;
 use crate::mirror::spans::Spans;
 use crate::mirror::view::catalog::formats_of;
 use crate::mirror::view::identify::{StoredIdentify, stored_identify};
 use crate::mirror::view::presentation::{View, ViewKind};
+use crate::mirror::view::sets::{KnownSets, unknown_members};
 use crate::mirror::view::{MirroredSource, ViewOptions, ViewStores};
 use crate::oai::Verb;
 use crate::oai::datestamp::Granularity;
+use crate::oai::set_spec::is_within;
 use crate::repository::{Failure, Reason};
 use crate::store::{MirrorError, TokenKey};
 use crate::upstream::{DeliveredItems, ListHistories, ListHistory};
@@ -106,13 +109,24 @@ impl SourceView {
         oldest.ok_or_else(|| self.view.incomplete("the formats", Some(member)))
     }
 
+    /// The state that a list shows if the mirror answers.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::state_of`], or the mirror does not contain all records of the set, or does not know them.
+    pub(super) async fn state_of_list(&self, prefix: &str, set: Option<&str>) -> Result<ListState, Failure> {
+        self.check_set(set)?;
+        let collection = ListState::new(self.state_of(prefix).await?);
+        let Some(set) = set else { return Ok(collection) };
+        let id = self.member()?.id.as_str();
+        let sets = KnownSets::read(&*self.view.stores.store, id, prefix).await?;
+        sets.state(set, collection).ok_or_else(|| unknown_members(id, set))
+    }
+
     /// Checks that the mirror contains all records of a set.
-    pub(super) fn check_set(&self, set: Option<&str>) -> Result<(), Failure> {
+    fn check_set(&self, set: Option<&str>) -> Result<(), Failure> {
         let member = self.member()?;
-        let contains = |mirrored: &String| {
-            let rest = set.and_then(|set| set.strip_prefix(mirrored.as_str()));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
-        };
+        let contains = |mirrored: &String| set.is_some_and(|set| is_within(set, mirrored));
         match member.sets.is_empty() || member.sets.iter().any(contains) {
             true => Ok(()),
             false => Err(self.view.incomplete(set.unwrap_or("all sets"), Some(member))),

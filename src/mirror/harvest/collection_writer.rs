@@ -8,10 +8,13 @@
 use crate::mirror::harvest::list_versions::ListVersions;
 use crate::mirror::harvest::page::{Harvester, Interruption, ReceivedPage, stopped, to_new_record};
 use crate::mirror::rules::HarvestMark;
+use crate::mirror::view::record_xml::RecordPlaces;
+use crate::oai::set_spec::is_within;
 use crate::oai::{Request, Verb};
 use crate::repository::Event;
 use crate::store::{
-    Committed, CompleteHarvest, HarvestProgress, MirrorError, NewRecord, PageCommit, check_record,
+    Committed, CompleteHarvest, HarvestProgress, MirrorError, NewRecord, PageCommit, RecordStatus,
+    check_record, content_hash,
 };
 use std::time::{Duration, SystemTime};
 
@@ -37,6 +40,10 @@ pub(crate) struct CollectionWriter<'a> {
     /// The effects of the commits.
     pub(crate) counts: Committed,
     records: Vec<NewRecord>,
+    /// Whether a live record without a set was received.
+    pub(crate) has_records_without_sets: bool,
+    /// Whether the stored records name sets that are not in their headers.
+    names_harvested_sets: bool,
     /// The bytes of XML in `records`.
     bytes: usize,
     /// The time of the last commit.
@@ -53,6 +60,8 @@ impl<'a> CollectionWriter<'a> {
     pub(crate) async fn open(harvest: &'a Harvester, prefix: &'a str) -> Result<Self, MirrorError> {
         let progress = harvest.store.progress(&harvest.id, prefix).await?;
         let before = progress.last_complete.map(CompleteHarvest::mark);
+        let members = harvest.store.catalog(&harvest.id).await?.set_members.remove(prefix);
+        let names_harvested_sets = members.is_some_and(|members| members.is_harvested);
         Ok(Self {
             harvest,
             prefix,
@@ -64,6 +73,8 @@ impl<'a> CollectionWriter<'a> {
             bytes: 0,
             committed_at: harvest.clock.now(),
             versions: ListVersions::default(),
+            has_records_without_sets: false,
+            names_harvested_sets,
         })
     }
 
@@ -95,6 +106,7 @@ impl<'a> CollectionWriter<'a> {
                 Event::Records(records) => {
                     for record in records {
                         page.note_record(&record.identifier);
+                        self.has_records_without_sets |= record.set_specs.is_empty() && !record.deleted;
                         let record = to_new_record(record);
                         page.outside.note(record.datestamp_secs, window);
                         if self.versions.is_outdated(&record.identifier, record.datestamp_secs) {
@@ -111,6 +123,7 @@ impl<'a> CollectionWriter<'a> {
                         }
                     }
                     if self.bytes >= HELD_BYTES_MAX {
+                        self.keep_stored_sets(held_before).await?;
                         self.commit().await?;
                         held_before = 0;
                     }
@@ -120,6 +133,7 @@ impl<'a> CollectionWriter<'a> {
                     page.account = *account;
                     page.note_oversized();
                     self.note_gaps(&asked, &page);
+                    self.keep_stored_sets(held_before).await?;
                     return Ok(page);
                 }
                 Event::Failed(failure, account) => {
@@ -138,6 +152,45 @@ impl<'a> CollectionWriter<'a> {
         }
         self.truncate(held_before);
         Err(Interruption::Source(stopped(&self.harvest.id)))
+    }
+
+    /// Adds the tombstone of a vanished record to the next commit.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(crate) async fn push_tombstone(&mut self, tombstone: NewRecord) -> Result<(), MirrorError> {
+        let first = self.records.len();
+        self.push(tombstone);
+        self.keep_stored_sets(first).await
+    }
+
+    /// Adds sets of the stored versions to the records that wait, from the `first` on. A deletion without setSpec must
+    /// reach the harvesters of the sets, and a header does not name the sets that the source was asked for.
+    async fn keep_stored_sets(&mut self, first: usize) -> Result<(), MirrorError> {
+        let names_all = self.names_harvested_sets;
+        let is_affected = |record: &NewRecord| {
+            names_all || (record.status == RecordStatus::Deleted && record.set_specs.is_empty())
+        };
+        let new = self.records.get_mut(first..).unwrap_or_default();
+        let affected: Vec<&mut NewRecord> = new.iter_mut().filter(|record| is_affected(record)).collect();
+        if affected.is_empty() {
+            return Ok(());
+        }
+        let identifiers: Vec<String> = affected.iter().map(|record| record.identifier.clone()).collect();
+        let stored = self.harvest.store.headers(&self.harvest.id, self.prefix, &identifiers).await?;
+        for (record, stored) in affected.into_iter().zip(stored) {
+            let mut set_specs = record.set_specs.clone();
+            for set in stored.into_iter().flat_map(|stored| stored.set_specs) {
+                if !set_specs.iter().any(|set_spec| is_within(set_spec, &set)) {
+                    set_specs.push(set);
+                }
+            }
+            if set_specs != record.set_specs {
+                *record = with_sets(record.clone(), set_specs);
+            }
+        }
+        Ok(())
     }
 
     /// Removes all but the first `count` records that wait.
@@ -188,4 +241,15 @@ impl<'a> CollectionWriter<'a> {
     pub(crate) async fn flush(&mut self) -> Result<(), Interruption> {
         if self.records.is_empty() && !self.has_new_gaps { Ok(()) } else { self.commit().await }
     }
+}
+
+/// A record in these sets.
+pub(crate) fn with_sets(record: NewRecord, set_specs: Vec<String>) -> NewRecord {
+    let text = String::from_utf8_lossy(&record.bytes);
+    let datestamp_at = RecordPlaces::read(&text).and_then(|places| places.datestamp_at(&text));
+    let datestamp_at = datestamp_at.unwrap_or(text.len()..text.len());
+    let content = [text.get(..datestamp_at.start), text.get(datestamp_at.end..)];
+    let content = content.map(|part| part.unwrap_or_default().as_bytes());
+    let content_hash = content_hash(record.status, &set_specs, &content);
+    NewRecord { set_specs, content_hash, ..record }
 }

@@ -8,6 +8,9 @@ use crate::mirror::harvest::gaps::{adopt_counted_gaps, fetch_gaps};
 use crate::mirror::harvest::page::{Harvester, Interruption};
 use crate::mirror::harvest::repeated_pages::RepeatedPages;
 use crate::mirror::harvest::results::record_result;
+use crate::mirror::harvest::set_members::{
+    check_headers, forget_members, list_members, note_records_without_sets, note_unasked_sets,
+};
 use crate::mirror::harvest::settings::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 use crate::mirror::harvest::sweep::{SweepResult, sweep_if_due};
 use crate::mirror::harvest::windows::SourceTimes;
@@ -77,6 +80,16 @@ async fn harvest_formats(
         }
         harvest.pause(settings.request_gap).await;
     }
+    if !settings.harvests_sets {
+        match check_headers(harvest, settings, &summary.complete).await {
+            Err(Interruption::Source(failure)) => tracing::warn!(
+                repo = harvest.id,
+                details = failure.details_for_operators(),
+                "the sets cannot be compared with the headers; the results of the last comparison are kept"
+            ),
+            result => result?,
+        }
+    }
     Ok(summary)
 }
 
@@ -113,12 +126,18 @@ async fn harvest_format(
     };
     let end = format.run().await;
     summary.counts.add(format.writer.counts);
+    if format.writer.has_records_without_sets {
+        note_records_without_sets(harvest, prefix).await?;
+    }
     if let Some(total) = format.total_elements.filter(|_| settings.sets.is_empty()) {
         summary.total_elements.insert(prefix.to_owned(), total);
     }
     save_state(harvest, &state_before, state).await?;
     end?;
     summary.counts.add(fetch_gaps(harvest, settings, prefix, before).await?);
+    if !harvest.store.damaged(&harvest.id, prefix, None, 1).await?.is_empty() {
+        forget_members(harvest, prefix).await?;
+    }
     summary.counts.add(refetch_damaged(harvest, settings, prefix).await?);
     if description.loses_deletions {
         let SweepResult { counts, held, .. } =
@@ -127,6 +146,9 @@ async fn harvest_format(
         if held > 0 {
             summary.held_deletions.push((prefix.to_owned(), held));
         }
+    }
+    if settings.harvests_sets {
+        summary.counts.add(list_members(harvest, settings, prefix).await?);
     }
     Ok(())
 }
@@ -144,6 +166,7 @@ async fn describe(harvest: &Harvester, settings: &HarvestSettings) -> Result<Des
     let catalog = fetch_catalog(harvest, settings).await?;
     let listed = catalog.formats.iter().map(|format| format.prefix.clone());
     let prefixes = if settings.prefixes.is_empty() { listed.collect() } else { settings.prefixes.clone() };
+    let catalog = note_unasked_sets(harvest, &prefixes, catalog).await?;
     harvest.store.save_catalog(&harvest.id, catalog).await?;
     let response_date = account.response_date.as_deref().and_then(datestamp::to_secs);
     Ok(Description {
@@ -173,7 +196,9 @@ async fn fetch_catalog(harvest: &Harvester, settings: &HarvestSettings) -> Resul
         let details = format!("{} answers ListMetadataFormats with {}", harvest.id, code.name());
         return Err(HarvestError::Source(Failure::new(Reason::Configuration, details)));
     }
-    let mut catalog = Catalog { formats: read_formats(&String::from_utf8_lossy(&formats)), sets: Vec::new() };
+    let stored = harvest.store.catalog(&harvest.id).await?;
+    let formats_read = read_formats(&String::from_utf8_lossy(&formats));
+    let mut catalog = Catalog { formats: formats_read, sets: Vec::new(), set_members: stored.set_members };
     harvest.store.save_document(&harvest.id, Document::ListMetadataFormats, formats).await?;
     catalog.sets = match fetch_sets(harvest, settings).await {
         Ok(sets) => sets,
@@ -184,7 +209,7 @@ async fn fetch_catalog(harvest: &Harvester, settings: &HarvestSettings) -> Resul
                 details = failure.details_for_operators(),
                 "the sets cannot be listed; the stored ones are kept"
             );
-            harvest.store.catalog(&harvest.id).await?.sets
+            stored.sets
         }
         Err(store) => return Err(store.into()),
     };

@@ -8,6 +8,7 @@
 //! identifiers for both. `list_versions` decides between versions of a record in one list. `repeated_pages` detects
 //! lists that go in circles. `damaged` fetches records again that were damaged on disk. `results` stores the results
 //! for the schedule. `turns` lets harvests take turns, so that endless lists do not keep others from running.
+//! `set_members` asks the source for the members of its sets.
 //!
 //! Invariants: a window counts as complete only if its list ended properly. A page, its tombstones and the place of
 //! the next page are stored in one transaction.
@@ -24,6 +25,7 @@ mod list_versions;
 mod page;
 mod repeated_pages;
 mod results;
+mod set_members;
 mod settings;
 mod sweep;
 mod turns;

@@ -1,6 +1,6 @@
 //! The settings and the result of a harvest.
 
-use crate::config::{Mapping, MirrorSettings};
+use crate::config::{Mapping, MirrorSettings, SetMembership};
 use crate::mirror::harvest::page::Interruption;
 use crate::repository::Failure;
 use crate::store::{Committed, MirrorError};
@@ -14,6 +14,8 @@ pub struct HarvestSettings {
     pub prefixes: Vec<String>,
     /// The sets; empty: the whole repository.
     pub sets: Vec<String>,
+    /// Whether the members of each set are listed, in addition to the sets in the headers.
+    pub harvests_sets: bool,
     /// The pause between two requests.
     pub request_gap: Duration,
     /// Deletions that are found by comparison and need no confirmation.
@@ -36,6 +38,7 @@ impl Default for HarvestSettings {
         Self {
             prefixes: Vec::new(),
             sets: Vec::new(),
+            harvests_sets: false,
             request_gap: Duration::ZERO,
             deletions: DeletionLimits { share_max: 0.05, records_min: 10 },
             accepts_deletions: false,
@@ -46,10 +49,12 @@ impl Default for HarvestSettings {
 impl HarvestSettings {
     /// The settings of a mapping; the defaults if it has none.
     pub fn of(mapping: &Mapping) -> Self {
-        let Some(MirrorSettings { prefixes, sets, request_gap, .. }) = mapping.mirror.clone() else {
+        let Some(MirrorSettings { prefixes, sets, set_membership, request_gap, .. }) = mapping.mirror.clone()
+        else {
             return Self::default();
         };
-        Self { prefixes, sets, request_gap, ..Self::default() }
+        let harvests_sets = set_membership == SetMembership::Harvest;
+        Self { prefixes, sets, harvests_sets, request_gap, ..Self::default() }
     }
 }
 

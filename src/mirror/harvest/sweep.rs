@@ -95,7 +95,7 @@ async fn sweep(
     }
     let mut writer = CollectionWriter::open(harvest, prefix).await?;
     while let Some(entry) = entries.next_entry()? {
-        writer.push(tombstone(entry));
+        writer.push_tombstone(tombstone(entry)).await?;
         writer.commit_if_due().await?;
     }
     writer.flush().await?;
@@ -138,7 +138,7 @@ async fn confirm_deletions(
         };
         failures = 0;
         if is_unknown(&page) {
-            writer.push(tombstone(entry));
+            writer.push_tombstone(tombstone(entry)).await?;
         }
         writer.commit_if_due().await?;
     }

@@ -15,6 +15,8 @@
 //!    harvest before. [`HarvestMark`] determines the start from the clocks of the source.
 //!    [`KnownGaps`] are the items that a harvest could not store: S stops at them.
 //!
+//! A list of one set has one more condition: the mirror knows the members of the set. [`SetFacts`] decides it.
+//!
 //! The harvester may receive some records twice. It misses none under these conditions: the clocks
 //! of harvester and mirror differ by at most [`CLOCK_ERROR_MAX_SECS`], and the source shows a change
 //! from the second of its datestamp on. `tests/core/mirror_simulation` checks the rules, and that
@@ -26,6 +28,7 @@
 mod harvest_mark;
 mod known_gaps;
 mod served_spans;
+mod set_members;
 mod stamp_clock;
 
 pub use harvest_mark::{HarvestMark, ResponseClocks};
@@ -36,4 +39,5 @@ pub use known_gaps::{
 pub use served_spans::{
     CLOCK_ERROR_MAX_SECS, ListState, SPAN_GRAIN_SECS, SPANS_MAX, ServedSpan, ServedSpans,
 };
+pub use set_members::{KnownMembers, SetFacts};
 pub use stamp_clock::{ListTimes, PendingCommit, RESERVATION_SECS, StampClock};

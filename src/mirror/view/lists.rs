@@ -10,7 +10,7 @@ use super::part::Part;
 use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
 use super::response::{Answer, Page};
-use super::sets::{TOKEN_TOO_LONG, sets, write_token};
+use super::sets::{TOKEN_TOO_LONG, check_members, sets, write_token};
 use crate::oai::datestamp::{to_last_second, to_secs};
 use crate::oai::{Argument, ErrorCode, Request, Verb, set_spec};
 use crate::repository::{Failure, Reason, RepositoryRequest};
@@ -123,10 +123,11 @@ async fn check_undamaged(view: &View, parts: &[Part<'_>], prefix: &str) -> Resul
 
 /// One page of a list.
 async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Result<Answer, Failure> {
-    view.spans.record(list.date, list.until, view.now_secs()).await?;
     let set = list.set.clone();
     let parts = view.parts(&list.prefix, set.as_deref(), list.since);
     check_undamaged(view, &parts, &list.prefix).await?;
+    check_members(view, &parts, &list.prefix).await?;
+    view.spans.record(list.date, list.until, view.now_secs()).await?;
     let limits = PageLimits {
         records_max: view.options.page_records_max.max(1),
         bytes_max: view.options.page_bytes_max,

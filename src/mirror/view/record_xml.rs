@@ -144,6 +144,34 @@ impl<'r> RecordPlaces<'r> {
         datestamp::to_secs(rest.split('<').next()?.trim())
     }
 
+    /// The place of the datestamp in the header of the record. `None` if there is none.
+    pub(crate) fn datestamp_at(&self, record: &str) -> Option<Range<usize>> {
+        let header = record.get(self.header.clone())?;
+        let start = header.find("datestamp>")? + "datestamp>".len();
+        let len = header.get(start..)?.find('<')?;
+        let start = self.header.start + start;
+        Some(start..start + len)
+    }
+
+    /// The setSpecs in the header of the record, as its source sent it.
+    pub(crate) fn set_specs(&self, record: &str) -> Vec<String> {
+        let mut reader = Reader::from_str(record.get(self.header.clone()).unwrap_or_default());
+        let (mut set_specs, mut is_set_spec) = (Vec::new(), false);
+        loop {
+            match reader.read_event() {
+                Ok(Event::Start(tag)) => {
+                    let name = tag.local_name();
+                    let name: &str = name.as_ref();
+                    is_set_spec = name == "setSpec";
+                }
+                Ok(Event::Text(text)) if is_set_spec => set_specs.push(text.as_ref().trim().to_owned()),
+                Ok(Event::End(_)) => is_set_spec = false,
+                Ok(Event::Eof) | Err(_) => return set_specs,
+                Ok(_) => {}
+            }
+        }
+    }
+
     /// Writes the record with another header, and with these texts in the order of their places.
     pub(crate) fn write(
         &self,

@@ -3,10 +3,13 @@
 use super::catalog::only_member;
 use super::identify::stored_identify;
 use super::list_token::{SetList, TokenContent};
+use super::part::Part;
 use super::presentation::{View, ViewKind, set_name};
 use super::response::{Answer, Page};
+use crate::mirror::rules::{KnownMembers, ListState, SetFacts};
 use crate::oai::{Argument, ErrorCode, Request, Verb, escape};
 use crate::repository::{Failure, Reason};
+use crate::store::{MirrorError, MirrorStore, SetMembers};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -42,6 +45,79 @@ pub(crate) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failur
         }
     }
     Ok(sets)
+}
+
+/// What is known of the members of the sets of a repository, in one format.
+pub(crate) struct KnownSets {
+    headers_name_sets: bool,
+    members: SetMembers,
+}
+
+impl KnownSets {
+    /// Reads them from the store.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(crate) async fn read(
+        store: &dyn MirrorStore,
+        repository: &str,
+        prefix: &str,
+    ) -> Result<Self, MirrorError> {
+        let mut catalog = store.catalog(repository).await?;
+        Ok(Self {
+            headers_name_sets: !store.sets_in_use(repository).await?.is_empty(),
+            members: catalog.set_members.remove(prefix).unwrap_or_default(),
+        })
+    }
+
+    /// The state that a list of a set shows if the mirror answers; `None` if the mirror does not know all members of
+    /// the set. `collection` is the state of the mirror in this format.
+    pub(crate) fn state(&self, set: &str, collection: ListState) -> Option<ListState> {
+        let SetMembers { known, unasked, unknown, outdated, .. } = &self.members;
+        let members = match known.get(set) {
+            _ if [unasked, unknown, outdated].iter().any(|sets| sets.contains(set)) => KnownMembers::NotAll,
+            Some(reached) => KnownMembers::All(ListState::new(reached.from_secs)),
+            None => KnownMembers::NotAsked,
+        };
+        SetFacts { headers_name_sets: self.headers_name_sets, members }.state(collection)
+    }
+
+    /// Checks that all members of a set are known.
+    ///
+    /// # Errors
+    ///
+    /// They are not: a list of the set could omit some of them.
+    pub(crate) fn check(&self, repository: &str, set: &str) -> Result<(), Failure> {
+        match self.state(set, ListState::new(i64::MAX)) {
+            Some(_) => Ok(()),
+            None => Err(unknown_members(repository, set)),
+        }
+    }
+}
+
+/// Checks that the members of the sets in a list are known.
+///
+/// # Errors
+///
+/// They are not, or the store cannot be read.
+pub(super) async fn check_members(view: &View, parts: &[Part<'_>], prefix: &str) -> Result<(), Failure> {
+    for part in parts {
+        let id = part.member.id.as_str();
+        if let Some(set) = part.set {
+            KnownSets::read(&*view.stores.store, id, prefix).await?.check(id, set)?;
+        }
+    }
+    Ok(())
+}
+
+/// The failure of a request for a set whose members the mirror does not know.
+pub(crate) fn unknown_members(id: &str, set: &str) -> Failure {
+    let details = format!(
+        "the mirror does not know which records of \"{id}\" are in the set {set}, because their headers do not name it; \
+         set set_membership = \"harvest\" in the [mirror] table of its mapping and run oaimend mirror sync {id}"
+    );
+    Failure::new(Reason::MirrorIncomplete, details)
 }
 
 /// Answers `ListSets`.

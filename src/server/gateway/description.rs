@@ -76,7 +76,7 @@ pub(super) async fn known_lists(
     mapping: &Arc<Mapping>,
 ) -> Result<KnownLists, MirrorError> {
     if mapping.mirror.is_some() {
-        let Catalog { formats, sets } = context.store.mirror.catalog(&mapping.id).await?;
+        let Catalog { formats, sets, .. } = context.store.mirror.catalog(&mapping.id).await?;
         let is_known = !formats.is_empty();
         return Ok(KnownLists { formats: is_known.then_some(formats), sets: is_known.then_some(sets) });
     }

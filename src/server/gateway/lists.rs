@@ -6,6 +6,7 @@ use crate::config::{Mapping, RecordPages};
 use crate::gateway::html::{ListContent, ListNotice, ListNoticePage, ListPage, MonthEntry, RecordLink};
 use crate::gateway::list::{LINKS_MAX, ListAddress, ListPart, Month, SequenceRange, first_title};
 use crate::gateway::{RecordForm, fingerprint};
+use crate::mirror::view::sets::KnownSets;
 use crate::oai::datestamp::{Granularity, from_secs};
 use crate::repository::{Failure, Reason};
 use crate::server::gateway::state::GatewayState;
@@ -45,6 +46,10 @@ impl ListRequest<'_> {
             Some(set) => Some(names.get(set).ok_or(ListNotice::Unknown)?.as_str()),
             None => None,
         };
+        if let Some(set) = &address.set {
+            let sets = KnownSets::read(self.store, &self.mapping.id, &collection.prefix).await?;
+            sets.check(&self.mapping.id, set).map_err(|_| ListNotice::UnknownMembers)?;
+        }
         let has_sets = !names.is_empty();
         let validators = self.validators(&collection, &(facts.name.as_str(), address, set_name, has_sets));
         if validators.are_known(self.headers) {
@@ -114,7 +119,9 @@ pub(super) fn list_notice_page(
         ListNotice::RepositoryRemoved => {
             return notice(410, RecordForm::Html, list_notice.title(), || page.render());
         }
-        ListNotice::NotHarvested => Failure::new(Reason::MirrorIncomplete, list_notice.title()),
+        ListNotice::NotHarvested | ListNotice::UnknownMembers => {
+            Failure::new(Reason::MirrorIncomplete, list_notice.title())
+        }
         ListNotice::Unreadable => Failure::new(Reason::Mirror, list_notice.title()),
     };
     notice(503, RecordForm::Html, list_notice.title(), || page.render())

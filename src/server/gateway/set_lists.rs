@@ -4,6 +4,7 @@ use super::collection::{SourceFacts, set_names};
 use super::lists::{ListRequest, html_page};
 use crate::gateway::html::{ListNotice, SetEntry, SetsPage};
 use crate::gateway::list::{LINKS_MAX, SetsAddress};
+use crate::mirror::view::sets::KnownSets;
 use crate::server::own_pages::OwnPage;
 use crate::store::ListFilter;
 use std::ops::Bound;
@@ -20,7 +21,9 @@ impl ListRequest<'_> {
 
     async fn try_sets(&self, address: &SetsAddress, facts: &SourceFacts) -> Result<OwnPage, ListNotice> {
         let collection = self.collection().await?;
-        let names = set_names(self.store, &self.mapping.id).await?;
+        let mut names = set_names(self.store, &self.mapping.id).await?;
+        let known = KnownSets::read(self.store, &self.mapping.id, &collection.prefix).await?;
+        names.retain(|set, _| known.check(&self.mapping.id, set).is_ok());
         let validators = self.validators(&collection, &(facts.name.as_str(), address, &names));
         if validators.are_known(self.headers) {
             return Ok(html_page(304, &validators, String::new()));

@@ -3,6 +3,7 @@
 use crate::config::Mapping;
 use crate::mirror::maintenance::stored_repositories;
 use crate::mirror::status::{FormatStatus, RepositoryStatus, repository_status};
+use crate::mirror::view::sets::KnownSets;
 use crate::oai::datestamp::{Granularity, from_secs};
 use crate::server::context::ServerContext;
 use crate::server::mirror::harvest_runs::{HarvestRequest, RepositoryRuns, RunningHarvest};
@@ -63,7 +64,7 @@ async fn mirrored_json(
     Ok(value)
 }
 
-/// The number of records in each set and format, deleted ones included.
+/// The number of records in each set and format, deleted ones included; null where the members are not known.
 async fn sets_json(context: &ServerContext, id: &str) -> Result<Value, MirrorError> {
     let store = &context.store.mirror;
     let names: BTreeMap<String, String> =
@@ -71,14 +72,22 @@ async fn sets_json(context: &ServerContext, id: &str) -> Result<Value, MirrorErr
     let used = store.sets_in_use(id).await?;
     let all: BTreeSet<&String> = names.keys().chain(&used).collect();
     let prefixes: Vec<String> = store.collections(id).await?.into_iter().map(|size| size.prefix).collect();
+    let mut known = Vec::new();
+    for prefix in prefixes {
+        known.push((KnownSets::read(&**store, id, &prefix).await?, prefix));
+    }
     let mut sets = Vec::new();
     for set_spec in all.into_iter().take(SETS_COUNTED_MAX) {
         let mut records = BTreeMap::new();
-        for prefix in &prefixes {
+        for (known_sets, prefix) in &known {
+            if known_sets.check(id, set_spec).is_err() {
+                records.insert(prefix.clone(), None);
+                continue;
+            }
             let (repository, prefix) = (id.to_owned(), prefix.clone());
             let set = Some(set_spec.clone());
             let filter = ListFilter { repository, prefix: prefix.clone(), set, ..ListFilter::default() };
-            records.insert(prefix, store.count(filter).await?);
+            records.insert(prefix, Some(store.count(filter).await?));
         }
         sets.push(json!({ "set_spec": set_spec, "name": names.get(set_spec), "records": records }));
     }

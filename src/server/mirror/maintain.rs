@@ -170,7 +170,7 @@ pub(crate) async fn export(context: &ServerContext, id: &str, query: Option<&str
         Ok(export) => export,
         Err(error) => {
             let status = match &error {
-                ExportError::NeverHarvested { .. } => 404,
+                ExportError::NeverHarvested { .. } | ExportError::UnknownMembers(_) => 404,
                 ExportError::AmbiguousPrefix(_) => 400,
                 ExportError::Store(_) => 500,
             };

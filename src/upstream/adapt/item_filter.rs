@@ -130,7 +130,7 @@ impl ItemFilter {
         let set = set.as_ref().map(|set| set_spec::escape(set.as_bytes()));
         let set = set.as_ref().map(|set| String::from_utf8_lossy(set)).filter(|set| !set.is_empty());
         if let Some(set) =
-            set.filter(|set| !fields.set_specs.iter().any(|span| is_within(&text_at(*span), set)))
+            set.filter(|set| !fields.set_specs.iter().any(|span| set_spec::is_within(&text_at(*span), set)))
         {
             let header_end = fields.header.range().end;
             let close = text.get(..header_end)?.rfind("</")?;
@@ -154,11 +154,6 @@ fn end_of_page(buffer: &PageBuffer) -> Vec<u8> {
     let token = buffer.token.as_ref().map(|token| String::from_utf8_lossy(token));
     let expires = buffer.token_expires.as_ref().map(|date| format!(" expirationDate=\"{date}\""));
     tags.close_with_attributes(&expires.unwrap_or_default(), token.as_deref())
-}
-
-/// Whether a set is another one or below it.
-fn is_within(set: &str, other: &str) -> bool {
-    set.strip_prefix(other).is_some_and(|below| below.is_empty() || below.starts_with(':'))
 }
 
 /// The header of a record, by itself: with the declarations that it needs without its record; and the places

@@ -11,6 +11,8 @@ pub enum ListNotice {
     Unknown,
     /// No format was harvested completely. For status 503.
     NotHarvested,
+    /// The mirror does not know which records are in the set. For status 503.
+    UnknownMembers,
     /// The mirror cannot be read. For status 503.
     Unreadable,
     /// The operator has turned the pages of this repository off. For status 404.
@@ -25,6 +27,7 @@ impl ListNotice {
         match self {
             Self::Unknown => "No such list",
             Self::NotHarvested => "Not harvested yet",
+            Self::UnknownMembers => "Records of this set not known",
             Self::Unreadable => "List not available now",
             Self::PagesOff => "No record pages",
             Self::RepositoryRemoved => "Repository removed",
@@ -36,6 +39,9 @@ impl ListNotice {
             Self::Unknown => "The repository has no list of records at this address.",
             Self::NotHarvested => {
                 "This server copies the repository. The copy is not complete yet. Try again later."
+            }
+            Self::UnknownMembers => {
+                "The repository does not say which of its records are in this set. All records are in the other lists."
             }
             Self::Unreadable => "The copy of the repository cannot be read now. Try again in a few minutes.",
             Self::PagesOff => "This server has no pages for the records of this repository.",
