@@ -37,7 +37,9 @@ pub(crate) async fn refetch_damaged(
                         page.account.error
                     {
                         let (datestamp_secs, status) = (harvester.now_secs(), RecordStatus::Live);
-                        writer.push(tombstone(IdentifierEntry { identifier, datestamp_secs, status }));
+                        writer
+                            .push_tombstone(tombstone(IdentifierEntry { identifier, datestamp_secs, status }))
+                            .await?;
                     }
                     writer.commit_if_due().await?;
                 }

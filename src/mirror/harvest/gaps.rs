@@ -113,7 +113,9 @@ pub(crate) async fn fetch_gaps(
                 if is_stored_live(harvest, prefix, &identifier).await? {
                     let datestamp_secs = harvest.now_secs();
                     let status = RecordStatus::Live;
-                    writer.push(tombstone(IdentifierEntry { identifier, datestamp_secs, status }));
+                    writer
+                        .push_tombstone(tombstone(IdentifierEntry { identifier, datestamp_secs, status }))
+                        .await?;
                 }
                 failures = 0;
             }

@@ -10,7 +10,7 @@
 //! its older state.
 
 use crate::mirror::harvest::collection_writer::{CollectionWriter, with_sets};
-use crate::mirror::harvest::identifier_list::{IdentifierList, check_count};
+use crate::mirror::harvest::identifier_list::IdentifierList;
 use crate::mirror::harvest::page::{Harvester, Interruption};
 use crate::mirror::harvest::settings::HarvestSettings;
 use crate::mirror::harvest::sweep::SWEEP_INTERVAL_SECS;
@@ -200,7 +200,10 @@ async fn add_members(
     let (mut listed, mut is_whole) = (ListedMembers::default(), true);
     let mut list = IdentifierList::new(harvest, settings, prefix, Some(set));
     while let Some(headers) = list.next_page().await? {
-        check_count(harvest, listed.hashes.len() + headers.len())?;
+        if listed.hashes.len() + headers.len() > MEMBERS_MAX {
+            let details = format!("{} lists more than {MEMBERS_MAX} members of the set {set}", harvest.id);
+            return Err(Interruption::Source(Failure::new(Reason::TooLarge, details)));
+        }
         let identifiers: Vec<String> = headers.into_iter().map(|header| header.identifier).collect();
         let hashes = identifiers.iter().map(|identifier| listed.hasher.hash_one(identifier.as_str()));
         listed.hashes.extend(hashes);

@@ -263,9 +263,9 @@ mod tests {
             let count = if memory_bytes_max == 1 { 300 } else { 5_000 };
             for _ in 0..count {
                 let entry = entry(&mut random);
-                let is_outdated = expected.get(&entry.identifier).is_some_and(|known: &IdentifierEntry| {
-                    known.datestamp_secs > entry.datestamp_secs
-                });
+                let is_outdated = expected
+                    .get(&entry.identifier)
+                    .is_some_and(|known: &IdentifierEntry| known.datestamp_secs > entry.datestamp_secs);
                 if !is_outdated {
                     expected.insert(entry.identifier.clone(), entry.clone());
                 }
