@@ -172,8 +172,11 @@ fn gzip_of(flags: u8, rest: &[u8]) -> Vec<u8> {
     [&[0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 0, 0xff], rest].concat()
 }
 
+/// The name of a case, the start of its stream, the repeated part, and the content after it.
+type EmptyPart = (&'static str, Vec<u8>, Vec<u8>, Vec<u8>);
+
 /// Parts of compressed streams that decode to nothing, and can be repeated without an end.
-fn empty_parts() -> Vec<(&'static str, Vec<u8>, Vec<u8>, Vec<u8>)> {
+fn empty_parts() -> Vec<EmptyPart> {
     let (name, stored) = (8, [0, 0, 0, 0xff, 0xff].to_vec());
     vec![
         ("gzip members", Vec::new(), gzip(b""), gzip(&document())),
