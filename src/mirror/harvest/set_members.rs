@@ -16,7 +16,7 @@ use crate::mirror::harvest::settings::HarvestSettings;
 use crate::mirror::harvest::sweep::SWEEP_INTERVAL_SECS;
 use crate::mirror::view::record_xml::RecordPlaces;
 use crate::oai::set_spec::{is_within, parents};
-use crate::repository::Failure;
+use crate::repository::{Failure, Reason};
 use crate::store::{
     Catalog, Committed, ListFilter, ListOrder, ListQuery, ListedSet, MirrorError, NewRecord, RecordStatus,
     SetMembers, StoredRecord,
@@ -25,6 +25,8 @@ use bytes::Bytes;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
+/// Maximum number of members of one set, at 16 bytes each. The members of a larger set stay unknown.
+const MEMBERS_MAX: usize = 4 << 20;
 /// Maximum number of sets of which the first page is requested in one harvest. The others wait for the next one, or are
 /// read from headers.
 const SETS_CHECKED_MAX: usize = 1_000;
