@@ -176,10 +176,10 @@ mod tests {
         let cut = vec!["a"; SET_LEVELS_MAX].join(":");
         assert_eq!(kept(&[deep.clone(), "b".to_owned()]), (vec![cut.clone(), "b".to_owned()], 1));
         assert_eq!(kept(&[cut.clone(), deep.clone(), format!("{deep}:b")]), (vec![cut.clone()], 2));
-        assert_eq!(kept(&[cut.clone()]), (vec![cut], 0));
+        assert_eq!(kept(std::slice::from_ref(&cut)), (vec![cut.clone()], 0));
         let long = "b".repeat(SET_SPEC_BYTES_MAX);
         assert_eq!(kept(&[format!("a:{long}"), format!("{long}c")]), (vec!["a".to_owned()], 2));
-        assert_eq!(kept(&[long.clone()]), (vec![long], 0));
+        assert_eq!(kept(std::slice::from_ref(&long)), (vec![long.clone()], 0));
     }
 
     #[test]
