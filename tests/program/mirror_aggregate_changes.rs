@@ -105,7 +105,7 @@ impl Harvester {
     fn take(&mut self, page: &Answered, collisions: Collisions) {
         assert_eq!(page.failure, None);
         if page.account.error.is_none() {
-            page.valid(Strictness::TokenAlone);
+            page.valid(Strictness::Schema);
         }
         for item in page.items() {
             let key = key(&item, collisions);
