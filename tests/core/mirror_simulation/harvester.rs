@@ -1,7 +1,7 @@
 //! The simulated harvesters: each keeps a copy by incremental lists.
 
 use super::proxy::{Page, Token, View};
-use super::source::{RECORDS, Record, Source};
+use super::source::{RECORDS, Record, Selection, Source};
 use crate::support::random::Random;
 
 /// The largest error of a harvester's clock. With that of the proxy's clock, an hour, it is below
@@ -9,6 +9,9 @@ use crate::support::random::Random;
 const CLOCK_ERROR_MAX_SECS: usize = 3_500;
 /// The longest time between the last page and the reading of the clock.
 const DELAY_SECS_MAX: usize = 3;
+/// The windows that a harvester requests one after the other. If it is behind by more of them, it requests all of the
+/// time at once.
+const WINDOWS_BEHIND_MAX: i64 = 8;
 
 /// The `from` of the next list.
 #[derive(Clone, Copy, Debug)]
@@ -23,12 +26,16 @@ pub(super) enum Kind {
     EndClock,
     /// The highest datestamp of all records.
     LastStamp,
+    /// The `until` of the last list, which is so many seconds after its `from`, or the own clock.
+    Window(i64),
 }
 
 /// A list that is not complete.
 #[derive(Debug)]
 struct OpenList {
     started_secs: i64,
+    /// The `until` of a list in windows.
+    until_secs: Option<i64>,
     first_date_secs: Option<i64>,
     token: Option<Token>,
 }
@@ -37,6 +44,8 @@ struct OpenList {
 pub(super) struct Harvester {
     pub(super) kind: Kind,
     pub(super) view: View,
+    /// Whether it requests the records of the set only.
+    pub(super) is_of_set: bool,
     clock_error_secs: i64,
     from_secs: Option<i64>,
     copy: [Option<Record>; RECORDS],
@@ -45,10 +54,11 @@ pub(super) struct Harvester {
 }
 
 impl Harvester {
-    pub(super) fn new(kind: Kind, view: View, random: &mut Random) -> Self {
+    pub(super) fn new(kind: Kind, view: View, is_of_set: bool, random: &mut Random) -> Self {
         let mut new = Self {
             kind,
             view,
+            is_of_set,
             clock_error_secs: 0,
             from_secs: None,
             copy: [None; RECORDS],
@@ -68,12 +78,23 @@ impl Harvester {
         self.list.is_some()
     }
 
-    /// Starts a list if none is open; returns the `from` and the token of the request.
-    pub(super) fn request(&mut self, now_secs: i64) -> (Option<i64>, Option<Token>) {
+    /// Starts a list if none is open; returns the window and the token of the request. The last list is open-ended.
+    pub(super) fn request(&mut self, now_secs: i64, is_last: bool) -> (Selection, Option<Token>) {
         let started_secs = now_secs + self.clock_error_secs;
-        let new = || OpenList { started_secs, first_date_secs: None, token: None };
+        let until_secs = self.until_secs(started_secs).filter(|_| !is_last);
+        let new = || OpenList { started_secs, until_secs, first_date_secs: None, token: None };
         let list = self.list.get_or_insert_with(new);
-        (self.from_secs, list.token.clone())
+        let (from_secs, until_secs, is_of_set) = (self.from_secs, list.until_secs, self.is_of_set);
+        (Selection { from_secs, until_secs, is_of_set }, list.token.clone())
+    }
+
+    /// The `until` of a list that begins now; `None` for a harvester that sends none.
+    fn until_secs(&self, clock_secs: i64) -> Option<i64> {
+        let Kind::Window(secs) = self.kind else { return None };
+        let Some(from_secs) = self.from_secs else { return Some(clock_secs) };
+        let behind_secs = clock_secs - from_secs;
+        let is_near = (secs..WINDOWS_BEHIND_MAX * secs).contains(&behind_secs);
+        Some(if is_near { from_secs + secs } else { clock_secs.max(from_secs) })
     }
 
     /// Takes a page.
@@ -96,6 +117,7 @@ impl Harvester {
             Kind::StartClock => Some(list.started_secs),
             Kind::EndClock => Some(now_secs + self.clock_error_secs + delay_secs),
             Kind::LastStamp => self.last_stamp_secs,
+            Kind::Window(_) => list.until_secs.or(self.from_secs),
         };
     }
 
@@ -104,12 +126,18 @@ impl Harvester {
         self.list = None;
     }
 
-    /// The first record whose copy is not the version of the source, although it could be read.
+    /// The first record whose copy is not the version of the source, although it could be read. Nobody learns that a
+    /// record has left the set.
     pub(super) fn missed(&self, source: &Source) -> Option<String> {
         let truth = source.records();
-        let is_readable = |id| !source.is_unreadable(id, self.view == View::Mirror);
-        let id = (0..RECORDS).find(|&id| self.copy[id] != truth[id] && is_readable(id))?;
+        let is_missed = |&id: &usize| {
+            let is_wanted = !self.is_of_set || truth[id].is_some_and(|record| record.is_in_set);
+            let is_readable = !source.is_unreadable(id, self.view == View::Mirror);
+            is_wanted && is_readable && self.copy[id] != truth[id]
+        };
+        let id = (0..RECORDS).find(is_missed)?;
         let (kind, view) = (self.kind, self.view);
-        Some(format!("{kind:?} of {view:?}: record {id} is {:?}, has {:?}", truth[id], self.copy[id]))
+        let of_set = if self.is_of_set { "set of " } else { "" };
+        Some(format!("{kind:?} of {of_set}{view:?}: record {id} is {:?}, has {:?}", truth[id], self.copy[id]))
     }
 }

@@ -1,17 +1,20 @@
 //! The simulated mirror: it harvests the source page by page, in commits that take time.
 
 use oaimend::mirror::rules::{
-    HarvestMark, KnownGaps, ListTimes, MissingItem, PendingCommit, Sighting, StampClock,
+    HarvestMark, KnownGaps, KnownMembers, ListState, ListTimes, MissingItem, PendingCommit, SetFacts,
+    Sighting, StampClock,
 };
 
 use super::Broken;
-use super::source::{Items, PAGE_RECORDS, RECORDS, Record, Source, SourceList};
+use super::source::{Items, PAGE_RECORDS, RECORDS, Record, Selection, Source, SourceList};
 
 /// A record of the store.
 #[derive(Clone, Copy, Debug)]
 struct Stored {
     record: Record,
     stamp_secs: i64,
+    /// Whether it names the set: by its header, or because the source listed it there.
+    names_set: bool,
 }
 
 fn named(id: usize) -> MissingItem {
@@ -42,11 +45,26 @@ struct Commit {
     stamp_secs: i64,
     changes: Items,
     gaps: KnownGaps,
+    /// The numbers of members of the set.
+    members: Vec<usize>,
+}
+
+/// The harvest of the members of the set, after that of the records.
+#[derive(Debug)]
+enum MembersHarvest {
+    Due,
+    Open(SourceList),
 }
 
 #[derive(Debug)]
 pub(super) struct Mirror {
     broken: Option<Broken>,
+    /// Whether headers name the set.
+    headers_name_set: bool,
+    /// Whether it harvests the members of the set.
+    harvests_members: bool,
+    members: KnownMembers,
+    members_harvest: Option<MembersHarvest>,
     clock: StampClock,
     /// The stored reservation.
     reserved_secs: Option<i64>,
@@ -67,9 +85,13 @@ pub(super) struct Mirror {
 const UNKNOWN_STATE_SECS: i64 = 0;
 
 impl Mirror {
-    pub(super) fn new(broken: Option<Broken>) -> Self {
+    pub(super) fn new(broken: Option<Broken>, headers_name_set: bool, harvests_members: bool) -> Self {
         Self {
             broken,
+            headers_name_set,
+            harvests_members,
+            members: KnownMembers::NotAsked,
+            members_harvest: None,
             clock: StampClock::resume(None, None),
             reserved_secs: None,
             stored: [None; RECORDS],
@@ -84,7 +106,10 @@ impl Mirror {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.harvest.is_none() && self.listed.is_none() && self.commit.is_none()
+        self.harvest.is_none()
+            && self.listed.is_none()
+            && self.commit.is_none()
+            && self.members_harvest.is_none()
     }
 
     pub(super) fn has_commit(&self) -> bool {
@@ -100,6 +125,22 @@ impl Mirror {
         Some(self.gaps.state(mark).map_or(UNKNOWN_STATE_SECS, |state| state.from_secs()))
     }
 
+    /// The state of a list in the source's time; `None` if the mirror must not answer it.
+    pub(super) fn state_of_list(&self, is_of_set: bool) -> Option<ListState> {
+        let collection = ListState::new(self.state_secs()?);
+        if !is_of_set || self.broken == Some(Broken::SetsOfHeadersAlone) {
+            return Some(collection);
+        }
+        let headers_name_sets = self.stored.iter().flatten().any(|stored| stored.names_set);
+        let members = match self.members {
+            KnownMembers::All(_) if self.broken == Some(Broken::MembersOfNow) => {
+                KnownMembers::All(collection)
+            }
+            members => members,
+        };
+        SetFacts { headers_name_sets, members }.state(collection)
+    }
+
     /// Begins a harvest, commits its next page, or makes a commit visible.
     ///
     /// `is_answering` says whether the source answers a request now.
@@ -110,11 +151,39 @@ impl Mirror {
                 self.mark = Some(harvest.mark);
                 self.listed = Some(harvest.start);
                 self.stops += usize::from(self.gaps.state(harvest.mark) != self.mark);
+                self.members_harvest = self.harvests_members.then_some(MembersHarvest::Due);
             }
+            self.end_members_harvest();
         } else if let Some(start) = self.listed.take() {
             self.fetch_gaps(start, source, is_answering, our_secs);
+        } else if is_answering && self.members_harvest.is_some() {
+            self.request_members(source, our_secs);
         } else if is_answering {
             self.request(source, now_secs, our_secs);
+        }
+    }
+
+    /// Requests the next members of the set. Until all of them are known for the first time, none are.
+    fn request_members(&mut self, source: &Source, our_secs: i64) {
+        if self.members == KnownMembers::NotAsked {
+            self.members = KnownMembers::NotAll;
+        }
+        let mut list = match self.members_harvest.take() {
+            Some(MembersHarvest::Open(list)) => list,
+            _ => source.list(Selection { is_of_set: true, ..Selection::default() }),
+        };
+        let lacks_set = |id: &usize| self.stored[*id].is_some_and(|stored| !stored.names_set);
+        let members = source.page(&mut list).into_iter().map(|(id, _)| id).filter(lacks_set).collect();
+        self.members_harvest = Some(MembersHarvest::Open(list));
+        self.commit = Some(Commit { members, ..self.begin(Items::new(), self.gaps.clone(), our_secs) });
+    }
+
+    /// Notes that the source has listed all members of the set.
+    fn end_members_harvest(&mut self) {
+        let is_at_end = matches!(&self.members_harvest, Some(MembersHarvest::Open(list)) if list.is_at_end());
+        if let Some(state_secs) = self.state_secs().filter(|_| is_at_end) {
+            self.members = KnownMembers::All(ListState::new(state_secs));
+            self.members_harvest = None;
         }
     }
 
@@ -134,7 +203,8 @@ impl Mirror {
             };
             let from_secs = next.map(|mark| mark.from_secs_at(&clocks));
             let start = HarvestStart { before: next, from_secs };
-            Harvest { list: source.list(from_secs), committed: 0, mark, start }
+            let selection = Selection { from_secs, ..Selection::default() };
+            Harvest { list: source.list(selection), committed: 0, mark, start }
         });
         if self.broken == Some(Broken::MarkOfTheLastPage) {
             harvest.mark = mark;
@@ -197,21 +267,31 @@ impl Mirror {
 
     fn begin(&mut self, changes: Items, gaps: KnownGaps, our_secs: i64) -> Commit {
         if self.broken == Some(Broken::StampsOfTheClock) {
-            return Commit { pending: None, stamp_secs: our_secs, changes, gaps };
+            return Commit { pending: None, stamp_secs: our_secs, changes, gaps, members: Vec::new() };
         }
         let pending = self.clock.begin_commit(our_secs);
         let stamp_secs = pending.stamp_secs();
         if self.broken == Some(Broken::StampsAtBegin) {
             self.clock.finish_commit(pending);
-            return Commit { pending: None, stamp_secs, changes, gaps };
+            return Commit { pending: None, stamp_secs, changes, gaps, members: Vec::new() };
         }
-        Commit { pending: Some(pending), stamp_secs, changes, gaps }
+        Commit { pending: Some(pending), stamp_secs, changes, gaps, members: Vec::new() }
     }
 
     fn finish(&mut self, commit: Commit) {
         self.gaps = commit.gaps;
         for (id, record) in commit.changes {
-            self.stored[id] = Some(Stored { record, stamp_secs: commit.stamp_secs });
+            let by_header = self.headers_name_set && record.is_in_set;
+            let by_list = self.harvests_members && self.stored[id].is_some_and(|before| before.names_set);
+            let names_set = by_header || by_list;
+            self.stored[id] = Some(Stored { record, stamp_secs: commit.stamp_secs, names_set });
+        }
+        for id in commit.members {
+            let Some(stored) = &mut self.stored[id] else { continue };
+            stored.names_set = true;
+            if self.broken != Some(Broken::MembersWithoutStamp) {
+                stored.stamp_secs = commit.stamp_secs;
+            }
         }
         if let Some(pending) = commit.pending {
             self.clock.finish_commit(pending);
@@ -224,14 +304,13 @@ impl Mirror {
     /// Abandons the harvest; the next one begins again.
     pub(super) fn abandon(&mut self) {
         if self.commit.is_none() {
-            self.harvest = None;
+            (self.harvest, self.members_harvest) = (None, None);
         }
     }
 
     /// Stops and starts the program: the commit is rolled back, the harvest is resumed.
     pub(super) fn restart(&mut self) {
-        self.commit = None;
-        self.listed = None;
+        (self.commit, self.listed, self.members_harvest) = (None, None, None);
         if let Some(harvest) = &mut self.harvest {
             harvest.list.position = harvest.committed;
         }
@@ -250,31 +329,37 @@ impl Mirror {
         self.clock.begin_list(our_secs).expect("a reservation")
     }
 
-    /// A page of the records with stamps from `from_secs` to `until_secs`, after a position.
+    /// A page of the records with stamps in a window, after a position.
     pub(super) fn page_by_stamp(
         &self,
-        from_secs: i64,
-        until_secs: i64,
+        selection: Selection,
         after: Option<(i64, usize)>,
     ) -> Vec<(i64, usize, Record)> {
         let stored = self.stored.iter().enumerate().filter_map(|(id, stored)| Some((id, (*stored)?)));
-        let listed = stored.map(|(id, stored)| (stored.stamp_secs, id, stored.record));
-        let is_wanted = |&(stamp_secs, id, _): &(i64, usize, Record)| {
-            (from_secs..=until_secs).contains(&stamp_secs) && Some((stamp_secs, id)) > after
+        let is_wanted = |(id, stored): &(usize, Stored)| {
+            selection.contains(stored.stamp_secs, stored.names_set) && Some((stored.stamp_secs, *id)) > after
         };
-        let mut page: Vec<_> = listed.filter(is_wanted).collect();
+        let wanted = stored.filter(is_wanted);
+        let mut page: Vec<_> = wanted.map(|(id, stored)| (stored.stamp_secs, id, stored.record)).collect();
         page.sort_by_key(|&(stamp_secs, id, _)| (stamp_secs, id));
         page.truncate(PAGE_RECORDS);
         page
     }
 
-    /// A page of the records with datestamps of the source from `from_secs` on and numbers from `first`
-    /// on, without those that were delivered.
-    pub(super) fn page_by_id(&self, from_secs: i64, first: usize, is_delivered: &[bool; RECORDS]) -> Items {
-        let stored = self.stored.iter().enumerate().filter_map(|(id, stored)| Some((id, (*stored)?.record)));
-        let is_wanted = |(id, record): &(usize, Record)| {
-            *id >= first && !is_delivered[*id] && record.stamp_secs >= from_secs
+    /// A page of the records with datestamps of the source in a window and numbers from `first` on, without those that
+    /// were delivered.
+    pub(super) fn page_by_id(
+        &self,
+        selection: Selection,
+        first: usize,
+        is_delivered: &[bool; RECORDS],
+    ) -> Items {
+        let stored = self.stored.iter().enumerate().filter_map(|(id, stored)| Some((id, (*stored)?)));
+        let is_wanted = |(id, stored): &(usize, Stored)| {
+            let is_selected = selection.contains(stored.record.stamp_secs, stored.names_set);
+            *id >= first && !is_delivered[*id] && is_selected
         };
-        stored.filter(is_wanted).take(PAGE_RECORDS).collect()
+        let page = stored.filter(is_wanted).take(PAGE_RECORDS);
+        page.map(|(id, stored)| (id, stored.record)).collect()
     }
 }

@@ -1,10 +1,11 @@
 //! A simulation of the promise of the mirror: an incremental harvester misses no record, whether the
 //! source or the mirror answered.
 //!
-//! A run simulates one source, its mirror, the proxy in front of both, and seven harvesters. Records
+//! A run simulates one source, its mirror, the proxy in front of both, and fourteen harvesters. Records
 //! change and are deleted, the source and its clock are unreliable, requests for single records fail for
-//! some time, records are unreadable for ever, lists end in the middle, commits are slow, clocks step by an hour, and the program restarts. At the end the source is quiet, and
-//! each harvester requests one more incremental list. Then its copy must be equal to the source.
+//! some time, records are unreadable for ever, lists end in the middle, commits are slow, clocks step by
+//! an hour, and the program restarts. At the end the source is quiet, and each harvester requests one
+//! more incremental list. Then its copy must be equal to the source.
 //!
 //! The simulation decides only by [`oaimend::mirror::rules`]. Each rule is also broken in turn, and the
 //! simulation must then find records that were missed.
@@ -31,6 +32,14 @@ const BROKEN_RUNS_MAX: u64 = 20_000;
 enum Broken {
     /// Requests are never widened.
     NoWidening,
+    /// Requests for less than an hour are not widened.
+    NoWideningOfShortWindows,
+    /// The members of a set are read from headers, although these do not name it.
+    SetsOfHeadersAlone,
+    /// The mirror answers for a set as if all its members were known up to the last harvest.
+    MembersOfNow,
+    /// A record that becomes a member of a set keeps its stamp.
+    MembersWithoutStamp,
     /// Spans end at the clock, without its possible error.
     SpansWithoutClockError,
     /// Spans are lost at a restart.
@@ -104,6 +113,26 @@ fn a_run_is_determined_by_its_seed() {
 #[test]
 fn without_widened_requests_records_are_missed() {
     assert_needed(Broken::NoWidening);
+}
+
+#[test]
+fn without_widening_of_short_windows_records_are_missed() {
+    assert_needed(Broken::NoWideningOfShortWindows);
+}
+
+#[test]
+fn with_sets_that_headers_do_not_name_records_are_missed() {
+    assert_needed(Broken::SetsOfHeadersAlone);
+}
+
+#[test]
+fn with_members_as_of_the_last_harvest_records_are_missed() {
+    assert_needed(Broken::MembersOfNow);
+}
+
+#[test]
+fn with_new_members_that_keep_their_stamp_records_are_missed() {
+    assert_needed(Broken::MembersWithoutStamp);
 }
 
 #[test]

@@ -17,6 +17,8 @@ const LONG_STEPS: usize = 4_000;
 const FAILURES_PERCENT: usize = 10;
 /// The step of the proxy's clock.
 const CLOCK_STEP_SECS: i64 = 3_600;
+/// The windows of harvesters that proceed in short steps.
+const WINDOW_SECS: [i64; 3] = [5 * 60, 20 * 60, 57 * 60];
 /// The harvests and lists of the end need fewer steps than this.
 const LAST_STEPS_MAX: usize = 100;
 
@@ -33,10 +35,12 @@ pub(super) struct Counts {
     lists_during_commits: usize,
     stops_at_gaps: usize,
     recoveries: usize,
+    /// Requests for the set that the mirror could not answer.
+    refused_sets: usize,
 }
 
 impl Counts {
-    pub(super) fn named(&self) -> [(&'static str, usize); 10] {
+    pub(super) fn named(&self) -> [(&'static str, usize); 11] {
         [
             ("changes", self.changes),
             ("lists", self.lists),
@@ -48,6 +52,7 @@ impl Counts {
             ("lists of the mirror during commits", self.lists_during_commits),
             ("stops of the state at gaps", self.stops_at_gaps),
             ("missing records that were fetched", self.recoveries),
+            ("refused requests for the set", self.refused_sets),
         ]
     }
 
@@ -62,6 +67,7 @@ impl Counts {
         self.lists_during_commits += other.lists_during_commits;
         self.stops_at_gaps += other.stops_at_gaps;
         self.recoveries += other.recoveries;
+        self.refused_sets += other.refused_sets;
     }
 }
 
@@ -95,25 +101,43 @@ pub(super) fn run(seed: u64, broken: Option<Broken>) -> Result<Counts, String> {
         world.step();
     }
     world.finish();
-    let missed = world.harvesters.iter().find_map(|harvester| harvester.missed(&world.source));
+    let mut answered = world.harvesters.iter().filter(|harvester| world.answers(harvester));
+    let missed = answered.find_map(|harvester| harvester.missed(&world.source));
     missed.map_or(Ok(world.counts), |missed| Err(format!("seed {seed}: {missed}")))
+}
+
+/// The harvesters of a run: of the source and of the mirror, in short windows, and of a set.
+fn harvesters(random: &mut Random) -> Vec<Harvester> {
+    let kinds = [Kind::FirstDate, Kind::LastDate, Kind::StartClock, Kind::EndClock, Kind::LastStamp];
+    let some = [kinds[random.below(2)], kinds[2 + random.below(3)]];
+    let windows = WINDOW_SECS.map(Kind::Window);
+    let of_mirror = some.into_iter().chain([windows[random.below(windows.len())]]);
+    let mut harvesters = Vec::new();
+    for (kinds, view) in [
+        (kinds.into_iter().chain(windows).collect::<Vec<_>>(), View::LiveThenMirror),
+        (of_mirror.collect(), View::Mirror),
+    ] {
+        harvesters.extend(kinds.into_iter().map(|kind| Harvester::new(kind, view, false, random)));
+    }
+    for view in [View::LiveThenMirror, View::LiveThenMirror, View::Mirror] {
+        let kind = kinds[random.below(kinds.len())];
+        harvesters.push(Harvester::new(kind, view, true, random));
+    }
+    harvesters
 }
 
 impl World {
     fn new(seed: u64, broken: Option<Broken>) -> Self {
         let mut random = Random::new(seed);
         let source = Source::new(&mut random);
-        let kinds = [Kind::FirstDate, Kind::LastDate, Kind::StartClock, Kind::EndClock, Kind::LastStamp];
-        let live = kinds.map(|kind| Harvester::new(kind, View::LiveThenMirror, &mut random));
-        let some = [kinds[random.below(2)], kinds[2 + random.below(3)]];
-        let of_mirror = some.map(|kind| Harvester::new(kind, View::Mirror, &mut random));
+        let mirror = Mirror::new(broken, source.names_set, random.chance(50));
         Self {
             now_secs: 1_000_000 + random.below(1_000_000) as i64,
             our_lead_secs: CLOCK_STEP_SECS * (random.below(3) as i64 - 1),
             source,
-            mirror: Mirror::new(broken),
+            mirror,
             proxy: Proxy::new(broken),
-            harvesters: live.into_iter().chain(of_mirror).collect(),
+            harvesters: harvesters(&mut random),
             counts: Counts::default(),
             pause_secs_max: [600, 7_200, 172_800][random.below(3)],
             changes_percent: [4, 12, 30][random.below(3)],
@@ -144,7 +168,7 @@ impl World {
             }
             30..64 => {
                 let index = self.random.below(self.harvesters.len());
-                self.request(index, false);
+                self.request(index, false, false);
             }
             64..88 => {
                 let at = self.moment(false);
@@ -180,11 +204,16 @@ impl World {
         self.our_lead_secs += if is_forward { CLOCK_STEP_SECS } else { -CLOCK_STEP_SECS };
     }
 
+    /// Whether a harvester gets lists at the end. The mirror refuses sets that it does not know.
+    fn answers(&self, harvester: &Harvester) -> bool {
+        harvester.view == View::LiveThenMirror || self.mirror.state_of_list(harvester.is_of_set).is_some()
+    }
+
     /// One request of a harvester.
-    fn request(&mut self, index: usize, is_reliable: bool) {
+    fn request(&mut self, index: usize, is_reliable: bool, is_last: bool) {
         let at = self.moment(is_reliable);
         let harvester = &mut self.harvesters[index];
-        let (from_secs, token) = harvester.request(at.now_secs);
+        let (selection, token) = harvester.request(at.now_secs, is_last);
         let view = harvester.view;
         let repository = (&self.source, &mut self.mirror);
         self.counts.lists += usize::from(token.is_none());
@@ -195,12 +224,13 @@ impl World {
             Some(token) => self.proxy.page(token, repository, at),
             None => {
                 let is_live = view == View::LiveThenMirror;
-                let from_secs = from_secs.map(|secs| if is_live { self.source.grained(secs) } else { secs });
-                self.proxy.first_page(view, from_secs, repository, at)
+                let selection = if is_live { self.source.grained_selection(selection) } else { selection };
+                self.proxy.first_page(view, selection, repository, at)
             }
         };
-        if let Some(page) = page {
-            harvester.receive(page, at.now_secs, &mut self.random);
+        match page {
+            Some(page) => harvester.receive(page, at.now_secs, &mut self.random),
+            None => self.counts.refused_sets += usize::from(selection.is_of_set),
         }
     }
 
@@ -213,9 +243,12 @@ impl World {
             self.harvest();
         }
         for index in 0..self.harvesters.len() {
+            if !self.answers(&self.harvesters[index]) {
+                continue;
+            }
             // The list that is open, and one after it.
-            for _ in 0..2 {
-                self.list(index);
+            for is_last in [false, true] {
+                self.list(index, is_last);
             }
         }
         self.counts.widened = self.proxy.widened;
@@ -237,10 +270,10 @@ impl World {
         panic!("the harvest does not end");
     }
 
-    fn list(&mut self, index: usize) {
+    fn list(&mut self, index: usize, is_last: bool) {
         for _ in 0..LAST_STEPS_MAX {
             self.pass_time();
-            self.request(index, true);
+            self.request(index, true, is_last);
             if !self.harvesters[index].is_harvesting() {
                 return;
             }

@@ -16,6 +16,8 @@ pub(super) struct Record {
     pub(super) is_deleted: bool,
     /// Its datestamp at the source.
     pub(super) stamp_secs: i64,
+    /// Whether it is in the set that harvesters request.
+    pub(super) is_in_set: bool,
 }
 
 /// What is wrong with a record, beside its header.
@@ -51,6 +53,8 @@ pub(super) struct Source {
     pub(super) granularity: Granularity,
     changed: Changed,
     is_ordered_by_stamp: bool,
+    /// Whether headers name the set.
+    pub(super) names_set: bool,
     pub(super) is_up: bool,
     versions: u32,
     /// The share of changes that make a record faulty, in percent.
@@ -58,6 +62,23 @@ pub(super) struct Source {
     faults: [Option<Fault>; RECORDS],
     /// The last version of each record that was unreadable: harvesters of the source never got it.
     unreadable: [Option<u32>; RECORDS],
+}
+
+/// The times and the set that a list is requested for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Selection {
+    pub(super) from_secs: Option<i64>,
+    pub(super) until_secs: Option<i64>,
+    /// Whether only records of the set are requested.
+    pub(super) is_of_set: bool,
+}
+
+impl Selection {
+    pub(super) fn contains(self, secs: i64, is_in_set: bool) -> bool {
+        self.from_secs.is_none_or(|from_secs| secs >= from_secs)
+            && self.until_secs.is_none_or(|until_secs| secs <= until_secs)
+            && (is_in_set || !self.is_of_set)
+    }
 }
 
 /// A list that is delivered.
@@ -84,6 +105,7 @@ impl Source {
             granularity,
             changed,
             is_ordered_by_stamp: random.chance(50),
+            names_set: random.chance(50),
             is_up: true,
             versions: 0,
             faults_percent: [0, 20, 50][random.below(3)],
@@ -96,14 +118,17 @@ impl Source {
     pub(super) fn change(&mut self, random: &mut Random, now_secs: i64) {
         self.versions += 1;
         let stamp_secs = self.grained(now_secs + self.lead_secs - self.stamp_lag_secs);
-        let record = Record { version: self.versions, is_deleted: random.chance(25), stamp_secs };
+        let is_deleted = random.chance(25);
         let id = random.below(RECORDS);
-        self.records[id] = Some(record);
+        // A deleted record stays in its set.
+        let before = self.records[id].filter(|_| is_deleted);
+        let is_in_set = before.map_or(random.chance(50), |before| before.is_in_set);
+        self.records[id] = Some(Record { version: self.versions, is_deleted, stamp_secs, is_in_set });
         self.faults[id] = random
             .chance(self.faults_percent)
             .then(|| Fault { is_unreadable: random.chance(30), is_named: random.chance(80) });
         if self.faults[id].is_some_and(|fault| fault.is_unreadable) {
-            self.unreadable[id] = Some(record.version);
+            self.unreadable[id] = Some(self.versions);
         }
     }
 
@@ -140,6 +165,19 @@ impl Source {
         }
     }
 
+    /// A window in the granularity of this source: whole days, or seconds.
+    pub(super) fn grained_selection(&self, selection: Selection) -> Selection {
+        let last_secs = |secs| match self.granularity {
+            Granularity::Day => self.grained(secs) + DAY_SECS - 1,
+            Granularity::Second => secs,
+        };
+        Selection {
+            from_secs: selection.from_secs.map(|secs| self.grained(secs)),
+            until_secs: selection.until_secs.map(last_secs),
+            ..selection
+        }
+    }
+
     /// The clocks of a response.
     pub(super) fn clocks(&self, now_secs: i64, our_secs: i64) -> ResponseClocks {
         let date_secs = now_secs + self.lead_secs;
@@ -151,10 +189,11 @@ impl Source {
     }
 
     /// Begins a list.
-    pub(super) fn list(&self, from_secs: Option<i64>) -> SourceList {
-        let from_secs = from_secs.map_or(i64::MIN, |secs| self.grained(secs));
+    pub(super) fn list(&self, selection: Selection) -> SourceList {
+        let selection = self.grained_selection(selection);
         let present = self.records.iter().enumerate().filter_map(|(id, record)| Some((id, (*record)?)));
-        let mut items: Items = present.filter(|(_, record)| record.stamp_secs >= from_secs).collect();
+        let mut items: Items =
+            present.filter(|(_, record)| selection.contains(record.stamp_secs, record.is_in_set)).collect();
         if self.is_ordered_by_stamp {
             items.sort_by_key(|(id, record)| (record.stamp_secs, *id));
         }
