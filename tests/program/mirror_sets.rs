@@ -288,6 +288,34 @@ fn new_record_whose_sets_were_not_listed_yet_is_after_the_state_of_the_list() {
 }
 
 #[test]
+fn missing_record_that_is_stored_before_its_sets_are_listed_is_after_the_state_of_the_list() {
+    let world = World::of(without_set_specs(10));
+    assert!(world.try_harvest_with(&harvesting()).is_some());
+    world.pass_time(2 * HOUR_SECS);
+    let mut entry = world.collection().entries[&identifier(0)].clone();
+    entry.datestamp_secs = NOW_SECS + 2 * HOUR_SECS;
+    for number in [10, 12] {
+        world.collection().entries.insert(identifier(number), entry.clone());
+    }
+    world.collection().failing = BTreeSet::from([identifier(10)]);
+    world.pass_time(2 * HOUR_SECS);
+    // The source lists the record in its set, and the mirror does not have it.
+    assert!(world.try_harvest_with(&harvesting()).is_none(), "the harvest is not complete");
+    world.pass_time(2 * HOUR_SECS);
+    world.collection().failing.clear();
+    world.collection().fails_at = Some("set=even".to_owned());
+    assert!(world.try_harvest_with(&harvesting()).is_none(), "the set cannot be listed");
+    world.collection().fails_at = None;
+    world.set_down(true);
+    let without_it: BTreeSet<String> = even(10).into_iter().chain([identifier(12)]).collect();
+    check_listed(&world, "even", &without_it);
+    let own_clock = world.mirror.now();
+    world.set_down(false);
+    let next = world.ask(&format!("verb=ListRecords&metadataPrefix=oai_dc&set=even&from={own_clock}"));
+    assert!(identifiers(&[next]).contains(&identifier(10)));
+}
+
+#[test]
 fn sets_are_refused_again_after_the_mapping_stops_their_harvest() {
     let world = World::of(without_set_specs(10));
     assert!(world.try_harvest_with(&harvesting()).is_some());

@@ -18,8 +18,8 @@ use crate::mirror::view::record_xml::RecordPlaces;
 use crate::oai::set_spec::{is_within, parents};
 use crate::repository::{Failure, Reason};
 use crate::store::{
-    Catalog, Committed, ListFilter, ListOrder, ListQuery, ListedSet, MirrorError, NewRecord, RecordStatus,
-    SetMembers, StoredRecord,
+    Catalog, Committed, CompleteHarvest, ListFilter, ListOrder, ListQuery, ListedSet, MirrorError, NewRecord,
+    RecordStatus, SetMembers, StoredRecord,
 };
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashSet};
@@ -87,9 +87,13 @@ pub(crate) async fn list_members(
     settings: &HarvestSettings,
     prefix: &str,
 ) -> Result<Committed, Interruption> {
-    let Some(reached) = harvest.store.progress(&harvest.id, prefix).await?.last_complete else {
+    let progress = harvest.store.progress(&harvest.id, prefix).await?;
+    if progress.last_complete.is_none() {
         return Ok(Committed::default());
-    };
+    }
+    // Only stored records become members. A known gap that is stored later can be one too, so the members are known up
+    // to the state before it; after a gap of the first harvest, before all records.
+    let reached = progress.state().map(CompleteHarvest::from).unwrap_or_default();
     let sets = Sets::read(harvest, settings).await?;
     let wanted = sets.with_parents();
     let stored = harvest.store.catalog(&harvest.id).await?.set_members.remove(prefix).unwrap_or_default();
