@@ -247,9 +247,14 @@ fn failure_of_the_proxy_names_the_proxy() {
 fn redirect_to_a_private_name_is_not_followed_through_a_proxy() {
     let gateway = Source::start(|_, _| Reply::redirect(302, "http://vault.internal/secret"));
     let folder = folder("http://source.example/oai", &format!("proxy = \"http://{}\"", gateway.address));
-    let got = proxy(&folder).get(LIST);
+    let proxy = proxy(&folder);
+    let got = proxy.get(LIST);
     assert_eq!((got.status, gateway.asked().len()), (502, 1), "{}", got.text());
-    assert!(got.text().contains("vault.internal, a name in a private network"), "{}", got.text());
+    assert!(got.text().contains("redirects to a name in a private network"), "{}", got.text());
+    assert!(!got.text().contains("vault.internal"), "{}", got.text());
+    let told = proxy.wait_for_requests("x", 1)["last_failure"]["details"].clone();
+    let expected = "vault.internal, a name in a private network";
+    assert!(told.as_str().is_some_and(|told| told.contains(expected)), "{told}");
 }
 
 /// The response to a list with a source on loopback, by a program whose environment names a proxy.
@@ -284,5 +289,6 @@ fn proxy_of_the_environment_is_used_only_on_request() {
     let socks = [("all_proxy", "socks5://127.0.0.1:1".to_owned())];
     let got = fetch_with_environment(folder.path(), &socks);
     assert_eq!(got.status, 502);
-    assert!(got.text().contains("which is not an http:// proxy"), "{}", got.text());
+    assert!(got.text().contains("its proxy cannot be used"), "{}", got.text());
+    assert!(!got.text().contains("socks5"), "{}", got.text());
 }
