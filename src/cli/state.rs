@@ -122,7 +122,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// What is wrong with a data folder of this user, and how to run the command.
+    /// The message about a data folder of another user, with the way to run the command.
     pub(super) fn explain(&self, data: &Path) -> String {
         let own = rustix::process::geteuid().as_raw();
         let describe = |uid: u32| name_of(uid).unwrap_or_else(|| format!("the user {uid}"));

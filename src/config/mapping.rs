@@ -130,7 +130,7 @@ impl Mapping {
         })
     }
 
-    /// What the mapping decides about the engine, without facts of one response.
+    /// The configuration of the engine by this mapping, without facts of one response.
     pub fn repair_config(&self) -> RepairConfig {
         RepairConfig {
             limits: self.limits.repair.clone(),

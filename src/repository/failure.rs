@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct Failure {
     /// The kind of failure.
     pub reason: Reason,
-    /// What happened and what to do, in printable ASCII, for operators. It quotes nothing that the source sent.
+    /// The event and the action against it, in printable ASCII, for operators. It quotes nothing that the source sent.
     pub details: String,
     /// The same for harvesters, without the parts that are [`for_operators`].
     pub public_details: String,
@@ -389,7 +389,7 @@ pub(crate) fn for_operators(text: impl Display, public: impl Display) -> String 
     format!("{OPERATORS}{text}{PUBLIC}{public}{ALL_READERS}")
 }
 
-/// What harvesters see of a text with parts [`for_operators`].
+/// The part of a text for harvesters, without its parts [`for_operators`].
 pub(crate) fn for_harvesters(marked: &str) -> String {
     let [_, public] = split_readers(marked);
     public

@@ -177,10 +177,11 @@ impl ServerContext {
         // The mirror of the repository `xml` is at `_mirror/xml`.
         let (name, is_xml, repository) = match self.repository_named(path, mappings) {
             Some(repository) => (path, false, repository),
-            None => {
-                let name = path.strip_suffix(XML_PATH).filter(|_| has_gateway)?;
+            None if has_gateway => {
+                let name = path.strip_suffix(XML_PATH)?;
                 (name, true, self.repository_named(name, mappings)?)
             }
+            None => return None,
         };
         let base_url = format!("{}/{name}", self.public_url);
         let path_for_pages = (has_gateway && !is_xml).then(|| name.to_owned());

@@ -285,12 +285,12 @@ pub struct Catalog {
     /// The sets, in the order of the source.
     #[serde(default)]
     pub sets: Vec<ListedSet>,
-    /// What the source has answered to requests for the members of its sets, by format.
+    /// The results of requests to the source for the members of its sets, by format.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set_members: BTreeMap<String, SetMembers>,
 }
 
-/// What a source has answered to requests for the members of its sets in one format.
+/// The results of requests to a source for the members of its sets in one format.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetMembers {
     /// Whether the stored records name the sets that the source listed them in, in addition to those in their headers.

@@ -1,4 +1,4 @@
-//! What all commands for operators have in common: which state they use, and what they leave in the data folder.
+//! The common rules of all commands for operators: which state they use, and what they leave in the data folder.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;

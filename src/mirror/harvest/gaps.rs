@@ -19,7 +19,10 @@ impl CollectionWriter<'_> {
     pub(crate) fn note_gaps(&mut self, asked: &Request, page: &ReceivedPage) {
         let gaps = &mut self.progress.gaps;
         page.recovered.iter().for_each(|identifier| gaps.resolve(identifier));
-        let single = asked.argument(Argument::Identifier).filter(|_| asked.verb() == Verb::GetRecord);
+        let single = match asked.verb() {
+            Verb::GetRecord => asked.argument(Argument::Identifier),
+            _ => None,
+        };
         if single.is_some_and(|identifier| !is_gap_name(identifier)) {
             // The list with this record makes it a gap without a name.
             return;

@@ -363,7 +363,7 @@ pub(crate) async fn check_headers(
     failure.map_or(Ok(()), |failure| Err(Interruption::Source(failure)))
 }
 
-/// What the first pages of sets say.
+/// The facts about sets on their first pages.
 #[derive(Default)]
 struct FirstPages {
     /// The sets whose first page was received.
@@ -414,7 +414,7 @@ async fn ask_first_pages(
     Ok(pages)
 }
 
-/// What the first page of the list of a set says.
+/// The facts about a set on the first page of its list.
 enum FirstPage {
     /// The set has no members.
     Empty,

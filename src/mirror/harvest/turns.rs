@@ -139,15 +139,20 @@ impl HarvestTurn {
 
     /// Waits, and lets other harvests go on if the turn is over. Returns whether it has lost its place meanwhile.
     pub(crate) async fn pause(&self, time: Duration, clock: &dyn Clock) -> bool {
-        let Some(turn) = self.0.as_ref().filter(|_| time > WAIT_IN_PLACE_MAX) else {
+        let Some(turn) = &self.0 else {
             clock.pause(time).await;
-            let Some(turn) = self.0.as_ref().filter(|_| self.is_over(clock)) else { return false };
-            turn.leave_place();
-            turn.return_to_place(clock).await;
-            return true;
+            return false;
         };
-        turn.leave_place();
-        clock.pause(time).await;
+        if time > WAIT_IN_PLACE_MAX {
+            turn.leave_place();
+            clock.pause(time).await;
+        } else {
+            clock.pause(time).await;
+            if !self.is_over(clock) {
+                return false;
+            }
+            turn.leave_place();
+        }
         turn.return_to_place(clock).await;
         true
     }

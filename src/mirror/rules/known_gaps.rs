@@ -58,7 +58,7 @@ pub struct KnownGaps {
     pub beyond: Option<GapsBeyond>,
 }
 
-/// What is known of one gap.
+/// The known facts of one gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
     /// The state that the harvest with the gap continued from; `None` if it requested all records.

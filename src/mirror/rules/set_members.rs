@@ -2,7 +2,7 @@
 
 use super::ListState;
 
-/// What the mirror has learned about the members of one set of a source.
+/// The facts of the mirror about the members of one set of a source.
 ///
 /// A record of a source names its sets in its header, but OAI-PMH 1.x has no such element, and many 2.0 sources omit
 /// it. Some name a part of their sets only. A list of a set that is read from the headers would then be short, or
@@ -11,11 +11,11 @@ use super::ListState;
 pub struct SetFacts {
     /// Whether the header of any record names any set.
     pub headers_name_sets: bool,
-    /// What the source has answered to requests for the members of the set.
+    /// The result of requests to the source for the members of the set.
     pub members: KnownMembers,
 }
 
-/// What a source has answered to requests for the members of one set.
+/// The result of requests to a source for the members of one set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KnownMembers {
     /// Nothing: it was not asked.

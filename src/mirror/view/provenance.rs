@@ -195,7 +195,10 @@ impl<'r> Reading<'r> {
     }
 
     fn add(&mut self, text: &str) {
-        let Some((description, _)) = self.container.as_mut().filter(|_| self.depth == 5) else { return };
+        let Some((description, _)) = &mut self.container else { return };
+        if self.depth != 5 {
+            return;
+        }
         match self.is_base_url {
             Some(true) => description.base_url.push_str(text),
             Some(false) => description.identifier.push_str(text),

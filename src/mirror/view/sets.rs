@@ -47,7 +47,7 @@ pub(crate) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failur
     Ok(sets)
 }
 
-/// What is known of the members of the sets of a repository, in one format.
+/// The known members of the sets of a repository, in one format.
 pub(crate) struct KnownSets {
     headers_name_sets: bool,
     members: SetMembers,

@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the disk did under the file of a store.
+/// The errors of the disk under the file of a store.
 #[derive(Debug)]
 pub(super) struct DiskState {
     /// The name of the store.

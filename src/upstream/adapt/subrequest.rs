@@ -111,7 +111,7 @@ impl SubrequestError {
 
 /// Longest response to a subrequest, in decoded bytes: it is held in memory.
 const RESPONSE_BYTES_MAX: usize = 16 << 20;
-/// Most items of a response to a subrequest that are beyond repair, because each needs more memory than its bytes.
+/// Maximum number of items of a response to a subrequest that are beyond repair, because each needs more memory than its bytes.
 const QUARANTINED_ITEMS_MAX: usize = 1000;
 
 impl SubResponse {

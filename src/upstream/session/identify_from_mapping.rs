@@ -20,9 +20,11 @@ const PROOF_TIME_MAX: Duration = Duration::from_secs(10);
 /// The failure of a source that answers Identify with an error, if the mapping answers in its place.
 pub(super) fn refused_identify(requester: &Requester<'_>, code: Option<ErrorCode>) -> Option<Failure> {
     let job = requester.job;
-    let code = code.filter(|_| job.request.verb() == Verb::Identify)?;
+    if job.request.verb() != Verb::Identify {
+        return None;
+    }
     stated_fields(&job.mapping)?;
-    let details = format!("{} answers Identify with {}", requester.name(), code.name());
+    let details = format!("{} answers Identify with {}", requester.name(), code?.name());
     Some(Failure::new(Reason::NotOai(NotOai::UnknownError), details))
 }
 
@@ -33,9 +35,10 @@ pub(super) async fn answer_from_mapping(
     failure: Failure,
 ) -> Result<(), Stop> {
     let job = requester.job;
-    let Some(fields) = stated_fields(&job.mapping).filter(|_| !delivery.has_begun()) else {
+    if delivery.has_begun() {
         return Err(failure.into());
-    };
+    }
+    let Some(fields) = stated_fields(&job.mapping) else { return Err(failure.into()) };
     let ProfileDates { granularity, earliest, .. } = job.store.profiles.dates(&job.mapping.source_key());
     let was_read = granularity.is_some() || earliest.is_some();
     let is_of_the_moment = matches!(failure.reason, Reason::Busy | Reason::TakenOver);
@@ -83,9 +86,11 @@ async fn date_of_source(requester: &mut Requester<'_>) -> Option<String> {
     match response {
         Ok(response) => {
             client.breaker().succeeded(&admission);
+            if response.error_code().is_some() {
+                return None;
+            }
             let date_secs = datestamp::to_secs(&response.buffer.response_date);
-            let date = date_secs.map(|secs| datestamp::from_secs(secs, Granularity::Second));
-            date.filter(|_| response.error_code().is_none())
+            date_secs.map(|secs| datestamp::from_secs(secs, Granularity::Second))
         }
         Err(error) => {
             client.breaker().failed(requester.now(), &admission, &error.failure);

@@ -211,7 +211,9 @@ impl ListSession<'_> {
                     .then(|| (account.clone(), std::mem::take(&mut self.requester.quarantined)));
                 match Box::pin(self.substitute_page(Some(failure))).await? {
                     AttemptEnd::Retry(failure) => {
-                        if let Some((account, quarantined)) = whole.filter(|_| !self.delivery.has_begun()) {
+                        if let Some((account, quarantined)) = whole
+                            && !self.delivery.has_begun()
+                        {
                             (self.requester.account, self.requester.quarantined) = (account, quarantined);
                         }
                         return self.end_with_failure(failure).await;

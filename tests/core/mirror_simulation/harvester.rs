@@ -81,7 +81,7 @@ impl Harvester {
     /// Starts a list if none is open; returns the window and the token of the request. The last list is open-ended.
     pub(super) fn request(&mut self, now_secs: i64, is_last: bool) -> (Selection, Option<Token>) {
         let started_secs = now_secs + self.clock_error_secs;
-        let until_secs = self.until_secs(started_secs).filter(|_| !is_last);
+        let until_secs = if is_last { None } else { self.until_secs(started_secs) };
         let new = || OpenList { started_secs, until_secs, first_date_secs: None, token: None };
         let list = self.list.get_or_insert_with(new);
         let (from_secs, until_secs, is_of_set) = (self.from_secs, list.until_secs, self.is_of_set);

@@ -181,7 +181,7 @@ impl Mirror {
     /// Notes that the source has listed all members of the set.
     fn end_members_harvest(&mut self) {
         let is_at_end = matches!(&self.members_harvest, Some(MembersHarvest::Open(list)) if list.is_at_end());
-        if let Some(state_secs) = self.state_secs().filter(|_| is_at_end) {
+        if is_at_end && let Some(state_secs) = self.state_secs() {
             self.members = KnownMembers::All(ListState::new(state_secs));
             self.members_harvest = None;
         }
@@ -242,7 +242,8 @@ impl Mirror {
         let mut gaps = self.gaps.clone();
         let mut changes = Items::new();
         let is_fetching = is_answering && self.broken != Some(Broken::GapsAreNotFetched);
-        for identifier in gaps.to_fetch().into_iter().filter(|_| is_fetching) {
+        let fetched = if is_fetching { gaps.to_fetch() } else { Vec::new() };
+        for identifier in fetched {
             let id: usize = identifier.parse().expect("a number");
             let record = source.records()[id].expect("it was listed");
             gaps.note_fetch(&identifier);

@@ -20,7 +20,7 @@ pub(super) struct Record {
     pub(super) is_in_set: bool,
 }
 
-/// What is wrong with a record, beside its header.
+/// The fault of a record outside its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     /// Whether its bytes are the same each time; otherwise every request for it fails, for some time.
@@ -121,7 +121,7 @@ impl Source {
         let is_deleted = random.chance(25);
         let id = random.below(RECORDS);
         // A deleted record stays in its set.
-        let before = self.records[id].filter(|_| is_deleted);
+        let before = if is_deleted { self.records[id] } else { None };
         let is_in_set = before.map_or(random.chance(50), |before| before.is_in_set);
         self.records[id] = Some(Record { version: self.versions, is_deleted, stamp_secs, is_in_set });
         self.faults[id] = random

@@ -57,7 +57,7 @@ pub struct Bounds {
     pub bytes_max: u64,
     /// Most decoded bytes for one received byte, once a MiB is decoded.
     pub ratio_max: u64,
-    /// Most encoded bytes in a row that decode to nothing, such as empty gzip members, empty deflate blocks, long
+    /// Maximum number of encoded bytes in a row that decode to nothing, such as empty gzip members, empty deflate blocks, long
     /// headers and padding. The bytes between nested codings count too.
     pub empty_bytes_max: u64,
 }
