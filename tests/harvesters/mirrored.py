@@ -98,7 +98,7 @@ def check(oaimend, harvesters):
         proxy = Proxy(oaimend, {}, files)
         proxy.__enter__()
         for name in ("north", "south"):
-            wait_until_mirrored(proxy.base_url(f"_mirror/{name}"))
+            wait_until_mirrored(proxy.base_url(f"_mirror/{name}"), PLAN["set"])
     failed = 0
     with_set = {"_mirror/north": "col", "_all": "north:col"}
     try:
@@ -145,7 +145,7 @@ def check_failover(oaimend, harvesters):
 
         def harvest(name):
             harvester, pages = cases[name]
-            wait_until_mirrored(proxy.base_url(f"_mirror/{name}"))
+            wait_until_mirrored(proxy.base_url(f"_mirror/{name}"), PLAN["set"])
             sources[name].write_line(pages)
             return repositories.run_plan(harvester, proxy.base_url(name), plan)
 

@@ -73,12 +73,13 @@ class Proxy:
         return f"http://127.0.0.1:{self.port}/{name}"
 
 
-def wait_until_mirrored(base_url):
-    """Waits for the end of the first harvest of a mirror. The mirror answers 503 before."""
+def wait_until_mirrored(base_url, set_spec=None):
+    """Waits until a mirror knows all records of a set, or all at all. It answers 503 before."""
+    query = "verb=ListIdentifiers&metadataPrefix=oai_dc" + (f"&set={set_spec}" if set_spec else "")
     deadline = time.monotonic() + MIRROR_SECONDS_MAX
     while True:
         try:
-            return urllib.request.urlopen(f"{base_url}?verb=ListIdentifiers&metadataPrefix=oai_dc", timeout=20).read()
+            return urllib.request.urlopen(f"{base_url}?{query}", timeout=20).read()
         except urllib.error.HTTPError as error:
             if error.code != 503 or time.monotonic() > deadline:
                 raise

@@ -140,8 +140,9 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
     };
     let is_first = list.after.is_none();
     if page.items == 0 && !is_first {
-        // All records of the page have changed since the token was written. A page has at least one record.
-        let whole = RecordList { until: i64::MAX, ..list.clone() };
+        // All records of the page have changed or gone since the token was written. A page has at least one record, so
+        // the first one of the list is repeated.
+        let whole = RecordList { until: i64::MAX, after: None, ..list.clone() };
         let limits = PageLimits { records_max: 1, ..limits };
         (page, _) = read_page(view, &parts, &whole, limits, reports_records).await?;
         has_more = false;
