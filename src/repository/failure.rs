@@ -13,7 +13,7 @@ pub struct Failure {
     pub reason: Reason,
     /// The event and the action against it, in printable ASCII, for operators. It quotes nothing that the source sent.
     pub details: String,
-    /// The same for harvesters, without the parts that are [`for_operators`].
+    /// The same for harvesters, without the parts that are `for_operators`.
     pub public_details: String,
     /// What the source sent, in printable ASCII and without secrets; empty if it does not matter. For operators only.
     pub evidence: String,
@@ -235,7 +235,7 @@ impl Reason {
 }
 
 impl Failure {
-    /// A failure with the wait of its kind. Parts of the details can be [`for_operators`].
+    /// A failure with the wait of its kind. Parts of the details can be `for_operators`.
     pub fn new(reason: Reason, details: impl AsRef<str>) -> Self {
         let [details, public_details] = split_readers(details.as_ref());
         Self {
@@ -389,13 +389,13 @@ pub(crate) fn for_operators(text: impl Display, public: impl Display) -> String 
     format!("{OPERATORS}{text}{PUBLIC}{public}{ALL_READERS}")
 }
 
-/// The part of a text for harvesters, without its parts [`for_operators`].
+/// The part of a text for harvesters, without its parts `for_operators`.
 pub(crate) fn for_harvesters(marked: &str) -> String {
     let [_, public] = split_readers(marked);
     public
 }
 
-/// The marks of [`for_operators`]. No text of a failure contains them, because it is printable.
+/// The marks of `for_operators`. No text of a failure contains them, because it is printable.
 const OPERATORS: char = '\u{2}';
 const PUBLIC: char = '\u{3}';
 const ALL_READERS: char = '\u{4}';
