@@ -277,6 +277,8 @@ fn activity_survives_a_restart() {
     for _ in 0..3 {
         assert_eq!(proxy.get(LIST).status, 200);
     }
+    // A request is counted after its response is sent.
+    proxy.wait_for_requests("x", 3);
     let parts = [
         "<b>bare-ampersand</b> <span class=\"note\">3 times</span>",
         "<bdi class=\"identifier\">oai:x:2</bdi>",
