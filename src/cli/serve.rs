@@ -62,10 +62,7 @@ pub(crate) fn run(arguments: ServeArguments) -> Result<Exit, Failure> {
     if is_quit() {
         return Ok(end_start());
     }
-    let server = match arguments.upgrade {
-        true => Server::take_over(config)?,
-        false => Server::bind(config)?,
-    };
+    let server = if arguments.upgrade { Server::take_over(config)? } else { Server::bind(config)? };
     // A process that has taken over must serve: the other one has ended.
     if !arguments.upgrade && is_quit() {
         return Ok(end_start());

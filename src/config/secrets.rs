@@ -119,8 +119,9 @@ fn written_length(text: &[u8], secret: &[u8]) -> Option<usize> {
     Some(text.len() - rest.len())
 }
 
-/// The escape at the start of a text that stands for the start of the secret: its length, and the length of what it
-/// stands for. Percent signs and ampersands may be escaped several times, as in `%2521` and `&amp;amp;lt;`.
+/// Reads an escape at the start of a text that encodes the start of the secret. Returns the length of the escape and
+/// the length of the encoded part of the secret, in bytes. Percent signs and ampersands may be escaped several times,
+/// as in `%2521` and `&amp;amp;lt;`.
 fn escaped_part(text: &[u8], secret: &[u8]) -> Option<(usize, usize)> {
     let stands_for = |character: char| {
         let mut buffer = [0; 4];
@@ -141,7 +142,7 @@ fn escaped_part(text: &[u8], secret: &[u8]) -> Option<(usize, usize)> {
     loop {
         let rest = text.get(at..)?;
         let (length, matched) = if is_percent {
-            // A percent code stands for a byte, which may be a part of a character.
+            // A percent code encodes a byte, which may be a part of a character.
             let code = rest.get(..2).and_then(hex_value);
             (2, code.and_then(|code| (u32::from(*secret.first()?) == code).then_some(1)))
         } else {

@@ -259,17 +259,19 @@ impl Failure {
 
     /// The details with the evidence, for the log and the admin listener.
     pub fn details_for_operators(&self) -> String {
-        match self.evidence.is_empty() {
-            true => self.details.clone(),
-            false => format!("{}; {}", self.details, self.evidence),
+        if self.evidence.is_empty() {
+            self.details.clone()
+        } else {
+            format!("{}; {}", self.details, self.evidence)
         }
     }
 
     /// The details as a part of the details of another failure.
     pub(crate) fn quoted_details(&self) -> String {
-        match self.details == self.public_details {
-            true => self.details.clone(),
-            false => for_operators(&self.details, &self.public_details),
+        if self.details == self.public_details {
+            self.details.clone()
+        } else {
+            for_operators(&self.details, &self.public_details)
         }
     }
 

@@ -151,13 +151,14 @@ impl Signals {
     async fn hand_over(&self, starts_successor: bool) -> bool {
         let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(sockets) = sockets else { return false };
-        let handed = match starts_successor {
-            true => Successor::start_and_hand_over(&self.program, &self.data, &sockets).await,
-            false => handover::hand_over(&self.data, &sockets).await.inspect_err(|_| {
+        let handed = if starts_successor {
+            Successor::start_and_hand_over(&self.program, &self.data, &sockets).await
+        } else {
+            handover::hand_over(&self.data, &sockets).await.inspect_err(|_| {
                 tracing::error!(
                     "SIGQUIT is ignored, because no process takes over; start one with --upgrade first"
                 );
-            }),
+            })
         };
         let connection = match handed {
             Ok(connection) => connection,

@@ -42,9 +42,12 @@ fn page_of_sets(first: usize, next: usize) -> Reply {
 
 fn bytes_in(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
-    let size = |entry: std::fs::DirEntry| match entry.file_type().expect("a type").is_dir() {
-        true => bytes_in(&entry.path()),
-        false => entry.metadata().expect("a file").len(),
+    let size = |entry: std::fs::DirEntry| {
+        if entry.file_type().expect("a type").is_dir() {
+            bytes_in(&entry.path())
+        } else {
+            entry.metadata().expect("a file").len()
+        }
     };
     entries.map(size).sum()
 }

@@ -113,7 +113,7 @@ fn one_file_is_written_to_a_file_or_into_a_folder() {
     // A device is not replaced by a file.
     assert_exit(&repair(&[&input, "-o", "/dev/null"]), 0);
     assert!(!fs::metadata("/dev/null").expect("it is there").is_file());
-    // What is not OAI-PMH leaves an older file alone.
+    // If an input is not OAI-PMH, the older file in its place stays.
     let html = folder.write("html.xml", b"<html><body>Sorry</body></html>");
     let before = folder.read("out.xml");
     assert_exit(&repair(&[&html, "-o", &out]), 2);

@@ -117,9 +117,10 @@ fn mirrored(config: &Config, ids: &[String]) -> Result<Vec<Arc<Mapping>>, Failur
     let mirrored = || all.values().filter(|mapping| mapping.mirror.is_some());
     if ids.is_empty() {
         let found: Vec<_> = mirrored().cloned().collect();
-        return match found.is_empty() {
-            true => Err(Failure::usage("no mapping has a [mirror] table; add one to mirror its repository")),
-            false => Ok(found),
+        return if found.is_empty() {
+            Err(Failure::usage("no mapping has a [mirror] table; add one to mirror its repository"))
+        } else {
+            Ok(found)
         };
     }
     ids.iter().map(|id| find_mirrored(config, id, mirrored().map(|mapping| mapping.id.as_str()))).collect()
@@ -137,9 +138,10 @@ fn find_mirrored<'m>(
         }
         None => {
             let known: Vec<&str> = mirrored.collect();
-            let expected = match known.is_empty() {
-                true => "no mapping has a [mirror] table".to_owned(),
-                false => format!("expected {}", suggest_ids(id, &known)),
+            let expected = if known.is_empty() {
+                "no mapping has a [mirror] table".to_owned()
+            } else {
+                format!("expected {}", suggest_ids(id, &known))
             };
             let id = id.escape_debug();
             Err(Failure::usage(format!("\"{id}\" is not a mirrored repository; {expected}")))

@@ -254,9 +254,10 @@ fn write(
     with_metadata: bool,
 ) -> Result<(), Failure> {
     let header = Header::of_source(record, facts.granularity);
-    match with_metadata {
-        true => items.push_record(&RecordText::read(record)?, &header, &[]),
-        false => items.push_header(&header),
+    if with_metadata {
+        items.push_record(&RecordText::read(record)?, &header, &[])
+    } else {
+        items.push_header(&header)
     }
     Ok(())
 }

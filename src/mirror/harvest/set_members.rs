@@ -504,9 +504,10 @@ async fn save(harvest: &Harvester, prefixes: &[String], members: &SetMembers) ->
     let mut catalog = harvest.store.catalog(&harvest.id).await?;
     let before = catalog.set_members.clone();
     catalog.set_members.extend(prefixes.iter().map(|prefix| (prefix.clone(), members.clone())));
-    match catalog.set_members == before {
-        true => Ok(()),
-        false => harvest.store.save_catalog(&harvest.id, catalog).await,
+    if catalog.set_members == before {
+        Ok(())
+    } else {
+        harvest.store.save_catalog(&harvest.id, catalog).await
     }
 }
 

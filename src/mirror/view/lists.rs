@@ -134,9 +134,10 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
         with_bytes: list.with_metadata,
     };
     let is_merged = view.merges_records() && list.set.is_none();
-    let (mut page, PageEnd { last, mut has_more }) = match reports_records {
-        true => read_page(view, &parts, &list, limits, true).await?,
-        false => cached_page(view, &parts, &list, limits).await?,
+    let (mut page, PageEnd { last, mut has_more }) = if reports_records {
+        read_page(view, &parts, &list, limits, true).await?
+    } else {
+        cached_page(view, &parts, &list, limits).await?
     };
     let is_first = list.after.is_none();
     if page.items == 0 && !is_first {
@@ -164,9 +165,10 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
         page.token = Some(token.ok_or_else(|| Failure::new(Reason::Mirror, TOKEN_TOO_LONG))?);
     }
     if has_more || !is_first {
-        let total = match view.options.total_elements && !is_merged {
-            true => Some(total_elements(view, &list).await?),
-            false => None,
+        let total = if view.options.total_elements && !is_merged {
+            Some(total_elements(view, &list).await?)
+        } else {
+            None
         };
         write_token(&mut page, total);
     }
@@ -213,9 +215,10 @@ async fn read_page(
 ) -> Result<(Page, PageEnd), Failure> {
     let mut merge = Merge::new(view.stores.store.clone(), parts.to_vec(), list, limits);
     let mut writer = RecordWriter::new(view, &list.prefix, reports_records);
-    let end = match view.merges_records() && list.set.is_none() {
-        true => collisions::fill((view, parts), list, &mut merge, &mut writer, limits).await?,
-        false => fill(list, &mut merge, &mut writer, limits).await?,
+    let end = if view.merges_records() && list.set.is_none() {
+        collisions::fill((view, parts), list, &mut merge, &mut writer, limits).await?
+    } else {
+        fill(list, &mut merge, &mut writer, limits).await?
     };
     Ok((writer.items.into_page(), end))
 }

@@ -155,9 +155,10 @@ impl RecordLog {
     /// Like [`RecordLog::open`], with the index among these databases.
     pub(super) fn open_among(data: &Path, databases: &Databases) -> Result<Self, Error> {
         let folder = data.join("mirror");
-        let state = match folder.join("index.redb").exists() {
-            true => State::Open(open(&folder, databases)?),
-            false => State::Absent,
+        let state = if folder.join("index.redb").exists() {
+            State::Open(open(&folder, databases)?)
+        } else {
+            State::Absent
         };
         let (databases, compaction) = (databases.clone(), Mutex::new(None));
         Ok(Self(Arc::new(Inner { folder, databases, state: RwLock::new(state), compaction })))
@@ -489,9 +490,12 @@ impl MirrorStore for RecordLog {
 
     async fn verify_suspected(&self, repository: &str) -> Result<Verification, MirrorError> {
         let repository = repository.to_owned();
-        self.read(move |shared| match shared.is_suspected(&repository) {
-            true => verify(shared, &repository),
-            false => Ok(Verification::default()),
+        self.read(move |shared| {
+            if shared.is_suspected(&repository) {
+                verify(shared, &repository)
+            } else {
+                Ok(Verification::default())
+            }
         })
         .await
     }

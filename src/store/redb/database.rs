@@ -81,9 +81,10 @@ impl SharedDatabase {
     }
 
     fn unavailable(&self) -> Unavailable {
-        match self.is_closed.load(Ordering::Acquire) {
-            true => Unavailable::Closed,
-            false => Unavailable::Failed(Box::new(redb::Error::PreviousIo)),
+        if self.is_closed.load(Ordering::Acquire) {
+            Unavailable::Closed
+        } else {
+            Unavailable::Failed(Box::new(redb::Error::PreviousIo))
         }
     }
 

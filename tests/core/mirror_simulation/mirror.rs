@@ -222,9 +222,10 @@ impl Mirror {
                 };
                 let bytes =
                     if fault.is_unreadable { u64::from(record.version) } else { now_secs.unsigned_abs() };
-                let (item, bytes) = match fault.is_named {
-                    true => (named(id), fault.is_unreadable.then_some(bytes)),
-                    false => (MissingItem::Unnamed(bytes << 8 | id as u64), Some(bytes)),
+                let (item, bytes) = if fault.is_named {
+                    (named(id), fault.is_unreadable.then_some(bytes))
+                } else {
+                    (MissingItem::Unnamed(bytes << 8 | id as u64), Some(bytes))
                 };
                 gaps.note(item, Sighting::Listed(bytes), before);
                 false

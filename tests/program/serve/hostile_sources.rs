@@ -232,9 +232,12 @@ fn future_dates_of_a_source_are_not_believed() {
     let ahead = "Date: Fri, 02 Jan 2099 03:04:05 GMT\nLast-Modified: Fri, 02 Jan 2099 03:04:05 GMT\n\
         Expires: Fri, 02 Jan 2099 03:04:05 GMT\nCache-Control: max-age=2000000000";
     let expected = page.clone();
-    let source = Source::start(move |_, asked| match asked.target.contains("until") {
-        true => Reply::whole(503, "Retry-After: Fri, 02 Jan 2099 03:04:05 GMT", "later"),
-        false => Reply::whole(200, &format!("Content-Type: text/xml\n{ahead}"), page.clone()),
+    let source = Source::start(move |_, asked| {
+        if asked.target.contains("until") {
+            Reply::whole(503, "Retry-After: Fri, 02 Jan 2099 03:04:05 GMT", "later")
+        } else {
+            Reply::whole(200, &format!("Content-Type: text/xml\n{ahead}"), page.clone())
+        }
     });
     let proxy = Proxy::of(&source);
     let got = proxy.get(LIST);

@@ -117,9 +117,12 @@ fn source_that_is_down_is_not_described_by_the_mapping() {
 fn identify_that_worked_before_keeps_its_failure() {
     let fails = Arc::new(AtomicBool::new(false));
     let is_failing = Arc::clone(&fails);
-    let source = source_without_identify(move || match is_failing.load(Ordering::Relaxed) {
-        true => Reply::whole(500, "", "no"),
-        false => Reply::xml(identify("of the source")),
+    let source = source_without_identify(move || {
+        if is_failing.load(Ordering::Relaxed) {
+            Reply::whole(500, "", "no")
+        } else {
+            Reply::xml(identify("of the source"))
+        }
     });
     let mut mapping = Mapping::new("x", &source.base_url(), &Default::default()).expect("a legal mapping");
     state_all(&mut mapping);

@@ -354,12 +354,11 @@ impl ListLedger for RedbLedger {
         let task = move |ledger: &Self| {
             let list = ledger.list(&repository, place.list)?;
             let is_mixed = list.as_ref().is_some_and(|list| list.mixed_harvests().is_some());
-            let (earlier, earlier_names) = match with_earlier && !is_mixed {
-                true => {
-                    let (names, _) = ledger.known_names_before(&repository, place)?;
-                    (ledger.delivered_before(&repository, place)?, names)
-                }
-                false => (Vec::new(), Vec::new()),
+            let (earlier, earlier_names) = if with_earlier && !is_mixed {
+                let (names, _) = ledger.known_names_before(&repository, place)?;
+                (ledger.delivered_before(&repository, place)?, names)
+            } else {
+                (Vec::new(), Vec::new())
             };
             let hashes = ledger.part(&repository, place, part)?;
             let names = ledger.part_names(&repository, place, part)?;

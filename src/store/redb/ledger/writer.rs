@@ -106,7 +106,7 @@ impl Unwritten {
     }
 
     /// Writes rows until the end. Rows that cannot be written wait for the next transaction, unless too many wait:
-    /// `note_loss` is told then.
+    /// then it calls `note_loss`.
     pub(super) fn write(&self, database: &SharedDatabase, note_loss: &dyn Fn()) {
         let mut evictions = Evictions::default();
         while let Some(Batch { rows, waiters, now_secs }) = self.next_batch() {
