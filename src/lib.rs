@@ -27,6 +27,8 @@ pub mod clock;
 #[cfg(feature = "program")]
 pub mod config;
 #[cfg(feature = "program")]
+pub mod credentials;
+#[cfg(feature = "program")]
 pub mod demo;
 #[cfg(feature = "program")]
 pub mod error;
@@ -50,6 +52,8 @@ pub mod repository;
 pub mod server;
 #[cfg(feature = "program")]
 pub mod store;
+#[cfg(feature = "program")]
+pub mod suggestions;
 #[cfg(feature = "program")]
 pub mod telemetry;
 #[cfg(feature = "program")]

@@ -295,7 +295,7 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::oai::Argument;
     use crate::repository::EventStream;
-    use crate::store::{QuarantineBatch, QuarantineSelection, QuarantinedRecord, Store};
+    use crate::store::{QuarantineBatch, QuarantineSelection, QuarantinedRecord};
     use std::path::Path;
     use std::sync::Mutex;
     use tokio::sync::mpsc;
@@ -351,7 +351,7 @@ mod tests {
         records: &[(Option<&str>, &str)],
         prefix: Option<&str>,
     ) -> (Vec<RetryLine>, Vec<String>, usize) {
-        let quarantine = Store::open(data).expect("it can be written to").quarantine;
+        let quarantine = crate::store::open(data).expect("it can be written to").quarantine;
         for (number, (identifier, request)) in records.iter().enumerate() {
             let record = QuarantinedRecord {
                 identifier: identifier.map(str::to_owned),

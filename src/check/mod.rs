@@ -26,9 +26,9 @@ pub use report::{Report, to_html, to_json, to_junit};
 pub use rules::{RULES, Rule, RuleEntry};
 
 use crate::clock::Clock;
-use crate::config::Mapping;
 use crate::oai::datestamp;
 use crate::repository::Failure;
+use crate::upstream::settings::SourceMapping;
 use exchange::{CheckResponse, Received};
 use findings::Findings;
 use headers::{Header, read_headers};
@@ -60,7 +60,7 @@ pub struct CheckOptions {
 ///
 /// The mapping does not allow to create a client.
 pub async fn run(
-    mapping: &Mapping,
+    mapping: &SourceMapping,
     options: &CheckOptions,
     clock: Arc<dyn Clock>,
     on_progress: &mut (dyn FnMut(Progress<'_>) + Send),

@@ -2,9 +2,9 @@
 
 use super::exchange::{CheckRequest, CheckResponse, Deferral, Progress, Received};
 use crate::clock::Clock;
-use crate::config::Mapping;
 use crate::repository::Failure;
 use crate::upstream::SourceClient;
+use crate::upstream::settings::SourceMapping;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use url::{Host, Url};
@@ -28,7 +28,7 @@ pub(super) struct Requester<'a> {
 
 impl<'a> Requester<'a> {
     pub(super) fn new(
-        mapping: &Mapping,
+        mapping: &SourceMapping,
         time_max: Duration,
         clock: Arc<dyn Clock>,
         on_progress: &'a mut (dyn FnMut(Progress<'_>) + Send),

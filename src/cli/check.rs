@@ -9,10 +9,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use oaimend::check::{self, CheckOptions, Finding, PayloadSchemas, Profile, Progress, Report, Verdict};
 use oaimend::clock::{self, SystemClock};
-use oaimend::config::{Config, Flags, Limits, Mapping, suggest_ids};
+use oaimend::config::{Config, Flags, Mapping};
 use oaimend::error::Error;
 use oaimend::repository;
 use oaimend::store::CheckReports;
+use oaimend::suggestions::suggest_ids;
+use oaimend::upstream::settings::Limits;
 use serde_json::json;
 
 use super::data_arguments::{ConfigArguments, create_private_files};
@@ -103,7 +105,7 @@ pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
     let report = checked.map_err(|failure| Failure::usage(failure.details))?;
     let checked_at = clock::now();
     if let Some(data) = data {
-        save(&data, &mapping.id, &report.clone().for_profile(None));
+        save(&data, mapping.id(), &report.clone().for_profile(None));
     }
     let report = report.for_profile(profile);
     let text = match format {
@@ -143,15 +145,16 @@ fn find_source(arguments: CheckArguments) -> Result<CheckedSource, Failure> {
         let mut mapping = mapping
             .map_err(|problem| Failure::usage(format!("\"{}\" {problem}", repository.escape_debug())))?;
         // Messages about failures name the source by its id.
-        mapping.id = mapping.base_url.host_str().unwrap_or_default().to_owned();
+        let source = mapping.source_mut();
+        source.id = source.base_url.host_str().unwrap_or_default().to_owned();
         // The report names redirects to other hosts, and the person who reads it has chosen the URL.
-        mapping.redirect_hosts = vec!["*".to_owned()];
+        source.redirect_hosts = vec!["*".to_owned()];
         return Ok(CheckedSource { mapping, data: None });
     }
     let ConfigArguments { config, mappings } = config;
     let config = Config::load(&Flags { config, mappings, data, ..Flags::default() })?;
     if let Some(mapping) = config.repositories.find(&repository) {
-        if mapping.static_file.is_some() {
+        if mapping.source.static_file.is_some() {
             let text = "is a static repository, which cannot answer requests; run oaimend serve and check its base URL there";
             return Err(Error::Usage(format!("\"{repository}\" {text}")).into());
         }
@@ -182,7 +185,7 @@ async fn run_with_progress(mapping: &Mapping, options: &CheckOptions) -> Result<
         *step.lock().unwrap_or_else(PoisonError::into_inner) = (describe_step(&progress), clock::uptime());
         show(true);
     };
-    let running = check::run(mapping, options, Arc::new(SystemClock), &mut on_progress);
+    let running = check::run(&mapping.source, options, Arc::new(SystemClock), &mut on_progress);
     tokio::pin!(running);
     let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
     let checked = loop {

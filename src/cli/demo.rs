@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use clap::Args;
 use oaimend::clock::{Clock as _, SystemClock};
-use oaimend::config::{Config, Limits, Mapping, MirrorSettings, ServeFrom};
+use oaimend::config::{Config, Mapping, ServeFrom};
 use oaimend::demo::{Fetched, Provider, fetch};
 use oaimend::error::Error;
 use oaimend::gateway::record::{RecordAddress, RepositoryAddress};
+use oaimend::mirror::settings::MirrorSettings;
 use oaimend::server::{Running, Server};
+use oaimend::upstream::settings::Limits;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Exit, Failure, print};

@@ -7,8 +7,9 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use oaimend::config::{Config, suggest_ids};
+use oaimend::config::Config;
 use oaimend::error::{Blame, Error};
+use oaimend::suggestions::suggest_ids;
 
 /// How the program ends, the worst at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

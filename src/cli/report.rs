@@ -36,12 +36,12 @@ pub(crate) fn run(arguments: ReportArguments) -> Result<Exit, Failure> {
             let (store, _empty) = data.open()?;
             report_here(&config, &mapping, store)?
         }
-        State::InServer(client) => report_of_server(&client, &mapping.id)?,
+        State::InServer(client) => report_of_server(&client, mapping.id())?,
     };
     let Some(text) = text else {
         // A closed stderr is not an error: there is nothing to print.
         let _ =
-            writeln!(io::stderr(), "oaimend: the last seven days of {} have nothing to report", mapping.id);
+            writeln!(io::stderr(), "oaimend: the last seven days of {} have nothing to report", mapping.id());
         return Ok(Exit::Success);
     };
     print(text.as_bytes())

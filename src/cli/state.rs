@@ -81,7 +81,7 @@ impl State {
 impl LockedData {
     /// Opens the stores. The folder of an empty state must outlive them.
     pub(super) fn open(self) -> Result<(Store, Option<TempDir>), Failure> {
-        Ok((Store::open_locked(self.lock)?, self.empty))
+        Ok((oaimend::store::open_locked(self.lock)?, self.empty))
     }
 }
 

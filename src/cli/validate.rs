@@ -24,13 +24,13 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
     let config = arguments.config.load()?;
     let repositories = config.repositories.all();
     for mapping in repositories.values() {
-        SourceClient::new(mapping).map_err(|failure| {
+        SourceClient::new(&mapping.source).map_err(|failure| {
             let folder = config.repositories.folder().unwrap_or(Path::new(""));
-            let file = folder.join(&mapping.id).with_added_extension("toml");
+            let file = folder.join(mapping.id()).with_added_extension("toml");
             Error::Config(vec![Fault { file, line: 1, text: failure.details_for_operators() }])
         })?;
     }
-    let of_sources = repositories.values().filter_map(|mapping| mapping.client_certificate.as_ref());
+    let of_sources = repositories.values().filter_map(|mapping| mapping.source.client_certificate.as_ref());
     for files in config.listen_tls.iter().map(|tls| &tls.files).chain(of_sources) {
         warn_of_expiry(files);
     }

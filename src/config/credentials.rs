@@ -1,69 +1,28 @@
-//! User and password for a source or a mail server.
-//!
-//! Invariant: no message, log line or `Debug` output contains the password. Only requests to the
-//! source or the mail server itself contain it.
+//! The keys `user` and `password_file` of a source and of a mail server.
 
 use super::file::Table;
-use std::fmt;
-use std::path::{Path, PathBuf};
+use crate::credentials::Credentials;
+use std::path::Path;
 
-/// User and password for a source or a mail server that requires them.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
-    user: String,
-    password: String,
-    password_file: PathBuf,
-}
-
-impl Credentials {
-    /// A user and a password.
-    #[cfg(test)]
-    pub(super) fn new(user: &str, password: &str) -> Self {
-        let password_file = PathBuf::new();
-        Self { user: user.to_owned(), password: password.to_owned(), password_file }
-    }
-
-    /// Reads `user` and `password_file` of a table; one without the other is a fault. A relative path starts at `folder`.
-    pub(super) fn read(table: &mut Table<'_, '_>, folder: &Path) -> Option<Self> {
-        let user = table.read_parsed("user", read_user);
-        let password = table.read_parsed("password_file", |text| {
-            let file = folder.join(text);
-            Ok((read_password(&file)?, file))
-        });
-        let [user_key, file_key] = ["user", "password_file"].map(|key| table.full_key(key));
-        match (table.has_key("user"), table.has_key("password_file")) {
-            (true, false) => table.report_missing(format!(
-                "{user_key} is set without password_file; expected a file with the password"
-            )),
-            (false, true) => {
-                table.report_missing(format!("{file_key} is set without user; expected both"));
-            }
-            _ => {}
+/// Reads `user` and `password_file` of a table; one without the other is a fault. A relative path starts at `folder`.
+pub(super) fn read_credentials(table: &mut Table<'_, '_>, folder: &Path) -> Option<Credentials> {
+    let user = table.read_parsed("user", read_user);
+    let password = table.read_parsed("password_file", |text| {
+        let file = folder.join(text);
+        Ok((read_password(&file)?, file))
+    });
+    let [user_key, file_key] = ["user", "password_file"].map(|key| table.full_key(key));
+    match (table.has_key("user"), table.has_key("password_file")) {
+        (true, false) => table.report_missing(format!(
+            "{user_key} is set without password_file; expected a file with the password"
+        )),
+        (false, true) => {
+            table.report_missing(format!("{file_key} is set without user; expected both"));
         }
-        let (password, password_file) = password?;
-        Some(Self { user: user?, password, password_file })
+        _ => {}
     }
-
-    /// The user's name.
-    pub fn user(&self) -> &str {
-        &self.user
-    }
-
-    /// The password; use it only for the request to the source or the mail server.
-    pub fn password(&self) -> &str {
-        &self.password
-    }
-
-    /// The file of the password. A change of it is a change of the settings.
-    pub(super) fn password_file(&self) -> &Path {
-        &self.password_file
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
-    }
+    let (password, password_file) = password?;
+    Some(Credentials::new(user?, password, password_file))
 }
 
 fn read_user(text: &str) -> Result<String, String> {

@@ -1,13 +1,14 @@
 //! The effective configuration: a mapping with all values, as the content of a mapping file.
 
 use super::gateway::RecordPages;
-use super::mapping::{Mapping, OnUnrepairable};
-use super::mirror::{MirrorSettings, ServeFrom};
-use super::quirks::{HeadersVia, Method, PageFallback};
-use super::secrets::MASK;
-use super::{Limits, Politeness};
+use super::mapping::Mapping;
+use super::mirror::ServeFrom;
+use crate::mirror::settings::MirrorSettings;
 use crate::repair::catalog::CATALOG;
 use crate::repair::{IdentifyValues, ProvenanceScope, RepairSet};
+use crate::repository::MASK;
+use crate::upstream::settings::{HeadersVia, Method, OnUnrepairable, PageFallback};
+use crate::upstream::settings::{Limits, Politeness};
 use std::time::Duration;
 use toml::{Table, Value};
 
@@ -18,7 +19,7 @@ impl Mapping {
     /// values of headers are never written.
     pub fn to_toml(&self, base_url: &str) -> String {
         let mut root = Table::new();
-        match &self.static_file {
+        match &self.source.static_file {
             Some(file) => {
                 let path = file.path.as_ref().map(|path| path.display().to_string());
                 put(&mut root, "static_file", path.unwrap_or_else(|| base_url.to_owned()));
@@ -26,23 +27,27 @@ impl Mapping {
             }
             None => put(&mut root, "base_url", base_url),
         }
-        put_some(&mut root, "user", self.credentials.as_ref().map(super::Credentials::user));
-        let token_file = self.bearer_token.as_ref().map(|token| token.path().display().to_string());
+        put_some(
+            &mut root,
+            "user",
+            self.source.credentials.as_ref().map(crate::credentials::Credentials::user),
+        );
+        let token_file = self.source.bearer_token.as_ref().map(|token| token.path().display().to_string());
         put_some(&mut root, "bearer_token_file", token_file);
-        put(&mut root, "proxy", self.proxy.shown());
-        put_secs(&mut root, "connect_timeout_secs", self.connect_timeout);
-        put_secs(&mut root, "read_timeout_secs", self.read_timeout);
-        put(&mut root, "user_agent", self.user_agent.as_str());
-        put_some(&mut root, "from", self.from.as_deref());
-        put(&mut root, "allow_private", self.allow_private);
-        put(&mut root, "redirect_hosts", self.redirect_hosts.clone());
-        let on_unrepairable = match self.on_unrepairable {
+        put(&mut root, "proxy", self.source.proxy.shown());
+        put_secs(&mut root, "connect_timeout_secs", self.source.connect_timeout);
+        put_secs(&mut root, "read_timeout_secs", self.source.read_timeout);
+        put(&mut root, "user_agent", self.source.user_agent.as_str());
+        put_some(&mut root, "from", self.source.from.as_deref());
+        put(&mut root, "allow_private", self.source.allow_private);
+        put(&mut root, "redirect_hosts", self.source.redirect_hosts.clone());
+        let on_unrepairable = match self.source.on_unrepairable {
             OnUnrepairable::Quarantine => "quarantine",
             OnUnrepairable::Fail => "fail",
         };
         put(&mut root, "on_unrepairable", on_unrepairable);
         put(&mut root, "stale_lists", self.stale_lists);
-        put(&mut root, "provenance", provenance_name(self.provenance));
+        put(&mut root, "provenance", provenance_name(self.source.provenance));
         put_some(&mut root, "report_to", self.report_to.as_ref().map(super::ReportTo::name));
         let serve = match self.serve {
             ServeFrom::Live => "live",
@@ -57,41 +62,41 @@ impl Mapping {
         };
         put(&mut root, "records", records);
         self.put_quirks(&mut root);
-        let headers = self.headers.names().into_iter().map(|name| (name.to_owned(), MASK.into()));
+        let headers = self.source.headers.names().into_iter().map(|name| (name.to_owned(), MASK.into()));
         put(&mut root, "headers", headers.collect::<Table>());
         put(&mut root, "tls", self.tls_table());
-        let repairs =
-            [("off", self.off), ("enable", self.enabled)].map(|(key, set)| (key.to_owned(), names(set)));
+        let repairs = [("off", self.source.off), ("enable", self.source.enabled)]
+            .map(|(key, set)| (key.to_owned(), names(set)));
         put(&mut root, "repairs", Table::from_iter(repairs));
-        put(&mut root, "identify", identify_table(&self.identify));
-        if self.static_file.is_none() {
-            put(&mut root, "politeness", politeness_table(&self.politeness));
+        put(&mut root, "identify", identify_table(&self.source.identify));
+        if self.source.static_file.is_none() {
+            put(&mut root, "politeness", politeness_table(&self.source.politeness));
         }
         if let Some(mirror) = &self.mirror {
             put(&mut root, "mirror", mirror_table(mirror));
         }
-        put(&mut root, "limits", limits_table(&self.limits));
+        put(&mut root, "limits", limits_table(&self.source.limits));
         root.to_string()
     }
 
     fn tls_table(&self) -> Table {
         let mut table = Table::new();
-        let ca_file = self.ca_file.as_ref().map(|path| path.display().to_string());
+        let ca_file = self.source.ca_file.as_ref().map(|path| path.display().to_string());
         put_some(&mut table, "ca_file", ca_file);
-        if let Some(files) = &self.client_certificate {
+        if let Some(files) = &self.source.client_certificate {
             put(&mut table, "client_certificate", files.certificate.display().to_string());
             put(&mut table, "client_key", files.key.display().to_string());
         }
-        put(&mut table, "verify", self.verify);
+        put(&mut table, "verify", self.source.verify);
         table
     }
 
     /// The keys about the particulars of a source. A static repository file has only some of them.
     fn put_quirks(&self, root: &mut Table) {
-        let quirks = &self.quirks;
+        let quirks = &self.source.quirks;
         put_some(root, "charset", quirks.charset);
         put_some(root, "granularity", quirks.granularity.map(|granularity| granularity.name()));
-        if self.static_file.is_some() {
+        if self.source.static_file.is_some() {
             return;
         }
         let method = match quirks.method {
@@ -108,7 +113,7 @@ impl Mapping {
         put(root, "page_fallback", page_fallback);
         put(root, "refetch_broken_records", quirks.refetch_broken_records);
         put(root, "list_order", if quirks.is_ordered_by_datestamp { "datestamp" } else { "unknown" });
-        put_some(root, "version", quirks.version.map(super::Version::name));
+        put_some(root, "version", quirks.version.map(crate::upstream::settings::Version::name));
         let headers_via = match quirks.v1_headers_via {
             HeadersVia::ListRecords => "listrecords",
             HeadersVia::GetRecord => "getrecord",
@@ -303,7 +308,7 @@ quarantine_open_days_max = 42
     fn the_written_mapping_is_the_same_mapping() {
         for text in [ALL_KEYS, "base_url = \"https://source.example/oai\""] {
             let mapping = read(text);
-            let written = mapping.to_toml(mapping.base_url.as_str());
+            let written = mapping.to_toml(mapping.source.base_url.as_str());
             assert_eq!(read(&written), mapping, "{written}");
         }
     }

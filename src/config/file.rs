@@ -5,6 +5,7 @@
 //! names the nearest known key.
 
 use crate::error::Fault;
+use crate::suggestions::find_nearest;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -346,14 +347,6 @@ pub(super) fn redact_value(value: &str) -> String {
         text.replace_range(start..start + at, "***");
     }
     text
-}
-
-/// Finds the known name that the user probably meant.
-pub(super) fn find_nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    let lower = name.to_ascii_lowercase().replace('-', "_");
-    let distance = |other: &str| strsim::levenshtein(&lower, &other.replace('-', "_"));
-    let near = known.iter().min_by_key(|other| distance(other))?;
-    (distance(near) <= 1 + near.len() / 4 || near.starts_with(&format!("{lower}_"))).then_some(near)
 }
 
 fn with_article(kind: &str) -> String {

@@ -4,7 +4,6 @@
 //! Each repository has a file of its own in the mappings folder. The program reloads these files
 //! while it runs; see [`Repositories`].
 
-mod access;
 mod cache;
 mod certificate_files;
 mod clients;
@@ -13,6 +12,7 @@ mod credentials;
 mod effective;
 mod file;
 mod gateway;
+mod headers;
 mod identify;
 mod limits;
 mod listen_tls;
@@ -20,36 +20,30 @@ mod mapping;
 mod mirror;
 mod notifications;
 mod politeness;
+mod proxy;
 mod quirks;
 mod reports;
 mod repositories;
-mod secrets;
 mod settings;
 mod static_file;
 
 pub use crate::error::Fault;
-pub use access::bearer_token::BearerToken;
-pub use access::headers::SourceHeaders;
-pub use access::proxy::ProxySetting;
 pub use cache::Cache;
 pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, Quota};
 pub use connections::Connections;
-pub use credentials::Credentials;
 pub use gateway::{CorsOrigins, GatewayPolicy, RecordPages, Robots, Theme};
-pub use limits::Limits;
 pub use listen_tls::ListenTls;
-pub use mapping::{Mapping, OnUnrepairable, check_id};
-pub use mirror::{Collisions, MirrorPolicy, MirrorSettings, ServeFrom, SetMembership};
+pub use mapping::{Mapping, check_id};
+pub use mirror::ServeFrom;
 pub use notifications::{MailTarget, MailTls, NotificationPolicy, WebhookKey, WebhookTarget, read_mailbox};
-pub use politeness::Politeness;
-pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version, read_charset};
+pub use quirks::read_charset;
 pub use reports::{ReportPolicy, ReportTo};
-pub use repositories::{MappingChanges, MappingsReload, Repositories, suggest_ids};
-pub(crate) use secrets::Secrets;
+pub use repositories::{MappingChanges, MappingsReload, Repositories};
 pub use settings::{Settings, SettingsChange, SettingsReload};
-pub use static_file::StaticFile;
 
 use crate::error::Error;
+use crate::mirror::settings::MirrorPolicy;
+use crate::upstream::settings::Limits;
 use settings::{SettingsValues, read_public_url};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -209,7 +203,7 @@ impl Config {
         mappings
             .values()
             .filter(|mapping| mapping.report_to.is_some())
-            .map(|mapping| fault(&mapping.id))
+            .map(|mapping| fault(mapping.id()))
             .collect()
     }
 }

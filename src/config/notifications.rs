@@ -3,9 +3,10 @@
 //! Invariant: no message, log line or `Debug` output contains the secret or the path of the webhook, or the password of
 //! the mail server.
 
-use super::credentials::Credentials;
+use super::credentials::read_credentials;
 use super::file::Table;
 use super::identify::read_email;
+use crate::credentials::Credentials;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt;
@@ -192,7 +193,7 @@ impl MailTarget {
         let from = table.read_parsed("from", read_mailbox);
         let smtp = table.read_parsed("smtp", read_mail_server);
         let tls = table.read_parsed("tls", read_mail_tls).unwrap_or_default();
-        let credentials = Credentials::read(&mut table, folder);
+        let credentials = read_credentials(&mut table, folder);
         let ca_file = table.read_string("ca_file").map(|text| folder.join(text.value));
         let mut gather = Duration::from_secs(60);
         table.set_seconds("gather_secs", 0..=GATHER_SECS_MAX, &mut gather);

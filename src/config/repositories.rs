@@ -3,7 +3,6 @@
 //! Invariant: a file with faults takes no repository down. Its repository keeps the previous
 //! mapping; all others change as their files say.
 
-use super::file::find_nearest;
 use super::{Fault, Limits, Mapping};
 use crate::error::Error;
 use std::collections::BTreeMap;
@@ -88,11 +87,11 @@ impl Repositories {
 
     /// Adds a repository that no file can change.
     pub fn add_fixed(&mut self, mut mapping: Mapping) {
-        mapping.identify.admin_email = mapping.identify.admin_email.or_else(|| self.admin_email.clone());
+        self.add_admin_email(&mut mapping);
         let mapping = Arc::new(mapping);
-        self.fixed.insert(mapping.id.clone(), Arc::clone(&mapping));
+        self.fixed.insert(mapping.id().to_owned(), Arc::clone(&mapping));
         let mut all = BTreeMap::clone(&self.all());
-        all.insert(mapping.id.clone(), mapping);
+        all.insert(mapping.id().to_owned(), mapping);
         self.replace(all);
     }
 
@@ -144,7 +143,7 @@ impl Repositories {
             let id = repository_id(file);
             match self.read(&id, file) {
                 Ok(mapping) => {
-                    all.insert(id, reuse_unchanged(before.get(&mapping.id), mapping));
+                    all.insert(id, reuse_unchanged(before.get(mapping.id()), mapping));
                 }
                 Err(found) => {
                     faults.extend(found);
@@ -166,8 +165,14 @@ impl Repositories {
             vec![Fault { file: file.to_owned(), line: 1, text: format!("cannot be read: {error}") }]
         })?;
         let mut mapping = Mapping::read(id, file, &text, &self.limits())?;
-        mapping.identify.admin_email = mapping.identify.admin_email.or_else(|| self.admin_email.clone());
+        self.add_admin_email(&mut mapping);
         Ok(mapping)
+    }
+
+    /// Adds the address of all repositories to one that has none of its own.
+    fn add_admin_email(&self, mapping: &mut Mapping) {
+        let identify = &mut mapping.source_mut().identify;
+        identify.admin_email = identify.admin_email.take().or_else(|| self.admin_email.clone());
     }
 
     fn replace(&self, all: BTreeMap<String, Arc<Mapping>>) {
@@ -211,20 +216,6 @@ fn reuse_unchanged(before: Option<&Arc<Mapping>>, mapping: Mapping) -> Arc<Mappi
     }
 }
 
-/// The ids that can be written in place of an unknown one. Of many, the first ones and the most similar one.
-pub fn suggest_ids(unknown: &str, known: &[&str]) -> String {
-    if known.len() <= IDS_SHOWN_MAX {
-        return known.join(", ");
-    }
-    let first = known.get(..IDS_SHOWN_MAX).unwrap_or_default().join(", ");
-    let near =
-        find_nearest(unknown, known).map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
-    format!("{first} and {} more{near}", known.len() - IDS_SHOWN_MAX)
-}
-
-/// Maximum number of ids in a message.
-const IDS_SHOWN_MAX: usize = 10;
-
 fn list_folder(folder: &Path) -> Result<Listing, Error> {
     let unreadable = |error| Error::reading(folder, error, "name a folder of mapping files with --mappings");
     let mut listing = Listing::new();
@@ -259,23 +250,4 @@ fn looks_like_mapping(path: &Path) -> bool {
 
 fn repository_id(file: &Path) -> String {
     file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lists_of_ids_are_shortened() {
-        assert_eq!(suggest_ids("z", &["x", "y"]), "x, y");
-        let ids: Vec<String> = (0..1000).map(|number| format!("repository{number:03}")).collect();
-        let known: Vec<&str> = ids.iter().map(String::as_str).collect();
-        let shown = suggest_ids("repositry007", &known);
-        assert!(shown.ends_with("repository009 and 990 more (did you mean repository007?)"), "{shown}");
-        let shown = suggest_ids("unlike", &known);
-        assert!(
-            shown.starts_with("repository000, ") && shown.ends_with("repository009 and 990 more"),
-            "{shown}"
-        );
-    }
 }

@@ -6,16 +6,18 @@
 use super::cache::Cache;
 use super::clients::ClientPolicy;
 use super::connections::Connections;
-use super::credentials::Credentials;
 use super::file::{Document, Table, read_address};
 use super::gateway::GatewayPolicy;
 use super::identify::read_email;
-use super::limits::Limits;
+use super::limits::read_limits;
 use super::listen_tls::ListenTls;
-use super::mirror::MirrorPolicy;
+use super::mirror::read_mirror_policy;
 use super::notifications::NotificationPolicy;
 use super::reports::ReportPolicy;
+use crate::credentials::Credentials;
 use crate::error::{Error, Fault};
+use crate::mirror::settings::MirrorPolicy;
+use crate::upstream::settings::Limits;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -210,8 +212,8 @@ impl SettingsValues {
         self.clients.read(root.take_table("clients"), folder);
         self.connections.read(root.take_table("connections"));
         self.cache.read(root.take_table("cache"));
-        self.limits.read(root.take_table("limits"));
-        self.mirror.read(root.take_table("mirror"));
+        read_limits(&mut self.limits, root.take_table("limits"));
+        read_mirror_policy(&mut self.mirror, root.take_table("mirror"));
         if self.mirror.aggregate_emails.is_empty() {
             self.mirror.aggregate_emails.extend(self.admin_email.clone());
         }

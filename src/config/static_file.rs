@@ -1,24 +1,15 @@
-//! The file of a static repository, which is used instead of a server.
+//! The keys of a static repository, whose file is used instead of a server.
 
 use super::file::Table;
 use super::mapping::read_base_url;
+use crate::upstream::settings::StaticFile;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 
-/// A static repository file, and how often it is checked for changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StaticFile {
-    /// Its path on this machine; `None`: it is downloaded from the mapping's `base_url`.
-    pub path: Option<PathBuf>,
-    /// The shortest time between two checks for changes.
-    pub check: Duration,
-}
-
-impl StaticFile {
-    /// Reads `static_file`, with the URL of the file; `None` if the key is absent.
-    pub(super) fn read(root: &mut Table<'_, '_>, file: &Path) -> Option<(Url, Self)> {
-        let given = root.read_parsed("static_file", |text| match text.contains("://") {
+/// Reads `static_file`, with the URL of the file; `None` if the key is absent.
+pub(super) fn read_static_file(root: &mut Table<'_, '_>, file: &Path) -> Option<(Url, StaticFile)> {
+    let given = root.read_parsed("static_file", |text| match text.contains("://") {
             true => read_base_url(text).map(|url| (url, None)).map_err(|_| {
                 "is not a URL of a static repository file; expected one such as \"https://source.example/static.xml\" \
                  (http or https, without #, user and password)"
@@ -29,21 +20,20 @@ impl StaticFile {
                 resolve_local_file(&path).map(|(url, path)| (url, Some(path)))
             }
         });
-        if !root.has_key("static_file") {
-            root.reject_key("static_check_secs", "it requires static_file");
-        }
-        let check = root.read_integer("static_check_secs", 0..=86_400).map(Duration::from_secs);
-        if root.has_key("static_file") {
-            root.reject_key("base_url", "a mapping has either base_url or static_file");
-            for key in NOT_REQUESTED {
-                root.reject_key(key, "a static_file is not requested page by page");
-            }
-        }
-        given.map(|(url, path)| {
-            let default = if path.is_some() { LOCAL_CHECK } else { REMOTE_CHECK };
-            (url, Self { path, check: check.unwrap_or(default) })
-        })
+    if !root.has_key("static_file") {
+        root.reject_key("static_check_secs", "it requires static_file");
     }
+    let check = root.read_integer("static_check_secs", 0..=86_400).map(Duration::from_secs);
+    if root.has_key("static_file") {
+        root.reject_key("base_url", "a mapping has either base_url or static_file");
+        for key in NOT_REQUESTED {
+            root.reject_key(key, "a static_file is not requested page by page");
+        }
+    }
+    given.map(|(url, path)| {
+        let default = if path.is_some() { LOCAL_CHECK } else { REMOTE_CHECK };
+        (url, StaticFile { path, check: check.unwrap_or(default) })
+    })
 }
 
 /// Returns the URL and the absolute path of a file on this machine.

@@ -1,6 +1,7 @@
 //! The facts of mirrored repositories from which the schedule determines their intervals.
 
-use crate::config::{MirrorPolicy, MirrorSettings};
+use crate::mirror::settings::MirrorPolicy;
+use crate::mirror::settings::MirrorSettings;
 use crate::mirror::status::RepositoryStatus;
 use crate::schedule::{History, IntervalBounds, RepositoryLoad, TOTAL_ELEMENTS_MAX, plan};
 use crate::store::{MirrorError, MirrorStore};

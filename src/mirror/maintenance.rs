@@ -1,10 +1,10 @@
 //! The results of maintenance: what `oaimend mirror verify`, `accept-loss`, `compact` and `forget` print, and what the admin listener
 //! sends for them, one JSON object in each line.
 
-use crate::config::suggest_ids;
 use crate::mirror::harvest::{Comparison, Difference, HarvestError, HarvestSettings, Harvester};
 use crate::mirror::view::AggregateRepository;
 use crate::store::{CollectionSize, MirrorError, MirrorStore};
+use crate::suggestions::suggest_ids;
 use serde::{Deserialize, Serialize};
 
 /// A line of the response of the admin listener to a request for maintenance. The last one is the result, except for a

@@ -22,6 +22,8 @@ mod plan_chart;
 mod planned_harvests;
 pub mod rules;
 #[cfg(feature = "program")]
+pub mod settings;
+#[cfg(feature = "program")]
 mod spans;
 #[cfg(feature = "program")]
 mod stamps;

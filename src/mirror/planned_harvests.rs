@@ -1,7 +1,8 @@
 //! The plan for all mirrored repositories, beside equal intervals.
 
 use super::harvest_plan::RepositoryFacts;
-use crate::config::{MirrorPolicy, MirrorSettings};
+use crate::mirror::settings::MirrorPolicy;
+use crate::mirror::settings::MirrorSettings;
 use crate::schedule::{FreshnessTarget, IntervalBounds, LoadError, Plan, RepositoryLoad, plan, plan_uniform};
 
 /// The mirrored repositories with the plan for them, and with equal intervals for comparison.

@@ -25,7 +25,7 @@ pub async fn week_report(
 ) -> Result<Option<ProviderReport>, QuarantineError> {
     let findings = week_findings(store, mapping, last_day_secs).await?;
     // A source can echo its credentials.
-    let masked = |text: &str| mapping.secrets().mask_text(text);
+    let masked = |text: &str| mapping.source.secrets().mask_text(text);
     let report = render(&findings, public_url, docs_url);
     Ok(report.map(|report| ProviderReport { text: masked(&report.text), ..report }))
 }
@@ -40,7 +40,7 @@ async fn week_findings(
     let is_within = |stamp: &str| {
         stamp.get(..days[0].len()).is_some_and(|day| (days[0].as_str()..=days[1].as_str()).contains(&day))
     };
-    let mut findings = store.activity.read(&mapping.id, |activity| {
+    let mut findings = store.activity.read(mapping.id(), |activity| {
         let mut counts = DayCounts::default();
         activity.last_days(last_day_secs, DAYS).into_iter().for_each(|day| counts.add(day));
         WeekFindings {
@@ -50,17 +50,17 @@ async fn week_findings(
             ..WeekFindings::default()
         }
     });
-    findings.base_url = mapping.shown_base_url();
+    findings.base_url = mapping.source.shown_base_url();
     // The source has repaired the resolved records.
     let open = QuarantineQuery { state: Some(QuarantineState::Open), ..QuarantineQuery::default() };
-    let quarantined = store.quarantine.list(&mapping.id, open).await?.into_iter();
+    let quarantined = store.quarantine.list(mapping.id(), open).await?.into_iter();
     findings.quarantined =
         quarantined.map(|(_, entry)| entry).filter(|entry| is_within(&entry.last_seen)).collect();
     findings.quarantined.sort_by(|one, other| other.last_seen.cmp(&one.last_seen));
-    let (reports, id) = (store.check_reports.clone(), mapping.id.clone());
+    let (reports, id) = (store.check_reports.clone(), mapping.id().to_owned());
     let report = tokio::task::spawn_blocking(move || reports.find(&id)).await;
     let report = report.map_err(|error| QuarantineError::Stopped(error.to_string()))?;
-    let check = report.and_then(|report| CheckResult::read(&report, &mapping.masked_base_url()));
+    let check = report.and_then(|report| CheckResult::read(&report, &mapping.source.masked_base_url()));
     findings.check = check.filter(|check| is_within(&check.checked_at));
     findings.days = days;
     Ok(findings)

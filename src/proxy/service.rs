@@ -302,7 +302,7 @@ impl ProxyService {
             gateway: self.0.gateway(),
             address: RequestAddress { repository: path, query },
             request: request.cloned(),
-            repository: mapping.map(|mapping| mapping.id.clone()),
+            repository: mapping.map(|mapping| mapping.id().to_owned()),
             has_record_pages,
         }
     }
@@ -343,7 +343,7 @@ impl ProxyService {
         let (cache, mapping) = self.0.cache.as_ref().zip(repository.live_mapping())?;
         // Two windows may share a token but have different parts of a page.
         let is_part = request.is_resumption()
-            && self.0.store.ledger.has_windows(&mapping.id, clock::secs(self.0.clock.now()));
+            && self.0.store.ledger.has_windows(mapping.id(), clock::secs(self.0.clock.now()));
         if is_part {
             return None;
         }
@@ -361,9 +361,9 @@ impl ProxyService {
         mapping: Arc<Mapping>,
         requested_by: RequestedBy,
     ) -> std::result::Result<Box<dyn Repository>, Failure> {
-        let client = self.0.clients.client_for(&mapping)?.requested_by(requested_by);
+        let client = self.0.clients.client_for(&mapping.source)?.requested_by(requested_by);
         let (store, clock) = (self.0.store.clone(), Arc::clone(&self.0.clock));
-        Ok(Box::new(LiveRepository { mapping, client, store, clock }))
+        Ok(Box::new(LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock }))
     }
 
     async fn send(&self, session: &mut Session, page: OwnPage) -> Result<()> {

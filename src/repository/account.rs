@@ -1,8 +1,8 @@
 //! Counts the items, the repairs and the exchanges of one request.
 
-use crate::config::Secrets;
 use crate::oai::ErrorCode;
 use crate::repair::{Outcome, Repair, RepairCounts, RepairId, Summary};
+use crate::repository::Secrets;
 use crate::repository::failure::Failure;
 use crate::store::{Excerpt, RecordRepair};
 use std::collections::VecDeque;

@@ -2,6 +2,7 @@
 //! person can act on.
 
 use crate::repair::NotOai;
+use crate::store::LedgerError;
 use crate::store::MirrorError;
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
@@ -422,6 +423,16 @@ fn split_readers(marked: &str) -> [String; 2] {
 
 /// Longest `details`, in characters.
 const DETAILS_CHARS_MAX: usize = 600;
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        let reason = match error {
+            LedgerError::Closed => Reason::TakenOver,
+            LedgerError::Database(_) | LedgerError::Stopped(_) => Reason::Ledger,
+        };
+        Self::new(reason, error.to_string())
+    }
+}
 
 #[cfg(test)]
 mod tests {

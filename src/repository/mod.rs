@@ -9,10 +9,12 @@ mod byte_rope;
 mod event;
 mod event_stream;
 mod failure;
+pub mod lists;
 mod observed_repository;
 pub(crate) mod rebase_namespaces;
 mod request;
 mod response_writer;
+mod secrets;
 
 pub use account::{Account, IdentifyFields, RepairMade};
 pub(crate) use activity_update::activity_update;
@@ -24,3 +26,4 @@ pub(crate) use failure::{for_harvesters, for_operators, printable};
 pub use observed_repository::ObservedRepository;
 pub use request::{Repository, RepositoryRequest};
 pub(crate) use response_writer::{ResponseWriter, Stop};
+pub use secrets::{MASK, Secrets};

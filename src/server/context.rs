@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::config::{self, Mapping, Repositories};
+use crate::mirror::settings::MirrorPolicy;
 use crate::oai::{Request, Verb};
 use crate::proxy::cache::{Cache, PageVariant};
 use crate::server::client_class::ClientClasses;
@@ -44,7 +45,7 @@ pub(crate) struct ServerContext {
     pub(crate) mirror: MirrorState,
     pub(crate) telemetry: Telemetry,
     /// The configuration of the mirror. A request or harvest uses one version of it.
-    pub(crate) mirror_policy: RwLock<Arc<config::MirrorPolicy>>,
+    pub(crate) mirror_policy: RwLock<Arc<MirrorPolicy>>,
     /// The notifications of operators.
     pub(crate) notices: NoticeState,
     /// The configuration of the gateway.
@@ -95,7 +96,7 @@ impl ServerContext {
     /// differs from that of the source, and the origin of a token.
     pub(crate) fn page_variant(&self, mapping: &Mapping, request: &Request) -> PageVariant {
         if request.is_resumption() {
-            return match origin_of_request(&self.store, &mapping.id, request) {
+            return match origin_of_request(&self.store, mapping.id(), request) {
                 Some(origin) => {
                     PageVariant::Shared(Some(format!("{:016x}", origin ^ self.store.ledger.epoch())))
                 }
@@ -104,12 +105,12 @@ impl ServerContext {
         }
         let is_identify = request.verb() == Verb::Identify;
         PageVariant::Shared(
-            is_identify.then(|| self.store.profiles.lowered_to(&mapping.source_key())).flatten(),
+            is_identify.then(|| self.store.profiles.lowered_to(&mapping.source.source_key())).flatten(),
         )
     }
 
     /// The current configuration of the mirror.
-    pub(crate) fn mirror_policy(&self) -> Arc<config::MirrorPolicy> {
+    pub(crate) fn mirror_policy(&self) -> Arc<MirrorPolicy> {
         Arc::clone(&self.mirror_policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 

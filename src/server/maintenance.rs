@@ -2,11 +2,11 @@
 
 use super::context::ServerContext;
 use crate::clock;
-use crate::config::Limits;
 use crate::proxy::cache::Cache;
 use crate::store::{
     ActivityLog, Databases, Quarantine, QuarantineError, QuarantineSelection, QuarantineState,
 };
+use crate::upstream::settings::Limits;
 use async_trait::async_trait;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
@@ -108,7 +108,7 @@ impl BackgroundService for QuarantineMaintenance {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         let context = &self.0;
         let limits = |id: &str| match context.repositories.find(id) {
-            Some(mapping) => mapping.limits.clone(),
+            Some(mapping) => mapping.source.limits.clone(),
             None => context.repositories.limits(),
         };
         loop {
@@ -153,11 +153,11 @@ async fn expire_entries(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{QuarantineBatch, QuarantineQuery, QuarantinedRecord, Store, WholeRecords};
+    use crate::store::{QuarantineBatch, QuarantineQuery, QuarantinedRecord, WholeRecords};
 
     /// A quarantine with the open entries `oai:x:1` and `oai:x:2` of day 0. The second one is resolved on day 10.
     async fn quarantine(data: &std::path::Path) -> Arc<dyn Quarantine> {
-        let quarantine = Store::open(data).expect("it can be written to").quarantine;
+        let quarantine = crate::store::open(data).expect("it can be written to").quarantine;
         let record = |identifier: &str| QuarantinedRecord {
             identifier: Some(identifier.to_owned()),
             why: "mismatched-tags",

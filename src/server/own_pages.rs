@@ -217,13 +217,13 @@ impl OwnPage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limits;
+    use crate::upstream::settings::Limits;
 
     #[test]
     fn values_of_a_mapping_are_escaped_on_the_pages() {
         let mut mapping = Mapping::new("x", "http://source.example/oai?a='\"<b>&c", &Limits::default())
             .expect("a legal base URL");
-        mapping.base_url.set_path("/<script>");
+        mapping.source_mut().base_url.set_path("/<script>");
         let mappings = BTreeMap::from([("x".to_owned(), Arc::new(mapping))]);
         for page in [
             OwnPage::repositories(200, "http://p.example/\"><script>", &mappings),

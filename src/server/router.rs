@@ -50,7 +50,7 @@ impl TargetRepository {
     /// The name of the repository in the log and in metrics.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Mapped(mapping, _) => &mapping.id,
+            Self::Mapped(mapping, _) => mapping.id(),
             Self::Aggregate => AggregateRepository::NAME,
         }
     }
@@ -76,7 +76,7 @@ impl Target {
     /// The arguments of a query, without the query of the base URL.
     pub(crate) fn arguments(&self, query: Vec<u8>) -> Vec<u8> {
         let Some(mapping) = self.repository.mapping().filter(|_| self.is_absolute) else { return query };
-        let mut own: Vec<_> = mapping.base_url.query_pairs().collect();
+        let mut own: Vec<_> = mapping.source.base_url.query_pairs().collect();
         let mut pieces: Vec<&[u8]> = query.split(|&byte| byte == b'&').collect();
         pieces.retain(|piece| {
             let pair = form_urlencoded::parse(piece).next();
@@ -278,13 +278,13 @@ impl ServerContext {
                 && plain_path(base) == plain_path(url)
                 && base.query_pairs().all(|own| requested.contains(&own))
         };
-        let fitting = mappings.values().filter(|mapping| fits(&mapping.base_url));
+        let fitting = mappings.values().filter(|mapping| fits(&mapping.source.base_url));
         let mapping = fitting.max_by_key(|mapping| {
-            let base = &mapping.base_url;
+            let base = &mapping.source.base_url;
             (base.query_pairs().count(), base.scheme() == url.scheme())
         })?;
         let mut own = url.clone();
-        own.set_query(mapping.base_url.query());
+        own.set_query(mapping.source.base_url.query());
         own.set_fragment(None);
         let repository = TargetRepository::Mapped(Arc::clone(mapping), mapping.serve);
         Some(Target { repository, base_url: own.into(), path_for_pages: None, is_absolute: true })
@@ -334,7 +334,7 @@ fn plain_path(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limits;
+    use crate::upstream::settings::Limits;
 
     fn url(text: &str) -> Url {
         Url::parse(text).expect("a literal URL")

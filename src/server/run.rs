@@ -85,7 +85,7 @@ impl Server {
     /// As [`Server::bind`].
     pub fn bind_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let sockets = Sockets::bind(&config)?;
-        let store = Store::open(&config.data)?;
+        let store = crate::store::open(&config.data)?;
         Self::with(config, clock, sockets, store)
     }
 
@@ -100,7 +100,7 @@ impl Server {
             Some(lock) => TakenOver { sockets: Sockets::bind(&config)?, lock, predecessor: None },
             None => handover::take_over(&config)?,
         };
-        let server = Self::with(config, Arc::new(SystemClock), sockets, Store::open_locked(lock)?)?;
+        let server = Self::with(config, Arc::new(SystemClock), sockets, crate::store::open_locked(lock)?)?;
         if let Some(predecessor) = predecessor {
             predecessor.confirm();
         }

@@ -3,8 +3,8 @@
 //! Each value has a revision. A store replaces a value only if the caller has read its latest revision, so two
 //! writers never overwrite each other. Times are seconds since 1970.
 
-use crate::config::Collisions;
 use crate::mirror::rules::{HarvestMark, KnownGaps};
+use crate::store::Collisions;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,7 @@
 //! Why the store of the mirror fails.
 
+use std::path::Path;
+
 /// See the module.
 #[derive(Debug, thiserror::Error)]
 pub enum MirrorError {
@@ -59,4 +61,11 @@ pub enum MirrorError {
     /// The task that used the store panicked.
     #[error("the mirror stopped: {0}")]
     Stopped(String),
+}
+
+impl MirrorError {
+    /// The error of the operating system about a file.
+    pub fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.display().to_string(), source }
+    }
 }

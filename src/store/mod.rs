@@ -8,14 +8,18 @@
 
 mod activity;
 mod capabilities;
+mod collisions;
 mod data_dir;
+mod databases;
 mod files;
 mod harvest_state;
 mod ledger;
+mod local;
 mod mirror;
 mod mirror_error;
 mod notices;
 mod quarantine;
+mod record_limits;
 mod record_log;
 mod record_repairs;
 mod redb;
@@ -29,7 +33,9 @@ pub use activity::{
 pub use capabilities::{
     CapabilityStore, DetectedCapabilities, Detection, IdentifierDecoding, SourceCapabilities,
 };
+pub use collisions::Collisions;
 pub use data_dir::DataDirLock;
+pub use databases::{Databases, StoreDatabase};
 pub(crate) use files::TokenUse;
 pub use files::{
     BROKEN_PAGE_BYTES_MAX, BlockSums, BrokenPageInfo, BrokenPages, CheckReports, DiskWait, FileStamp,
@@ -45,6 +51,7 @@ pub use ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,
     ReplayShortcuts, TokenOrigin, TokenTarget,
 };
+pub use local::{open, open_locked};
 pub use mirror::{
     CollectionSize, CollectionVersion, DiskUsage, Document, IdentifierEntry, ListFilter, ListOrder,
     ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position, RecordStatus,
@@ -55,17 +62,16 @@ pub use quarantine::{
     QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery,
     QuarantineSelection, QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, WholeRecords,
 };
-pub(crate) use record_log::check_record;
-pub use record_log::{EntrySort, RecordLog, SortedEntries};
+pub use record_limits::{
+    IDENTIFIER_BYTES_MAX, RECORD_BYTES_MAX, TIME_BIAS, check_free_space, check_record, check_size, clamp_time,
+};
+pub use record_log::RecordLog;
 pub use record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};
-pub use redb::Databases;
 pub use repository_profile::{
     ProfileDates, ProfileStore, ProfileUpdate, RepositoryProfiles, SavedProfile, SetUsage,
 };
 pub use save_error::SaveError;
 
-use crate::error::Error;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// All stores of one data folder. Clones share them.
@@ -95,54 +101,11 @@ pub struct Store {
     pub mirror: Arc<dyn MirrorStore>,
     /// The databases of the stores above, and whether they can be used.
     pub databases: Databases,
-    lock: Arc<Mutex<Option<DataDirLock>>>,
+    /// The lock of the data folder, until the stores are closed.
+    pub lock: Arc<Mutex<Option<DataDirLock>>>,
 }
 
 impl Store {
-    /// Locks and opens a data folder, and creates it if it does not exist.
-    ///
-    /// # Errors
-    ///
-    /// The folder cannot be written to, or another process has it open.
-    pub fn open(data: &Path) -> Result<Self, Error> {
-        Self::open_locked(DataDirLock::take(data)?.ok_or_else(|| data_dir::in_use(data))?)
-    }
-
-    /// Opens a data folder that is locked already.
-    ///
-    /// # Errors
-    ///
-    /// The folder cannot be written to.
-    pub fn open_locked(lock: DataDirLock) -> Result<Self, Error> {
-        let data = lock.path();
-        let databases = Databases::default();
-        let quarantine = Arc::new(redb::RedbQuarantine::open(data, &databases)?);
-        let ledger = Arc::new(redb::RedbLedger::open(data, &databases)?);
-        let token_key = TokenKey::open(data)?;
-        let profiles = redb::open_profiles(data, &databases)?;
-        let capabilities = redb::open_capabilities(data, &databases)?;
-        let (activity, check_reports) = (redb::open_activity(data, &databases)?, CheckReports::new(data));
-        let notices = redb::open_notices(data, &databases)?;
-        let (broken_pages, static_files) = (BrokenPages::new(data), StaticFiles::new(data));
-        let mirror = Arc::new(RecordLog::open_among(data, &databases)?);
-        let lock = Arc::new(Mutex::new(Some(lock)));
-        Ok(Self {
-            quarantine,
-            ledger,
-            profiles,
-            capabilities,
-            activity,
-            notices,
-            check_reports,
-            token_key,
-            broken_pages,
-            static_files,
-            mirror,
-            databases,
-            lock,
-        })
-    }
-
     /// Closes the stores that two processes must not share, and releases the lock of the folder.
     /// Everything recorded before is on disk then; later writes are refused. Blocks on the disk.
     pub fn close(&self) {
@@ -155,48 +118,5 @@ impl Store {
         self.static_files.close();
         self.mirror.close();
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_data_folder_belongs_to_one_process_until_it_is_closed() {
-        let data = tempfile::tempdir().expect("a temporary folder");
-        let store = Store::open(data.path()).expect("it can be written to");
-        let error = Store::open(data.path()).expect_err("it is open");
-        assert!(error.to_string().contains("give each its own with --data"), "{error}");
-        assert_eq!(error.exit_code(), 74);
-        let clone = store.clone();
-        store.close();
-        let next = Store::open(data.path()).expect("it is closed, although clones exist");
-        assert!(matches!(
-            clone.quarantine.list("x", QuarantineQuery::default()).await,
-            Err(QuarantineError::Closed)
-        ));
-        assert!(matches!(clone.ledger.token_target("x", "ListRecords", "a").await, Err(LedgerError::Closed)));
-        assert!(next.quarantine.list("x", QuarantineQuery::default()).await.expect("readable").is_empty());
-    }
-
-    #[test]
-    fn unfinished_files_of_a_killed_process_are_replaced() {
-        let data = tempfile::tempdir().expect("a temporary folder");
-        std::fs::create_dir(data.path().join("quarantine")).expect("writable");
-        for file in [
-            "quarantine/index.redb.part",
-            "ledger.redb.part",
-            "holdings.redb.part",
-            "repositories.redb.part",
-            "activity.redb.part",
-            "notices.redb.part",
-            "token.key.part",
-        ] {
-            std::fs::write(data.path().join(file), [0; 5000]).expect("writable");
-        }
-        Store::open(data.path()).expect("unfinished files are ignored");
-        let left: Vec<_> = std::fs::read_dir(data.path()).expect("readable").flatten().collect();
-        assert!(left.iter().all(|file| file.path().extension().is_none_or(|e| e != "part")), "{left:?}");
     }
 }

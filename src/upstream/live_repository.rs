@@ -1,20 +1,20 @@
 //! The repository that asks the source for each response.
 
 use crate::clock::Clock;
-use crate::config::Mapping;
 use crate::oai::Argument;
 use crate::repository::{EventStream, Repository, RepositoryRequest};
 use crate::store::Store;
 use crate::upstream::client::job::Job;
 use crate::upstream::client::source_client::SourceClient;
 use crate::upstream::session::list_session::run_job;
+use crate::upstream::settings::SourceMapping;
 use std::sync::Arc;
 
 /// A repository that asks the source for each response.
 #[derive(Clone, Debug)]
 pub struct LiveRepository {
     /// The configuration of the repository.
-    pub mapping: Arc<Mapping>,
+    pub mapping: Arc<SourceMapping>,
     /// The client of the source.
     pub client: SourceClient,
     /// The quarantine, the ledger and the other stores.

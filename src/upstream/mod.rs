@@ -11,6 +11,7 @@ mod live_repository;
 mod page;
 mod per_record;
 mod session;
+pub mod settings;
 mod static_repository;
 mod xml;
 
@@ -21,7 +22,5 @@ pub use http::decoding;
 pub use http::endpoint::Endpoint;
 pub use http::rate_limit::{LimitUsage, RequestedBy};
 pub use live_repository::LiveRepository;
-pub use session::list_history::ListHistories;
-pub(crate) use session::list_history::{DeliveredItems, DeliveredPages, ListHistory};
 pub(crate) use session::token_origin::origin_of_request;
 pub use static_repository::FileState;

@@ -96,7 +96,7 @@ fn limit_files(limit: Option<u64>) {
 fn every_store_works_again_after_the_disk_was_full() {
     let test = "full_disk::every_store_works_again_after_the_disk_was_full";
     if let Some(folder) = std::env::var_os(CHILD) {
-        let store = Store::open(Path::new(&folder)).expect("writable");
+        let store = oaimend::store::open(Path::new(&folder)).expect("writable");
         runtime().block_on(async {
             assert_eq!(write(&store, 0).await, [true; 4]);
             assert_eq!(store.databases.unusable(), Vec::<&str>::new());
@@ -114,7 +114,7 @@ fn every_store_works_again_after_the_disk_was_full() {
             check(&store).await;
         });
         store.close();
-        runtime().block_on(check(&Store::open(Path::new(&folder)).expect("closed")));
+        runtime().block_on(check(&oaimend::store::open(Path::new(&folder)).expect("closed")));
         println!("every store works");
         return;
     }

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use oaimend::config::{Limits, Mapping, MirrorSettings};
+use oaimend::config::Mapping;
+use oaimend::mirror::settings::MirrorSettings;
+use oaimend::upstream::settings::Limits;
 use serde_json::{Value, json};
 
 use crate::fixtures::collection::{Collection, identifier};

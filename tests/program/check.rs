@@ -15,8 +15,9 @@ use crate::fixtures::time::Skipping;
 use crate::support;
 use oaimend::check::{self, CheckOptions, Finding, Profile, Progress, RULES, Report, Verdict};
 use oaimend::clock::Clock;
-use oaimend::config::{Limits, Mapping};
+use oaimend::config::Mapping;
 use oaimend::repair::IdentifyValues;
+use oaimend::upstream::settings::Limits;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -24,8 +25,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 fn mapping(base_url: &str) -> Mapping {
-    let mapping = Mapping::new("x", base_url, &Limits::default()).expect("a legal base URL");
-    Mapping { redirect_hosts: vec!["*".to_owned()], ..mapping }
+    let mut mapping = Mapping::new("x", base_url, &Limits::default()).expect("a legal base URL");
+    mapping.source_mut().redirect_hosts = vec!["*".to_owned()];
+    mapping
 }
 
 fn run_whole(mapping: &Mapping, clock: &Arc<Skipping>, steps: &mut Vec<String>) -> Report {
@@ -38,7 +40,9 @@ fn run_whole(mapping: &Mapping, clock: &Arc<Skipping>, steps: &mut Vec<String>) 
             Progress::Wait { time, status } => format!("{status}: {} s", time.as_secs()),
         });
     };
-    runtime.block_on(check::run(mapping, &options, clock, &mut on_progress)).expect("a client can be made")
+    runtime
+        .block_on(check::run(&mapping.source, &options, clock, &mut on_progress))
+        .expect("a client can be made")
 }
 
 /// The total time limit of a check.
@@ -134,7 +138,8 @@ fn https_gives_a_warning() {
     let provider = Provider { scheme: "https", ..Provider::default() };
     let source = Source::start_tls(provider.script(Always, Nothing).0);
     let mut mapping = mapping(&source.base_url());
-    mapping.ca_file = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/fixtures/tls/ca.pem"));
+    mapping.source_mut().ca_file =
+        Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/fixtures/tls/ca.pem"));
     let report = run(&mapping, &Skipping::new());
     assert_eq!(rules(&report, Verdict::Warning), ["plain-http"], "{}", trouble(&report));
     assert_eq!(report.count(Verdict::Fails), 0, "{}", trouble(&report));
@@ -285,7 +290,7 @@ fn proxy_rules_hold_for_any_source() {
     let failures = support::each(&cases, |case| {
         let (source, _) = case.provider.start(case.when, case.fault.clone());
         let proxy = Proxy::tuned(&source, |mapping| {
-            mapping.identify = IdentifyValues {
+            mapping.source_mut().identify = IdentifyValues {
                 repository_name: Some("A repository".to_owned()),
                 admin_email: Some("oai@proxy.example".to_owned()),
                 earliest_datestamp: Some("2020-01-01T00:00:00Z".to_owned()),
@@ -392,7 +397,7 @@ fn retry_after_is_respected_within_limits() {
 fn request_gap_comes_from_the_mapping() {
     let (source, _) = Provider::default().start(Always, Nothing);
     let mut mapping = mapping(&source.base_url());
-    mapping.politeness.gap = Duration::from_secs(2);
+    mapping.source_mut().politeness.gap = Duration::from_secs(2);
     let clock = Skipping::new();
     let report = run(&mapping, &clock);
     assert_eq!(clock.pauses(), vec![Duration::from_secs(2); report.requests - 1]);

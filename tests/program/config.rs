@@ -2,6 +2,7 @@
 
 use oaimend::config::{self, Config, Flags};
 use oaimend::oai::datestamp::Granularity;
+use oaimend::upstream::settings::{HeadersVia, Method, PageFallback, Version};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -202,34 +203,37 @@ first_record_timeout_secs = 1
     };
     assert_eq!(config.cache, cache);
     let mapping = config.repositories.find("x").expect("it is mapped");
-    let credentials = mapping.credentials.as_ref().expect("they are set");
+    let credentials = mapping.source.credentials.as_ref().expect("they are set");
     assert_eq!((credentials.user(), credentials.password()), ("harvester", "se cret"));
     assert!(!format!("{mapping:?}").contains("se cret"), "a password is never printed");
-    assert_eq!(mapping.limits.repair.depth_max, 1000, "a mapping starts with the limits of oaimend.toml");
-    assert_eq!(mapping.limits.quarantine_bytes_max, 4096);
+    assert_eq!(
+        mapping.source.limits.repair.depth_max, 1000,
+        "a mapping starts with the limits of oaimend.toml"
+    );
+    assert_eq!(mapping.source.limits.quarantine_bytes_max, 4096);
     assert!(mapping.stale_lists);
-    let identify = &mapping.identify;
+    let identify = &mapping.source.identify;
     assert_eq!(identify.repository_name.as_deref(), Some("Dunes & cliffs"));
     assert_eq!(identify.admin_email.as_deref(), Some("oai@proxy.example.org"), "the default of oaimend.toml");
     assert_eq!(identify.earliest_datestamp.as_deref(), Some("1999-12-31"));
     assert_eq!(identify.deleted_record.as_deref(), Some("persistent"));
     assert_eq!(identify.granularity.as_deref(), Some("YYYY-MM-DD"));
-    assert_eq!(mapping.quirks.method, config::Method::GetThenPost);
-    assert_eq!(mapping.quirks.page_fallback, config::PageFallback::GetRecord);
-    assert!(!mapping.quirks.refetch_broken_records && mapping.quirks.is_ordered_by_datestamp);
-    assert_eq!(mapping.provenance, Some(oaimend::repair::ProvenanceScope::Altered));
-    let quirks = &mapping.quirks;
-    assert_eq!(quirks.version, Some(config::Version::One1));
-    assert_eq!(quirks.v1_headers_via, config::HeadersVia::GetRecord);
+    assert_eq!(mapping.source.quirks.method, Method::GetThenPost);
+    assert_eq!(mapping.source.quirks.page_fallback, PageFallback::GetRecord);
+    assert!(!mapping.source.quirks.refetch_broken_records && mapping.source.quirks.is_ordered_by_datestamp);
+    assert_eq!(mapping.source.provenance, Some(oaimend::repair::ProvenanceScope::Altered));
+    let quirks = &mapping.source.quirks;
+    assert_eq!(quirks.version, Some(Version::One1));
+    assert_eq!(quirks.v1_headers_via, HeadersVia::GetRecord);
     assert!(quirks.in_days && quirks.raw_token && quirks.verb_first);
     assert_eq!(quirks.default_set.as_deref(), Some("all"));
     assert_eq!(quirks.charset, Some("KOI8-R"));
-    assert_eq!(mapping.quirks.granularity, Some(Granularity::Day));
-    assert_eq!(mapping.read_timeout, Duration::from_secs(3600));
-    let politeness = &mapping.politeness;
+    assert_eq!(mapping.source.quirks.granularity, Some(Granularity::Day));
+    assert_eq!(mapping.source.read_timeout, Duration::from_secs(3600));
+    let politeness = &mapping.source.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));
     assert_eq!(politeness.requests_per_minute_max.map(u32::from), Some(60));
-    assert_eq!(mapping.ca_file, Some(folder.path().join("sources/ca.pem")), "paths start at the file");
+    assert_eq!(mapping.source.ca_file, Some(folder.path().join("sources/ca.pem")), "paths start at the file");
 }
 
 #[test]
@@ -385,13 +389,14 @@ fn identify_values() {
         ..Flags::default()
     };
     let config = Config::load(&flags).expect("no faults");
-    let email =
-        |id: &str| config.repositories.find(id).and_then(|mapping| mapping.identify.admin_email.clone());
+    let email = |id: &str| {
+        config.repositories.find(id).and_then(|mapping| mapping.source.identify.admin_email.clone())
+    };
     assert_eq!(email("x").as_deref(), Some("own@example.org"), "the mapping overrides");
     assert_eq!(email("y").as_deref(), Some("all@example.org"), "also for a repository without a file");
     let mapping = config.repositories.find("x").expect("it is mapped");
     assert_eq!(
-        mapping.identify.granularity.as_deref(),
+        mapping.source.identify.granularity.as_deref(),
         Some("YYYY-MM-DD"),
         "the announced granularity applies"
     );
@@ -590,7 +595,7 @@ fn flags_override_the_file() {
     assert_eq!((config.listen.port(), config.admin), (1, None));
     assert_eq!(config.data, folder.path().join("here"));
     assert_eq!(config.public_url.as_deref(), Some("http://flag.example"));
-    let base_url = |id| config.repositories.find(id).map(|mapping| mapping.base_url.to_string());
+    let base_url = |id| config.repositories.find(id).map(|mapping| mapping.source.base_url.to_string());
     assert_eq!(base_url("x").as_deref(), Some("http://flag.example/oai"));
     assert_eq!(base_url("y").as_deref(), Some("http://file.example/oai"));
 }

@@ -1,7 +1,11 @@
 //! The keys of the mirror in `oaimend.toml` and in mappings.
 
-use oaimend::config::{Collisions, Config, Flags, MirrorPolicy, MirrorSettings, SetMembership};
+use oaimend::config::{Config, Flags};
+use oaimend::mirror::settings::MirrorPolicy;
+use oaimend::mirror::settings::MirrorSettings;
+use oaimend::mirror::settings::SetMembership;
 use oaimend::schedule::{FreshnessTarget, IntervalBounds};
+use oaimend::store::Collisions;
 use std::path::Path;
 use std::time::Duration;
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use oaimend::config::Collisions::{self, KeepBoth, Newest, Prefer};
 use oaimend::mirror::view::{AggregateRepository, MirroredSource, ViewOptions};
 use oaimend::oai::datestamp::to_secs;
+use oaimend::store::Collisions::{self, KeepBoth, Newest, Prefer};
 use oaimend::store::NewRecord;
 
 use crate::fixtures::mirror::{Answered, Item, Mirror, ask, deleted, live, pages, source};

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use oaimend::config::Collisions;
 use oaimend::mirror::view::{AggregateRepository, MirroredSource, ViewOptions};
 use oaimend::oai::datestamp::{Granularity, from_secs, to_secs};
+use oaimend::store::Collisions;
 use oaimend::store::{NewRecord, RecordStatus, content_hash};
 
 use crate::fixtures::mirror::{Item, Mirror, ask, deleted, live, pages, source};

@@ -2,7 +2,9 @@
 
 use std::sync::Mutex;
 
-use oaimend::config::{Limits, Mapping, MirrorSettings};
+use oaimend::config::Mapping;
+use oaimend::mirror::settings::MirrorSettings;
+use oaimend::upstream::settings::Limits;
 use std::path::Path;
 use std::time::Duration;
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use oaimend::check::{self, CheckOptions, Verdict};
 use oaimend::clock::Clock;
-use oaimend::config::{Limits, Mapping};
+use oaimend::config::Mapping;
 use oaimend::mirror::view::{AggregateRepository, MirrorRepository, MirroredSource, ViewOptions};
 use oaimend::oai::{Request, RequestEcho, error_response};
 use oaimend::repository::Reason;
 use oaimend::store::NewRecord;
+use oaimend::upstream::settings::Limits;
 
 use crate::fixtures::mirror::{Answered, Item, Mirror, answer, ask, deleted, live, pages, runtime, source};
 use crate::fixtures::source::{Asked, Reply, Source};
@@ -423,8 +424,9 @@ fn the_checker_finds_nothing_in_a_view() {
     let mapping = Mapping::new("x", &server.base_url(), &Limits::default()).expect("a legal base URL");
     let clock = Skipping::new() as Arc<dyn Clock>;
     let options = CheckOptions { time_max: std::time::Duration::MAX, schemas: None };
-    let report =
-        runtime().block_on(check::run(&mapping, &options, clock, &mut |_| {})).expect("a client can be made");
+    let report = runtime()
+        .block_on(check::run(&mapping.source, &options, clock, &mut |_| {}))
+        .expect("a client can be made");
     let report = report.for_profile(None);
     let found: Vec<String> = report
         .findings

@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use oaimend::clock::SystemClock;
-use oaimend::config::{Limits, Mapping, MirrorSettings, NotificationPolicy};
+use oaimend::config::{Mapping, NotificationPolicy};
+use oaimend::mirror::settings::MirrorSettings;
 use oaimend::notify::Mail;
-use oaimend::store::{Store, WatchedRepository};
+use oaimend::store::WatchedRepository;
+use oaimend::upstream::settings::Limits;
 use serde_json::{Value, json};
 
 use crate::fixtures::collection::Collection;
@@ -40,7 +42,7 @@ fn broken_page(broken: usize) -> String {
 
 fn mapping_of(id: &str, source: &Source) -> Mapping {
     let mut mapping = Mapping::new(id, &source.base_url(), &Limits::default()).expect("a legal mapping");
-    mapping.quirks.refetch_broken_records = false;
+    mapping.source_mut().quirks.refetch_broken_records = false;
     mapping
 }
 
@@ -345,7 +347,7 @@ fn lost_records_of_a_repository_are_one_event() {
     let webhook = Receiver::of_webhooks(&[]);
     let notifications = policy(folder.path(), &webhook_table(folder.path(), &webhook));
     let data = tempfile::tempdir().expect("a folder");
-    let store = Store::open(data.path()).expect("a data folder");
+    let store = oaimend::store::open(data.path()).expect("a data folder");
     let counted = WatchedRepository { quarantined: Some(0), ..WatchedRepository::default() };
     let watched = BTreeMap::from([("x".to_owned(), counted)]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

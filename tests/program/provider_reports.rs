@@ -6,8 +6,9 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use oaimend::clock::{Clock as _, secs};
-use oaimend::config::{Limits, Mapping, NotificationPolicy, ReportTo};
+use oaimend::config::{Mapping, NotificationPolicy, ReportTo};
 use oaimend::oai::datestamp::{Granularity, from_secs};
+use oaimend::upstream::settings::Limits;
 use serde_json::{Value, json};
 
 use crate::fixtures::program::{Program, serve};
@@ -36,7 +37,7 @@ fn source(without: &str) -> Source {
 
 fn mapping_of(source: &Source, report_to: ReportTo) -> Mapping {
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
-    mapping.quirks.refetch_broken_records = false;
+    mapping.source_mut().quirks.refetch_broken_records = false;
     mapping.report_to = Some(report_to);
     mapping
 }

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use oaimend::config::{HeadersVia, Limits, Mapping, Version};
+use oaimend::config::Mapping;
 use oaimend::oai::Request;
 use oaimend::repository::{Account, DeliveredRecord, Event, Repository, RepositoryRequest};
-use oaimend::store::{QuarantinedRecord, Store};
+use oaimend::store::QuarantinedRecord;
+use oaimend::upstream::settings::HeadersVia;
+use oaimend::upstream::settings::Limits;
+use oaimend::upstream::settings::Version;
 use oaimend::upstream::{LiveRepository, SourceClients};
 
 use crate::fixtures::lists::page;
@@ -33,12 +36,14 @@ impl Collected {
 /// The events of the response to a query.
 fn ask(source: &Source, query: &str, tune: impl FnOnce(&mut Mapping)) -> Collected {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::open(folder.path()).expect("a data folder");
+    let store = oaimend::store::open(folder.path()).expect("a data folder");
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a mapping");
     tune(&mut mapping);
     let mapping = Arc::new(mapping);
-    let client = SourceClients::new(store.static_files.clone()).client_for(&mapping).expect("a client");
-    let repository = LiveRepository { mapping, client, store, clock: Skipping::new() };
+    let client =
+        SourceClients::new(store.static_files.clone()).client_for(&mapping.source).expect("a client");
+    let repository =
+        LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock: Skipping::new() };
     let request = Request::parse(query.as_bytes()).expect("a request");
     let own = Arc::new(request.to_echo("http://proxy.example/x"));
     let via = "1.1 test".to_owned();
@@ -168,7 +173,7 @@ fn records_outside_the_window_are_not_reported() {
     let list = page(0..4, "").replacen("2020-01-01", "2020-01-02", 1);
     let source = Source::start(move |_, _| Reply::xml(list.clone()));
     let query = format!("{LIST}&from=2020-01-01T00:00:00Z&until=2020-01-01T23:59:59Z");
-    let collected = ask(&source, &query, |mapping| mapping.quirks.in_days = true);
+    let collected = ask(&source, &query, |mapping| mapping.source_mut().quirks.in_days = true);
     assert_eq!(collected.identifiers(), ["oai:x:1", "oai:x:2", "oai:x:3"]);
     assert!(collected.records.iter().all(|record| collected.body.contains(&record.xml)));
     check_xml(&collected);
@@ -178,8 +183,8 @@ fn records_outside_the_window_are_not_reported() {
 fn records_turned_into_headers_are_reported_as_headers() {
     let source = ProviderOne::of("1.1").start();
     let collected = ask(&source, "verb=ListIdentifiers&metadataPrefix=oai_dc", |mapping| {
-        mapping.quirks.version = Some(Version::One1);
-        mapping.quirks.v1_headers_via = HeadersVia::ListRecords;
+        mapping.source_mut().quirks.version = Some(Version::One1);
+        mapping.source_mut().quirks.v1_headers_via = HeadersVia::ListRecords;
     });
     assert!(!collected.records.is_empty(), "{}", collected.body);
     for record in &collected.records {

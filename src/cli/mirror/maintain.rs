@@ -71,7 +71,7 @@ pub(super) fn verify(
         false => run_all(Task::Verify, &all_or(&arguments.ids, mirror)?, mirror),
         true => {
             let mappings = mirrored(config, &arguments.ids)?;
-            let ids: Vec<String> = mappings.iter().map(|mapping| mapping.id.clone()).collect();
+            let ids: Vec<String> = mappings.iter().map(|mapping| mapping.id().to_owned()).collect();
             run_all(Task::Compare, &ids, mirror)
         }
     }
@@ -151,7 +151,7 @@ fn compare(context: &Context, id: &str) -> Result<Vec<MaintenanceLine>, Failure>
     let harvests = Harvests::open(context)?;
     match harvests.harvester(&mapping) {
         Ok(harvester) => {
-            let settings = HarvestSettings::of(&mapping);
+            let settings = HarvestSettings::of(mapping.mirror.as_ref());
             context.runtime.block_on(compare_with_source(&harvester, &settings)).map_err(store_failure)
         }
         Err(error) => Ok(vec![MaintenanceLine::not_compared(None, &error)]),

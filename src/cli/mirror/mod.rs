@@ -13,10 +13,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use oaimend::config::{Config, Mapping, check_id, suggest_ids};
+use oaimend::config::{Config, Mapping, check_id};
 use oaimend::mirror::maintenance::stored_repositories;
 use oaimend::mirror::status::RepositoryStatus;
 use oaimend::store::{MirrorError, Store};
+use oaimend::suggestions::suggest_ids;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -123,7 +124,7 @@ fn mirrored(config: &Config, ids: &[String]) -> Result<Vec<Arc<Mapping>>, Failur
             Ok(found)
         };
     }
-    ids.iter().map(|id| find_mirrored(config, id, mirrored().map(|mapping| mapping.id.as_str()))).collect()
+    ids.iter().map(|id| find_mirrored(config, id, mirrored().map(|mapping| mapping.id()))).collect()
 }
 
 fn find_mirrored<'m>(

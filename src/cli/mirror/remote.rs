@@ -54,9 +54,9 @@ fn sync(client: &AdminClient, config: &Config, arguments: &SyncArguments) -> Res
         for mut follower in waiting {
             match follower.look(client, arguments.accept_deletions, &progress)? {
                 Some((line, has_succeeded)) => {
-                    progress.end(&follower.mapping.id);
+                    progress.end(follower.mapping.id());
                     is_success &= has_succeeded;
-                    print(format!("{}: {line}\n", follower.mapping.id).as_bytes())?;
+                    print(format!("{}: {line}\n", follower.mapping.id()).as_bytes())?;
                 }
                 None => next.push(follower),
             }
@@ -85,7 +85,7 @@ impl Follower {
         accepts_deletions: bool,
         progress: &ProgressLine,
     ) -> Result<Option<(String, bool)>, Failure> {
-        let id = &self.mapping.id;
+        let id = self.mapping.id();
         let Some(after) = self.after else {
             let query = if accepts_deletions { "?accept_deletions=true" } else { "" };
             let response = client.send("POST", &format!("/-/mirror/{id}/sync{query}"))?;

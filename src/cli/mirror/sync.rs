@@ -37,7 +37,7 @@ pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<Exit, 
         let (sources, progress) = (&sources, &progress);
         async move {
             let result = sources.harvest(mapping, arguments.accept_deletions, progress).await;
-            (mapping.id.as_str(), result)
+            (mapping.id(), result)
         }
     });
     let mut harvests: FuturesUnordered<_> = harvests.collect();
@@ -74,20 +74,21 @@ impl<'c> Harvests<'c> {
 
     /// The harvester of a repository.
     pub(super) fn harvester(&self, mapping: &Arc<Mapping>) -> Result<Harvester, HarvestError> {
-        let client = self.clients.client_for(mapping).map_err(HarvestError::Source)?;
+        let client = self.clients.client_for(&mapping.source).map_err(HarvestError::Source)?;
         let (store, clock) = (self.context.store.clone(), Arc::new(SystemClock));
         let activity = store.activity.clone();
-        let repository = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: clock.clone() };
-        let (id, clock_of_activity) = (mapping.id.clone(), clock.clone());
+        let repository =
+            LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock: clock.clone() };
+        let (id, clock_of_activity) = (mapping.id().to_owned(), clock.clone());
         let source = ObservedRepository { id, repository, activity, clock: clock_of_activity };
         Ok(Harvester {
-            id: mapping.id.clone(),
+            id: mapping.id().to_owned(),
             source: Arc::new(source),
             store: Arc::clone(&self.context.store.mirror),
             stamps: Arc::clone(&self.stamps),
             clock,
             via: "1.1 oaimend".to_owned(),
-            base_url: mapping.base_url.to_string(),
+            base_url: mapping.source.base_url.to_string(),
             turn: HarvestTurn::default(),
         })
     }
@@ -98,11 +99,12 @@ impl<'c> Harvests<'c> {
         accepts_deletions: bool,
         progress: &ProgressLine,
     ) -> Result<HarvestSummary, HarvestError> {
-        let turn = self.turns.begin(&mapping.id, Arc::new(SystemClock)).await;
+        let turn = self.turns.begin(mapping.id(), Arc::new(SystemClock)).await;
         let harvester = Harvester { turn, ..self.harvester(mapping)? };
-        let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping) };
-        let observe =
-            |status: &HarvestStatus| progress.show(&mapping.id, &status.prefix, status.records, status.total);
+        let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping.mirror.as_ref()) };
+        let observe = |status: &HarvestStatus| {
+            progress.show(mapping.id(), &status.prefix, status.records, status.total)
+        };
         harvester.run(&settings, &observe).await
     }
 }

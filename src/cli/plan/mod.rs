@@ -5,7 +5,7 @@ mod report;
 use std::path::PathBuf;
 
 use clap::Args;
-use oaimend::config::MirrorPolicy;
+use oaimend::mirror::settings::MirrorPolicy;
 use oaimend::mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
 use oaimend::schedule::FreshnessTarget;
 
@@ -51,9 +51,9 @@ fn read_plan(data: DataArguments, freshness: Option<FreshnessTarget>) -> Result<
     let mut repositories = Vec::new();
     for mapping in config.repositories.all().values() {
         let Some(settings) = &mapping.mirror else { continue };
-        let status = statuses.iter().find(|status| status.id == mapping.id);
+        let status = statuses.iter().find(|status| status.id == mapping.id());
         let facts = status.map(RepositoryFacts::of_status).unwrap_or_default();
-        repositories.push(PlannedRepository::new(&mapping.id, facts, settings, policy.intervals));
+        repositories.push(PlannedRepository::new(mapping.id(), facts, settings, policy.intervals));
     }
     if repositories.is_empty() {
         return Err(Failure::usage("no mapping has a [mirror] table; add one to mirror its repository"));

@@ -45,27 +45,31 @@ pub(super) fn retry_here(
     selection: RetrySelection<'_>,
 ) -> Result<Exit, Failure> {
     let RetrySelection { mapping, key, prefix } = selection;
-    let id = &mapping.id;
-    let client = SourceClients::new(store.static_files.clone()).client_for(mapping);
+    let id = mapping.id();
+    let client = SourceClients::new(store.static_files.clone()).client_for(&mapping.source);
     let client = client.map_err(|failure| Failure::incomplete(failure.details))?;
     let clock = Arc::new(SystemClock);
     let (mapping, activity) = (Arc::clone(mapping), store.activity.clone());
-    let live =
-        LiveRepository { mapping: Arc::clone(&mapping), client, store: store.clone(), clock: clock.clone() };
-    let source = ObservedRepository { id: id.clone(), repository: live, activity, clock: clock.clone() };
+    let live = LiveRepository {
+        mapping: Arc::clone(&mapping.source),
+        client,
+        store: store.clone(),
+        clock: clock.clone(),
+    };
+    let source = ObservedRepository { id: id.to_owned(), repository: live, activity, clock: clock.clone() };
     let source: Arc<dyn Repository> = Arc::new(source);
     let mirror = match &mapping.mirror {
         Some(_) => Some(runtime.block_on(harvester(store, &mapping, &source)).map_err(mirror_failure)?),
         None => None,
     };
     let retry = Retry {
-        id: id.clone(),
+        id: id.to_owned(),
         source,
         quarantine: Arc::clone(&store.quarantine),
         mirror,
         clock,
         via: "1.1 oaimend".to_owned(),
-        base_url: mapping.base_url.to_string(),
+        base_url: mapping.source.base_url.to_string(),
         prefix,
     };
     let mut results = Results::new(id);
@@ -88,13 +92,13 @@ async fn harvester(
     source: &Arc<dyn Repository>,
 ) -> Result<Harvester, MirrorError> {
     Ok(Harvester {
-        id: mapping.id.clone(),
+        id: mapping.id().to_owned(),
         source: Arc::clone(source),
         store: Arc::clone(&store.mirror),
         stamps: Arc::new(Stamps::open(Arc::clone(&store.mirror)).await?),
         clock: Arc::new(SystemClock),
         via: "1.1 oaimend".to_owned(),
-        base_url: mapping.base_url.to_string(),
+        base_url: mapping.source.base_url.to_string(),
         turn: HarvestTurn::default(),
     })
 }
@@ -106,7 +110,7 @@ fn mirror_failure(error: MirrorError) -> Failure {
 /// Requests records through the running server.
 pub(super) fn retry_in_server(client: &AdminClient, selection: RetrySelection<'_>) -> Result<Exit, Failure> {
     let RetrySelection { mapping, key, prefix } = selection;
-    let id = &mapping.id;
+    let id = mapping.id();
     let place = key.map_or_else(String::new, |key| format!("/{}", url_part(key)));
     let query = prefix.map_or_else(String::new, |prefix| format!("?prefix={}", url_part(&prefix)));
     let response = client.open("POST", &format!("/-/repositories/{id}/quarantine{place}/retry{query}"))?;

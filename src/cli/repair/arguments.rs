@@ -58,8 +58,8 @@ impl RepairArguments {
         let mut config = RepairConfig::default();
         if let Some(file) = &self.mapping {
             let mapping = Mapping::load(file)?;
-            config = mapping.repair_config();
-            config.repository.granularity = mapping.quirks.granularity;
+            config = mapping.source.repair_config();
+            config.repository.granularity = mapping.source.quirks.granularity;
         }
         let request = self.base_url.as_ref().map(|base_url| RequestEcho {
             base_url: base_url.clone(),

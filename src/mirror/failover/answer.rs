@@ -10,9 +10,9 @@ use crate::mirror::view::response::{Answer, Page};
 use crate::mirror::view::sets::{sets as all_sets, write_set};
 use crate::oai::datestamp::{Granularity, to_last_second, to_secs};
 use crate::oai::{Argument, ErrorCode, Request, Verb};
+use crate::repository::lists::DeliveredItems;
 use crate::repository::{Failure, RepositoryRequest};
 use crate::store::RecordStatus;
-use crate::upstream::DeliveredItems;
 use std::collections::BTreeSet;
 
 /// Answers a request in place of the source.

@@ -7,12 +7,12 @@ use crate::mirror::spans::{SpanKind, Spans};
 use crate::mirror::view::{MirroredSource, ViewOptions, ViewStores, response};
 use crate::oai::datestamp::{Granularity, from_secs, to_last_second, to_secs};
 use crate::oai::{Argument, Request};
+use crate::repository::lists::ListHistories;
 use crate::repository::{
     Account, Event, EventStream, Failure, ListAge, Reason, Repository, RepositoryRequest, ResponseWriter,
     Stop,
 };
 use crate::store::MirrorError;
-use crate::upstream::ListHistories;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 

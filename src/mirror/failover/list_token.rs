@@ -1,7 +1,7 @@
 //! The resumptionTokens of lists that the mirror continues: the list and the position in it, and no session.
 
+use crate::repository::lists::DeliveredPages;
 use crate::store::{Position, TokenKey, TokenUse};
-use crate::upstream::DeliveredPages;
 use serde::{Deserialize, Serialize};
 
 /// The rest of a list of records or of headers.

@@ -7,11 +7,11 @@ use crate::mirror::view::record_xml::Header;
 use crate::mirror::view::response::Answer;
 use crate::mirror::view::sets::{TOKEN_TOO_LONG, write_token};
 use crate::oai::{Argument, ErrorCode, escape};
+use crate::repository::lists::DeliveredItems;
 use crate::repository::{Failure, Reason, RepositoryRequest};
 use crate::store::{
     ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, Position, RecordStatus, StoredRecord,
 };
-use crate::upstream::DeliveredItems;
 
 /// The headers that are read at once to find the first record that a page contains.
 const HEADERS_READ: usize = 1_000;

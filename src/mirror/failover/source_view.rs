@@ -14,9 +14,9 @@ use crate::mirror::view::{MirroredSource, ViewOptions, ViewStores};
 use crate::oai::Verb;
 use crate::oai::datestamp::Granularity;
 use crate::oai::set_spec::is_within;
+use crate::repository::lists::{DeliveredItems, ListHistories, ListHistory};
 use crate::repository::{Failure, Reason};
 use crate::store::{MirrorError, TokenKey};
-use crate::upstream::{DeliveredItems, ListHistories, ListHistory};
 use std::sync::Arc;
 
 /// One mirrored repository, presented as its source.

@@ -1,9 +1,10 @@
 //! Compares the identifiers and datestamps of the store with those of the source. It changes nothing.
 
+use crate::mirror::harvest::entry_sort::{EntrySort, SortedEntries};
 use crate::mirror::harvest::identifier_list::IdentifierList;
 use crate::mirror::harvest::page::{Harvester, Interruption};
 use crate::mirror::harvest::settings::{HarvestError, HarvestSettings};
-use crate::store::{EntrySort, IdentifierEntry, MirrorError, RecordStatus, SortedEntries};
+use crate::store::{IdentifierEntry, MirrorError, RecordStatus};
 use serde::{Deserialize, Serialize};
 
 /// Identifiers that are read from the store at a time. Each has at most 16 KiB.

@@ -17,6 +17,7 @@ mod catalog;
 mod collection_writer;
 mod compare;
 mod damaged;
+mod entry_sort;
 mod format_harvest;
 mod gaps;
 mod harvester;

@@ -1,7 +1,8 @@
 //! The settings and the result of a harvest.
 
-use crate::config::{Mapping, MirrorSettings, SetMembership};
 use crate::mirror::harvest::page::Interruption;
+use crate::mirror::settings::MirrorSettings;
+use crate::mirror::settings::SetMembership;
 use crate::repository::Failure;
 use crate::store::{Committed, MirrorError};
 use std::collections::BTreeMap;
@@ -47,9 +48,9 @@ impl Default for HarvestSettings {
 }
 
 impl HarvestSettings {
-    /// The settings of a mapping; the defaults if it has none.
-    pub fn of(mapping: &Mapping) -> Self {
-        let Some(MirrorSettings { prefixes, sets, set_membership, request_gap, .. }) = mapping.mirror.clone()
+    /// The settings of a repository in the configuration; the defaults if it has none.
+    pub fn of(settings: Option<&MirrorSettings>) -> Self {
+        let Some(MirrorSettings { prefixes, sets, set_membership, request_gap, .. }) = settings.cloned()
         else {
             return Self::default();
         };

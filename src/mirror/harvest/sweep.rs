@@ -5,13 +5,12 @@
 
 use crate::mirror::harvest::collection_writer::CollectionWriter;
 use crate::mirror::harvest::compare::{Comparison, compare};
+use crate::mirror::harvest::entry_sort::SortedEntries;
 use crate::mirror::harvest::page::{Harvester, Interruption, ReceivedPage};
 use crate::mirror::harvest::settings::{DeletionLimits, HarvestSettings};
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request};
-use crate::store::{
-    Committed, IdentifierEntry, NewRecord, RecordRepairs, RecordStatus, SortedEntries, Sweep, content_hash,
-};
+use crate::store::{Committed, IdentifierEntry, NewRecord, RecordRepairs, RecordStatus, Sweep, content_hash};
 
 /// The result of a comparison.
 #[derive(Default)]

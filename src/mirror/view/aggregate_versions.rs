@@ -22,8 +22,8 @@
 //! that began before is held back by [`AggregateVersion::replaced_at_secs`].
 
 use super::options::{AggregateSettings, MirroredSource};
-use crate::config::Collisions;
 use crate::mirror::stamps::Stamps;
+use crate::store::Collisions;
 use crate::store::{AggregateState, MemberState, MirrorError, MirrorStore, update_repository_state};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

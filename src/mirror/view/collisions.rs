@@ -19,8 +19,8 @@ use super::part::Part;
 use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
 use super::record_xml::RecordPlaces;
-use crate::config::Collisions;
 use crate::repository::{Failure, Reason};
+use crate::store::Collisions;
 use crate::store::{MirrorError, RecordStatus, StoredRecord};
 use std::cmp::Reverse;
 

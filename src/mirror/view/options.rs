@@ -1,6 +1,6 @@
 //! The limits and the repositories of a view.
 
-use crate::config::Collisions;
+use crate::store::Collisions;
 
 /// The limits of the responses of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -105,12 +105,12 @@ impl Cache {
 
     fn generation(&self, mapping: &Arc<Mapping>) -> Arc<str> {
         let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
-        match generations.get(&mapping.id) {
+        match generations.get(mapping.id()) {
             Some(known) if Arc::ptr_eq(&known.mapping, mapping) => Arc::clone(&known.text),
             _ => {
                 let text: Arc<str> = rules::generation(mapping).into();
                 let generation = Generation { mapping: Arc::clone(mapping), text: Arc::clone(&text) };
-                generations.insert(mapping.id.clone(), generation);
+                generations.insert(mapping.id().to_owned(), generation);
                 text
             }
         }
@@ -203,7 +203,7 @@ impl Cache {
             let keys = base_urls.iter().map(key);
             keys.collect::<Vec<_>>()
         });
-        self.storage.purge_pages(&mapping.id, keys.as_deref())
+        self.storage.purge_pages(mapping.id(), keys.as_deref())
     }
 }
 

@@ -104,7 +104,7 @@ pub(super) fn key(
         text.push('\n');
         text.push_str(variant);
     }
-    PageKey::new(&mapping.id, text)
+    PageKey::new(mapping.id(), text)
 }
 
 /// Differs for each version of a mapping and of the program.

@@ -5,11 +5,12 @@ use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer}
 use super::rules::{self, CachePlan, Retention};
 use super::storage::{Joined, OnDisk, PageStorage};
 use crate::clock;
-use crate::config::{self, Limits, Mapping};
+use crate::config::{self, Mapping};
 use crate::oai::{ErrorCode, Request};
 use crate::repair::Outcome;
 use crate::repository::{Account, Failure, Reason};
 use crate::store::{PageCoding, Pages};
+use crate::upstream::settings::{Limits, SourceMapping};
 use bytes::Bytes;
 use pingora_http::ResponseHeader;
 use std::pin::{Pin, pin};
@@ -24,6 +25,13 @@ fn complete_account() -> Account {
 
 fn mapping() -> Mapping {
     Mapping::new("x", "http://source.example/oai", &Limits::default()).expect("a legal mapping")
+}
+
+/// The mapping with another source.
+fn with_source(change: impl FnOnce(&mut SourceMapping)) -> Mapping {
+    let mut mapping = mapping();
+    change(mapping.source_mut());
+    mapping
 }
 
 fn request(query: &str) -> Request {
@@ -119,8 +127,8 @@ fn keys_distinguish_names_queries_and_mappings() {
     };
     assert_ne!(lowered("verb=Identify"), first, "a lowered earliestDatestamp makes another page");
     assert_eq!(first, key(&mapping(), "http://a/x", "verb=Identify"));
-    let other = Mapping { allow_private: true, ..mapping() };
-    let renamed = Mapping { id: "y".into(), ..mapping() };
+    let other = with_source(|source| source.allow_private = true);
+    let renamed = with_source(|source| "y".clone_into(&mut source.id));
     for different in [
         key(&mapping(), "http://b/x", "verb=Identify"),
         key(&mapping(), "http://a/x", "verb=ListSets"),

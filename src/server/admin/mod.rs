@@ -197,7 +197,7 @@ impl ServerContext {
         let id = path.strip_prefix("/-/cache/").unwrap_or_default();
         let purged = match (self.repositories.find(id), query) {
             (Some(mapping), Some(query)) => {
-                let mut own = mapping.base_url.clone();
+                let mut own = mapping.source.base_url.clone();
                 own.set_query(None);
                 let base_urls = [format!("{}/{id}", self.public_url), own.to_string()];
                 match Request::parse(query.as_bytes()) {
@@ -239,26 +239,26 @@ impl ServerContext {
     }
 
     fn repository_json(&self, mapping: &Mapping) -> Value {
-        let mut value = json!(self.telemetry.last(&mapping.id));
-        value["id"] = json!(mapping.id);
-        value["url"] = json!(format!("{}/{}", self.public_url, mapping.id));
-        value["base_url"] = json!(mapping.shown_base_url());
-        if mapping.static_file.is_some() {
-            value["static_file"] = json!(self.clients.file_state(&mapping.id));
+        let mut value = json!(self.telemetry.last(mapping.id()));
+        value["id"] = json!(mapping.id());
+        value["url"] = json!(format!("{}/{}", self.public_url, mapping.id()));
+        value["base_url"] = json!(mapping.source.shown_base_url());
+        if mapping.source.static_file.is_some() {
+            value["static_file"] = json!(self.clients.file_state(mapping.id()));
         }
-        value["set_collisions"] = json!(self.store.profiles.collisions(&mapping.source_key()));
-        let learned = self.store.capabilities.detected(&mapping.id, &mapping.fingerprint());
-        let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
+        value["set_collisions"] = json!(self.store.profiles.collisions(&mapping.source.source_key()));
+        let learned = self.store.capabilities.detected(mapping.id(), &mapping.fingerprint());
+        let pinned = mapping.source.quirks.version.map(|version| version.name().to_owned());
         value["version"] = json!(pinned.or(learned.version));
-        let is_in_days = mapping.quirks.in_days || learned.refuses_seconds || learned.misses_seconds;
+        let is_in_days = mapping.source.quirks.in_days || learned.refuses_seconds || learned.misses_seconds;
         value["requests_in_days"] = json!(is_in_days);
-        let usage = self.clients.limit_usage(&mapping.id, self.clock.now());
+        let usage = self.clients.limit_usage(mapping.id(), self.clock.now());
         let now_secs = i64::try_from(clock::secs(self.clock.now())).unwrap_or(i64::MAX);
         let oai_errors =
-            self.store.activity.read(&mapping.id, |activity| activity.oai_errors(now_secs, OAI_ERROR_DAYS));
+            self.store.activity.read(mapping.id(), |activity| activity.oai_errors(now_secs, OAI_ERROR_DAYS));
         value["oai_errors"] = json!(oai_errors);
         value["waiting_requests"] = json!(usage.map_or(0, |usage| usage.waiting));
-        value["circuit_open_secs"] = json!(self.clients.circuit_open_secs(&mapping.id, self.clock.now()));
+        value["circuit_open_secs"] = json!(self.clients.circuit_open_secs(mapping.id(), self.clock.now()));
         value
     }
 }

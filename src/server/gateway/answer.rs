@@ -58,7 +58,7 @@ pub(crate) async fn answer(
         PageTarget::Repository(id) => match context.repositories.find(id) {
             Some(mapping) => GatewayResponse {
                 page: repository(context, &gateway, &mapping, headers).await,
-                logged_as: Some((mapping.id.clone(), REPOSITORY_PAGE)),
+                logged_as: Some((mapping.id().to_owned(), REPOSITORY_PAGE)),
             },
             None => unknown(context, &gateway, id, is_html_named(headers)).await.into(),
         },
@@ -76,7 +76,7 @@ pub(crate) async fn answer(
         PageTarget::Record(target) => match find_mirrored(context, &mappings, &target.repository).await {
             Mirrored::Served(mapping) => GatewayResponse {
                 page: record(context, &gateway, mapping, target, headers).await,
-                logged_as: Some((mapping.id.clone(), RECORD_PAGE)),
+                logged_as: Some((mapping.id().to_owned(), RECORD_PAGE)),
             },
             Mirrored::Removed => removed(&gateway, target, form_of(target, headers)).into(),
             Mirrored::Never => unknown(context, &gateway, &target.repository, false).await.into(),
@@ -84,7 +84,7 @@ pub(crate) async fn answer(
         PageTarget::List(target) => match find_mirrored(context, &mappings, target.repository()).await {
             Mirrored::Served(mapping) => GatewayResponse {
                 page: list(context, &gateway, mapping, target, headers).await,
-                logged_as: Some((mapping.id.clone(), LIST_PAGE)),
+                logged_as: Some((mapping.id().to_owned(), LIST_PAGE)),
             },
             Mirrored::Removed => {
                 let repository = target.repository();

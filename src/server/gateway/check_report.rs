@@ -6,7 +6,7 @@ use crate::server::context::ServerContext;
 
 /// The result of the last check; `None` without one, and if it is of another base URL.
 pub(super) async fn last_check(context: &ServerContext, mapping: &Mapping) -> Option<CheckResult> {
-    let (reports, id) = (context.store.check_reports.clone(), mapping.id.clone());
+    let (reports, id) = (context.store.check_reports.clone(), mapping.id().to_owned());
     let report = tokio::task::spawn_blocking(move || reports.find(&id)).await.ok()??;
-    CheckResult::read(&report, &mapping.masked_base_url())
+    CheckResult::read(&report, &mapping.source.masked_base_url())
 }

@@ -32,10 +32,10 @@ impl ListedCollection {
         let mut prefixes = mirrored_formats(store, mapping).await?;
         prefixes.sort_by_key(|prefix| prefix != WORK_FORMAT);
         for prefix in prefixes {
-            if is_complete(store, &mapping.id, &prefix).await?
-                && let Some(version) = store.version(&mapping.id, &prefix).await?
+            if is_complete(store, mapping.id(), &prefix).await?
+                && let Some(version) = store.version(mapping.id(), &prefix).await?
             {
-                return Ok(Some(Self { repository: mapping.id.clone(), prefix, version }));
+                return Ok(Some(Self { repository: mapping.id().to_owned(), prefix, version }));
             }
         }
         Ok(None)
@@ -63,7 +63,7 @@ pub(super) async fn mirrored_formats(
     mapping: &Mapping,
 ) -> Result<Vec<String>, MirrorError> {
     let prefixes = mapping.mirror.as_ref().map_or(&[][..], |mirror| mirror.prefixes.as_slice());
-    let catalog = store.catalog(&mapping.id).await?.formats.into_iter().map(|format| format.prefix);
+    let catalog = store.catalog(mapping.id()).await?.formats.into_iter().map(|format| format.prefix);
     Ok(catalog.filter(|prefix| prefixes.is_empty() || prefixes.contains(prefix)).collect())
 }
 

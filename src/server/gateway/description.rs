@@ -27,7 +27,7 @@ async fn known_identify(
 ) -> Result<Option<StoredIdentify>, MirrorError> {
     let document = match &mapping.mirror {
         Some(_) => {
-            let document = context.store.mirror.document(&mapping.id, Document::Identify).await?;
+            let document = context.store.mirror.document(mapping.id(), Document::Identify).await?;
             document.map(|document| document.to_vec())
         }
         None => cached(context, mapping, &Request::identify()).await,
@@ -48,9 +48,9 @@ pub(super) async fn identification(
     context: &ServerContext,
     mapping: &Arc<Mapping>,
 ) -> Result<Identification, MirrorError> {
-    let dates = context.store.profiles.dates(&mapping.source_key());
-    let detected = context.store.capabilities.detected(&mapping.id, &mapping.fingerprint());
-    let pinned = mapping.quirks.version.map(|version| version.name().to_owned());
+    let dates = context.store.profiles.dates(&mapping.source.source_key());
+    let detected = context.store.capabilities.detected(mapping.id(), &mapping.fingerprint());
+    let pinned = mapping.source.quirks.version.map(|version| version.name().to_owned());
     let of_profile = Identification {
         earliest_datestamp: dates.earliest,
         granularity: dates.granularity.map(|granularity| granularity.name().to_owned()),
@@ -76,7 +76,7 @@ pub(super) async fn known_lists(
     mapping: &Arc<Mapping>,
 ) -> Result<KnownLists, MirrorError> {
     if mapping.mirror.is_some() {
-        let Catalog { formats, sets, .. } = context.store.mirror.catalog(&mapping.id).await?;
+        let Catalog { formats, sets, .. } = context.store.mirror.catalog(mapping.id()).await?;
         let is_known = !formats.is_empty();
         return Ok(KnownLists { formats: is_known.then_some(formats), sets: is_known.then_some(sets) });
     }
@@ -91,7 +91,7 @@ pub(super) async fn known_lists(
 
 /// The cached response to a request, of any age.
 async fn cached(context: &ServerContext, mapping: &Arc<Mapping>, request: &Request) -> Option<Vec<u8>> {
-    let base_url = format!("{}/{}", context.public_url, mapping.id);
+    let base_url = format!("{}/{}", context.public_url, mapping.id());
     let PageVariant::Shared(variant) = context.page_variant(mapping, request) else { return None };
     let cache = context.cache.as_ref()?;
     cache.stored(mapping, request, &base_url, variant.as_deref(), CACHED_BYTES_MAX).await

@@ -32,7 +32,7 @@ const BATCH_BYTES: usize = 1 << 20;
 impl ListRequest<'_> {
     /// The page of a list.
     pub(super) async fn list(&self, address: &ListAddress) -> OwnPage {
-        let facts = SourceFacts::read(self.store, &self.mapping.id).await;
+        let facts = SourceFacts::read(self.store, self.mapping.id()).await;
         match self.try_list(address, &facts).await {
             Ok(page) => page,
             Err(list_notice) => self.notice(&facts.name, list_notice),
@@ -41,14 +41,14 @@ impl ListRequest<'_> {
 
     async fn try_list(&self, address: &ListAddress, facts: &SourceFacts) -> Result<OwnPage, ListNotice> {
         let collection = self.collection().await?;
-        let names = set_names(self.store, &self.mapping.id).await?;
+        let names = set_names(self.store, self.mapping.id()).await?;
         let set_name = match &address.set {
             Some(set) => Some(names.get(set).ok_or(ListNotice::Unknown)?.as_str()),
             None => None,
         };
         if let Some(set) = &address.set {
-            let sets = KnownSets::read(self.store, &self.mapping.id, &collection.prefix).await?;
-            sets.check(&self.mapping.id, set).map_err(|_| ListNotice::UnknownMembers)?;
+            let sets = KnownSets::read(self.store, self.mapping.id(), &collection.prefix).await?;
+            sets.check(self.mapping.id(), set).map_err(|_| ListNotice::UnknownMembers)?;
         }
         let has_sets = !names.is_empty();
         let validators = self.validators(&collection, &(facts.name.as_str(), address, set_name, has_sets));
@@ -91,7 +91,7 @@ impl ListRequest<'_> {
         facts: &impl std::fmt::Debug,
     ) -> Validators {
         let depends_on =
-            format!("{:?}", (&self.gateway.version, &self.mapping.id, collection.state(), facts));
+            format!("{:?}", (&self.gateway.version, self.mapping.id(), collection.state(), facts));
         Validators {
             tag: fingerprint([depends_on.as_bytes()]),
             modified_secs: Some(collection.version.last_stamp_secs),
@@ -100,7 +100,7 @@ impl ListRequest<'_> {
 
     /// The page in place of a list.
     pub(super) fn notice(&self, repository_name: &str, list_notice: ListNotice) -> OwnPage {
-        list_notice_page(self.gateway, &self.mapping.id, repository_name, list_notice)
+        list_notice_page(self.gateway, self.mapping.id(), repository_name, list_notice)
     }
 }
 

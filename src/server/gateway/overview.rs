@@ -48,7 +48,7 @@ pub(super) async fn rows(context: &ServerContext, target: &OverviewTarget) -> Ov
     for mapping in mappings.values() {
         // Without the store the row has the id in place of the name.
         let name = known_name(context, mapping).await.unwrap_or_default();
-        if target.matches(&[&mapping.id, name.as_deref().unwrap_or_default()]) {
+        if target.matches(&[mapping.id(), name.as_deref().unwrap_or_default()]) {
             matching.push((mapping, name));
         }
     }

@@ -83,7 +83,7 @@ impl RecordRequest<'_> {
     ///
     /// There is nothing to show. A record that is not stored is unknown only if the harvest was complete.
     pub(super) async fn find(&self) -> Result<FoundRecord, Missing> {
-        let id = &self.mapping.id;
+        let id = self.mapping.id();
         let mirrored = mirrored_formats(self.store, self.mapping).await?;
         let stored = self.store.formats_of_item(id, &self.target.identifier).await?;
         let of_item: Vec<_> =
@@ -145,7 +145,7 @@ impl RecordRequest<'_> {
     }
 
     async fn is_complete(&self, prefix: &str) -> Result<bool, MirrorError> {
-        is_complete(self.store, &self.mapping.id, prefix).await
+        is_complete(self.store, self.mapping.id(), prefix).await
     }
 
     /// The response with a record.
@@ -162,7 +162,7 @@ impl RecordRequest<'_> {
             target: self.target.clone(),
             form: self.form,
             found,
-            facts: SourceFacts::read(self.store, &self.mapping.id).await,
+            facts: SourceFacts::read(self.store, self.mapping.id()).await,
         };
         if let Some(unchanged) = rendering.unchanged(headers) {
             return unchanged;
@@ -189,7 +189,7 @@ impl RecordRequest<'_> {
     pub(super) async fn versions(&self) -> Option<Versions> {
         let mut versions = Versions::new();
         for prefix in mirrored_formats(self.store, self.mapping).await.ok()? {
-            let version = self.store.version(&self.mapping.id, &prefix).await.ok()?;
+            let version = self.store.version(self.mapping.id(), &prefix).await.ok()?;
             versions.push((prefix, version));
         }
         Some(versions)
@@ -197,7 +197,7 @@ impl RecordRequest<'_> {
 
     /// The response in place of a record.
     pub(super) async fn missing(&self, missing: &Missing) -> OwnPage {
-        let SourceFacts { name, granularity } = SourceFacts::read(self.store, &self.mapping.id).await;
+        let SourceFacts { name, granularity } = SourceFacts::read(self.store, self.mapping.id()).await;
         let (site, repository_name) = (&self.gateway.site, name.as_str());
         let address = self.address(None);
         match missing {
@@ -231,7 +231,7 @@ impl RecordRequest<'_> {
     }
 
     fn address<'s>(&'s self, format: Option<&'s str>) -> RecordAddress<'s> {
-        RecordAddress { repository: &self.mapping.id, identifier: &self.target.identifier, format }
+        RecordAddress { repository: self.mapping.id(), identifier: &self.target.identifier, format }
     }
 }
 
@@ -271,7 +271,7 @@ impl Rendering {
     }
 
     fn address<'s>(&'s self, format: Option<&'s str>) -> RecordAddress<'s> {
-        RecordAddress { repository: &self.mapping.id, identifier: &self.target.identifier, format }
+        RecordAddress { repository: self.mapping.id(), identifier: &self.target.identifier, format }
     }
 
     fn render(&self) -> Result<OwnPage, Missing> {
@@ -334,7 +334,7 @@ impl Rendering {
             "{:?}",
             (
                 &self.gateway.version,
-                (&self.mapping.id, self.mapping.records),
+                (self.mapping.id(), self.mapping.records),
                 (&facts.name, facts.granularity.name(), &self.target, self.form, &found.formats),
                 (version(&found.record), work_record.map(version), &found.repairs),
             )

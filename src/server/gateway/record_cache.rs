@@ -86,7 +86,7 @@ impl RecordCache {
             return None;
         }
         for (prefix, version) in &page.versions {
-            if store.version(&mapping.id, prefix).await.ok()? != *version {
+            if store.version(mapping.id(), prefix).await.ok()? != *version {
                 return None;
             }
         }

@@ -45,7 +45,7 @@ pub(super) async fn details(context: &ServerContext, mapping: &Arc<Mapping>) -> 
     let status = status.ok().flatten();
     let earliest = identification.earliest_datestamp.as_deref();
     let mirror = status.as_ref().map(|status| mirror_details(context, mapping, status, earliest));
-    let (repairs, failures) = context.store.activity.read(&mapping.id, |activity| {
+    let (repairs, failures) = context.store.activity.read(mapping.id(), |activity| {
         let repairs = activity.frequent_repairs(now_secs(context), DAYS_SHOWN, REPAIRS_MAX);
         (repairs, activity.failures().cloned().collect())
     });
@@ -83,7 +83,7 @@ fn mirror_details(
     status: &RepositoryStatus,
     earliest: Option<&str>,
 ) -> MirrorDetails {
-    let runs = context.mirror.runs.of(&mapping.id);
+    let runs = context.mirror.runs.of(mapping.id());
     let next_due_secs = runs.next_due_secs.filter(|_| runs.running.is_none());
     let last = status.last_harvest.as_ref();
     MirrorDetails {

@@ -12,7 +12,7 @@ use std::ops::Bound;
 impl ListRequest<'_> {
     /// The page with the sets.
     pub(super) async fn sets(&self, address: &SetsAddress) -> OwnPage {
-        let facts = SourceFacts::read(self.store, &self.mapping.id).await;
+        let facts = SourceFacts::read(self.store, self.mapping.id()).await;
         match self.try_sets(address, &facts).await {
             Ok(page) => page,
             Err(list_notice) => self.notice(&facts.name, list_notice),
@@ -21,9 +21,9 @@ impl ListRequest<'_> {
 
     async fn try_sets(&self, address: &SetsAddress, facts: &SourceFacts) -> Result<OwnPage, ListNotice> {
         let collection = self.collection().await?;
-        let mut names = set_names(self.store, &self.mapping.id).await?;
-        let known = KnownSets::read(self.store, &self.mapping.id, &collection.prefix).await?;
-        names.retain(|set, _| known.check(&self.mapping.id, set).is_ok());
+        let mut names = set_names(self.store, self.mapping.id()).await?;
+        let known = KnownSets::read(self.store, self.mapping.id(), &collection.prefix).await?;
+        names.retain(|set, _| known.check(self.mapping.id(), set).is_ok());
         let validators = self.validators(&collection, &(facts.name.as_str(), address, &names));
         if validators.are_known(self.headers) {
             return Ok(html_page(304, &validators, String::new()));

@@ -75,8 +75,9 @@ async fn index(context: &ServerContext, gateway: &GatewayState) -> Result<OwnPag
         let counts = store.count_by_sequence(collection.live(), SITEMAP_SEQUENCES).await?;
         let numbers =
             counts.into_iter().filter(|(_, count)| *count > 0).map(|(first, _)| first / SITEMAP_SEQUENCES);
-        sitemaps
-            .extend(numbers.map(|number| SitemapAddress::Records { repository: mapping.id.clone(), number }));
+        sitemaps.extend(
+            numbers.map(|number| SitemapAddress::Records { repository: mapping.id().to_owned(), number }),
+        );
         if sitemaps.len() >= ENTRIES_MAX {
             tracing::warn!("the sitemap index is full; the records of some repositories are not in it");
             break;
@@ -90,7 +91,7 @@ async fn index(context: &ServerContext, gateway: &GatewayState) -> Result<OwnPag
 /// The sitemap of the pages of all repositories.
 fn repositories(context: &ServerContext, gateway: &GatewayState) -> Result<OwnPage, MirrorError> {
     let mappings = context.repositories.all();
-    let pages = mappings.values().map(|mapping| (mapping.id.as_str(), has_sitemaps(mapping)));
+    let pages = mappings.values().map(|mapping| (mapping.id(), has_sitemaps(mapping)));
     let xml = repositories_sitemap(gateway.site.public_url(), pages);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(LEVEL));
     let compressed =

@@ -22,7 +22,7 @@ pub(super) async fn mirror_status(
     mapping: &Mapping,
 ) -> Result<Option<RepositoryStatus>, MirrorError> {
     match mapping.mirror {
-        Some(_) => Ok(Some(repository_status(&*context.store.mirror, &mapping.id).await?)),
+        Some(_) => Ok(Some(repository_status(&*context.store.mirror, mapping.id()).await?)),
         None => Ok(None),
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn summary(
     status: &Result<Option<RepositoryStatus>, MirrorError>,
 ) -> RepositorySummary {
     let is_mirrored = mapping.mirror.is_some();
-    let (days, fails_since, last_response_at) = context.store.activity.read(&mapping.id, |activity| {
+    let (days, fails_since, last_response_at) = context.store.activity.read(mapping.id(), |activity| {
         let days = activity.last_days(now_secs(context), DAYS_SHOWN);
         let owned = |time: Option<&str>| time.map(str::to_owned);
         (days, owned(activity.fails_since()), owned(activity.last_success_at()))
@@ -45,7 +45,7 @@ pub(super) fn summary(
         Ok(Some(status)) => {
             // Each item is in one or more formats.
             let records = status.formats.iter().map(|format| format.records).max();
-            let state = match state_of(status, &context.mirror.runs.of(&mapping.id)) {
+            let state = match state_of(status, &context.mirror.runs.of(mapping.id())) {
                 "complete" => RepositoryState::Complete,
                 "harvesting" | "waiting" => RepositoryState::Harvesting,
                 "never-harvested" => RepositoryState::NeverHarvested,
@@ -56,7 +56,7 @@ pub(super) fn summary(
         Err(_) => (RepositoryState::Unreadable, None, None),
     };
     RepositorySummary {
-        id: mapping.id.clone(),
+        id: mapping.id().to_owned(),
         name,
         state,
         fails_since,

@@ -24,7 +24,7 @@ pub(crate) async fn mirror_json(
     let stored = stored_repositories(context.store.mirror.as_ref()).await?;
     let mappings = context.repositories.all();
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
-    let ids = mirrored.map(|mapping| mapping.id.as_str());
+    let ids = mirrored.map(|mapping| mapping.id());
     let ids: BTreeSet<&str> = ids.chain(stored.iter().map(String::as_str)).collect();
     let mapping = |id: &str| mappings.get(id).filter(|mapping| mapping.mirror.is_some());
     match parts {

@@ -37,14 +37,14 @@ impl BackgroundService for HarvestSchedule {
         loop {
             turns.set_running_max(self.0.mirror_policy().harvests_max);
             for mapping in self.due(&mut known).await {
-                if runs.is_removed_now(&mapping.id) {
+                if runs.is_removed_now(mapping.id()) {
                     continue;
                 }
-                if begun.insert(mapping.id.clone()) {
-                    let turn = turns.begin(&mapping.id, Arc::clone(&self.0.clock));
-                    running.spawn(run(Arc::clone(&self.0), mapping.id.clone(), turn));
-                } else if runs.is_requested(&mapping.id) {
-                    turns.advance(&mapping.id);
+                if begun.insert(mapping.id().to_owned()) {
+                    let turn = turns.begin(mapping.id(), Arc::clone(&self.0.clock));
+                    running.spawn(run(Arc::clone(&self.0), mapping.id().to_owned(), turn));
+                } else if runs.is_requested(mapping.id()) {
+                    turns.advance(mapping.id());
                 }
             }
             tokio::select! {
@@ -125,24 +125,24 @@ impl HarvestSchedule {
         let (mut mappings, mut loads) = (Vec::new(), Vec::new());
         for mapping in self.0.repositories.all().values() {
             let Some(settings) = &mapping.mirror else { continue };
-            if runs.take_removed(&mapping.id) {
-                known.remove(&mapping.id);
+            if runs.take_removed(mapping.id()) {
+                known.remove(mapping.id());
             }
-            if let Err(error) = self.read_facts(known, &mapping.id).await {
-                tracing::warn!(repo = mapping.id, details = %error, "the mirror cannot be read");
+            if let Err(error) = self.read_facts(known, mapping.id()).await {
+                tracing::warn!(repo = mapping.id(), details = %error, "the mirror cannot be read");
                 continue;
             }
-            if let Some(known) = known.get(&mapping.id) {
+            if let Some(known) = known.get(mapping.id()) {
                 loads.push(known.facts.load(settings, policy.intervals));
                 mappings.push(Arc::clone(mapping));
             }
         }
         let mut due = Vec::new();
         for (mapping, interval_secs) in mappings.into_iter().zip(intervals_secs(&loads, &policy)) {
-            let Some(known) = known.get(&mapping.id) else { continue };
+            let Some(known) = known.get(mapping.id()) else { continue };
             let due_secs = known.due_secs(interval_secs, now_secs);
-            runs.note_due(&mapping.id, due_secs);
-            if runs.is_requested(&mapping.id) {
+            runs.note_due(mapping.id(), due_secs);
+            if runs.is_requested(mapping.id()) {
                 due.push((i64::MIN, mapping));
             } else if due_secs <= now_secs {
                 due.push((due_secs, mapping));
@@ -198,8 +198,8 @@ async fn run(
     let harvest = AssertUnwindSafe(harvest(&context, &mapping, (request, turn), &observe)).catch_unwind();
     let panicked = |_| Err(MirrorError::Stopped("the harvest has panicked".to_owned()).into());
     let result = harvest.await.unwrap_or_else(panicked);
-    log(&mapping.id, &result);
-    context.telemetry.harvested(&mapping.id, outcome(&result));
+    log(mapping.id(), &result);
+    context.telemetry.harvested(mapping.id(), outcome(&result));
     let summary = result.as_ref().ok();
     let is_complete = summary.is_some_and(HarvestSummary::is_complete);
     let ended = EndedHarvest {

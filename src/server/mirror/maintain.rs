@@ -112,7 +112,7 @@ async fn compare(context: &ServerContext, id: &str) -> Result<Vec<MaintenanceLin
         return Ok(vec![MaintenanceLine::Failed { prefix: None, error }]);
     };
     match harvester(context, &mapping).await {
-        Ok(harvester) => compare_with_source(&harvester, &HarvestSettings::of(&mapping)).await,
+        Ok(harvester) => compare_with_source(&harvester, &HarvestSettings::of(mapping.mirror.as_ref())).await,
         Err(HarvestError::Store(error)) => Err(error),
         Err(error) => Ok(vec![MaintenanceLine::not_compared(None, &error)]),
     }

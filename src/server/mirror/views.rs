@@ -9,11 +9,12 @@ use crate::mirror::harvest::{
 use crate::mirror::view::{
     AggregateRepository, AggregateSettings, MirrorRepository, MirroredSource, ViewOptions, ViewStores,
 };
+use crate::repository::lists::ListHistories;
 use crate::repository::{Failure, ObservedRepository, Repository};
 use crate::server::context::ServerContext;
 use crate::server::mirror::harvest_runs::HarvestRequest;
 use crate::store::MirrorError;
-use crate::upstream::{ListHistories, LiveRepository, RequestedBy};
+use crate::upstream::{LiveRepository, RequestedBy};
 use std::sync::Arc;
 
 /// The view of a mirrored repository.
@@ -22,8 +23,8 @@ pub(crate) async fn mirror_view(
     mapping: &Mapping,
 ) -> Result<Box<dyn Repository>, Failure> {
     let stores = view_stores(context).await?.clone();
-    let options = view_options(context, mapping.limits.spool_bytes_max);
-    let source = mirrored_source(mapping, mapping.provenance.is_some());
+    let options = view_options(context, mapping.source.limits.spool_bytes_max);
+    let source = mirrored_source(mapping, mapping.source.provenance.is_some());
     Ok(Box::new(MirrorRepository::new(stores, options, source)))
 }
 
@@ -34,9 +35,9 @@ pub(crate) async fn failover_view(
     live: Box<dyn Repository>,
 ) -> Result<Box<dyn Repository>, Failure> {
     let stores = view_stores(context).await?.clone();
-    let options = view_options(context, mapping.limits.spool_bytes_max);
+    let options = view_options(context, mapping.source.limits.spool_bytes_max);
     let histories = ListHistories {
-        repository: mapping.id.clone(),
+        repository: mapping.id().to_owned(),
         ledger: Arc::clone(&context.store.ledger),
         token_key: context.store.token_key.clone(),
     };
@@ -70,10 +71,10 @@ fn view_options(context: &ServerContext, spool_bytes_max: usize) -> ViewOptions 
 fn mirrored_source(mapping: &Mapping, with_provenance: bool) -> MirroredSource {
     let settings = mapping.mirror.as_ref();
     MirroredSource {
-        id: mapping.id.clone(),
+        id: mapping.id().to_owned(),
         prefixes: settings.map(|mirror| mirror.prefixes.clone()).unwrap_or_default(),
         sets: settings.map(|mirror| mirror.sets.clone()).unwrap_or_default(),
-        provenance_base_url: with_provenance.then(|| mapping.base_url.to_string()),
+        provenance_base_url: with_provenance.then(|| mapping.source.base_url.to_string()),
         priority: mapping.mirror.as_ref().map_or(0, |mirror| mirror.priority),
         ..MirroredSource::default()
     }
@@ -87,7 +88,7 @@ pub(super) async fn harvest(
     observe: &(dyn Fn(&HarvestStatus) + Send + Sync),
 ) -> Result<HarvestSummary, HarvestError> {
     let harvester = Harvester { turn, ..harvester(context, mapping).await? };
-    let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping) };
+    let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping.mirror.as_ref()) };
     harvester.run(&settings, observe).await
 }
 
@@ -99,20 +100,20 @@ pub(super) async fn harvester(
     let stores = view_stores(context).await.map_err(HarvestError::Source)?;
     let source = background_source(context, mapping).map_err(HarvestError::Source)?;
     Ok(Harvester {
-        id: mapping.id.clone(),
+        id: mapping.id().to_owned(),
         source: Arc::new(source),
         store: Arc::clone(&stores.store),
         stamps: Arc::clone(&stores.stamps),
         clock: Arc::clone(&context.clock),
         via: context.via.to_str().unwrap_or_default().to_owned(),
-        base_url: format!("{}/_mirror/{}", context.public_url, mapping.id),
+        base_url: format!("{}/_mirror/{}", context.public_url, mapping.id()),
         turn: HarvestTurn::default(),
     })
 }
 
 /// The harvester of a repository; `None` if it is not mirrored, or if a harvest of it runs.
 pub(crate) async fn idle_harvester(context: &ServerContext, mapping: &Arc<Mapping>) -> Option<Harvester> {
-    if mapping.mirror.is_none() || context.mirror.runs.of(&mapping.id).running.is_some() {
+    if mapping.mirror.is_none() || context.mirror.runs.of(mapping.id()).running.is_some() {
         return None;
     }
     // Without its store, a harvester stores nothing; the harvest that fetches the gaps says so.
@@ -124,11 +125,12 @@ pub(crate) fn background_source(
     context: &ServerContext,
     mapping: &Arc<Mapping>,
 ) -> Result<ObservedRepository<LiveRepository>, Failure> {
-    let client = context.clients.client_for(mapping)?.requested_by(RequestedBy::Mirror);
+    let client = context.clients.client_for(&mapping.source)?.requested_by(RequestedBy::Mirror);
     let (store, clock) = (context.store.clone(), Arc::clone(&context.clock));
     let activity = store.activity.clone();
-    let live = LiveRepository { mapping: Arc::clone(mapping), client, store, clock: Arc::clone(&clock) };
-    Ok(ObservedRepository { id: mapping.id.clone(), repository: live, activity, clock })
+    let live =
+        LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock: Arc::clone(&clock) };
+    Ok(ObservedRepository { id: mapping.id().to_owned(), repository: live, activity, clock })
 }
 
 async fn view_stores(context: &ServerContext) -> Result<&ViewStores, Failure> {

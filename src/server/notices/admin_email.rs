@@ -6,6 +6,7 @@ use crate::oai::Request;
 use crate::repository::{Event, Repository as _, RepositoryRequest};
 use crate::server::context::ServerContext;
 use crate::upstream::LiveRepository;
+use crate::upstream::settings::SourceMapping;
 use std::sync::Arc;
 
 /// Longest response to Identify that is read, in bytes.
@@ -17,14 +18,14 @@ const IDENTIFY_BYTES_MAX: usize = 1 << 20;
 ///
 /// The source does not respond, or has no such address.
 pub(super) async fn admin_email(context: &ServerContext, mapping: &Arc<Mapping>) -> Result<String, String> {
-    let client = context.clients.client_for(mapping).map_err(|failure| failure.details)?;
+    let client = context.clients.client_for(&mapping.source).map_err(|failure| failure.details)?;
     // An address of the configuration is not the provider's.
-    let mut own = Mapping::clone(mapping);
+    let mut own = SourceMapping::clone(&mapping.source);
     own.identify.admin_email = None;
     let (store, clock) = (context.store.clone(), Arc::clone(&context.clock));
     let source = LiveRepository { mapping: Arc::new(own), client, store, clock };
     let request = Request::identify();
-    let echo = Arc::new(request.to_echo(mapping.base_url.as_str()));
+    let echo = Arc::new(request.to_echo(mapping.source.base_url.as_str()));
     let via = context.via.to_str().unwrap_or_default().to_owned();
     let mut events = source.answer(RepositoryRequest {
         request,

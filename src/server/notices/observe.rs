@@ -36,7 +36,7 @@ impl Observer {
             let quarantine = sizes.as_ref().ok().map(|sizes| {
                 // Resolved records are not lost, and make room.
                 let size = sizes.get(id).copied().unwrap_or_default().open;
-                let bytes_max = mapping.limits.quarantine_bytes_max;
+                let bytes_max = mapping.source.limits.quarantine_bytes_max;
                 QuarantineUsage { records: size.records, bytes: size.bytes, bytes_max }
             });
             observations.push(Observation {
@@ -55,15 +55,15 @@ impl Observer {
         if mapping.mirror.is_none() {
             return Some(0);
         }
-        let ended = context.mirror.runs.of(&mapping.id).ended;
-        if let Some((after, held)) = self.held.get(&mapping.id)
+        let ended = context.mirror.runs.of(mapping.id()).ended;
+        if let Some((after, held)) = self.held.get(mapping.id())
             && *after == ended
         {
             return Some(*held);
         }
-        let status = repository_status(context.store.mirror.as_ref(), &mapping.id).await;
+        let status = repository_status(context.store.mirror.as_ref(), mapping.id()).await;
         let held = status.ok()?.formats.iter().map(|format| format.held_deletions).sum();
-        self.held.insert(mapping.id.clone(), (ended, held));
+        self.held.insert(mapping.id().to_owned(), (ended, held));
         Some(held)
     }
 }

@@ -83,20 +83,20 @@ impl ReportService {
         attempts.retain(|id, attempts| mappings.contains_key(id) && attempts.slot_secs == slot_secs);
         for mapping in mappings.values() {
             let Some(report_to) = &mapping.report_to else { continue };
-            let before = attempts.get(&mapping.id).copied();
+            let before = attempts.get(mapping.id()).copied();
             let is_waiting =
                 before.is_some_and(|attempts| attempts.next_secs.is_none_or(|next| now_secs < next));
             if is_waiting || !is_due(time, None, now_secs) {
                 continue;
             }
-            let outcome = match context.store.notices.report_sent_secs(&mapping.id).await {
+            let outcome = match context.store.notices.report_sent_secs(mapping.id()).await {
                 Ok(sent_secs) if !is_due(time, sent_secs, now_secs) => continue,
                 Ok(sent_secs) => self.report(mapping, report_to, sent_secs).await,
                 Err(error) => Outcome::Failed(error.to_string()),
             };
             let failed = before.map_or(0, |attempts| attempts.failed) + 1;
-            let next_secs = self.note(&mapping.id, &outcome, failed);
-            attempts.insert(mapping.id.clone(), Attempts { slot_secs, failed, next_secs });
+            let next_secs = self.note(mapping.id(), &outcome, failed);
+            attempts.insert(mapping.id().to_owned(), Attempts { slot_secs, failed, next_secs });
         }
     }
 
@@ -120,7 +120,7 @@ impl ReportService {
             },
         };
         let mail = Mail::new(report.subject, report.text).with_reply_to(&target.to);
-        self.send(&mapping.id, &mail, &to, &target, sent_secs).await
+        self.send(mapping.id(), &mail, &to, &target, sent_secs).await
     }
 
     async fn send(

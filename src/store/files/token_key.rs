@@ -14,13 +14,13 @@ use std::path::Path;
 #[derive(Clone)]
 pub struct TokenKey {
     /// Signs our own tokens.
-    pub(crate) tokens: [u8; 32],
+    pub(super) tokens: [u8; 32],
     /// Signs the tokens of the mirror's lists; does not reveal the first key.
-    pub(crate) mirror_lists: [u8; 32],
+    pub(super) mirror_lists: [u8; 32],
     /// Signs the tokens of lists that the mirror continues; does not reveal the other keys.
-    pub(crate) failover_lists: [u8; 32],
+    pub(super) failover_lists: [u8; 32],
     /// Hashes the items of lists; does not reveal the other keys.
-    pub(crate) items: [u8; 16],
+    items: [u8; 16],
 }
 
 impl std::fmt::Debug for TokenKey {
@@ -30,7 +30,8 @@ impl std::fmt::Debug for TokenKey {
 }
 
 impl TokenKey {
-    pub(crate) fn new(tokens: [u8; 32]) -> Self {
+    /// The keys that are derived from a secret.
+    pub fn new(tokens: [u8; 32]) -> Self {
         let mut items = Blake2sMac::<U16>::new(&tokens.into());
         items.update(b"items");
         let derived = |name: &[u8]| {
@@ -40,6 +41,11 @@ impl TokenKey {
         };
         let (mirror_lists, failover_lists) = (derived(b"mirror lists"), derived(b"failover lists"));
         Self { tokens, mirror_lists, failover_lists, items: items.finalize_fixed().into() }
+    }
+
+    /// The key of the hashes of items.
+    pub fn items(&self) -> &[u8; 16] {
+        &self.items
     }
 
     /// Reads the key of a data folder, and creates it at the first start.

@@ -14,10 +14,6 @@ use bytes::Bytes;
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
 /// Most records of a block. A read of one record reads the directory of all.
 pub(super) const BLOCK_RECORDS_MAX: usize = 512;
-/// Most bytes of one record.
-pub(super) const RECORD_BYTES_MAX: usize = 256 << 20;
-/// Most bytes of an identifier.
-pub(super) const IDENTIFIER_BYTES_MAX: usize = 16 << 10;
 /// The level of zstd. docs/explanation/mirror-store.md compares the levels.
 pub(super) const ZSTD_LEVEL: i32 = 1;
 

@@ -4,10 +4,10 @@
 //! transaction of the index makes them valid, together with everything else that the page changes. A process that is
 //! killed in between has stored nothing.
 
-use super::block::{BLOCK_BYTES, BlockBuilder, BlockFacts, IDENTIFIER_BYTES_MAX, NewSlot, RECORD_BYTES_MAX};
+use super::block::{BLOCK_BYTES, BlockBuilder, BlockFacts, NewSlot};
 use super::keys::{
-    BlockRow, IDENTIFIER_ROW_BYTES, IdentifierRow, SEQUENCE_KEY_BYTES, TIME_KEY_BYTES, clamp_time,
-    identifier_key, sequence_key, stamp_key, time_key,
+    BlockRow, IDENTIFIER_ROW_BYTES, IdentifierRow, SEQUENCE_KEY_BYTES, TIME_KEY_BYTES, identifier_key,
+    sequence_key, stamp_key, time_key,
 };
 use super::new_blocks::NewBlocks;
 use super::postings::PostingChanges;
@@ -22,6 +22,7 @@ use super::tables::{
 };
 use crate::store::harvest_state::{Committed, HarvestProgress};
 use crate::store::mirror::{MirrorError, NewRecord, PageCommit, RecordStatus};
+use crate::store::record_limits::{check_free_space, check_record, check_size, clamp_time};
 use redb::{ReadableTable, Table, WriteTransaction};
 use std::collections::HashMap;
 use zstd::bulk::Compressor;
@@ -36,7 +37,7 @@ const SMALL_BLOCK_BYTES: u64 = BLOCK_BYTES as u64 / 4;
 pub(super) fn commit(shared: &Shared, page: &PageCommit) -> Result<(Committed, CollectionRow), MirrorError> {
     check_limits(page)?;
     if !page.records.is_empty() {
-        shared.segments.check_free_space()?;
+        check_free_space(shared.segments.folder())?;
     }
     let mut writer = shared.writer();
     let committed = shared.index.write(|writing| {
@@ -79,20 +80,6 @@ fn check_limits(page: &PageCommit) -> Result<(), MirrorError> {
         sum += record.bytes.len();
     }
     check_size("a page", sum, PAGE_BYTES_MAX)
-}
-
-/// Checks that the store takes a record. A commit with a record that does not fit stores nothing.
-///
-/// # Errors
-///
-/// [`MirrorError::TooLarge`] names the value that exceeds its limit.
-pub(crate) fn check_record(record: &NewRecord) -> Result<(), MirrorError> {
-    check_size("an identifier", record.identifier.len(), IDENTIFIER_BYTES_MAX)?;
-    check_size("a record", record.bytes.len(), RECORD_BYTES_MAX)
-}
-
-fn check_size(what: &'static str, bytes: usize, max: usize) -> Result<(), MirrorError> {
-    if bytes > max { Err(MirrorError::TooLarge { what, bytes, max }) } else { Ok(()) }
 }
 
 /// The row of a repository, which is created if it is new.

@@ -1,8 +1,9 @@
 //! The database of the index.
 
 use crate::error::Error;
+use crate::store::databases::Databases;
 use crate::store::mirror::MirrorError;
-use crate::store::redb::{Databases, SharedDatabase, Unavailable};
+use crate::store::redb::{SharedDatabase, Unavailable};
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ pub(super) struct Index(Arc<SharedDatabase>);
 impl Index {
     /// Opens or creates the index in `folder`.
     pub(super) fn open(folder: &Path, databases: &Databases) -> Result<Self, Error> {
-        Ok(Self(databases.open("mirror", &folder.join("index.redb"), CACHE_BYTES)?))
+        Ok(Self(SharedDatabase::open_among(databases, "mirror", &folder.join("index.redb"), CACHE_BYTES)?))
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -2,11 +2,11 @@
 //! order of the numbers.
 
 use crate::store::mirror::RecordStatus;
+use crate::store::record_limits::{TIME_BIAS, clamp_time};
 
 /// Highest sequence number. Keys contain 48 bits of it.
 pub(super) const SEQUENCE_MAX: u64 = (1 << 48) - 1;
 /// Times in keys have 40 bits: 17,000 years before and after 1970.
-const TIME_BIAS: i64 = 1 << 39;
 
 pub(super) const TIME_KEY_BYTES: usize = 15;
 pub(super) const POSTING_KEY_BYTES: usize = 15;
@@ -19,11 +19,6 @@ fn put_u48(to: &mut [u8], value: u64) {
 
 fn u48(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
-}
-
-/// The time that keys contain in place of this one.
-pub(super) fn clamp_time(secs: i64) -> i64 {
-    secs.clamp(-TIME_BIAS, TIME_BIAS - 1)
 }
 
 fn put_time(to: &mut [u8], secs: i64) {

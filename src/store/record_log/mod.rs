@@ -15,7 +15,6 @@ mod block;
 mod block_reader;
 mod commit;
 mod compaction;
-mod entry_sort;
 mod forget;
 mod index;
 mod keys;
@@ -32,19 +31,16 @@ mod varint;
 mod verify;
 mod versions;
 
-pub(crate) use commit::check_record;
-
 use crate::error::Error;
+use crate::store::databases::Databases;
 use crate::store::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState};
 use crate::store::mirror::{
     CollectionSize, CollectionVersion, DiskUsage, Document, IdentifierEntry, ListFilter, ListQuery,
     ListedPage, MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord, Verification,
 };
 use crate::store::record_repairs::RecordRepairs;
-use crate::store::redb::Databases;
 use async_trait::async_trait;
 use bytes::Bytes;
-pub use entry_sort::{EntrySort, SortedEntries};
 use redb::ReadableTable as _;
 use shared::{CollectionKey, Shared};
 use std::collections::HashSet;

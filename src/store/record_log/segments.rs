@@ -15,10 +15,6 @@ pub(super) const SEGMENT_BYTES_MAX: u64 = 32 << 20;
 const HEADER: [u8; 16] = *b"oaimend mirror 1";
 pub(super) const HEADER_BYTES: u64 = HEADER.len() as u64;
 
-/// Free space that harvested records leave on the disk, in bytes. The rest of the data folder needs it: the quarantine,
-/// the ledger, and the index, which is copied where it changes.
-const FREE_BYTES_MIN: u64 = 64 << 20;
-
 /// All segments of a store.
 #[derive(Debug)]
 pub(super) struct Segments {
@@ -33,17 +29,13 @@ impl Segments {
         Self { folder: folder.to_owned() }
     }
 
-    fn path(&self, (collection, segment): SegmentId) -> PathBuf {
-        self.folder.join(format!("{collection:08x}-{segment:08x}.log"))
+    /// The folder of the store.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
-    /// Fails if the disk is almost full.
-    pub(super) fn check_free_space(&self) -> Result<(), MirrorError> {
-        match rustix::fs::statvfs(&self.folder) {
-            Ok(disk) => check_free_bytes(&self.folder, disk.f_bavail.saturating_mul(disk.f_frsize)),
-            // A file system that does not say it has no limit that we know.
-            Err(_) => Ok(()),
-        }
+    fn path(&self, (collection, segment): SegmentId) -> PathBuf {
+        self.folder.join(format!("{collection:08x}-{segment:08x}.log"))
     }
 
     /// Whether the file is there.
@@ -55,7 +47,7 @@ impl Segments {
     /// created.
     pub(super) fn append(&self, id: SegmentId, valid_bytes: u64, bytes: &[u8]) -> Result<(), MirrorError> {
         let path = self.path(id);
-        self.append_to(&path, valid_bytes, bytes).map_err(|error| io_error(&path, error))
+        self.append_to(&path, valid_bytes, bytes).map_err(|error| MirrorError::io(&path, error))
     }
 
     fn append_to(&self, path: &Path, valid_bytes: u64, bytes: &[u8]) -> std::io::Result<()> {
@@ -93,7 +85,7 @@ impl Segments {
         match read() {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(io_error(&path, error)),
+            Err(error) => Err(MirrorError::io(&path, error)),
         }
     }
 
@@ -102,7 +94,9 @@ impl Segments {
         for id in ids {
             let path = self.path(id);
             match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(io_error(&path, error)),
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(MirrorError::io(&path, error));
+                }
                 _ => {}
             }
         }
@@ -112,17 +106,10 @@ impl Segments {
     /// Removes every segment that is not in `known`. They are from a commit, a compaction or a removal that was
     /// killed.
     pub(super) fn remove_unknown(&self, known: &HashSet<SegmentId>) -> Result<(), MirrorError> {
-        let entries = std::fs::read_dir(&self.folder).map_err(|error| io_error(&self.folder, error))?;
+        let entries =
+            std::fs::read_dir(&self.folder).map_err(|error| MirrorError::io(&self.folder, error))?;
         let names = entries.flatten().filter_map(|entry| id_of(entry.file_name().to_str()?));
         self.remove(names.filter(|id| !known.contains(id)))
-    }
-}
-
-fn check_free_bytes(folder: &Path, free_bytes: u64) -> Result<(), MirrorError> {
-    let (path, min_bytes) = (folder.display().to_string(), FREE_BYTES_MIN);
-    match free_bytes < min_bytes {
-        true => Err(MirrorError::NoSpace { path, free_bytes, min_bytes }),
-        false => Ok(()),
     }
 }
 
@@ -131,21 +118,9 @@ fn id_of(name: &str) -> Option<SegmentId> {
     Some((u32::from_str_radix(collection, 16).ok()?, u32::from_str_radix(segment, 16).ok()?))
 }
 
-pub(super) fn io_error(path: &Path, source: std::io::Error) -> MirrorError {
-    MirrorError::Io { path: path.display().to_string(), source }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn records_are_not_stored_on_an_almost_full_disk() {
-        let check = |free_bytes| check_free_bytes(Path::new("data/mirror"), free_bytes);
-        assert!(check(FREE_BYTES_MIN).is_ok());
-        let error = check(FREE_BYTES_MIN - 1).expect_err("too little").to_string();
-        assert!(error.starts_with("data/mirror has 63 MiB of free space, and the mirror stores"), "{error}");
-    }
 
     #[test]
     fn an_append_replaces_bytes_that_are_not_valid() {

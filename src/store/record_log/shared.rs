@@ -8,8 +8,8 @@ use super::tables::{COLLECTIONS, CollectionRow, REPOSITORIES, collection_row, re
 use super::versions::Versions;
 use crate::error::Error;
 use crate::store::data_dir::WRITABLE;
+use crate::store::databases::Databases;
 use crate::store::mirror::MirrorError;
-use crate::store::redb::Databases;
 use redb::{ReadTransaction, WriteTransaction};
 use std::collections::HashSet;
 use std::path::Path;

@@ -226,7 +226,7 @@ pub(super) fn disk_usage(shared: &Shared) -> Result<DiskUsage, MirrorError> {
         Ok(bytes)
     })?;
     let path = shared.index.path();
-    let index = std::fs::metadata(path).map_err(|error| super::segments::io_error(path, error))?;
+    let index = std::fs::metadata(path).map_err(|error| MirrorError::io(path, error))?;
     // The file has holes, which take no space.
     Ok(DiskUsage { record_bytes, index_bytes: index.blocks() * DISK_BLOCK_BYTES })
 }

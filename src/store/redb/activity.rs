@@ -1,9 +1,9 @@
 //! The activity of each repository in `data/activity.redb`.
 
 use super::database::{SharedDatabase, read_json_rows};
-use super::databases::Databases;
 use crate::error::Error;
 use crate::store::activity::{ActivityLog, ActivityStore, RepositoryActivity};
+use crate::store::databases::Databases;
 use crate::store::save_error::SaveError;
 use redb::{Database, TableDefinition};
 use std::path::Path;
@@ -22,7 +22,8 @@ struct RedbActivity(Arc<SharedDatabase>);
 ///
 /// The folder cannot be written to, or another process has it open.
 pub(in crate::store) fn open_activity(data: &Path, databases: &Databases) -> Result<ActivityLog, Error> {
-    let database = databases.open("activity", &data.join("activity.redb"), CACHE_BYTES)?;
+    let database =
+        SharedDatabase::open_among(databases, "activity", &data.join("activity.redb"), CACHE_BYTES)?;
     let saved = database.load(|database| read_json_rows(database, TABLE))?;
     Ok(ActivityLog::new(Arc::new(RedbActivity(database)), saved))
 }

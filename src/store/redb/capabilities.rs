@@ -1,9 +1,9 @@
 //! The capabilities of each source in `data/repositories.redb`.
 
 use super::database::{SharedDatabase, read_json_rows};
-use super::databases::Databases;
 use crate::error::Error;
 use crate::store::capabilities::{CapabilityStore, DetectedCapabilities, Detection};
+use crate::store::databases::Databases;
 use crate::store::save_error::SaveError;
 use async_trait::async_trait;
 use redb::{Database, TableDefinition};
@@ -26,7 +26,8 @@ pub(in crate::store) fn open_capabilities(
     data: &Path,
     databases: &Databases,
 ) -> Result<DetectedCapabilities, Error> {
-    let database = databases.open("capabilities", &data.join("repositories.redb"), CACHE_BYTES)?;
+    let database =
+        SharedDatabase::open_among(databases, "capabilities", &data.join("repositories.redb"), CACHE_BYTES)?;
     let saved = database.load(|database| read_json_rows(database, TABLE))?;
     Ok(DetectedCapabilities::new(Arc::new(RedbCapabilities(database)), saved))
 }

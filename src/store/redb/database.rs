@@ -7,6 +7,7 @@
 use super::watched_file::{DiskState, WatchedFile};
 use crate::error::Error;
 use crate::store::data_dir::{self, WRITABLE};
+use crate::store::databases::{Databases, StoreDatabase};
 use crate::store::save_error::SaveError;
 use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
@@ -44,6 +45,18 @@ pub(in crate::store) enum Unavailable {
 }
 
 impl SharedDatabase {
+    /// Opens or creates the database of a store, and adds it to the others.
+    pub(in crate::store) fn open_among(
+        databases: &Databases,
+        store: &'static str,
+        path: &Path,
+        cache_bytes: usize,
+    ) -> Result<Arc<Self>, Error> {
+        let database = Arc::new(Self::open(store, path, cache_bytes)?);
+        databases.add(Arc::clone(&database) as Arc<dyn StoreDatabase>);
+        Ok(database)
+    }
+
     /// Opens or creates the file. A process that is killed meanwhile leaves no file or a complete one. The caller
     /// holds the lock of the data folder.
     pub(super) fn open(store: &'static str, path: &Path, cache_bytes: usize) -> Result<Self, Error> {
@@ -146,30 +159,6 @@ impl SharedDatabase {
         self.disk.note_error(error);
     }
 
-    /// The name of the store.
-    pub(super) fn store(&self) -> &'static str {
-        self.disk.store
-    }
-
-    /// Whether no write is known to have succeeded since the disk failed.
-    pub(super) fn is_unusable(&self) -> bool {
-        self.disk.is_unusable.load(Ordering::Relaxed) && !self.is_closed.load(Ordering::Acquire)
-    }
-
-    /// Writes to a store that failed, and makes it usable if that succeeds. Blocks on the disk.
-    pub(super) fn recover(&self) {
-        let written = self.write_probe_file().map_err(redb::Error::from);
-        let written = written.map_err(|error| Unavailable::Failed(Box::new(error)));
-        match written.and_then(|()| self.with(write_probe)) {
-            Ok(Ok(())) => {
-                self.disk.is_unusable.store(false, Ordering::Relaxed);
-                tracing::info!(store = self.disk.store, "the store can be used again");
-            }
-            Ok(Err(error)) => tracing::debug!(store = self.disk.store, %error, "the store is still unusable"),
-            Err(error) => tracing::debug!(store = self.disk.store, %error, "the store is still unusable"),
-        }
-    }
-
     /// Writes beside the database, as stores do that have other files too.
     fn write_probe_file(&self) -> Result<(), std::io::Error> {
         let path = self.path.with_extension("probe");
@@ -181,6 +170,29 @@ impl SharedDatabase {
     pub(in crate::store) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl StoreDatabase for SharedDatabase {
+    fn store(&self) -> &'static str {
+        self.disk.store
+    }
+
+    fn is_unusable(&self) -> bool {
+        self.disk.is_unusable.load(Ordering::Relaxed) && !self.is_closed.load(Ordering::Acquire)
+    }
+
+    fn recover(&self) {
+        let written = self.write_probe_file().map_err(redb::Error::from);
+        let written = written.map_err(|error| Unavailable::Failed(Box::new(error)));
+        match written.and_then(|()| self.with(write_probe)) {
+            Ok(Ok(())) => {
+                self.disk.is_unusable.store(false, Ordering::Relaxed);
+                tracing::info!(store = self.disk.store, "the store can be used again");
+            }
+            Ok(Err(error)) => tracing::debug!(store = self.disk.store, %error, "the store is still unusable"),
+            Err(error) => tracing::debug!(store = self.disk.store, %error, "the store is still unusable"),
+        }
     }
 }
 

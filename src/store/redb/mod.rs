@@ -3,7 +3,6 @@
 mod activity;
 mod capabilities;
 mod database;
-mod databases;
 mod ledger;
 mod notices;
 mod quarantine;
@@ -13,7 +12,6 @@ mod watched_file;
 pub(super) use activity::open_activity;
 pub(super) use capabilities::open_capabilities;
 pub(super) use database::{SharedDatabase, Unavailable};
-pub use databases::Databases;
 pub(super) use ledger::RedbLedger;
 pub(super) use notices::open_notices;
 pub(super) use quarantine::RedbQuarantine;

@@ -1,8 +1,8 @@
 //! What operators and providers were told, in `data/notices.redb`.
 
 use super::database::{SharedDatabase, read_json_rows};
-use super::databases::Databases;
 use crate::error::Error;
+use crate::store::databases::Databases;
 use crate::store::notices::{NoticeStore, WatchedRepository};
 use crate::store::save_error::SaveError;
 use async_trait::async_trait;
@@ -29,7 +29,12 @@ pub(in crate::store) fn open_notices(
     data: &Path,
     databases: &Databases,
 ) -> Result<Arc<dyn NoticeStore>, Error> {
-    Ok(Arc::new(RedbNotices(databases.open("notices", &data.join("notices.redb"), CACHE_BYTES)?)))
+    Ok(Arc::new(RedbNotices(SharedDatabase::open_among(
+        databases,
+        "notices",
+        &data.join("notices.redb"),
+        CACHE_BYTES,
+    )?)))
 }
 
 impl RedbNotices {

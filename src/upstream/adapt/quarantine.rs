@@ -2,7 +2,6 @@
 //! as received.
 
 use crate::clock;
-use crate::config::OnUnrepairable;
 use crate::oai::{Request, Verb};
 use crate::repository::{Failure, Reason};
 use crate::store::{QuarantineBatch, QuarantineError, QuarantinedRecord, WholeRecords};
@@ -10,6 +9,7 @@ use crate::upstream::adapt::requester::Requester;
 use crate::upstream::client::job::Job;
 use crate::upstream::page::attempt::{Page, Verdict};
 use crate::upstream::page::buffer::PageBuffer;
+use crate::upstream::settings::OnUnrepairable;
 use crate::upstream::xml::text::unescape_text;
 
 /// Keeps a broken page as received, unless its defects were kept lately. Nothing waits for the write.

@@ -7,10 +7,12 @@
 //! is asked for records, and its tokens are those of a list of records. If the mapping says so, it is asked
 //! for identifiers, and then for each record.
 
-use crate::config::{HeadersVia, Quirks, Version};
 use crate::oai::{Argument, Request, Verb, Window};
 use crate::store::SourceCapabilities;
 use crate::upstream::adapt::item_filter::FilterRules;
+use crate::upstream::settings::HeadersVia;
+use crate::upstream::settings::Quirks;
+use crate::upstream::settings::Version;
 
 /// How requests are adapted to one source.
 #[derive(Clone, Debug)]

@@ -3,7 +3,6 @@
 //! The page itself, our own subrequests and the probes of a source use the same time, method and
 //! request adapter, and are counted in the same account.
 
-use crate::config::PageFallback;
 use crate::oai::datestamp::Granularity;
 use crate::oai::{Argument, Request, Verb};
 use crate::repair::RepositoryFacts;
@@ -16,6 +15,7 @@ use crate::upstream::adapt::subrequest::{
 use crate::upstream::client::job::Job;
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::http::retry::next_wait;
+use crate::upstream::settings::PageFallback;
 use http::Method;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

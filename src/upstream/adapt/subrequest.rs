@@ -7,6 +7,7 @@ use crate::oai::{ErrorCode, Request};
 use crate::repair::{
     EnvelopeFacts, IdentifyFacts, NotOai, Quarantined, RecordFacts, Repair, RepositoryFacts, Sink, TokenFacts,
 };
+use crate::repository::lists::ItemHash;
 use crate::repository::{Failure, Reason};
 use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::request_adapter::{FormPart, ListContext, RequestAdapter};
@@ -14,7 +15,7 @@ use crate::upstream::client::job::Job;
 use crate::upstream::http::body::Body;
 use crate::upstream::http::deadline::Deadline;
 use crate::upstream::page::attempt::{Page, ResponseStart, Verdict};
-use crate::upstream::page::buffer::{ItemHash, PageBuffer, to_quarantined_record};
+use crate::upstream::page::buffer::{PageBuffer, to_quarantined_record};
 use crate::upstream::page::item::FieldPlaces;
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;
 use crate::upstream::xml::text::unescape_text;

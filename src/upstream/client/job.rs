@@ -1,18 +1,18 @@
 //! One request of a harvester, with everything that its session needs.
 
 use crate::clock::Clock;
-use crate::config::Mapping;
 use crate::oai::Request;
 use crate::repair::RequestEcho;
 use crate::store::Store;
 use crate::upstream::client::source_client::SourceClient;
+use crate::upstream::settings::SourceMapping;
 use std::sync::Arc;
 
 /// One request of a harvester.
 #[derive(Debug)]
 pub(crate) struct Job {
     /// The repository.
-    pub(crate) mapping: Arc<Mapping>,
+    pub(crate) mapping: Arc<SourceMapping>,
     /// The request of the harvester.
     pub(crate) request: Request,
     /// The same request with the setSpecs of the source.

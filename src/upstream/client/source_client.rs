@@ -1,6 +1,5 @@
 //! The client of one source: its connections, and everything that requests to it share.
 
-use crate::config::Mapping;
 use crate::oai::Request;
 use crate::repository::{Failure, Outlook, Reason};
 use crate::store::{SourceCapabilities, Store};
@@ -12,6 +11,7 @@ use crate::upstream::http::exchange::Exchange;
 use crate::upstream::http::http_client::HttpClient;
 use crate::upstream::http::method::Methods;
 use crate::upstream::http::rate_limit::{HostPermit, RequestedBy};
+use crate::upstream::settings::SourceMapping;
 use crate::upstream::static_repository::StaticRepository;
 use http::Method;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ impl SourceClient {
     /// # Errors
     ///
     /// Its certificates cannot be read.
-    pub fn new(mapping: &Arc<Mapping>) -> Result<Self, Failure> {
+    pub fn new(mapping: &Arc<SourceMapping>) -> Result<Self, Failure> {
         let (breaker, refetch_gate, form_gates, probe_cache) = Default::default();
         Ok(Self {
             http: HttpClient::new(mapping)?,
@@ -79,7 +79,7 @@ impl SourceClient {
     }
 
     /// The mapping of the repository.
-    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
+    pub(crate) fn mapping(&self) -> &Arc<SourceMapping> {
         self.http.mapping()
     }
 

@@ -1,10 +1,10 @@
 //! The clients of all sources.
 
-use crate::config::Mapping;
 use crate::repository::Failure;
 use crate::store::StaticFiles;
 use crate::upstream::client::source_client::SourceClient;
 use crate::upstream::http::rate_limit::LimitUsage;
+use crate::upstream::settings::SourceMapping;
 use crate::upstream::static_repository::{FileState, StaticRepository};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ impl SourceClients {
     /// # Errors
     ///
     /// Its certificates cannot be read.
-    pub fn client_for(&self, mapping: &Arc<Mapping>) -> Result<SourceClient, Failure> {
+    pub fn client_for(&self, mapping: &Arc<SourceMapping>) -> Result<SourceClient, Failure> {
         let mut clients = self.known();
         match clients.get(&mapping.id) {
             Some(client) if Arc::ptr_eq(client.mapping(), mapping) => Ok(client.clone()),
@@ -70,8 +70,8 @@ impl SourceClients {
 }
 
 /// Whether two sources share a host and port, with any scheme. A file has no server.
-fn share_host(one: &Mapping, other: &Mapping) -> bool {
-    let server = |mapping: &Mapping| {
+fn share_host(one: &SourceMapping, other: &SourceMapping) -> bool {
+    let server = |mapping: &SourceMapping| {
         let url = mapping.static_file.is_none().then_some(&mapping.base_url)?;
         Some((url.host()?.to_owned(), url.port_or_known_default()))
     };

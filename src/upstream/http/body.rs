@@ -1,17 +1,17 @@
 //! The decoded body of one exchange, piece by piece.
 
-use crate::config::Mapping;
 use crate::repository::{Failure, Reason};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
 use crate::upstream::http::decoding::{Bounds, Coding, Decoder, Fault};
 use crate::upstream::http::exchange::{Exchange, ReadError};
 use crate::upstream::http::http_client::HttpClient;
+use crate::upstream::settings::SourceMapping;
 use bytes::Bytes;
 
 /// A body that is being read.
 pub(crate) struct Body<'a> {
     client: &'a HttpClient,
-    mapping: &'a Mapping,
+    mapping: &'a SourceMapping,
     exchange: Exchange,
     decoder: Decoder,
     /// Bytes without a content coding.
@@ -33,7 +33,7 @@ pub(crate) struct BodyError {
 const PIECE_BYTES: usize = 128 << 10;
 
 impl<'a> Body<'a> {
-    pub(crate) fn new(client: &'a HttpClient, mapping: &'a Mapping, mut exchange: Exchange) -> Self {
+    pub(crate) fn new(client: &'a HttpClient, mapping: &'a SourceMapping, mut exchange: Exchange) -> Self {
         let limits = &mapping.limits;
         let bounds = Bounds {
             bytes_max: limits.response_bytes_max,

@@ -1,10 +1,10 @@
 //! Explains why an exchange failed, and what to do.
 
-use crate::config::Mapping;
 use crate::repository::{Failure, Reason, for_operators};
 use crate::upstream::http::address::{Refused, Unresolved};
 use crate::upstream::http::deadline::TimedOut;
 use crate::upstream::http::proxy::{ProxyFailed, Unsupported};
+use crate::upstream::settings::SourceMapping;
 use hyper_util::client::legacy;
 use rustls::{AlertDescription, CertificateError};
 use std::error::Error;
@@ -13,7 +13,7 @@ use url::Url;
 
 /// The failure that an error of the client library means for a request to `url`.
 pub(crate) fn explain_error(
-    mapping: &Mapping,
+    mapping: &SourceMapping,
     name: &str,
     error: &(dyn Error + 'static),
     url: &Url,
@@ -108,7 +108,7 @@ pub(crate) fn refused_address(name: &str, refused: &Refused, redirects: usize) -
 }
 
 /// The failure of a response that was not received in time.
-pub(crate) fn timed_out(mapping: &Mapping, name: &str, timed_out: TimedOut, url: &Url) -> Failure {
+pub(crate) fn timed_out(mapping: &SourceMapping, name: &str, timed_out: TimedOut, url: &Url) -> Failure {
     let host = host_of(url);
     let details = match timed_out {
         TimedOut::Step => {

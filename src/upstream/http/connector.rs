@@ -4,10 +4,10 @@
 
 use crate::certificate::{CurrentCertificate, Refreshed, ring};
 use crate::clock;
-use crate::config::Mapping;
 use crate::repository::{Failure, Reason};
 use crate::upstream::http::address::Reach;
 use crate::upstream::http::proxy::{BoxError, Proxies, Route, RoutedStream};
+use crate::upstream::settings::SourceMapping;
 use bytes::Bytes;
 use http::Uri;
 use http_body_util::Full;
@@ -70,7 +70,11 @@ impl<'a> ConnectOptions<'a> {
     /// # Errors
     ///
     /// Its client certificate cannot be read.
-    pub(crate) fn of_source(mapping: &'a Mapping, reach: Reach, proxies: Proxies) -> Result<Self, Failure> {
+    pub(crate) fn of_source(
+        mapping: &'a SourceMapping,
+        reach: Reach,
+        proxies: Proxies,
+    ) -> Result<Self, Failure> {
         let client_certificate = match &mapping.client_certificate {
             None => None,
             Some(files) => {
@@ -260,8 +264,9 @@ mod tests {
     fn the_failure_names_a_ca_file_without_a_certificate() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("ca.pem");
-        let limits = crate::config::Limits::default();
-        let mut mapping = Mapping::new("x", "https://x.example/oai", &limits).expect("a legal mapping");
+        let limits = crate::upstream::settings::Limits::default();
+        let mut mapping =
+            SourceMapping::new("x", "https://x.example/oai".parse().expect("a literal URL"), &limits);
         mapping.ca_file = Some(path.clone());
         for (text, why) in [
             (None, "No such file"),

@@ -3,7 +3,7 @@
 //! The client library follows no redirect and decodes nothing: this file checks each hop. The result is
 //! an [`Exchange`]; [`decoding`](crate::upstream::http::decoding) removes the content codings.
 
-use crate::config::{Credentials, Mapping, StaticFile};
+use crate::credentials::Credentials;
 use crate::repository::{Failure, Reason, for_operators};
 use crate::upstream::http::address::{Reach, names_private_host};
 use crate::upstream::http::client_error::{explain_error, refused_address, timed_out};
@@ -13,6 +13,8 @@ use crate::upstream::http::exchange::Exchange;
 use crate::upstream::http::proxy::Proxies;
 use crate::upstream::http::rate_limit::{HostPermit, LimitUsage, RequestedBy, SourceLimiter};
 use crate::upstream::http::redirects::{is_redirect, redirect_target};
+use crate::upstream::settings::SourceMapping;
+use crate::upstream::settings::StaticFile;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -32,7 +34,7 @@ pub(crate) struct HttpClient {
     /// Headers of each request.
     headers: Arc<HeaderMap>,
     name: Arc<str>,
-    mapping: Arc<Mapping>,
+    mapping: Arc<SourceMapping>,
     limiter: Arc<SourceLimiter>,
     requested_by: RequestedBy,
 }
@@ -43,7 +45,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// Its certificates cannot be read.
-    pub(crate) fn new(mapping: &Arc<Mapping>) -> Result<Self, Failure> {
+    pub(crate) fn new(mapping: &Arc<SourceMapping>) -> Result<Self, Failure> {
         let reach = Reach::for_base_url(&mapping.base_url, mapping.allow_private);
         let proxies = Proxies::new(mapping);
         let name: Arc<str> = name_of(mapping).into();
@@ -187,7 +189,7 @@ impl HttpClient {
     }
 
     /// The mapping of the repository.
-    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
+    pub(crate) fn mapping(&self) -> &Arc<SourceMapping> {
         &self.mapping
     }
 
@@ -226,7 +228,7 @@ impl HttpClient {
 }
 
 /// The name of a source in failures. Harvesters do not learn its address.
-fn name_of(mapping: &Mapping) -> String {
+fn name_of(mapping: &SourceMapping) -> String {
     let (id, base_url) = (&mapping.id, mapping.shown_base_url());
     match &mapping.static_file {
         None => format!("the source of {id}{}", for_operators(format_args!(" ({base_url})"), "")),
@@ -243,7 +245,7 @@ pub(crate) type OutgoingRequest = http::Request<http_body_util::Full<bytes::Byte
 
 /// Adds what only the source itself gets: the headers of the mapping and its credentials. No other origin gets them after
 /// a redirect, and no log shows them.
-fn add_own_headers(mapping: &Mapping, headers: &mut HeaderMap) {
+fn add_own_headers(mapping: &SourceMapping, headers: &mut HeaderMap) {
     for (name, value) in mapping.headers.map() {
         headers.insert(name, value.clone());
     }
@@ -260,7 +262,7 @@ fn basic(credentials: &Credentials) -> String {
     format!("Basic {}", STANDARD.encode(format!("{}:{}", credentials.user(), credentials.password())))
 }
 
-fn headers(mapping: &Mapping) -> HeaderMap {
+fn headers(mapping: &SourceMapping) -> HeaderMap {
     let mut headers = HeaderMap::new();
     // Some providers respond to a narrower list with 406.
     headers.insert(header::ACCEPT, HeaderValue::from_static("text/xml, application/xml, */*;q=0.5"));
@@ -276,7 +278,7 @@ fn headers(mapping: &Mapping) -> HeaderMap {
 
 /// The base URL with the query of the request after its own query, or before it if the mapping says that
 /// the verb comes first.
-pub(crate) fn with_query(mapping: &Mapping, query: &str) -> Url {
+pub(crate) fn with_query(mapping: &SourceMapping, query: &str) -> Url {
     let mut url = mapping.base_url.clone();
     let query = match mapping.base_url.query().filter(|own| !own.is_empty()) {
         None => query.to_owned(),
@@ -293,12 +295,13 @@ pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upstream::settings::Limits;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[test]
     fn the_query_follows_the_query_of_the_base_url() {
         let mapping =
-            |base: &str| Mapping::new("x", base, &crate::config::Limits::default()).expect("a legal mapping");
+            |base: &str| SourceMapping::new("x", base.parse().expect("a literal URL"), &Limits::default());
         let url = |base: &str| with_query(&mapping(base), "verb=Identify").to_string();
         assert_eq!(url("http://x.example/oai"), "http://x.example/oai?verb=Identify");
         assert_eq!(url("http://x.example/oai?"), "http://x.example/oai?verb=Identify");
@@ -311,10 +314,10 @@ mod tests {
 
     /// A client whose connections may use the addresses of `connections`, independently of its base URL.
     fn client(base_url: &str, connections: Reach) -> HttpClient {
-        let mapping = Mapping::new("x", base_url, &crate::config::Limits::default());
-        let mapping =
-            mapping.map(|mapping| Mapping { redirect_hosts: vec!["192.168.0.1".to_owned()], ..mapping });
-        let mapping = Arc::new(mapping.expect("a legal mapping"));
+        let base_url = base_url.parse().expect("a literal URL");
+        let mut mapping = SourceMapping::new("x", base_url, &Limits::default());
+        mapping.redirect_hosts = vec!["192.168.0.1".to_owned()];
+        let mapping = Arc::new(mapping);
         let client = HttpClient::new(&mapping).expect("a client");
         let options = ConnectOptions::of_source(&mapping, connections, Proxies::new(&mapping));
         let http = options.and_then(http).expect("a client");
@@ -359,8 +362,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
         let url = format!("https://127.0.0.1:{port}/");
-        let mut mapping =
-            Mapping::new("x", &url, &crate::config::Limits::default()).expect("a legal mapping");
+        let mut mapping = SourceMapping::new("x", url.parse().expect("a literal URL"), &Limits::default());
         (mapping.connect_timeout, mapping.read_timeout) =
             (Duration::from_millis(50), Duration::from_millis(500));
         let failure = failure_of(&HttpClient::new(&Arc::new(mapping)).expect("a client")).await;

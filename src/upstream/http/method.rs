@@ -1,7 +1,7 @@
 //! Chooses the HTTP method for a source by its earlier responses.
 
-use crate::config;
 use crate::repository::{Failure, Reason};
+use crate::upstream::settings;
 use http::Method;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,8 +13,8 @@ pub(crate) struct Methods {
 }
 
 impl Methods {
-    pub(crate) fn new(configured: config::Method) -> Self {
-        use config::Method::{Get, GetThenPost, Post, PostThenGet};
+    pub(crate) fn new(configured: settings::Method) -> Self {
+        use settings::Method::{Get, GetThenPost, Post, PostThenGet};
         Self {
             by_post: AtomicBool::new(matches!(configured, Post | PostThenGet)),
             both: match configured {

@@ -3,8 +3,9 @@
 //! The proxy gets https sources as a tunnel (`CONNECT`) and http sources as requests in absolute form. TLS is above this
 //! file: a proxy never sees the content of an https exchange.
 
-use crate::config::{Mapping, ProxySetting};
 use crate::upstream::http::address::Reach;
+use crate::upstream::settings::ProxySetting;
+use crate::upstream::settings::SourceMapping;
 use http::{HeaderValue, Uri};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::proxy::Tunnel;
@@ -41,7 +42,7 @@ pub(crate) struct ProxyFailed {
 
 impl Proxies {
     /// The proxies of a mapping; those of the environment are read now.
-    pub(crate) fn new(mapping: &Mapping) -> Self {
+    pub(crate) fn new(mapping: &SourceMapping) -> Self {
         Self(match &mapping.proxy {
             ProxySetting::Off => None,
             ProxySetting::Environment => Some(Arc::new(Matcher::from_env())),

@@ -1,8 +1,8 @@
 //! Which redirects of a source are followed, and to which URL.
 
-use crate::config::Mapping;
 use crate::repository::{Failure, Reason};
 use crate::upstream::http::address::names_private_host;
+use crate::upstream::settings::SourceMapping;
 use http::{Response, header};
 use hyper::body::Incoming;
 use url::Url;
@@ -17,7 +17,7 @@ pub(crate) fn is_redirect(status: u16) -> bool {
 /// A private source leads to its own host and port only, and to those that the mapping lists. Otherwise it could make the
 /// proxy request any service of the private network.
 pub(crate) fn redirect_target(
-    mapping: &Mapping,
+    mapping: &SourceMapping,
     name: &str,
     from: &Url,
     response: &Response<Incoming>,
@@ -54,7 +54,7 @@ pub(crate) fn redirect_target(
 const ANY_HOST: &str = "*";
 
 /// Whether a private source may redirect to this URL.
-fn is_allowed(mapping: &Mapping, to: &Url) -> bool {
+fn is_allowed(mapping: &SourceMapping, to: &Url) -> bool {
     let (host, port) = (to.host_str().unwrap_or_default(), to.port_or_known_default());
     let is_own =
         mapping.base_url.host_str() == Some(host) && mapping.base_url.port_or_known_default() == port;
@@ -68,12 +68,15 @@ fn is_allowed(mapping: &Mapping, to: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limits;
+    use crate::upstream::settings::Limits;
 
     #[test]
     fn private_sources_redirect_to_themselves_and_to_listed_hosts() {
-        let mut mapping =
-            Mapping::new("x", "http://10.0.0.1/oai", &Limits::default()).expect("a legal mapping");
+        let mut mapping = SourceMapping::new(
+            "x",
+            "http://10.0.0.1/oai".parse().expect("a literal URL"),
+            &Limits::default(),
+        );
         mapping.redirect_hosts =
             vec!["10.0.0.2:8080".to_owned(), "files.internal".to_owned(), "[fd00::1]".to_owned()];
         for (to, expected) in [

@@ -1,17 +1,19 @@
 //! One attempt at a page: the body of one exchange, through the engine, to its verdict.
 
-use crate::config::{Mapping, Secrets, StaticFile};
 use crate::mirror::rules::ResponseClocks;
 use crate::oai::Request;
 use crate::oai::datestamp::to_secs;
 use crate::repair::{
     Ending, NotOai, Origin, Outcome, RepairConfig, Repairer, RepositoryFacts, RequestEcho, Sink, Summary,
 };
+use crate::repository::Secrets;
 use crate::repository::{ByteRope, Failure, Reason, printable};
 use crate::store::{BROKEN_PAGE_BYTES_MAX, BrokenPageInfo};
 use crate::upstream::http::body::BodyError;
 use crate::upstream::page::buffer::PageBuffer;
 use crate::upstream::page::tag_cache_pool;
+use crate::upstream::settings::SourceMapping;
+use crate::upstream::settings::StaticFile;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -74,7 +76,7 @@ pub(crate) struct ResponseStart {
 
 /// The base URL in the provenance of records. Harvesters must not learn the path of a file on this machine:
 /// a repository made of one has no other URL than ours.
-fn origin_of(mapping: &Mapping, own: &RequestEcho) -> String {
+fn origin_of(mapping: &SourceMapping, own: &RequestEcho) -> String {
     match &mapping.static_file {
         Some(StaticFile { path: Some(_), .. }) => own.base_url.clone(),
         _ => mapping.shown_base_url(),
@@ -82,7 +84,12 @@ fn origin_of(mapping: &Mapping, own: &RequestEcho) -> String {
 }
 
 impl<S: Sink> Page<S> {
-    pub(crate) fn new(mapping: &Mapping, own: &Arc<RequestEcho>, start: ResponseStart, buffer: S) -> Self {
+    pub(crate) fn new(
+        mapping: &SourceMapping,
+        own: &Arc<RequestEcho>,
+        start: ResponseStart,
+        buffer: S,
+    ) -> Self {
         let config = RepairConfig {
             request: Some(Arc::clone(own)),
             response_date: Some(start.asked_at.clone()),

@@ -9,7 +9,6 @@
 //! fails the page, and so does a source that knows none of the records that it lists.
 
 use crate::clock;
-use crate::config::HeadersVia;
 use crate::oai::{ErrorCode, Request, Verb};
 use crate::repository::{Failure, Reason};
 use crate::store::QuarantinedRecord;
@@ -20,6 +19,7 @@ use crate::upstream::adapt::requester::Requester;
 use crate::upstream::adapt::subrequest::SubrequestError;
 use crate::upstream::http::body::{Body, BodyError};
 use crate::upstream::http::retry::may_depend_on_request;
+use crate::upstream::settings::HeadersVia;
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
 use crate::upstream::xml::rebase_namespaces::{NamespaceScope, wrap_header};
 use bytes::Bytes;

@@ -7,8 +7,9 @@
 use crate::oai::datestamp::{is_legal, is_sentinel};
 use crate::oai::{Request, Verb};
 use crate::repair::RepairId;
+use crate::repository::lists::ItemHash;
 use crate::upstream::adapt::requester::Requester;
-use crate::upstream::page::buffer::{ItemHash, PageBuffer};
+use crate::upstream::page::buffer::PageBuffer;
 use crate::upstream::page::item::PageItem;
 use crate::upstream::page::resume::Resumer;
 use crate::upstream::per_record::refetch::{HeaderDatestamps, Refetched, Refetcher, SourceDatestamp};

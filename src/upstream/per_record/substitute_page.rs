@@ -2,10 +2,11 @@
 
 use crate::clock;
 use crate::repository::Failure;
+use crate::repository::lists::ItemHash;
 use crate::store::QuarantinedRecord;
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::page::attempt::{Page, ResponseStart};
-use crate::upstream::page::buffer::{ItemHash, PageBuffer};
+use crate::upstream::page::buffer::PageBuffer;
 use crate::upstream::page::resume::Resumer;
 use crate::upstream::xml::envelope_tags::EnvelopeTags;
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;

@@ -4,7 +4,6 @@
 //! so a mapping without it, or without another required value, changes nothing. A source that is down, or whose Identify
 //! was read before, keeps its failure until the outage is an old one.
 
-use crate::config::Mapping;
 use crate::oai::datestamp::{self, Granularity};
 use crate::oai::{ErrorCode, Request, Verb, escape, response_head};
 use crate::repair::{IdentifyValues, NotOai};
@@ -12,6 +11,7 @@ use crate::repository::{Failure, IdentifyFields, Outlook, Reason, Stop};
 use crate::store::ProfileDates;
 use crate::upstream::adapt::requester::Requester;
 use crate::upstream::session::delivery::Delivery;
+use crate::upstream::settings::SourceMapping;
 use std::time::Duration;
 
 /// Longest wait for the response that proves that the source works.
@@ -100,7 +100,7 @@ async fn date_of_source(requester: &mut Requester<'_>) -> Option<String> {
 }
 
 /// The fields of Identify, if the mapping states all of them. A static repository file has its own.
-fn stated_fields(mapping: &Mapping) -> Option<[(&'static str, String); 5]> {
+fn stated_fields(mapping: &SourceMapping) -> Option<[(&'static str, String); 5]> {
     let IdentifyValues { repository_name, admin_email, earliest_datestamp, deleted_record, granularity } =
         mapping.identify.clone();
     if mapping.static_file.is_some() {

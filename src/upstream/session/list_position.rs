@@ -2,14 +2,14 @@
 
 use crate::clock::secs;
 use crate::oai::{Argument, Request, Verb, Window};
-use crate::repository::{Failure, Reason};
+use crate::repository::Failure;
+use crate::repository::lists::{ContinuationToken, hash_of_all};
 use crate::store::{
     DeliveredPage, LedgerError, ListFacts, ListPage, ListStatus, RecordedPart, ReplayProgress, TokenTarget,
 };
 use crate::upstream::adapt::requester::may_fetch_per_record;
 use crate::upstream::client::job::Job;
 use crate::upstream::page::resume::{Delivered, KnownItems};
-use crate::upstream::session::continuation_token::{ContinuationToken, hash_of_all};
 use crate::upstream::session::token_origin::{
     ListSizes, origin_after_page, origin_of_list, origin_of_request, origin_of_unknown_token,
 };
@@ -155,7 +155,7 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     }
     let place = own.place;
     let known = job.store.ledger.recorded_part(&job.mapping.id, place, own.delivered, own.is_restarted).await;
-    let RecordedPart { hashes, names, earlier: before, list: facts, .. } = known.map_err(ledger_failure)?;
+    let RecordedPart { hashes, names, earlier: before, list: facts, .. } = known.map_err(Failure::from)?;
     let mixed_harvests = facts.as_ref().and_then(ListFacts::mixed_harvests);
     let state_secs = facts.as_ref().and_then(ListFacts::state_secs);
     let (first_query, within) = facts.map(|facts| (facts.first_query, facts.within)).unzip();
@@ -376,7 +376,7 @@ impl ListPosition {
         job: &Job,
     ) -> Result<(Option<Request>, Option<String>), Failure> {
         let shortcuts = job.store.ledger.replay_shortcuts(&job.mapping.id, self.place).await;
-        let shortcuts = shortcuts.map_err(ledger_failure)?;
+        let shortcuts = shortcuts.map_err(Failure::from)?;
         let query = shortcuts.query.and_then(|query| Request::parse(query.as_bytes()).ok());
         Ok((query, shortcuts.last_datestamp))
     }
@@ -404,14 +404,6 @@ fn counted<'a>(hashes: impl IntoIterator<Item = &'a u64>) -> KnownItems {
 fn default_if_closed<T: Default>(read: Result<T, LedgerError>) -> Result<T, Failure> {
     match read {
         Err(LedgerError::Closed) => Ok(T::default()),
-        other => other.map_err(ledger_failure),
+        other => other.map_err(Failure::from),
     }
-}
-
-pub(crate) fn ledger_failure(error: LedgerError) -> Failure {
-    let reason = match error {
-        LedgerError::Closed => Reason::TakenOver,
-        LedgerError::Database(_) | LedgerError::Stopped(_) => Reason::Ledger,
-    };
-    Failure::new(reason, error.to_string())
 }

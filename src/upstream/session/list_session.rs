@@ -10,6 +10,7 @@
 use crate::clock;
 use crate::oai::{ErrorCode, Request, Verb};
 use crate::repair::NotOai;
+use crate::repository::lists::ItemHash;
 use crate::repository::{Account, Event, EventStream, Failure, Reason, ResponseWriter, Stop};
 use crate::upstream::adapt::capability_detection::Diagnosis;
 use crate::upstream::adapt::item_filter::{FilterRules, ItemFilter};
@@ -23,7 +24,7 @@ use crate::upstream::http::circuit_breaker::Admission;
 use crate::upstream::http::rate_limit::HostPermit;
 use crate::upstream::http::retry::{may_depend_on_request, next_wait};
 use crate::upstream::page::attempt::{Page, ResponseStart, Verdict};
-use crate::upstream::page::buffer::{ItemHash, PageBuffer};
+use crate::upstream::page::buffer::PageBuffer;
 use crate::upstream::page::resume::{Resumer, Unproven};
 use crate::upstream::per_record::headers::{Feed, HeaderError, HeaderFetcher, fetches_headers};
 use crate::upstream::per_record::refetch::Refetcher;

@@ -1,11 +1,9 @@
 //! One request of a harvester: a stream of events over as many exchanges as necessary.
 
-mod continuation_token;
 mod delivery;
 mod emit;
 mod end_of_list;
 mod identify_from_mapping;
-pub(crate) mod list_history;
 mod list_position;
 pub(crate) mod list_session;
 mod outage;

@@ -60,7 +60,7 @@ pub(crate) fn origin_after_page(key: &TokenKey, before: u64, sizes: ListSizes, i
 }
 
 fn start(key: &TokenKey, kind: &[u8]) -> SipHasher13 {
-    let mut hash = SipHasher13::new_with_key(&key.items);
+    let mut hash = SipHasher13::new_with_key(key.items());
     hash.write(kind);
     hash
 }

@@ -20,12 +20,12 @@ mod upkeep;
 mod version;
 
 use crate::clock;
-use crate::config::StaticFile;
 use crate::oai::Request;
 use crate::repository::{Failure, Reason};
 use crate::store::{FileStamp, StaticFiles};
 use crate::upstream::http::deadline::{Deadline, TimedOut};
 use crate::upstream::http::http_client::HttpClient;
+use crate::upstream::settings::StaticFile;
 use answer::Answer;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -4,7 +4,6 @@ use super::file::{Failed, Intake, Text};
 use super::version::Version;
 use super::{FAILED_GAP, Known, REJECTED_GAP, StaticRepository};
 use crate::clock::Clock;
-use crate::config::Mapping;
 use crate::repository::{Failure, Reason};
 use crate::store::{FileStamp, NewStaticFile, StaticFileInfo};
 use crate::upstream::http::body::Body;
@@ -12,6 +11,7 @@ use crate::upstream::http::deadline::Deadline;
 use crate::upstream::http::exchange::Exchange;
 use crate::upstream::http::http_client::HttpClient;
 use crate::upstream::http::redirects::{is_redirect, redirect_target};
+use crate::upstream::settings::SourceMapping;
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use std::fs::File;
@@ -39,7 +39,7 @@ enum Seen {
 impl StaticRepository {
     /// Checks the file once.
     pub(super) async fn check(self: Arc<Self>, client: HttpClient, clock: Arc<dyn Clock>) {
-        let mapping = Mapping::clone(client.mapping());
+        let mapping = SourceMapping::clone(client.mapping());
         if self.known().version.is_none() {
             self.read_copy(&mapping).await;
         }
@@ -88,7 +88,7 @@ impl StaticRepository {
     }
 
     /// Reads the version that was in use before the program was started.
-    async fn read_copy(&self, mapping: &Mapping) {
+    async fn read_copy(&self, mapping: &SourceMapping) {
         let (static_files, mapping) = (self.static_files.clone(), mapping.clone());
         let read = tokio::task::spawn_blocking(move || {
             let (file, about) = static_files
@@ -107,7 +107,7 @@ impl StaticRepository {
     async fn load(
         &self,
         client: &HttpClient,
-        mapping: &Mapping,
+        mapping: &SourceMapping,
         clock: Arc<dyn Clock>,
     ) -> Result<(), Failure> {
         let name = client.name();
@@ -169,7 +169,7 @@ impl StaticRepository {
     async fn fetch(
         &self,
         client: &HttpClient,
-        mapping: &Mapping,
+        mapping: &SourceMapping,
         clock: Arc<dyn Clock>,
     ) -> Result<Seen, Failure> {
         let mut budget = Deadline::new(clock, FETCH_TIME);
@@ -229,7 +229,7 @@ impl StaticRepository {
 /// Requests the file, unless it still has this stamp, and follows its redirects.
 async fn exchange(
     client: &HttpClient,
-    mapping: &Mapping,
+    mapping: &SourceMapping,
     stamp: &FileStamp,
     budget: &mut Deadline,
 ) -> Result<Exchange, Failure> {

@@ -4,9 +4,9 @@ use super::file::{Failed, Text};
 use super::index::{Entry, Format, Records, entries_of, formats_of};
 use super::outline::{Outline, Part};
 use super::rewrite::conventional;
-use crate::config::Mapping;
 use crate::oai::datestamp;
 use crate::repair::{RepairConfig, RepairId};
+use crate::upstream::settings::SourceMapping;
 use crate::upstream::xml::rebase_namespaces::NamespaceScope;
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ pub(super) struct List {
 
 impl Version {
     /// Reads a file. Blocks on the disk, and takes as long as repairing it.
-    pub(super) fn read(text: Text, id: String, mapping: &Mapping) -> Result<Self, Failed> {
+    pub(super) fn read(text: Text, id: String, mapping: &SourceMapping) -> Result<Self, Failed> {
         let limits = &mapping.limits;
         // Prefixes are removed from served records. Here records are only located.
         let mut off = mapping.off;

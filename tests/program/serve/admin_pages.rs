@@ -24,7 +24,7 @@ fn page_with_hopeless_record() -> Vec<u8> {
 
 /// A proxy whose source has a secret in its URL.
 fn proxy_of(source: &Source) -> Proxy {
-    Proxy::tuned(source, |mapping| mapping.base_url.set_query(Some("apikey=s3cret")))
+    Proxy::tuned(source, |mapping| mapping.source_mut().base_url.set_query(Some("apikey=s3cret")))
 }
 
 /// A proxy whose repository `x` has a record in quarantine.
@@ -87,9 +87,9 @@ fn state_of_the_server_shows_requests_limits_and_harvests() {
         None => Reply::xml(page_of(1)),
     });
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.base_url.set_query(Some("apikey=s3cret"));
-        mapping.read_timeout = std::time::Duration::from_secs(3_600);
-        mapping.politeness.gap = std::time::Duration::from_millis(750);
+        mapping.source_mut().base_url.set_query(Some("apikey=s3cret"));
+        mapping.source_mut().read_timeout = std::time::Duration::from_secs(3_600);
+        mapping.source_mut().politeness.gap = std::time::Duration::from_millis(750);
     });
     contains(
         &open(&proxy, "/-/status", 200, "<h1>State of the server</h1>"),

@@ -7,7 +7,8 @@ use crate::fixtures::lists::{page, read_to_the_end, resume, token_in};
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, fetch_with, last_page_of, page_of};
-use oaimend::config::{Config, PageFallback};
+use oaimend::config::Config;
+use oaimend::upstream::settings::PageFallback;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -64,7 +65,7 @@ fn key_contains_url_and_mapping() {
     let got = Harvester::ask(proxy.address(), &request(source.address, &absolute)).rest();
     assert!(got.text().contains("answer 1"), "{}", got.text());
     let proxy = proxy.restarted(|config| {
-        map(config, &source, |mapping| mapping.user_agent = "another".into());
+        map(config, &source, |mapping| mapping.source_mut().user_agent = "another".into());
     });
     assert!(proxy.get(IDENTIFY).text().contains("answer 2"));
 }
@@ -140,7 +141,7 @@ fn stale_first_page_requires_stale_lists() {
     let proxy = Proxy::of(&strict);
     assert_eq!((proxy.get(LIST).status, proxy.get(LIST).status), (200, 503));
     let proxy = Proxy::tuned(&lax, |mapping| {
-        (mapping.stale_lists, mapping.quirks.page_fallback) = (true, PageFallback::Off);
+        (mapping.stale_lists, mapping.source_mut().quirks.page_fallback) = (true, PageFallback::Off);
     });
     assert_eq!((proxy.get(LIST).status, proxy.get(LIST).status), (200, 200));
     assert_eq!(lax.asked().len(), 1 + ATTEMPTS);

@@ -181,7 +181,7 @@ fn aborted_page_is_aborted_for_all_readers() {
         Reply::new(200, &head).send(&page[..at]).wait(wait).send(&page[at..at + 4000])
     });
     // A part of an oversized record was sent: the page cannot be resumed.
-    let proxy = Proxy::tuned(&source, |mapping| mapping.limits.repair.record_bytes_max = 1024);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().limits.repair.record_bytes_max = 1024);
     let mut readers: Vec<Harvester> =
         (0..5).map(|_| Harvester::ask(proxy.address(), &request(proxy.address(), TOKEN_PAGE))).collect();
     for reader in &mut readers {

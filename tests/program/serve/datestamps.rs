@@ -5,9 +5,10 @@ use crate::fixtures::lists::{page, records_in, resume};
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source, record};
 use crate::support::strict;
-use oaimend::config::{Config, Limits, Mapping};
+use oaimend::config::{Config, Mapping};
 use oaimend::oai::datestamp::Granularity;
 use oaimend::repair::ProvenanceScope;
+use oaimend::upstream::settings::Limits;
 
 const STAMP: &str = "<datestamp>2020-01-01</datestamp>";
 
@@ -100,7 +101,7 @@ fn provenance_contains_the_refetched_datestamp() {
         let right = "<datestamp>2020-02-01T03:04:05Z</datestamp>";
         says(asked, "GetRecord").then(|| stamped(1..2, "", &[1], right).replace("ListRecords", "GetRecord"))
     });
-    let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(ProvenanceScope::All));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::All));
     let got = proxy.get(FROM);
     let right = "2020-02-01T03:04:05Z";
     assert_eq!(
@@ -124,7 +125,8 @@ fn provenance_keeps_the_datestamp_of_the_source() {
             says(asked, "GetRecord")
                 .then(|| stamped(1..2, "", &[1], second).replace("ListRecords", "GetRecord"))
         });
-        let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(ProvenanceScope::All));
+        let proxy =
+            Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::All));
         assert_eq!(proxy.get("/x?verb=Identify").status, 200);
         let got = proxy.get(FROM);
         assert_eq!(
@@ -228,7 +230,7 @@ fn undated_items_are_kept_by_the_lower_bound_of_identify() {
         let base_url = format!("{}?mode=oaipmh", source.base_url());
         let proxy = Proxy::with(|config| {
             let mut mapping = Mapping::new("x", &base_url, &Limits::default()).expect("a legal mapping");
-            mapping.quirks.refetch_broken_records = false;
+            mapping.source_mut().quirks.refetch_broken_records = false;
             config.repositories.add_fixed(mapping);
         });
         let identifier = if verb == "GetRecord" { "&identifier=oai:x:1" } else { "" };
@@ -247,7 +249,7 @@ fn long_page_is_requested_again_for_an_undated_record() {
     assert!(long.len() > 2 << 20);
     let source =
         source_of(long, |asked| says(asked, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.refetch_broken_records = false);
     let got = proxy.get(LIST);
     assert_eq!((got.status, got.whole), (200, true));
     let records = records_in(&got.text());
@@ -267,8 +269,8 @@ fn identify_is_requested_once_for_undated_records() {
             (false, _) => Reply::xml(stamped(0..3, "", &[1], "")),
         });
         let proxy = Proxy::tuned(&source, |mapping| {
-            mapping.quirks.refetch_broken_records = false;
-            mapping.politeness.list_requests_max = 100;
+            mapping.source_mut().quirks.refetch_broken_records = false;
+            mapping.source_mut().politeness.list_requests_max = 100;
         });
         std::thread::scope(|scope| {
             for set in 0..8 {
@@ -286,13 +288,13 @@ fn identify_is_requested_once_for_undated_records() {
 #[test]
 fn refetch_and_lower_bound_can_be_off() {
     let source = source_of(stamped(0..3, "", &[1], ""), |_| None);
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.refetch_broken_records = false);
     assert_eq!(stamps(&proxy.get(FROM).text()), ["2020-01-01", "2019-05-05", "2020-01-01"]);
     assert_eq!(source.asked().len(), 1);
     let bound = oaimend::repair::RepairId::DatestampLowerBound;
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.quirks.refetch_broken_records = false;
-        mapping.off.insert(bound);
+        mapping.source_mut().quirks.refetch_broken_records = false;
+        mapping.source_mut().off.insert(bound);
     });
     assert_eq!((records_in(&proxy.get(FROM).text()).len(), aside(&proxy)), (2, 1));
 }
@@ -355,7 +357,8 @@ fn granularity_of_the_mapping_applies_to_identify() {
     let source = source_of(list, |asked| {
         says(asked, "Identify").then(|| identify("2011-01-01T00:00:00Z", "YYYY-MM-DDThh:mm:ssZ"))
     });
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.granularity = Some(Granularity::Day));
+    let proxy =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.granularity = Some(Granularity::Day));
     let said = proxy.get("/x?verb=Identify").text();
     assert!(said.contains("<granularity>YYYY-MM-DD</granularity>"), "{said}");
     assert!(said.contains("<earliestDatestamp>2011-01-01</earliestDatestamp>"), "{said}");
@@ -456,7 +459,8 @@ fn repaired_datestamps_follow_the_granularity_of_identify() {
             let source = source_of(stamped(0..3, "", &[1], &with), move |asked| {
                 says(asked, "Identify").then(|| identify("2011-01-01", granularity))
             });
-            let proxy = Proxy::tuned(&source, |mapping| mapping.provenance = Some(ProvenanceScope::All));
+            let proxy =
+                Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::All));
             for request in 0..2 {
                 let got = proxy.get(LIST);
                 assert!(strict::read(&got.body).is_ok(), "{}", got.text());

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use oaimend::clock::Clock as _;
-use oaimend::config::{MirrorSettings, ServeFrom};
+use oaimend::config::ServeFrom;
+use oaimend::mirror::settings::MirrorSettings;
 use oaimend::oai::datestamp::{Granularity, from_secs};
 
 use crate::fixtures::collection::{Collection, identifier};

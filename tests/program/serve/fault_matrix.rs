@@ -6,7 +6,9 @@ use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source};
 use crate::fixtures::time::Skipping;
 use crate::support::random::Random;
-use oaimend::config::{Limits, Mapping, PageFallback};
+use oaimend::config::Mapping;
+use oaimend::upstream::settings::Limits;
+use oaimend::upstream::settings::PageFallback;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -141,7 +143,7 @@ fn matrix(framing: Framing) {
                 let data = tempfile::tempdir().expect("a temporary folder");
                 let mut mapping = Mapping::new("x", &url, &Limits::default()).expect("a legal mapping");
                 // So short that a silence leaves time for another attempt.
-                (mapping.connect_timeout, mapping.read_timeout) =
+                (mapping.source_mut().connect_timeout, mapping.source_mut().read_timeout) =
                     (Duration::from_secs(3), Duration::from_secs(3));
                 let proxy = Proxy::start(data, clock, |config| config.repositories.add_fixed(mapping));
                 // After the root nothing can be lost, unless a reset discards data.
@@ -350,7 +352,7 @@ fn continuation_token_survives_a_restart() {
         if number == 0 && count < 8 { cut(&whole, at, Framing::Length) } else { Reply::xml(whole) }
     });
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
-    mapping.quirks.page_fallback = PageFallback::Off;
+    mapping.source_mut().quirks.page_fallback = PageFallback::Off;
     let again = mapping.clone();
     let proxy = Proxy::with(|config| config.repositories.add_fixed(mapping));
     let first = proxy.get(LIST);

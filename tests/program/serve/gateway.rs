@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use oaimend::config::{Config, Limits, Mapping, MirrorSettings, RecordPages, Robots};
+use oaimend::config::{Config, Mapping, RecordPages, Robots};
+use oaimend::mirror::settings::MirrorSettings;
+use oaimend::upstream::settings::Limits;
 
 use crate::fixtures::collection::{Collection, FIRST_SECS, identifier};
 use crate::fixtures::harvest::change;

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use oaimend::config::{Limits, Mapping};
+use oaimend::config::Mapping;
+use oaimend::upstream::settings::Limits;
 
 use crate::fixtures::collection::Collection;
 use crate::fixtures::harvest::change;
@@ -414,7 +415,7 @@ fn public_pages_hide_the_address_of_the_source() {
         collection.lock().expect("no test panics while it holds this").reply(&asked)
     });
     let mut mapping = mapping(&source);
-    mapping.base_url.set_query(Some("apikey=s3cret"));
+    mapping.source_mut().base_url.set_query(Some("apikey=s3cret"));
     let proxy = Proxy::with(|config| config.repositories.add_fixed(mapping));
     proxy.wait_for_harvests("x", 1);
     let got = proxy.get("/x/record/oai%3Ac%3A00001");

@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use oaimend::config::{Limits, Mapping, MirrorSettings, Quota, RecordPages};
+use oaimend::config::{Mapping, Quota, RecordPages};
+use oaimend::mirror::settings::MirrorSettings;
+use oaimend::upstream::settings::Limits;
 
 use crate::fixtures::collection::{Collection, identifier};
 use crate::fixtures::harvest::change;
@@ -330,7 +332,7 @@ fn broken_off_response_is_not_shown_as_a_whole() {
             Reply::new(200, &format!("Content-Length: {length}")).send(first.clone())
         });
         let mut mapping = at_once(&source);
-        mapping.limits.repair.record_bytes_max = 1024;
+        mapping.source_mut().limits.repair.record_bytes_max = 1024;
         let proxy = Proxy::with(|config| {
             config.cache.enabled = is_cached;
             config.repositories.add_fixed(mapping);

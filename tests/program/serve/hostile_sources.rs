@@ -29,8 +29,8 @@ fn compression_bombs_and_endless_pages_are_aborted() {
     let page = page_of(1).replace("Title 0", &" ".repeat(8 << 20));
     let coded = gzip(page.as_bytes());
     let source = Source::start(move |_, _| Reply::whole(200, "", coded.clone()));
-    let dense = Proxy::tuned(&source, |mapping| mapping.limits.inflate_ratio_max = 10);
-    let long = Proxy::tuned(&source, |mapping| mapping.limits.response_bytes_max = 1 << 20);
+    let dense = Proxy::tuned(&source, |mapping| mapping.source_mut().limits.inflate_ratio_max = 10);
+    let long = Proxy::tuned(&source, |mapping| mapping.source_mut().limits.response_bytes_max = 1 << 20);
     for (proxy, text) in [(dense, "(inflate_ratio_max)"), (long, "(response_bytes_max)")] {
         let got = proxy.get(LIST);
         assert!(got.status == 502 || !got.whole, "{}", got.status);
@@ -52,7 +52,7 @@ fn first_record_timeout() {
         Reply::new(200, "Content-Length: 9").wait(stopped)
     });
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.limits.first_record_timeout = Duration::from_millis(50);
+        mapping.source_mut().limits.first_record_timeout = Duration::from_millis(50);
     });
     check_failed(
         &proxy.get(LIST),
@@ -73,7 +73,7 @@ fn first_record_timeout_counts_records_beyond_repair() {
     let endless = [head, &record.repeat(RECORDS), tail].concat();
     let source = Source::start(move |_, _| Reply::xml(endless.as_str()));
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.limits.first_record_timeout = Duration::from_millis(50);
+        mapping.source_mut().limits.first_record_timeout = Duration::from_millis(50);
     });
     check_failed(
         &proxy.get(LIST),
@@ -99,8 +99,8 @@ fn endless_page_without_a_record_ends_when_the_harvester_leaves() {
         None => Reply::whole(404, "", ""),
     });
     let mut mapping = at_once(&source);
-    mapping.limits.first_record_timeout = Duration::from_secs(3600);
-    mapping.quirks.refetch_broken_records = false;
+    mapping.source_mut().limits.first_record_timeout = Duration::from_secs(3600);
+    mapping.source_mut().quirks.refetch_broken_records = false;
     // With a cache, the page continues to its head for a harvester that retries.
     let proxy = Proxy::with(|config| {
         config.repositories.add_fixed(mapping);
@@ -137,7 +137,8 @@ fn empty_compressed() -> [(&'static str, Vec<u8>); 4] {
 fn compressed_data_without_content_ends_at_its_limit() {
     for (about, body) in empty_compressed() {
         let source = Source::start(move |_, _| Reply::whole(200, "", body.clone()));
-        let proxy = Proxy::tuned(&source, |mapping| mapping.limits.inflate_empty_bytes_max = 50_000);
+        let proxy =
+            Proxy::tuned(&source, |mapping| mapping.source_mut().limits.inflate_empty_bytes_max = 50_000);
         let got = proxy.get(LIST);
         let failure = &proxy.wait_for_requests("x", 1)["last_failure"];
         assert_eq!((got.status, &failure["reason"]), (502, &"too-large".into()), "{about}: {failure}");
@@ -156,8 +157,8 @@ fn first_record_timeout_counts_compressed_data_without_content() {
         Reply::new(200, "").repeat(members.clone(), 300, sender)
     });
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.limits.first_record_timeout = Duration::from_millis(50);
-        mapping.limits.inflate_empty_bytes_max = 1 << 40;
+        mapping.source_mut().limits.first_record_timeout = Duration::from_millis(50);
+        mapping.source_mut().limits.inflate_empty_bytes_max = 1 << 40;
     });
     check_failed(
         &proxy.get(LIST),
@@ -179,7 +180,8 @@ fn deep_and_huge_records_cost_only_themselves() {
     ] {
         let page = page_with_title(&title);
         let source = Source::start(move |_, _| Reply::xml(page.clone()));
-        let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
+        let proxy =
+            Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.refetch_broken_records = false);
         let got = proxy.get(LIST);
         assert_eq!((got.status, got.whole), (200, true), "{about}");
         assert_eq!(records(&got.text()), records(&without), "{about}");

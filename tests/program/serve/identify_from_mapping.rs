@@ -32,7 +32,7 @@ fn source_without_identify(refusal: impl Fn() -> Reply + Send + Sync + 'static) 
 }
 
 fn state_all(mapping: &mut Mapping) {
-    mapping.identify = IdentifyValues {
+    mapping.source_mut().identify = IdentifyValues {
         repository_name: Some("Maps & Plans".to_owned()),
         admin_email: Some("oai@example.org".to_owned()),
         earliest_datestamp: Some("2001-02-03".to_owned()),
@@ -89,7 +89,7 @@ fn mapping_without_every_required_value_changes_nothing() {
         let source = source_without_identify(|| Reply::whole(500, "", "no"));
         let proxy = Proxy::tuned(&source, |mapping| {
             state_all(mapping);
-            remove(&mut mapping.identify);
+            remove(&mut mapping.source_mut().identify);
         });
         assert_eq!(proxy.get(IDENTIFY).status, 503);
     }

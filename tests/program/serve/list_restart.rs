@@ -46,7 +46,7 @@ fn each_once(numbers: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
 }
 
 fn uncached(source: &Source, tune: impl FnOnce(&mut oaimend::config::Mapping)) -> Proxy {
-    let limits = oaimend::config::Limits::default();
+    let limits = oaimend::upstream::settings::Limits::default();
     let mut mapping =
         oaimend::config::Mapping::new("x", &source.base_url(), &limits).expect("a legal mapping");
     tune(&mut mapping);
@@ -159,9 +159,9 @@ fn replay_continues_after_a_process_restart() {
     });
     let url = source.base_url();
     let configure = |config: &mut oaimend::config::Config| {
-        let limits = oaimend::config::Limits::default();
+        let limits = oaimend::upstream::settings::Limits::default();
         let mut mapping = oaimend::config::Mapping::new("x", &url, &limits).expect("a legal mapping");
-        mapping.politeness.gap = Duration::from_secs(2);
+        mapping.source_mut().politeness.gap = Duration::from_secs(2);
         config.cache.failures = Duration::ZERO;
         config.repositories.add_fixed(mapping);
     };
@@ -234,7 +234,8 @@ fn ordered_list_restarts_at_the_last_datestamp() {
                 number => Reply::xml(dated(number * 5..number * 5 + 5, &format!("page-{}", number + 1))),
             }
         });
-        let proxy = uncached(&source, |mapping| mapping.quirks.is_ordered_by_datestamp = ordered);
+        let proxy =
+            uncached(&source, |mapping| mapping.source_mut().quirks.is_ordered_by_datestamp = ordered);
         let mut got = proxy.get(LIST);
         for _ in 0..19 {
             got = resume(&proxy, &token_in(&got.text()).expect("a token"));

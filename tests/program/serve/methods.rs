@@ -2,7 +2,8 @@
 
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source, page_of};
-use oaimend::config::{Method, PageFallback};
+use oaimend::upstream::settings::Method;
+use oaimend::upstream::settings::PageFallback;
 
 /// A source that accepts one method; it answers the other with `status`.
 fn only(method: &'static str, status: u16) -> Source {
@@ -25,8 +26,8 @@ fn post_arguments_are_encoded_once() {
     let mut mapping_url = source.base_url();
     mapping_url.push_str("?repo=1");
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.quirks.method = Method::Post;
-        mapping.base_url = mapping_url.parse().expect("a URL");
+        mapping.source_mut().quirks.method = Method::Post;
+        mapping.source_mut().base_url = mapping_url.parse().expect("a URL");
     });
     let got = proxy.get("/x?verb=ListRecords&resumptionToken=a%2Bb+c%25%26%C3%A9");
     assert_eq!(got.status, 200, "{}", got.text());
@@ -43,7 +44,7 @@ fn fallback_method_is_remembered() {
     {
         for status in [400, 405, 414, 501] {
             let source = only(taken, status);
-            let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.method = configured);
+            let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.method = configured);
             assert_eq!(proxy.get(LIST).status, 200, "{configured:?} {status}");
             assert_eq!(proxy.get("/x?verb=ListRecords&metadataPrefix=marc").status, 200);
             assert_eq!(methods(&source.asked()), [refused, taken, taken], "{configured:?} {status}");
@@ -60,14 +61,15 @@ fn no_fallback_by_default_or_for_other_failures() {
         let source = only("POST", status);
         // A 404 may be about this page alone; by default a request for its headers would follow.
         let proxy = Proxy::tuned(&source, |mapping| {
-            (mapping.quirks.method, mapping.quirks.page_fallback) = (configured, PageFallback::Off);
+            (mapping.source_mut().quirks.method, mapping.source_mut().quirks.page_fallback) =
+                (configured, PageFallback::Off);
         });
         assert_eq!(proxy.get(LIST).status, if status == 403 { 503 } else { 502 });
         assert_eq!(methods(&source.asked()), vec!["GET"; asked], "{configured:?} {status}");
     }
     // If the source accepts neither, each is tried once.
     let source = Source::start(|_, _| Reply::whole(405, "", ""));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.method = Method::GetThenPost);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.method = Method::GetThenPost);
     assert_eq!(proxy.get(LIST).status, 502);
     assert_eq!(methods(&source.asked()), ["GET", "POST"]);
 }
@@ -81,7 +83,7 @@ fn bad_argument_with_status_400_is_a_response() {
         );
         Reply::whole(400, "Content-Type: text/xml", body)
     });
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.method = Method::GetThenPost);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.method = Method::GetThenPost);
     let got = proxy.get(LIST);
     assert_eq!(got.status, 200);
     assert!(got.text().contains("badArgument"), "{}", got.text());
@@ -98,7 +100,7 @@ fn redirected_post_keeps_its_form_except_for_303() {
             let is_asked_so = asked.method == expected && (asked.method == "GET" || !asked.form.is_empty());
             if is_asked_so { Reply::xml(page_of(2)) } else { Reply::whole(404, "", "") }
         });
-        let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.method = Method::Post);
+        let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.method = Method::Post);
         assert_eq!(proxy.get(LIST).status, 200, "{status}");
         assert_eq!(methods(&source.asked()), ["POST", expected], "{status}");
     }

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use oaimend::check::{self, CheckOptions, Verdict};
 use oaimend::clock::Clock;
-use oaimend::config::{Collisions, Config, Limits, Mapping, MirrorSettings, ServeFrom};
+use oaimend::config::{Config, Mapping, ServeFrom};
+use oaimend::mirror::settings::MirrorSettings;
+use oaimend::store::Collisions;
+use oaimend::upstream::settings::Limits;
 
 use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
 use crate::fixtures::lists::{texts_in, token_in};
@@ -119,8 +122,9 @@ fn findings(base_url: &str) -> Vec<String> {
     let mapping = Mapping::new("x", base_url, &Limits::default()).expect("a legal base URL");
     let clock = Skipping::new() as Arc<dyn Clock>;
     let options = CheckOptions { time_max: Duration::MAX, schemas: None };
-    let report =
-        runtime().block_on(check::run(&mapping, &options, clock, &mut |_| {})).expect("a client can be made");
+    let report = runtime()
+        .block_on(check::run(&mapping.source, &options, clock, &mut |_| {}))
+        .expect("a client can be made");
     let report = report.for_profile(None);
     assert!(report.count(Verdict::Holds) > 40, "{}", report.count(Verdict::Holds));
     let found = report.findings.iter().filter(|finding| finding.verdict >= Verdict::Warning);

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use oaimend::clock::Clock as _;
-use oaimend::config::{Limits, Mapping, MirrorSettings};
+use oaimend::config::Mapping;
+use oaimend::mirror::settings::MirrorSettings;
+use oaimend::upstream::settings::Limits;
 use serde_json::{Value, json};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, identifier};

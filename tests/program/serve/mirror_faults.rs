@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use oaimend::config::{Limits, Mapping, MirrorSettings};
+use oaimend::config::Mapping;
+use oaimend::mirror::settings::MirrorSettings;
+use oaimend::upstream::settings::Limits;
 use serde_json::Value;
 
 use crate::fixtures::collection::{Collection, identifier};

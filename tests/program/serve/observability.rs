@@ -257,7 +257,7 @@ fn reload_with_faults_keeps_the_configuration() {
     let path = folder.path();
     let config = Config::load(&Flags { mappings: Some(path.join("mappings")), ..Flags::default() });
     let repositories = config.expect("no faults").repositories;
-    let base_url = |id| repositories.find(id).map(|mapping| mapping.base_url.to_string());
+    let base_url = |id| repositories.find(id).map(|mapping| mapping.source.base_url.to_string());
     assert_eq!(repositories.reload().expect("readable"), MappingsReload::Unchanged);
     let before = repositories.find("x").expect("it is mapped");
 

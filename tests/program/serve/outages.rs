@@ -6,7 +6,8 @@ use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Got, Reply, Source, fetch, fetch_with, page_of};
 use crate::fixtures::time::Skipping;
 use oaimend::clock::Clock as _;
-use oaimend::config::{Limits, Mapping};
+use oaimend::config::Mapping;
+use oaimend::upstream::settings::Limits;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -94,8 +95,8 @@ fn concurrent_failures_are_one_outage() {
         })
     });
     let proxy = start(&source.base_url(), clock, |mapping| {
-        mapping.read_timeout = Duration::from_secs(3600);
-        mapping.limits.first_record_timeout = Duration::from_secs(3600);
+        mapping.source_mut().read_timeout = Duration::from_secs(3600);
+        mapping.source_mut().limits.first_record_timeout = Duration::from_secs(3600);
     });
     let address = proxy.address();
     let threads: Vec<_> =
@@ -209,8 +210,9 @@ fn outage_time_is_configurable() {
         Reply::new(200, "").stall(move || clock.lapse())
     });
     let proxy = start(&source.base_url(), clock, |mapping| {
-        (mapping.connect_timeout, mapping.read_timeout) = (Duration::from_secs(30), Duration::from_secs(30));
-        mapping.limits.outage_retry = Duration::from_secs(60);
+        (mapping.source_mut().connect_timeout, mapping.source_mut().read_timeout) =
+            (Duration::from_secs(30), Duration::from_secs(30));
+        mapping.source_mut().limits.outage_retry = Duration::from_secs(60);
     });
     for number in 0..3 {
         check_retry(&proxy.get(&record(number)));

@@ -1,6 +1,8 @@
 //! Repositories with the names of the gateway's own paths.
 
-use oaimend::config::{Limits, Mapping, MirrorSettings};
+use oaimend::config::Mapping;
+use oaimend::mirror::settings::MirrorSettings;
+use oaimend::upstream::settings::Limits;
 
 use crate::fixtures::collection::Collection;
 use crate::fixtures::proxy::Proxy;

@@ -5,7 +5,9 @@ use crate::fixtures::lists::{page, read_to_the_end, records_in, resume, token_in
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source, record};
 use crate::support::strict;
-use oaimend::config::{Limits, Mapping, PageFallback};
+use oaimend::config::Mapping;
+use oaimend::upstream::settings::Limits;
+use oaimend::upstream::settings::PageFallback;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,7 +142,7 @@ fn identify() -> String {
 }
 
 fn allowing(source: &Source) -> Proxy {
-    Proxy::tuned(source, |mapping| mapping.quirks.page_fallback = PageFallback::GetRecord)
+    Proxy::tuned(source, |mapping| mapping.source_mut().quirks.page_fallback = PageFallback::GetRecord)
 }
 
 fn each_once(numbers: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
@@ -154,7 +156,8 @@ fn count(source: &Source, verb: &str) -> usize {
 #[test]
 fn off_stops_the_list() {
     let source = Repository { poisoned: vec![2], ..Repository::default() }.start();
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.page_fallback = PageFallback::Off);
+    let proxy =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.page_fallback = PageFallback::Off);
     assert_eq!(proxy.get(LIST).status, 503);
     assert_eq!(count(&source, "ListIdentifiers") + count(&source, "GetRecord"), 0);
 }
@@ -401,7 +404,7 @@ fn off_applies_to_existing_continuation_tokens() {
     };
     let before = count(&source, "GetRecord");
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
-    mapping.quirks.page_fallback = PageFallback::Off;
+    mapping.source_mut().quirks.page_fallback = PageFallback::Off;
     let proxy = proxy.restarted(|config| config.repositories.add_fixed(mapping));
     let got = resume(&proxy, &token);
     assert!(got.text().contains("badResumptionToken"), "{} {}", got.status, got.text());

@@ -1,6 +1,7 @@
 //! The states of quarantined records, and how they leave the quarantine.
 
-use oaimend::config::{Limits, Mapping};
+use oaimend::config::Mapping;
+use oaimend::upstream::settings::Limits;
 use serde_json::{Value, json};
 
 use crate::fixtures::broken_records::BrokenRecords;
@@ -9,7 +10,7 @@ use crate::fixtures::source::{Harvester, Source, fetch};
 
 fn mapping(source: &Source) -> Mapping {
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
-    mapping.quirks.refetch_broken_records = false;
+    mapping.source_mut().quirks.refetch_broken_records = false;
     mapping
 }
 
@@ -99,7 +100,7 @@ fn resolved_entries_make_room_and_open_ones_fail_the_page() {
     let (source, records) = BrokenRecords::of(4, &[1]).start();
     let mut small = mapping(&source);
     // One entry has a block of 4 KiB and its texts.
-    small.limits.quarantine_bytes_max = 6_000;
+    small.source_mut().limits.quarantine_bytes_max = 6_000;
     let proxy = Proxy::with(|config| {
         config.cache.enabled = false;
         config.repositories.add_fixed(small);

@@ -3,7 +3,9 @@
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source;
 use crate::fixtures::source::{Got, Harvester, Reply, Source, page_of};
-use oaimend::config::{Limits, Mapping, PageFallback};
+use oaimend::config::Mapping;
+use oaimend::upstream::settings::Limits;
+use oaimend::upstream::settings::PageFallback;
 use std::num::NonZeroU32;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
@@ -46,7 +48,8 @@ const SET: &str = "/x?verb=ListRecords&metadataPrefix=oai_dc&set=a";
 #[test]
 fn lists_are_sequential_and_records_are_not() {
     let (go, source) = halting();
-    let proxy = Proxy::tuned(&source, |mapping| mapping.read_timeout = Duration::from_secs(3600));
+    let proxy =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().read_timeout = Duration::from_secs(3600));
     let mut first = begin(&proxy);
     let second = aside(&proxy, SET);
     assert_eq!(proxy.get(RECORD).status, 200, "a record needs no turn");
@@ -62,8 +65,8 @@ fn lists_are_sequential_and_records_are_not() {
 fn list_requests_max() {
     let (go, source) = halting();
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.read_timeout = Duration::from_secs(3600);
-        mapping.politeness.list_requests_max = 2;
+        mapping.source_mut().read_timeout = Duration::from_secs(3600);
+        mapping.source_mut().politeness.list_requests_max = 2;
     });
     let first = begin(&proxy);
     assert_eq!(proxy.get(SET).status, 200);
@@ -79,9 +82,9 @@ fn expired_wait_gives_503() {
         for (id, secs) in [("x", 600), ("y", 1)] {
             let mapping = Mapping::new(id, &source.base_url(), &Limits::default());
             let mut mapping = mapping.expect("a legal mapping");
-            mapping.read_timeout = Duration::from_secs(3600);
-            mapping.limits.first_record_timeout = Duration::from_secs(secs);
-            mapping.quirks.page_fallback = PageFallback::Off;
+            mapping.source_mut().read_timeout = Duration::from_secs(3600);
+            mapping.source_mut().limits.first_record_timeout = Duration::from_secs(secs);
+            mapping.source_mut().quirks.page_fallback = PageFallback::Off;
             config.repositories.add_fixed(mapping);
         }
     });
@@ -95,7 +98,8 @@ fn expired_wait_gives_503() {
 #[test]
 fn gap_millis() {
     let source = Source::page(page_of(1));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.politeness.gap = Duration::from_secs(20));
+    let proxy =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().politeness.gap = Duration::from_secs(20));
     for set in ["a", "b", "c"] {
         let path = format!("/x?verb=ListRecords&metadataPrefix=oai_dc&set={set}");
         assert_eq!(proxy.get(&path).status, 200);
@@ -109,9 +113,9 @@ fn gap_millis() {
 fn requests_per_minute_max() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.politeness.requests_per_minute_max = NonZeroU32::new(2);
+        mapping.source_mut().politeness.requests_per_minute_max = NonZeroU32::new(2);
         // The third request waits nearly 30 seconds, and needs time after that.
-        mapping.limits.first_record_timeout = Duration::from_secs(120);
+        mapping.source_mut().limits.first_record_timeout = Duration::from_secs(120);
     });
     for set in ["a", "b", "c"] {
         let got = proxy.get(&format!("/x?verb=ListRecords&metadataPrefix=oai_dc&set={set}"));
@@ -151,7 +155,7 @@ fn asked_sets(source: &Source) -> Vec<String> {
 fn harvesters_and_their_clients_take_turns_before_crawlers() {
     let (go, source) = halting();
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
-    mapping.read_timeout = Duration::from_secs(3600);
+    mapping.source_mut().read_timeout = Duration::from_secs(3600);
     let proxy = Proxy::with(|config| {
         config.repositories.add_fixed(mapping);
         config.clients.trusted_proxies = vec!["127.0.0.0/8".parse().expect("a network")];

@@ -4,7 +4,7 @@ use crate::fixtures::lists::{page, read_to_the_end, records_in, resume};
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source, record};
 use crate::support::strict;
-use oaimend::config::Limits;
+use oaimend::upstream::settings::Limits;
 
 /// A page on which these records have an impossible datestamp.
 fn broken(numbers: std::ops::Range<usize>, token: &str, which: &[usize]) -> String {
@@ -101,7 +101,7 @@ fn refetches_per_page_are_limited() {
 #[test]
 fn off_requests_no_records() {
     let source = source_of(broken(0..5, "", &[2]));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.refetch_broken_records = false);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.refetch_broken_records = false);
     assert_eq!(numbers_in_order(&proxy.get(LIST).text()), [0, 1, 3, 4]);
     let asked = source.asked();
     assert_eq!(asked.len(), 2, "the list, and Identify for a lower bound");
@@ -212,7 +212,7 @@ fn refetch_respects_the_rate_limit() {
     let source = source_of(broken(0..5, "", &[2]));
     let url = source.base_url();
     let mut mapping = oaimend::config::Mapping::new("x", &url, &Limits::default()).expect("a legal mapping");
-    mapping.politeness.gap = std::time::Duration::from_secs(2);
+    mapping.source_mut().politeness.gap = std::time::Duration::from_secs(2);
     let proxy = Proxy::with(|config| config.repositories.add_fixed(mapping));
     assert_eq!(numbers_in_order(&proxy.get(LIST).text()).len(), 5);
     let pauses = proxy.clock.pauses();
@@ -227,7 +227,7 @@ fn refetch_without_time_takes_no_turn() {
     let url = source.base_url();
     let mut mapping = oaimend::config::Mapping::new("x", &url, &Limits::default()).expect("a legal mapping");
     // Longer than the wait for a record, and shorter than the wait for a page.
-    mapping.politeness.gap = std::time::Duration::from_secs(6);
+    mapping.source_mut().politeness.gap = std::time::Duration::from_secs(6);
     let proxy = Proxy::with(|config| config.repositories.add_fixed(mapping));
     assert_eq!(records_in(&proxy.get(LIST).text()).len(), 10);
     assert_eq!(singles(&source), 0);

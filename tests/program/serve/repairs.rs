@@ -3,8 +3,8 @@
 
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Got, Reply, Source, fetch, page_of, record};
-use oaimend::config::OnUnrepairable;
 use oaimend::repair::RepairId;
+use oaimend::upstream::settings::OnUnrepairable;
 use std::time::Duration;
 
 const HTML: &str = "<!DOCTYPE html><html><head><title>Login</title></head><body>caf\u{e9}\u{1b}[31m please log in</body></html>";
@@ -155,7 +155,8 @@ fn texts_of_errors_are_in_the_charset_of_the_source() {
     let source = Source::page(page);
     let got = Proxy::of(&source).get(LIST);
     assert!(got.text().contains(">zbi\u{b3}r<"), "{}", got.text());
-    let got = Proxy::tuned(&source, |mapping| mapping.quirks.charset = Some("ISO-8859-2")).get(LIST);
+    let got =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.charset = Some("ISO-8859-2")).get(LIST);
     assert!(got.text().contains(">zbi\u{142}r<"), "{}", got.text());
 }
 
@@ -166,7 +167,8 @@ fn payloads_declare_the_schema_instance_if_the_mapping_asks_for_it() {
     let source = Source::page(page.clone());
     let got = Proxy::of(&source).get(LIST);
     assert_eq!(records(&got.text()), records(&page), "{}", got.text());
-    let got = Proxy::tuned(&source, |mapping| mapping.enabled.insert(RepairId::PayloadXsi)).get(LIST);
+    let got =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().enabled.insert(RepairId::PayloadXsi)).get(LIST);
     let declared = page_with(|record| {
         record.replace(DECLARATION, "").replace("oai_dc.xsd\">", &format!("oai_dc.xsd\"{DECLARATION}>"))
     });
@@ -213,7 +215,7 @@ fn unrepairable_record_is_quarantined() {
 #[test]
 fn unquarantinable_record_fails_the_page() {
     let source = Source::page(page_with(hopeless));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.limits.quarantine_bytes_max = 10);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().limits.quarantine_bytes_max = 10);
     let got = proxy.get(LIST);
     assert!(got.status == 503 || !got.whole, "{}", got.text());
     assert!(!got.text().contains("oai:x:2"), "nothing after it is sent");
@@ -228,7 +230,7 @@ fn unquarantinable_record_fails_the_page() {
 #[test]
 fn on_unrepairable_fail() {
     let source = Source::page(page_with(hopeless));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.on_unrepairable = OnUnrepairable::Fail);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().on_unrepairable = OnUnrepairable::Fail);
     let got = proxy.get(LIST);
     assert!(got.status == 502 || !got.whole, "{}", got.text());
     assert!(!got.text().contains("oai:x:2"), "nothing after it is sent");
@@ -257,7 +259,8 @@ fn quarantined_get_record_is_not_a_missing_record() {
 fn early_verdict_stops_reading() {
     let source =
         Source::start(|_, _| Reply::new(200, "Content-Length: 1000000").send(HTML.repeat(2000)).hang());
-    let proxy = Proxy::tuned(&source, |mapping| mapping.read_timeout = Duration::from_secs(3600));
+    let proxy =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().read_timeout = Duration::from_secs(3600));
     check_failed(&proxy.get(LIST), "destination_unavailable", "an HTML page");
 }
 
@@ -328,8 +331,8 @@ fn missing_identify_values_come_from_the_mapping() {
     assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
     assert!(got.text().contains("<adminEmail>nobody</adminEmail><deletedRecord>no"), "{}", got.text());
     let told = Proxy::tuned(&source, |mapping| {
-        mapping.identify.admin_email = Some("oai@proxy.example".to_owned());
-        mapping.identify.earliest_datestamp = Some("2001-01-01".to_owned());
+        mapping.source_mut().identify.admin_email = Some("oai@proxy.example".to_owned());
+        mapping.source_mut().identify.earliest_datestamp = Some("2001-01-01".to_owned());
     });
     let got = told.get("/x?verb=Identify");
     let wanted =

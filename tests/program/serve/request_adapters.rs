@@ -9,7 +9,9 @@ use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Got, Reply, Source, page_of};
 use crate::support::envelope::Strictness;
 use crate::support::judge::judge;
-use oaimend::config::{Mapping, Method, PageFallback};
+use oaimend::config::Mapping;
+use oaimend::upstream::settings::Method;
+use oaimend::upstream::settings::PageFallback;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -200,7 +202,7 @@ fn seconds_are_used_again_when_accepted() {
 #[test]
 fn window_filters_every_page() {
     let (source, _) = Provider { page: 3, ..Provider::default() }.start(Always, Nothing);
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.in_days = true);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.in_days = true);
     let window = "from=2020-01-01T00:00:04Z&until=2020-01-01T00:00:07Z";
     // The source lists 0 to 2, 3 to 5, 6 to 8, and 9.
     let page = valid(&proxy.get(&format!("{LIST}&{window}")), Strictness::Schema);
@@ -229,7 +231,7 @@ fn window_filters_every_page() {
 #[test]
 fn windows_of_the_same_days_are_independent() {
     let (source, _) = Provider { page: 3, ..Provider::default() }.start(Always, Nothing);
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.in_days = true);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.in_days = true);
     let window = |from: usize, until: usize| {
         harvest(&proxy, &format!("from=2020-01-01T00:00:0{from}Z&until=2020-01-01T00:00:0{until}Z"))
     };
@@ -250,7 +252,8 @@ fn window_filters_per_record_pages() {
         if is_poisoned { Reply::whole(500, "", "<html>no</html>") } else { script(number, asked) }
     });
     let proxy = Proxy::tuned(&source, |mapping| {
-        (mapping.quirks.in_days, mapping.quirks.page_fallback) = (true, PageFallback::GetRecord);
+        (mapping.source_mut().quirks.in_days, mapping.source_mut().quirks.page_fallback) =
+            (true, PageFallback::GetRecord);
     });
     let window = "from=2020-01-01T00:00:02Z&until=2020-01-01T00:00:06Z";
     assert_eq!(harvest(&proxy, window), [2, 3, 4, 5, 6]);
@@ -306,11 +309,11 @@ fn asked_by(tune: impl Fn(&mut Mapping), query: &str) -> Asked {
 #[test]
 fn quirks_of_the_mapping_apply() {
     let list = "verb=ListRecords&metadataPrefix=oai_dc";
-    let own_query = |mapping: &mut Mapping| mapping.base_url.set_query(Some("page=oai"));
+    let own_query = |mapping: &mut Mapping| mapping.source_mut().base_url.set_query(Some("page=oai"));
     assert_eq!(asked_by(own_query, list).target, format!("/oai?page=oai&{list}"));
     let verb_first = |mapping: &mut Mapping| {
         own_query(mapping);
-        mapping.quirks.verb_first = true;
+        mapping.source_mut().quirks.verb_first = true;
     };
     assert_eq!(asked_by(verb_first, list).target, format!("/oai?{list}&page=oai"));
     // The verb comes first, wherever the harvester writes it.
@@ -319,10 +322,10 @@ fn quirks_of_the_mapping_apply() {
 
     let token = "verb=ListRecords&resumptionToken=a%252Fb%7Cc%3D%26%20d";
     assert_eq!(asked_by(|_| {}, token).target, format!("/oai?{token}"));
-    let raw = |mapping: &mut Mapping| mapping.quirks.raw_token = true;
+    let raw = |mapping: &mut Mapping| mapping.source_mut().quirks.raw_token = true;
     assert_eq!(asked_by(raw, token).target, "/oai?verb=ListRecords&resumptionToken=a%2Fb|c=%26%20d");
 
-    let of_set = |mapping: &mut Mapping| mapping.quirks.default_set = Some("all".to_owned());
+    let of_set = |mapping: &mut Mapping| mapping.source_mut().quirks.default_set = Some("all".to_owned());
     assert_eq!(asked_by(of_set, list).target, format!("/oai?{list}&set=all"));
     assert_eq!(asked_by(of_set, &format!("{list}&set=b")).target, format!("/oai?{list}&set=b"));
     assert_eq!(
@@ -330,13 +333,13 @@ fn quirks_of_the_mapping_apply() {
         "/oai?verb=ListRecords&resumptionToken=t"
     );
 
-    let in_days = |mapping: &mut Mapping| mapping.quirks.in_days = true;
+    let in_days = |mapping: &mut Mapping| mapping.source_mut().quirks.in_days = true;
     let window = format!("{list}&from=2020-01-01T00:00:00Z&until=2020-01-01T23:59:59Z");
     assert_eq!(asked_by(in_days, &window).target, format!("/oai?{list}&from=2020-01-01&until=2020-01-01"));
 
     let post = |mapping: &mut Mapping| {
         raw(mapping);
-        mapping.quirks.method = Method::Post;
+        mapping.source_mut().quirks.method = Method::Post;
     };
     assert_eq!(asked_by(post, token).form, "verb=ListRecords&resumptionToken=a%2Fb|c=%26%20d");
 }

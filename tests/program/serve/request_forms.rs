@@ -6,7 +6,9 @@ use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Got, Reply, Source};
 use crate::support::envelope::Strictness;
 use crate::support::judge::judge;
-use oaimend::config::{Config, Method, PageFallback};
+use oaimend::config::Config;
+use oaimend::upstream::settings::Method;
+use oaimend::upstream::settings::PageFallback;
 use std::time::Duration;
 
 const EARLIEST: &str = "2024-05-30T10:00:00Z";
@@ -257,7 +259,8 @@ fn page_fallback_sends_the_prefix() {
             None => page_after(asked),
         }
     });
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.page_fallback = PageFallback::GetRecord);
+    let proxy =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.page_fallback = PageFallback::GetRecord);
     check_harvest(&proxy, LIST, &SIX);
 }
 
@@ -291,7 +294,7 @@ fn identifier_is_sent_literally_if_the_source_does_not_decode_it() {
         (Err(410), Method::Get, formats.to_owned()),
     ] {
         let source = decodes_nothing(miss);
-        let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.method = method);
+        let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.method = method);
         let page = valid(&proxy.get(&first));
         assert_eq!(code(&page), "no error", "{miss:?} {first}");
         let asked = queries(&source);
@@ -362,7 +365,9 @@ fn listed_records_are_requested_literally() {
                 Reply::xml(list(verb, &IDS.map(|id| (id, stamp(id))), None))
             }
         });
-        let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.page_fallback = PageFallback::GetRecord);
+        let proxy = Proxy::tuned(&source, |mapping| {
+            mapping.source_mut().quirks.page_fallback = PageFallback::GetRecord
+        });
         // What harvesters miss proves nothing about records that the source lists.
         for number in 10..14 {
             valid(&proxy.get(&format!("{RECORD}oai:x:{number}")));
@@ -398,7 +403,7 @@ fn empty_list_for_seconds_is_requested_by_days() {
     ] {
         for method in [Method::Get, Method::Post] {
             let source = misses_seconds(Some(DAYS));
-            let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.method = method);
+            let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.method = method);
             let first = format!("verb={verb}&metadataPrefix=oai_dc");
             // All records of the days: their datestamps do not say more.
             check_harvest(&proxy, &format!("/x?{first}&{dates}"), &["oai:x:1", "oai:x:2"]);

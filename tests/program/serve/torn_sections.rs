@@ -149,8 +149,8 @@ fn section_with_too_many_records_sends_no_request() {
 fn off_sends_no_requests() {
     let list = without_end_marks(&titles_in_cdata(0..5), &[2]);
     let tunings: [fn(&mut oaimend::config::Mapping); 2] = [
-        |mapping| mapping.quirks.refetch_broken_records = false,
-        |mapping| mapping.off.insert(oaimend::repair::RepairId::TornSection),
+        |mapping| mapping.source_mut().quirks.refetch_broken_records = false,
+        |mapping| mapping.source_mut().off.insert(oaimend::repair::RepairId::TornSection),
     ];
     for tune in tunings {
         let source = source_of(list.clone(), get_record);

@@ -4,7 +4,8 @@
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source;
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch_with, page_of};
-use oaimend::config::{Limits, Mapping};
+use oaimend::config::Mapping;
+use oaimend::upstream::settings::Limits;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Mutex;
@@ -43,8 +44,8 @@ fn failed(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
 fn timed_out(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
     let source = Source::start(move |_, _| reply());
     Proxy::tuned(&source, |mapping| {
-        mapping.connect_timeout = Duration::from_millis(200);
-        mapping.read_timeout = Duration::from_millis(200);
+        mapping.source_mut().connect_timeout = Duration::from_millis(200);
+        mapping.source_mut().read_timeout = Duration::from_millis(200);
     })
     .get(LIST)
 }
@@ -101,8 +102,8 @@ fn redirect_from_https_to_http_is_not_followed() {
     let to = plain.base_url();
     let source = Source::start_tls(move |_, _| Reply::redirect(301, &to));
     let got = Proxy::tuned(&source, |mapping| {
-        mapping.verify = false;
-        mapping.redirect_hosts = vec!["127.0.0.1".to_owned()];
+        mapping.source_mut().verify = false;
+        mapping.source_mut().redirect_hosts = vec!["127.0.0.1".to_owned()];
     })
     .get(LIST);
     check_final(
@@ -120,11 +121,11 @@ fn tls_uses_the_trust_of_the_mapping() {
     check_final(&got, "tls_certificate_error", "invalid peer certificate: UnknownIssuer");
     check_final(&got, "tls_certificate_error", "set tls.ca_file");
     let ca = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/fixtures/tls/ca.pem");
-    let trusting = Proxy::tuned(&source, |mapping| mapping.ca_file = Some(ca));
+    let trusting = Proxy::tuned(&source, |mapping| mapping.source_mut().ca_file = Some(ca));
     assert_eq!(trusting.get(LIST).status, 200);
-    let blind = Proxy::tuned(&source, |mapping| mapping.verify = false);
+    let blind = Proxy::tuned(&source, |mapping| mapping.source_mut().verify = false);
     assert_eq!(blind.get(LIST).status, 200);
-    let missing = Proxy::tuned(&source, |mapping| mapping.ca_file = Some("/nowhere".into()));
+    let missing = Proxy::tuned(&source, |mapping| mapping.source_mut().ca_file = Some("/nowhere".into()));
     check_final(&missing.get(LIST), "proxy_configuration_error", "ca_file /nowhere cannot be used");
 }
 
@@ -193,7 +194,7 @@ fn content_codings_are_decoded() {
 fn nothing_follows_the_end_of_the_document() {
     let page = format!("{}{}", page_of(3), "\n".repeat(4 << 20));
     let source = Source::start(move |_, _| Reply::xml(page.clone()));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.limits.response_bytes_max = 1 << 20);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().limits.response_bytes_max = 1 << 20);
     let got = proxy.get(LIST);
     let text = got.text();
     let (_, after) = text.split_once("</OAI-PMH>").expect("the whole list was sent");
@@ -205,7 +206,7 @@ fn nothing_follows_the_end_of_the_document() {
 /// A proxy with a memory limit for small records: a large one that was sent in part can neither be
 /// withdrawn nor resumed.
 fn holding_little(source: &Source) -> Proxy {
-    Proxy::tuned(source, |mapping| mapping.limits.repair.record_bytes_max = 1024)
+    Proxy::tuned(source, |mapping| mapping.source_mut().limits.repair.record_bytes_max = 1024)
 }
 
 /// Sources that end in the middle of the second of three records, which is a large one.
@@ -303,7 +304,7 @@ fn http_1_0_gets_complete_pages_only() {
     assert_eq!((got.header("transfer-encoding"), got.header("content-encoding")), ("", ""));
     assert_eq!(records(&got.text()), records(&page_of(100)));
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
-    mapping.limits.spool_bytes_max = 10_000;
+    mapping.source_mut().limits.spool_bytes_max = 10_000;
     let small = Proxy::with(|config| {
         config.cache.enabled = false;
         config.repositories.add_fixed(mapping);
@@ -317,7 +318,7 @@ fn http_1_0_shares_the_cache() {
         true => Reply::xml(page_of(1).replace("ListRecords", "GetRecord")),
         false => Reply::xml(page_of(5_000)),
     });
-    let proxy = Proxy::tuned(&source, |mapping| mapping.limits.spool_bytes_max = 1024);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().limits.spool_bytes_max = 1024);
     let ask = |proxy: &Proxy, path: &str| {
         Harvester::ask(proxy.address(), &format!("GET {path} HTTP/1.0\r\nAccept-Encoding: gzip\r\n\r\n"))
             .rest()
@@ -426,7 +427,7 @@ fn first_record_is_streamed() {
 
 /// Without a signal of the test no timeout fires.
 fn patient(mapping: &mut Mapping) {
-    mapping.read_timeout = Duration::from_secs(3600);
+    mapping.source_mut().read_timeout = Duration::from_secs(3600);
 }
 
 #[test]

@@ -8,7 +8,8 @@ use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Got, Reply, Source, page_of};
 use crate::support::envelope::Strictness;
 use crate::support::judge::judge;
-use oaimend::config::{HeadersVia, Version};
+use oaimend::upstream::settings::HeadersVia;
+use oaimend::upstream::settings::Version;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -143,7 +144,7 @@ fn refusal_of_an_unknown_source_triggers_identify() {
 
     // A source with a configured version gets no test request.
     let source = ProviderOne::of("1.0").start();
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One0));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.version = Some(Version::One0));
     valid(&proxy.get(HEADERS));
     assert_eq!(queries(&source), [&LIST[3..]]);
     assert_eq!(proxy.told("/-/repositories/x")["version"], "1.0");
@@ -222,18 +223,18 @@ fn status_400_becomes_the_matching_error() {
         // With and without a known version.
         for version in [None, Some(Version::One1)] {
             let source = provider.start();
-            let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = version);
+            let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.version = version);
             let page = valid(&proxy.get(&format!("/x?{query}")));
             assert_eq!(code(&page), wanted, "{query}, {version:?}: {page:.2000}");
             assert_eq!(proxy.told("/-/repositories/x")["source_failures"], 0, "{query}");
         }
     }
     let source = Source::start(|_, _| Reply::whole(400, "Content-Type: text/html", "<html>no</html>"));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One1));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.version = Some(Version::One1));
     assert_eq!(code(&valid(&proxy.get("/x?verb=ListSets"))), "badVerb");
     assert_eq!(code(&valid(&proxy.get(LIST))), "badArgument");
     // It does not affect a source of 2.0.
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::Two));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.version = Some(Version::Two));
     assert_eq!(proxy.get(LIST).status, 502);
 }
 
@@ -256,8 +257,8 @@ fn list_of_a_set_contains_the_set() {
 fn window_in_seconds_is_filtered_from_days() {
     let source = ProviderOne::of("1.1").start();
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.quirks.version = Some(Version::One1);
-        mapping.quirks.in_days = true;
+        mapping.source_mut().quirks.version = Some(Version::One1);
+        mapping.source_mut().quirks.in_days = true;
     });
     for path in [LIST, HEADERS] {
         let window = "&from=2001-03-02T10:00:00Z&until=2001-03-04T09:00:00Z";
@@ -314,8 +315,8 @@ fn truncated_page_of_headers_is_resumed() {
 /// With a proxy that requests each header by GetRecord.
 fn by_getrecord(source: &Source) -> Proxy {
     Proxy::tuned(source, |mapping| {
-        mapping.quirks.version = Some(Version::One1);
-        mapping.quirks.v1_headers_via = HeadersVia::GetRecord;
+        mapping.source_mut().quirks.version = Some(Version::One1);
+        mapping.source_mut().quirks.v1_headers_via = HeadersVia::GetRecord;
     })
 }
 
@@ -431,9 +432,9 @@ fn headers_via_getrecord_share_the_rate_limit() {
         provider.reply(asked)
     });
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.quirks.version = Some(Version::One1);
-        mapping.quirks.v1_headers_via = HeadersVia::GetRecord;
-        mapping.politeness.list_requests_max = 1;
+        mapping.source_mut().quirks.version = Some(Version::One1);
+        mapping.source_mut().quirks.v1_headers_via = HeadersVia::GetRecord;
+        mapping.source_mut().politeness.list_requests_max = 1;
     });
     std::thread::scope(|scope| {
         let page = scope.spawn(|| proxy.get(HEADERS));
@@ -491,7 +492,7 @@ fn source_without_its_listed_records_is_not_empty() {
 #[test]
 fn source_with_day_granularity_gets_no_seconds() {
     let source = ProviderOne::of("1.0").start();
-    let proxy = Proxy::tuned(&source, |mapping| mapping.quirks.version = Some(Version::One0));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.version = Some(Version::One0));
     for path in [LIST, HEADERS] {
         let page = valid(&proxy.get(&format!("{path}&until=2001-03-01T00:00:00Z")));
         assert_eq!(code(&page), "badArgument");

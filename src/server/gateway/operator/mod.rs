@@ -65,9 +65,9 @@ async fn repository(context: &ServerContext, site: &Site, mapping: &Arc<Mapping>
 
 fn operator_details(context: &ServerContext, mapping: &Mapping) -> OperatorDetails {
     OperatorDetails {
-        source_base_url: mapping.shown_base_url(),
-        circuit_open_secs: context.clients.circuit_open_secs(&mapping.id, context.clock.now()),
-        configuration: mapping.to_toml(&mapping.shown_base_url()),
+        source_base_url: mapping.source.shown_base_url(),
+        circuit_open_secs: context.clients.circuit_open_secs(mapping.id(), context.clock.now()),
+        configuration: mapping.to_toml(&mapping.source.shown_base_url()),
     }
 }
 

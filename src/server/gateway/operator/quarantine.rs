@@ -9,10 +9,10 @@ use crate::store::{QUARANTINE_LISTED_MAX, QuarantineError, QuarantineQuery};
 
 /// The list of the quarantined records of a repository.
 pub(super) async fn list(context: &ServerContext, site: &Site, mapping: &Mapping) -> OwnPage {
-    match context.store.quarantine.list(&mapping.id, QuarantineQuery::default()).await {
+    match context.store.quarantine.list(mapping.id(), QuarantineQuery::default()).await {
         Ok(records) => {
             let is_cut = records.len() >= QUARANTINE_LISTED_MAX;
-            html(200, QuarantinePage { site, repository: &mapping.id, records: &records, is_cut }.render())
+            html(200, QuarantinePage { site, repository: mapping.id(), records: &records, is_cut }.render())
         }
         Err(error) => unreadable(site, &error),
     }
@@ -20,9 +20,10 @@ pub(super) async fn list(context: &ServerContext, site: &Site, mapping: &Mapping
 
 /// One quarantined record.
 pub(super) async fn record(context: &ServerContext, site: &Site, mapping: &Mapping, key: &str) -> OwnPage {
-    match context.store.quarantine.find(&mapping.id, key).await {
+    match context.store.quarantine.find(mapping.id(), key).await {
         Ok(Some((entry, raw))) => {
-            let page = QuarantinedRecordPage { site, repository: &mapping.id, key, entry: &entry, raw: &raw };
+            let page =
+                QuarantinedRecordPage { site, repository: mapping.id(), key, entry: &entry, raw: &raw };
             html(200, page.render())
         }
         Ok(None) => {

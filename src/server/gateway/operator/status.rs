@@ -50,7 +50,7 @@ fn harvests(context: &ServerContext) -> Vec<HarvestRow> {
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
     let mut rows: Vec<_> = mirrored
         .map(|mapping| {
-            let runs = context.mirror.runs.of(&mapping.id);
+            let runs = context.mirror.runs.of(mapping.id());
             let due_secs = runs.next_due_secs;
             let (rank, state) = match (runs.running, runs.waiting) {
                 (Some(running), _) => {
@@ -65,7 +65,7 @@ fn harvests(context: &ServerContext) -> Vec<HarvestRow> {
                     None => (i64::MAX, HarvestState::Unknown),
                 },
             };
-            (rank, HarvestRow { repository: mapping.id.clone(), state })
+            (rank, HarvestRow { repository: mapping.id().to_owned(), state })
         })
         .collect();
     rows.sort_by_key(|(rank, _)| *rank);
@@ -78,9 +78,9 @@ pub(super) async fn chart(context: &ServerContext) -> OwnPage {
     let mut repositories = Vec::new();
     for mapping in context.repositories.all().values() {
         let Some(settings) = &mapping.mirror else { continue };
-        match RepositoryFacts::read(context.store.mirror.as_ref(), &mapping.id).await {
+        match RepositoryFacts::read(context.store.mirror.as_ref(), mapping.id()).await {
             Ok(facts) => {
-                repositories.push(PlannedRepository::new(&mapping.id, facts, settings, policy.intervals));
+                repositories.push(PlannedRepository::new(mapping.id(), facts, settings, policy.intervals));
             }
             Err(error) => return unavailable(&error.to_string()),
         }

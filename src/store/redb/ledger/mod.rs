@@ -17,8 +17,8 @@ mod tests;
 mod writer;
 
 use super::database::{SharedDatabase, Unavailable};
-use super::databases::Databases;
 use crate::error::Error;
+use crate::store::databases::Databases;
 use crate::store::ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, RecordedPart, ReplayProgress,
     ReplayShortcuts, TokenOrigin, TokenTarget,
@@ -89,7 +89,7 @@ impl RedbLedger {
     /// The folder cannot be written to, or another process has it open.
     pub(in crate::store) fn open(data: &Path, databases: &Databases) -> Result<Self, Error> {
         let path = data.join("ledger.redb");
-        let database = databases.open("ledger", &path, CACHE_BYTES)?;
+        let database = SharedDatabase::open_among(databases, "ledger", &path, CACHE_BYTES)?;
         let (windows, epoch) = database.load(|database| {
             remove_other_tables(database)?;
             let epoch = read_epoch(database)?;

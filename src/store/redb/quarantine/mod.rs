@@ -9,9 +9,9 @@ mod known_entries;
 mod tests;
 
 use super::database::{SharedDatabase, Unavailable};
-use super::databases::Databases;
 use crate::error::Error;
 use crate::store::data_dir::WRITABLE;
+use crate::store::databases::Databases;
 use crate::store::quarantine::{
     Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection,
     QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, WholeRecords,
@@ -61,7 +61,8 @@ impl RedbQuarantine {
     pub(in crate::store) fn open(data: &Path, databases: &Databases) -> Result<Self, Error> {
         let folder = data.join("quarantine");
         std::fs::create_dir_all(&folder).map_err(|error| Error::writing(&folder, error, WRITABLE))?;
-        let index = databases.open("quarantine", &folder.join("index.redb"), CACHE_BYTES)?;
+        let index =
+            SharedDatabase::open_among(databases, "quarantine", &folder.join("index.redb"), CACHE_BYTES)?;
         let known = KnownEntries::default();
         index.load(|index| read_known(index, &known))?;
         Ok(Self { folder: Arc::new(folder), index, known: Arc::new(known), writing: Arc::default() })

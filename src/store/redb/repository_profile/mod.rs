@@ -1,9 +1,9 @@
 //! The profile of each repository in `data/holdings.redb`.
 
 use super::database::SharedDatabase;
-use super::databases::Databases;
 use crate::error::Error;
 use crate::oai::datestamp::Granularity;
+use crate::store::databases::Databases;
 use crate::store::repository_profile::{
     ProfileDates, ProfileStore, RepositoryProfiles, SavedProfile, SetUsage,
 };
@@ -40,7 +40,8 @@ pub(in crate::store) fn open_profiles(
 
 impl RedbProfiles {
     fn open(data: &Path, databases: &Databases) -> Result<(Self, HashMap<String, SavedProfile>), Error> {
-        let database = databases.open("profiles", &data.join("holdings.redb"), CACHE_BYTES)?;
+        let database =
+            SharedDatabase::open_among(databases, "profiles", &data.join("holdings.redb"), CACHE_BYTES)?;
         let saved = database.load(read)?;
         Ok((Self(database), saved))
     }

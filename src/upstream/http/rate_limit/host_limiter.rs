@@ -10,9 +10,10 @@
 use super::fair_queue::{FairQueue, RequestClass, RequestedBy};
 use super::pace::Pace;
 use crate::clock::Clock;
-use crate::config::{Mapping, Politeness};
 use crate::repository::{Failure, Reason};
 use crate::upstream::http::deadline::Deadline;
+use crate::upstream::settings::Politeness;
+use crate::upstream::settings::SourceMapping;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
@@ -90,7 +91,7 @@ const SLOW: Duration = Duration::from_secs(15);
 
 impl SourceLimiter {
     /// The limits of a source that shares its host with no other one.
-    pub(in crate::upstream::http) fn new(mapping: &Mapping) -> Self {
+    pub(in crate::upstream::http) fn new(mapping: &SourceMapping) -> Self {
         let (politeness, budget) = (&mapping.politeness, mapping.limits.first_record_timeout);
         let state = HostState {
             queue: FairQueue::default(),
@@ -286,7 +287,7 @@ const TOO_MANY_WAIT: &str = "too many requests wait for it";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limits;
+    use crate::upstream::settings::Limits;
     use futures::FutureExt as _;
     use futures::future::BoxFuture;
 
@@ -360,8 +361,9 @@ mod tests {
         politeness: &Politeness,
     ) -> (Waiting, tokio::sync::mpsc::UnboundedReceiver<(&'static str, HostPermit)>) {
         let (permits, received) = tokio::sync::mpsc::unbounded_channel();
-        let mapping = Mapping::new("x", "http://source.example/oai", &Limits::default());
-        let mapping = Mapping { politeness: politeness.clone(), ..mapping.expect("a legal mapping") };
+        let base_url = "http://source.example/oai".parse().expect("a literal URL");
+        let mut mapping = SourceMapping::new("x", base_url, &Limits::default());
+        mapping.politeness = politeness.clone();
         let limiter = Arc::new(SourceLimiter::new(&mapping));
         (Waiting { limiter, clock: ManualClock::new(), permits }, received)
     }

@@ -3,8 +3,8 @@
 //! The gap between two requests follows the load of the source: the rate rises by a step with each good response, and
 //! is halved at each sign of overload (AIMD). Pure: the time is an argument.
 
-use crate::config::Politeness;
 use crate::upstream::http::steady_time::SteadyTime;
+use crate::upstream::settings::Politeness;
 use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
 

@@ -1,25 +1,28 @@
 //! The databases of a data folder, and whether their stores can be used.
 
-use super::database::SharedDatabase;
-use crate::error::Error;
-use std::path::Path;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// A database of a store, which cannot be used from an error of the disk until it is recovered.
+pub trait StoreDatabase: Debug + Send + Sync {
+    /// The name of the store.
+    fn store(&self) -> &'static str;
+
+    /// Whether its disk has failed.
+    fn is_unusable(&self) -> bool;
+
+    /// Tries to write to it. Blocks on the disk.
+    fn recover(&self);
+}
 
 /// All databases of a data folder. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Databases(Arc<Mutex<Vec<Arc<SharedDatabase>>>>);
+pub struct Databases(Arc<Mutex<Vec<Arc<dyn StoreDatabase>>>>);
 
 impl Databases {
-    /// Opens or creates the database of a store.
-    pub(in crate::store) fn open(
-        &self,
-        store: &'static str,
-        path: &Path,
-        cache_bytes: usize,
-    ) -> Result<Arc<SharedDatabase>, Error> {
-        let database = Arc::new(SharedDatabase::open(store, path, cache_bytes)?);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&database));
-        Ok(database)
+    /// Adds a database.
+    pub fn add(&self, database: Arc<dyn StoreDatabase>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(database);
     }
 
     /// Each store that has a database, and whether it can be used: a store is unusable from an error of the disk until
@@ -41,7 +44,7 @@ impl Databases {
         }
     }
 
-    fn all(&self) -> Vec<Arc<SharedDatabase>> {
+    fn all(&self) -> Vec<Arc<dyn StoreDatabase>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

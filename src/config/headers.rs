@@ -1,65 +1,40 @@
-//! Additional headers of requests to a source.
+//! The `headers` table of a mapping: additional headers of requests to its source.
 //!
-//! Invariant: values may be secret. No message, log line or `Debug` output contains one. Only requests to the source
-//! itself contain them.
+//! Invariant: values may be secret. No message contains one.
 
-use super::super::file::Table;
+use super::file::Table;
+use crate::upstream::settings::SourceHeaders;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use std::fmt;
 
-/// Most bytes of all names and values of `[headers]` together.
+/// Maximum size of all names and values of `[headers]` together, in bytes.
 const HEADERS_BYTES_MAX: usize = 16 << 10;
 
-/// The table `[headers]` of a mapping.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct SourceHeaders(HeaderMap);
-
-impl SourceHeaders {
-    /// Reads `[headers]`. `credentials` is the key that sets `Authorization`, if there is one.
-    pub(in crate::config) fn read(mut table: Table<'_, '_>, credentials: Option<&str>) -> Self {
-        let (mut headers, mut bytes) = (HeaderMap::new(), 0);
-        for (name, value) in table.take_strings() {
-            bytes += name.value.len() + value.value.len();
-            match read_field(&name.value, &value.value, credentials) {
-                Ok((field, _)) if headers.contains_key(&field) => table.report_fault(
-                    name.span,
-                    format!("headers.{} is set twice; expected each name once, in any case", name.value),
-                ),
-                Ok((field, content)) => drop(headers.insert(field, content)),
-                Err((Part::Name, problem)) => {
-                    table.report_fault(name.span, format!("headers.{} {problem}", name.value.escape_debug()));
-                }
-                Err((Part::Value, problem)) => {
-                    let span = value.span.clone();
-                    table.report_fault(span, format!("the value of headers.{} {problem}", name.value));
-                }
+/// Reads `[headers]`. `credentials` is the key that sets `Authorization`, if there is one.
+pub(super) fn read_headers(mut table: Table<'_, '_>, credentials: Option<&str>) -> SourceHeaders {
+    let (mut headers, mut bytes) = (HeaderMap::new(), 0);
+    for (name, value) in table.take_strings() {
+        bytes += name.value.len() + value.value.len();
+        match read_field(&name.value, &value.value, credentials) {
+            Ok((field, _)) if headers.contains_key(&field) => table.report_fault(
+                name.span,
+                format!("headers.{} is set twice; expected each name once, in any case", name.value),
+            ),
+            Ok((field, content)) => drop(headers.insert(field, content)),
+            Err((Part::Name, problem)) => {
+                table.report_fault(name.span, format!("headers.{} {problem}", name.value.escape_debug()));
             }
-            if bytes > HEADERS_BYTES_MAX {
-                let text = format!("[headers] is too long; expected at most {HEADERS_BYTES_MAX} bytes");
-                table.report_fault(value.span, text);
-                break;
+            Err((Part::Value, problem)) => {
+                let span = value.span.clone();
+                table.report_fault(span, format!("the value of headers.{} {problem}", name.value));
             }
         }
-        Self(headers)
+        if bytes > HEADERS_BYTES_MAX {
+            let text = format!("[headers] is too long; expected at most {HEADERS_BYTES_MAX} bytes");
+            table.report_fault(value.span, text);
+            break;
+        }
     }
-
-    /// The headers, their values marked as sensitive. Send them to the source only.
-    pub fn map(&self) -> &HeaderMap {
-        &self.0
-    }
-
-    /// The names, sorted.
-    pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.0.keys().map(HeaderName::as_str).collect();
-        names.sort_unstable();
-        names
-    }
-}
-
-impl fmt::Debug for SourceHeaders {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.names()).finish()
-    }
+    SourceHeaders::new(headers)
 }
 
 /// The part of a field that has the fault.

@@ -20,7 +20,7 @@ pub enum ProxySetting {
 
 impl ProxySetting {
     /// User and password of the URL, if it contains them.
-    pub(in crate::config) fn credentials(&self) -> Option<(String, String)> {
+    pub(super) fn credentials(&self) -> Option<(String, String)> {
         let Self::Url(url) = self else { return None };
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         url.password().map(|password| (decoded(url.username()), decoded(password)))
@@ -45,22 +45,4 @@ impl fmt::Debug for ProxySetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown())
     }
-}
-
-/// Reads `proxy` of a mapping; the error text names the expected value.
-pub(in crate::config) fn read_proxy(text: &str) -> Result<ProxySetting, String> {
-    match text {
-        "off" => return Ok(ProxySetting::Off),
-        "environment" => return Ok(ProxySetting::Environment),
-        _ => {}
-    }
-    let problem = "is not an HTTP proxy; expected \"environment\", \"off\" or a URL such as \"http://proxy.example:3128\"";
-    let url = Url::parse(text).map_err(|error| format!("{problem} ({error})"))?;
-    if url.scheme() != "http" || url.host().is_none() {
-        return Err(format!("{problem} (http only; TLS with the source goes through the proxy unchanged)"));
-    }
-    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
-        return Err(format!("{problem} (without a path)"));
-    }
-    Ok(ProxySetting::Url(url))
 }

@@ -2,14 +2,13 @@
 //!
 //! Invariant: no message, log line or `Debug` output contains the token. Only requests to the source itself contain it.
 
-use super::super::file::Table;
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most bytes of a token. Servers accept headers of 8 to 16 KiB.
+/// Maximum size of a token in bytes. Servers accept headers of 8 to 16 KiB.
 const TOKEN_BYTES_MAX: u64 = 16 << 10;
 
 /// A file with a bearer token. Clones share what was read last.
@@ -29,15 +28,15 @@ struct ReadTokens {
 }
 
 impl BearerToken {
-    /// Reads `bearer_token_file` of a mapping, and the token in it.
-    pub(in crate::config) fn read(table: &mut Table<'_, '_>, mapping: &Path) -> Option<Self> {
-        let folder = mapping.parent().unwrap_or(Path::new(""));
-        table.read_parsed("bearer_token_file", |text| {
-            let path = folder.join(text);
-            let last = read_token(&path)?;
-            let read = ReadTokens { last, previous: None, is_stale: false };
-            Ok(Self { path, read: Arc::new(Mutex::new(read)) })
-        })
+    /// The token in a file; it is read again at each use.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or contains no token. The text, after the name of the key, names the expected value.
+    pub fn open(path: PathBuf) -> Result<Self, String> {
+        let last = read_token(&path)?;
+        let read = ReadTokens { last, previous: None, is_stale: false };
+        Ok(Self { path, read: Arc::new(Mutex::new(read)) })
     }
 
     /// The path of the file.
@@ -70,7 +69,7 @@ impl BearerToken {
     }
 
     /// The tokens that must not be shown: the current one and the one before.
-    pub(in crate::config) fn secrets(&self) -> impl Iterator<Item = String> + use<> {
+    pub(super) fn secrets(&self) -> impl Iterator<Item = String> + use<> {
         let current = self.current();
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         read.previous.clone().into_iter().chain([current])

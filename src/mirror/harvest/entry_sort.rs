@@ -3,9 +3,8 @@
 //! Entries are sorted in memory up to [`SORT_MEMORY_BYTES_MAX`]. Beyond that, sorted runs are written to one temporary
 //! file beside the store, and merged when they are read. The file has no name, so nothing is left after a kill.
 
-use super::keys::clamp_time;
-use super::segments::{Segments, io_error};
-use crate::store::mirror::{IdentifierEntry, MirrorError, RecordStatus};
+use crate::store::{IdentifierEntry, MirrorError, RecordStatus};
+use crate::store::{check_free_space, clamp_time};
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::Write as _;
@@ -114,7 +113,7 @@ impl EntrySort {
 
     fn write_run(&mut self) -> Result<(), MirrorError> {
         self.sort();
-        Segments::new(&self.folder).check_free_space()?;
+        check_free_space(&self.folder)?;
         let mut bytes = Vec::with_capacity(self.entry_bytes);
         for entry in self.entries.drain(..) {
             // Identifiers are limited by the length of records.
@@ -134,7 +133,7 @@ impl EntrySort {
             Some(file) => file,
             None => self.file.insert(nameless_file(&self.folder)?),
         };
-        file.write_all(&bytes).map_err(|error| io_error(&self.folder, error))?;
+        file.write_all(&bytes).map_err(|error| MirrorError::io(&self.folder, error))?;
         self.runs.push((self.file_bytes, end));
         self.file_bytes = end;
         Ok(())
@@ -149,8 +148,8 @@ fn to_usize(bytes: u64) -> usize {
 fn nameless_file(folder: &Path) -> Result<File, MirrorError> {
     let path = folder.join(format!("sort-{:016x}.part", fastrand::u64(..)));
     let file = File::options().read(true).write(true).create_new(true).open(&path);
-    let file = file.map_err(|error| io_error(&path, error))?;
-    std::fs::remove_file(&path).map_err(|error| io_error(&path, error))?;
+    let file = file.map_err(|error| MirrorError::io(&path, error))?;
+    std::fs::remove_file(&path).map_err(|error| MirrorError::io(&path, error))?;
     Ok(file)
 }
 
@@ -181,7 +180,7 @@ impl SortedEntries {
     /// Puts the next entry of a run among the heads, unless it is at its end.
     fn read_head(&mut self, run: usize) -> Result<(), MirrorError> {
         let Some(source) = self.runs.get_mut(run) else { return Ok(()) };
-        let entry = source.next(self.file.as_ref()).map_err(|error| io_error(&self.folder, error))?;
+        let entry = source.next(self.file.as_ref()).map_err(|error| MirrorError::io(&self.folder, error))?;
         if let Some(IdentifierEntry { identifier, datestamp_secs, status }) = entry {
             let head = (datestamp_secs, status == RecordStatus::Deleted);
             self.heads.push(Reverse((identifier, run, head)));

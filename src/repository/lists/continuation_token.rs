@@ -8,24 +8,24 @@ use blake2::{Blake2s256, Digest as _};
 
 /// The content of a token of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ContinuationToken {
-    pub(crate) repository: String,
+pub struct ContinuationToken {
+    pub repository: String,
     /// The request to the source for the page.
-    pub(crate) query: String,
-    pub(crate) place: ListPage,
+    pub query: String,
+    pub place: ListPage,
     /// Items of the page that were delivered.
-    pub(crate) count: u64,
+    pub count: u64,
     /// The hash of their hashes.
-    pub(crate) delivered: u64,
+    pub delivered: u64,
     /// Seconds since 1970.
-    pub(crate) expires_secs: u64,
+    pub expires_secs: u64,
     /// Whether the list was restarted: any of its items may have been delivered.
-    pub(crate) is_restarted: bool,
+    pub is_restarted: bool,
 }
 
 impl ContinuationToken {
     /// `None` when it would be too long.
-    pub(crate) fn write(&self, key: &TokenKey) -> Option<String> {
+    pub fn write(&self, key: &TokenKey) -> Option<String> {
         let ListPage { list, page } = self.place;
         let Self { repository, query, count, delivered, expires_secs, is_restarted, .. } = self;
         let fields = (repository, query, list, page, count, delivered, expires_secs, is_restarted);
@@ -33,7 +33,7 @@ impl ContinuationToken {
     }
 
     /// `None` when it is not ours.
-    pub(crate) fn read(token: &str, key: &TokenKey) -> Option<Self> {
+    pub fn read(token: &str, key: &TokenKey) -> Option<Self> {
         let (repository, query, list, page, count, delivered, expires_secs, is_restarted) =
             key.unseal(TokenUse::Continuation, token)?;
         Some(Self {
@@ -49,7 +49,7 @@ impl ContinuationToken {
 }
 
 /// The hash of a list of hashes.
-pub(crate) fn hash_of_all(hashes: &[u64]) -> u64 {
+pub fn hash_of_all(hashes: &[u64]) -> u64 {
     let mut all = Blake2s256::new();
     for hash in hashes {
         all.update(hash.to_le_bytes());

@@ -1,12 +1,11 @@
 //! The earlier pages of the list that a request continues, for a repository that continues it in place of the source.
 
+use super::continuation_token::ContinuationToken;
+use super::item_hash::ItemHash;
 use crate::clock::secs;
 use crate::oai::Request;
 use crate::repository::Failure;
 use crate::store::{ListLedger, ListPage, RecordedPart, TokenKey};
-use crate::upstream::page::buffer::ItemHash;
-use crate::upstream::session::continuation_token::ContinuationToken;
-use crate::upstream::session::list_position::ledger_failure;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,18 +24,18 @@ pub struct ListHistories {
 
 /// The list that a token continues.
 #[derive(Clone, Debug)]
-pub(crate) struct ListHistory {
+pub struct ListHistory {
     /// The request that began the list.
-    pub(crate) first: Request,
+    pub first: Request,
     /// The state that the pages before show, in seconds since 1970 by the clock of the source, if known.
-    pub(crate) state_secs: Option<i64>,
+    pub state_secs: Option<i64>,
     /// The pages that were delivered; `None` if the ledger cannot tell which.
-    pub(crate) delivered: Option<DeliveredPages>,
+    pub delivered: Option<DeliveredPages>,
 }
 
 /// The pages of a list that were delivered: those before `place`, and a part of the page at `place`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct DeliveredPages {
+pub struct DeliveredPages {
     place: ListPage,
     /// The name of the part in the ledger.
     part: Option<u64>,
@@ -44,7 +43,7 @@ pub(crate) struct DeliveredPages {
 
 /// The items that a harvester has of a list.
 #[derive(Debug, Default)]
-pub(crate) struct DeliveredItems {
+pub struct DeliveredItems {
     hash: ItemHash,
     /// The hashes of identifiers with datestamps, and of identifiers alone.
     hashes: HashSet<u64>,
@@ -52,7 +51,7 @@ pub(crate) struct DeliveredItems {
 
 impl DeliveredItems {
     /// Whether nothing is known to be delivered.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
@@ -61,12 +60,12 @@ impl DeliveredItems {
     ///
     /// The identifiers of some pages are unknown: those of earlier versions, and those whose records were fetched one
     /// by one. On them an item with another datestamp is another item.
-    pub(crate) fn contains(&self, identifier: &str, datestamp: &str) -> bool {
+    pub fn contains(&self, identifier: &str, datestamp: &str) -> bool {
         self.contains_version(identifier, "") || self.contains_version(identifier, datestamp)
     }
 
     /// Whether the harvester has this version of an item.
-    pub(crate) fn contains_version(&self, identifier: &str, datestamp: &str) -> bool {
+    pub fn contains_version(&self, identifier: &str, datestamp: &str) -> bool {
         !self.is_empty() && self.hashes.contains(&self.hash.key(identifier.as_bytes(), datestamp.as_bytes()))
     }
 }
@@ -78,7 +77,7 @@ impl ListHistories {
     /// # Errors
     ///
     /// The ledger cannot be read.
-    pub(crate) async fn find(
+    pub async fn find(
         &self,
         verb: &str,
         token: &str,
@@ -95,7 +94,7 @@ impl ListHistories {
             }
             None => {
                 let target = self.ledger.token_target(&self.repository, verb, token).await;
-                let place = target.map_err(ledger_failure)?.and_then(|target| target.place);
+                let place = target.map_err(Failure::from)?.and_then(|target| target.place);
                 let Some((place, facts)) = place else { return Ok(None) };
                 (facts, DeliveredPages { place, part: None })
             }
@@ -112,7 +111,7 @@ impl ListHistories {
     /// # Errors
     ///
     /// The ledger cannot be read.
-    pub(crate) async fn items(&self, pages: DeliveredPages) -> Result<DeliveredItems, Failure> {
+    pub async fn items(&self, pages: DeliveredPages) -> Result<DeliveredItems, Failure> {
         let part = self.recorded(pages, true).await?;
         let RecordedPart { hashes, names, earlier, earlier_names, .. } = part;
         let hashes =
@@ -124,6 +123,6 @@ impl ListHistories {
         let DeliveredPages { place, part } = pages;
         let part = part.unwrap_or_default();
         let recorded = self.ledger.recorded_part(&self.repository, place, part, with_earlier).await;
-        recorded.map_err(ledger_failure)
+        recorded.map_err(Failure::from)
     }
 }
