@@ -8,11 +8,12 @@
 #[allow(dead_code, reason = "only whole pages are used")]
 mod pages;
 
-use oaimend::clock::uptime;
-use oaimend::store::{
-    HarvestProgress, ListFilter, ListQuery, MirrorStore, NewRecord, PageCommit, Position, RecordLog,
-    RecordRepairs, RecordStatus, content_hash,
+use oaimend_base::clock::uptime;
+use oaimend_store::{
+    HarvestProgress, ListFilter, ListQuery, MirrorStore, NewRecord, PageCommit, Position, RecordRepairs,
+    RecordStatus, content_hash,
 };
+use oaimend_store_local::RecordLog;
 use redb::{ReadableDatabase, TableDefinition};
 use std::path::Path;
 use std::time::Duration;

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::io::Cursor;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use oaimend::repair::{RepairConfig, Repairer, Sink};
+use oaimend_repair::{RepairConfig, Repairer, Sink};
 use pages::{Format, page};
 
 const RECORDS: usize = 1000;
@@ -29,7 +29,7 @@ impl Sink for Counter {
         self.bytes += black_box(bytes).len();
     }
 
-    fn repaired(&mut self, _: &oaimend::repair::Repair<'_>) {
+    fn repaired(&mut self, _: &oaimend_repair::Repair<'_>) {
         self.repairs += 1;
     }
 }

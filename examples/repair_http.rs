@@ -2,7 +2,7 @@
 //!
 //!     cargo run --example repair_http -- 'http://repository.example/oai?verb=Identify' > repaired.xml
 
-use oaimend::repair::{RepairConfig, Repairer};
+use oaimend_repair::{RepairConfig, Repairer};
 use std::io::Write as _;
 
 #[tokio::main]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the table of src/repair/lex/entities.rs from the copy of the HTML standard in Python."""
+"""Writes the table of crates/repair/src/lex/entities.rs from the copy of the HTML standard in Python."""
 import html.entities
 import pathlib
 import re
 
-path = pathlib.Path(__file__).parent.parent / "src/repair/lex/entities.rs"
+path = pathlib.Path(__file__).parent.parent / "crates/repair/src/lex/entities.rs"
 names = sorted((name[:-1], text) for name, text in html.entities.html5.items() if name.endswith(";"))
 lines, line = [], "   "
 for name, text in names:

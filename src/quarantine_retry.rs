@@ -3,11 +3,11 @@
 //! `oaimend quarantine retry` and the admin listener use it. A record that comes whole marks its entries as resolved. If
 //! the repository is mirrored, it is stored there too, because the next harvest may not list it again.
 
-use crate::clock::{self, Clock};
-use crate::mirror::harvest::{Harvester, store_recovered};
-use crate::oai::{ErrorCode, Request};
-use crate::repository::{Account, DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest};
-use crate::store::{
+use oaimend_base::clock::{self, Clock};
+use oaimend_mirror::harvest::{Harvester, store_recovered};
+use oaimend_oai::{ErrorCode, Request};
+use oaimend_repository::{Account, DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest};
+use oaimend_store::{
     Quarantine, QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineState, WholeRecords,
 };
 use serde::{Deserialize, Serialize};
@@ -292,10 +292,10 @@ fn judge(identifier: &str, received: &Received) -> (RetryOutcome, Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SystemClock;
-    use crate::oai::Argument;
-    use crate::repository::EventStream;
-    use crate::store::{QuarantineBatch, QuarantineSelection, QuarantinedRecord};
+    use oaimend_base::clock::SystemClock;
+    use oaimend_oai::Argument;
+    use oaimend_repository::EventStream;
+    use oaimend_store::{QuarantineBatch, QuarantineSelection, QuarantinedRecord};
     use std::path::Path;
     use std::sync::Mutex;
     use tokio::sync::mpsc;
@@ -332,7 +332,7 @@ mod tests {
                             set_specs: Vec::new(),
                             xml: String::new(),
                             datestamp_at: 0..0,
-                            repairs: crate::store::RecordRepairs::new(std::iter::empty()),
+                            repairs: oaimend_store::RecordRepairs::new(std::iter::empty()),
                         };
                         let _ = sender.send(Event::Records(vec![record])).await;
                         Event::End(Box::new(account))
@@ -351,7 +351,7 @@ mod tests {
         records: &[(Option<&str>, &str)],
         prefix: Option<&str>,
     ) -> (Vec<RetryLine>, Vec<String>, usize) {
-        let quarantine = crate::store::open(data).expect("it can be written to").quarantine;
+        let quarantine = oaimend_store_local::open(data).expect("it can be written to").quarantine;
         for (number, (identifier, request)) in records.iter().enumerate() {
             let record = QuarantinedRecord {
                 identifier: identifier.map(str::to_owned),

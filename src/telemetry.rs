@@ -1,7 +1,7 @@
 //! Metrics and recent events for operators.
 
-use crate::repository::{Account, Failure, RepairMade};
-use crate::store::{QuarantineSizes, QuarantineState, SourceFailure};
+use oaimend_repository::{Account, Failure, RepairMade};
+use oaimend_store::{QuarantineSizes, QuarantineState, SourceFailure};
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{
     Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,

@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use oaimend::check::{self, CheckOptions, Finding, PayloadSchemas, Profile, Progress, Report, Verdict};
-use oaimend::clock::{self, SystemClock};
 use oaimend::config::{Config, Flags, Mapping};
-use oaimend::error::Error;
-use oaimend::repository;
-use oaimend::store::CheckReports;
-use oaimend::suggestions::suggest_ids;
-use oaimend::upstream::settings::Limits;
+use oaimend_base::clock::{self, SystemClock};
+use oaimend_base::error::Error;
+use oaimend_base::suggestions::suggest_ids;
+use oaimend_check::{CheckOptions, Finding, PayloadSchemas, Profile, Progress, Report, Verdict};
+use oaimend_files::CheckReports;
+use oaimend_upstream::settings::Limits;
 use serde_json::json;
 
 use super::data_arguments::{ConfigArguments, create_private_files};
@@ -110,9 +109,9 @@ pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
     let report = report.for_profile(profile);
     let text = match format {
         Format::Text => format_table(&report, Paint::for_stream(&io::stdout())),
-        Format::Json => format!("{:#}\n", check::to_json(&report)),
-        Format::Junit => check::to_junit(&report),
-        Format::Html => check::to_html(&report, checked_at),
+        Format::Json => format!("{:#}\n", oaimend_check::to_json(&report)),
+        Format::Junit => oaimend_check::to_junit(&report),
+        Format::Html => oaimend_check::to_html(&report, checked_at),
     };
     print(text.as_bytes())?;
     Ok(if report.count(Verdict::Fails) > 0 { Exit::Incomplete } else { Exit::Success })
@@ -127,7 +126,7 @@ fn save(data: &Path, id: &str, report: &Report) {
         ));
     }
     create_private_files();
-    let mut value = check::to_json(report);
+    let mut value = oaimend_check::to_json(report);
     value["checked_at"] = json!(clock::utc_datetime(clock::now()));
     if let Err(error) = CheckReports::new(data).save(id, format!("{value:#}\n").as_bytes()) {
         print_message(format!(
@@ -171,7 +170,10 @@ fn find_source(arguments: CheckArguments) -> Result<CheckedSource, Failure> {
 }
 
 /// Runs the check. On a terminal it shows the current request or wait, and how long it has lasted.
-async fn run_with_progress(mapping: &Mapping, options: &CheckOptions) -> Result<Report, repository::Failure> {
+async fn run_with_progress(
+    mapping: &Mapping,
+    options: &CheckOptions,
+) -> Result<Report, oaimend_repository::Failure> {
     let is_terminal = io::stderr().is_terminal();
     let step = Mutex::new((String::new(), clock::uptime()));
     let show = |is_new: bool| {
@@ -185,7 +187,7 @@ async fn run_with_progress(mapping: &Mapping, options: &CheckOptions) -> Result<
         *step.lock().unwrap_or_else(PoisonError::into_inner) = (describe_step(&progress), clock::uptime());
         show(true);
     };
-    let running = check::run(&mapping.source, options, Arc::new(SystemClock), &mut on_progress);
+    let running = oaimend_check::run(&mapping.source, options, Arc::new(SystemClock), &mut on_progress);
     tokio::pin!(running);
     let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
     let checked = loop {

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use oaimend::clock::{Clock as _, SystemClock};
 use oaimend::config::{Config, Mapping, ServeFrom};
 use oaimend::demo::{Fetched, Provider, fetch};
-use oaimend::error::Error;
-use oaimend::gateway::record::{RecordAddress, RepositoryAddress};
-use oaimend::mirror::settings::MirrorSettings;
 use oaimend::server::{Running, Server};
-use oaimend::upstream::settings::Limits;
+use oaimend_base::clock::{Clock as _, SystemClock};
+use oaimend_base::error::Error;
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_pages::record::{RecordAddress, RepositoryAddress};
+use oaimend_upstream::settings::Limits;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::{Exit, Failure, print};

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use oaimend::config::Config;
-use oaimend::error::{Blame, Error};
-use oaimend::suggestions::suggest_ids;
+use oaimend_base::error::{Blame, Error};
+use oaimend_base::suggestions::suggest_ids;
 
 /// How the program ends, the worst at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

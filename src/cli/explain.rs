@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::io;
 
 use clap::Args;
-use oaimend::repair::catalog::{CATALOG, CatalogEntry, Effect};
-use oaimend::repair::{Certainty, RepairId};
+use oaimend_repair::catalog::{CATALOG, CatalogEntry, Effect};
+use oaimend_repair::{Certainty, RepairId};
 
 use super::exit::{Exit, Failure, print};
 use super::paint::Paint;

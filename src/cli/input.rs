@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use oaimend::upstream::decoding::{Bounds, Decoder, Fault};
+use oaimend_upstream::decoding::{Bounds, Decoder, Fault};
 
 use super::exit::Failure;
 

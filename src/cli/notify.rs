@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use oaimend::clock::{self, SystemClock};
-use oaimend::config::{Config, Fault};
-use oaimend::error::Error;
+use oaimend::config::Config;
 use oaimend::notify::{Event, EventKind, Mail, WebhookMessage, describe};
+use oaimend_base::clock::{self, SystemClock};
+use oaimend_base::error::{Error, Fault};
 
 use super::data_arguments::ConfigArguments;
 use super::exit::{Exit, Failure, print};

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use oaimend::clock;
+use oaimend_base::clock;
 
 /// One line with the progress of all harvests, or of a retry. It is empty if stderr is not a terminal.
 #[derive(Debug, Default)]

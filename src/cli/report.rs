@@ -6,10 +6,10 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::Args;
-use oaimend::clock;
 use oaimend::config::{Config, Mapping};
 use oaimend::provider_report::week_report;
-use oaimend::store::Store;
+use oaimend_base::clock;
+use oaimend_store::Store;
 
 use super::admin_client::AdminClient;
 use super::data_arguments::DataArguments;

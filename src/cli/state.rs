@@ -8,7 +8,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use oaimend::config::Config;
-use oaimend::store::{DataDirLock, Store};
+use oaimend_files::DataDirLock;
+use oaimend_store::Store;
 use tempfile::TempDir;
 
 use super::admin_client::AdminClient;
@@ -81,7 +82,7 @@ impl State {
 impl LockedData {
     /// Opens the stores. The folder of an empty state must outlive them.
     pub(super) fn open(self) -> Result<(Store, Option<TempDir>), Failure> {
-        Ok((oaimend::store::open_locked(self.lock)?, self.empty))
+        Ok((oaimend_store_local::open_locked(self.lock)?, self.empty))
     }
 }
 

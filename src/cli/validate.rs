@@ -4,11 +4,10 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::Args;
-use oaimend::certificate::CertificateFiles;
-use oaimend::clock;
-use oaimend::config::Fault;
-use oaimend::error::Error;
-use oaimend::upstream::{Endpoint, SourceClient};
+use oaimend_base::certificate::CertificateFiles;
+use oaimend_base::clock;
+use oaimend_base::error::{Error, Fault};
+use oaimend_upstream::{Endpoint, SourceClient};
 
 use super::data_arguments::ConfigArguments;
 use super::exit::{Exit, Failure, print};

@@ -1,7 +1,7 @@
 //! The keys of a certificate and its private key, as the mapping and `oaimend.toml` have them.
 
 use super::file::{Located, Table};
-use crate::certificate::{CertificateFault, CertificateFiles};
+use oaimend_base::certificate::{CertificateFault, CertificateFiles};
 use std::path::Path;
 
 /// Reads the paths of two keys, relative to `folder`, and checks the files. One key without the other is a fault.

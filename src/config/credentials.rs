@@ -1,7 +1,7 @@
 //! The keys `user` and `password_file` of a source and of a mail server.
 
 use super::file::Table;
-use crate::credentials::Credentials;
+use oaimend_base::credentials::Credentials;
 use std::path::Path;
 
 /// Reads `user` and `password_file` of a table; one without the other is a fault. A relative path starts at `folder`.

@@ -3,12 +3,11 @@
 use super::gateway::RecordPages;
 use super::mapping::Mapping;
 use super::mirror::ServeFrom;
-use crate::mirror::settings::MirrorSettings;
-use crate::repair::catalog::CATALOG;
-use crate::repair::{IdentifyValues, ProvenanceScope, RepairSet};
-use crate::repository::MASK;
-use crate::upstream::settings::{HeadersVia, Method, OnUnrepairable, PageFallback};
-use crate::upstream::settings::{Limits, Politeness};
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_repair::catalog::CATALOG;
+use oaimend_repair::{IdentifyValues, ProvenanceScope, RepairSet};
+use oaimend_repository::MASK;
+use oaimend_upstream::settings::{HeadersVia, Limits, Method, OnUnrepairable, PageFallback, Politeness};
 use std::time::Duration;
 use toml::{Table, Value};
 
@@ -30,7 +29,7 @@ impl Mapping {
         put_some(
             &mut root,
             "user",
-            self.source.credentials.as_ref().map(crate::credentials::Credentials::user),
+            self.source.credentials.as_ref().map(oaimend_base::credentials::Credentials::user),
         );
         let token_file = self.source.bearer_token.as_ref().map(|token| token.path().display().to_string());
         put_some(&mut root, "bearer_token_file", token_file);
@@ -113,7 +112,7 @@ impl Mapping {
         put(root, "page_fallback", page_fallback);
         put(root, "refetch_broken_records", quirks.refetch_broken_records);
         put(root, "list_order", if quirks.is_ordered_by_datestamp { "datestamp" } else { "unknown" });
-        put_some(root, "version", quirks.version.map(crate::upstream::settings::Version::name));
+        put_some(root, "version", quirks.version.map(oaimend_upstream::settings::Version::name));
         let headers_via = match quirks.v1_headers_via {
             HeadersVia::ListRecords => "listrecords",
             HeadersVia::GetRecord => "getrecord",

@@ -4,8 +4,8 @@
 //! program reads: these are the known keys. Each other key of the table is a fault, and its text
 //! names the nearest known key.
 
-use crate::error::Fault;
-use crate::suggestions::find_nearest;
+use oaimend_base::error::Fault;
+use oaimend_base::suggestions::find_nearest;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

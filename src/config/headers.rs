@@ -3,8 +3,8 @@
 //! Invariant: values may be secret. No message contains one.
 
 use super::file::Table;
-use crate::upstream::settings::SourceHeaders;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use oaimend_upstream::settings::SourceHeaders;
 
 /// Maximum size of all names and values of `[headers]` together, in bytes.
 const HEADERS_BYTES_MAX: usize = 16 << 10;

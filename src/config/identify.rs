@@ -1,9 +1,8 @@
 //! The `identify` table of a mapping: values for fields that the source's Identify lacks.
 
 use super::file::Table;
-use crate::oai::datestamp;
-use crate::oai::is_xml_char;
-use crate::repair::IdentifyValues;
+use oaimend_oai::{datestamp, is_xml_char};
+use oaimend_repair::IdentifyValues;
 
 /// Reads the `identify` table of a mapping.
 pub(super) fn read(mut table: Table<'_, '_>) -> IdentifyValues {

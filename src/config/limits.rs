@@ -1,7 +1,7 @@
 //! The `limits` table of a mapping and of `oaimend.toml`.
 
 use super::file::Table;
-use crate::upstream::settings::Limits;
+use oaimend_upstream::settings::Limits;
 
 /// Takes the values of a `limits` table over.
 pub(super) fn read_limits(limits: &mut Limits, mut table: Table<'_, '_>) {

@@ -2,7 +2,7 @@
 
 use super::certificate_files;
 use super::file::{Table, read_address};
-use crate::certificate::CertificateFiles;
+use oaimend_base::certificate::CertificateFiles;
 use std::net::SocketAddr;
 use std::path::Path;
 

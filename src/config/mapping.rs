@@ -1,11 +1,10 @@
 //! The mapping of one repository: the file `mappings/<repositoryid>.toml`, resolved.
 
-use super::certificate_files;
+use super::base_url::read_base_url;
 use super::credentials::read_credentials;
 use super::file::{Document, Located, Table};
 use super::gateway::{RecordPages, read_records};
 use super::headers::read_headers;
-use super::identify;
 use super::limits::read_limits;
 use super::mirror::{ServeFrom, read_mirror_settings, read_serve};
 use super::politeness::read_politeness;
@@ -13,13 +12,14 @@ use super::proxy::read_proxy;
 use super::quirks::read_quirks;
 use super::reports::{ReportTo, read_report_to};
 use super::static_file::read_static_file;
-use crate::error::Fault;
-use crate::mirror::settings::MirrorSettings;
-use crate::repair::catalog::CATALOG;
-use crate::repair::{ProvenanceScope, RepairId};
-use crate::suggestions::find_nearest;
-use crate::upstream::settings::{BearerToken, Limits, OnUnrepairable, SourceMapping};
+use super::{certificate_files, identify};
 use blake2::{Blake2s256, Digest};
+use oaimend_base::error::Fault;
+use oaimend_base::suggestions::find_nearest;
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_repair::catalog::CATALOG;
+use oaimend_repair::{ProvenanceScope, RepairId};
+use oaimend_upstream::settings::{BearerToken, Limits, OnUnrepairable, SourceMapping};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -217,25 +217,6 @@ pub fn check_id(id: &str) -> Result<(), String> {
     }
     Err("is not a repository id; expected letters, digits, '.', '_' and '-', the first a letter or digit"
         .to_owned())
-}
-
-/// Reads the URL of a source; the error text names the expected value.
-pub(super) fn read_base_url(text: &str) -> Result<Url, String> {
-    let problem = "is not a base URL; expected one such as \"https://source.example/oai\"";
-    let url = Url::parse(text).map_err(|error| format!("{problem} ({error})"))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err(format!("{problem} (http or https, with a host)"));
-    }
-    if url.fragment().is_some() {
-        return Err(format!("{problem} (without #)"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(format!("{problem} (without user and password: use the keys user and password_file)"));
-    }
-    if url.query_pairs().any(|(name, _)| name == "verb") {
-        return Err(format!("{problem} (without verb=, which each request sets)"));
-    }
-    Ok(url)
 }
 
 fn read_redirect_hosts(root: &mut Table<'_, '_>) -> Vec<String> {

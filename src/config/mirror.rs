@@ -2,11 +2,11 @@
 
 use super::file::Table;
 use super::identify::{read_email, read_name};
-use crate::mirror::settings::{
+use oaimend_mirror::settings::{
     INTERVAL_MAX_SECS, INTERVAL_MIN_SECS, MirrorPolicy, MirrorSettings, SetMembership,
 };
-use crate::schedule::{FreshnessTarget, IntervalBounds};
-use crate::store::Collisions;
+use oaimend_rules::schedule::{FreshnessTarget, IntervalBounds};
+use oaimend_store::Collisions;
 use std::time::Duration;
 
 /// Reads the `[mirror]` table of `oaimend.toml`.

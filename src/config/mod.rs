@@ -4,6 +4,7 @@
 //! Each repository has a file of its own in the mappings folder. The program reloads these files
 //! while it runs; see [`Repositories`].
 
+mod base_url;
 mod cache;
 mod certificate_files;
 mod clients;
@@ -27,7 +28,6 @@ mod repositories;
 mod settings;
 mod static_file;
 
-pub use crate::error::Fault;
 pub use cache::Cache;
 pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, Quota};
 pub use connections::Connections;
@@ -36,14 +36,15 @@ pub use listen_tls::ListenTls;
 pub use mapping::{Mapping, check_id};
 pub use mirror::ServeFrom;
 pub use notifications::{MailTarget, MailTls, NotificationPolicy, WebhookKey, WebhookTarget, read_mailbox};
+pub use oaimend_base::error::Fault;
 pub use quirks::read_charset;
 pub use reports::{ReportPolicy, ReportTo};
 pub use repositories::{MappingChanges, MappingsReload, Repositories};
 pub use settings::{Settings, SettingsChange, SettingsReload};
 
-use crate::error::Error;
-use crate::mirror::settings::MirrorPolicy;
-use crate::upstream::settings::Limits;
+use oaimend_base::error::Error;
+use oaimend_mirror::settings::MirrorPolicy;
+use oaimend_upstream::settings::Limits;
 use settings::{SettingsValues, read_public_url};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

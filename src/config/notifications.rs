@@ -6,9 +6,9 @@
 use super::credentials::read_credentials;
 use super::file::Table;
 use super::identify::read_email;
-use crate::credentials::Credentials;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use oaimend_base::credentials::Credentials;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The `politeness` table of a mapping: the limits on our requests to a source.
 
 use super::file::Table;
-use crate::upstream::settings::Politeness;
+use oaimend_upstream::settings::Politeness;
 use std::num::NonZeroU32;
 use std::time::Duration;
 

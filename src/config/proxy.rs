@@ -1,6 +1,6 @@
 //! The key `proxy` of a mapping.
 
-use crate::upstream::settings::ProxySetting;
+use oaimend_upstream::settings::ProxySetting;
 use url::Url;
 
 /// Reads `proxy` of a mapping; the error text names the expected value.

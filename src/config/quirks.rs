@@ -1,8 +1,8 @@
 //! The keys of a mapping for the particulars of its source.
 
 use super::file::Table;
-use crate::oai::datestamp::Granularity;
-use crate::upstream::settings::{HeadersVia, Method, PageFallback, Quirks, Version};
+use oaimend_oai::datestamp::Granularity;
+use oaimend_upstream::settings::{HeadersVia, Method, PageFallback, Quirks, Version};
 
 /// Reads the particulars from the root table of a mapping.
 pub(super) fn read_quirks(root: &mut Table<'_, '_>) -> Quirks {

@@ -3,8 +3,8 @@
 //! Invariant: a file with faults takes no repository down. Its repository keeps the previous
 //! mapping; all others change as their files say.
 
-use super::{Fault, Limits, Mapping};
-use crate::error::Error;
+use super::{Limits, Mapping};
+use oaimend_base::error::{Error, Fault};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

@@ -1,8 +1,8 @@
 //! The keys of a static repository, whose file is used instead of a server.
 
+use super::base_url::read_base_url;
 use super::file::Table;
-use super::mapping::read_base_url;
-use crate::upstream::settings::StaticFile;
+use oaimend_upstream::settings::StaticFile;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;

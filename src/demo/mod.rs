@@ -7,11 +7,10 @@
 mod http;
 mod pages;
 
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{io, thread};
 
 pub use http::{Fetched, fetch};
 

@@ -4,7 +4,7 @@
 //! until its end. A warning or an error is written at once, together with the buffered lines. A
 //! killed program loses only the lines of the last interval.
 
-use crate::clock;
+use oaimend_base::clock;
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -2,9 +2,9 @@
 
 mod gathered_lines;
 
-use crate::clock;
-use crate::error::Error;
 use gathered_lines::GatheredLines;
+use oaimend_base::clock;
+use oaimend_base::error::Error;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 use std::io::{IsTerminal, Stderr};

@@ -3,7 +3,7 @@
 //! Pure. docs/reference/notifications.md describes the JSON. Invariant: a text in an event has one line of printable
 //! ASCII, since part of it comes from sources.
 
-use crate::oai::datestamp::{Granularity, from_secs};
+use oaimend_oai::datestamp::{Granularity, from_secs};
 use serde_json::{Value, json};
 
 /// The version of the JSON. It rises when a field is removed or changes its meaning.

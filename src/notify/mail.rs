@@ -4,7 +4,6 @@
 //! encoded if it contains anything but lines of ASCII.
 
 use super::event::{Event, to_datestamp};
-use crate::clock::Clock;
 use crate::config::{MailTarget, MailTls};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,6 +11,7 @@ use lettre::address::{Address, Envelope};
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
+use oaimend_base::clock::Clock;
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 

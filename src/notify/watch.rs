@@ -3,7 +3,7 @@
 //! Pure: the time is an argument. What was told is an argument too, so that a restart repeats nothing.
 
 use super::event::{Event, EventKind};
-use crate::store::WatchedRepository;
+use oaimend_store::WatchedRepository;
 use std::collections::BTreeMap;
 
 /// The state of a repository or of the program now. Times are seconds since 1970.

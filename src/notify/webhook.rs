@@ -1,12 +1,12 @@
 //! Sends events to a webhook, signed as the convention Standard Webhooks describes.
 
 use super::event::Event;
-use crate::clock::{self, Clock};
 use crate::config::{WebhookKey, WebhookTarget};
-use crate::upstream::Endpoint;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use oaimend_base::clock::{self, Clock};
+use oaimend_upstream::Endpoint;
 use ring::hmac;
 
 /// An event on its way to a webhook. All attempts to deliver it have the same id and the same body.

@@ -1,10 +1,10 @@
 //! Reads from the stores what was found about a source in seven days.
 
 use crate::config::Mapping;
-use crate::gateway::repository::CheckResult;
-use crate::oai::datestamp::{Granularity, from_secs};
 use crate::provider_report::text::{ProviderReport, REPAIRS_MAX, WeekFindings, render};
-use crate::store::{DayCounts, QuarantineError, QuarantineQuery, QuarantineState, Store};
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_pages::repository::CheckResult;
+use oaimend_store::{DayCounts, QuarantineError, QuarantineQuery, QuarantineState, Store};
 use url::Url;
 
 const DAYS: usize = 7;

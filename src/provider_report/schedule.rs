@@ -33,7 +33,7 @@ pub fn is_due(time: WeekTime, sent_secs: Option<i64>, now_secs: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oai::datestamp::to_secs;
+    use oaimend_oai::datestamp::to_secs;
 
     const MONDAY_AT_6: WeekTime = WeekTime { weekday: 0, hour: 6 };
 

@@ -2,9 +2,9 @@
 //!
 //! Texts of sources are shortened, and have no control characters and no line breaks.
 
-use crate::gateway::repository::CheckResult;
-use crate::repair::RepairId;
-use crate::store::{DayCounts, FrequentRepair, QuarantineEntry, SourceFailure};
+use oaimend_pages::repository::CheckResult;
+use oaimend_repair::RepairId;
+use oaimend_store::{DayCounts, FrequentRepair, QuarantineEntry, SourceFailure};
 use std::fmt::Write as _;
 use url::Url;
 
@@ -223,8 +223,8 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::repository::FailedRule;
-    use crate::store::RepairExample;
+    use oaimend_pages::repository::FailedRule;
+    use oaimend_store::RepairExample;
 
     fn findings() -> WeekFindings {
         let days = ["2026-02-23", "2026-03-01"].map(str::to_owned);

@@ -1,9 +1,9 @@
 //! A response of a repository in memory, from which its page is made.
 
-use crate::gateway::html::NoResponseReason;
 use crate::server::gateway::rendering::RenderMemory;
 use crate::server::gateway::{AnsweredRequest, ResponseBody};
 use http::header;
+use oaimend_pages::html::NoResponseReason;
 use pingora_error::{Error, ErrorSource, ErrorType, Result};
 use pingora_http::ResponseHeader;
 

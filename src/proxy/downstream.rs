@@ -2,8 +2,8 @@
 
 use super::collected::CollectedResponse;
 use super::{gzip, headers};
-use crate::store::PageCoding;
 use http::{HeaderValue, Method, Version, header};
+use oaimend_files::PageCoding;
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;

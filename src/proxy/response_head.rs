@@ -1,9 +1,9 @@
 //! Response headers of pages and of failures, and the text of failures.
 
-use crate::repository::{AnsweredBy, Failure, ResponseHead};
 use crate::server::own_pages::{RESPONSE_SECURITY_POLICY, RESPONSE_VARY};
 use bytes::Bytes;
 use http::{HeaderValue, header};
+use oaimend_repository::{AnsweredBy, Failure, ResponseHead};
 use pingora_error::Result;
 use pingora_http::ResponseHeader;
 

@@ -12,13 +12,7 @@ use super::gzip::{self, GzipBuilder};
 use super::headers::joined;
 use super::page_response::PageResponder;
 use super::upstream_handle::UpstreamHandle;
-use crate::clock;
 use crate::config::{self, Mapping, RecordPages, ServeFrom};
-use crate::gateway::oai_page::RequestAddress;
-use crate::gateway::route::PageTarget;
-use crate::oai::{self, Argument, ErrorCode, Request};
-use crate::repair::RequestEcho;
-use crate::repository::{Account, Failure, Repository, RepositoryRequest, activity_update};
 use crate::server::context::ServerContext;
 use crate::server::gateway::{GatewayResponse, ResponseBody, ResponsePageRequest, answer, is_navigation};
 use crate::server::live_requests::{LiveRequest, LiveRequestMark};
@@ -26,14 +20,20 @@ use crate::server::mirror::views::{aggregate_view, failover_view, mirror_view};
 use crate::server::own_pages::{BodyStream, OwnPage};
 use crate::server::quotas;
 use crate::server::router::{Route, Target, TargetRepository};
-use crate::store::MirrorError;
 use crate::telemetry::Finished;
-use crate::upstream::{LiveRepository, RequestedBy};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use http::{HeaderValue, Method, Version, header};
+use oaimend_base::clock;
+use oaimend_oai::RequestEcho;
+use oaimend_oai::{Argument, ErrorCode, Request};
+use oaimend_pages::oai_page::RequestAddress;
+use oaimend_pages::route::PageTarget;
+use oaimend_repository::{Account, Failure, Repository, RepositoryRequest, activity_update};
+use oaimend_store::MirrorError;
+use oaimend_upstream::{LiveRepository, RequestedBy};
 use pingora_core::modules::http::HttpModules;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_error::{Error, ErrorType, Result};
@@ -235,7 +235,12 @@ impl ProxyService {
             Err(refusal) => {
                 let own = RequestEcho { base_url, arguments: Vec::new() };
                 let date = clock::utc_datetime(context.started);
-                return Ok(Err(OwnPage::oai(oai::error_response(&own, &date, refusal.code, &refusal.text))));
+                return Ok(Err(OwnPage::oai(oaimend_oai::error_response(
+                    &own,
+                    &date,
+                    refusal.code,
+                    &refusal.text,
+                ))));
             }
         };
         let limits = self.0.limits();

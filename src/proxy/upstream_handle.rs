@@ -1,6 +1,6 @@
 //! The result of a session with the source, for the log line of the request that started it.
 
-use crate::repository::{Account, Failure};
+use oaimend_repository::{Account, Failure};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The result of a session, shared with the request that logs it.

@@ -5,11 +5,11 @@
 //! itself have no effect.
 
 use crate::config::{self, ClientToken};
-use crate::upstream::RequestedBy;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::{HeaderMap, header};
 use ipnet::IpNet;
+use oaimend_upstream::RequestedBy;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

@@ -1,13 +1,13 @@
 //! Rereads the configuration when a file changes, and logs the start.
 
 use crate::config::{MappingChanges, MappingsReload, Settings, SettingsReload};
-use crate::error::Error;
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::mappings_watch::MappingsWatch;
 use crate::server::service_manager;
 use crate::server::tls_listener::TlsListener;
 use async_trait::async_trait;
+use oaimend_base::error::Error;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
 use std::net::SocketAddr;

@@ -13,11 +13,11 @@ use super::handover::{self, HandoverState};
 use super::own_pages::OwnPage;
 use super::tls_listener::Started;
 use super::vectored_stream::VectoredStream;
-use crate::clock;
 use crate::config::Connections;
 use crate::proxy::ProxyService;
 use async_trait::async_trait;
 use bytes::{Buf as _, BytesMut};
+use oaimend_base::clock;
 use pingora_core::apps::{
     HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp,
 };

@@ -1,9 +1,6 @@
 //! The state that every request and every connection shares.
 
-use crate::clock::Clock;
 use crate::config::{self, Mapping, Repositories};
-use crate::mirror::settings::MirrorPolicy;
-use crate::oai::{Request, Verb};
 use crate::proxy::cache::{Cache, PageVariant};
 use crate::server::client_class::ClientClasses;
 use crate::server::gateway::record_cache::RecordCache;
@@ -15,10 +12,13 @@ use crate::server::mirror::state::MirrorState;
 use crate::server::notices::state::NoticeState;
 use crate::server::quotas::{Quotas, Uptime};
 use crate::server::tls_listener::TlsListener;
-use crate::store::Store;
 use crate::telemetry::Telemetry;
-use crate::upstream::{SourceClients, origin_of_request};
 use http::HeaderValue;
+use oaimend_base::clock::Clock;
+use oaimend_mirror::settings::MirrorPolicy;
+use oaimend_oai::{Request, Verb};
+use oaimend_store::Store;
+use oaimend_upstream::{SourceClients, origin_of_request};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;

@@ -10,9 +10,9 @@
 //! the store only after the old process has released it. Both wait for a limited time only.
 
 use crate::config::Config;
-use crate::error::Error;
-use crate::store::DataDirLock;
 use listenfd::ListenFd;
+use oaimend_base::error::Error;
+use oaimend_files::DataDirLock;
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,

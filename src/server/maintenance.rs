@@ -1,13 +1,13 @@
 //! The background tasks of the cache, of the activity of repositories, of the quarantine and of the stores.
 
 use super::context::ServerContext;
-use crate::clock;
 use crate::proxy::cache::Cache;
-use crate::store::{
+use async_trait::async_trait;
+use oaimend_base::clock;
+use oaimend_store::{
     ActivityLog, Databases, Quarantine, QuarantineError, QuarantineSelection, QuarantineState,
 };
-use crate::upstream::settings::Limits;
-use async_trait::async_trait;
+use oaimend_upstream::settings::Limits;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
 use std::sync::Arc;
@@ -153,11 +153,11 @@ async fn expire_entries(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{QuarantineBatch, QuarantineQuery, QuarantinedRecord, WholeRecords};
+    use oaimend_store::{QuarantineBatch, QuarantineQuery, QuarantinedRecord, WholeRecords};
 
     /// A quarantine with the open entries `oai:x:1` and `oai:x:2` of day 0. The second one is resolved on day 10.
     async fn quarantine(data: &std::path::Path) -> Arc<dyn Quarantine> {
-        let quarantine = crate::store::open(data).expect("it can be written to").quarantine;
+        let quarantine = oaimend_store_local::open(data).expect("it can be written to").quarantine;
         let record = |identifier: &str| QuarantinedRecord {
             identifier: Some(identifier.to_owned()),
             why: "mismatched-tags",

@@ -4,8 +4,8 @@
 //! reports changes in the folder, and oaimend looks at the folder itself: it may be replaced by another one, for example
 //! by a symlink to a new release. Not every file system reports changes, so the folder is also listed at intervals.
 
-use crate::clock;
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+use oaimend_base::clock;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

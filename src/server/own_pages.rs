@@ -1,11 +1,11 @@
 //! Responses that need no source: the start page, the list of repositories, health and refusals.
 
-use crate::clock;
 use crate::config::{Mapping, Robots};
-use crate::repository::Failure;
-use crate::store::MirrorError;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use oaimend_base::clock;
+use oaimend_repository::Failure;
+use oaimend_store::MirrorError;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -217,7 +217,7 @@ impl OwnPage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::settings::Limits;
+    use oaimend_upstream::settings::Limits;
 
     #[test]
     fn values_of_a_mapping_are_escaped_on_the_pages() {

@@ -7,13 +7,13 @@
 //! Invariants: rate, burst and concurrency are never exceeded. No request waits longer than `wait_max`. At most
 //! [`CLIENTS_KEPT_MAX`] clients are tracked.
 
-use crate::clock;
 use crate::config::{self, Quota};
 use crate::server::client_class::ClassifiedClient;
 use governor::clock::Clock;
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota as Rate, RateLimiter};
+use oaimend_base::clock;
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;

@@ -2,13 +2,13 @@
 //! request.
 
 use crate::config::{Mapping, ServeFrom};
-use crate::gateway::route::PageTarget;
-use crate::mirror::view::AggregateRepository;
 use crate::server::context::ServerContext;
 use crate::server::gateway::{announced_sitemap, is_html_named};
 use crate::server::own_pages::OwnPage;
 use crate::server::quotas::Permit;
 use http::{HeaderMap, Method};
+use oaimend_mirror::view::AggregateRepository;
+use oaimend_pages::route::PageTarget;
 use pingora_http::RequestHeader;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -334,7 +334,7 @@ fn plain_path(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::settings::Limits;
+    use oaimend_upstream::settings::Limits;
 
     fn url(text: &str) -> Url {
         Url::parse(text).expect("a literal URL")

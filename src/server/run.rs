@@ -22,15 +22,16 @@ use super::notices::state::NoticeState;
 use super::signals::{Signals, StopSignal};
 use super::successor::installed_program;
 use super::tls_listener::TlsListener;
-use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Settings};
-use crate::error::Error;
 use crate::proxy::ProxyService;
 use crate::proxy::cache::Cache;
-use crate::store::{DataDirLock, Store};
 use crate::telemetry::Telemetry;
-use crate::upstream::SourceClients;
 use http::HeaderValue;
+use oaimend_base::clock::{Clock, SystemClock};
+use oaimend_base::error::Error;
+use oaimend_files::DataDirLock;
+use oaimend_store::Store;
+use oaimend_upstream::SourceClients;
 use pingora_core::listeners::{L4BufferSettings, ListenerConfig};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, ShutdownSignalWatch};
@@ -85,7 +86,7 @@ impl Server {
     /// As [`Server::bind`].
     pub fn bind_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let sockets = Sockets::bind(&config)?;
-        let store = crate::store::open(&config.data)?;
+        let store = oaimend_store_local::open(&config.data)?;
         Self::with(config, clock, sockets, store)
     }
 
@@ -100,7 +101,8 @@ impl Server {
             Some(lock) => TakenOver { sockets: Sockets::bind(&config)?, lock, predecessor: None },
             None => handover::take_over(&config)?,
         };
-        let server = Self::with(config, Arc::new(SystemClock), sockets, crate::store::open_locked(lock)?)?;
+        let server =
+            Self::with(config, Arc::new(SystemClock), sockets, oaimend_store_local::open_locked(lock)?)?;
         if let Some(predecessor) = predecessor {
             predecessor.confirm();
         }

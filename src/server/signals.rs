@@ -1,11 +1,11 @@
 //! Stops the server: at a signal, or when the owner of a background server stops it.
 
-use crate::clock;
 use crate::server::context::ServerContext;
 use crate::server::handover::{self, HandoverState, Sockets};
 use crate::server::service_manager;
 use crate::server::successor::Successor;
 use async_trait::async_trait;
+use oaimend_base::clock;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! The process that takes over at SIGUSR2: the installed program, started by the running one.
 
 use super::handover::{self, RUNNING_PROGRAM, Sockets};
-use crate::clock;
+use oaimend_base::clock;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

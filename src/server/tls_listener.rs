@@ -3,11 +3,11 @@
 //! pingora is built without TLS. The connection limiter starts TLS itself, so that a connection is counted before its
 //! handshake, and the handshake has a time limit. The library is rustls, as for sources: TLS 1.2 and 1.3.
 
-use crate::certificate::{CertificateFiles, CurrentCertificate, Refreshed, ring};
-use crate::clock;
-use crate::error::Error;
 use crate::telemetry::Telemetry;
 use async_trait::async_trait;
+use oaimend_base::certificate::{CertificateFiles, CurrentCertificate, Refreshed, ring};
+use oaimend_base::clock;
+use oaimend_base::error::Error;
 use pingora_core::protocols::raw_connect::ProxyDigest;
 use pingora_core::protocols::{
     ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use oaimend::config::Mapping;
-use oaimend::mirror::settings::MirrorSettings;
-use oaimend::upstream::settings::Limits;
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_upstream::settings::Limits;
 use serde_json::{Value, json};
 
 use crate::fixtures::collection::{Collection, identifier};

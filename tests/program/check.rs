@@ -1,7 +1,6 @@
 //! `oaimend check`: every rule fails in its faulty repository and in no other. A valid repository
 //! passes, and so does the proxy in front of a broken one.
 
-use crate::fixtures::faults;
 use crate::fixtures::faults::{Case, HELD};
 use crate::fixtures::provider::Fault::{Edit, Gzip, Nothing, PutOff};
 use crate::fixtures::provider::Provider;
@@ -9,15 +8,15 @@ use crate::fixtures::provider::When::{Always, Has};
 use crate::fixtures::provider_one::ProviderOne;
 use crate::fixtures::proxy::Proxy;
 use crate::fixtures::source::{Reply, Source};
-use crate::fixtures::static_files;
 use crate::fixtures::static_files::Kept;
 use crate::fixtures::time::Skipping;
-use crate::support;
-use oaimend::check::{self, CheckOptions, Finding, Profile, Progress, RULES, Report, Verdict};
-use oaimend::clock::Clock;
+use crate::fixtures::{faults, static_files};
 use oaimend::config::Mapping;
-use oaimend::repair::IdentifyValues;
-use oaimend::upstream::settings::Limits;
+use oaimend_base::clock::Clock;
+use oaimend_check::{CheckOptions, Finding, Profile, Progress, RULES, Report, Verdict};
+use oaimend_repair::IdentifyValues;
+use oaimend_test_support as support;
+use oaimend_upstream::settings::Limits;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ fn run_whole(mapping: &Mapping, clock: &Arc<Skipping>, steps: &mut Vec<String>) 
         });
     };
     runtime
-        .block_on(check::run(&mapping.source, &options, clock, &mut on_progress))
+        .block_on(oaimend_check::run(&mapping.source, &options, clock, &mut on_progress))
         .expect("a client can be made")
 }
 

@@ -5,7 +5,7 @@ use crate::fixtures::provider::Fault::{ContentType, Edit, Nothing};
 use crate::fixtures::provider::Provider;
 use crate::fixtures::provider::When::{Always, Is};
 use crate::fixtures::source::Source;
-use oaimend::check::RULES;
+use oaimend_check::RULES;
 use std::process::{Command, Output};
 
 #[test]

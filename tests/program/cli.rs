@@ -301,7 +301,7 @@ fn explain_describes_every_repair_and_suggests_the_nearest() {
     let list = run(&["explain"], b"");
     assert_exit(&list, 0);
     let list = String::from_utf8(list.stdout).expect("the list is UTF-8");
-    for entry in oaimend::repair::catalog::CATALOG {
+    for entry in oaimend_repair::catalog::CATALOG {
         assert!(list.lines().any(|line| line.starts_with(&format!("{} ", entry.name))), "{}", entry.name);
         let output = run(&["explain", entry.name], b"");
         assert_exit(&output, 0);
@@ -309,8 +309,8 @@ fn explain_describes_every_repair_and_suggests_the_nearest() {
         assert!(text.starts_with(entry.name) && text.contains(entry.certainty.name()));
         assert!(!text.contains('\x1b'), "no colours into a pipe");
     }
-    let reasons = oaimend::repair::QuarantineReason::ALL.iter().map(|reason| reason.name());
-    for name in reasons.chain(oaimend::repair::NotOai::ALL.iter().map(|reason| reason.name())) {
+    let reasons = oaimend_repair::QuarantineReason::ALL.iter().map(|reason| reason.name());
+    for name in reasons.chain(oaimend_repair::NotOai::ALL.iter().map(|reason| reason.name())) {
         let output = run(&["explain", name], b"");
         assert_exit(&output, 0);
         assert!(output.stdout.len() > name.len() + 80, "{name}");

@@ -1,8 +1,8 @@
 //! `oaimend validate` and `oaimend serve` read the configuration and report its faults.
 
 use oaimend::config::{self, Config, Flags};
-use oaimend::oai::datestamp::Granularity;
-use oaimend::upstream::settings::{HeadersVia, Method, PageFallback, Version};
+use oaimend_oai::datestamp::Granularity;
+use oaimend_upstream::settings::{HeadersVia, Method, PageFallback, Version};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -221,7 +221,7 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.source.quirks.method, Method::GetThenPost);
     assert_eq!(mapping.source.quirks.page_fallback, PageFallback::GetRecord);
     assert!(!mapping.source.quirks.refetch_broken_records && mapping.source.quirks.is_ordered_by_datestamp);
-    assert_eq!(mapping.source.provenance, Some(oaimend::repair::ProvenanceScope::Altered));
+    assert_eq!(mapping.source.provenance, Some(oaimend_repair::ProvenanceScope::Altered));
     let quirks = &mapping.source.quirks;
     assert_eq!(quirks.version, Some(Version::One1));
     assert_eq!(quirks.v1_headers_via, HeadersVia::GetRecord);

@@ -1,11 +1,9 @@
 //! The keys of the mirror in `oaimend.toml` and in mappings.
 
 use oaimend::config::{Config, Flags};
-use oaimend::mirror::settings::MirrorPolicy;
-use oaimend::mirror::settings::MirrorSettings;
-use oaimend::mirror::settings::SetMembership;
-use oaimend::schedule::{FreshnessTarget, IntervalBounds};
-use oaimend::store::Collisions;
+use oaimend_mirror::settings::{MirrorPolicy, MirrorSettings, SetMembership};
+use oaimend_rules::schedule::{FreshnessTarget, IntervalBounds};
+use oaimend_store::Collisions;
 use std::path::Path;
 use std::time::Duration;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::support::root;
 use oaimend::config::{Config, Flags};
-use oaimend::error::Error;
+use oaimend_base::error::Error;
+use oaimend_test_support::root;
 
 /// No key is similar to this name, so its fault lists all keys of the table.
 const UNKNOWN: &str = "qqqqqqqqqqqqqqqqqqqqqqqqqqqq";

@@ -1,8 +1,8 @@
 //! The mirror answers in place of a source that fails, and no harvester misses a record.
 
-use oaimend::mirror::view::MirroredSource;
-use oaimend::oai::datestamp::{Granularity, from_secs};
-use oaimend::repository::{Event, Reason};
+use oaimend_mirror::view::MirroredSource;
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_repository::{Event, Reason};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, Entry, identifier};
 use crate::fixtures::failover::{NOW_SECS, World};

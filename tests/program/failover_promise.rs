@@ -3,7 +3,7 @@
 //!
 //! Records change, the source fails in the middle of lists, the mirror is harvested from time to time, the program
 //! restarts, and harvesters of all kinds request incremental lists. In the end each copy must be equal to the source.
-//! `tests/core/mirror_simulation` simulates far more runs without the program.
+//! `mirror_simulation` of the crate of rules simulates far more runs without the program.
 //!
 //! `OAIMEND_PROMISE_RUNS=200` makes more runs, `OAIMEND_SEED=7` sets another first seed.
 
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::fixtures::collection::{Collection, Entry, identifier};
 use crate::fixtures::failover::World;
 use crate::fixtures::mirror::{Answered, Item};
-use crate::support::random::Random;
-use crate::support::{each, report};
+use oaimend_test_support::random::Random;
+use oaimend_test_support::{each, report};
 
 const RUNS: u64 = 6;
 const STEPS: usize = 120;

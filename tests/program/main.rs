@@ -1,13 +1,12 @@
 //! Tests of the program: its commands, its configuration and the proxy.
 
 mod fixtures;
-#[path = "../support/mod.rs"]
-mod support;
 
 mod browser;
 mod check;
 mod check_command;
 mod check_schemas;
+mod circles;
 mod cli;
 mod config;
 mod config_access;
@@ -40,3 +39,4 @@ mod repair_files;
 mod report_page;
 mod repository_events;
 mod serve;
+mod tidy;

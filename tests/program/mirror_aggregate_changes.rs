@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use oaimend::mirror::view::{AggregateRepository, MirroredSource, ViewOptions};
-use oaimend::oai::datestamp::to_secs;
-use oaimend::store::Collisions::{self, KeepBoth, Newest, Prefer};
-use oaimend::store::NewRecord;
+use oaimend_mirror::view::{AggregateRepository, MirroredSource, ViewOptions};
+use oaimend_oai::datestamp::to_secs;
+use oaimend_store::Collisions::{self, KeepBoth, Newest, Prefer};
+use oaimend_store::NewRecord;
 
 use crate::fixtures::mirror::{Answered, Item, Mirror, ask, deleted, live, pages, source};
-use crate::support::envelope::Strictness;
-use crate::support::random::Random;
+use oaimend_test_support::envelope::Strictness;
+use oaimend_test_support::random::Random;
 
 /// 2023-11-14T22:13:20Z.
 const START_SECS: i64 = 1_700_000_000;
@@ -386,7 +386,7 @@ fn a_change_that_cannot_be_stored_is_not_shown() {
     let settings = Settings::new(Prefer, &[("x", 1), ("y", 5)]);
     settings.view(&mirror, 100);
     mirror.store().mirror.close();
-    let open = AggregateRepository::open(mirror.stores(), oaimend::mirror::view::AggregateSettings::default);
+    let open = AggregateRepository::open(mirror.stores(), oaimend_mirror::view::AggregateSettings::default);
     assert!(crate::fixtures::mirror::runtime().block_on(open).is_err());
 }
 

@@ -1,17 +1,16 @@
 //! Harvests of lists that never end, and of lists that do not prove what they omit.
 
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use oaimend::mirror::harvest::SWEEP_INTERVAL_SECS;
-use oaimend::store::RecordStatus;
+use oaimend_mirror::harvest::SWEEP_INTERVAL_SECS;
+use oaimend_store::RecordStatus;
 
 use crate::fixtures::collection::Collection;
 use crate::fixtures::harvest::{Mirror, queries};
 use crate::fixtures::lists::{error_page, page_with, token_of};
 use crate::fixtures::source::{Asked, Reply, Source};
-use crate::support::random::Random;
+use oaimend_test_support::random::Random;
 
 /// A source with these lists of records. `other` describes it.
 fn source_of(other: Collection, list: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Source {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::fixtures::collection::{Collection, identifier};
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::source::Source;
-use crate::support::strict;
+use oaimend_test_support::strict;
 
 fn oaimend(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oaimend"));

@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use oaimend::mirror::view::{AggregateRepository, MirroredSource, ViewOptions};
-use oaimend::oai::datestamp::{Granularity, from_secs, to_secs};
-use oaimend::store::Collisions;
-use oaimend::store::{NewRecord, RecordStatus, content_hash};
+use oaimend_mirror::view::{AggregateRepository, MirroredSource, ViewOptions};
+use oaimend_oai::datestamp::{Granularity, from_secs, to_secs};
+use oaimend_store::{Collisions, NewRecord, RecordStatus, content_hash};
 
 use crate::fixtures::mirror::{Item, Mirror, ask, deleted, live, pages, source};
-use crate::support::envelope::Strictness;
-use crate::support::random::Random;
+use oaimend_test_support::envelope::Strictness;
+use oaimend_test_support::random::Random;
 
 /// 2023-11-14T22:13:20Z.
 const START_SECS: i64 = 1_700_000_000;

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use oaimend::mirror::harvest::{HarvestSettings, SWEEP_INTERVAL_SECS};
-use oaimend::store::RecordStatus;
+use oaimend_mirror::harvest::{HarvestSettings, SWEEP_INTERVAL_SECS};
+use oaimend_store::RecordStatus;
 
 use crate::fixtures::collection::{Collection, DAY_SECS, Entry, identifier};
 use crate::fixtures::harvest::{Mirror, change, queries, truth};
-use crate::support::random::Random;
+use oaimend_test_support::random::Random;
 
 /// Sets the title of a record now.
 fn touch(collection: &mut Collection, number: usize, title: &str) {
@@ -250,8 +250,8 @@ fn clock_steps_of_an_hour_lose_no_change() {
 }
 
 fn now_secs(mirror: &Mirror) -> i64 {
-    use oaimend::clock::Clock as _;
-    i64::try_from(oaimend::clock::secs(mirror.clock.now())).expect("a time after 1970")
+    use oaimend_base::clock::Clock as _;
+    i64::try_from(oaimend_base::clock::secs(mirror.clock.now())).expect("a time after 1970")
 }
 
 const SOURCES: u64 = 20;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use oaimend::mirror::harvest::SWEEP_INTERVAL_SECS;
-use oaimend::oai::datestamp::{Granularity, from_secs};
+use oaimend_mirror::harvest::SWEEP_INTERVAL_SECS;
+use oaimend_oai::datestamp::{Granularity, from_secs};
 
 use crate::fixtures::collection::{Collection, FIRST_SECS, identifier};
 use crate::fixtures::failover::World;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use oaimend::mirror::harvest::{HarvestSettings, SWEEP_INTERVAL_SECS};
-use oaimend::store::{RecordStatus, StoredRecord};
+use oaimend_mirror::harvest::{HarvestSettings, SWEEP_INTERVAL_SECS};
+use oaimend_store::{RecordStatus, StoredRecord};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, Entry, FIRST_SECS, identifier};
 use crate::fixtures::harvest::{Mirror, change, queries, truth};
@@ -268,7 +268,7 @@ fn interrupted_list_of_a_removed_set_is_not_continued() {
 fn harvests_learn_how_often_the_source_changes() {
     let mut new = Collection::of(100);
     // The datestamps of 25 records are in the 90 days before the harvest.
-    let now_secs = oaimend::clock::secs(oaimend::clock::now());
+    let now_secs = oaimend_base::clock::secs(oaimend_base::clock::now());
     let now_secs = i64::try_from(now_secs).expect("a time");
     for number in 0..100 {
         let entry = new.entries.get_mut(&identifier(number)).expect("it exists");

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 
 use oaimend::config::Mapping;
-use oaimend::mirror::settings::MirrorSettings;
-use oaimend::upstream::settings::Limits;
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_upstream::settings::Limits;
 use std::path::Path;
 use std::time::Duration;
 

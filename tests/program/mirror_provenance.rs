@@ -1,11 +1,11 @@
 //! The provenance that the mirror adds to records which describe earlier harvests.
 
-use oaimend::mirror::view::{MirrorRepository, MirroredSource, ViewOptions};
-use oaimend::store::NewRecord;
+use oaimend_mirror::view::{MirrorRepository, MirroredSource, ViewOptions};
+use oaimend_store::NewRecord;
 
 use crate::fixtures::mirror::{Mirror, ask, live, source};
-use crate::support::envelope::Strictness;
-use crate::support::judge;
+use oaimend_test_support::envelope::Strictness;
+use oaimend_test_support::judge;
 
 /// 2023-11-14T22:13:20Z.
 const START_SECS: i64 = 1_700_000_000;

@@ -1,10 +1,10 @@
 //! Lists of sets whose members the headers do not name: the mirror refuses them, unless it has harvested the sets.
 
 use oaimend::config::Mapping;
-use oaimend::mirror::harvest::HarvestSettings;
-use oaimend::mirror::view::ViewOptions;
-use oaimend::repository::{Reason, Repository};
-use oaimend::upstream::settings::Limits;
+use oaimend_mirror::harvest::HarvestSettings;
+use oaimend_mirror::view::ViewOptions;
+use oaimend_repository::{Reason, Repository};
+use oaimend_upstream::settings::Limits;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -382,9 +382,9 @@ fn records_of_several_mirrored_sets_are_not_only_in_the_last_one() {
 fn mapping_decides_whether_sets_are_harvested() {
     let limits = Limits::default();
     let mut mapping = Mapping::new("x", "http://source.example/oai", &limits).expect("a mapping");
-    mapping.mirror = Some(oaimend::mirror::settings::MirrorSettings {
-        set_membership: oaimend::mirror::settings::SetMembership::Harvest,
-        ..oaimend::mirror::settings::MirrorSettings::default()
+    mapping.mirror = Some(oaimend_mirror::settings::MirrorSettings {
+        set_membership: oaimend_mirror::settings::SetMembership::Harvest,
+        ..oaimend_mirror::settings::MirrorSettings::default()
     });
     assert!(HarvestSettings::of(mapping.mirror.as_ref()).harvests_sets);
 }

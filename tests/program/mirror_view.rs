@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oaimend::check::{self, CheckOptions, Verdict};
-use oaimend::clock::Clock;
 use oaimend::config::Mapping;
-use oaimend::mirror::view::{AggregateRepository, MirrorRepository, MirroredSource, ViewOptions};
-use oaimend::oai::{Request, RequestEcho, error_response};
-use oaimend::repository::Reason;
-use oaimend::store::NewRecord;
-use oaimend::upstream::settings::Limits;
+use oaimend_base::clock::Clock;
+use oaimend_check::{CheckOptions, Verdict};
+use oaimend_mirror::view::{AggregateRepository, MirrorRepository, MirroredSource, ViewOptions};
+use oaimend_oai::{Request, RequestEcho, error_response};
+use oaimend_repository::Reason;
+use oaimend_store::NewRecord;
+use oaimend_upstream::settings::Limits;
 
 use crate::fixtures::mirror::{Answered, Item, Mirror, answer, ask, deleted, live, pages, runtime, source};
 use crate::fixtures::source::{Asked, Reply, Source};
 use crate::fixtures::time::Skipping;
-use crate::support::envelope::Strictness;
-use crate::support::judge;
-use crate::support::random::Random;
+use oaimend_test_support::envelope::Strictness;
+use oaimend_test_support::judge;
+use oaimend_test_support::random::Random;
 
 /// 2023-11-14T22:13:20Z.
 const START_SECS: i64 = 1_700_000_000;
@@ -68,7 +68,7 @@ fn list(repository: &MirrorRepository, query: &str) -> Vec<Item> {
 
 fn expected(number: usize) -> Item {
     let NewRecord { identifier, set_specs, status, .. } = record(number);
-    let is_deleted = status == oaimend::store::RecordStatus::Deleted;
+    let is_deleted = status == oaimend_store::RecordStatus::Deleted;
     let title = if is_deleted { String::new() } else { format!("Title {number} & more") };
     let day = 14 + number / 50;
     Item { identifier, datestamp: format!("2023-11-{day}T22:13:20Z"), set_specs, is_deleted, title }
@@ -335,7 +335,7 @@ fn check_incremental_harvests(seed: u64) {
     mirror.commit("x", "oai_dc", (0..60).map(record).collect(), true);
     let mut truth: BTreeMap<String, (bool, String)> = BTreeMap::new();
     let note = |truth: &mut BTreeMap<String, (bool, String)>, record: &NewRecord, title: &str| {
-        let is_deleted = record.status == oaimend::store::RecordStatus::Deleted;
+        let is_deleted = record.status == oaimend_store::RecordStatus::Deleted;
         truth.insert(
             record.identifier.clone(),
             (is_deleted, if is_deleted { String::new() } else { title.to_owned() }),
@@ -408,7 +408,7 @@ fn serve(view: MirrorRepository) -> Source {
             Ok(request) => Reply::xml(answer(&view, request, &base_url).body),
             Err(error) => {
                 let own = RequestEcho { base_url, arguments: Vec::new() };
-                let now = oaimend::clock::utc_datetime(oaimend::clock::now());
+                let now = oaimend_base::clock::utc_datetime(oaimend_base::clock::now());
                 Reply::xml(error_response(&own, &now, error.code, &error.text))
             }
         }
@@ -417,7 +417,7 @@ fn serve(view: MirrorRepository) -> Source {
 
 #[test]
 fn the_checker_finds_nothing_in_a_view() {
-    let now_secs = i64::try_from(oaimend::clock::secs(oaimend::clock::now())).expect("a time");
+    let now_secs = i64::try_from(oaimend_base::clock::secs(oaimend_base::clock::now())).expect("a time");
     let mirror = mirror();
     mirror.set_time(now_secs);
     let server = serve(mirror.view("x", 100));
@@ -425,7 +425,7 @@ fn the_checker_finds_nothing_in_a_view() {
     let clock = Skipping::new() as Arc<dyn Clock>;
     let options = CheckOptions { time_max: std::time::Duration::MAX, schemas: None };
     let report = runtime()
-        .block_on(check::run(&mapping.source, &options, clock, &mut |_| {}))
+        .block_on(oaimend_check::run(&mapping.source, &options, clock, &mut |_| {}))
         .expect("a client can be made");
     let report = report.for_profile(None);
     let found: Vec<String> = report

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use oaimend::clock::SystemClock;
 use oaimend::config::{Mapping, NotificationPolicy};
-use oaimend::mirror::settings::MirrorSettings;
 use oaimend::notify::Mail;
-use oaimend::store::WatchedRepository;
-use oaimend::upstream::settings::Limits;
+use oaimend_base::clock::SystemClock;
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_store::WatchedRepository;
+use oaimend_upstream::settings::Limits;
 use serde_json::{Value, json};
 
 use crate::fixtures::collection::Collection;
@@ -234,9 +234,9 @@ fn events_of_the_running_program_are_signed_and_gathered_into_one_mail() {
     );
     let counted = |target: &str, count: u64| {
         let metric = format!("oaimend_notifications_total{{result=\"sent\",target=\"{target}\"}} {count}");
-        let until = oaimend::clock::uptime() + Duration::from_secs(60);
+        let until = oaimend_base::clock::uptime() + Duration::from_secs(60);
         while !fetch(program.admin(), "/-/metrics").text().contains(&metric) {
-            assert!(oaimend::clock::uptime() < until, "{metric}");
+            assert!(oaimend_base::clock::uptime() < until, "{metric}");
             std::thread::yield_now();
         }
     };
@@ -248,7 +248,7 @@ fn events_of_the_running_program_are_signed_and_gathered_into_one_mail() {
 fn certificate_near_its_end_is_reported_until_it_is_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     let webhook = Receiver::of_webhooks(&[]);
-    let fixtures = crate::support::root().join("tests/program/fixtures/tls");
+    let fixtures = oaimend_test_support::root().join("tests/program/fixtures/tls");
     let install = |certificate: &str, key: &str| {
         for (from, to) in [(certificate, "certificate.pem"), (key, "key.pem")] {
             fs::copy(fixtures.join(from), folder.path().join(to)).expect("a writable folder");
@@ -327,9 +327,9 @@ fn refused_webhook_is_repeated_with_the_same_id() {
         assert_eq!((&request["body"], &request["path"]), (&requests[0]["body"], &json!("/hooks/s3cret")));
     }
     let sent = "oaimend_notifications_total{result=\"sent\",target=\"webhook\"} 1";
-    let until = oaimend::clock::uptime() + Duration::from_secs(60);
+    let until = oaimend_base::clock::uptime() + Duration::from_secs(60);
     while !fetch(proxy.admin(), "/-/metrics").text().contains(sent) {
-        assert!(oaimend::clock::uptime() < until, "{sent}");
+        assert!(oaimend_base::clock::uptime() < until, "{sent}");
         std::thread::yield_now();
     }
     let waits = [3_750, 7_500].map(Duration::from_millis);
@@ -347,7 +347,7 @@ fn lost_records_of_a_repository_are_one_event() {
     let webhook = Receiver::of_webhooks(&[]);
     let notifications = policy(folder.path(), &webhook_table(folder.path(), &webhook));
     let data = tempfile::tempdir().expect("a folder");
-    let store = oaimend::store::open(data.path()).expect("a data folder");
+    let store = oaimend_store_local::open(data.path()).expect("a data folder");
     let counted = WatchedRepository { quarantined: Some(0), ..WatchedRepository::default() };
     let watched = BTreeMap::from([("x".to_owned(), counted)]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use oaimend::clock::{Clock as _, secs};
 use oaimend::config::{Mapping, NotificationPolicy, ReportTo};
-use oaimend::oai::datestamp::{Granularity, from_secs};
-use oaimend::upstream::settings::Limits;
+use oaimend_base::clock::{Clock as _, secs};
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_upstream::settings::Limits;
 use serde_json::{Value, json};
 
 use crate::fixtures::program::{Program, serve};
@@ -69,9 +69,9 @@ fn pass_to_monday(proxy: &Proxy) {
     let before = report();
     assert_eq!(proxy.get(LIST).status, 200);
     // The activity is counted after the response.
-    let until = oaimend::clock::uptime() + Duration::from_secs(60);
+    let until = oaimend_base::clock::uptime() + Duration::from_secs(60);
     while report() == before {
-        assert!(oaimend::clock::uptime() < until, "{before}");
+        assert!(oaimend_base::clock::uptime() < until, "{before}");
         std::thread::yield_now();
     }
     let now_secs = now_secs(proxy);
@@ -140,9 +140,9 @@ fn refused_report_is_repeated_and_one_that_may_have_arrived_is_not() {
     pass_to_monday(&proxy);
     assert_eq!(receiver.next_with("defects")["response"], "close");
     let failed = "oaimend_notifications_total{result=\"failed\",target=\"provider\"} 1";
-    let until = oaimend::clock::uptime() + Duration::from_secs(60);
+    let until = oaimend_base::clock::uptime() + Duration::from_secs(60);
     while !fetch(proxy.admin(), "/-/metrics").text().contains(failed) {
-        assert!(oaimend::clock::uptime() < until, "{failed}");
+        assert!(oaimend_base::clock::uptime() < until, "{failed}");
         std::thread::yield_now();
     }
     proxy.clock.step(3_600);

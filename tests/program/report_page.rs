@@ -2,8 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use crate::support::corpus::{cases, wellformed};
-use crate::support::root;
+use oaimend_test_support::corpus::{cases, wellformed};
+use oaimend_test_support::root;
 
 /// Runs the example on the files of a folder and prints the names of those that do not match.
 const DRIVER: &str = "

@@ -3,19 +3,17 @@
 use std::sync::Arc;
 
 use oaimend::config::Mapping;
-use oaimend::oai::Request;
-use oaimend::repository::{Account, DeliveredRecord, Event, Repository, RepositoryRequest};
-use oaimend::store::QuarantinedRecord;
-use oaimend::upstream::settings::HeadersVia;
-use oaimend::upstream::settings::Limits;
-use oaimend::upstream::settings::Version;
-use oaimend::upstream::{LiveRepository, SourceClients};
+use oaimend_oai::Request;
+use oaimend_repository::{Account, DeliveredRecord, Event, Repository, RepositoryRequest};
+use oaimend_store::QuarantinedRecord;
+use oaimend_upstream::settings::{HeadersVia, Limits, Version};
+use oaimend_upstream::{LiveRepository, SourceClients};
 
 use crate::fixtures::lists::page;
 use crate::fixtures::provider_one::ProviderOne;
 use crate::fixtures::source::{Reply, Source};
 use crate::fixtures::time::Skipping;
-use crate::support::strict;
+use oaimend_test_support::strict;
 
 /// All events of one response.
 #[derive(Debug, Default)]
@@ -36,7 +34,7 @@ impl Collected {
 /// The events of the response to a query.
 fn ask(source: &Source, query: &str, tune: impl FnOnce(&mut Mapping)) -> Collected {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = oaimend::store::open(folder.path()).expect("a data folder");
+    let store = oaimend_store_local::open(folder.path()).expect("a data folder");
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a mapping");
     tune(&mut mapping);
     let mapping = Arc::new(mapping);
@@ -213,6 +211,6 @@ fn error_response_reports_its_code() {
     let error = format!("{head}<error code=\"noRecordsMatch\">none</error></OAI-PMH>");
     let source = Source::start(move |_, _| Reply::xml(error.clone()));
     let collected = ask(&source, LIST, |_| {});
-    assert_eq!(collected.account.error.map(oaimend::oai::ErrorCode::name), Some("noRecordsMatch"));
+    assert_eq!(collected.account.error.map(oaimend_oai::ErrorCode::name), Some("noRecordsMatch"));
     assert!(collected.account.response_date.is_some());
 }

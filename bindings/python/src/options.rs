@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use oaimend::oai::datestamp::{self, Granularity};
-use oaimend::repair::catalog::CATALOG;
-use oaimend::repair::{RepairConfig, RepairId, RepairSet, RequestEcho};
+use oaimend_oai::RequestEcho;
+use oaimend_oai::datestamp::{self, Granularity};
+use oaimend_repair::catalog::CATALOG;
+use oaimend_repair::{RepairConfig, RepairId, RepairSet};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 macro_rules! limits {
     ($($field:ident)*) => {
-        /// The limits of the engine, see [`oaimend::repair::Limits`].
+        /// The limits of the engine, see [`oaimend_repair::Limits`].
         #[pyclass(frozen, eq, module = "oaimend")]
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub(crate) struct Limits(oaimend::repair::Limits);
+        pub(crate) struct Limits(oaimend_repair::Limits);
 
         #[pymethods]
         impl Limits {
@@ -22,7 +23,7 @@ macro_rules! limits {
             #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
             #[pyo3(signature = (*, $($field = None),*))]
             fn new($($field: Option<usize>),*) -> Self {
-                let mut limits = oaimend::repair::Limits::default();
+                let mut limits = oaimend_repair::Limits::default();
                 $(limits.$field = $field.unwrap_or(limits.$field);)*
                 Self(limits)
             }
@@ -102,7 +103,7 @@ impl Options {
             text_charset,
             granularity: granularity.map(parse_granularity).transpose()?,
             lowest_datestamp,
-            limits: limits.cloned().unwrap_or_else(|| Limits(oaimend::repair::Limits::default())),
+            limits: limits.cloned().unwrap_or_else(|| Limits(oaimend_repair::Limits::default())),
         })
     }
 

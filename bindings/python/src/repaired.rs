@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use oaimend::repair::journal::{self, Entry};
-use oaimend::repair::{Outcome, Repairer};
+use oaimend_repair::journal::{self, Entry};
+use oaimend_repair::{Outcome, Repairer};
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyTuple};
@@ -41,8 +41,8 @@ pub(crate) struct Summary {
     held_bytes_peak: usize,
 }
 
-impl From<oaimend::repair::Summary> for Summary {
-    fn from(summary: oaimend::repair::Summary) -> Self {
+impl From<oaimend_repair::Summary> for Summary {
+    fn from(summary: oaimend_repair::Summary) -> Self {
         let reason = match summary.outcome {
             Outcome::NotOai(reason) => Some(reason),
             _ => None,

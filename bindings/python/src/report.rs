@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use oaimend::repair::journal::{Change, Entry};
-use oaimend::repair::{QuarantineReason, RepairId};
+use oaimend_repair::journal::{Change, Entry};
+use oaimend_repair::{QuarantineReason, RepairId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

@@ -1,6 +1,6 @@
 //! The repair of a response that arrives in chunks.
 
-use oaimend::repair::{self, Sink};
+use oaimend_repair::Sink;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -33,16 +33,16 @@ impl Sink for Collector {
         self.bytes.extend_from_slice(bytes);
     }
 
-    fn record_committed(&mut self, facts: &repair::RecordFacts<'_>, _bytes: &[u8]) {
+    fn record_committed(&mut self, facts: &oaimend_repair::RecordFacts<'_>, _bytes: &[u8]) {
         self.items += 1;
         facts.identifier.hash(&mut self.identifiers);
     }
 
-    fn resumption_token(&mut self, token: &repair::TokenFacts<'_>) {
+    fn resumption_token(&mut self, token: &oaimend_repair::TokenFacts<'_>) {
         self.token = Some(to_text(token.token)).filter(|token| !token.is_empty());
     }
 
-    fn repaired(&mut self, repair: &repair::Repair<'_>) {
+    fn repaired(&mut self, repair: &oaimend_repair::Repair<'_>) {
         self.report.push(ReportEntry::Repair(Repair {
             id: repair.id,
             offset: repair.offset,
@@ -52,7 +52,7 @@ impl Sink for Collector {
         }));
     }
 
-    fn record_quarantined(&mut self, item: &repair::Quarantined<'_>) {
+    fn record_quarantined(&mut self, item: &oaimend_repair::Quarantined<'_>) {
         self.report.push(ReportEntry::Quarantined(Quarantined {
             why: item.why,
             offset: item.offset,
@@ -61,7 +61,7 @@ impl Sink for Collector {
         }));
     }
 
-    fn items_swallowed(&mut self, section: &repair::SwallowedItems<'_>) {
+    fn items_swallowed(&mut self, section: &oaimend_repair::SwallowedItems<'_>) {
         self.report.push(ReportEntry::Swallowed(SwallowedItems {
             record: section.identifier.map(to_text),
             offset: section.offset,
@@ -69,7 +69,7 @@ impl Sink for Collector {
         }));
     }
 
-    fn unresolved(&mut self, field: &repair::UnresolvedField) {
+    fn unresolved(&mut self, field: &oaimend_repair::UnresolvedField) {
         self.report.push(ReportEntry::Unresolved(UnresolvedField {
             element: field.element.into(),
             offset: field.offset,
@@ -82,7 +82,7 @@ impl Sink for Collector {
 #[pyclass(module = "oaimend")]
 pub(crate) struct Repairer {
     /// `None` after the end, and after a panic.
-    engine: Option<repair::Repairer>,
+    engine: Option<oaimend_repair::Repairer>,
     collector: Collector,
     summary: Option<Py<Summary>>,
 }
@@ -92,7 +92,7 @@ impl Repairer {
     #[new]
     #[pyo3(signature = (*, request = None, charset = None, options = None))]
     fn new(request: Option<&str>, charset: Option<String>, options: Option<&Options>) -> Self {
-        let engine = repair::Repairer::new(&config_for(options, request, charset));
+        let engine = oaimend_repair::Repairer::new(&config_for(options, request, charset));
         Self { engine: Some(engine), collector: Collector::default(), summary: None }
     }
 
@@ -118,7 +118,7 @@ impl Repairer {
 
     #[getter]
     fn verdict(&self) -> Option<&'static str> {
-        self.engine.as_ref().and_then(repair::Repairer::verdict).map(repair::Outcome::name)
+        self.engine.as_ref().and_then(oaimend_repair::Repairer::verdict).map(oaimend_repair::Outcome::name)
     }
 
     #[getter]
@@ -142,7 +142,7 @@ impl Repairer {
 }
 
 impl Repairer {
-    fn take_engine(&mut self) -> PyResult<repair::Repairer> {
+    fn take_engine(&mut self) -> PyResult<oaimend_repair::Repairer> {
         self.engine.take().ok_or_else(|| {
             PyValueError::new_err("this Repairer has ended; create another one for the next response")
         })

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use oaimend::mirror::export::{Export, ExportError, ExportForm, ExportSelection};
-use oaimend::oai::datestamp::{Granularity, from_secs, to_last_second, to_secs};
+use oaimend_mirror::export::{Export, ExportError, ExportForm, ExportSelection};
+use oaimend_oai::datestamp::{Granularity, from_secs, to_last_second, to_secs};
 
 use super::super::admin_client::AdminClient;
 use super::super::exit::{Exit, Failure};

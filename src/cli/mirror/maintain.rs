@@ -2,8 +2,8 @@
 
 use clap::Args;
 use oaimend::config::Config;
-use oaimend::mirror::harvest::{Difference, HarvestSettings};
-use oaimend::mirror::maintenance::{
+use oaimend_mirror::harvest::{Difference, HarvestSettings};
+use oaimend_mirror::maintenance::{
     ComparisonReport, MaintenanceLine, compare_with_source, describe_unstored,
 };
 

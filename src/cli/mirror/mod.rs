@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use oaimend::config::{Config, Mapping, check_id};
-use oaimend::mirror::maintenance::stored_repositories;
-use oaimend::mirror::status::RepositoryStatus;
-use oaimend::store::{MirrorError, Store};
-use oaimend::suggestions::suggest_ids;
+use oaimend_base::suggestions::suggest_ids;
+use oaimend_mirror::maintenance::stored_repositories;
+use oaimend_mirror::status::RepositoryStatus;
+use oaimend_store::{MirrorError, Store};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 

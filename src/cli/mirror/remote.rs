@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oaimend::clock::{Clock as _, SystemClock};
 use oaimend::config::{Config, Mapping};
-use oaimend::mirror::maintenance::MaintenanceLine;
-use oaimend::mirror::status::RepositoryStatus;
+use oaimend_base::clock::{Clock as _, SystemClock};
+use oaimend_mirror::maintenance::MaintenanceLine;
+use oaimend_mirror::status::RepositoryStatus;
 use serde_json::Value;
 
 use super::super::admin_client::AdminClient;

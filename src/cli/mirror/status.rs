@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use oaimend::mirror::status::{FormatStatus, RepositoryStatus, repository_status};
+use oaimend_mirror::status::{FormatStatus, RepositoryStatus, repository_status};
 use serde_json::json;
 
 use super::super::exit::{Exit, Failure, print};

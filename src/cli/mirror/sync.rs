@@ -5,14 +5,14 @@ use std::sync::Arc;
 use clap::Args;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use oaimend::clock::SystemClock;
 use oaimend::config::Mapping;
-use oaimend::mirror::Stamps;
-use oaimend::mirror::harvest::{
+use oaimend_base::clock::SystemClock;
+use oaimend_mirror::Stamps;
+use oaimend_mirror::harvest::{
     HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, HarvestTurn, HarvestTurns, Harvester,
 };
-use oaimend::repository::ObservedRepository;
-use oaimend::upstream::{LiveRepository, SourceClients};
+use oaimend_repository::ObservedRepository;
+use oaimend_upstream::{LiveRepository, SourceClients};
 
 use super::super::exit::{Exit, Failure, print};
 use super::super::progress::ProgressLine;

@@ -5,9 +5,9 @@ mod report;
 use std::path::PathBuf;
 
 use clap::Args;
-use oaimend::mirror::settings::MirrorPolicy;
-use oaimend::mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
-use oaimend::schedule::FreshnessTarget;
+use oaimend_mirror::settings::MirrorPolicy;
+use oaimend_mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
+use oaimend_rules::schedule::FreshnessTarget;
 
 use super::data_arguments::{DataArguments, create_files_as, create_private_files};
 use super::exit::{Exit, Failure, print};

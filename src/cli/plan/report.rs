@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use oaimend::mirror::{PlannedHarvests, PlannedRepository};
-use oaimend::schedule::Plan;
+use oaimend_mirror::{PlannedHarvests, PlannedRepository};
+use oaimend_rules::schedule::Plan;
 use serde_json::{Value, json};
 
 const DAY_SECS: f64 = 86_400.0;

@@ -1,6 +1,6 @@
 //! The messages of failed commands.
 
-use oaimend::store::QuarantineError;
+use oaimend_store::QuarantineError;
 
 use super::super::exit::Failure;
 

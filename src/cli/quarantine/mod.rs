@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use oaimend::clock;
 use oaimend::config::{Config, Mapping};
-use oaimend::oai::datestamp;
-use oaimend::store::{
+use oaimend_base::clock;
+use oaimend_oai::datestamp;
+use oaimend_store::{
     QUARANTINE_LISTED_MAX, QuarantineEntry, QuarantineQuery, QuarantineSelection, QuarantineState, Store,
 };
 use serde_json::{Value, json};

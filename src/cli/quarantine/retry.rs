@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use oaimend::clock::SystemClock;
 use oaimend::config::Mapping;
-use oaimend::mirror::Stamps;
-use oaimend::mirror::harvest::{HarvestTurn, Harvester};
 use oaimend::quarantine_retry::{RetriedRecord, Retry, RetryLine, RetryOutcome};
-use oaimend::repository::{ObservedRepository, Repository};
-use oaimend::store::{MirrorError, Store};
-use oaimend::upstream::{LiveRepository, SourceClients};
+use oaimend_base::clock::SystemClock;
+use oaimend_mirror::Stamps;
+use oaimend_mirror::harvest::{HarvestTurn, Harvester};
+use oaimend_repository::{ObservedRepository, Repository};
+use oaimend_store::{MirrorError, Store};
+use oaimend_upstream::{LiveRepository, SourceClients};
 use tokio::runtime::Runtime;
 use url::form_urlencoded;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use oaimend::oai::datestamp;
-use oaimend::store::QuarantineEntry;
+use oaimend_oai::datestamp;
+use oaimend_store::QuarantineEntry;
 use serde_json::{Value, json};
 
 /// An entry in a list.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use oaimend::config::{Mapping, read_charset};
-use oaimend::repair::catalog::CATALOG;
-use oaimend::repair::{RepairConfig, RepairId, RequestEcho};
+use oaimend_oai::RequestEcho;
+use oaimend_repair::catalog::CATALOG;
+use oaimend_repair::{RepairConfig, RepairId};
 use url::{Url, form_urlencoded};
 
 use crate::cli::exit::Failure;

@@ -6,16 +6,16 @@
 mod arguments;
 mod jobs;
 mod output;
+mod report;
 mod result;
 
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-use oaimend::repair::{
+use oaimend_repair::{
     Outcome, Quarantined, Repair, RepairConfig, Repairer, Sink, Summary, SwallowedItems, UnresolvedField,
 };
-use oaimend::report::Report;
 
 pub(crate) use arguments::RepairArguments;
 
@@ -23,6 +23,7 @@ use super::exit::{Exit, Failure, print_message};
 use super::input::{Input, Piece, READ_BYTES};
 use jobs::Job;
 use output::Output;
+use report::Report;
 
 pub(crate) fn run(arguments: &RepairArguments) -> Result<Exit, Failure> {
     let config = arguments.repair_config()?;

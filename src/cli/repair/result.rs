@@ -1,6 +1,6 @@
 //! The result of a repair: the exit code and the message.
 
-use oaimend::repair::{NotOai, Outcome, Summary};
+use oaimend_repair::{NotOai, Outcome, Summary};
 
 use crate::cli::exit::Exit;
 

@@ -7,10 +7,10 @@
 //! longer than the token on it is valid.
 
 use crate::config::{self, Mapping};
-use crate::oai::{Argument, Request};
-use crate::repair::Outcome;
-use crate::repository::Account;
-use crate::store::PageKey;
+use oaimend_files::PageKey;
+use oaimend_oai::{Argument, Request};
+use oaimend_repair::Outcome;
+use oaimend_repository::Account;
 use std::time::{Duration, SystemTime};
 
 /// The plan for the response to a request.

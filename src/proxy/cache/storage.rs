@@ -7,10 +7,10 @@
 use super::disk_threads::read_on_disk;
 use super::in_flight::{InFlightOptions, InFlightPage, PageError, Reader, Writer};
 use super::page_meta::PageMeta;
-use crate::clock;
-use crate::store::{DiskWait, HotPage, PageCoding, PageEntry, PageKey, Pages};
 use bytes::Bytes;
 use http::HeaderValue;
+use oaimend_base::clock;
+use oaimend_files::{DiskWait, HotPage, PageCoding, PageEntry, PageKey, Pages};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,10 +7,7 @@ mod web_page;
 pub(super) use self::web_page::AllowedHosts;
 
 use self::quarantine::{quarantine_json, remove_entries, retry, retry_path};
-use crate::clock;
 use crate::config::Mapping;
-use crate::gateway::operator_route::OperatorTarget;
-use crate::oai::Request;
 use crate::proxy::cache::PageVariant;
 use crate::server::context::ServerContext;
 use crate::server::gateway::operator_page;
@@ -18,12 +15,15 @@ use crate::server::mirror::admin::{measure_mirror, mirror_json, request_harvest}
 use crate::server::mirror::maintain::{MaintenanceTask, export, maintain};
 use crate::server::notices::reports::report_of;
 use crate::server::own_pages::{AdminResponse, OwnPage};
-use crate::store::{MirrorError, QuarantineError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use http::{Method, Version, header};
+use oaimend_base::clock;
+use oaimend_oai::Request;
+use oaimend_pages::operator_route::OperatorTarget;
+use oaimend_store::{MirrorError, QuarantineError};
 use pingora_core::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;

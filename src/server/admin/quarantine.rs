@@ -1,15 +1,17 @@
 //! The quarantine for scripts: entries as JSON, their removal, and their retry.
 
-use crate::oai::datestamp;
 use crate::quarantine_retry::{Retry, RetryLine, RetryRun};
 use crate::server::context::ServerContext;
 use crate::server::mirror::views::{background_source, idle_harvester};
 use crate::server::own_pages::{AdminResponse, OwnPage};
-use crate::store::{QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection, QuarantineState};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::future::{Either, select};
 use futures::stream;
+use oaimend_oai::datestamp;
+use oaimend_store::{
+    QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection, QuarantineState,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

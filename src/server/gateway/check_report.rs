@@ -1,8 +1,8 @@
 //! The result of `oaimend check` for the page of a repository.
 
 use crate::config::Mapping;
-use crate::gateway::repository::CheckResult;
 use crate::server::context::ServerContext;
+use oaimend_pages::repository::CheckResult;
 
 /// The result of the last check; `None` without one, and if it is of another base URL.
 pub(super) async fn last_check(context: &ServerContext, mapping: &Mapping) -> Option<CheckResult> {

@@ -1,9 +1,9 @@
 //! The collection whose records the lists and sitemaps of a repository contain.
 
 use crate::config::Mapping;
-use crate::mirror::view::identify::StoredIdentify;
-use crate::oai::datestamp::Granularity;
-use crate::store::{CollectionVersion, Document, ListFilter, MirrorError, MirrorStore};
+use oaimend_mirror::view::identify::StoredIdentify;
+use oaimend_oai::datestamp::Granularity;
+use oaimend_store::{CollectionVersion, Document, ListFilter, MirrorError, MirrorStore};
 use std::collections::BTreeMap;
 
 /// The format that describes works, and that pages show by default.

@@ -1,14 +1,14 @@
 //! Describes a source from stored data: from the mirror, or from the cache and the profile. It sends no request.
 
 use crate::config::Mapping;
-use crate::gateway::repository::Identification;
-use crate::mirror::harvest::{read_formats, read_sets};
-use crate::mirror::view::identify::StoredIdentify;
-use crate::oai::Request;
-use crate::oai::datestamp::Granularity;
 use crate::proxy::cache::PageVariant;
 use crate::server::context::ServerContext;
-use crate::store::{Catalog, Document, ListedFormat, ListedSet, MirrorError};
+use oaimend_mirror::harvest::{read_formats, read_sets};
+use oaimend_mirror::view::identify::StoredIdentify;
+use oaimend_oai::Request;
+use oaimend_oai::datestamp::Granularity;
+use oaimend_pages::repository::Identification;
+use oaimend_store::{Catalog, Document, ListedFormat, ListedSet, MirrorError};
 use std::sync::Arc;
 
 /// Longest cached page that is read, in bytes.

@@ -3,17 +3,18 @@
 use super::collection::{ListedCollection, SourceFacts, set_names};
 use super::record::{CACHE_CONTROL, notice, with_policies};
 use crate::config::{Mapping, RecordPages};
-use crate::gateway::html::{ListContent, ListNotice, ListNoticePage, ListPage, MonthEntry, RecordLink};
-use crate::gateway::list::{LINKS_MAX, ListAddress, ListPart, Month, SequenceRange, first_title};
-use crate::gateway::{RecordForm, fingerprint};
-use crate::mirror::view::sets::KnownSets;
-use crate::oai::datestamp::{Granularity, from_secs};
-use crate::repository::{Failure, Reason};
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
 use crate::server::validators::Validators;
-use crate::store::{ListFilter, ListQuery, MirrorError, MirrorStore, StoredRecord};
 use http::HeaderMap;
+use oaimend_html::fingerprint;
+use oaimend_mirror::view::sets::KnownSets;
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_pages::RecordForm;
+use oaimend_pages::html::{ListContent, ListNotice, ListNoticePage, ListPage, MonthEntry, RecordLink};
+use oaimend_pages::list::{LINKS_MAX, ListAddress, ListPart, Month, SequenceRange, first_title};
+use oaimend_repository::{Failure, Reason};
+use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, StoredRecord};
 use std::num::NonZeroU64;
 
 /// A request for a list of a mirrored repository.
@@ -134,12 +135,6 @@ pub(super) fn html_page(status: u16, validators: &Validators, html: String) -> O
     let page = OwnPage::new(status, RecordForm::Html.content_type(), html);
     let page = validators.add_to(page).with("Cache-Control", CACHE_CONTROL.to_owned());
     with_policies(page).compressible()
-}
-
-impl From<MirrorError> for ListNotice {
-    fn from(_: MirrorError) -> Self {
-        Self::Unreadable
-    }
 }
 
 /// The list whose part is requested.

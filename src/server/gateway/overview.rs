@@ -4,15 +4,16 @@ use super::description::known_name;
 use super::record::with_policies;
 use super::summary::{mirror_status, summary};
 use crate::config::Mapping;
-use crate::gateway::html::{OverviewPage, RemovedRepositoryPage, UnknownRepositoryPage};
-use crate::gateway::repository::RepositorySummary;
-use crate::gateway::route::OverviewTarget;
-use crate::gateway::{RecordForm, fingerprint};
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
 use crate::server::validators::Validators;
 use http::HeaderMap;
+use oaimend_html::fingerprint;
+use oaimend_pages::RecordForm;
+use oaimend_pages::html::{OverviewPage, RemovedRepositoryPage, UnknownRepositoryPage};
+use oaimend_pages::repository::RepositorySummary;
+use oaimend_pages::route::OverviewTarget;
 use std::sync::Arc;
 
 /// Most repositories on the overview.

@@ -4,25 +4,26 @@ use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats}
 use super::record_cache::{PageName, RecordCache, Versions};
 use super::rendering::RenderLimits;
 use crate::config::{Mapping, RecordPages};
-use crate::gateway::html::{
-    CONTENT_SECURITY_POLICY, DeletedRecordPage, FormatTab, NoRecordPage, NoRecordReason, Provenance,
-    RecordPage, Site, UnknownRecordPage,
-};
-use crate::gateway::record::{
-    RecordAddress, RecordDocument, UnreadableRecord, WorkDescription, json_ld, signposting,
-};
-use crate::gateway::route::RecordTarget;
-use crate::gateway::{RecordForm, fingerprint};
-use crate::mirror::view::page_items::RecordText;
-use crate::mirror::view::record_xml::Header;
-use crate::oai::datestamp::{Granularity, from_secs};
-use crate::repository::rebase_namespaces::NamespaceScope;
-use crate::repository::{Failure, Reason};
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
 use crate::server::validators::Validators;
-use crate::store::{MirrorError, MirrorStore, RecordRepairs, RecordStatus, StoredRecord};
 use http::HeaderMap;
+use oaimend_html::fingerprint;
+use oaimend_html::{CONTENT_SECURITY_POLICY, Site};
+use oaimend_mirror::view::page_items::RecordText;
+use oaimend_mirror::view::record_xml::Header;
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_pages::RecordForm;
+use oaimend_pages::html::{
+    DeletedRecordPage, FormatTab, NoRecordPage, NoRecordReason, Provenance, RecordPage, UnknownRecordPage,
+};
+use oaimend_pages::record::{
+    RecordAddress, RecordDocument, UnreadableRecord, WorkDescription, json_ld, signposting,
+};
+use oaimend_pages::route::RecordTarget;
+use oaimend_repository::rebase_namespaces::NamespaceScope;
+use oaimend_repository::{Failure, Reason};
+use oaimend_store::{MirrorError, MirrorStore, RecordRepairs, RecordStatus, StoredRecord};
 use std::sync::Arc;
 
 /// A request for a record of a mirrored repository.

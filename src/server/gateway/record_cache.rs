@@ -4,16 +4,16 @@
 //! gateway changes, and for [`KEPT_MAX`] at most. What a page shows of the repository itself, such as its name, may be
 //! that old.
 
-use crate::clock;
 use crate::config::Mapping;
-use crate::gateway::RecordForm;
-use crate::gateway::route::RecordTarget;
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
 use crate::server::validators::Validators;
-use crate::store::{CollectionVersion, MirrorStore};
 use bytes::Bytes;
 use http::HeaderMap;
+use oaimend_base::clock;
+use oaimend_pages::RecordForm;
+use oaimend_pages::route::RecordTarget;
+use oaimend_store::{CollectionVersion, MirrorStore};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The limits of all renderings of a server: threads and memory.
 
-use crate::gateway::html::NoResponseReason;
+use oaimend_pages::html::NoResponseReason;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

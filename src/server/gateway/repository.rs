@@ -5,17 +5,17 @@ use super::description::{KnownLists, identification, known_lists};
 use super::overview::changing;
 use super::summary::{DAYS_SHOWN, mirror_status, now_secs, summary};
 use crate::config::{Mapping, ServeFrom};
-use crate::gateway::html::RepositoryPage;
-use crate::gateway::repository::{
-    FormatDetails, MirrorDetails, RepositoryDetails, SetDetails, Timeline, TimelineRow, TimelineWindow,
-};
-use crate::mirror::status::{CoveredWindow, FormatStatus, RepositoryStatus};
-use crate::oai::datestamp::{Granularity, from_secs, to_secs};
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
-use crate::store::{ListedFormat, ListedSet};
 use http::HeaderMap;
+use oaimend_mirror::status::{CoveredWindow, FormatStatus, RepositoryStatus};
+use oaimend_oai::datestamp::{Granularity, from_secs, to_secs};
+use oaimend_pages::html::RepositoryPage;
+use oaimend_pages::repository::{
+    FormatDetails, MirrorDetails, RepositoryDetails, SetDetails, Timeline, TimelineRow, TimelineWindow,
+};
+use oaimend_store::{ListedFormat, ListedSet};
 use std::sync::Arc;
 
 /// Most repairs on a page.

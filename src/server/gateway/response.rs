@@ -1,13 +1,14 @@
 //! The page of a response of a repository, for browsers.
 
 use super::rendering::{RenderMemory, RenderingFailed};
-use crate::gateway::html::{CONTENT_SECURITY_POLICY, NoResponseReason, ResponsePage, ShownResponse};
-use crate::gateway::oai_page::{OaiPage, RequestAddress};
-use crate::oai::Request;
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
 use http::{HeaderMap, Method};
+use oaimend_html::CONTENT_SECURITY_POLICY;
+use oaimend_oai::Request;
+use oaimend_pages::html::{NoResponseReason, ResponsePage, ShownResponse};
+use oaimend_pages::oai_page::{OaiPage, RequestAddress};
 use std::sync::Arc;
 
 /// A request whose response becomes a page.

@@ -2,11 +2,11 @@
 
 use super::collection::{SourceFacts, set_names};
 use super::lists::{ListRequest, html_page};
-use crate::gateway::html::{ListNotice, SetEntry, SetsPage};
-use crate::gateway::list::{LINKS_MAX, SetsAddress};
-use crate::mirror::view::sets::KnownSets;
 use crate::server::own_pages::OwnPage;
-use crate::store::ListFilter;
+use oaimend_mirror::view::sets::KnownSets;
+use oaimend_pages::html::{ListNotice, SetEntry, SetsPage};
+use oaimend_pages::list::{LINKS_MAX, SetsAddress};
+use oaimend_store::ListFilter;
 use std::ops::Bound;
 
 impl ListRequest<'_> {

@@ -4,25 +4,25 @@ use super::collection::ListedCollection;
 use super::lists::list_notice_page;
 use super::record::{CACHE_CONTROL, with_policies};
 use crate::config::{Mapping, RecordPages, Robots};
-use crate::gateway::fingerprint;
-use crate::gateway::html::ListNotice;
-use crate::gateway::record::RecordAddress;
-use crate::gateway::sitemap::{
-    ENTRIES_MAX, SITEMAP_END, SITEMAP_SEQUENCES, SitemapAddress, repositories_sitemap, sitemap_index,
-    sitemap_start, write_entry,
-};
-use crate::oai::datestamp::{Granularity, from_secs};
 use crate::server::context::ServerContext;
 use crate::server::gateway::state::GatewayState;
 use crate::server::own_pages::OwnPage;
 use crate::server::validators::Validators;
-use crate::store::{ListFilter, ListQuery, MirrorError, MirrorStore, Position};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::StreamExt as _;
 use futures::stream;
 use http::HeaderMap;
+use oaimend_html::fingerprint;
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_pages::html::ListNotice;
+use oaimend_pages::record::RecordAddress;
+use oaimend_pages::sitemap::{
+    ENTRIES_MAX, SITEMAP_END, SITEMAP_SEQUENCES, SitemapAddress, repositories_sitemap, sitemap_index,
+    sitemap_start, write_entry,
+};
+use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, Position};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;

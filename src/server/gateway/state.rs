@@ -1,8 +1,8 @@
 //! The configuration of the gateway, as requests use it.
 
 use crate::config::GatewayPolicy;
-use crate::gateway::fingerprint;
-use crate::gateway::html::Site;
+use oaimend_html::Site;
+use oaimend_html::fingerprint;
 
 /// The configuration of the gateway. A request uses one version of it.
 #[derive(Debug)]

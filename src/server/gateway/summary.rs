@@ -1,12 +1,12 @@
 //! Gathers what the overview shows of a repository.
 
-use crate::clock;
 use crate::config::{Mapping, RecordPages};
-use crate::gateway::repository::{RepositoryState, RepositorySummary};
-use crate::mirror::status::{RepositoryStatus, repository_status};
 use crate::server::context::ServerContext;
 use crate::server::mirror::admin::state_of;
-use crate::store::MirrorError;
+use oaimend_base::clock;
+use oaimend_mirror::status::{RepositoryStatus, repository_status};
+use oaimend_pages::repository::{RepositoryState, RepositorySummary};
+use oaimend_store::MirrorError;
 
 /// The days of activity on pages, today included.
 pub(super) const DAYS_SHOWN: usize = 30;

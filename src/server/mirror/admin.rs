@@ -1,15 +1,15 @@
 //! The pages of the admin listener about the mirror.
 
 use crate::config::Mapping;
-use crate::mirror::maintenance::stored_repositories;
-use crate::mirror::status::{FormatStatus, RepositoryStatus, repository_status};
-use crate::mirror::view::sets::KnownSets;
-use crate::oai::datestamp::{Granularity, from_secs};
 use crate::server::context::ServerContext;
 use crate::server::mirror::harvest_runs::{HarvestRequest, RepositoryRuns, RunningHarvest};
 use crate::server::own_pages::OwnPage;
-use crate::store::{ListFilter, MirrorError};
 use crate::telemetry::MirrorSize;
+use oaimend_mirror::maintenance::stored_repositories;
+use oaimend_mirror::status::{FormatStatus, RepositoryStatus, repository_status};
+use oaimend_mirror::view::sets::KnownSets;
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_store::{ListFilter, MirrorError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,7 +143,7 @@ pub(crate) fn request_harvest(context: &ServerContext, id: &str, query: Option<&
 }
 
 fn now_secs(context: &ServerContext) -> i64 {
-    i64::try_from(crate::clock::secs(context.clock.now())).unwrap_or(i64::MAX)
+    i64::try_from(oaimend_base::clock::secs(context.clock.now())).unwrap_or(i64::MAX)
 }
 
 /// The state of a mirrored repository in one word.

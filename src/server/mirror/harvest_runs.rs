@@ -3,7 +3,7 @@
 //! The schedule and the admin listener share it. Invariant: at most one harvest of a repository runs at a time, and none
 //! while the repository is removed from the store. A harvest that panics counts as ended.
 
-use crate::mirror::harvest::HarvestStatus;
+use oaimend_mirror::harvest::HarvestStatus;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;

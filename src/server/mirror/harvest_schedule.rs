@@ -1,17 +1,17 @@
 //! Harvests the mirrored repositories at their times, and when an operator requests it.
 
-use crate::clock;
 use crate::config::Mapping;
-use crate::mirror::harvest::{HarvestError, HarvestStatus, HarvestSummary, HarvestTurn};
-use crate::mirror::{RepositoryFacts, intervals_secs};
-use crate::schedule::{BACKOFF_FIRST_SECS, backoff_secs, next_due};
 use crate::server::context::ServerContext;
 use crate::server::mirror::harvest_runs::EndedHarvest;
 use crate::server::mirror::state::MirrorState;
 use crate::server::mirror::views::harvest;
-use crate::store::MirrorError;
 use async_trait::async_trait;
 use futures::FutureExt as _;
+use oaimend_base::clock;
+use oaimend_mirror::harvest::{HarvestError, HarvestStatus, HarvestSummary, HarvestTurn};
+use oaimend_mirror::{RepositoryFacts, intervals_secs};
+use oaimend_rules::schedule::{BACKOFF_FIRST_SECS, backoff_secs, next_due};
+use oaimend_store::MirrorError;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
 use std::collections::{HashMap, HashSet};
@@ -256,7 +256,7 @@ fn now_secs(context: &ServerContext) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::History;
+    use oaimend_rules::schedule::History;
 
     const COMPLETE: History = History { harvested_at_secs: Some(1_000), failed_at_secs: None, failures: 0 };
 

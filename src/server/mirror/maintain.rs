@@ -3,20 +3,20 @@
 //! One task runs at a time, on threads of its own, so harvesters are answered meanwhile. A task that has begun ends also
 //! if the operator does not wait for it.
 
-use crate::mirror::export::{Export, ExportError, ExportForm, ExportSelection};
-use crate::mirror::harvest::{HarvestError, HarvestSettings};
-use crate::mirror::maintenance::{
-    MaintenanceLine, compare_with_source, describe_unstored, stored_repositories,
-};
-use crate::oai::datestamp::{to_last_second, to_secs};
 use crate::server::context::ServerContext;
 use crate::server::mirror::views::harvester;
 use crate::server::own_pages::{AdminResponse, OwnPage};
-use crate::store::MirrorError;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Either, select};
 use futures::stream::{self, BoxStream, StreamExt as _};
+use oaimend_mirror::export::{Export, ExportError, ExportForm, ExportSelection};
+use oaimend_mirror::harvest::{HarvestError, HarvestSettings};
+use oaimend_mirror::maintenance::{
+    MaintenanceLine, compare_with_source, describe_unstored, stored_repositories,
+};
+use oaimend_oai::datestamp::{to_last_second, to_secs};
+use oaimend_store::MirrorError;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;

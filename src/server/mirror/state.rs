@@ -1,8 +1,8 @@
 //! The state that all views and harvests of the mirror share.
 
-use crate::mirror::harvest::HarvestTurns;
-use crate::mirror::view::ViewStores;
 use crate::server::mirror::harvest_runs::HarvestRuns;
+use oaimend_mirror::harvest::HarvestTurns;
+use oaimend_mirror::view::ViewStores;
 use std::sync::Arc;
 use tokio::sync::{Mutex, OnceCell};
 

@@ -1,20 +1,20 @@
 //! The views of mirrored repositories, and their harvests.
 
 use crate::config::Mapping;
-use crate::mirror::Stamps;
-use crate::mirror::failover::FailoverRepository;
-use crate::mirror::harvest::{
-    HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, HarvestTurn, Harvester,
-};
-use crate::mirror::view::{
-    AggregateRepository, AggregateSettings, MirrorRepository, MirroredSource, ViewOptions, ViewStores,
-};
-use crate::repository::lists::ListHistories;
-use crate::repository::{Failure, ObservedRepository, Repository};
 use crate::server::context::ServerContext;
 use crate::server::mirror::harvest_runs::HarvestRequest;
-use crate::store::MirrorError;
-use crate::upstream::{LiveRepository, RequestedBy};
+use oaimend_mirror::Stamps;
+use oaimend_mirror::failover::FailoverRepository;
+use oaimend_mirror::harvest::{
+    HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, HarvestTurn, Harvester,
+};
+use oaimend_mirror::view::{
+    AggregateRepository, AggregateSettings, MirrorRepository, MirroredSource, ViewOptions, ViewStores,
+};
+use oaimend_repository::lists::ListHistories;
+use oaimend_repository::{Failure, ObservedRepository, Repository};
+use oaimend_store::MirrorError;
+use oaimend_upstream::{LiveRepository, RequestedBy};
 use std::sync::Arc;
 
 /// The view of a mirrored repository.

@@ -1,12 +1,12 @@
 //! The address of the administrator of a source, from its response to Identify.
 
 use crate::config::{Mapping, read_mailbox};
-use crate::mirror::view::identify::StoredIdentify;
-use crate::oai::Request;
-use crate::repository::{Event, Repository as _, RepositoryRequest};
 use crate::server::context::ServerContext;
-use crate::upstream::LiveRepository;
-use crate::upstream::settings::SourceMapping;
+use oaimend_mirror::view::identify::StoredIdentify;
+use oaimend_oai::Request;
+use oaimend_repository::{Event, Repository as _, RepositoryRequest};
+use oaimend_upstream::LiveRepository;
+use oaimend_upstream::settings::SourceMapping;
 use std::sync::Arc;
 
 /// Longest response to Identify that is read, in bytes.

@@ -1,13 +1,13 @@
 //! The state of all repositories, as far as operators are told of it.
 
-use crate::clock;
 use crate::config::Mapping;
-use crate::mirror::status::repository_status;
 use crate::notify::{Observation, Outage, QuarantineUsage};
-use crate::oai::datestamp;
 use crate::server::context::ServerContext;
 use crate::server::tls_listener::TlsListener;
-use crate::store::RepositoryActivity;
+use oaimend_base::clock;
+use oaimend_mirror::status::repository_status;
+use oaimend_oai::datestamp;
+use oaimend_store::RepositoryActivity;
 use std::collections::HashMap;
 
 /// Reads the state of all repositories.

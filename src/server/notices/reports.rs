@@ -3,14 +3,14 @@
 //! Invariant: a provider receives at most one report a week. The time of a report is on disk before it is sent. It is
 //! removed again only if the mail server has certainly not accepted it.
 
-use crate::clock;
 use crate::config::{MailTarget, Mapping, ReportTo};
 use crate::notify::{Mail, retry_wait};
 use crate::provider_report::{ProviderReport, WeekTime, is_due, slot_secs, week_report};
 use crate::server::context::ServerContext;
 use crate::server::notices::admin_email::admin_email;
-use crate::store::QuarantineError;
 use async_trait::async_trait;
+use oaimend_base::clock;
+use oaimend_store::QuarantineError;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
 use std::collections::HashMap;

@@ -2,13 +2,13 @@
 //!
 //! Invariant: a target that does not respond delays nothing but its own events.
 
-use crate::certificate::EXPIRY_WARNING;
-use crate::clock;
 use crate::notify::{MAIL_EVENTS_MAX, Mail, Rules, WebhookMessage, describe, events, retry_wait};
 use crate::server::context::ServerContext;
 use crate::server::notices::observe::Observer;
-use crate::store::{SaveError, WatchedRepository};
 use async_trait::async_trait;
+use oaimend_base::certificate::EXPIRY_WARNING;
+use oaimend_base::clock;
+use oaimend_store::{SaveError, WatchedRepository};
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
 use std::collections::BTreeMap;

@@ -97,11 +97,11 @@ fn state_of_the_server_shows_requests_limits_and_harvests() {
     );
     let address = proxy.address();
     let request = std::thread::spawn(move || fetch(address, LIST));
-    let until = oaimend::clock::uptime() + std::time::Duration::from_secs(30);
+    let until = oaimend_base::clock::uptime() + std::time::Duration::from_secs(30);
     let mut page = String::new();
     // The page reads the requests before the limits of the sources.
     while !page.contains("1 of 1") || !page.contains("<code>verb=ListRecords") {
-        assert!(oaimend::clock::uptime() < until, "{page}");
+        assert!(oaimend_base::clock::uptime() < until, "{page}");
         std::thread::yield_now();
         page = open(&proxy, "/-/status", 200, "<h1>State of the server</h1>");
     }

@@ -4,7 +4,7 @@
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Got, Harvester, Reply, Source, page_of};
 use oaimend::config::Mapping;
-use oaimend::upstream::settings::Limits;
+use oaimend_upstream::settings::Limits;
 use std::path::Path;
 use std::process::Command;
 

@@ -8,7 +8,7 @@ use crate::fixtures::program::{Program, serve};
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, fetch_with, last_page_of, page_of};
 use oaimend::config::Config;
-use oaimend::upstream::settings::PageFallback;
+use oaimend_upstream::settings::PageFallback;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,7 +3,7 @@
 use crate::fixtures::lists::{error_page, page, page_with, records_in, resume, token_in, token_of};
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Reply, Source};
-use crate::support::random::Random;
+use oaimend_test_support::random::Random;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -132,7 +132,7 @@ fn echoed_secrets_are_masked_everywhere() {
     assert!(program.ended().success());
     let log = program.whole_log();
     let mut kept = Vec::new();
-    for path in crate::support::files_below(&folder.path().join("data/broken")) {
+    for path in oaimend_test_support::files_below(&folder.path().join("data/broken")) {
         kept.extend(std::fs::read(path).expect("a readable file"));
     }
     let kept = String::from_utf8_lossy(&kept).into_owned();
@@ -178,7 +178,7 @@ fn files_in_the_data_folder_are_private() {
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode(&data), 0o700);
-    let files = crate::support::files_below(&data);
+    let files = oaimend_test_support::files_below(&data);
     assert!(files.len() > 3, "{files:?}");
     for file in &files {
         assert_eq!(mode(file), 0o600, "{}", file.display());

@@ -4,11 +4,11 @@
 use crate::fixtures::lists::{page, records_in, resume};
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source, record};
-use crate::support::strict;
 use oaimend::config::{Config, Mapping};
-use oaimend::oai::datestamp::Granularity;
-use oaimend::repair::ProvenanceScope;
-use oaimend::upstream::settings::Limits;
+use oaimend_oai::datestamp::Granularity;
+use oaimend_repair::ProvenanceScope;
+use oaimend_test_support::strict;
+use oaimend_upstream::settings::Limits;
 
 const STAMP: &str = "<datestamp>2020-01-01</datestamp>";
 
@@ -291,7 +291,7 @@ fn refetch_and_lower_bound_can_be_off() {
     let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.refetch_broken_records = false);
     assert_eq!(stamps(&proxy.get(FROM).text()), ["2020-01-01", "2019-05-05", "2020-01-01"]);
     assert_eq!(source.asked().len(), 1);
-    let bound = oaimend::repair::RepairId::DatestampLowerBound;
+    let bound = oaimend_repair::RepairId::DatestampLowerBound;
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.source_mut().quirks.refetch_broken_records = false;
         mapping.source_mut().off.insert(bound);

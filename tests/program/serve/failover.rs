@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use oaimend::clock::Clock as _;
 use oaimend::config::ServeFrom;
-use oaimend::mirror::settings::MirrorSettings;
-use oaimend::oai::datestamp::{Granularity, from_secs};
+use oaimend_base::clock::Clock as _;
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_oai::datestamp::{Granularity, from_secs};
 
 use crate::fixtures::collection::{Collection, identifier};
 use crate::fixtures::harvest::change;
@@ -24,7 +24,7 @@ const PAGE_RECORDS: usize = 100;
 
 /// A source whose clock is that of the proxy, and the proxy after the first harvest.
 fn failing_over() -> (Source, Arc<Mutex<Collection>>, Proxy) {
-    let now_secs = oaimend::clock::secs(oaimend::clock::now());
+    let now_secs = oaimend_base::clock::secs(oaimend_base::clock::now());
     let now_secs = i64::try_from(now_secs).expect("a time");
     let (source, collection) =
         Collection { now_secs, page_len: PAGE_RECORDS, ..Collection::of(RECORDS) }.start();
@@ -44,7 +44,7 @@ fn set_down(collection: &Mutex<Collection>, is_down: bool) {
 /// Lets the time of the proxy and of its source pass. An open circuit breaker closes.
 fn pass_time(proxy: &Proxy, collection: &Mutex<Collection>, secs: u64) {
     drop(proxy.clock.pause(Duration::from_secs(secs)));
-    let now_secs = i64::try_from(oaimend::clock::secs(proxy.clock.now())).expect("a time");
+    let now_secs = i64::try_from(oaimend_base::clock::secs(proxy.clock.now())).expect("a time");
     change(collection, |collection| collection.now_secs = now_secs);
 }
 

@@ -5,10 +5,9 @@ use crate::fixtures::lists::{page, read_to_the_end, records_in, resume, token_in
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source};
 use crate::fixtures::time::Skipping;
-use crate::support::random::Random;
 use oaimend::config::Mapping;
-use oaimend::upstream::settings::Limits;
-use oaimend::upstream::settings::PageFallback;
+use oaimend_test_support::random::Random;
+use oaimend_upstream::settings::{Limits, PageFallback};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use oaimend::config::{Config, Mapping, RecordPages, Robots};
-use oaimend::mirror::settings::MirrorSettings;
-use oaimend::upstream::settings::Limits;
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_upstream::settings::Limits;
 
 use crate::fixtures::collection::{Collection, FIRST_SECS, identifier};
 use crate::fixtures::harvest::change;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
 use oaimend::config::{Config, Mapping, RecordPages};
-use oaimend::store::{MirrorStore as _, NewRecord, PageCommit, RecordLog, RecordRepairs, RecordStatus};
+use oaimend_store::{MirrorStore as _, NewRecord, PageCommit, RecordRepairs, RecordStatus};
+use oaimend_store_local::RecordLog;
 
 use super::gateway::{Mirrored, is_html, mapping};
 use crate::fixtures::collection::{Collection, Entry, identifier};

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use oaimend::config::Mapping;
-use oaimend::upstream::settings::Limits;
+use oaimend_upstream::settings::Limits;
 
 use crate::fixtures::collection::Collection;
 use crate::fixtures::harvest::change;
@@ -63,13 +63,13 @@ fn hostile_source() -> Source {
 /// Opens a page until it contains a text. Pages reach the cache after the last byte was sent.
 #[track_caller]
 fn open_until(proxy: &Proxy, path: &str, text: &str) -> String {
-    let until = oaimend::clock::uptime() + SHOWN_WITHIN;
+    let until = oaimend_base::clock::uptime() + SHOWN_WITHIN;
     loop {
         let got = open(proxy, path);
         if got.text().contains(text) {
             return got.text();
         }
-        assert!(oaimend::clock::uptime() < until, "{text}: {}", got.text());
+        assert!(oaimend_base::clock::uptime() < until, "{text}: {}", got.text());
         std::thread::yield_now();
     }
 }

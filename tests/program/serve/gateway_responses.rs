@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use oaimend::config::{Mapping, Quota, RecordPages};
-use oaimend::mirror::settings::MirrorSettings;
-use oaimend::upstream::settings::Limits;
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_upstream::settings::Limits;
 
 use crate::fixtures::collection::{Collection, identifier};
 use crate::fixtures::harvest::change;
@@ -73,13 +73,13 @@ fn mirrored(collection: Collection, tune: impl FnOnce(&mut Mapping)) -> (Source,
 /// Waits until the metrics contain a text.
 #[track_caller]
 fn wait_for_metric(proxy: &Proxy, text: &str) {
-    let until = oaimend::clock::uptime() + Duration::from_secs(60);
+    let until = oaimend_base::clock::uptime() + Duration::from_secs(60);
     loop {
         let metrics = fetch(proxy.admin(), "/-/metrics").text();
         if metrics.contains(text) {
             return;
         }
-        assert!(oaimend::clock::uptime() < until, "{text}: {metrics}");
+        assert!(oaimend_base::clock::uptime() < until, "{text}: {metrics}");
         std::thread::yield_now();
     }
 }

@@ -6,7 +6,7 @@ use crate::fixtures::load::{Came, PUBLIC_URL, Scene, ask};
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::proxy::records;
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, last_page_of, record};
-use crate::support::random::Random;
+use oaimend_test_support::random::Random;
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;

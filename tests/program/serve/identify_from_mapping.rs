@@ -5,7 +5,7 @@ use crate::fixtures::lists::error_page;
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Got, Reply, Source, page_of};
 use oaimend::config::Mapping;
-use oaimend::repair::IdentifyValues;
+use oaimend_repair::IdentifyValues;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

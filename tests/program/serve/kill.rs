@@ -9,7 +9,7 @@ use crate::fixtures::load::{Kind, PUBLIC_URL, SIZES, Scene, Wanted, ask, put_asi
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::proxy;
 use crate::fixtures::source::{Asked, Reply, Source, fetch};
-use crate::support::random::Random;
+use oaimend_test_support::random::Random;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -137,10 +137,10 @@ fn ledger_is_synced_within_two_seconds_under_load() {
     let program = Program::start(folder.path(), &["--map", &map]);
     let first = fetch(program.address(), proxy::LIST).text();
     let token = token_in(&first).expect("the list continues");
-    let until = oaimend::clock::uptime() + LEDGER_SYNCED_AFTER;
+    let until = oaimend_base::clock::uptime() + LEDGER_SYNCED_AFTER;
     let mut other = fetch(program.address(), &format!("{}&set=endless", proxy::LIST)).text();
     let mut pages = 0;
-    while oaimend::clock::uptime() < until {
+    while oaimend_base::clock::uptime() < until {
         let next = token_in(&other).unwrap_or_else(|| panic!("the list has no end: {other}"));
         other = fetch(program.address(), &format!("/x?verb=ListRecords&resumptionToken={next}")).text();
         pages += 1;

@@ -46,7 +46,7 @@ fn each_once(numbers: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
 }
 
 fn uncached(source: &Source, tune: impl FnOnce(&mut oaimend::config::Mapping)) -> Proxy {
-    let limits = oaimend::upstream::settings::Limits::default();
+    let limits = oaimend_upstream::settings::Limits::default();
     let mut mapping =
         oaimend::config::Mapping::new("x", &source.base_url(), &limits).expect("a legal mapping");
     tune(&mut mapping);
@@ -159,7 +159,7 @@ fn replay_continues_after_a_process_restart() {
     });
     let url = source.base_url();
     let configure = |config: &mut oaimend::config::Config| {
-        let limits = oaimend::upstream::settings::Limits::default();
+        let limits = oaimend_upstream::settings::Limits::default();
         let mut mapping = oaimend::config::Mapping::new("x", &url, &limits).expect("a legal mapping");
         mapping.source_mut().politeness.gap = Duration::from_secs(2);
         config.cache.failures = Duration::ZERO;

@@ -3,10 +3,10 @@
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Harvester, Reply, Source, fetch, page_of};
-use crate::support::root;
-use oaimend::certificate::CertificateFiles;
 use oaimend::config::{ListenTls, Mapping};
-use oaimend::upstream::settings::Limits;
+use oaimend_base::certificate::CertificateFiles;
+use oaimend_test_support::root;
+use oaimend_upstream::settings::Limits;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use std::io::{Read as _, Write as _};
@@ -128,10 +128,10 @@ fn client_without_tls_gets_advice() {
     assert_eq!(alert.first(), Some(&21), "an alert record");
     for reason in ["no-tls", "tls-handshake"] {
         let line = format!("oaimend_refused_total{{class=\"any\",reason=\"{reason}\"}} 1\n");
-        let until = oaimend::clock::uptime() + COUNTED_WITHIN;
+        let until = oaimend_base::clock::uptime() + COUNTED_WITHIN;
         // The connection may end before it is counted.
         while !fetch(proxy.admin(), "/-/metrics").text().contains(&line) {
-            assert!(oaimend::clock::uptime() < until, "{line}");
+            assert!(oaimend_base::clock::uptime() < until, "{line}");
         }
     }
 }

@@ -48,7 +48,7 @@ fn clients_that_do_not_read_need_little_memory() {
     }
     // The pages are complete in the data folder, although nobody reads them.
     let spooled = || {
-        crate::support::files_below(&folder.path().join("data/cache"))
+        oaimend_test_support::files_below(&folder.path().join("data/cache"))
             .iter()
             .filter(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0))
             .count()

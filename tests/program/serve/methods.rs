@@ -2,8 +2,7 @@
 
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source, page_of};
-use oaimend::upstream::settings::Method;
-use oaimend::upstream::settings::PageFallback;
+use oaimend_upstream::settings::{Method, PageFallback};
 
 /// A source that accepts one method; it answers the other with `status`.
 fn only(method: &'static str, status: u16) -> Source {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oaimend::check::{self, CheckOptions, Verdict};
-use oaimend::clock::Clock;
 use oaimend::config::{Config, Mapping, ServeFrom};
-use oaimend::mirror::settings::MirrorSettings;
-use oaimend::store::Collisions;
-use oaimend::upstream::settings::Limits;
+use oaimend_base::clock::Clock;
+use oaimend_check::{CheckOptions, Verdict};
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_store::Collisions;
+use oaimend_upstream::settings::Limits;
 
 use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
 use crate::fixtures::lists::{texts_in, token_in};
@@ -123,7 +123,7 @@ fn findings(base_url: &str) -> Vec<String> {
     let clock = Skipping::new() as Arc<dyn Clock>;
     let options = CheckOptions { time_max: Duration::MAX, schemas: None };
     let report = runtime()
-        .block_on(check::run(&mapping.source, &options, clock, &mut |_| {}))
+        .block_on(oaimend_check::run(&mapping.source, &options, clock, &mut |_| {}))
         .expect("a client can be made");
     let report = report.for_profile(None);
     assert!(report.count(Verdict::Holds) > 40, "{}", report.count(Verdict::Holds));

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use oaimend::clock::Clock as _;
 use oaimend::config::Mapping;
-use oaimend::mirror::settings::MirrorSettings;
-use oaimend::upstream::settings::Limits;
+use oaimend_base::clock::Clock as _;
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_upstream::settings::Limits;
 use serde_json::{Value, json};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, identifier};
@@ -36,7 +36,7 @@ fn state_of_the_mirror_is_shown() {
         "{state}"
     );
     let reached =
-        oaimend::oai::datestamp::from_secs(now_secs - 1, oaimend::oai::datestamp::Granularity::Second);
+        oaimend_oai::datestamp::from_secs(now_secs - 1, oaimend_oai::datestamp::Granularity::Second);
     assert_eq!(format["complete_until"], reached.as_str());
     assert_eq!(format["coverage"].as_array().map(Vec::len), Some(1), "{state}");
     let sets = state["sets"].as_array().expect("a list");

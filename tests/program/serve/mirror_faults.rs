@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use oaimend::config::Mapping;
-use oaimend::mirror::settings::MirrorSettings;
-use oaimend::upstream::settings::Limits;
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_upstream::settings::Limits;
 use serde_json::Value;
 
 use crate::fixtures::collection::{Collection, identifier};
@@ -23,8 +23,8 @@ use crate::fixtures::load::ask;
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::proxy::Proxy;
 use crate::fixtures::source::{Source, fetch, post};
-use crate::support::random::Random;
-use crate::support::strict;
+use oaimend_test_support::random::Random;
+use oaimend_test_support::strict;
 
 /// Writes a mapping with a mirror.
 fn map(folder: &Path, id: &str, source: &Source) {

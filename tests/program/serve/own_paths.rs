@@ -1,8 +1,8 @@
 //! Repositories with the names of the gateway's own paths.
 
 use oaimend::config::Mapping;
-use oaimend::mirror::settings::MirrorSettings;
-use oaimend::upstream::settings::Limits;
+use oaimend_mirror::settings::MirrorSettings;
+use oaimend_upstream::settings::Limits;
 
 use crate::fixtures::collection::Collection;
 use crate::fixtures::proxy::Proxy;

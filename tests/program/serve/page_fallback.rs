@@ -4,10 +4,9 @@
 use crate::fixtures::lists::{page, read_to_the_end, records_in, resume, token_in};
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source, record};
-use crate::support::strict;
 use oaimend::config::Mapping;
-use oaimend::upstream::settings::Limits;
-use oaimend::upstream::settings::PageFallback;
+use oaimend_test_support::strict;
+use oaimend_upstream::settings::{Limits, PageFallback};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

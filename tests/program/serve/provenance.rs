@@ -2,7 +2,7 @@
 
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Source, page_of, record};
-use oaimend::repair::ProvenanceScope;
+use oaimend_repair::ProvenanceScope;
 /// A page of three records, the second with a byte that is not UTF-8, and without a responseDate.
 fn page() -> Vec<u8> {
     let page = page_of(3).replace("<responseDate>2026-01-02T03:04:05Z</responseDate>\n", "");

@@ -1,7 +1,7 @@
 //! The states of quarantined records, and how they leave the quarantine.
 
 use oaimend::config::Mapping;
-use oaimend::upstream::settings::Limits;
+use oaimend_upstream::settings::Limits;
 use serde_json::{Value, json};
 
 use crate::fixtures::broken_records::BrokenRecords;
@@ -152,9 +152,9 @@ fn server_removes_expired_entries() {
     assert_eq!(entries(&proxy, "resolved"), ["oai:x:1"]);
     proxy.clock.step(31 * 86_400);
     let proxy = proxy.restarted(|config| config.repositories.add_fixed(mapping(&source)));
-    let until = oaimend::clock::uptime() + EXPIRY_WITHIN;
+    let until = oaimend_base::clock::uptime() + EXPIRY_WITHIN;
     while !entries(&proxy, "resolved").is_empty() {
-        assert!(oaimend::clock::uptime() < until, "it has not expired");
+        assert!(oaimend_base::clock::uptime() < until, "it has not expired");
         std::thread::yield_now();
     }
     assert_eq!(entries(&proxy, "open"), ["oai:x:2"]);

@@ -4,8 +4,7 @@ use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source;
 use crate::fixtures::source::{Got, Harvester, Reply, Source, page_of};
 use oaimend::config::Mapping;
-use oaimend::upstream::settings::Limits;
-use oaimend::upstream::settings::PageFallback;
+use oaimend_upstream::settings::{Limits, PageFallback};
 use std::num::NonZeroU32;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
@@ -136,9 +135,9 @@ fn ask_as(proxy: &Proxy, client: &str, kind: &str, set: &str) -> std::thread::Jo
 /// Waits until so many requests wait for the source.
 #[track_caller]
 fn wait_for_waiting(proxy: &Proxy, count: u64) {
-    let until = oaimend::clock::uptime() + Duration::from_secs(30);
+    let until = oaimend_base::clock::uptime() + Duration::from_secs(30);
     while proxy.told("/-/repositories/x")["waiting_requests"] != count {
-        assert!(oaimend::clock::uptime() < until, "{}", proxy.told("/-/repositories/x"));
+        assert!(oaimend_base::clock::uptime() < until, "{}", proxy.told("/-/repositories/x"));
         std::thread::yield_now();
     }
 }

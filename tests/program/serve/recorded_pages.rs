@@ -6,8 +6,8 @@
 
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Got, Reply, Source};
-use oaimend::oai::Request;
-use oaimend::repair::{Ending, Outcome, RepairConfig, Repairer, Sink};
+use oaimend_oai::Request;
+use oaimend_repair::{Ending, Outcome, RepairConfig, Repairer, Sink};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -3,8 +3,8 @@
 use crate::fixtures::lists::{page, read_to_the_end, records_in, resume};
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source, record};
-use crate::support::strict;
-use oaimend::upstream::settings::Limits;
+use oaimend_test_support::strict;
+use oaimend_upstream::settings::Limits;
 
 /// A page on which these records have an impossible datestamp.
 fn broken(numbers: std::ops::Range<usize>, token: &str, which: &[usize]) -> String {

@@ -3,8 +3,8 @@
 
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Got, Reply, Source, fetch, page_of, record};
-use oaimend::repair::RepairId;
-use oaimend::upstream::settings::OnUnrepairable;
+use oaimend_repair::RepairId;
+use oaimend_upstream::settings::OnUnrepairable;
 use std::time::Duration;
 
 const HTML: &str = "<!DOCTYPE html><html><head><title>Login</title></head><body>caf\u{e9}\u{1b}[31m please log in</body></html>";

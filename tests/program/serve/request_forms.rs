@@ -4,11 +4,10 @@
 use crate::fixtures::harvest::Mirror;
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Got, Reply, Source};
-use crate::support::envelope::Strictness;
-use crate::support::judge::judge;
 use oaimend::config::Config;
-use oaimend::upstream::settings::Method;
-use oaimend::upstream::settings::PageFallback;
+use oaimend_test_support::envelope::Strictness;
+use oaimend_test_support::judge::judge;
+use oaimend_upstream::settings::{Method, PageFallback};
 use std::time::Duration;
 
 const EARLIEST: &str = "2024-05-30T10:00:00Z";
@@ -337,7 +336,7 @@ fn misses_are_not_doubled_at_a_source_that_decodes() {
     }
     assert_eq!(queries(&source).len(), 3 * 2 + 2);
     // A record proves that colons are decoded.
-    drop(oaimend::clock::Clock::pause(&*proxy.clock, Duration::from_secs(3600)));
+    drop(oaimend_base::clock::Clock::pause(&*proxy.clock, Duration::from_secs(3600)));
     assert_eq!(identifiers(&valid(&proxy.get(&format!("{RECORD}oai:x:1")))), ["oai:x:1"]);
     for number in 20..23 {
         assert_eq!(code(&valid(&proxy.get(&format!("{RECORD}oai:x:{number}")))), "idDoesNotExist");

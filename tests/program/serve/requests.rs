@@ -4,8 +4,8 @@ use crate::fixtures::program::Program;
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
 use oaimend::config::Config;
-use oaimend::error::Error;
 use oaimend::server::{Running, Server};
+use oaimend_base::error::Error;
 use std::sync::mpsc::channel;
 
 /// Sends a request with any method; `tail` contains further headers and the body.

@@ -2,9 +2,9 @@
 
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Reply, Source, fetch, page_of, record};
-use crate::support::strict;
 use oaimend::config::{Config, Mapping};
-use oaimend::upstream::settings::Limits;
+use oaimend_test_support::strict;
+use oaimend_upstream::settings::Limits;
 
 /// `ListSets` with sets of these names, as written in the XML.
 fn list_sets(names: &[&str]) -> String {

@@ -2,13 +2,12 @@
 //! the file.
 
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source;
 use crate::fixtures::source::{Reply, Source};
-use crate::fixtures::static_files;
 use crate::fixtures::static_files::{Kept, day, dc_payload, dc_record, file_of, file_with, own_payload};
 use crate::fixtures::static_lists::{between, error, harvested, identifiers, page, pages, rest, token};
-use crate::support;
-use crate::support::judge::payloads;
+use crate::fixtures::{source, static_files};
+use oaimend_test_support as support;
+use oaimend_test_support::judge::payloads;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 

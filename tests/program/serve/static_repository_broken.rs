@@ -5,11 +5,11 @@ use crate::fixtures::proxy::LIST;
 use crate::fixtures::static_files;
 use crate::fixtures::static_files::{Kept, dc_payload, dc_record, file_of, file_with};
 use crate::fixtures::static_lists::{error, harvested, identifiers, page};
-use crate::support;
-use crate::support::damage::{affects_other_records, damage, damage_bytes};
-use crate::support::envelope::Strictness;
-use crate::support::judge::judge;
-use crate::support::random::Random;
+use oaimend_test_support as support;
+use oaimend_test_support::damage::{affects_other_records, damage, damage_bytes};
+use oaimend_test_support::envelope::Strictness;
+use oaimend_test_support::judge::judge;
+use oaimend_test_support::random::Random;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -5,7 +5,7 @@
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::source::{Got, Reply, Source, fetch};
 use crate::fixtures::static_files::{Kept, file_of};
-use crate::support::random::Random;
+use oaimend_test_support::random::Random;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};

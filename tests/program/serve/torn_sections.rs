@@ -3,7 +3,7 @@
 use crate::fixtures::lists::page;
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Asked, Reply, Source};
-use crate::support::strict;
+use oaimend_test_support::strict;
 
 /// Text of a title that makes a page longer than one piece of a body.
 const LONG: usize = 60_000;
@@ -150,7 +150,7 @@ fn off_sends_no_requests() {
     let list = without_end_marks(&titles_in_cdata(0..5), &[2]);
     let tunings: [fn(&mut oaimend::config::Mapping); 2] = [
         |mapping| mapping.source_mut().quirks.refetch_broken_records = false,
-        |mapping| mapping.source_mut().off.insert(oaimend::repair::RepairId::TornSection),
+        |mapping| mapping.source_mut().off.insert(oaimend_repair::RepairId::TornSection),
     ];
     for tune in tunings {
         let source = source_of(list.clone(), get_record);

@@ -5,7 +5,7 @@ use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source;
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch_with, page_of};
 use oaimend::config::Mapping;
-use oaimend::upstream::settings::Limits;
+use oaimend_upstream::settings::Limits;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Mutex;

@@ -6,10 +6,9 @@ use crate::fixtures::provider_one::{
 use crate::fixtures::proxy;
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Got, Reply, Source, page_of};
-use crate::support::envelope::Strictness;
-use crate::support::judge::judge;
-use oaimend::upstream::settings::HeadersVia;
-use oaimend::upstream::settings::Version;
+use oaimend_test_support::envelope::Strictness;
+use oaimend_test_support::judge::judge;
+use oaimend_upstream::settings::{HeadersVia, Version};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 

@@ -7,12 +7,12 @@
 //! further reader joins, and in which the source waits for the slowest reader. If the disk fails, the rest of the
 //! page becomes a ring in memory.
 
-use crate::clock;
 use crate::proxy::cache::rules::CachePlan;
-use crate::repository::ByteRope;
-use crate::store::{PageKey, Part};
 use bytes::Bytes;
 use http::StatusCode;
+use oaimend_base::clock;
+use oaimend_files::{PageKey, Part};
+use oaimend_repository::ByteRope;
 use pingora_http::ResponseHeader;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

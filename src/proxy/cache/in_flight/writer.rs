@@ -3,13 +3,13 @@
 use super::page::{
     End, Held, InFlightOptions, InFlightPage, PageError, ResponseStart, State, once_true, runs, until,
 };
-use crate::clock;
 use crate::proxy::cache::disk_threads::write_on_disk;
 use crate::proxy::cache::page_meta::PageMeta;
 use crate::proxy::cache::rules::Retention;
-use crate::repository::Account;
-use crate::store::{BlockSums, NewBody, Pages};
 use bytes::Bytes;
+use oaimend_base::clock;
+use oaimend_files::{BlockSums, NewBody, NewPage, Pages};
+use oaimend_repository::Account;
 use pingora_http::ResponseHeader;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -149,12 +149,14 @@ impl Writer {
             };
             match known {
                 Ok(part) => {
-                    pages.commit(&part, &page.key, &meta, NewBody::InFile(written), sums, useless_from)?;
+                    let body = NewBody::InFile(written);
+                    pages.commit(&part, &page.key, NewPage { meta: &meta, body, sums, useless_from })?;
                 }
                 Err(memory) => {
                     let part = pages.part(&page.key, clock::secs(clock::now()))?;
                     let runs: Vec<&[u8]> = memory.runs().map(|(_, run)| run).collect();
-                    pages.commit(&part, &page.key, &meta, NewBody::InMemory(&runs), sums, useless_from)?;
+                    let body = NewBody::InMemory(&runs);
+                    pages.commit(&part, &page.key, NewPage { meta: &meta, body, sums, useless_from })?;
                 }
             }
             // A concurrent purge found no file.

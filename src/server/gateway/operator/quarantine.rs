@@ -2,10 +2,11 @@
 
 use super::html;
 use crate::config::Mapping;
-use crate::gateway::html::{QuarantinePage, QuarantinedRecordPage, Site, UnknownOperatorPage};
 use crate::server::context::ServerContext;
 use crate::server::own_pages::OwnPage;
-use crate::store::{QUARANTINE_LISTED_MAX, QuarantineError, QuarantineQuery};
+use oaimend_html::Site;
+use oaimend_pages::html::{QuarantinePage, QuarantinedRecordPage, UnknownOperatorPage};
+use oaimend_store::{QUARANTINE_LISTED_MAX, QuarantineError, QuarantineQuery};
 
 /// The list of the quarantined records of a repository.
 pub(super) async fn list(context: &ServerContext, site: &Site, mapping: &Mapping) -> OwnPage {

@@ -1,12 +1,13 @@
 //! The state of the server, and the plot of the plan.
 
 use super::html;
-use crate::gateway::html::{HarvestRow, HarvestState, RequestRow, Site, SourceRow, StatusPage};
-use crate::mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
-use crate::oai::datestamp::{Granularity, from_secs};
 use crate::server::context::ServerContext;
 use crate::server::gateway::record::with_policies;
 use crate::server::own_pages::OwnPage;
+use oaimend_html::Site;
+use oaimend_mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_pages::html::{HarvestRow, HarvestState, RequestRow, SourceRow, StatusPage};
 use std::time::Duration;
 
 /// The page with the requests in flight, the limits of sources, and the queue of harvests.

@@ -1,0 +1,17 @@
+//! The plain files of a data folder, which each node has for itself: cached pages, static repository files, broken
+//! pages, reports of checks, and the lock of the folder.
+
+mod broken_pages;
+mod check_reports;
+pub mod data_dir;
+mod page_cache;
+mod static_files;
+
+pub use broken_pages::{BROKEN_PAGE_BYTES_MAX, BrokenPageInfo, BrokenPages};
+pub use check_reports::CheckReports;
+pub use data_dir::DataDirLock;
+pub use page_cache::{
+    BlockSums, Entry as PageEntry, HotPage, NewBody, NewPage, PageCoding, PageKey, Pages, Part, Size,
+    Wait as DiskWait,
+};
+pub use static_files::{FileStamp, NewStaticFile, StaticFileInfo, StaticFiles};

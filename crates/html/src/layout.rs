@@ -1,0 +1,187 @@
+//! The layout that all pages share.
+
+use super::style_sheet::StyleSheet;
+use maud::{DOCTYPE, Markup, html};
+use url::Url;
+
+/// The Content-Security-Policy of all pages. It forbids all script; a block of JSON-LD is data and is not affected.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The facts about this server that pages show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    name: String,
+    contact: Option<String>,
+    public_url: String,
+    base_path: String,
+    /// The start of links to pages that only the public listener has.
+    public_base: String,
+    /// In the order in which pages link to them.
+    style_sheets: Vec<StyleSheet>,
+}
+
+impl Site {
+    /// A site. `public_url` is an absolute URL; its path becomes the start of the links between pages, so that they
+    /// work under any host name. `contact` is an email address of the operator.
+    pub fn new(name: &str, contact: Option<&str>, public_url: &str) -> Self {
+        let path = Url::parse(public_url).map(|url| url.path().trim_end_matches('/').to_owned());
+        let base_path = path.unwrap_or_default();
+        Self {
+            name: name.to_owned(),
+            contact: contact.map(str::to_owned),
+            public_url: public_url.trim_end_matches('/').to_owned(),
+            public_base: base_path.clone(),
+            base_path,
+            style_sheets: vec![StyleSheet::own()],
+        }
+    }
+
+    /// The site with the style sheet of its operator, after the own one.
+    #[must_use]
+    pub fn with_theme(mut self, css: &str) -> Self {
+        self.style_sheets.push(StyleSheet::theme(css));
+        self
+    }
+
+    /// The same site on the admin listener. Links between its pages begin at its root, other links lead to the public URL.
+    #[must_use]
+    pub fn for_operators(&self) -> Self {
+        let (base_path, public_base) = (String::new(), self.public_url.clone());
+        Self { base_path, public_base, ..self.clone() }
+    }
+
+    /// The style sheets of all pages.
+    pub fn style_sheets(&self) -> &[StyleSheet] {
+        &self.style_sheets
+    }
+
+    /// The public URL without a slash at its end, for URLs that other programs read.
+    pub fn public_url(&self) -> &str {
+        &self.public_url
+    }
+
+    /// The path of the site without a slash at its end, for links between pages.
+    pub fn base_path(&self) -> &str {
+        &self.base_path
+    }
+
+    /// The start of links to pages that only the public listener has, such as those of records: without a slash at its
+    /// end.
+    pub fn public_base(&self) -> &str {
+        &self.public_base
+    }
+}
+
+/// A step of the path to a page.
+#[derive(Clone, Debug)]
+pub struct Crumb<'a> {
+    /// Its text.
+    pub name: &'a str,
+    /// `None` for the page itself.
+    pub url: Option<String>,
+}
+
+/// A page inside the layout.
+#[derive(Debug)]
+pub struct Page<'a> {
+    /// The site to which it belongs.
+    pub site: &'a Site,
+    /// The title without the name of the site.
+    pub title: &'a str,
+    /// The steps below the start page.
+    pub crumbs: &'a [Crumb<'a>],
+    /// Further elements of `head`.
+    pub head: Markup,
+    /// The content.
+    pub main: Markup,
+}
+
+impl Page<'_> {
+    /// The whole document.
+    pub fn render(self) -> String {
+        let Self { site, title, crumbs, head, main } = self;
+        let base = site.base_path();
+        let document = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (title) " – " (site.name) }
+                    @for sheet in site.style_sheets() {
+                        link rel="stylesheet" href={ (base) (sheet.path) };
+                    }
+                    (head)
+                }
+                body {
+                    a.skip href="#main" { "Skip to the content" }
+                    header.site {
+                        a href={ (base) "/" } { (site.name) }
+                    }
+                    nav.crumbs aria-label="Breadcrumb" {
+                        ol {
+                            li { a href={ (base) "/" } { "Repositories" } }
+                            @for crumb in crumbs {
+                                li {
+                                    @match &crumb.url {
+                                        Some(url) => a href=(url) { bdi { (crumb.name) } },
+                                        None => span aria-current="page" { bdi { (crumb.name) } },
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    main id="main" tabindex="-1" { (main) }
+                    footer {
+                        p { "Metadata harvested by OAI-PMH, repaired and served by oaimend." }
+                        @if let Some(contact) = &site.contact {
+                            p { "Contact: " a href={ "mailto:" (contact) } { (contact) } }
+                        }
+                    }
+                }
+            }
+        };
+        document.into_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_between_pages_begin_with_the_path_of_the_public_url() {
+        for (public_url, base) in
+            [("https://e.org", ""), ("https://e.org/", ""), ("https://e.org/oai/x/", "/oai/x")]
+        {
+            let site = Site::new("Site", None, public_url);
+            assert_eq!((site.base_path(), site.public_url()), (base, public_url.trim_end_matches('/')));
+            let site = site.with_theme("a{}");
+            let page = Page { site: &site, title: "T", crumbs: &[], head: html! {}, main: html! {} }.render();
+            let link =
+                |sheet: &StyleSheet| format!("<link rel=\"stylesheet\" href=\"{base}{}\">", sheet.path);
+            let links: String = site.style_sheets().iter().map(link).collect();
+            assert!(site.style_sheets().len() == 2 && page.contains(&links), "{page}");
+        }
+    }
+
+    #[test]
+    fn pages_of_operators_link_to_the_root_and_to_the_public_url() {
+        let site = Site::new("Site", None, "https://e.org/oai/x/").for_operators();
+        assert_eq!((site.base_path(), site.public_base()), ("", "https://e.org/oai/x"));
+        let page = Page { site: &site, title: "T", crumbs: &[], head: html! {}, main: html! {} }.render();
+        assert!(page.contains("href=\"/-/style-"), "{page}");
+    }
+
+    #[test]
+    fn the_site_and_the_crumbs_are_escaped() {
+        let site = Site::new("<b>", Some("a@e.org\"><i>"), "https://e.org");
+        let crumbs =
+            [Crumb { name: "<i>", url: Some("/\"><i>".to_owned()) }, Crumb { name: "<i>", url: None }];
+        let page =
+            Page { site: &site, title: "<i>", crumbs: &crumbs, head: html! {}, main: html! {} }.render();
+        assert!(!page.contains("<b>") && !page.contains("<i>"), "{page}");
+    }
+}

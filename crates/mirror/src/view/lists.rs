@@ -1,0 +1,314 @@
+//! Answers `ListIdentifiers`, `ListRecords` and `GetRecord`.
+
+use super::catalog::{check_all_complete, formats, is_complete};
+use super::collisions;
+use super::list_token::{PageEnd, Place, RecordList, TokenContent};
+use super::merge::{Merge, filter};
+use super::options::PageLimits;
+use super::page_cache::{PageKey, WrittenPage};
+use super::part::Part;
+use super::presentation::View;
+use super::record_writer::{RecordWriter, ShownRecord};
+use super::response::{Answer, Page};
+use super::sets::{TOKEN_TOO_LONG, check_members, sets, write_token};
+use oaimend_oai::datestamp::{to_last_second, to_secs};
+use oaimend_oai::{Argument, ErrorCode, Request, Verb, set_spec};
+use oaimend_repository::{Failure, Reason, RepositoryRequest};
+use oaimend_store::{ListFilter, MirrorError};
+
+/// Answers a request for the first page of a list or for a later one.
+pub(super) async fn list(view: &View, request: &RepositoryRequest) -> Result<Answer, Failure> {
+    let verb = request.request.verb();
+    let token = request.request.argument(Argument::ResumptionToken);
+    let list = match token {
+        None => first_page(view, &request.request).await?,
+        Some(token) => match TokenContent::read(token, &view.stores.token_key, &view.name, verb) {
+            Ok(TokenContent::Records(list)) => Ok(list),
+            Ok(TokenContent::Sets(_)) => {
+                let text = "this resumptionToken belongs to another verb";
+                Err(Answer::error(view.now_secs(), ErrorCode::BadResumptionToken, text))
+            }
+            Err((code, text)) => Err(Answer::error(view.now_secs(), code, text)),
+        },
+    };
+    match list {
+        Ok(list) => page(view, list, request.reports_records).await,
+        Err(refused) => Ok(refused),
+    }
+}
+
+/// The list that a request begins, or the error response to it.
+async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList, Answer>, Failure> {
+    let now_secs = view.now_secs();
+    let prefix = request.argument(Argument::MetadataPrefix).unwrap_or_default();
+    if formats(view).await?.iter().all(|format| format.prefix != prefix) {
+        return Ok(Err(unknown_format(now_secs, prefix)));
+    }
+    // Stored setSpecs consist of the characters that the schema allows.
+    let set = request.argument(Argument::Set).map(escape_set);
+    if set.is_some() && sets(view).await?.is_empty() {
+        let text = "this repository has no sets";
+        return Ok(Err(Answer::error(now_secs, ErrorCode::NoSetHierarchy, text)));
+    }
+    let since = view.since_secs();
+    check_complete(view, &view.parts(prefix, set.as_deref(), since), prefix).await?;
+    let from = request.argument(Argument::From).and_then(to_secs);
+    let until = request.argument(Argument::Until).and_then(to_last_second);
+    let from = match from {
+        Some(from) => Some(view.spans.widen(from, until).await?),
+        None => None,
+    };
+    let times = view.begin_list(now_secs).await?;
+    Ok(Ok(RecordList {
+        view: view.name.clone(),
+        with_metadata: request.verb() == Verb::ListRecords,
+        prefix: prefix.to_owned(),
+        set,
+        from,
+        until: until.map_or(times.until_secs, |until| until.min(times.until_secs)),
+        since,
+        date: times.response_date_secs,
+        count: 0,
+        size: None,
+        after: None,
+    }))
+}
+
+/// A setSpec in the characters of the schema. The separator of ODL-Union stays.
+pub(crate) fn escape_set(set: &str) -> String {
+    let parts = set.splitn(2, '/').map(|part| set_spec::escape(part.as_bytes()));
+    let parts: Vec<String> = parts.map(|part| String::from_utf8_lossy(&part).into_owned()).collect();
+    parts.join("/")
+}
+
+fn unknown_format(date_secs: i64, prefix: &str) -> Answer {
+    let text = format!("this repository has no format \"{prefix}\"; ListMetadataFormats lists all formats");
+    Answer::error(date_secs, ErrorCode::CannotDisseminateFormat, text)
+}
+
+/// Checks that a list is no part that looks complete.
+///
+/// # Errors
+///
+/// The only repository of the list was never harvested completely, or none of several was. A list of several
+/// repositories contains what was harvested so far: later commits are in the next incremental list.
+async fn check_complete(view: &View, parts: &[Part<'_>], prefix: &str) -> Result<(), Failure> {
+    let mirrored: Vec<&Part<'_>> = parts.iter().filter(|part| part.is_mirrored()).collect();
+    for part in &mirrored {
+        if is_complete(view, part.member, prefix).await? {
+            return Ok(());
+        }
+    }
+    match mirrored.as_slice() {
+        [] => Ok(()),
+        [part] => Err(view.incomplete(prefix, Some(part.member))),
+        _ => Err(view.incomplete(prefix, None)),
+    }
+}
+
+/// Checks that no repository lacks records that were damaged on disk. Its lists would look complete without them.
+///
+/// # Errors
+///
+/// Records are damaged. They are fetched again by the next harvest, or an operator accepts their loss.
+async fn check_undamaged(view: &View, parts: &[Part<'_>], prefix: &str) -> Result<(), MirrorError> {
+    for part in parts {
+        let version = view.stores.store.version(&part.member.id, prefix).await?;
+        if version.is_some_and(|version| version.damaged > 0) {
+            return Err(MirrorError::Damaged);
+        }
+    }
+    Ok(())
+}
+
+/// One page of a list.
+async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Result<Answer, Failure> {
+    let set = list.set.clone();
+    let parts = view.parts(&list.prefix, set.as_deref(), list.since);
+    check_undamaged(view, &parts, &list.prefix).await?;
+    check_members(view, &parts, &list.prefix).await?;
+    view.spans.record(list.date, list.until, view.now_secs()).await?;
+    let limits = PageLimits {
+        records_max: view.options.page_records_max.max(1),
+        bytes_max: view.options.page_bytes_max,
+        with_bytes: list.with_metadata,
+    };
+    let is_merged = view.merges_records() && list.set.is_none();
+    let (mut page, PageEnd { last, mut has_more }) = if reports_records {
+        read_page(view, &parts, &list, limits, true).await?
+    } else {
+        cached_page(view, &parts, &list, limits).await?
+    };
+    let is_first = list.after.is_none();
+    if page.items == 0 && !is_first {
+        // All records of the page have changed or gone since the token was written. A page has at least one record, so
+        // the first one of the list is repeated.
+        let whole = RecordList { until: i64::MAX, after: None, ..list.clone() };
+        let limits = PageLimits { records_max: 1, ..limits };
+        (page, _) = read_page(view, &parts, &whole, limits, reports_records).await?;
+        has_more = false;
+    }
+    if page.items == 0 && is_first && !has_more {
+        let text = "no record matches the arguments";
+        return Ok(Answer::error(list.date, ErrorCode::NoRecordsMatch, text));
+    }
+    if is_first && has_more && !is_merged {
+        list.size = Some(count(view, &parts, &list).await?);
+    }
+    let count_after = list.count + page.items;
+    // A record that changes during the list leaves it. The last page tells the number that was delivered.
+    let size = if has_more { list.size.map(|size| size.max(count_after + 1)) } else { Some(count_after) };
+    page.progress = (Some(list.count), size);
+    if has_more {
+        let next = RecordList { count: count_after, after: last, ..list.clone() };
+        let token = TokenContent::Records(next).write(&view.stores.token_key);
+        page.token = Some(token.ok_or_else(|| Failure::new(Reason::Mirror, TOKEN_TOO_LONG))?);
+    }
+    if has_more || !is_first {
+        let total = if view.options.total_elements && !is_merged {
+            Some(total_elements(view, &list).await?)
+        } else {
+            None
+        };
+        write_token(&mut page, total);
+    }
+    Ok(Answer::page(list.date, page))
+}
+
+/// The items of a page, from memory if possible, and the end of the page.
+async fn cached_page(
+    view: &View,
+    parts: &[Part<'_>],
+    list: &RecordList,
+    limits: PageLimits,
+) -> Result<(Page, PageEnd), Failure> {
+    let pages = &view.stores.pages;
+    let key = match parts {
+        [part] => {
+            let version = view.stores.store.version(&part.member.id, &list.prefix).await?;
+            version.map(|version| PageKey::new(version, part, list, limits))
+        }
+        // A list of several repositories is not kept.
+        _ => None,
+    };
+    if let Some(written) = key.as_ref().and_then(|key| pages.find(key)) {
+        return Ok(written.to_page());
+    }
+    let (page, end) = read_page(view, parts, list, limits, false).await?;
+    if let Some(key) = key {
+        pages.keep(key, WrittenPage::new(&page, &end));
+    }
+    Ok((page, end))
+}
+
+/// The items of a page from the store, and the end of the page.
+///
+/// # Errors
+///
+/// The store cannot be read, or a record of the page is damaged.
+async fn read_page(
+    view: &View,
+    parts: &[Part<'_>],
+    list: &RecordList,
+    limits: PageLimits,
+    reports_records: bool,
+) -> Result<(Page, PageEnd), Failure> {
+    let mut merge = Merge::new(view.stores.store.clone(), parts.to_vec(), list, limits);
+    let mut writer = RecordWriter::new(view, &list.prefix, reports_records);
+    let end = if view.merges_records() && list.set.is_none() {
+        collisions::fill((view, parts), list, &mut merge, &mut writer, limits).await?
+    } else {
+        fill(list, &mut merge, &mut writer, limits).await?
+    };
+    Ok((writer.items.into_page(), end))
+}
+
+/// Writes records until the page is full.
+async fn fill(
+    list: &RecordList,
+    merge: &mut Merge<'_>,
+    writer: &mut RecordWriter<'_>,
+    limits: PageLimits,
+) -> Result<PageEnd, Failure> {
+    let mut last = None;
+    while !writer.is_full(limits) {
+        let Some((part, record)) = merge.next().await? else { break };
+        last = Some(Place::of(&part, &record));
+        writer.write(ShownRecord::new(part, record), list.with_metadata).await?;
+    }
+    Ok(PageEnd { has_more: last.is_some() && merge.has_more(), last })
+}
+
+/// The number of records in a list, deleted ones included.
+async fn count(view: &View, parts: &[Part<'_>], list: &RecordList) -> Result<u64, MirrorError> {
+    let mut sum = 0;
+    for filter in parts.iter().filter_map(|part| filter(part, list, list.from)) {
+        sum += view.stores.store.count(filter).await?;
+    }
+    Ok(sum)
+}
+
+/// The number of all records in the format of a list.
+async fn total_elements(view: &View, list: &RecordList) -> Result<u64, MirrorError> {
+    let mut sum = 0;
+    for member in &view.members {
+        let (repository, prefix) = (member.id.clone(), list.prefix.clone());
+        sum += view.stores.store.count(ListFilter { repository, prefix, ..ListFilter::default() }).await?;
+    }
+    Ok(sum)
+}
+
+/// Answers `GetRecord`.
+pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Result<Answer, Failure> {
+    let now_secs = view.now_secs();
+    let argument = |argument| request.request.argument(argument).unwrap_or_default();
+    let (identifier, prefix) = (argument(Argument::Identifier), argument(Argument::MetadataPrefix));
+    if formats(view).await?.iter().all(|format| format.prefix != prefix) {
+        return Ok(unknown_format(now_secs, prefix));
+    }
+    let parts = view.parts(prefix, None, view.since_secs());
+    if let Some(shown) = find_record(view, &parts, prefix, identifier).await? {
+        let mut writer = RecordWriter::new(view, prefix, request.reports_records);
+        writer.write(shown, true).await?;
+        return Ok(Answer::page(now_secs, writer.items.into_page()));
+    }
+    for part in &parts {
+        if !view.stores.store.formats_of_item(&part.member.id, identifier).await?.is_empty() {
+            if part.is_mirrored() && !is_complete(view, part.member, prefix).await? {
+                return Err(view.incomplete(prefix, Some(part.member)));
+            }
+            let text = format!("the item {identifier} is not available as {prefix}");
+            return Ok(Answer::error(now_secs, ErrorCode::CannotDisseminateFormat, text));
+        }
+    }
+    check_all_complete(view, Some(prefix)).await?;
+    let text = format!("the item {identifier} does not exist");
+    Ok(Answer::error(now_secs, ErrorCode::IdDoesNotExist, text))
+}
+
+/// The record with an identifier, as lists contain it. A withdrawn or deleted record never hides another one.
+async fn find_record<'v>(
+    view: &'v View,
+    parts: &[Part<'v>],
+    prefix: &str,
+    identifier: &str,
+) -> Result<Option<ShownRecord<'v>>, Failure> {
+    if parts.len() > 1
+        && let Some(shown) = collisions::find(view, parts, prefix, identifier).await?
+    {
+        return Ok(Some(shown));
+    }
+    for part in parts.iter().filter(|part| part.is_mirrored()) {
+        if let Some(record) = view.stores.store.record(&part.member.id, prefix, identifier).await? {
+            return Ok(Some(ShownRecord::new(*part, record)));
+        }
+    }
+    for part in parts.iter().filter(|part| !part.is_mirrored()) {
+        let identifiers = [identifier.to_owned()];
+        let headers = view.stores.store.headers(&part.member.id, prefix, &identifiers).await?;
+        if let Some(record) = headers.into_iter().flatten().next() {
+            return Ok(Some(ShownRecord::new(*part, part.present(record))));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,126 @@
+//! Reads the records of several repositories in one order: (datestamp, repository, sequence).
+//!
+//! The datestamp of a record is its stamp, or the last change of the view that concerns its repository, if that is
+//! later ([`Part::datestamp_secs`]). So the first records of a repository can share a datestamp. They stay in the order
+//! of their sequences, which is that of their stamps.
+//!
+//! A position in this order needs no state of the single repositories: for each of them it follows which records
+//! are after it.
+
+use super::list_token::{Place, RecordList};
+use super::options::PageLimits;
+use super::part::Part;
+use oaimend_store::{ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, StoredRecord};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The records that are read at once from each of several repositories, at first. It doubles with each read.
+const FIRST_READ_RECORDS: usize = 4;
+
+/// The rest of a list.
+pub(super) struct Merge<'v> {
+    store: Arc<dyn MirrorStore>,
+    inputs: Vec<Input<'v>>,
+    limits: PageLimits,
+}
+
+/// The rest of a list in one repository.
+struct Input<'v> {
+    part: Part<'v>,
+    filter: ListFilter,
+    after: Option<Position>,
+    read: VecDeque<StoredRecord>,
+    is_at_end: bool,
+    count_max: usize,
+}
+
+impl<'v> Merge<'v> {
+    /// The records of a list after its position.
+    pub(super) fn new(
+        store: Arc<dyn MirrorStore>,
+        parts: Vec<Part<'v>>,
+        list: &RecordList,
+        limits: PageLimits,
+    ) -> Self {
+        let count_max = if parts.len() > 1 { FIRST_READ_RECORDS } else { limits.records_max };
+        let limits = PageLimits { bytes_max: limits.bytes_max / parts.len().max(1), ..limits };
+        let input = |part: Part<'v>| {
+            let (from_secs, after) = rest_of(list, &part.member.id);
+            let filter = filter(&part, list, from_secs);
+            let is_at_end = filter.is_none();
+            let filter = filter.unwrap_or_default();
+            Input { part, filter, after, read: VecDeque::new(), is_at_end, count_max }
+        };
+        Self { store, inputs: parts.into_iter().map(input).collect(), limits }
+    }
+
+    /// The next record; `None` at the end of the list.
+    pub(super) async fn next(&mut self) -> Result<Option<(Part<'v>, StoredRecord)>, MirrorError> {
+        for input in &mut self.inputs {
+            if input.read.is_empty() && !input.is_at_end {
+                input.fill(&*self.store, self.limits).await?;
+            }
+        }
+        // The inputs are in the order of the repositories, and the first one of equal datestamps is the minimum.
+        let datestamp =
+            |input: &Input<'v>| input.read.front().map(|record| input.part.datestamp_secs(record));
+        let first = self
+            .inputs
+            .iter_mut()
+            .filter(|input| !input.read.is_empty())
+            .min_by_key(|input| datestamp(input));
+        Ok(first.and_then(|input| Some((input.part, input.read.pop_front()?))))
+    }
+
+    /// Whether there may be records after those that were read.
+    pub(super) fn has_more(&self) -> bool {
+        self.inputs.iter().any(|input| !input.read.is_empty() || !input.is_at_end)
+    }
+}
+
+impl Input<'_> {
+    /// Reads the next records. Fails if one of them is damaged: the list must not look complete without it.
+    async fn fill(&mut self, store: &dyn MirrorStore, limits: PageLimits) -> Result<(), MirrorError> {
+        while self.read.is_empty() && !self.is_at_end {
+            let query = ListQuery {
+                filter: self.filter.clone(),
+                after: self.after,
+                count_max: self.count_max,
+                bytes_max: limits.bytes_max,
+                with_bytes: limits.with_bytes && self.part.is_mirrored(),
+            };
+            let page = store.list(query).await?;
+            if page.damaged > 0 {
+                return Err(MirrorError::Damaged);
+            }
+            self.is_at_end = page.next.is_none();
+            self.after = page.next;
+            self.read = page.records.into_iter().map(|record| self.part.present(record)).collect();
+            self.count_max = (self.count_max * 2).min(limits.records_max);
+        }
+        Ok(())
+    }
+}
+
+/// The lowest datestamp and the position after which the records of a repository are in the rest of a list.
+fn rest_of(list: &RecordList, id: &str) -> (Option<i64>, Option<Position>) {
+    let Some(Place { secs, id: last, sequence, stamp }) = &list.after else { return (list.from, None) };
+    let first_secs = if id < last.as_str() { secs.saturating_add(1) } else { *secs };
+    let after = (id == last).then_some(Position { secs: *stamp, sequence: *sequence });
+    (Some(list.from.map_or(first_secs, |from| from.max(first_secs))), after)
+}
+
+/// The records of a repository in a list, from a datestamp on; `None` if all its datestamps are after the list.
+pub(super) fn filter(part: &Part<'_>, list: &RecordList, from_secs: Option<i64>) -> Option<ListFilter> {
+    let is_in_list = part.since_secs <= Some(list.until);
+    is_in_list.then(|| ListFilter {
+        repository: part.member.id.clone(),
+        prefix: list.prefix.clone(),
+        set: part.set.map(str::to_owned),
+        by: ListOrder::Stamp,
+        // All records with stamps up to the last change have its datestamp.
+        from_secs: from_secs.filter(|from_secs| Some(*from_secs) > part.since_secs),
+        until_secs: Some(list.until),
+        ..ListFilter::default()
+    })
+}

@@ -1,0 +1,226 @@
+//! The provenance of a record: where the mirror harvested it, and with which datestamp.
+//!
+//! It is the container of the OAI Guidelines for Optional Containers ("provenance"), in an `about`. The last harvest is
+//! the outermost description: one that the source wrote about an earlier harvest becomes part of ours. A record whose
+//! outermost description already names our source gets no second one, because it was harvested with provenance.
+
+use super::catalog;
+use super::identify::source_granularity;
+use super::options::MirroredSource;
+use super::page_items::RecordText;
+use super::presentation::View;
+use super::record_xml::Insertion;
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_oai::escape;
+use oaimend_store::{MirrorError, RecordStatus, StoredRecord};
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::name::{Namespace, ResolveResult};
+use quick_xml::reader::NsReader;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The facts of the sources of a page, read when they are needed.
+#[derive(Default)]
+pub(super) struct Origins(HashMap<String, Origin>);
+
+struct Origin {
+    granularity: Granularity,
+    /// The namespace of each format.
+    namespaces: HashMap<String, String>,
+}
+
+const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/provenance";
+
+impl Origins {
+    /// The texts that add the provenance to a record; none if it gets none.
+    pub(super) async fn insertions(
+        &mut self,
+        view: &View,
+        (member, prefix): (&MirroredSource, &str),
+        record: &StoredRecord,
+        text: &RecordText<'_>,
+    ) -> Result<Vec<Insertion>, MirrorError> {
+        let Some(base_url) = &member.provenance_base_url else { return Ok(Vec::new()) };
+        if record.status == RecordStatus::Deleted {
+            return Ok(Vec::new());
+        }
+        let found = read_descriptions(text.text);
+        if found.iter().any(|found| found.base_url == *base_url && found.identifier == record.identifier) {
+            return Ok(Vec::new());
+        }
+        if !self.0.contains_key(&member.id) {
+            let granularity = source_granularity(view, member).await?;
+            let formats = catalog::formats_of(view, member).await?;
+            let namespaces = formats.into_iter().map(|format| (format.prefix, format.namespace)).collect();
+            self.0.insert(member.id.clone(), Origin { granularity, namespaces });
+        }
+        let origin = self.0.get(&member.id);
+        let granularity = origin.map_or(Granularity::Second, |origin| origin.granularity);
+        let namespace = origin.and_then(|origin| origin.namespaces.get(prefix)).map_or("", String::as_str);
+        let described = Described { base_url, record, granularity, namespace };
+        Ok(match found.into_iter().next() {
+            Some(old) => {
+                let (start, end) = described.to_tags(old.prefix);
+                let Range { start: from, end: to } = old.range;
+                vec![Insertion { at: from, text: start }, Insertion { at: to, text: end }]
+            }
+            None => {
+                let ((start, end), oai) = (described.to_tags(""), text.places.prefix);
+                let about = format!(
+                    "<{oai}about><provenance xmlns=\"{NAMESPACE}\" \
+                     xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+                     xsi:schemaLocation=\"{NAMESPACE} http://www.openarchives.org/OAI/2.0/provenance.xsd\">\
+                     {start}{end}</provenance></{oai}about>"
+                );
+                vec![Insertion { at: text.places.end, text: about }]
+            }
+        })
+    }
+}
+
+/// A harvest of a record, to be described.
+struct Described<'r> {
+    base_url: &'r str,
+    record: &'r StoredRecord,
+    granularity: Granularity,
+    /// The namespace of its format.
+    namespace: &'r str,
+}
+
+impl Described<'_> {
+    /// The description in two parts: before and after the one inside it. `prefix` is that of the provenance namespace
+    /// with its colon, or empty.
+    fn to_tags(&self, prefix: &str) -> (String, String) {
+        let harvested = from_secs(self.record.stamp_secs, Granularity::Second);
+        let mut start = format!("<{prefix}originDescription harvestDate=\"{harvested}\" altered=\"false\">");
+        for (name, value) in [
+            ("baseURL", self.base_url),
+            ("identifier", &self.record.identifier),
+            ("datestamp", &from_secs(self.record.datestamp_secs, self.granularity)),
+            ("metadataNamespace", self.namespace),
+        ] {
+            start.push_str(&format!("<{prefix}{name}>"));
+            escape(value, &mut start);
+            start.push_str(&format!("</{prefix}{name}>"));
+        }
+        (start, format!("</{prefix}originDescription>"))
+    }
+}
+
+/// The outermost description in a provenance container of a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Description<'r> {
+    /// The element.
+    range: Range<usize>,
+    /// The prefix of the name of its container with the colon, or empty.
+    prefix: &'r str,
+    base_url: String,
+    identifier: String,
+}
+
+/// Reads the descriptions in all provenance containers of a record. A container with anything but one description has
+/// none.
+fn read_descriptions(record: &str) -> Vec<Description<'_>> {
+    // Few records have one, and a record is read as a whole for it.
+    if !record.contains(NAMESPACE) {
+        return Vec::new();
+    }
+    let mut reader = NsReader::from_str(record);
+    reader.config_mut().expand_empty_elements = true;
+    let mut reading = Reading::default();
+    loop {
+        let before = reader.buffer_position() as usize;
+        let Ok(event) = reader.read_event() else { return Vec::new() };
+        match event {
+            Event::Start(tag) => {
+                let written = record.get(before + 1..).unwrap_or_default();
+                reading.open(&reader, &tag, (before, written));
+            }
+            Event::Text(text) => reading.add(&text),
+            Event::CData(text) => reading.add(&text),
+            Event::GeneralRef(name) => {
+                let number = name.resolve_char_ref().ok().flatten().map(String::from);
+                let named = || quick_xml::escape::resolve_xml_entity(&name).map(str::to_owned);
+                reading.add(&number.or_else(named).unwrap_or_default());
+            }
+            Event::End(_) => reading.close(reader.buffer_position() as usize),
+            Event::Eof => return reading.found,
+            _ => {}
+        }
+    }
+}
+
+/// A record up to the current event: record, about, provenance, originDescription and its fields.
+#[derive(Default)]
+struct Reading<'r> {
+    depth: usize,
+    is_about: bool,
+    /// The container that is open, and the number of its children.
+    container: Option<(Description<'r>, usize)>,
+    /// Whether the field that is open is the base URL; `None` if it is neither this nor the identifier.
+    is_base_url: Option<bool>,
+    found: Vec<Description<'r>>,
+}
+
+impl<'r> Reading<'r> {
+    fn open(&mut self, reader: &NsReader<&[u8]>, tag: &BytesStart<'_>, (at, written): (usize, &'r str)) {
+        let local = tag.local_name();
+        let name: &str = local.as_ref();
+        let (namespace, _) = reader.resolver().resolve_element(tag.name());
+        let is_named = |expected: &str| {
+            name == expected && matches!(namespace, ResolveResult::Bound(Namespace(NAMESPACE)))
+        };
+        match (self.depth, &mut self.container) {
+            (1, _) => self.is_about = name == "about",
+            (2, _) if self.is_about && is_named("provenance") => {
+                let prefix = written.split_once(name).map_or("", |(prefix, _)| prefix);
+                self.container = Some((Description { prefix, ..Description::default() }, 0));
+            }
+            (3, Some((description, children))) => {
+                *children += 1;
+                if is_named("originDescription") {
+                    description.range = at..at;
+                }
+            }
+            (4, Some(_)) => {
+                self.is_base_url = match name {
+                    "baseURL" => Some(true),
+                    "identifier" => Some(false),
+                    _ => None,
+                };
+            }
+            _ => {}
+        }
+        self.depth += 1;
+    }
+
+    fn add(&mut self, text: &str) {
+        let Some((description, _)) = &mut self.container else { return };
+        if self.depth != 5 {
+            return;
+        }
+        match self.is_base_url {
+            Some(true) => description.base_url.push_str(text),
+            Some(false) => description.identifier.push_str(text),
+            None => {}
+        }
+    }
+
+    fn close(&mut self, at: usize) {
+        self.depth = self.depth.saturating_sub(1);
+        match (self.depth, &mut self.container) {
+            (2, container) => {
+                let ended =
+                    container.take().filter(|(read, children)| *children == 1 && !read.range.is_empty());
+                if let Some((Description { range, prefix, base_url, identifier }, _)) = ended {
+                    let trimmed = |text: String| text.trim().to_owned();
+                    let (base_url, identifier) = (trimmed(base_url), trimmed(identifier));
+                    self.found.push(Description { range, prefix, base_url, identifier });
+                }
+            }
+            (3, Some((description, _))) if description.range.start > 0 => description.range.end = at,
+            (4, _) => self.is_base_url = None,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The state that views share.
+
+use super::aggregate_versions::AggregateVersions;
+use super::page_cache::PageCache;
+use crate::spans::SpanTable;
+use crate::stamps::Stamps;
+use oaimend_base::clock::Clock;
+use oaimend_store::{MirrorStore, TokenKey};
+use std::sync::Arc;
+
+/// The state that all views share. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ViewStores {
+    /// The mirrored records.
+    pub store: Arc<dyn MirrorStore>,
+    /// The stamps of the same store. The harvester uses them too.
+    pub stamps: Arc<Stamps>,
+    /// The times that harvesters derived from lists.
+    pub(crate) spans: SpanTable,
+    pub(crate) pages: PageCache,
+    /// The versions of the view of all repositories.
+    pub(super) aggregate: AggregateVersions,
+    pub(crate) token_key: TokenKey,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl ViewStores {
+    /// The state of the views over a store. `stamps` are those of the same store, `token_key` signs the
+    /// resumptionTokens.
+    pub fn new(
+        store: Arc<dyn MirrorStore>,
+        stamps: Arc<Stamps>,
+        token_key: TokenKey,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let spans = SpanTable::new(Arc::clone(&store));
+        let aggregate = AggregateVersions::new(Arc::clone(&store), Arc::clone(&stamps));
+        Self { store, stamps, spans, pages: PageCache::default(), aggregate, token_key, clock }
+    }
+}

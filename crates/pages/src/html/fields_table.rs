@@ -1,0 +1,146 @@
+//! The table of all elements of a record.
+
+use super::super::record::{Field, FieldAttribute, Link, Text, shown_size};
+use maud::{Markup, html};
+use std::collections::BTreeSet;
+
+/// Deepest level that has its own indentation in the style sheet.
+const LEVELS_MAX: usize = 6;
+
+/// The table of elements, with the namespaces of their prefixes.
+pub(super) fn fields_table(caption: &str, fields: &[Field]) -> Markup {
+    let shown = || fields.iter().filter(|field| !is_bare_container(field));
+    let prefixes: BTreeSet<(&str, &str)> =
+        shown().map(|field| (field.prefix.as_str(), field.namespace.as_str())).collect();
+    html! {
+        table.fields {
+            caption { (caption) }
+            thead { tr { th scope="col" { "Field" } th scope="col" { "Value" } } }
+            tbody {
+                @for field in shown() { (row(field)) }
+            }
+        }
+        @if prefixes.iter().any(|(_, namespace)| !namespace.is_empty()) {
+            dl.namespaces {
+                @for (prefix, namespace) in prefixes.iter().filter(|(_, namespace)| !namespace.is_empty()) {
+                    div {
+                        dt { @if prefix.is_empty() { "no prefix" } @else { (prefix) ":" } }
+                        dd { bdi { (namespace) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether the element is the outermost one and only contains others.
+fn is_bare_container(field: &Field) -> bool {
+    field.depth == 0 && field.text.value.is_empty() && shown_attributes(field).next().is_none()
+}
+
+/// The attributes without the places of schemas, which say nothing about the record.
+fn shown_attributes(field: &Field) -> impl Iterator<Item = &FieldAttribute> {
+    field.attributes.iter().filter(|attribute| !attribute.name.ends_with(":schemaLocation"))
+}
+
+fn row(field: &Field) -> Markup {
+    let level = field.depth.saturating_sub(1).min(LEVELS_MAX);
+    let is_empty = field.text.value.is_empty() && shown_attributes(field).next().is_none();
+    html! {
+        tr {
+            th.{ "level-" (level) } scope="row" {
+                @if !field.prefix.is_empty() { span.prefix { (field.prefix) ":" } }
+                bdi { (field.name) }
+            }
+            td {
+                @if !field.text.value.is_empty() {
+                    div.value lang=(field.text.lang()) dir=(field.text.direction().attribute()) {
+                        (linked(&field.text.value))
+                        (left_out(&field.text))
+                    }
+                }
+                @if is_empty { span.nothing { "–" } }
+                @for attribute in shown_attributes(field) {
+                    div.attribute {
+                        span.name { (attribute.name) }
+                        " "
+                        bdi { (linked(&attribute.value)) @if attribute.left_out_bytes > 0 { "…" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A text, as a link if it is one.
+pub(super) fn linked(text: &str) -> Markup {
+    html! {
+        @match Link::read(text) {
+            Some(link) => a href=(link.url) { (text) },
+            None => (text),
+        }
+    }
+}
+
+/// The mark of a shortened text.
+pub(super) fn left_out(text: &Text) -> Markup {
+    html! {
+        @if text.left_out_bytes > 0 {
+            span.cut lang="en" dir="ltr" { "… " (shown_size(text.left_out_bytes)) " not shown" }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::record::RecordDocument;
+    use super::*;
+
+    fn table(payload: &str) -> String {
+        let xml = format!("<record><metadata>{payload}</metadata></record>");
+        let document = RecordDocument::read(&xml).expect("the record is well-formed");
+        fields_table("All fields", &document.metadata).into_string()
+    }
+
+    #[test]
+    fn elements_and_attributes_are_escaped() {
+        let table = table(
+            "<a xmlns='urn:\"&gt;&lt;i>' b='&lt;i onclick=\"x\"&gt;'>&lt;script&gt;alert(1)&lt;/script&gt;<c/></a>",
+        );
+        assert!(!table.contains("<i") && !table.contains("<script"), "{table}");
+        assert!(table.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{table}");
+        assert!(table.contains("&lt;i onclick=&quot;x&quot;&gt;"), "{table}");
+    }
+
+    #[test]
+    fn only_http_becomes_a_link() {
+        let table = table(
+            "<a b='javascript:alert(1)' c='http://e.org/c'><d>JAVASCRIPT:alert(1)</d><d> java&#9;script:alert(1)</d>\
+             <d>data:text/html,x</d><d>https://e.org/\"onclick=</d></a>",
+        );
+        let links: Vec<&str> =
+            table.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert_eq!(links, ["http://e.org/c", "https://e.org/%22onclick="]);
+    }
+
+    #[test]
+    fn texts_have_their_language_and_direction() {
+        let table = table("<a><b xml:lang='ar'>أغاني الميناء</b><b>Songs</b></a>");
+        assert!(table.contains("<div class=\"value\" lang=\"ar\" dir=\"rtl\">أغاني"), "{table}");
+        assert!(table.contains("<div class=\"value\" lang=\"\" dir=\"ltr\">Songs"), "{table}");
+    }
+
+    #[test]
+    fn long_texts_have_a_mark() {
+        let table = table(&format!("<a>{}</a>", "x".repeat(5_000_000)));
+        assert!(table.len() < 20_000, "{}", table.len());
+        assert!(table.contains("… 4.9 MB not shown"), "no mark");
+    }
+
+    #[test]
+    fn a_bare_container_has_no_row() {
+        let with = |attribute: &str| table(&format!("<a{attribute}><b>x</b></a>"));
+        assert_eq!(with(" xmlns:x='urn:x' x:schemaLocation='y'").matches("<tr").count(), 2);
+        assert_eq!(with(" version='1'").matches("<tr").count(), 3);
+    }
+}

@@ -1,0 +1,15 @@
+//! The pages that lead to records: lists of records, lists of sets, and notices in their place.
+
+mod list_page;
+mod notice;
+mod sets_page;
+
+pub use list_page::{ListContent, ListPage, MonthEntry, RecordLink};
+pub use notice::{ListNotice, ListNoticePage};
+pub use sets_page::{SetEntry, SetsPage};
+
+/// A number of records for people.
+fn records(count: u64) -> String {
+    let number = crate::list::grouped(count);
+    if count == 1 { "1 record".to_owned() } else { format!("{number} records") }
+}

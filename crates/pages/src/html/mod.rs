@@ -1,0 +1,32 @@
+//! HTML pages, rendered on the server, without JavaScript.
+//!
+//! All pages share one layout and one style sheet. maud escapes every text and attribute. The only text that is written
+//! without escaping is JSON-LD, which contains no `<`. Links of records are [`Link`](super::record::Link)s, which are
+//! `http` or `https`. The pages need no script, inline style, image or font, as [`CONTENT_SECURITY_POLICY`] requires.
+
+mod byte_text;
+mod fields_table;
+mod list;
+mod missing_record;
+mod no_record_page;
+mod operator;
+mod record_page;
+mod repairs;
+mod repository;
+mod response;
+#[cfg(test)]
+mod tests;
+mod xml_source;
+
+pub use list::{
+    ListContent, ListNotice, ListNoticePage, ListPage, MonthEntry, RecordLink, SetEntry, SetsPage,
+};
+pub use missing_record::{DeletedRecordPage, UnknownRecordPage};
+pub use no_record_page::{NoRecordPage, NoRecordReason};
+pub use operator::{
+    HarvestRow, HarvestState, QuarantinePage, QuarantinedRecordPage, RequestRow, SourceRow, StatusPage,
+    UnknownOperatorPage,
+};
+pub use record_page::{FormatTab, Provenance, RecordPage};
+pub use repository::{OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownRepositoryPage};
+pub use response::{NoResponseReason, ResponsePage, ShownResponse};

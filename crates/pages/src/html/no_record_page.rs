@@ -1,0 +1,112 @@
+//! The pages of records that cannot be shown, although they may exist.
+
+use super::super::record::RecordAddress;
+use super::missing_record::{Notice, ToRepository};
+use maud::html;
+use oaimend_html::Site;
+
+/// Why a record cannot be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRecordReason {
+    /// The format was never harvested completely. For status 503.
+    NotHarvested,
+    /// The record is damaged on disk and is to be harvested again. For status 503.
+    Damaged,
+    /// The mirror cannot be read. For status 503.
+    Unreadable,
+    /// The operator has turned the pages of this repository off. For status 404.
+    PagesOff,
+    /// The repository is no longer served, or no longer mirrored. For status 410.
+    RepositoryRemoved,
+}
+
+impl NoRecordReason {
+    /// The title of the page.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::NotHarvested => "Not harvested yet",
+            Self::Damaged | Self::Unreadable => "Record not available now",
+            Self::PagesOff => "No record pages",
+            Self::RepositoryRemoved => "Repository removed",
+        }
+    }
+
+    /// What happened and what to do, one sentence each.
+    pub const fn sentences(self) -> &'static [&'static str] {
+        match self {
+            Self::NotHarvested => &[
+                "This server copies the repository. The copy is not complete yet, so it is not known whether the record \
+                 exists.",
+                "Try again later.",
+            ],
+            Self::Damaged => {
+                &["The copy of this record is damaged. The next harvest replaces it.", "Try again later."]
+            }
+            Self::Unreadable => {
+                &["The copy of the repository cannot be read now.", "Try again in a few minutes."]
+            }
+            Self::PagesOff => &["This server has no pages for the records of this repository."],
+            Self::RepositoryRemoved => &["This server no longer has the records of this repository."],
+        }
+    }
+}
+
+/// The page of a record that cannot be shown.
+#[derive(Clone, Debug)]
+pub struct NoRecordPage<'a> {
+    /// The site.
+    pub site: &'a Site,
+    /// The name of the repository.
+    pub repository_name: &'a str,
+    /// The place of the record.
+    pub address: RecordAddress<'a>,
+    /// Why it cannot be shown.
+    pub reason: NoRecordReason,
+}
+
+impl NoRecordPage<'_> {
+    /// The whole document.
+    pub fn render(&self) -> String {
+        let title = self.reason.title();
+        let main = html! {
+            h1 { (title) }
+            p { "Record: " bdi.identifier { (self.address.identifier) } }
+            @for sentence in self.reason.sentences() { p { (sentence) } }
+        };
+        let to_repository = match self.reason {
+            NoRecordReason::RepositoryRemoved => ToRepository::NoLink,
+            _ => ToRepository::Link,
+        };
+        let notice = Notice {
+            site: self.site,
+            repository_name: self.repository_name,
+            address: &self.address,
+            to_repository,
+        };
+        notice.page(title, main)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_a_page() {
+        let site = Site::new("Site", None, "https://e.org/b");
+        let address = RecordAddress { repository: "x", identifier: "<i>&\"", format: None };
+        for reason in [
+            NoRecordReason::NotHarvested,
+            NoRecordReason::Damaged,
+            NoRecordReason::Unreadable,
+            NoRecordReason::PagesOff,
+            NoRecordReason::RepositoryRemoved,
+        ] {
+            let page = NoRecordPage { site: &site, repository_name: "<i>", address, reason }.render();
+            assert!(page.contains(&format!("<h1>{}</h1>", reason.title())), "{page}");
+            assert!(page.contains("&lt;i&gt;&amp;&quot;") && !page.contains("<i>"), "{page}");
+            let is_removed = reason == NoRecordReason::RepositoryRemoved;
+            assert_eq!(page.contains("<a href=\"/b/x/\">"), !is_removed, "{page}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The overview of all repositories.
+
+use super::super::super::record::{RepositoryAddress, STATUS_PATH};
+use super::super::super::repository::{OperatorDetails, RepositorySummary};
+use super::activity::sparkline;
+use super::numbers::{counted, grouped, share};
+use super::state::{circuit, state_of, time};
+use super::{NAME_BYTES_MAX, start_of};
+use maud::{Markup, html};
+use oaimend_html::{Page, Site};
+use std::collections::BTreeMap;
+
+/// The overview of all repositories.
+#[derive(Clone, Debug)]
+pub struct OverviewPage<'a> {
+    /// The site.
+    pub site: &'a Site,
+    /// The text that the shown repositories contain; empty: no filter.
+    pub filter: &'a str,
+    /// The shown repositories, in the order of the page.
+    pub repositories: &'a [RepositorySummary],
+    /// The number of repositories that match the filter.
+    pub matching: usize,
+    /// The number of all repositories.
+    pub all: usize,
+    /// What only operators may know of the repositories, by id. `None` on the page for everyone.
+    pub operator: Option<&'a BTreeMap<String, OperatorDetails>>,
+}
+
+impl OverviewPage<'_> {
+    /// The whole document.
+    pub fn render(&self) -> String {
+        let main = html! {
+            h1 { "Repositories" }
+            p {
+                "Point a harvester at a base URL. It gets the records of the source by OAI-PMH, whole and valid."
+            }
+            @if self.all == 0 {
+                p { "There is no repository yet. Put a file into the mappings folder, or start with " code { "--map ID=URL" } "." }
+            } @else {
+                (self.search())
+                @if self.repositories.is_empty() {
+                    p { "No repository contains " q { (self.filter) } ". " a href={ (self.site.base_path()) "/" } { "Show all" } }
+                } @else {
+                    (self.table())
+                    @if self.matching > self.repositories.len() {
+                        p { "The first " (self.repositories.len()) " of " (counted(self.matching as u64, "repository", "repositories"))
+                            ". Use the filter to find others." }
+                    }
+                }
+            }
+            p.note { "For programs: " a href={ (self.site.public_base()) "/friends.xml" } { "friends.xml" } " lists all base URLs." }
+            @if self.operator.is_some() {
+                p { a href={ (self.site.base_path()) (STATUS_PATH) } { "State of the server" } ": requests in flight, limits of sources, harvests" }
+            }
+        };
+        Page { site: self.site, title: "Repositories", crumbs: &[], head: html! {}, main }.render()
+    }
+
+    fn search(&self) -> Markup {
+        html! {
+            form.search role="search" method="get" action={ (self.site.base_path()) "/" } {
+                label for="q" { "Filter by name or id" }
+                input id="q" name="q" type="search" value=(self.filter) maxlength="100" autocomplete="off";
+                button type="submit" { "Filter" }
+            }
+        }
+    }
+
+    fn table(&self) -> Markup {
+        let shown = match self.filter.is_empty() {
+            true => counted(self.all as u64, "repository", "repositories"),
+            false => format!(
+                "{} of {}",
+                grouped(self.matching as u64),
+                counted(self.all as u64, "repository", "repositories")
+            ),
+        };
+        html! {
+            table.plain.rows role="table" {
+                caption { (shown) ". Shares are of the items that the source sent in 30 days." }
+                thead role="rowgroup" {
+                    tr role="row" {
+                        th scope="col" role="columnheader" { "Repository" }
+                        th.n scope="col" role="columnheader" { "Records" }
+                        th scope="col" role="columnheader" { "Last success" }
+                        th.n scope="col" role="columnheader" { "Repaired" }
+                        th.n scope="col" role="columnheader" { "Quarantined" }
+                        th scope="col" role="columnheader" { "Last 30 days" }
+                    }
+                }
+                tbody role="rowgroup" {
+                    @for repository in self.repositories { (self.row(repository)) }
+                }
+            }
+        }
+    }
+
+    fn row(&self, repository: &RepositorySummary) -> Markup {
+        let base = self.site.base_path();
+        let address = RepositoryAddress { repository: &repository.id };
+        let base_url = address.base_url(self.site.public_url());
+        let total = repository.total();
+        let share = |number| share(number, total.items());
+        let nothing = || html! { span.nothing { "–" } };
+        html! {
+            tr role="row" {
+                th scope="row" role="rowheader" {
+                    a href=(address.page(base)) { bdi { (start_of(repository.title(), NAME_BYTES_MAX)) } }
+                    div.about { (state_of(repository)) }
+                    div.about {
+                        @if repository.has_record_pages {
+                            a href=(address.records(self.site.public_base())) aria-label={ "Records of " (repository.id) } { "Records" } " · "
+                        }
+                        a.url href={ (base_url) "?verb=Identify" } { (base_url) }
+                    }
+                    @if let Some(operator) = self.operator.and_then(|operator| operator.get(&repository.id)) {
+                        div.about {
+                            "Source: " code { (operator.source_base_url) }
+                            @if let Some(secs) = operator.circuit_open_secs { " " (circuit(secs)) }
+                        }
+                    }
+                }
+                td.n role="cell" data-label="Records" {
+                    @match repository.records { Some(records) => (grouped(records)), None => (nothing()) }
+                }
+                td role="cell" data-label="Last success" {
+                    @match &repository.last_success_at { Some(at) => (time(at)), None => (nothing()) }
+                }
+                td.n role="cell" data-label="Repaired" {
+                    @match share(total.repaired) { Some(share) => (share), None => (nothing()) }
+                }
+                td.n role="cell" data-label="Quarantined" {
+                    @match share(total.quarantined) { Some(share) => (share), None => (nothing()) }
+                }
+                td role="cell" data-label="Last 30 days" { (sparkline(&repository.days)) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::RepositoryState;
+
+    fn page(filter: &str, repositories: &[RepositorySummary], all: usize) -> String {
+        let site = Site::new("Site", None, "https://e.org/b");
+        let (matching, operator) = (repositories.len(), None);
+        OverviewPage { site: &site, filter, repositories, matching, all, operator }.render()
+    }
+
+    #[test]
+    fn texts_are_escaped_and_links_begin_with_the_base_path() {
+        let repository = RepositorySummary {
+            id: "x".to_owned(),
+            name: Some("<script>alert(1)</script>".to_owned()),
+            state: RepositoryState::Incomplete,
+            fails_since: Some("2024-05-06T07:08:09Z".to_owned()),
+            records: Some(1_234),
+            has_record_pages: true,
+            ..RepositorySummary::default()
+        };
+        let page = page("\"><script>", &[repository], 3);
+        assert!(!page.contains("<script"), "{page}");
+        for part in [
+            "<a href=\"/b/x/\"><bdi>&lt;script&gt;",
+            "<a href=\"/b/x/records/\"",
+            "<a class=\"url\" href=\"https://e.org/b/x?verb=Identify\">https://e.org/b/x</a>",
+            "value=\"&quot;&gt;&lt;script&gt;\"",
+            "<caption>1 of 3 repositories.",
+            ">1,234</td>",
+            "source fails since <time datetime=\"2024-05-06T07:08:09Z\">2024-05-06 07:08 UTC</time>",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+
+    #[test]
+    fn pages_without_rows_say_why() {
+        assert!(page("", &[], 0).contains("There is no repository yet"));
+        assert!(page("a<b", &[], 3).contains("No repository contains <q>a&lt;b</q>"));
+    }
+}

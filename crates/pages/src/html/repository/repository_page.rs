@@ -1,0 +1,309 @@
+//! The page of a repository.
+
+use super::super::super::record::{QuarantineAddress, RepositoryAddress};
+use super::super::super::repository::{Identification, OperatorDetails, RepositoryDetails, RepositoryState};
+use super::activity::activity_section;
+use super::numbers::grouped;
+use super::state::{circuit, state_of, time};
+use super::{NAME_BYTES_MAX, TEXT_BYTES_MAX, sections, start_of};
+use maud::{Markup, html};
+use oaimend_html::{Crumb, Page, Site};
+
+/// The page of a repository.
+#[derive(Clone, Debug)]
+pub struct RepositoryPage<'a> {
+    /// The site.
+    pub site: &'a Site,
+    /// The repository.
+    pub details: &'a RepositoryDetails,
+    /// What only operators may know. Without it, the page is for everyone, and leaves out the details of failures.
+    pub operator: Option<&'a OperatorDetails>,
+}
+
+/// Most mail addresses that are shown.
+const EMAILS_MAX: usize = 5;
+
+impl RepositoryPage<'_> {
+    /// The whole document.
+    pub fn render(&self) -> String {
+        let Self { site, details, operator } = self;
+        let summary = &details.summary;
+        let title = start_of(summary.title(), NAME_BYTES_MAX);
+        let crumbs = [Crumb { name: &title, url: None }];
+        let is_operator = operator.is_some();
+        let main = html! {
+            header {
+                p.kind { "Repository " bdi { (summary.id) } }
+                h1 { bdi { (title) } }
+                p { (state_of(summary)) }
+                @if let Some(sentence) = sentence_of(summary.state) { p { (sentence) } }
+            }
+            div.columns {
+                div.introduction { (self.how_to_harvest()) }
+                div.side {
+                    (identification(&details.identification))
+                    (self.mirror())
+                    @if let Some(operator) = operator {
+                        (source(operator, &QuarantineAddress { repository: &summary.id }.list(site.base_path())))
+                    }
+                }
+                div.rest {
+                    (activity_section(summary))
+                    @if let Some(timeline) = details.mirror.as_ref().and_then(|mirror| mirror.timeline.as_ref()) {
+                        (sections::timeline(timeline))
+                    }
+                    (sections::formats(details))
+                    (sections::sets(details, site.public_base()))
+                    (sections::repairs(details, site.public_base(), is_operator))
+                    (sections::failures(details, is_operator))
+                    (sections::check(details, is_operator))
+                }
+            }
+        };
+        Page { site, title: &title, crumbs: &crumbs, head: html! {}, main }.render()
+    }
+
+    fn how_to_harvest(&self) -> Markup {
+        let summary = &self.details.summary;
+        let address = RepositoryAddress { repository: &summary.id };
+        let base_url = address.base_url(self.site.public_url());
+        let has_own_url = self.details.mirror.as_ref().is_some_and(|mirror| mirror.has_own_url);
+        let formats = self.details.formats.as_deref().unwrap_or_default();
+        let prefix = formats.iter().map(|format| format.prefix.as_str()).find(|prefix| *prefix == "oai_dc");
+        let prefix = prefix.or(formats.first().map(|format| format.prefix.as_str())).unwrap_or("oai_dc");
+        html! {
+            section aria-labelledby="harvest" {
+                h2 id="harvest" { "Harvest this repository" }
+                dl.urls {
+                    div { dt { "Base URL" } dd { code { (base_url) } } }
+                    @if has_own_url {
+                        div { dt { "Base URL of the mirror, without requests to the source" }
+                            dd { code { (self.site.public_url()) "/_mirror/" (summary.id) } } }
+                    }
+                    div { dt { "All records" } dd { code { (base_url) "?verb=ListRecords&metadataPrefix=" (prefix) } } }
+                    div { dt { "Changes since a date" }
+                        dd { code { (base_url) "?verb=ListRecords&metadataPrefix=" (prefix) "&from=2025-01-31" } } }
+                }
+                p {
+                    "Responses: " a href={ (base_url) "?verb=Identify" } { "Identify" } " · "
+                    a href={ (base_url) "?verb=ListMetadataFormats" } { "formats" } " · "
+                    a href={ (base_url) "?verb=ListSets" } { "sets" }
+                }
+                @if summary.has_record_pages {
+                    p { a.landing href=(address.records(self.site.public_base())) { "Browse the records" } }
+                }
+            }
+        }
+    }
+
+    fn mirror(&self) -> Markup {
+        let summary = &self.details.summary;
+        html! {
+            @if let Some(mirror) = &self.details.mirror {
+                section aria-labelledby="mirror" {
+                    h2 id="mirror" { "Mirror" }
+                    dl {
+                        div { dt { "Records" } dd { (grouped(summary.records.unwrap_or_default())) } }
+                        @if mirror.missing > 0 {
+                            div { dt { "Items that could not be stored" } dd { (grouped(mirror.missing)) } }
+                        }
+                        (fact("Last complete harvest", summary.last_success_at.as_deref().map(time)))
+                        @if let Some(at) = &mirror.last_harvest_at {
+                            @let (stored, deleted) = mirror.last_changes;
+                            div { dt { "Last harvest" }
+                                dd { (time(at)) br; (grouped(stored)) " stored, " (grouped(deleted)) " deleted" } }
+                        }
+                        (fact("Next harvest", mirror.next_harvest_at.as_deref().map(time)))
+                    }
+                }
+            } @else if let Some(at) = &summary.last_success_at {
+                section aria-labelledby="source" {
+                    h2 id="source" { "Source" }
+                    dl { (fact("Last response", Some(time(at)))) }
+                }
+            }
+        }
+    }
+}
+
+/// What a state means, where it needs an explanation.
+const fn sentence_of(state: RepositoryState) -> Option<&'static str> {
+    match state {
+        RepositoryState::Live | RepositoryState::Complete => None,
+        RepositoryState::Harvesting => {
+            Some("A harvest of the mirror runs. New and changed records appear after it.")
+        }
+        RepositoryState::Incomplete => Some(
+            "The last harvest of the mirror was not complete. The next one continues it; records may be missing until then.",
+        ),
+        RepositoryState::NeverHarvested => {
+            Some("The mirror of this repository is being built. Its records appear after the first harvest.")
+        }
+        RepositoryState::Unreadable => Some("The mirror cannot be read now. Open this page again later."),
+    }
+}
+
+fn identification(identification: &Identification) -> Markup {
+    let Identification { name: _, admin_emails, earliest_datestamp, deleted_record, granularity, version } =
+        identification;
+    let deleted = deleted_record.as_deref().map(|policy| match policy {
+        "no" => "no: deleted records vanish".to_owned(),
+        "transient" => "transient: deletions may be forgotten".to_owned(),
+        "persistent" => "persistent: deletions stay visible".to_owned(),
+        other => start_of(other, TEXT_BYTES_MAX),
+    });
+    let granularity = granularity.as_deref().map(|granularity| match granularity {
+        "YYYY-MM-DD" => "days".to_owned(),
+        "YYYY-MM-DDThh:mm:ssZ" => "seconds".to_owned(),
+        other => start_of(other, TEXT_BYTES_MAX),
+    });
+    let text = |text: &str| html! { bdi { (start_of(text, TEXT_BYTES_MAX)) } };
+    let is_known = identification != &Identification::default();
+    html! {
+        section aria-labelledby="identify" {
+            h2 id="identify" { "What the source says" }
+            @if is_known {
+                dl {
+                    (fact("Earliest datestamp", earliest_datestamp.as_deref().map(text)))
+                    (fact("Deleted records", deleted.as_deref().map(text)))
+                    (fact("Precision of datestamps", granularity.as_deref().map(text)))
+                    (fact("Version of OAI-PMH", version.as_deref().map(text)))
+                    @if !admin_emails.is_empty() {
+                        div {
+                            dt { "Contact" }
+                            @for email in admin_emails.iter().take(EMAILS_MAX) { dd { (text(email)) } }
+                        }
+                    }
+                }
+            } @else {
+                p { "Not known yet. It appears after the first request of a harvester." }
+            }
+        }
+    }
+}
+
+fn source(operator: &OperatorDetails, quarantine: &str) -> Markup {
+    html! {
+        section aria-labelledby="operator" {
+            h2 id="operator" { "For operators" }
+            dl {
+                div { dt { "Base URL of the source" } dd { code { (operator.source_base_url) } } }
+                (fact("Circuit", operator.circuit_open_secs.map(circuit)))
+            }
+            p { a href=(quarantine) { "Quarantined records" } }
+            details {
+                summary { "Effective configuration" }
+                pre tabindex="0" { code { (operator.configuration) } }
+            }
+        }
+    }
+}
+
+fn fact(name: &str, value: Option<Markup>) -> Markup {
+    html! {
+        @if let Some(value) = value { div { dt { (name) } dd { (value) } } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::{
+        CheckResult, FailedRule, FormatDetails, MirrorDetails, RepositorySummary, SetDetails,
+    };
+    use oaimend_store::{DayCounts, FrequentRepair, RepairExample, SourceFailure};
+
+    /// A repository with markup in every text, in which `SECRET` is for operators.
+    fn details() -> RepositoryDetails {
+        let evil = || "<script>\"'".to_owned();
+        let repair = |record: Option<String>| FrequentRepair {
+            name: "bare-ampersand".to_owned(),
+            count: 1_234,
+            example: Some(RepairExample {
+                original: if record.is_some() { evil() } else { "SECRET".to_owned() },
+                record,
+                replacement: evil(),
+            }),
+        };
+        RepositoryDetails {
+            summary: RepositorySummary {
+                id: "x".to_owned(),
+                name: Some(evil()),
+                state: RepositoryState::NeverHarvested,
+                has_record_pages: true,
+                days: vec![DayCounts { requests: 5, ..DayCounts::default() }],
+                ..RepositorySummary::default()
+            },
+            identification: Identification {
+                admin_emails: vec![evil()],
+                earliest_datestamp: Some(evil()),
+                deleted_record: Some(evil()),
+                granularity: Some(evil()),
+                ..Identification::default()
+            },
+            formats: Some(vec![FormatDetails {
+                prefix: evil(),
+                namespace: "n".repeat(9_999),
+                records: None,
+            }]),
+            sets: Some(vec![SetDetails { set_spec: evil(), name: evil() }]),
+            left_out_sets: 7,
+            mirror: Some(MirrorDetails { has_own_url: true, ..MirrorDetails::default() }),
+            repairs: vec![repair(Some(evil())), repair(None)],
+            failures: vec![SourceFailure {
+                at: "2024-05-06T07:08:09Z".to_owned(),
+                request: "SECRET".to_owned(),
+                reason: "dns".to_owned(),
+                details: "SECRET".to_owned(),
+            }],
+            check: Some(CheckResult {
+                checked_at: "2024-05-06T07:08:09Z".to_owned(),
+                counts: (5, 1, 0),
+                findings: vec![FailedRule {
+                    rule: evil(),
+                    received: "SECRET".to_owned(),
+                    ..FailedRule::default()
+                }],
+            }),
+        }
+    }
+
+    fn page(operator: Option<&OperatorDetails>) -> String {
+        let site = Site::new("Site", None, "https://e.org/b");
+        RepositoryPage { site: &site, details: &details(), operator }.render()
+    }
+
+    #[test]
+    fn only_operators_see_what_the_source_sent() {
+        let public = page(None);
+        assert!(!public.contains("SECRET") && !public.contains("For operators"), "{public}");
+        let operator = OperatorDetails {
+            configuration: "gap = \"<i>\"".to_owned(),
+            source_base_url: "http://SECRET/?a=***".to_owned(),
+            circuit_open_secs: Some(30),
+        };
+        // The base URL, the failure with its request, the repair outside records, and the finding.
+        let page = page(Some(&operator));
+        assert_eq!(page.matches("SECRET").count(), 5);
+        assert!(page.contains("href=\"/b/x/quarantine/\"") && page.contains("open for 30 s"), "{page}");
+    }
+
+    #[test]
+    fn texts_are_escaped_and_bounded() {
+        let page = page(None);
+        assert!(!page.contains("<script"), "{page}");
+        assert!(!page.contains(&"n".repeat(501)) && page.contains(&format!("{}…", "n".repeat(500))));
+        for part in [
+            "<a href=\"/b/x/sets/%3Cscript%3E%22%27/\">",
+            "<caption>8 sets</caption>",
+            "… and 7 more: <a href=\"/b/x/sets/\">all sets</a>",
+            "<a class=\"identifier\" href=\"/b/x/record/%3Cscript%3E%22%27\">",
+            "1,234 times",
+            "<code>https://e.org/b/_mirror/x</code>",
+            "The host name of the source cannot be resolved.",
+            "5 rules hold, 1 fails, 0 warnings.",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The pages in place of a repository that is not served.
+
+use super::super::super::record::RepositoryAddress;
+use maud::html;
+use oaimend_html::{Crumb, Page, Site};
+
+/// The page for a path that is in no repository, for status 404.
+#[derive(Clone, Debug)]
+pub struct UnknownRepositoryPage<'a> {
+    /// The site.
+    pub site: &'a Site,
+    /// The ids of the repositories, in order.
+    pub repositories: &'a [&'a str],
+}
+
+/// Most repositories that the page lists.
+const LISTED_MAX: usize = 500;
+
+impl UnknownRepositoryPage<'_> {
+    /// The whole document.
+    pub fn render(&self) -> String {
+        let base = self.site.base_path();
+        let left_out = self.repositories.len().saturating_sub(LISTED_MAX);
+        let main = html! {
+            h1 { "No such repository" }
+            @if self.repositories.is_empty() {
+                p { "This server has no repository yet." }
+            } @else {
+                p { "Compare the URL with these repositories, or open the " a href={ (base) "/" } { "overview" } "." }
+                ul {
+                    @for repository in self.repositories.iter().take(LISTED_MAX) {
+                        li { a href=(RepositoryAddress { repository }.page(base)) { (repository) } }
+                    }
+                }
+                @if left_out > 0 { p.cut { "… and " (left_out) " more" } }
+            }
+        };
+        let main = html! { div.notice { (main) } };
+        Page { site: self.site, title: "No such repository", crumbs: &[], head: html! {}, main }.render()
+    }
+}
+
+/// The page of a repository that is no longer served, for status 410.
+#[derive(Clone, Debug)]
+pub struct RemovedRepositoryPage<'a> {
+    /// The site.
+    pub site: &'a Site,
+    /// The id of the repository.
+    pub repository: &'a str,
+}
+
+impl RemovedRepositoryPage<'_> {
+    /// The whole document.
+    pub fn render(&self) -> String {
+        let title = "Repository removed";
+        let main = html! {
+            div.notice {
+                h1 { (title) }
+                p { "The repository " bdi.identifier { (self.repository) } " is no longer on this server." }
+                p { a href={ (self.site.base_path()) "/" } { "All repositories" } }
+            }
+        };
+        let crumbs = [Crumb { name: self.repository, url: None }];
+        Page { site: self.site, title, crumbs: &crumbs, head: html! {}, main }.render()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_repositories_are_listed() {
+        let site = Site::new("Site", None, "https://e.org/b");
+        let many = vec!["x"; LISTED_MAX + 2];
+        let page = UnknownRepositoryPage { site: &site, repositories: &many }.render();
+        assert_eq!(page.matches("<li><a href=\"/b/x/\">x</a></li>").count(), LISTED_MAX);
+        assert!(page.contains("… and 2 more") && page.contains("<h1>No such repository</h1>"), "{page}");
+        let page = RemovedRepositoryPage { site: &site, repository: "<i>" }.render();
+        assert!(page.contains("&lt;i&gt;") && !page.contains("<i>"), "{page}");
+    }
+}

@@ -1,0 +1,54 @@
+//! A text of a record with its language.
+
+use super::language::{Direction, direction_of};
+use super::limits::shorten;
+
+/// A text of a record with its language.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    /// The text without surrounding blanks, at most 16 KiB.
+    pub value: String,
+    /// The language tag of the nearest `xml:lang`; `None` if there is none, or if it is no language tag.
+    pub language: Option<String>,
+    /// The number of bytes that `value` leaves out.
+    pub left_out_bytes: usize,
+}
+
+impl Text {
+    /// The direction in which the text is written.
+    pub fn direction(&self) -> Direction {
+        direction_of(&self.value)
+    }
+
+    /// The value of `lang` for the text. The empty one means that the language is unknown; without it the text would
+    /// count as English, the language of the page.
+    pub(crate) fn lang(&self) -> &str {
+        self.language.as_deref().unwrap_or_default()
+    }
+
+    /// The same text with one space in place of each run of blanks.
+    pub(super) fn on_one_line(&self) -> Self {
+        Self { value: on_one_line(&self.value), ..self.clone() }
+    }
+
+    /// Adds characters, up to `bytes_max` bytes in all.
+    pub(in super::super) fn push(&mut self, characters: &str, bytes_max: usize) {
+        let space = if self.left_out_bytes > 0 { 0 } else { bytes_max.saturating_sub(self.value.len()) };
+        let (kept, left_out_bytes) = shorten(characters, space);
+        self.value.push_str(kept);
+        self.left_out_bytes += left_out_bytes;
+    }
+
+    /// Removes surrounding blanks.
+    pub(in super::super) fn trim(&mut self) {
+        let trimmed = self.value.trim();
+        if trimmed.len() < self.value.len() {
+            self.value = trimmed.to_owned();
+        }
+    }
+}
+
+/// The words of a text with one space between them.
+pub(super) fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,30 @@
+//! The arguments of a repair of one item, besides the item.
+//!
+//! The stages create them for each item, and [`repair_item`](crate::repair_item::repair_item)
+//! passes them on.
+
+use crate::catalog::RepairSet;
+use crate::config::RepositoryFacts;
+use crate::lex::doctype::Entities;
+use crate::lex::namespaces::Context;
+use crate::limits::Limits;
+use crate::passes::identify::KnownValues;
+
+/// The configuration and the facts that a repair of one item needs.
+#[derive(Debug)]
+pub(crate) struct Rules<'c> {
+    pub(crate) limits: &'c Limits,
+    pub(crate) off: RepairSet,
+    pub(crate) enabled: RepairSet,
+    pub(crate) text_charset: Option<&'c str>,
+    pub(crate) entities: &'c Entities,
+    pub(crate) known_values: KnownValues<'c>,
+    pub(crate) repository: &'c RepositoryFacts,
+}
+
+/// The namespaces declared around an item, as received and as written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OuterContexts {
+    pub(crate) read: Context,
+    pub(crate) written: Context,
+}

@@ -1,0 +1,162 @@
+//! The engine: it runs one stage after the other over the unsettled text.
+//!
+//! [`Repairer`](crate::Repairer) owns one engine for each response.
+//!
+//! A stage either settles the beginning of the text or needs more text. Its decisions never depend on the
+//! chunks of the input. Text is copied only while a stage still needs it. Otherwise it is passed on as a
+//! slice of the input.
+
+use crate::catalog::NotOai;
+use crate::config::RepairConfig;
+use crate::sink::Sink;
+use crate::stages::head::errors::step_errors;
+use crate::stages::head::head_stage::step_head;
+use crate::stages::head::prolog::step_prolog;
+use crate::stages::list::emit::abandon_list;
+use crate::stages::list::list_stage::step_list;
+use crate::stages::list::oversized::step_oversized;
+use crate::stages::response::{Response, Stage, Step};
+use crate::stages::tail::{end_input, step_epilog, step_tail, step_truncated};
+use crate::summary::{Outcome, Summary};
+use crate::validate::start_tag::StartTagCache;
+
+/// The engine for one response: it holds the unsettled text and runs the stages over it.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) response: Response,
+    /// Text that is not settled yet.
+    unsettled: Vec<u8>,
+    held_bytes_peak: usize,
+}
+
+/// The largest number of input bytes appended to the unsettled text at a time, if that text is shorter.
+const JOIN_BYTES: usize = 16 << 10;
+
+impl Engine {
+    pub(crate) fn new(config: &RepairConfig, tags: StartTagCache) -> Self {
+        Self { response: Response::new(config, tags), unsettled: Vec::new(), held_bytes_peak: 0 }
+    }
+
+    /// Takes the next chunk of text.
+    pub(crate) fn push(&mut self, mut text: &[u8], sink: &mut impl Sink) {
+        while !text.is_empty() && !matches!(self.response.stage, Stage::Done) {
+            if self.unsettled.is_empty() {
+                let settled = self.advance(text, false, sink);
+                self.unsettled.extend_from_slice(text.get(settled..).unwrap_or_default());
+                break;
+            }
+            let before = self.unsettled.len();
+            let (step, rest) = text.split_at(text.len().min(before.max(JOIN_BYTES)));
+            let mut unsettled = std::mem::take(&mut self.unsettled);
+            unsettled.extend_from_slice(step);
+            let settled = self.advance(&unsettled, false, sink);
+            match settled.checked_sub(before) {
+                // All held text is settled: continue in the input itself.
+                Some(into_step) => {
+                    unsettled.clear();
+                    text = text.get(into_step..).unwrap_or_default();
+                }
+                None => {
+                    unsettled.drain(..settled);
+                    text = rest;
+                }
+            }
+            self.unsettled = unsettled;
+        }
+        self.held_bytes_peak =
+            self.held_bytes_peak.max(self.unsettled.len() + self.response.output.held_bytes);
+    }
+
+    /// Ends the input and returns the summary.
+    pub(crate) fn finish(
+        mut self,
+        decoded_as: &'static str,
+        sink: &mut impl Sink,
+    ) -> (Summary, StartTagCache) {
+        let unsettled = std::mem::take(&mut self.unsettled);
+        let settled = self.advance(&unsettled, true, sink);
+        debug_assert!(settled == unsettled.len(), "the end settles everything");
+        end_input(&mut self.response, sink);
+        let outcome = match self.response.not_oai {
+            Some(reason) => Outcome::NotOai(reason),
+            None if self.response.truncated || self.response.output.incomplete => Outcome::Truncated,
+            None if self.response.output.changed => Outcome::Repaired,
+            None => Outcome::Clean,
+        };
+        let summary = Summary {
+            outcome,
+            version: self.response.version,
+            records: self.response.output.records,
+            quarantined: self.response.output.quarantined,
+            lost: self.response.output.lost,
+            unread: self.response.output.unread,
+            swallowed: self.response.output.swallowed,
+            unresolved: self.response.output.unresolved,
+            repairs: self.response.output.repairs,
+            decoded_as,
+            held_bytes_peak: self.held_bytes_peak,
+        };
+        (summary, self.response.tags)
+    }
+
+    /// Returns the outcome once no more input can change it.
+    pub(crate) fn verdict(&self) -> Option<Outcome> {
+        match (self.response.not_oai, &self.response.stage) {
+            (Some(reason), _) => Some(Outcome::NotOai(reason)),
+            (None, Stage::Truncated) => Some(Outcome::Truncated),
+            _ => None,
+        }
+    }
+
+    /// Runs the stages until they need more text. Returns the number of settled bytes.
+    fn advance(&mut self, text: &[u8], last: bool, sink: &mut impl Sink) -> usize {
+        let mut settled = 0;
+        loop {
+            let rest = text.get(settled..).unwrap_or_default();
+            if rest.is_empty() || !last && rest.len() < self.response.retry_at {
+                return settled;
+            }
+            if self.response.lookahead.is_exhausted(self.response.base) {
+                self.abandon_lookahead();
+            }
+            let step = match self.response.stage {
+                Stage::Prolog => step_prolog(&mut self.response, rest, last, sink),
+                Stage::Head => step_head(&mut self.response, rest, last, sink),
+                Stage::Errors => step_errors(&mut self.response, rest, last, sink),
+                Stage::List(_) => step_list(&mut self.response, rest, last, sink),
+                Stage::Oversized(_) => step_oversized(&mut self.response, rest, last, sink),
+                Stage::Tail => step_tail(&mut self.response, rest, last, sink),
+                Stage::Epilog => step_epilog(&mut self.response, rest, last, sink),
+                Stage::Truncated => step_truncated(&mut self.response, rest, last, sink),
+                Stage::Done => Step::Settled(rest.len()),
+            };
+            match step {
+                Step::NeedMore => return settled,
+                Step::Settled(bytes) => {
+                    self.response.retry_at = 0;
+                    self.response.base += bytes as u64;
+                    settled += bytes;
+                }
+            }
+        }
+    }
+
+    /// Gives up a response whose damage makes every lookahead fail. Output that has begun stays truncated.
+    fn abandon_lookahead(&mut self) {
+        match std::mem::replace(&mut self.response.stage, Stage::Done) {
+            // After the root's end nothing more is written, and little is held.
+            stage @ (Stage::Truncated | Stage::Done | Stage::Epilog) => self.response.stage = stage,
+            Stage::List(list) | Stage::Oversized(list) => {
+                self.response.output.lost += 1;
+                abandon_list(&mut self.response, &list);
+            }
+            stage => {
+                if matches!(stage, Stage::Tail) {
+                    // The list is closed already.
+                    self.response.verb = None;
+                }
+                self.response.refuse(NotOai::BrokenEnvelope);
+            }
+        }
+    }
+}

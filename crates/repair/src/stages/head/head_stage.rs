@@ -1,0 +1,109 @@
+//! The stage of the head: from the root's start tag to the verb element or an error.
+//!
+//! It contains responseDate and request. The whole head is read at once, because its elements may change
+//! places. It has a few hundred bytes. Errors after it are held until it is certain that no list follows.
+
+use crate::catalog::{NotOai, RepairId};
+use crate::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
+use crate::lex::names::{blanks, trailing_blanks, trim};
+use crate::output::head_buffer::PartRole;
+use crate::sink::Sink;
+use crate::stages::head::repair_head::{count_lost_item, read_whole_head};
+use crate::stages::head::top_level_tag::find_top_level_tag;
+use crate::stages::head::unopened_list::{open_missing_list, unopened_list};
+use crate::stages::head::v1_head::v1_list_start;
+use crate::stages::head::verb_element::{
+    RequestSearch, misnamed_verb_element, requested_verb_element, verb_element,
+};
+use crate::stages::item_search::{begins_item, contains_any_item, new_list};
+use crate::stages::response::{Response, Stage, Step, TopLevelTag};
+use crate::text::characters::{Guesses, repair_characters};
+use crate::text::edits::Edits;
+use crate::validate::envelope_names::TagMatch;
+
+/// Reads up to the first top-level tag after the head.
+pub(crate) fn step_head(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+    let bytes_max = response.limits().head_bytes_max;
+    let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+    let bounded = rest.len() > bytes_max;
+    let found = find_top_level_tag(response, within, last || bounded);
+    let found = if last || bounded || matches!(found, Ok(Some(_))) {
+        v1_list_start(response, within, found)
+    } else {
+        found
+    };
+    let complete = last || bounded;
+    let mut search = RequestSearch::new(within);
+    let by_head = |response: &mut Response, end: usize| search.verb_before(response, end);
+    let found = misnamed_verb_element(response, within, found, complete, by_head);
+    let mut search = RequestSearch::new(within);
+    let by_head = |response: &mut Response, end: usize| search.verb_before(response, end);
+    let found = found.and_then(|found| requested_verb_element(response, within, found, complete, by_head));
+    let unopened = found.and_then(|found| unopened_list(response, within, found.map(|(at, _)| at), complete));
+    if let Ok(Some((at, verb))) = unopened {
+        return open_missing_list(response, verb, rest, at, sink);
+    }
+    let (at, top_level_tag) = match unopened.and(found) {
+        Ok(Some(found)) => found,
+        _ if bounded => return response.refuse(NotOai::BrokenEnvelope),
+        _ if last => return response.refuse(NotOai::NothingKept),
+        _ => return response.need_more(rest),
+    };
+    let Some(edits) = read_whole_head(response, rest.get(..at).unwrap_or_default()) else {
+        return response.refuse(NotOai::BrokenEnvelope);
+    };
+    response.stage = match top_level_tag {
+        TopLevelTag::Verb(named) => match verb_element(response, within, at, named, complete) {
+            Ok(verb) => Stage::List(Box::new(new_list(response, verb))),
+            Err(()) => return response.need_more(rest),
+        },
+        TopLevelTag::Error => Stage::Errors,
+        TopLevelTag::RootEnd => return response.refuse(NotOai::NothingKept),
+    };
+    if let TopLevelTag::Verb(verb) = top_level_tag {
+        count_lost_item(response, verb, rest, &edits);
+    }
+    response.keep_edited(PartRole::Plain, rest, at, &edits, sink)
+}
+
+/// Emits the text before the next top-level tag. White space and comments stay; everything else is removed.
+pub(crate) fn emit_misc(response: &mut Response, rest: &[u8], at: usize, sink: &mut impl Sink) -> Step {
+    let text = rest.get(..at).unwrap_or_default();
+    let mut edits = Edits::default();
+    let mut from = 0;
+    let mut lexemes = Lexemes::new(text);
+    while from < text.len() {
+        let (lexeme, end) = lexemes.at(from);
+        let slice = text.get(from..end).unwrap_or_default();
+        let good = match lexeme {
+            Lexeme::Text => trim(slice).is_empty(),
+            Lexeme::Comment => {
+                is_good_comment(slice)
+                    && repair_characters(slice, &[], Guesses::default(), &response.config.limits).is_empty()
+            }
+            Lexeme::Instruction => {
+                !is_xml_target(slice)
+                    && repair_characters(slice, &[], Guesses::default(), &response.config.limits).is_empty()
+            }
+            _ => false,
+        };
+        if lexeme == Lexeme::StartTag {
+            response.has_items_outside_list |=
+                begins_item(response, rest.get(from..).unwrap_or_default()) == TagMatch::Yes;
+        }
+        if !good && lexeme == Lexeme::Instruction {
+            // A declaration without its end mark extends to the end mark of another one.
+            response.has_items_outside_list |= contains_any_item(response, slice);
+        }
+        if !good {
+            let (start, stop) = if lexeme == Lexeme::Text {
+                (from + blanks(slice), end - trailing_blanks(slice))
+            } else {
+                (from, end)
+            };
+            edits.push(RepairId::UnexpectedContent, start, stop, b"");
+        }
+        from = end;
+    }
+    response.keep_edited(PartRole::Plain, rest, at, &edits, sink)
+}

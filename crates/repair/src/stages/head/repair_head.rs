@@ -1,0 +1,202 @@
+//! The repair of `responseDate` and `request`.
+//!
+//! The stage of the head runs it once over the whole head.
+
+use crate::boundary::removable::contains_envelope_element;
+use crate::catalog::RepairId;
+use crate::lex::names::{blanks, trailing_blanks, trim};
+use crate::stages::envelope::{element_characters, end_tag_of, strip_envelope_prefixes, write_element};
+use crate::stages::head::head_fields::{
+    HeadField, escape_url, field_name_case, is_request_argument, percent_encode, read_head, repair_field_tag,
+    stray_in_url, write_attribute,
+};
+use crate::stages::head::request_facts::{next_token_in_request, read_request_facts};
+use crate::stages::head::response_date::{read_response_date, repair_response_date};
+use crate::stages::head::v1_head::upgrade_request;
+use crate::stages::item_search::contains_any_item;
+use crate::stages::response::{Response, writes_request_echo};
+use crate::text::edits::{Edit, Edits};
+use crate::text::escape::{escape, reference_for, resolve, write_escaped};
+use crate::validate::schema::is_any_uri;
+use crate::validate::schema::item_of;
+use oaimend_oai::Verb;
+
+/// The typical largest size of a request element of the proxy.
+const REQUEST_BYTES_TYPICAL: usize = 256;
+
+/// Counts the first item of a list as lost if the damaged start of the list contained a part of the item.
+pub(crate) fn count_lost_item(response: &mut Response, verb: Verb, head: &[u8], edits: &Edits) {
+    let is_removal = |edit: &&Edit| matches!(edit.id, RepairId::UnknownElement | RepairId::UnexpectedContent);
+    let mut removed = edits.iter().filter(is_removal).filter_map(|edit| head.get(edit.start..edit.end));
+    let is_lost = removed.any(|text| contains_envelope_element(text, item_of(verb)));
+    response.output.lost += u64::from(is_lost);
+}
+
+/// Reads the facts of the head and returns its edits; `None` if one of the repairs is off.
+pub(crate) fn read_whole_head(response: &mut Response, head: &[u8]) -> Option<Edits> {
+    let edits = repair_head(response, head);
+    let is_made = |edit: &&Edit| head.get(edit.start..edit.end) != Some(edit.replacement.as_slice());
+    if edits.iter().filter(is_made).any(|edit| response.is_off(edit.id)) {
+        return None;
+    }
+    let written = edits.apply(head);
+    response.request_facts = read_request_facts(response, &written);
+    response.response_date = read_response_date(response, &written);
+    response.is_own_response_date = response.response_date.is_empty()
+        || edits.iter().any(|edit| edit.id == RepairId::MissingResponseDate);
+    response.has_items_outside_list |= edits
+        .iter()
+        .filter(|edit| edit.id == RepairId::UnknownElement)
+        .any(|edit| contains_any_item(response, head.get(edit.start..edit.end).unwrap_or_default()));
+    Some(edits)
+}
+
+/// Returns the edits that repair the head.
+pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
+    let mut characters = element_characters(response, head);
+    let mut text = characters.apply(head);
+    let mut edits = Edits::default();
+    let request_name: &[u8] = if response.v1.is_some() { b"requestURL" } else { b"request" };
+    let (mut date, mut request) = read_head(&text, &response.prefix, request_name, &mut edits);
+    let renamed = match (date, request) {
+        (Some(_), Some(_)) => Edits::default(),
+        _ => field_name_case(&text, &response.prefix, request_name),
+    };
+    if !renamed.is_empty() {
+        let named = renamed.apply(&text).into_owned();
+        characters = characters.then(&text, renamed);
+        edits = Edits::default();
+        (date, request) = read_head(&named, &response.prefix, request_name, &mut edits);
+        text = named.into();
+    }
+    if let Some(date) = date {
+        repair_response_date(response, &text, date, &mut edits);
+        close_field(response, b"responseDate", date, &mut edits);
+    }
+    let new_date = date.is_none().then(|| {
+        let stamp = response.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+        write_element(response, b"responseDate", stamp.as_bytes())
+    });
+    // An added element goes directly before the next element.
+    let after = date.map_or(0, |date| date.end);
+    let place = after + blanks(text.get(after..).unwrap_or_default());
+    if let Some(new_date) = new_date {
+        edits.push_unordered(RepairId::MissingResponseDate, place, place, new_date);
+    }
+    place_request(response, &text, request, date, place, &mut edits);
+    edits.sort();
+    strip_envelope_prefixes(response, head, characters.then(&text, edits))
+}
+
+fn close_field(response: &Response, local: &[u8], field: HeadField, edits: &mut Edits) {
+    if field.unclosed {
+        let tag = end_tag_of(response, local);
+        edits.push_unordered(RepairId::MissingEndTag, field.end, field.end, tag);
+    }
+}
+
+fn place_request(
+    response: &mut Response,
+    text: &[u8],
+    request: Option<HeadField>,
+    date: Option<HeadField>,
+    place: usize,
+    edits: &mut Edits,
+) {
+    let own = writes_request_echo(response).then(|| request_echo(response, true));
+    let Some(field) = request else {
+        let (id, element) = match own {
+            Some(own) => (RepairId::MissingRequest, own),
+            None => (RepairId::MissingRequest, [b"<", response.written_prefix(), b"request/>"].concat()),
+        };
+        edits.push_unordered(id, place, place, element);
+        return;
+    };
+    response.next_token =
+        next_token_in_request(response, text.get(field.start..field.content.0).unwrap_or_default());
+    let upgraded = response.v1.is_some().then(|| upgrade_request(response, text, field.content));
+    let is_misplaced = date.is_some_and(|date| date.start > field.start);
+    let inside = match own.map(|own| (RepairId::RewriteRequest, own)).or(upgraded) {
+        Some((_, own)) if is_misplaced => own,
+        Some((id, own)) => {
+            let _ = edits.take_within(field.start, field.end);
+            return edits.push_unordered(id, field.start, field.end, own);
+        }
+        None => {
+            repair_request(response, text, field, edits);
+            close_field(response, b"request", field, edits);
+            let inside = edits.take_within(field.start, field.end);
+            let repaired =
+                inside.clone().apply_at(text.get(field.start..field.end).unwrap_or_default(), field.start);
+            for edit in inside.iter() {
+                edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+            }
+            repaired
+        }
+    };
+    if is_misplaced {
+        let _ = edits.take_within(field.start, field.end);
+        edits.push_unordered(RepairId::ElementOrder, field.start, field.end, Vec::new());
+        edits.push_unordered(RepairId::ElementOrder, place, place, inside);
+    }
+}
+
+/// Returns the request element of the proxy.
+pub(crate) fn request_echo(response: &Response, arguments: bool) -> Vec<u8> {
+    let Some(request) = &response.config.request else { return Vec::new() };
+    let prefix = response.written_prefix();
+    let mut element = Vec::with_capacity(REQUEST_BYTES_TYPICAL);
+    for part in [b"<", prefix, b"request"] {
+        element.extend_from_slice(part);
+    }
+    for (name, value) in request.arguments.iter().filter(|_| arguments) {
+        for part in [b" ", name.as_bytes(), b"=\""] {
+            element.extend_from_slice(part);
+        }
+        write_attribute(value, &mut element);
+        element.push(b'"');
+    }
+    element.push(b'>');
+    write_escaped(request.base_url.as_bytes(), reference_for, &mut element);
+    for part in [b"</", prefix, b"request>"] {
+        element.extend_from_slice(part);
+    }
+    element
+}
+
+/// Repairs the attributes and the text of the source's own request element.
+fn repair_request(response: &mut Response, text: &[u8], field: HeadField, edits: &mut Edits) {
+    repair_field_tag(response, text, field, RepairId::RequestAttribute, is_request_argument, edits);
+    let (start, end) = field.content;
+    let raw = text.get(start..end).unwrap_or_default();
+    let resolved = resolve(raw);
+    let url = trim(&resolved);
+    let legal = is_any_uri(url) && !url.contains(&b' ') && !raw.contains(&b'<');
+    if legal && url.len() == resolved.len() {
+        return;
+    }
+    let front = blanks(raw);
+    let back = trailing_blanks(raw.get(front..).unwrap_or_default());
+    if legal && raw.len() - front - back >= url.len() {
+        for (from, to) in [(start, start + front), (end - back, end)] {
+            if from < to {
+                edits.push_unordered(RepairId::RequestContent, from, to, Vec::new());
+            }
+        }
+        return;
+    }
+    let plain = resolved == raw && !raw.contains(&b'<');
+    let strays: Vec<usize> = if plain { stray_in_url(raw) } else { Vec::new() };
+    let mut escaped = raw.to_vec();
+    for &at in strays.iter().rev() {
+        escaped.splice(at..=at, percent_encode(raw.get(at).copied().unwrap_or(b' ')));
+    }
+    if plain && url.len() == raw.len() && is_any_uri(&escaped) {
+        for at in strays {
+            let byte = raw.get(at).copied().unwrap_or(b' ');
+            edits.push_unordered(RepairId::RequestContent, start + at, start + at + 1, percent_encode(byte));
+        }
+        return;
+    }
+    edits.push_unordered(RepairId::RequestContent, start, end, escape(&escape_url(url)));
+}

@@ -1,0 +1,433 @@
+//! The text between the items of a list: comments, end tags, errors and unexpected content.
+//!
+//! The stage of the list calls it between items. Text with an item or a token goes to quarantine and is
+//! never dropped.
+
+use crate::boundary::boundary_search::BoundarySearch;
+use crate::boundary::record_boundary::RecordBoundary;
+use crate::boundary::removable::{contains_content, is_content, is_fatal_message};
+use crate::boundary::removal::contains_item_or_token;
+use crate::catalog::{QuarantineReason, RepairId};
+use crate::lex::lexeme::{CDATA, COMMENT, doctype_len, is_doctype, is_good_comment, is_xml_target};
+use crate::lex::names::{name_span, split_name, trailing_blanks};
+use crate::lex::search::{memchr, memchr2, memmem};
+use crate::output::head_buffer::PartRole;
+use crate::sink::Sink;
+use crate::stages::head::error_element::repair_error;
+use crate::stages::item_search::{is_item, is_token};
+use crate::stages::list::emit::{quarantine_item, quarantine_span, report_swallowed};
+use crate::stages::list::item_kind::begins_list_item;
+use crate::stages::list::items::step_items;
+use crate::stages::list::list_end::step_list_end;
+use crate::stages::list::state::List;
+use crate::stages::list::token::step_token;
+use crate::stages::response::{ListStep, Response, Step};
+use crate::stages::second_document::second_document_in_list;
+use crate::text::characters::{Guesses, repair_characters};
+use crate::validate::envelope_names::is_cut_token_name;
+use crate::validate::section::swallows_boundary;
+use oaimend_oai::Verb;
+
+pub(crate) fn remove_stray_text(
+    response: &mut Response,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> Step {
+    let bytes_max = response.limits().head_bytes_max;
+    let end = match memchr(b'<', rest.get(..rest.len().min(bytes_max)).unwrap_or_default()) {
+        Some(end) => end,
+        None if last || rest.len() >= bytes_max => rest.len().min(bytes_max),
+        None => return response.need_more(rest),
+    };
+    let text = rest.get(..end).unwrap_or_default();
+    response.change(RepairId::UnexpectedContent, rest, end - trailing_blanks(text), b"", sink)
+}
+
+pub(crate) fn step_comment(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> ListStep {
+    let (mark, end_mark): (&[u8], &[u8]) = if rest.starts_with(COMMENT) {
+        (COMMENT, b"-->")
+    } else if rest.starts_with(CDATA) {
+        (CDATA, b"]]>")
+    } else if rest.starts_with(b"<?") {
+        (b"<?", b"?>")
+    } else {
+        return ListStep::Stay(remove_declaration(response, list, rest, last, sink));
+    };
+    let bytes_max = response.limits().record_bytes_max;
+    let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+    let inner = within.get(mark.len()..).unwrap_or_default();
+    let end = memmem::find(inner, end_mark).map(|end| mark.len() + end + end_mark.len());
+    let Some(end) = end else {
+        if !last && rest.len() < bytes_max {
+            return ListStep::Stay(response.need_more(rest));
+        }
+        response.lookahead.count_failed(within.len());
+        return ListStep::Stay(response.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
+    };
+    let text = rest.get(..end).unwrap_or_default();
+    let holds_items = match mark {
+        // A CDATA section between items is illegal, and its text does not come from a depositor.
+        CDATA => list.names.contains_boundary(text),
+        _ if !list.names.repairs_torn_sections => false,
+        _ => swallows_boundary(text, &list.names) || list.names.contains_cut_item(text),
+    };
+    if holds_items {
+        response.lookahead.count_failed(text.len());
+        return ListStep::Stay(response.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
+    }
+    let characters = repair_characters(text, &[], Guesses::default(), &response.config.limits);
+    let is_off = characters.iter().any(|edit| response.is_off(edit.id));
+    let is_few = characters.len() <= response.limits().repairs_per_record_max && !is_off;
+    let is_legal = is_few
+        && match mark {
+            COMMENT => is_good_comment(&characters.apply(text)),
+            _ => !is_xml_target(text),
+        };
+    if is_legal && mark != CDATA && list.names.contains_cut_item(text) {
+        // The comment has an end mark, so its items are not items of the list. They go to quarantine
+        // instead of being dropped.
+        response.output.quarantine(None, response.base, text, QuarantineReason::MismatchedTags, sink);
+        return ListStep::Stay(Step::Settled(end));
+    }
+    let step = match mark {
+        COMMENT if is_legal => response.keep_edited(PartRole::Plain, rest, end, &characters, sink),
+        b"<?" if is_legal => {
+            list.validator.facts.swallows_items = list.names.contains_item(text);
+            report_swallowed(response, list, text, 0, sink);
+            response.keep_edited(PartRole::Plain, rest, end, &characters, sink)
+        }
+        b"<?" => response.change(RepairId::InnerDeclaration, rest, end, b"", sink),
+        CDATA => response.change(RepairId::UnexpectedContent, rest, end, b"", sink),
+        _ => response.change(RepairId::BrokenComment, rest, end, b"", sink),
+    };
+    ListStep::Stay(step)
+}
+
+/// Removes a `<!` that begins no comment and no CDATA section.
+///
+/// A document type declaration ends where its syntax ends, unless an item begins before that. Any other
+/// declaration ends at its `>` or before the next `<`.
+fn remove_declaration(
+    response: &mut Response,
+    list: &List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> Step {
+    let bytes_max = response.limits().tag_bytes_max;
+    let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+    let complete = last || rest.len() >= bytes_max;
+    let next = memchr2(b'<', b'>', within.get(1..).unwrap_or_default()).map(|next| next + 1);
+    let short = match next {
+        Some(end) if within.get(end) == Some(&b'>') => end + 1,
+        Some(end) => end - trailing_blanks(within.get(..end).unwrap_or_default()),
+        None if complete => within.len(),
+        None => return response.need_more(rest),
+    };
+    if !is_doctype(rest) {
+        return response.change(RepairId::BrokenComment, rest, short, b"", sink);
+    }
+    match doctype_len(within) {
+        None if !complete => response.need_more(rest),
+        Some(len) if item_in(response, list, within, len).is_none() => {
+            response.change(RepairId::BrokenComment, rest, len, b"", sink)
+        }
+        _ => response.change(RepairId::BrokenComment, rest, short, b"", sink),
+    }
+}
+
+/// Returns the position of an item's start tag in the first `len` bytes of `text`, except at its first
+/// byte.
+fn item_in(response: &Response, list: &List, text: &[u8], len: usize) -> Option<usize> {
+    let text = text.get(..len).unwrap_or_default();
+    let mark = [b"<", response.prefix.as_slice(), list.names.element.name].concat();
+    memmem::find_iter(text, &mark)
+        .find(|&at| at > 0 && is_item(response, list, text.get(at..).unwrap_or_default()))
+}
+
+pub(crate) fn step_end_tag(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> ListStep {
+    let bytes_max = response.limits().tag_bytes_max;
+    let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+    let body = within.get(2..).unwrap_or_default();
+    let name = body.get(..name_span(body)).unwrap_or_default();
+    let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
+    if local == list.names.verb.as_slice() || local == b"OAI-PMH" {
+        return step_list_end(response, list, rest, last, sink);
+    }
+    let end = match memchr(b'>', within) {
+        Some(end) if memchr(b'<', within.get(1..end).unwrap_or_default()).is_none() => end + 1,
+        None if !last && rest.len() < bytes_max => {
+            return ListStep::Stay(response.need_more(rest));
+        }
+        _ => 2 + name.len(),
+    };
+    let is_token = list.verb.is_list() && is_token(response, name);
+    if list.dropped_text && (is_token || list.names.is_inside_item(name)) {
+        // The text before it was a token, or a field of an item whose beginning is lost.
+        response.output.lost += 1;
+        list.dropped_text = false;
+    }
+    ListStep::Stay(response.change(RepairId::StrayEndTag, rest, end, b"", sink))
+}
+
+pub(crate) fn step_start_tag(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> ListStep {
+    match begins_list_item(response, list, rest, last) {
+        Err(step) => return ListStep::Stay(step),
+        Ok(true) => {
+            list.in_item = true;
+            list.source_aborted = false;
+            list.dropped_text = false;
+            response.tags.tidy();
+            list.validator.next_item(0);
+            return step_items(response, list, rest, last, sink);
+        }
+        Ok(false) => {}
+    }
+    let body = rest.get(1..).unwrap_or_default();
+    let name = body.get(..name_span(body)).unwrap_or_default();
+    let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
+    if list.verb.is_list() && is_token(response, name) {
+        return step_token(response, list, rest, last, sink);
+    }
+    match local {
+        b"error" => step_error_in_list(response, list, rest, last, sink),
+        b"OAI-PMH" => match second_document_in_list(response, list, rest, last, sink) {
+            Some(step) => ListStep::Stay(step),
+            None => {
+                let next = remove_unknown_element(response, list, rest, last, sink);
+                if !matches!(next, ListStep::Stay(Step::NeedMore)) {
+                    response.lookahead.count_failed(rest.len().min(response.limits().head_bytes_max));
+                }
+                next
+            }
+        },
+        _ => remove_unknown_element(response, list, rest, last, sink),
+    }
+}
+
+/// Handles an error inside the list. It is held before the first item and dropped after it.
+fn step_error_in_list(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> ListStep {
+    let end = match element_end(response, list, rest, last) {
+        Err(step) => return ListStep::Stay(step),
+        Ok(None) => return ListStep::Stay(response.change(RepairId::UnexpectedContent, rest, 1, b"", sink)),
+        Ok(Some((_, end))) => end,
+    };
+    let edits = if response.output.is_open() {
+        None
+    } else {
+        repair_error(response, rest.get(..end).unwrap_or_default())
+    };
+    match edits {
+        Some(edits) => ListStep::Stay(response.keep_edited(PartRole::Error, rest, end, &edits, sink)),
+        None => {
+            list.dropped = true;
+            response.unknown_error |= !response.output.is_open();
+            ListStep::Stay(response.change(RepairId::ErrorBesideItems, rest, end, b"", sink))
+        }
+    }
+}
+
+/// Returns the end of the start tag and the end of the element, for an element that is not an item.
+///
+/// The element consists of its start tag alone if its end tag does not come before the next item. The same
+/// is true if it contains an item or a token. Returns `None` if even the start tag never ends.
+fn element_end(
+    response: &mut Response,
+    list: &List,
+    rest: &[u8],
+    last: bool,
+) -> Result<Option<(usize, usize)>, Step> {
+    let bytes_max = response.limits().record_bytes_max;
+    let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+    let complete = last || rest.len() >= bytes_max;
+    let Some(tag_end) = response.tag_end(rest, last)? else { return Ok(None) };
+    if let Some(item_at) = item_in(response, list, within, tag_end) {
+        // An attribute lacks its closing quote, so the tag ends before the item.
+        let end = item_at - trailing_blanks(within.get(..item_at).unwrap_or_default());
+        return Ok(Some((end, end)));
+    }
+    let name = within.get(1..1 + name_span(within.get(1..).unwrap_or_default())).unwrap_or_default();
+    if name.is_empty() || within.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
+        return Ok(Some((tag_end, tag_end)));
+    }
+    let close = [b"</", name, b">"].concat();
+    let is_child = list.names.is_child(name);
+    let item = [b"<", response.prefix.as_slice(), list.names.element.name].concat();
+    let item_at = response.lookahead.item_start.find(within, response.base, tag_end, &item);
+    let after = within.get(tag_end..item_at.unwrap_or(within.len())).unwrap_or_default();
+    // A child of an item without a start tag is handled together with the rest of the item.
+    let item_close = [b"</", response.prefix.as_slice(), list.names.element.name, b">"].concat();
+    let item_end = if is_child { memmem::find(after, &item_close) } else { None };
+    if let Some(close_at) = item_end {
+        return Ok(Some((tag_end, tag_end + close_at + item_close.len())));
+    }
+    let is_decided = !is_child || item_at.is_some() || complete;
+    match memmem::find(after, &close).filter(|_| is_decided) {
+        Some(close_at) => {
+            let content = after.get(..close_at).unwrap_or_default();
+            if !is_item_name(split_name(name).1) && contains_item_or_token(content) {
+                response.lookahead.count_failed(content.len());
+                return Ok(Some((tag_end, tag_end)));
+            }
+            Ok(Some((tag_end, tag_end + close_at + close.len())))
+        }
+        None if item_at.is_none() && !complete => Err(response.need_more(rest)),
+        None => {
+            response.lookahead.count_failed(after.len());
+            Ok(Some((tag_end, tag_end)))
+        }
+    }
+}
+
+/// The rest of an item whose start tag is lost: its length, and the items in it that may belong to the list.
+struct RestOfItem {
+    end: usize,
+    inner: Vec<usize>,
+}
+
+/// Returns the rest of an item that begins at the start of `rest`: at a child of an item, or at an element of
+/// a payload that contains items. What a payload encloses never becomes an item of the list.
+fn rest_of_item(
+    response: &mut Response,
+    list: &List,
+    rest: &[u8],
+    last: bool,
+) -> Result<Option<RestOfItem>, Step> {
+    let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
+    let local = split_name(name).1;
+    if response.v1.is_some() && list.verb == Verb::ListIdentifiers {
+        // The items are identifiers.
+        return Ok(None);
+    }
+    let is_own_item = is_item_name(local) && !(local == b"header" && list.verb != Verb::ListIdentifiers);
+    let is_child = list.names.is_child(name) && !is_own_item;
+    if !is_child && !is_foreign(response, list, rest, last)? {
+        return Ok(None);
+    }
+    let bytes_max = response.limits().record_bytes_max;
+    let mut search = BoundarySearch::new_inside_item(response.base, std::mem::take(&mut response.lookahead));
+    let boundary = search.find(rest, last, &list.names, bytes_max);
+    let is_torn = search.tear().is_some();
+    let inner = |end: usize| search.unproven_items(end);
+    let found = match boundary {
+        RecordBoundary::At(end) if is_child => Some(RestOfItem { end, inner: inner(end) }),
+        RecordBoundary::At(end)
+            if !is_torn && list.names.contains_item(rest.get(..end).unwrap_or_default()) =>
+        {
+            Some(RestOfItem { end, inner: inner(end) })
+        }
+        _ => None,
+    };
+    response.lookahead = search.into_lookahead();
+    match boundary {
+        RecordBoundary::NeedMore => Err(response.need_more(rest)),
+        _ => Ok(found),
+    }
+}
+
+/// Returns whether the element at the start of `rest` has another namespace than OAI-PMH.
+fn is_foreign(response: &mut Response, list: &List, rest: &[u8], last: bool) -> Result<bool, Step> {
+    let Some(tag_end) = response.tag_end(rest, last)? else { return Ok(false) };
+    response.tags.tidy();
+    let tag = rest.get(..tag_end).unwrap_or_default();
+    let is_empty = tag.ends_with(b"/>");
+    let opened = response.tags.open(tag, list.context, &response.config.limits);
+    Ok(!is_empty && opened.is_ok_and(|tag| !tag.oai))
+}
+
+fn quarantine_rest(
+    response: &mut Response,
+    list: &List,
+    rest: &[u8],
+    found: &RestOfItem,
+    sink: &mut impl Sink,
+) -> Step {
+    let raw = rest.get(..found.end).unwrap_or_default();
+    let raw = raw.get(..raw.len() - trailing_blanks(raw)).unwrap_or_default();
+    quarantine_span(response, list, raw, &found.inner, QuarantineReason::IllegalEnvelope, sink);
+    Step::Settled(raw.len())
+}
+
+/// Removes an unexpected element with its content. An element that looks like an item goes to quarantine.
+fn remove_unknown_element(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> ListStep {
+    match rest_of_item(response, list, rest, last) {
+        Err(step) => return ListStep::Stay(step),
+        Ok(Some(rest_of_item)) => {
+            return ListStep::Stay(quarantine_rest(response, list, rest, &rest_of_item, sink));
+        }
+        Ok(None) => {}
+    }
+    let ends = match element_end(response, list, rest, last) {
+        Err(step) => return ListStep::Stay(step),
+        Ok(ends) => ends,
+    };
+    let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
+    let local = split_name(name).1;
+    let Some((tag_end, end)) = ends else {
+        if list.verb.is_list() && is_cut_token_name(local) {
+            return ListStep::Stay(response.quarantine_unread(rest, 1 + name.len(), sink));
+        }
+        return ListStep::Stay(response.change(RepairId::UnexpectedContent, rest, 1, b"", sink));
+    };
+    let is_record = list.verb == Verb::GetRecord && local == b"record";
+    if is_record && list.requested_emitted && end > tag_end && !response.is_off(RepairId::AnotherRecord) {
+        return ListStep::Stay(response.change(RepairId::AnotherRecord, rest, end, b"", sink));
+    }
+    let why = match local {
+        _ if is_item_name(local) => Some(QuarantineReason::IllegalEnvelope),
+        // In 1.x an identifier takes the place of a header.
+        b"identifier" if list.verb == Verb::ListIdentifiers && response.v1.is_some() => {
+            Some(QuarantineReason::MissingDatestamp)
+        }
+        _ => None,
+    };
+    let inner = rest.get(tag_end..end).unwrap_or_default();
+    let unprefixed = name.strip_prefix(response.prefix.as_slice()).unwrap_or(name);
+    let is_content =
+        is_content(unprefixed, list.names.element) || contains_content(inner, list.names.element);
+    let why = why.or(is_content.then_some(QuarantineReason::IllegalEnvelope));
+    if let Some(why) = why.filter(|_| end > tag_end) {
+        let raw = rest.get(..end).unwrap_or_default();
+        quarantine_item(response, list, raw, 0, why, sink);
+        return ListStep::Stay(Step::Settled(end));
+    }
+    list.dropped = true;
+    list.source_aborted |= is_fatal_message(inner);
+    ListStep::Stay(response.change(RepairId::UnknownElement, rest, end, b"", sink))
+}
+
+/// Returns whether items of some list have this name.
+fn is_item_name(local: &[u8]) -> bool {
+    matches!(local, b"record" | b"header" | b"set" | b"metadataFormat")
+}

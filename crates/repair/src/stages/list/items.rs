@@ -1,0 +1,346 @@
+//! The items of a list: clean ones are emitted, broken ones are repaired or quarantined.
+//!
+//! The stage of the list calls it at each item.
+
+use crate::boundary::boundary_search::BoundarySearch;
+use crate::boundary::open_elements::Evidence;
+use crate::boundary::record_boundary::{RecordBoundary, parent_name};
+use crate::boundary::swallowed::find_identifier;
+use crate::catalog::{NotOai, QuarantineReason, RepairId};
+use crate::lex::names::blanks;
+use crate::repair_item::{RepairedItem, repair_item};
+use crate::repair_nodes::{local_defect, repair_nodes};
+use crate::sink::{RecordFacts, Sink};
+use crate::stages::item_search::is_item;
+use crate::stages::list::emit::{
+    abandon_list, emit, loses_item, quarantine_item, quarantine_span, report_swallowed, spans_of,
+};
+use crate::stages::list::incomplete::truncate_list;
+use crate::stages::list::one_record::{MayEmit, may_emit};
+use crate::stages::list::oversized::begin_oversized;
+use crate::stages::list::state::List;
+use crate::stages::list::v1_list::upgrade_clean_item;
+use crate::stages::response::{ListStep, Response, Stage, Step};
+use crate::text::characters::{Guesses, guess_characters};
+use crate::validate::envelope_names::TagMatch;
+use crate::validate::facts::ItemFacts;
+use crate::validate::state::Validation;
+use crate::validate::validator_oversized;
+use oaimend_oai::Verb;
+
+/// Reads items one after the other while they are clean.
+pub(crate) fn step_items(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> ListStep {
+    list.validator.new_window(0);
+    list.validator.window_offset = response.base;
+    let mut at = 0;
+    // Everything before `at` is read. Everything before `written` is written.
+    let mut written = 0;
+    loop {
+        match list.validator.validate(rest, at, last, &mut response.tags, &response.config.limits) {
+            Validation::Clean(len) => {
+                let raw = rest.get(at..at + len).unwrap_or_default();
+                if needs_slow_path(response, list)
+                    || !response.granularity_check.is_met_by(raw, &list.validator.facts)
+                {
+                    flush(rest, &mut written, at, sink);
+                    let identifier = list.validator.facts.identifier.slice(raw);
+                    match may_emit(response, list, identifier, (rest, at, at + len), last, sink) {
+                        MayEmit::Yes => {
+                            report_swallowed(response, list, raw, at, sink);
+                            emit_clean_slowly(response, list, raw, at, sink);
+                        }
+                        MayEmit::No => {}
+                        MayEmit::NeedMore => {
+                            list.validator.next_item(0);
+                            return ListStep::Stay(if at > 0 {
+                                Step::Settled(at)
+                            } else {
+                                response.need_more(rest)
+                            });
+                        }
+                    }
+                    written = at + len;
+                } else {
+                    report_swallowed(response, list, raw, at, sink);
+                    emit_clean(response, raw, at, &list.validator.facts, sink);
+                }
+                at += len;
+                list.in_item = false;
+                let next = at + blanks(rest.get(at..).unwrap_or_default());
+                let is_list = list.verb != Verb::Identify && list.verb != Verb::GetRecord;
+                let may_continue = is_list && response.output.is_open();
+                if may_continue && is_item(response, list, rest.get(next..).unwrap_or_default()) {
+                    at = next;
+                    list.in_item = true;
+                    response.tags.tidy();
+                    list.validator.next_item(at);
+                    continue;
+                }
+                flush(rest, &mut written, at, sink);
+                return finish_item(response, list, at);
+            }
+            other => {
+                flush(rest, &mut written, at, sink);
+                let step = if at > 0 { Step::Settled(at) } else { Step::NeedMore };
+                return match other {
+                    Validation::NeedMore => ListStep::Stay(step),
+                    Validation::TooLong if at == 0 && list.verb == Verb::Identify => {
+                        ListStep::Leave(response.refuse(NotOai::BrokenEnvelope))
+                    }
+                    Validation::TooLong if at == 0 && may_hold_boundary(response, list, rest) => {
+                        search_boundary(response, list, 0);
+                        step_broken_item(response, list, rest, last, sink)
+                    }
+                    Validation::TooLong if at == 0 => begin_oversized(response, list, rest, sink),
+                    Validation::Defect(defect) => {
+                        search_boundary(response, list, at);
+                        list.defect = Some(defect);
+                        if at == 0 {
+                            step_broken_item(response, list, rest, last, sink)
+                        } else {
+                            ListStep::Stay(step)
+                        }
+                    }
+                    _ => ListStep::Stay(step),
+                };
+            }
+        }
+    }
+}
+
+/// Starts the search for the end of the broken item at `at`.
+fn search_boundary(response: &mut Response, list: &mut List, at: usize) {
+    list.defect = None;
+    list.boundary =
+        Some(BoundarySearch::new(response.base + at as u64, std::mem::take(&mut response.lookahead)));
+}
+
+/// Returns whether an item is oversized because a section in it or its header never ends.
+///
+/// Such an item cannot be closed, so its output must not begin.
+fn may_hold_boundary(response: &Response, list: &List, rest: &[u8]) -> bool {
+    // An item that is changed at its end cannot be emitted before the end is read.
+    if !list.validator.in_payload() || list.names.is_rewritten() {
+        return true;
+    }
+    let held = rest.get(..rest.len().min(response.limits().record_bytes_max)).unwrap_or_default();
+    validator_oversized::section_may_contain_boundary(&list.validator, held)
+}
+
+fn finish_item(response: &mut Response, list: &mut List, at: usize) -> ListStep {
+    if list.verb == Verb::Identify {
+        response.verb = Some(list.verb);
+        if !response.output.is_open() {
+            // Identify is the response itself, and it went to quarantine.
+            return ListStep::Leave(response.refuse(NotOai::NothingKept));
+        }
+        response.stage = Stage::Tail;
+        return ListStep::Leave(Step::Settled(at));
+    }
+    ListStep::Stay(Step::Settled(at))
+}
+
+/// Writes `rest` from `written` up to `at`.
+#[inline]
+pub(crate) fn flush(rest: &[u8], written: &mut usize, at: usize, sink: &mut impl Sink) {
+    if *written < at {
+        sink.write(rest.get(*written..at).unwrap_or_default());
+        *written = at;
+    }
+}
+
+/// Returns whether a clean item needs the slow path.
+///
+/// This is so for the first item, for a possible duplicate, and for all items of a list that is rewritten.
+#[inline]
+fn needs_slow_path(response: &Response, list: &List) -> bool {
+    !response.output.is_open()
+        || response.in_second_document
+        || list.token_written
+        || list.is_slow
+        || list.tear.is_some()
+}
+
+#[inline]
+fn emit_clean(response: &mut Response, raw: &[u8], at: usize, facts: &ItemFacts, sink: &mut impl Sink) {
+    let facts = RecordFacts {
+        identifier: facts.identifier.slice(raw),
+        datestamp: facts.datestamp.slice(raw),
+        deleted: facts.deleted,
+        offset: response.base + at as u64,
+        repairs: 0,
+        tilde_in_set: facts.tilde_in_set,
+        spans: spans_of(facts),
+    };
+    response.output.emitted.insert(facts.identifier, facts.datestamp);
+    response.output.report_item(&facts, raw, sink);
+}
+
+/// Emits a clean item over the slow path: see [`needs_slow_path`]. It also handles items that contradict
+/// the facts of the repository.
+fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
+    if list.names.v2_element.is_some() {
+        return upgrade_clean_item(response, list, raw, at, sink);
+    }
+    if list.names.is_rewritten() {
+        let rules = Response::rules(&response.config, &response.entities);
+        match repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None) {
+            Ok(repaired) => emit(response, list, raw, at, &repaired, sink),
+            Err(why) => quarantine_item(response, list, raw, at, why, sink),
+        }
+        return;
+    }
+    let facts = list.validator.facts.clone();
+    if list.verb == Verb::Identify || !response.granularity_check.is_met_by(raw, &facts) {
+        let rules = Response::rules(&response.config, &response.entities);
+        let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None);
+        // The item is valid as received. If its repair exceeds a limit, it stays unchanged.
+        let item = repaired.unwrap_or_else(|_| RepairedItem::unchanged(raw, facts));
+        return emit(response, list, raw, at, &item, sink);
+    }
+    let guesses = Guesses::enabled_by(response.config.enabled);
+    if guesses.any() && !guess_characters(raw, guesses, &response.config.limits).is_empty() {
+        let rules = Response::rules(&response.config, &response.entities);
+        let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None);
+        let item = repaired.unwrap_or_else(|_| RepairedItem::unchanged(raw, facts));
+        return emit(response, list, raw, at, &item, sink);
+    }
+    emit(response, list, raw, at, &RepairedItem::unchanged(raw, facts), sink);
+}
+
+/// Finds the end of a broken item, and repairs or quarantines it.
+pub(crate) fn step_broken_item(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> ListStep {
+    let bytes_max = response.limits().record_bytes_max;
+    let Some(search) = &mut list.boundary else { return ListStep::Stay(Step::Settled(0)) };
+    let boundary = search.find(rest, last, &list.names, bytes_max);
+    let allows_second_search = search.allows_second_search();
+    if boundary == RecordBoundary::NeedMore {
+        return ListStep::Stay(Step::NeedMore);
+    }
+    let mut repaired = repair_broken_item(response, list, rest, boundary);
+    if allows_second_search
+        && !repaired.as_ref().is_some_and(|repaired| repaired.as_ref().is_ok_and(|m| !m.markup))
+    {
+        // A section with a boundary in it was read as content, but the result is invalid. So the section
+        // was never closed.
+        list.boundary = list.boundary.take().map(BoundarySearch::into_second_search);
+        return step_broken_item(response, list, rest, last, sink);
+    }
+    if list.boundary.as_ref().is_some_and(BoundarySearch::found_torn_section)
+        && let Some(Ok(repaired)) = &mut repaired
+    {
+        repaired.edits.mark_torn_sections();
+    }
+    let Some(search) = list.boundary.take() else { return ListStep::Stay(Step::Settled(0)) };
+    let inner = match boundary {
+        RecordBoundary::At(end) => search.unproven_items(end),
+        // The input was cut in the item, and so were the elements around the items in it.
+        _ => Vec::new(),
+    };
+    let tear = search.tear().filter(|&evidence| evidence != Evidence::Field);
+    response.lookahead = search.into_lookahead();
+    let (RecordBoundary::At(end), Some(repaired)) = (boundary, repaired) else {
+        if boundary == RecordBoundary::InputEnd {
+            return ListStep::Leave(end_input_in_item(response, list, rest, sink));
+        }
+        response.output.lost += 1;
+        abandon_list(response, list);
+        return ListStep::Leave(Step::Settled(0));
+    };
+    let raw = rest.get(..end).unwrap_or_default();
+    match repaired {
+        Ok(repaired) if repaired.markup && !inner.is_empty() => {
+            list.validator.facts.swallows_items = true;
+            report_swallowed(response, list, raw, 0, sink);
+            quarantine_span(response, list, raw, &inner, QuarantineReason::MismatchedTags, sink);
+        }
+        Ok(repaired) if loses_item(raw, &repaired, &list.names) => {
+            let identifier =
+                if list.verb == Verb::Identify { None } else { find_identifier(raw, &list.names) };
+            response.output.quarantine_unread(identifier, response.base, raw, sink);
+        }
+        Ok(repaired) => {
+            let identifier = repaired.facts.identifier.slice(&repaired.bytes);
+            match may_emit(response, list, identifier, (rest, 0, end), last, sink) {
+                MayEmit::Yes => {
+                    list.validator.facts.swallows_items = repaired.facts.swallows_items;
+                    report_swallowed(response, list, raw, 0, sink);
+                    emit(response, list, raw, 0, &repaired, sink);
+                }
+                MayEmit::No => {}
+                MayEmit::NeedMore => {
+                    search_boundary(response, list, 0);
+                    return ListStep::Stay(response.need_more(rest));
+                }
+            }
+        }
+        Err(why) => {
+            list.source_aborted = why == QuarantineReason::Truncated;
+            list.validator.facts.swallows_items = true;
+            report_swallowed(response, list, raw, 0, sink);
+            quarantine_span(response, list, raw, &inner, why, sink);
+        }
+    }
+    list.tear = [list.tear, tear].into_iter().flatten().min();
+    list.in_item = false;
+    finish_item(response, list, end)
+}
+
+/// Repairs the item before the boundary; `None` if there is no boundary.
+fn repair_broken_item(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    boundary: RecordBoundary,
+) -> Option<Result<RepairedItem, QuarantineReason>> {
+    let RecordBoundary::At(end) = boundary else { return None };
+    let after = rest.get(end..).unwrap_or_default();
+    let before = rest.get(..end).unwrap_or_default();
+    let is_torn = list.boundary.as_ref().is_some_and(|search| search.tear().is_some());
+    let has_content = !is_torn || parent_name(before).is_empty();
+    let begins_again = list.names.match_tag(after, b"<", b"OAI-PMH") == TagMatch::Yes;
+    if !has_content || begins_again && !list.names.ends_with_item(before) {
+        // The page begins again, or the item ends at a start tag: the rest of this item is unknown.
+        return Some(Err(QuarantineReason::Truncated));
+    }
+    let rules = Response::rules(&response.config, &response.entities);
+    let raw = rest.get(..end)?;
+    // The end of a section may depend on the whole item.
+    let is_flat = list.boundary.as_ref().is_some_and(|search| !search.found_section());
+    let defect = list.defect.take().filter(|defect| is_flat && defect.at < end);
+    let defect = defect.and_then(|defect| local_defect(defect, &list.validator, &rules));
+    if let Some(defect) = defect
+        && let Some(repaired) = repair_nodes(raw, defect, &mut list.validator, &mut response.tags, &rules)
+    {
+        return Some(Ok(repaired));
+    }
+    response.tags.tidy();
+    Some(repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, defect))
+}
+
+fn end_input_in_item(response: &mut Response, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
+    response.verb = Some(list.verb);
+    if response.config.ending == crate::config::Ending::Close {
+        quarantine_item(response, list, rest, 0, QuarantineReason::Truncated, sink);
+        truncate_list(response, list);
+        return Step::Settled(rest.len());
+    }
+    let step = response.change(RepairId::TruncatedInput, rest, rest.len(), b"", sink);
+    response.truncated = true;
+    if !response.output.is_open() {
+        response.refuse(NotOai::NothingKept);
+    }
+    step
+}

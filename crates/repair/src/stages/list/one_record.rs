@@ -1,0 +1,80 @@
+//! GetRecord with several records: only the requested record is emitted.
+//!
+//! The items of a list are checked with it.
+
+use crate::catalog::{QuarantineReason, RepairId};
+use crate::lex::search::memchr;
+use crate::output::head_buffer::PartRole;
+use crate::sink::Sink;
+use crate::stages::envelope::misc_len;
+use crate::stages::item_search::is_item;
+use crate::stages::list::emit::quarantine_item;
+use crate::stages::list::state::List;
+use crate::stages::response::Response;
+use crate::text::escape::resolve;
+
+/// Whether an item is emitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayEmit {
+    Yes,
+    /// It was dropped or quarantined.
+    No,
+    NeedMore,
+}
+
+/// Returns whether a record of GetRecord was not requested and another record follows it.
+///
+/// Returns `None` if more text is needed to decide.
+fn is_skipped_record(
+    response: &Response,
+    list: &List,
+    identifier: &[u8],
+    after: &[u8],
+    last: bool,
+) -> Option<bool> {
+    let Some(requested) = response.requested_identifier.as_ref().filter(|_| !response.output.is_open())
+    else {
+        return Some(false);
+    };
+    if resolve(identifier) == *requested || response.is_off(RepairId::AnotherRecord) {
+        return Some(false);
+    }
+    let within = after.get(..after.len().min(response.limits().head_bytes_max)).unwrap_or_default();
+    let next = misc_len(within);
+    let tag = within.get(next..).unwrap_or_default();
+    let is_undecided = memchr(b'>', tag).is_none() || tag.starts_with(b"<!") || tag.starts_with(b"<?");
+    if is_undecided && !last && after.len() <= within.len() {
+        return None;
+    }
+    Some(is_item(response, list, tag))
+}
+
+/// Decides whether a valid record of GetRecord is emitted. A record that was not requested is dropped.
+pub(crate) fn may_emit(
+    response: &mut Response,
+    list: &mut List,
+    identifier: &[u8],
+    (rest, at, end): (&[u8], usize, usize),
+    last: bool,
+    sink: &mut impl Sink,
+) -> MayEmit {
+    let raw = rest.get(at..end).unwrap_or_default();
+    match is_skipped_record(response, list, identifier, rest.get(end..).unwrap_or_default(), last) {
+        None => return MayEmit::NeedMore,
+        Some(true) => {
+            list.skipped_records += 1;
+            let place = response.base + at as u64;
+            response.output.change(PartRole::Plain, RepairId::AnotherRecord, place, raw, b"", sink);
+            return MayEmit::No;
+        }
+        Some(false) => {}
+    }
+    list.requested_emitted =
+        response.requested_identifier.as_ref().is_some_and(|requested| *requested == resolve(identifier));
+    if !list.requested_emitted && list.skipped_records > 0 {
+        // No record has the requested identifier.
+        quarantine_item(response, list, raw, at, QuarantineReason::IllegalEnvelope, sink);
+        return MayEmit::No;
+    }
+    MayEmit::Yes
+}

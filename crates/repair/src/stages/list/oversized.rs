@@ -1,0 +1,170 @@
+//! The stage of an oversized item: longer than `record_bytes_max`, and emitted in parts while it is clean.
+//!
+//! Written bytes cannot change any more. Therefore only repairs of certainty *exact* are made, and any
+//! other defect gives up the list.
+//!
+//! Oversized items get no provenance. If provenance is configured, no repair changes their content either.
+
+use crate::catalog::{Certainty, Effect, RepairId};
+use crate::lex::names::REFERENCE_BYTES_MAX;
+use crate::output::head_buffer::PartRole;
+use crate::sink::{ItemSpans, RecordFacts, Repair, Sink};
+use crate::stages::item_search::new_list;
+use crate::stages::list::emit::{abandon_list, release_list, report_swallowed};
+use crate::stages::list::incomplete::truncate_list;
+use crate::stages::list::state::List;
+use crate::stages::response::{ListStep, Response, Stage, Step};
+use crate::text::characters::{NodeKind, exact_repair, repair_node};
+use crate::validate::state::{Validation, Validator};
+use crate::validate::validator_oversized;
+
+/// Begins to emit an item that is clean so far and too long to be held.
+pub(crate) fn begin_oversized(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    sink: &mut impl Sink,
+) -> ListStep {
+    if list.token_written {
+        // No item is allowed after the token, and this item is too long for the quarantine.
+        response.output.lost += 1;
+        abandon_list(response, list);
+        return ListStep::Leave(Step::Settled(0));
+    }
+    report_swallowed(response, list, rest.get(..list.validator.at).unwrap_or_default(), 0, sink);
+    release_list(response, list, sink);
+    let clean = validator_oversized::clean_bytes(&list.validator, rest);
+    validator_oversized::drop_emitted(&mut list.validator, rest, clean);
+    list.item_offset = response.base;
+    let placeholder = new_list(response, list.verb);
+    response.stage = Stage::Oversized(Box::new(placeholder));
+    ListStep::Leave(response.keep(PartRole::Plain, rest, clean, sink))
+}
+
+/// Continues in the item.
+pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+    let Stage::Oversized(mut list) = std::mem::replace(&mut response.stage, Stage::Done) else {
+        return Step::Settled(rest.len());
+    };
+    list.validator.new_window(0);
+    list.validator.window_offset = response.base;
+    let verdict = validator_oversized::continue_oversized(
+        &mut list.validator,
+        rest,
+        last,
+        &mut response.tags,
+        &response.config.limits,
+    );
+    match verdict {
+        Validation::Clean(len) => {
+            list.in_item = false;
+            validator_oversized::keep_facts(&mut list.validator, rest);
+            let facts = RecordFacts {
+                identifier: &list.validator.dropped_identifier,
+                datestamp: &list.validator.dropped_datestamp,
+                deleted: list.validator.facts.deleted,
+                offset: list.item_offset,
+                repairs: 0,
+                tilde_in_set: false,
+                spans: ItemSpans::default(),
+            };
+            response.output.report_item(&facts, b"", sink);
+            response.stage = Stage::List(list);
+            response.keep(PartRole::Plain, rest, len, sink)
+        }
+        Validation::NeedMore => {
+            let clean = validator_oversized::clean_bytes(&list.validator, rest);
+            if validator_oversized::has_early_defect(&list.validator, rest) {
+                return abandon_item(response, &list, rest, clean, sink);
+            }
+            validator_oversized::drop_emitted(&mut list.validator, rest, clean);
+            response.stage = Stage::Oversized(list);
+            if clean == 0 { Step::NeedMore } else { response.keep(PartRole::Plain, rest, clean, sink) }
+        }
+        Validation::Defect(defect) => {
+            let at = defect.at.min(rest.len());
+            let broken = rest.get(at..).unwrap_or_default();
+            // A character or a reference must be complete. A tag always is.
+            let is_tag = matches!(broken.first(), Some(b'<' | b'>'));
+            if broken.len() < REFERENCE_BYTES_MAX && !is_tag && !last {
+                response.stage = Stage::Oversized(list);
+                return Step::NeedMore;
+            }
+            match exact_repair_at(response, &list.validator, rest, at) {
+                Some((len, id, replacement)) => {
+                    validator_oversized::skip_repaired(&mut list.validator, rest, at + len);
+                    response.keep(PartRole::Plain, rest, at, sink);
+                    let original = broken.get(..len).unwrap_or_default();
+                    let identifier = list.validator.dropped_identifier.as_slice();
+                    let record = (!identifier.is_empty()).then_some(identifier);
+                    let offset = response.base + at as u64;
+                    let repair = Repair { id, offset, record, original, replacement: &replacement };
+                    response.output.report(&repair, sink);
+                    response.stage = Stage::Oversized(list);
+                    Step::Settled(at + len)
+                }
+                None => {
+                    let at = validator_oversized::cut_at(&list.validator, at);
+                    abandon_item(response, &list, rest, at, sink)
+                }
+            }
+        }
+        Validation::TooLong => abandon_item(response, &list, rest, 0, sink),
+    }
+}
+
+/// Returns the repair of the defect at `at`, if it is allowed in an oversized item.
+fn exact_repair_at(
+    response: &Response,
+    validator: &Validator,
+    rest: &[u8],
+    at: usize,
+) -> Option<(usize, RepairId, Vec<u8>)> {
+    if !validator_oversized::may_contain_text(validator) {
+        return None;
+    }
+    let broken = rest.get(at..)?;
+    // An incomplete tag must not be emitted. All its defects are repaired, or none.
+    let tag = rest.get(at..at.max(validator_oversized::tag_end(validator, at)))?;
+    let may_alter = response.config.provenance.is_none();
+    let is_sure = |id: RepairId| {
+        let is_untold = may_alter || id.effect() == Effect::Form;
+        id.certainty() == Certainty::Exact && is_untold && !response.is_off(id)
+    };
+    if !repair_node(tag, NodeKind::Verbatim, &[]).iter().all(|edit| is_sure(edit.id)) {
+        return None;
+    }
+    let node = validator_oversized::node_at(validator, at);
+    let reading = validator_oversized::reading_at(validator, rest, at);
+    let (len, id, mut replacement) = exact_repair(broken, node, reading)?;
+    // The bytes around a deleted character must not form a mark. The last byte emitted before never begins
+    // one.
+    if replacement.is_empty() && rest.get(..at)?.last() == Some(&validator_oversized::mark_byte(validator)) {
+        replacement.push(b' ');
+    }
+    is_sure(id).then_some((len, id, replacement))
+}
+
+/// Gives up the item and the rest of the list.
+fn abandon_item(response: &mut Response, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) -> Step {
+    response.output.lost += 1;
+    close_open_elements(response, list, rest, at, sink);
+    abandon_list(response, list);
+    Step::Settled(at)
+}
+
+fn close_open_elements(response: &mut Response, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) {
+    response.keep(PartRole::Plain, rest, at, sink);
+    if response.config.ending == crate::config::Ending::Close {
+        let closing = validator_oversized::closing_tags(&list.validator, rest.get(..at).unwrap_or_default());
+        let place = response.base + at as u64;
+        response.output.change(PartRole::Plain, RepairId::TruncatedInput, place, b"", &closing, sink);
+    }
+}
+
+/// Ends the input inside an oversized item.
+pub(crate) fn end_input_in_oversized(response: &mut Response, list: &List, sink: &mut impl Sink) {
+    response.output.lost += 1;
+    close_open_elements(response, list, b"", 0, sink);
+    truncate_list(response, list);
+}

@@ -1,0 +1,89 @@
+//! The last changes to a valid item: the proxy's own values and the declarations that a mapping asks for.
+//!
+//! [`emit`](super::emit::emit) makes them. The base URL in Identify and the provenance of records are a
+//! rewrite and not a repair.
+
+use crate::catalog::RepairId;
+use crate::config::ProvenanceScope;
+use crate::lex::names::name_span;
+use crate::lex::outline::{Child, outline};
+use crate::passes::provenance::OutgoingRecord;
+use crate::passes::schema_instance::declare_schema_instance;
+use crate::repair_item::RepairedItem;
+use crate::stages::list::state::List;
+use crate::stages::response::Response;
+use crate::text::edits::Edits;
+use crate::text::escape::escape;
+use crate::validate::schema::item_of;
+use oaimend_oai::Verb;
+
+/// Returns the edits that write the proxy's own values, and the declarations that a mapping asks for.
+pub(crate) fn rewrite_item(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
+    let mut edits = match list.verb {
+        Verb::Identify => rewrite_base_url(response, &item.bytes),
+        Verb::ListRecords | Verb::GetRecord => add_provenance(response, list, item),
+        _ => Edits::default(),
+    };
+    if declares_payload_xsi(response) {
+        let (outer, limits) = (list.written_context, &response.config.limits);
+        let element = item_of(list.verb);
+        edits.append(declare_schema_instance(&item.bytes, element, outer, &mut response.tags, limits));
+        edits.sort();
+    }
+    edits
+}
+
+/// Returns whether payloads get the declaration of the XML Schema instance namespace.
+#[inline]
+fn declares_payload_xsi(response: &Response) -> bool {
+    response.config.enabled.contains(RepairId::PayloadXsi) && !response.is_off(RepairId::PayloadXsi)
+}
+
+/// Returns whether a clean record may need such an edit.
+#[inline]
+pub(crate) fn may_rewrite_clean(response: &Response) -> bool {
+    let scope = response.config.provenance.as_ref().map(|origin| origin.told);
+    scope.is_some_and(|scope| scope == ProvenanceScope::All || !response.corrected_namespaces.is_empty())
+}
+
+/// Replaces the source's base URL by the proxy's, in any form of the baseURL tags.
+fn rewrite_base_url(response: &Response, identify: &[u8]) -> Edits {
+    let mut edits = Edits::default();
+    let Some(request) =
+        response.config.request.as_ref().filter(|_| !response.is_off(RepairId::RewriteBaseUrl))
+    else {
+        return edits;
+    };
+    let own = escape(request.base_url.as_bytes());
+    let root = outline(identify, 0, identify.len()).and_then(|root| root.children.first().copied());
+    let inner = root.and_then(|root| outline(identify, root.content.0, root.content.1));
+    let fields = inner.map(|inner| inner.children).unwrap_or_default();
+    for Child { start, content, end, .. } in fields.into_iter().filter(|child| child.local == b"baseURL") {
+        let tag = identify.get(start..content.0).unwrap_or_default();
+        if content.0 == end && tag.ends_with(b"/>") {
+            let name = tag.get(1..1 + name_span(tag.get(1..).unwrap_or_default())).unwrap_or_default();
+            let element = [b">", own.as_slice(), b"</", name, b">"].concat();
+            edits.push(RepairId::RewriteBaseUrl, end - 2, end, &element);
+        } else if identify.get(content.0..content.1) != Some(own.as_slice()) {
+            edits.push(RepairId::RewriteBaseUrl, content.0, content.1, &own);
+        }
+    }
+    edits
+}
+
+/// Adds the provenance to a record.
+fn add_provenance(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
+    let Some(origin) = &response.config.provenance else { return Edits::default() };
+    let RepairedItem { bytes, edits, facts, source_datestamp, .. } = item;
+    let (outer, corrected_namespaces) = (list.written_context, response.corrected_namespaces.as_slice());
+    let record = OutgoingRecord {
+        item: bytes,
+        edits,
+        facts,
+        source_datestamp: source_datestamp.as_deref(),
+        response_date: (!response.is_own_response_date).then_some(response.response_date.as_slice()),
+        outer,
+        corrected_namespaces,
+    };
+    record.provenance_edits(origin, &mut response.tags, &response.config.limits)
+}

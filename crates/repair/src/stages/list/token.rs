@@ -1,0 +1,312 @@
+//! The resumptionToken of a list: one, after the last item, with the right name and legal attributes.
+//!
+//! The text between items is checked with it. A token is written only if its value is certain.
+
+use crate::catalog::RepairId;
+use crate::lex::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end, start_tag_end_so_far};
+use crate::lex::names::{name_span, split_name};
+use crate::lex::search::memchr;
+use crate::output::head_buffer::PartRole;
+use crate::passes::lenient_tag::read_lenient_tag;
+use crate::sink::Sink;
+use crate::stages::envelope::{is_strict_field, strip_envelope_prefixes};
+use crate::stages::head::top_level_tag::find_top_level_tag;
+use crate::stages::item_search::{is_item, is_token};
+use crate::stages::list::emit::{abandon_list, release_list};
+use crate::stages::list::incomplete::must_abort;
+use crate::stages::list::state::List;
+use crate::stages::list::token_element::{
+    TokenRead, read_token, read_total_elements, token_edits, token_facts, token_value,
+};
+use crate::stages::response::{ListStep, Response, Step};
+use crate::text::characters::{Guesses, repair_characters};
+use crate::text::edits::Edits;
+use crate::validate::envelope_names::TagMatch;
+use oaimend_oai::Verb;
+use oaimend_oai::datestamp;
+
+/// The construct after a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TokenFollower {
+    Item,
+    Token,
+    ListEnd,
+}
+
+/// Reads a resumptionToken between items.
+pub(crate) fn step_token(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> ListStep {
+    let bytes_max = response.limits().head_bytes_max;
+    let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+    let complete = last || rest.len() > bytes_max;
+    let (close, end) = match read_list_token(response, list, within, complete) {
+        TokenRead::NeedMore => return ListStep::Stay(response.need_more(rest)),
+        TokenRead::Unreadable => return quarantine_token(response, list, rest, within, sink),
+        TokenRead::Whole { close, end } => (close, end),
+    };
+    if list.token_written {
+        // A list has one token, and it is already written.
+        return ListStep::Stay(response.change(RepairId::RepeatedToken, rest, end, b"", sink));
+    }
+    let after = within.get(end..).unwrap_or_default();
+    let Some((follower, follower_at)) = find_follower(response, list, after, complete) else {
+        return ListStep::Stay(response.need_more(rest));
+    };
+    if follower == TokenFollower::ListEnd && !complete {
+        // A second document with items and its own token can follow.
+        return ListStep::Stay(response.need_more(rest));
+    }
+    response.lookahead.count_failed(follower_at);
+    let Some(edits) = repair_token(response, rest.get(..end).unwrap_or_default(), close) else {
+        return quarantine_token(response, list, rest, within, sink);
+    };
+    if follower == TokenFollower::ListEnd && must_abort(response) {
+        abandon_list(response, list);
+        return ListStep::Leave(Step::Settled(0));
+    }
+    let element = rest.get(..end).unwrap_or_default();
+    let name = [response.prefix.as_slice(), b"resumptionToken"].concat();
+    let is_spelt = element.get(1..).is_some_and(|tag| tag.get(..name_span(tag)) == Some(name.as_slice()));
+    let is_closed = element.ends_with(b"/>") || element.ends_with(&[b"</", name.as_slice(), b">"].concat());
+    let is_sound = is_spelt && is_closed;
+    ListStep::Stay(place_token(response, list, rest, (end, is_sound), &edits, follower, sink))
+}
+
+/// Quarantines a token that is truncated or whose value is uncertain.
+///
+/// The list continues after it and counts as incomplete.
+fn quarantine_token(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    within: &[u8],
+    sink: &mut impl Sink,
+) -> ListStep {
+    let tag_end = start_tag_end(within).unwrap_or(1);
+    let Some(len) = memchr(b'<', within.get(tag_end..).unwrap_or_default()) else {
+        abandon_list(response, list);
+        return ListStep::Leave(Step::Settled(0));
+    };
+    ListStep::Stay(response.quarantine_unread(rest, tag_end + len, sink))
+}
+
+fn place_token(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    (end, is_sound): (usize, bool),
+    edits: &Edits,
+    follower: TokenFollower,
+    sink: &mut impl Sink,
+) -> Step {
+    list.token_seen = true;
+    let total_elements = read_total_elements(rest.get(..end).unwrap_or_default());
+    let written = edits.apply(rest.get(..end).unwrap_or_default());
+    let value = token_value(&written);
+    let empty = value.is_empty();
+    // A damaged token may be truncated, so it does not replace another one.
+    let is_weaker =
+        list.token.as_ref().is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
+    let id = match follower {
+        TokenFollower::ListEnd if is_weaker => RepairId::RepeatedToken,
+        TokenFollower::ListEnd if empty && is_empty_list(response, list, &written) => {
+            list.is_empty = true;
+            RepairId::EmptyList
+        }
+        TokenFollower::ListEnd => {
+            release_list(response, list, sink);
+            list.token = None;
+            list.token_written = true;
+            response.output.token(&token_facts(&written, &value, total_elements), sink);
+            return response.keep_edited(PartRole::Plain, rest, end, edits, sink);
+        }
+        TokenFollower::Token => RepairId::RepeatedToken,
+        TokenFollower::Item => RepairId::ElementOrder,
+    };
+    if !is_weaker && !list.is_empty {
+        (list.token, list.total_elements) = (Some(written.into_owned()), total_elements);
+    }
+    let original = rest.get(..end).unwrap_or_default();
+    response.output.change_without_loss(PartRole::Plain, id, response.base, original, b"", sink);
+    Step::Settled(end)
+}
+
+/// Returns whether a list that ends with the empty token `written` is no list: no item of it is kept, and it is
+/// the first page of its list or has an error. After a token, the empty token is the end of the list.
+fn is_empty_list(response: &Response, list: &List, written: &[u8]) -> bool {
+    let output = &response.output;
+    let facts = &response.request_facts;
+    // The request element of some sources lacks the token that was requested.
+    let cursor = token_facts(written, b"", None).cursor;
+    let is_later_page = facts.resumes || !facts.is_configured && cursor.is_some_and(|cursor| cursor > 0);
+    !output.is_open()
+        && list.token.is_none()
+        && (!is_later_page || output.contains_error())
+        && !response.is_off(RepairId::EmptyList)
+}
+
+/// Finds the end of the token at the start of `rest`.
+fn read_list_token(response: &Response, list: &List, rest: &[u8], complete: bool) -> TokenRead {
+    let Some(tag_end) = start_tag_end_so_far(rest, complete) else {
+        return if complete { TokenRead::Unreadable } else { TokenRead::NeedMore };
+    };
+    if rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
+        return TokenRead::Whole { close: None, end: tag_end };
+    }
+    read_token(rest, tag_end, complete, |lexeme, text| match lexeme {
+        Lexeme::EndTag => ends_list(response, text),
+        _ => ends_token(response, list, text),
+    })
+}
+
+/// Returns whether a start tag inside a token shows that the token was never closed.
+fn ends_token(response: &Response, list: &List, text: &[u8]) -> bool {
+    let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
+    let local = split_name(name).1;
+    is_item(response, list, text)
+        || list.names.starts_item(text) == TagMatch::Yes
+        || is_token(response, name)
+        || local == b"OAI-PMH"
+        || Verb::from_name(local).is_some()
+}
+
+fn ends_list(response: &Response, tag: &[u8]) -> bool {
+    let name = tag.get(2..2 + name_span(tag.get(2..).unwrap_or_default())).unwrap_or_default();
+    name.strip_prefix(response.prefix.as_slice()).is_some_and(|local| {
+        local == b"OAI-PMH"
+            || Verb::from_name(local).is_some()
+            || response.verb_name.as_deref() == Some(local)
+    })
+}
+
+/// Returns the construct after a token, and its position.
+fn find_follower(
+    response: &Response,
+    list: &List,
+    after: &[u8],
+    complete: bool,
+) -> Option<(TokenFollower, usize)> {
+    let mut at = 0;
+    // Documents that begin before this position do not continue the list.
+    let mut other_until = 0;
+    loop {
+        let (lexeme, end) = next_lexeme(after, at);
+        let text = after.get(at..end).unwrap_or_default();
+        if at >= after.len() {
+            return complete.then_some((TokenFollower::ListEnd, at));
+        }
+        match lexeme {
+            Lexeme::StartTag => {
+                let name = text.get(1..1 + name_span(text.get(1..)?))?;
+                let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
+                if is_token(response, name) {
+                    // An empty token after this one does not count.
+                    let token = after.get(at..)?;
+                    match read_list_token(response, list, token, complete) {
+                        TokenRead::Whole { end, .. } if token_value(token.get(..end)?).is_empty() => {
+                            at += end;
+                            continue;
+                        }
+                        TokenRead::NeedMore => return None,
+                        // An unreadable token goes to quarantine and does not replace this one.
+                        TokenRead::Unreadable => {}
+                        TokenRead::Whole { .. } => return Some((TokenFollower::Token, at)),
+                    }
+                }
+                if local == list.names.element.name {
+                    return Some((TokenFollower::Item, at));
+                }
+                if local == b"OAI-PMH" && at >= other_until && response.v1.is_none() {
+                    match second_list_follows(response, list, after.get(at..)?, complete)? {
+                        (true, _) => return Some((TokenFollower::Item, at)),
+                        (false, len) => other_until = at + len,
+                    }
+                }
+            }
+            _ if !complete && is_cut(after, at, (lexeme, end)) => return None,
+            _ => {}
+        }
+        at = end;
+    }
+}
+
+/// Returns whether the document that begins here continues the list, and the position that decides it.
+fn second_list_follows(
+    response: &Response,
+    list: &List,
+    text: &[u8],
+    complete: bool,
+) -> Option<(bool, usize)> {
+    let from = start_tag_end_so_far(text, complete)?;
+    match find_top_level_tag(response, text.get(from..)?, complete) {
+        Ok(Some((at, crate::stages::response::TopLevelTag::Verb(verb)))) => {
+            Some((verb == list.verb, from + at))
+        }
+        Ok(Some((at, _))) if complete => Some((false, from + at)),
+        Ok(None) if complete => Some((false, text.len())),
+        _ => None,
+    }
+}
+
+fn repair_token(response: &mut Response, token: &[u8], close: Option<usize>) -> Option<Edits> {
+    let name = [response.prefix.as_slice(), b"resumptionToken"].concat();
+    let plain = token_edits(token, start_tag_end(token)?, close, &name);
+    let text = plain.apply(token);
+    let characters =
+        repair_characters(&text, &response.entities, Guesses::default(), &response.config.limits);
+    let plain = plain.then(&text, characters.clone());
+    let text = characters.apply(&text);
+    let tag_end = start_tag_end(&text)?;
+    let tag = read_lenient_tag(&text, 0, tag_end, &response.config.limits)?;
+    let mut edits = Edits::default();
+    for edit in tag.edits.iter() {
+        edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
+    }
+    for attribute in &tag.attributes {
+        let name = text.get(attribute.name.0..attribute.name.1)?;
+        let value = attribute.value.as_slice();
+        let id = match name {
+            b"expirationDate" if is_date_time(value) => continue,
+            b"completeListSize" if is_number(value) && value.iter().any(|&byte| byte != b'0') => continue,
+            b"cursor" if is_number(value) => continue,
+            b"expirationDate" | b"completeListSize" | b"cursor" => RepairId::TokenAttribute,
+            _ if response.is_allowed_attribute(&text, &tag.attributes, name) => continue,
+            _ => RepairId::EnvelopeAttribute,
+        };
+        attribute.remove(id, &mut edits);
+    }
+    edits.sort();
+    let strict = is_strict_field(response, &edits.apply(&text), b"resumptionToken");
+    strict.then(|| strip_envelope_prefixes(response, token, plain.then(&text, edits)))
+}
+
+fn is_number(value: &[u8]) -> bool {
+    !value.is_empty() && value.len() <= 18 && value.iter().all(u8::is_ascii_digit)
+}
+
+/// `xs:dateTime`.
+fn is_date_time(value: &[u8]) -> bool {
+    let Some(seconds) = value.get(..19) else { return false };
+    let mut rest = value.get(19..).unwrap_or_default();
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits == 0 {
+            return false;
+        }
+        rest = fraction.get(digits..).unwrap_or_default();
+    }
+    let zone = match rest {
+        b"" | b"Z" => true,
+        [b'+' | b'-', h1, h2, b':', m1, m2] => {
+            let digits = [h1, h2, m1, m2];
+            digits.iter().all(|byte| byte.is_ascii_digit()) && (*h1, *h2) <= (b'1', b'3') && *m1 < b'6'
+        }
+        _ => false,
+    };
+    zone && datestamp::is_legal(&[seconds, b"Z"].concat())
+}

@@ -1,0 +1,224 @@
+//! The list of a response of OAI-PMH 1.0 or 1.1, which has no verb element.
+//!
+//! The stage of the list uses it to add the verb element of 2.0 and to convert the items.
+
+use crate::catalog::{NotOai, RepairId};
+use crate::lex::lexeme::{Lexeme, Lexemes};
+use crate::lex::names::trim;
+use crate::output::head_buffer::PartRole;
+use crate::repair_item::{RepairedItem, repair_item};
+use crate::sink::Sink;
+use crate::stages::envelope::{end_tag_end, end_tag_of, error_element, read_end_tag_of};
+use crate::stages::head::error_element::emit_errors;
+use crate::stages::head::error_text::code_for_request;
+use crate::stages::item_search::{contains_list_item, new_list};
+use crate::stages::list::emit::{emit, loses_item, quarantine_item};
+use crate::stages::list::incomplete::{abort_list, must_abort, note_incomplete};
+use crate::stages::list::state::List;
+use crate::stages::response::{ListStep, Response, Stage, Step};
+use crate::text::edits::Edits;
+use crate::v1::items::facts_after;
+use crate::validate::envelope_names::EnvelopePrefixes;
+use oaimend_oai::ErrorCode;
+use oaimend_oai::Verb;
+
+/// Opens the verb element of 2.0 at the first item of a list of 1.x, or at its end.
+pub(crate) fn open_v1_list(
+    response: &mut Response,
+    list: &mut List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> ListStep {
+    if list.verb == Verb::Identify {
+        return ListStep::Leave(wrap_v1_identify(response, list, rest, last, sink));
+    }
+    let close = [b"</", response.prefix.as_slice(), &list.names.verb].concat();
+    if rest.starts_with(&close) {
+        return replace_empty_v1_list(response, list, rest, last, sink);
+    }
+    let bare = [b"<", response.prefix.as_slice(), b"identifier"].concat();
+    if list.verb == Verb::ListIdentifiers && rest.starts_with(&bare) {
+        // A header of 2.0 requires a datestamp.
+        return ListStep::Leave(response.refuse(NotOai::Version1));
+    }
+    response.tags.keep_contexts();
+    list.opened = true;
+    let open = [b"<", response.written_prefix(), list.written_name(), b">"].concat();
+    response.output.change(PartRole::List, RepairId::V1Root, response.base, b"", &open, sink);
+    list.start_tag = open;
+    ListStep::Stay(Step::Settled(0))
+}
+
+/// Turns a list of 1.x without items into an error.
+fn replace_empty_v1_list(
+    response: &mut Response,
+    list: &List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> ListStep {
+    let end = end_tag_end(rest.get(..rest.len().min(response.limits().tag_bytes_max)).unwrap_or_default());
+    if !rest.get(..end).is_some_and(|tag| tag.ends_with(b">")) {
+        let more = !last && end == rest.len();
+        return if more {
+            ListStep::Stay(response.need_more(rest))
+        } else {
+            ListStep::Leave(response.refuse(NotOai::NothingKept))
+        };
+    }
+    let dc = response.v1.as_ref().is_some_and(|v1| v1.asks_for_dc);
+    let (id, code, words) = match list.empty_code(&response.request_facts) {
+        Some(code) => (RepairId::EmptyList, code, crate::stages::list::state::EMPTY),
+        None if dc => (RepairId::V1Empty, ErrorCode::IdDoesNotExist, "There is no such record."),
+        None => {
+            let words = "There is no such record in this format.";
+            (RepairId::V1Empty, ErrorCode::CannotDisseminateFormat, words)
+        }
+    };
+    let code = code_for_request(code, &response.request_facts);
+    if response.is_off(id) {
+        return ListStep::Leave(response.refuse(NotOai::NothingKept));
+    }
+    let bytes_max = response.limits().head_bytes_max;
+    if !last && rest.len() <= bytes_max {
+        return ListStep::Stay(response.need_more(rest));
+    }
+    response.verb = Some(list.verb);
+    if contains_list_item(response, rest.get(end..rest.len().min(bytes_max)).unwrap_or_default()) {
+        return ListStep::Leave(response.refuse(NotOai::NothingKept));
+    }
+    let error = error_element(response, code.name(), words);
+    response.output.note_error(code);
+    let step = response.change(id, rest, end, &error, sink);
+    end_v1_list(response, end, sink);
+    ListStep::Leave(step)
+}
+
+/// Ends the root where the list ends, at `ahead` bytes from here.
+pub(crate) fn end_v1_list(response: &mut Response, ahead: usize, sink: &mut impl Sink) {
+    let close = end_tag_of(response, b"OAI-PMH");
+    if emit_errors(response, sink).is_some() {
+        return;
+    }
+    if must_abort(response) {
+        abort_list(response);
+        return;
+    }
+    let at = response.base + ahead as u64;
+    note_incomplete(response, at, sink);
+    response.output.change(PartRole::Plain, RepairId::V1Root, at, b"", &close, sink);
+    response.stage = Stage::Epilog;
+}
+
+/// Adds the Identify element around the content of the root, because 1.x has none.
+fn wrap_v1_identify(
+    response: &mut Response,
+    list: &List,
+    rest: &[u8],
+    last: bool,
+    sink: &mut impl Sink,
+) -> Step {
+    let bytes_max = response.limits().record_bytes_max;
+    if !last && rest.len() < bytes_max {
+        let step = response.need_more(rest);
+        response.stage = Stage::List(Box::new(new_list(response, list.verb)));
+        return step;
+    }
+    let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
+    let Some(end) = find_end_tag(within, &read_end_tag_of(response, list.verb.as_bytes())) else {
+        return response.refuse(NotOai::NothingKept);
+    };
+    let raw = within.get(..end).unwrap_or_default();
+    let open = [b"<", response.prefix.as_slice(), list.verb.as_bytes(), b">"].concat();
+    let mut added = Edits::default();
+    added.push(RepairId::V1Root, 0, 0, &open);
+    let text = added.apply(raw);
+    let rules = Response::rules(&response.config, &response.entities);
+    match repair_item(&text, &list.names, list.contexts(), &mut response.tags, &rules, None) {
+        Ok(repaired) if loses_item(&text, &repaired, &list.names) => {
+            response.output.quarantine_unread(None, response.base, raw, sink);
+            response.refuse(NotOai::NothingKept)
+        }
+        Ok(repaired) => {
+            let edits = added.then(&text, repaired.edits.clone());
+            emit(response, list, raw, 0, &RepairedItem { edits, ..repaired }, sink);
+            response.verb = Some(list.verb);
+            end_v1_list(response, end, sink);
+            Step::Settled(end)
+        }
+        Err(why) => {
+            response.output.quarantine(None, response.base, raw, why, sink);
+            response.refuse(NotOai::NothingKept)
+        }
+    }
+}
+
+/// Converts a valid item of 1.x and emits it.
+pub(crate) fn upgrade_clean_item(
+    response: &mut Response,
+    list: &List,
+    raw: &[u8],
+    at: usize,
+    sink: &mut impl Sink,
+) {
+    let rules = Response::rules(&response.config, &response.entities);
+    let (places, limits) = (&list.validator.v1_positions, rules.limits);
+    let cacheable = response.v1.as_ref().filter(|_| {
+        let is_plain = matches!(list.names.element.name, b"record" | b"header" | b"set");
+        // The slow path handles repairs that are off and repairs that must be enabled.
+        is_plain
+            && rules.off.is_empty()
+            && rules.enabled.is_empty()
+            && response.granularity_check.is_met_by(raw, &list.validator.facts)
+            && list.names.prefixes == EnvelopePrefixes::Forbidden
+    });
+    let edits = cacheable.and_then(|v1| v1.payload_tags.edits_for(raw, places, list.context, limits));
+    let upgraded = edits.map(|edits| {
+        let facts = facts_after(list.validator.facts.clone(), &edits);
+        RepairedItem {
+            bytes: edits.apply(raw).into_owned(),
+            edits,
+            facts,
+            markup: false,
+            unresolved: Vec::new(),
+            source_datestamp: None,
+        }
+    });
+    // If the item exceeds a limit, the validator reports it.
+    let upgraded = upgraded.filter(|item| {
+        item.edits.len() <= limits.repairs_per_record_max && item.bytes.len() <= limits.record_bytes_max
+    });
+    let repaired = match upgraded {
+        Some(upgraded) => Ok(upgraded),
+        None => {
+            let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None);
+            if let (Ok(_), Some(v1)) = (&repaired, &mut response.v1) {
+                // The validator has accepted the result of these tags.
+                v1.payload_tags.insert(raw, places, list.context, &response.tags.contexts, limits);
+            }
+            repaired
+        }
+    };
+    match repaired {
+        Ok(repaired) => emit(response, list, raw, at, &repaired, sink),
+        Err(why) => quarantine_item(response, list, raw, at, why, sink),
+    }
+}
+
+/// Returns the end of the first such end tag outside comments and sections.
+fn find_end_tag(text: &[u8], tag: &[u8]) -> Option<usize> {
+    let open_tag = tag.get(..tag.len().checked_sub(1)?)?;
+    let mut lexemes = Lexemes::new(text);
+    let mut at = 0;
+    while at < text.len() {
+        let (lexeme, end) = lexemes.at(at);
+        let found = text.get(at..end)?;
+        let after = found.strip_prefix(open_tag).map(trim);
+        if lexeme == Lexeme::EndTag && after == Some(b">") {
+            return Some(end);
+        }
+        at = end;
+    }
+    None
+}

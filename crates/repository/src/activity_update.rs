@@ -1,0 +1,100 @@
+//! The result of a request, for the activity of its repository.
+
+use crate::account::{Account, RepairMade};
+use crate::failure::{Failure, Reason};
+use oaimend_oai::Request;
+use oaimend_store::{ActivityUpdate, DayCounts, OaiErrorResponse, RepairExample, SourceResult};
+
+/// The result of a request that its source answered, or failed to answer. `failure` is the one that ended the response,
+/// or that made another response necessary.
+pub fn activity_update(
+    request: &Request,
+    account: Option<&Account>,
+    failure: Option<&Failure>,
+) -> ActivityUpdate {
+    let mut update = ActivityUpdate::default();
+    update.counts.requests = 1;
+    if let Some(account) = account.filter(|account| account.failed_over.is_none()) {
+        update.counts = DayCounts {
+            passed: account.records.saturating_sub(account.repaired),
+            repaired: account.repaired,
+            quarantined: account.quarantined,
+            ..update.counts
+        };
+        let made = account.counts.iter().filter(|(id, _)| !id.is_rewrite());
+        update.repairs = made.map(|(id, count)| (id.entry().name, count)).collect();
+        update.examples = account.repairs.iter().map(|made| (made.name, example(made))).collect();
+        let response = |code| OaiErrorResponse { code, request: request.query().to_owned() };
+        update.oai_error = account.error.map(response);
+    }
+    update.source = match (failure, account) {
+        (Some(failure), _) if failure.reason.is_of_source() => {
+            update.counts.failures = 1;
+            SourceResult::Failed {
+                request: request.query().to_owned(),
+                reason: failure.reason.name(),
+                details: failure.details_for_operators(),
+                is_repetition: failure.reason == Reason::Resting,
+            }
+        }
+        (None, Some(_)) => SourceResult::Succeeded,
+        _ => SourceResult::NotAsked,
+    };
+    update
+}
+
+fn example(made: &RepairMade) -> RepairExample {
+    let RepairMade { record, original, replacement, .. } = made;
+    RepairExample { record: record.clone(), original: original.to_text(), replacement: replacement.to_text() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oaimend_repair::RepairId;
+
+    fn update(account: Option<&Account>, failure: Option<Reason>) -> ActivityUpdate {
+        let failure = failure.map(|reason| Failure::new(reason, "details"));
+        activity_update(&Request::identify(), account, failure.as_ref())
+    }
+
+    #[test]
+    fn records_and_repairs_of_the_source_are_counted() {
+        let mut account = Account { records: 5, repaired: 2, quarantined: 1, ..Account::default() };
+        for id in [
+            RepairId::BareAmpersand,
+            RepairId::BareAmpersand,
+            RepairId::BareAmpersand,
+            RepairId::RewriteBaseUrl,
+        ] {
+            account.counts.add(id);
+        }
+        let found = update(Some(&account), None);
+        let counts = DayCounts { requests: 1, passed: 3, repaired: 2, quarantined: 1, failures: 0 };
+        assert_eq!((found.counts, found.repairs), (counts, vec![("bare-ampersand", 3)]));
+        assert_eq!(found.source, SourceResult::Succeeded);
+        account.failed_over = Some(Failure::new(Reason::Dns, ""));
+        let found = update(Some(&account), Some(Reason::Dns));
+        assert_eq!(found.counts, DayCounts { requests: 1, failures: 1, ..DayCounts::default() });
+        assert!(found.repairs.is_empty());
+    }
+
+    #[test]
+    fn failures_of_the_source_are_told_from_others() {
+        for (reason, is_repetition) in [(Reason::Dns, false), (Reason::Resting, true)] {
+            let found = update(Some(&Account::default()), Some(reason));
+            let expected = SourceResult::Failed {
+                request: "verb=Identify".to_owned(),
+                reason: reason.name(),
+                details: "details".to_owned(),
+                is_repetition,
+            };
+            assert_eq!((found.source, found.counts.failures), (expected, 1));
+        }
+        for reason in [Reason::Busy, Reason::MirrorIncomplete, Reason::SpoolFull, Reason::Configuration] {
+            let found = update(Some(&Account::default()), Some(reason));
+            assert_eq!((found.source, found.counts.failures), (SourceResult::NotAsked, 0), "{reason:?}");
+        }
+        assert_eq!(update(None, None).source, SourceResult::NotAsked, "answered by the cache");
+    }
+}

@@ -1,0 +1,164 @@
+//! The time of the next request to a source: its next harvest, or a probe after failures.
+
+/// The wait after the first failed harvest.
+pub const BACKOFF_FIRST_SECS: i64 = 60;
+/// The longest wait after repeated failures: a day.
+pub const BACKOFF_MAX_SECS: i64 = 86_400;
+
+/// The request that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A harvest.
+    Harvest,
+    /// One cheap request, such as Identify. The source failed before, and a whole harvest would
+    /// burden it.
+    Probe,
+}
+
+/// A request and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// The time of the request, in seconds since 1970. A time in the past means now.
+    pub at_secs: i64,
+    /// The request.
+    pub action: Action,
+}
+
+/// The past of one source, as far as the schedule depends on it. Times are seconds since 1970.
+///
+/// ```
+/// use oaimend_rules::schedule::{Action, Due, History, next_due};
+///
+/// let mut history = History::default();
+/// history.record_harvest(1_000);
+/// assert_eq!(next_due(&history, 3_600.0, 1_500), Due { at_secs: 4_600, action: Action::Harvest });
+/// history.record_failure(4_600);
+/// assert_eq!(next_due(&history, 3_600.0, 4_600), Due { at_secs: 4_660, action: Action::Probe });
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// The start of the last complete harvest.
+    pub harvested_at_secs: Option<i64>,
+    /// The last failed harvest or probe.
+    pub failed_at_secs: Option<i64>,
+    /// The failures since the last success.
+    pub failures: u32,
+}
+
+impl History {
+    /// Records a complete harvest that began at `started_at_secs`.
+    pub const fn record_harvest(&mut self, started_at_secs: i64) {
+        self.harvested_at_secs = Some(started_at_secs);
+        self.failures = 0;
+    }
+
+    /// Records a probe that was answered. The harvest that failed is due again.
+    pub const fn record_probe(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Records a failed harvest or probe.
+    pub const fn record_failure(&mut self, at_secs: i64) {
+        self.failed_at_secs = Some(at_secs);
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+/// The wait after a number of failures: it doubles from [`BACKOFF_FIRST_SECS`] up to
+/// [`BACKOFF_MAX_SECS`]; 0 without failures.
+pub fn backoff_secs(failures: u32) -> i64 {
+    let Some(doublings) = failures.checked_sub(1) else { return 0 };
+    let factor = 1_i64.checked_shl(doublings).filter(|&factor| factor > 0).unwrap_or(i64::MAX);
+    BACKOFF_FIRST_SECS.saturating_mul(factor).min(BACKOFF_MAX_SECS)
+}
+
+/// Determines the next request to a source.
+///
+/// `interval_secs` comes from the plan. Intervals run from start to start of harvests, so that a long
+/// harvest does not delay the next one. The result is never later than one interval after `now_secs`:
+/// a clock that was set back does not stop the harvests.
+pub fn next_due(history: &History, interval_secs: f64, now_secs: i64) -> Due {
+    // The conversion saturates, and gives 0 for NaN.
+    let interval_secs = (interval_secs.round() as i64).max(0);
+    let after = |at_secs: Option<i64>, wait_secs: i64| {
+        at_secs.map_or(now_secs, |at_secs| at_secs.min(now_secs).saturating_add(wait_secs))
+    };
+    if history.failures > 0 {
+        let at_secs = after(history.failed_at_secs, backoff_secs(history.failures));
+        return Due { at_secs, action: Action::Probe };
+    }
+    Due { at_secs: after(history.harvested_at_secs, interval_secs), action: Action::Harvest }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::indexing_slicing, reason = "a test may panic")]
+
+    use super::*;
+
+    const HARVEST: Action = Action::Harvest;
+    const PROBE: Action = Action::Probe;
+
+    #[test]
+    fn a_new_source_is_harvested_at_once() {
+        assert_eq!(next_due(&History::default(), 3600.0, 50), Due { at_secs: 50, action: HARVEST });
+    }
+
+    #[test]
+    fn a_harvest_is_due_one_interval_after_the_start_of_the_last_one() {
+        let mut history = History::default();
+        history.record_harvest(1_000);
+        assert_eq!(next_due(&history, 3600.4, 1_500), Due { at_secs: 4_600, action: HARVEST });
+        assert_eq!(next_due(&history, 3600.0, 9_999), Due { at_secs: 4_600, action: HARVEST });
+    }
+
+    #[test]
+    fn a_failing_source_is_probed_ever_less_often_up_to_once_a_day() {
+        let mut history = History::default();
+        history.record_harvest(0);
+        let mut waits = Vec::new();
+        for failure in 1..=40_i64 {
+            let at_secs = failure * 200_000;
+            history.record_failure(at_secs);
+            let due = next_due(&history, 3600.0, at_secs);
+            assert_eq!(due.action, PROBE);
+            waits.push(due.at_secs - at_secs);
+        }
+        assert_eq!(waits[..4], [60, 120, 240, 480]);
+        assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]), "{waits:?}");
+        assert_eq!(waits.last(), Some(&BACKOFF_MAX_SECS));
+        assert_eq!(backoff_secs(0), 0);
+        assert_eq!(backoff_secs(u32::MAX), BACKOFF_MAX_SECS);
+    }
+
+    #[test]
+    fn an_answered_probe_makes_the_failed_harvest_due() {
+        let mut history = History::default();
+        history.record_harvest(0);
+        history.record_failure(3_600);
+        history.record_probe();
+        let due = next_due(&history, 3600.0, 3_700);
+        assert_eq!(due.action, HARVEST);
+        assert!(due.at_secs <= 3_700);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_delays_by_one_interval_at_most() {
+        let mut history = History::default();
+        history.record_harvest(1_000_000);
+        assert_eq!(next_due(&history, 3600.0, 500).at_secs, 4_100);
+        history.record_failure(1_000_000);
+        assert_eq!(next_due(&history, 3600.0, 500).at_secs, 560);
+    }
+
+    #[test]
+    fn extreme_values_do_not_overflow() {
+        let mut history = History::default();
+        history.record_harvest(i64::MAX);
+        for interval_secs in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, -5.0] {
+            let due = next_due(&history, interval_secs, i64::MAX);
+            assert_eq!(due.action, HARVEST);
+        }
+        assert_eq!(next_due(&history, f64::NAN, 7).at_secs, 7);
+    }
+}

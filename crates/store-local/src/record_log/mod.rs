@@ -1,0 +1,531 @@
+//! The embedded store of the mirror: an append-only log of compressed blocks, with an index in redb.
+//!
+//! `data/mirror/` contains `index.redb` and the segments of the log. It is created by the first write, so a proxy
+//! without a mirror has no such folder. docs/explanation/mirror-store.md gives the reasons and the format on disk.
+//!
+//! - `commit` stores harvested pages; `read` and `block_reader` read lists and records.
+//! - `compaction` rewrites segments, `verify` checks them, `forget` removes a repository.
+//! - `block` and `segments` are the files, `tables` and `keys` the index; `postings` are the records of each set.
+//! - `versions` holds the versions of collections in memory.
+//!
+//! Invariants: bytes of a segment are valid only if the index says so, and the index says so only after they are
+//! synced. Valid bytes never change. Locks are taken in the order: maintenance, writer, index.
+
+mod block;
+mod block_reader;
+mod commit;
+mod compaction;
+mod forget;
+mod index;
+mod keys;
+mod new_blocks;
+mod postings;
+mod read;
+mod repairs;
+mod segments;
+mod sets;
+mod shared;
+mod state;
+mod tables;
+mod varint;
+mod verify;
+mod versions;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use index::IndexError;
+use oaimend_base::error::Error;
+use oaimend_store::databases::Databases;
+use oaimend_store::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState};
+use oaimend_store::mirror::{
+    CollectionSize, CollectionVersion, DiskUsage, Document, IdentifierEntry, ListFilter, ListQuery,
+    ListedPage, MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord, Verification,
+};
+use oaimend_store::record_repairs::RecordRepairs;
+use redb::ReadableTable as _;
+use shared::{CollectionKey, Shared};
+use std::collections::HashSet;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+/// The store. Clones share it.
+#[derive(Clone, Debug)]
+pub struct RecordLog(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    folder: PathBuf,
+    databases: Databases,
+    state: RwLock<State>,
+    /// The automatic compaction that was started last.
+    compaction: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing was ever written.
+    Absent,
+    Open(Arc<Shared>),
+    Closed,
+}
+
+impl Inner {
+    fn close(&self) {
+        let state = std::mem::replace(
+            &mut *self.state.write().unwrap_or_else(PoisonError::into_inner),
+            State::Closed,
+        );
+        let State::Open(shared) = state else { return };
+        shared.begin_to_close();
+        let compaction = self.compaction.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(compaction) = compaction {
+            // The thread logs why it fails.
+            let _ = compaction.join();
+        }
+        shared.index.close();
+    }
+
+    /// The open store; `None` if nothing was ever written.
+    fn shared(&self) -> Result<Option<Arc<Shared>>, MirrorError> {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Absent => Ok(None),
+            State::Open(shared) => Ok(Some(Arc::clone(shared))),
+            State::Closed => Err(MirrorError::Closed),
+        }
+    }
+
+    /// The open store, which is created if nothing was ever written.
+    fn shared_or_create(&self) -> Result<Arc<Shared>, MirrorError> {
+        if let Some(shared) = self.shared()? {
+            return Ok(shared);
+        }
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            State::Open(shared) => Ok(Arc::clone(shared)),
+            State::Closed => Err(MirrorError::Closed),
+            State::Absent => {
+                let shared = open(&self.folder, &self.databases)
+                    .map_err(|error| MirrorError::Database(Box::new(error)))?;
+                *state = State::Open(Arc::clone(&shared));
+                Ok(shared)
+            }
+        }
+    }
+
+    /// Starts a compaction, unless one runs.
+    fn start_compaction(&self, shared: &Arc<Shared>, repository: String, prefix: String) {
+        let mut running = self.compaction.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.as_ref().is_some_and(|running| !running.is_finished()) {
+            return;
+        }
+        let shared = Arc::clone(shared);
+        let run = move || match compact(&shared, &repository, Some(&prefix), false).map_err(MirrorError::from)
+        {
+            Ok(bytes) => tracing::debug!(repo = repository, prefix, bytes, "the mirror was compacted"),
+            Err(MirrorError::Closed | MirrorError::Conflict) => {}
+            Err(error) => tracing::warn!(repo = repository, prefix, %error, "the mirror is not compacted"),
+        };
+        match std::thread::Builder::new().name("compaction".to_owned()).spawn(run) {
+            Ok(started) => *running = Some(started),
+            Err(error) => tracing::warn!(%error, "the mirror is not compacted"),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl RecordLog {
+    /// Opens `mirror/` in the data folder, if it is there. The caller holds the lock of the data folder.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be read or written to, or another version has written it.
+    pub fn open(data: &Path) -> Result<Self, Error> {
+        Self::open_among(data, &Databases::default())
+    }
+
+    /// Like [`RecordLog::open`], with the index among these databases.
+    pub(crate) fn open_among(data: &Path, databases: &Databases) -> Result<Self, Error> {
+        let folder = data.join("mirror");
+        let state = if folder.join("index.redb").exists() {
+            State::Open(open(&folder, databases)?)
+        } else {
+            State::Absent
+        };
+        let (databases, compaction) = (databases.clone(), Mutex::new(None));
+        Ok(Self(Arc::new(Inner { folder, databases, state: RwLock::new(state), compaction })))
+    }
+
+    /// Runs `task` on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&Inner) -> Result<T, IndexError> + Send + 'static,
+    ) -> Result<T, MirrorError> {
+        let inner = Arc::clone(&self.0);
+        match tokio::task::spawn_blocking(move || task(&inner)).await {
+            Ok(done) => Ok(done?),
+            Err(error) => Err(MirrorError::Stopped(error.to_string())),
+        }
+    }
+
+    /// Reads on a thread that may block. Nothing is there before the first write.
+    async fn read<T: Default + Send + 'static>(
+        &self,
+        task: impl FnOnce(&Shared) -> Result<T, IndexError> + Send + 'static,
+    ) -> Result<T, MirrorError> {
+        self.blocking(move |inner| inner.shared()?.map_or_else(|| Ok(T::default()), |shared| task(&shared)))
+            .await
+    }
+
+    /// Writes on a thread that may block.
+    async fn write<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&Shared) -> Result<T, IndexError> + Send + 'static,
+    ) -> Result<T, MirrorError> {
+        self.blocking(move |inner| task(inner.shared_or_create()?.as_ref())).await
+    }
+}
+
+fn open(folder: &Path, databases: &Databases) -> Result<Arc<Shared>, Error> {
+    let shared = Shared::open(folder, databases)?;
+    let failed = |error: IndexError| shared.index.unreadable(&MirrorError::from(error));
+    let version = shared.index.read(|reading| Ok(tables::format_version(reading)?)).map_err(failed)?;
+    match version {
+        None => {
+            shared.index.write(|writing| Ok(tables::create_tables(writing)?)).map_err(failed)?;
+        }
+        Some(tables::FORMAT_VERSION) => {
+            if !shared.index.read(|reading| Ok(tables::has_all_tables(reading)?)).map_err(failed)? {
+                shared.index.write(|writing| Ok(tables::create_tables(writing)?)).map_err(failed)?;
+            }
+        }
+        Some(version) => {
+            let message = format!(
+                "the mirror has version {version} of its format, and this oaimend reads version {}; use a newer \
+                 oaimend, or move the folder away to harvest again",
+                tables::FORMAT_VERSION
+            );
+            return Err(Error::State { path: folder.to_owned(), message });
+        }
+    }
+    let known = shared.index.read(|reading| {
+        let segments = reading.open_table(tables::SEGMENTS)?;
+        let known: Result<HashSet<_>, _> =
+            segments.iter()?.map(|row| row.map(|(key, _)| key.value())).collect();
+        Ok(known?)
+    });
+    shared.segments.remove_unknown(&known.map_err(failed)?).map_err(failed)?;
+    Ok(Arc::new(shared))
+}
+
+/// The collections of a repository, or the one with this prefix.
+fn keys(shared: &Shared, repository: &str, prefix: Option<&str>) -> Result<Vec<(u32, String)>, IndexError> {
+    shared.index.read(|reading| {
+        let Some(number) = shared::find_repository(reading, repository)? else { return Ok(Vec::new()) };
+        let collections = shared::collections_of(reading, repository)?;
+        let prefixes = collections.into_iter().map(|(prefix, _)| prefix);
+        let wanted = prefixes.filter(|each| prefix.is_none_or(|prefix| prefix == each));
+        Ok(wanted.map(|prefix| (number, prefix)).collect())
+    })
+}
+
+fn compact(
+    shared: &Shared,
+    repository: &str,
+    prefix: Option<&str>,
+    is_thorough: bool,
+) -> Result<u64, IndexError> {
+    let mut freed = 0;
+    for (number, prefix) in keys(shared, repository, prefix)? {
+        let key = CollectionKey { repository: number, prefix: &prefix };
+        let compacted = compaction::compact(shared, key, is_thorough);
+        // It may have found damage.
+        shared.versions.change(repository, Some(&prefix));
+        freed += compacted?;
+    }
+    Ok(freed)
+}
+
+fn verify(shared: &Shared, repository: &str) -> Result<Verification, IndexError> {
+    let _turn = shared.maintenance();
+    let mut sum = Verification::default();
+    for (number, prefix) in keys(shared, repository, None)? {
+        let key = CollectionKey { repository: number, prefix: &prefix };
+        let verification = verify::verify_collection(shared, key);
+        shared.versions.change(repository, Some(&prefix));
+        let verification = verification?;
+        sum.records += verification.records;
+        sum.damaged += verification.damaged;
+    }
+    shared.clear_suspicion(repository);
+    Ok(sum)
+}
+
+/// Checks a repository, and accepts the loss of all its damaged records. Returns their number.
+fn accept_loss(shared: &Shared, repository: &str) -> Result<u64, IndexError> {
+    verify(shared, repository)?;
+    let _turn = shared.maintenance();
+    let mut accepted = 0;
+    for (number, prefix) in keys(shared, repository, None)? {
+        let key = CollectionKey { repository: number, prefix: &prefix };
+        let done = shared::change_collection(shared, key, verify::accept_loss);
+        shared.versions.change(repository, Some(&prefix));
+        accepted += done?;
+    }
+    Ok(accepted)
+}
+
+#[async_trait]
+impl MirrorStore for RecordLog {
+    async fn commit(&self, page: PageCommit) -> Result<Committed, MirrorError> {
+        self.blocking(move |inner| {
+            let shared = inner.shared_or_create()?;
+            let done = commit::commit(&shared, &page);
+            // The index may contain a commit that reports an error.
+            shared.versions.change(&page.repository, Some(&page.prefix));
+            let (committed, collection) = done?;
+            if compaction::is_due(&collection) {
+                inner.start_compaction(&shared, page.repository, page.prefix);
+            }
+            Ok(committed)
+        })
+        .await
+    }
+
+    async fn stamp_marks(&self) -> Result<StampMarks, MirrorError> {
+        self.read(state::stamp_marks).await
+    }
+
+    async fn reserve_stamps(&self, until_secs: i64) -> Result<(), MirrorError> {
+        self.write(move |shared| state::reserve_stamps(shared, until_secs)).await
+    }
+
+    async fn removals(&self) -> Result<u64, MirrorError> {
+        self.read(state::removals).await
+    }
+
+    async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError> {
+        self.read(move |shared| read::list(shared, &query)).await
+    }
+
+    async fn count(&self, filter: ListFilter) -> Result<u64, MirrorError> {
+        self.read(move |shared| read::count(shared, &filter)).await
+    }
+
+    async fn count_by_sequence(
+        &self,
+        filter: ListFilter,
+        step: NonZeroU64,
+    ) -> Result<Vec<(u64, u64)>, MirrorError> {
+        self.read(move |shared| read::count_by_sequence(shared, &filter, step)).await
+    }
+
+    async fn record(
+        &self,
+        repository: &str,
+        prefix: &str,
+        identifier: &str,
+    ) -> Result<Option<StoredRecord>, MirrorError> {
+        let [repository, prefix, identifier] = [repository, prefix, identifier].map(str::to_owned);
+        self.read(move |shared| read::record(shared, &repository, &prefix, &identifier)).await
+    }
+
+    async fn repairs(
+        &self,
+        repository: &str,
+        prefix: &str,
+        identifier: &str,
+    ) -> Result<RecordRepairs, MirrorError> {
+        let [repository, prefix, identifier] = [repository, prefix, identifier].map(str::to_owned);
+        self.read(move |shared| repairs::read(shared, &repository, &prefix, &identifier)).await
+    }
+
+    async fn headers(
+        &self,
+        repository: &str,
+        prefix: &str,
+        identifiers: &[String],
+    ) -> Result<Vec<Option<StoredRecord>>, MirrorError> {
+        let ([repository, prefix], identifiers) =
+            ([repository, prefix].map(str::to_owned), identifiers.to_vec());
+        let count = identifiers.len();
+        let headers =
+            self.read(move |shared| read::headers(shared, &repository, &prefix, &identifiers)).await?;
+        // Nothing is read from a store that was never written to.
+        Ok(if headers.is_empty() { vec![None; count] } else { headers })
+    }
+
+    async fn formats_of_item(
+        &self,
+        repository: &str,
+        identifier: &str,
+    ) -> Result<Vec<(String, RecordStatus)>, MirrorError> {
+        let [repository, identifier] = [repository, identifier].map(str::to_owned);
+        self.read(move |shared| read::formats_of_item(shared, &repository, &identifier)).await
+    }
+
+    async fn identifiers(
+        &self,
+        repository: &str,
+        prefix: &str,
+        after: Option<&str>,
+        count_max: usize,
+    ) -> Result<Vec<IdentifierEntry>, MirrorError> {
+        let [repository, prefix] = [repository, prefix].map(str::to_owned);
+        let after = after.map(str::to_owned);
+        self.read(move |shared| read::identifiers(shared, &repository, &prefix, after.as_deref(), count_max))
+            .await
+    }
+
+    async fn damaged(
+        &self,
+        repository: &str,
+        prefix: &str,
+        after: Option<&str>,
+        count_max: usize,
+    ) -> Result<Vec<String>, MirrorError> {
+        let [repository, prefix] = [repository, prefix].map(str::to_owned);
+        let after = after.map(str::to_owned);
+        self.read(move |shared| state::damaged(shared, &repository, &prefix, after.as_deref(), count_max))
+            .await
+    }
+
+    fn scratch_folder(&self) -> PathBuf {
+        self.0.folder.clone()
+    }
+
+    async fn repositories(&self) -> Result<Vec<String>, MirrorError> {
+        self.read(state::repositories).await
+    }
+
+    async fn version(
+        &self,
+        repository: &str,
+        prefix: &str,
+    ) -> Result<Option<CollectionVersion>, MirrorError> {
+        let Some(shared) = self.0.shared()? else { return Ok(None) };
+        let before = match shared.versions.find(repository, prefix) {
+            Ok(version) => return Ok(version),
+            Err(before) => before,
+        };
+        let [repository, prefix] = [repository, prefix].map(str::to_owned);
+        self.read(move |shared| {
+            let version = state::version(shared, &repository, &prefix)?;
+            shared.versions.keep(before, (repository, prefix), version);
+            Ok(version)
+        })
+        .await
+    }
+
+    async fn collections(&self, repository: &str) -> Result<Vec<CollectionSize>, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| state::collections(shared, &repository)).await
+    }
+
+    async fn disk_usage(&self) -> Result<DiskUsage, MirrorError> {
+        self.read(state::disk_usage).await
+    }
+
+    async fn sets_in_use(&self, repository: &str) -> Result<Vec<String>, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| state::sets_in_use(shared, &repository)).await
+    }
+
+    async fn catalog(&self, repository: &str) -> Result<Catalog, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| state::catalog(shared, &repository)).await
+    }
+
+    async fn save_catalog(&self, repository: &str, catalog: Catalog) -> Result<(), MirrorError> {
+        let repository = repository.to_owned();
+        self.write(move |shared| state::save_catalog(shared, &repository, &catalog)).await
+    }
+
+    async fn document(&self, repository: &str, document: Document) -> Result<Option<Bytes>, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| state::document(shared, &repository, document)).await
+    }
+
+    async fn save_document(
+        &self,
+        repository: &str,
+        document: Document,
+        bytes: Bytes,
+    ) -> Result<(), MirrorError> {
+        let repository = repository.to_owned();
+        self.write(move |shared| state::save_document(shared, &repository, document, &bytes)).await
+    }
+
+    async fn progress(&self, repository: &str, prefix: &str) -> Result<HarvestProgress, MirrorError> {
+        let [repository, prefix] = [repository, prefix].map(str::to_owned);
+        self.read(move |shared| state::progress(shared, &repository, &prefix)).await
+    }
+
+    async fn repository_state(&self, repository: &str) -> Result<RepositoryState, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| state::repository_state(shared, &repository)).await
+    }
+
+    async fn save_repository_state(
+        &self,
+        repository: &str,
+        state: RepositoryState,
+    ) -> Result<u64, MirrorError> {
+        let repository = repository.to_owned();
+        self.write(move |shared| state::save_repository_state(shared, &repository, &state)).await
+    }
+
+    async fn verify(&self, repository: &str) -> Result<Verification, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| verify(shared, &repository)).await
+    }
+
+    async fn verify_suspected(&self, repository: &str) -> Result<Verification, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| {
+            if shared.is_suspected(&repository) {
+                verify(shared, &repository)
+            } else {
+                Ok(Verification::default())
+            }
+        })
+        .await
+    }
+
+    async fn accept_loss(&self, repository: &str) -> Result<u64, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| accept_loss(shared, &repository)).await
+    }
+
+    async fn compact(&self, repository: &str) -> Result<u64, MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| {
+            {
+                let _turn = shared.maintenance();
+                forget::remove_collections(shared)?;
+            }
+            compact(shared, &repository, None, true)
+        })
+        .await
+    }
+
+    async fn forget(&self, repository: &str) -> Result<(), MirrorError> {
+        let repository = repository.to_owned();
+        self.read(move |shared| {
+            let done = forget::forget(shared, &repository);
+            shared.versions.change(&repository, None);
+            done
+        })
+        .await
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,478 @@
+//! The list ledger in `data/ledger.redb`.
+//!
+//! `rows` defines the rows and their keys, and `records` their values. A record changes rows in memory (`apply`),
+//! where readers see it at once. One thread (`writer`) writes the rows of many records in one transaction, and evicts
+//! old lists (`eviction`): one transaction for each page would cost more than the page.
+//!
+//! Invariants: a part that [`ListLedger::record_part`] has recorded is on disk when the call returns. A page that
+//! [`ListLedger::record`] has taken is on disk within [`UNSYNCED_MAX_MILLIS`](writer::UNSYNCED_MAX_MILLIS).
+
+mod apply;
+mod eviction;
+mod origins;
+mod records;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use super::database::{SharedDatabase, Unavailable};
+use apply::{apply_page, apply_replay};
+use async_trait::async_trait;
+use eviction::KEPT_SECS;
+use oaimend_base::error::Error;
+use oaimend_store::databases::Databases;
+use oaimend_store::ledger::{
+    DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, RecordedPart, ReplayProgress,
+    ReplayShortcuts, TokenOrigin, TokenTarget,
+};
+use origins::Origins;
+use records::{TokenRecord, find_list, find_target, find_token, hashes, number, secs, text};
+use redb::{Database, ReadableDatabase, TableHandle as _};
+use rows::{DatabaseRows, ListRow, ROWS, View};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use tokio::sync::oneshot;
+use writer::{ChangeError, Unwritten};
+
+/// The ledger. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct RedbLedger(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    database: Arc<SharedDatabase>,
+    /// For each repository: when a page was last recorded of which a harvester requested only a part, in seconds
+    /// since 1970.
+    windows: Mutex<HashMap<String, u64>>,
+    unwritten: Arc<Unwritten>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Changes when a page is not recorded.
+    epoch: Arc<AtomicU64>,
+    origins: Origins,
+}
+
+impl Inner {
+    /// Ends the writer thread, which first writes everything that was recorded.
+    fn end(&self) {
+        self.unwritten.end();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            // The thread logs what it cannot write.
+            let is_written = writer.join().is_ok();
+            let epoch = self.epoch.load(Ordering::Relaxed);
+            let saved = self.database.with(|database| save_epoch(database, is_written.then_some(epoch)));
+            if let Ok(Err(error)) = saved {
+                tracing::debug!(%error, "the ledger is not marked as whole; cached pages of lists are not used");
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+const CACHE_BYTES: usize = 16 << 20;
+
+impl RedbLedger {
+    /// Opens or creates the ledger in the data folder.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written to, or another process has it open.
+    pub(crate) fn open(data: &Path, databases: &Databases) -> Result<Self, Error> {
+        let path = data.join("ledger.redb");
+        let database = SharedDatabase::open_among(databases, "ledger", &path, CACHE_BYTES)?;
+        let (windows, epoch) = database.load(|database| {
+            remove_other_tables(database)?;
+            let epoch = read_epoch(database)?;
+            // The row is missing while the ledger is open, and after a kill.
+            save_epoch(database, None)?;
+            Ok((read_windows(database)?, epoch))
+        })?;
+        let epoch = Arc::new(AtomicU64::new(epoch.unwrap_or_else(|| fastrand::u64(..))));
+        let unwritten = Arc::new(Unwritten::default());
+        let (to_write, rows, lost) = (Arc::clone(&database), Arc::clone(&unwritten), Arc::clone(&epoch));
+        let note_loss = move || lost.store(fastrand::u64(..), Ordering::Relaxed);
+        let writer = std::thread::Builder::new()
+            .name("ledger".to_owned())
+            .spawn(move || rows.write(&to_write, &note_loss))
+            .map_err(|error| Error::writing(&path, error, "raise the limit of threads"))?;
+        let (windows, writer) = (Mutex::new(windows), Mutex::new(Some(writer)));
+        Ok(Self(Arc::new(Inner { database, windows, unwritten, writer, epoch, origins: Origins::default() })))
+    }
+
+    fn note_window(&self, page: &DeliveredPage) {
+        if page.within.is_some() {
+            self.windows().insert(page.repository.clone(), page.now_secs);
+        }
+    }
+
+    /// Records a page in the rows, or a part of it.
+    fn apply(&self, view: &mut View<'_>, page: &DeliveredPage, part: Option<u64>) -> Result<(), redb::Error> {
+        let origin = apply_page(view, page, part)?;
+        if let Some(token) = &page.next_token {
+            let origin = origin.map_or(TokenOrigin::Ambiguous, TokenOrigin::Known);
+            self.0.origins.note((&page.repository, page.verb, token), origin);
+        }
+        Ok(())
+    }
+
+    fn windows(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.0.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes rows; returns whether they are changed.
+    fn change(
+        &self,
+        now_secs: Option<u64>,
+        waiter: Option<oneshot::Sender<bool>>,
+        change: impl FnOnce(&mut View<'_>) -> Result<(), redb::Error>,
+    ) -> bool {
+        let changed = self.0.unwritten.change(&self.0.database, now_secs, waiter, change);
+        match &changed {
+            Ok(()) => {}
+            Err(ChangeError::Closed) => {
+                tracing::debug!("another oaimend has the ledger; a page is not recorded");
+            }
+            Err(ChangeError::Full) => {
+                tracing::warn!(
+                    "the ledger is written too slowly; a page is not recorded; check the load of the disk with the data folder"
+                );
+            }
+            Err(ChangeError::Database(error)) => {
+                tracing::error!(
+                    "the ledger cannot be read: {error}; a page is not recorded; check the data folder"
+                );
+            }
+        }
+        changed.is_ok()
+    }
+
+    /// Reads rows. A read of a few rows takes some microseconds, less than a change of threads, so that tasks may call
+    /// this. A ledger that is being closed counts as closed.
+    fn read<T>(&self, read: impl FnOnce(View<'_>) -> Result<T, redb::Error>) -> Result<T, LedgerError> {
+        match self.0.unwritten.read(&self.0.database, read) {
+            Ok(read) => read.map_err(|error| LedgerError::Database(Box::new(error))),
+            Err(Unavailable::Closed) => Err(LedgerError::Closed),
+            Err(Unavailable::Failed(error)) => Err(LedgerError::Database(error)),
+        }
+    }
+
+    /// Reads all rows with these keys. It may read megabytes, but records do not wait for it meanwhile.
+    fn read_range(&self, keys: Range<Vec<u8>>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, LedgerError> {
+        let range = self.read(|view| Ok(view.range(keys)))?;
+        range.read().map_err(|error| LedgerError::Database(Box::new(error)))
+    }
+
+    fn token_points_back(
+        &self,
+        repository: &str,
+        verb: &str,
+        token: &str,
+        place: ListPage,
+    ) -> Result<bool, LedgerError> {
+        self.read(|view| {
+            let record = find_token(&view, repository, verb, token)?;
+            Ok(record.is_some_and(|record| {
+                !record.ambiguous && record.place.list == place.list && record.lowest_page <= place.page
+            }))
+        })
+    }
+
+    fn list(&self, repository: &str, list: u64) -> Result<Option<ListFacts>, LedgerError> {
+        self.read(|view| find_list(&view, repository, list))
+    }
+
+    /// The row of a list, as `read` returns it.
+    fn row<T>(
+        &self,
+        repository: &str,
+        list: u64,
+        row: ListRow<'_>,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, LedgerError> {
+        self.read(|view| view.find(&rows::of_list(repository, list, row), read))
+    }
+
+    /// The earlier page of the list that started with this item, if there was one.
+    fn earlier_page(
+        &self,
+        repository: &str,
+        place: ListPage,
+        first: u64,
+    ) -> Result<Option<u32>, LedgerError> {
+        let page = self.row(repository, place.list, ListRow::First(first), number)?;
+        Ok(page.filter(|page| *page < place.page))
+    }
+
+    /// How many pages of the list started with this item, since the list is known to reuse its tokens.
+    fn visits(&self, repository: &str, list: u64, first: u64) -> Result<u32, LedgerError> {
+        Ok(self.row(repository, list, ListRow::Visits(first), number)?.unwrap_or(0))
+    }
+
+    /// The query that continues the replay up to this page, if one is recorded.
+    fn replay_query(&self, repository: &str, place: ListPage) -> Result<Option<String>, LedgerError> {
+        self.row(repository, place.list, ListRow::Replay(place.page), text)
+    }
+
+    /// The datestamp of the last item before this page, or of an earlier item.
+    fn last_datestamp(&self, repository: &str, place: ListPage) -> Result<Option<String>, LedgerError> {
+        let key = |page| rows::of_list(repository, place.list, ListRow::Date(page));
+        let dates = self.read_range(key(0)..key(place.page))?;
+        Ok(dates.last_key_value().map(|(_, date)| text(date)))
+    }
+
+    /// The items that the list delivered before this page.
+    fn delivered_before(&self, repository: &str, place: ListPage) -> Result<Vec<u64>, LedgerError> {
+        let key = |page| rows::of_list(repository, place.list, ListRow::Page(page));
+        let pages = self.read_range(key(0)..key(place.page))?;
+        Ok(pages.values().flat_map(|page| hashes(page)).collect())
+    }
+
+    /// The hashes of the identifiers that the list delivered before this page; `None` if they are not known of each page.
+    fn names_before(&self, repository: &str, place: ListPage) -> Result<Option<Vec<u64>>, LedgerError> {
+        let (names, pages) = self.known_names_before(repository, place)?;
+        Ok((pages == u64::from(place.page)).then_some(names))
+    }
+
+    /// The hashes of the identifiers on the pages before this one of which they are known, and the number of these pages.
+    fn known_names_before(&self, repository: &str, place: ListPage) -> Result<(Vec<u64>, u64), LedgerError> {
+        let key = |page| rows::of_list(repository, place.list, ListRow::Names(page));
+        let pages = self.read_range(key(0)..key(place.page))?;
+        Ok((pages.values().flat_map(|page| hashes(page)).collect(), pages.len() as u64))
+    }
+
+    /// The delivered part of this page that has this name.
+    fn part(&self, repository: &str, place: ListPage, part: u64) -> Result<Option<Vec<u64>>, LedgerError> {
+        self.row(repository, place.list, ListRow::Part(place.page, part), |bytes| hashes(bytes).collect())
+    }
+
+    /// The hashes of the identifiers in the delivered part of this page. Earlier versions did not record them.
+    fn part_names(&self, repository: &str, place: ListPage, part: u64) -> Result<Vec<u64>, LedgerError> {
+        let row = ListRow::PartNames(place.page, part);
+        let names = self.row(repository, place.list, row, |bytes| hashes(bytes).collect())?;
+        Ok(names.unwrap_or_default())
+    }
+
+    /// Runs `task` on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&Self) -> Result<T, LedgerError> + Send + 'static,
+    ) -> Result<T, LedgerError> {
+        let ledger = self.clone();
+        match tokio::task::spawn_blocking(move || task(&ledger)).await {
+            Ok(done) => done,
+            Err(error) => Err(LedgerError::Stopped(error.to_string())),
+        }
+    }
+}
+
+#[async_trait]
+impl ListLedger for RedbLedger {
+    fn record(&self, page: DeliveredPage) {
+        self.note_window(&page);
+        if !self.change(Some(page.now_secs), None, |view| self.apply(view, &page, None)) {
+            self.0.epoch.store(fastrand::u64(..), Ordering::Relaxed);
+        }
+    }
+
+    async fn record_part(&self, page: DeliveredPage, part: u64) -> bool {
+        self.note_window(&page);
+        let (written, is_written) = oneshot::channel();
+        let is_changed =
+            self.change(Some(page.now_secs), Some(written), |view| self.apply(view, &page, Some(part)));
+        is_changed && is_written.await.unwrap_or(false)
+    }
+
+    fn record_replay(&self, progress: ReplayProgress) {
+        self.change(None, None, |view| {
+            apply_replay(view, &progress);
+            Ok(())
+        });
+    }
+
+    fn has_windows(&self, repository: &str, now_secs: u64) -> bool {
+        // An abandoned list is removed only when the next list starts, which may be some time later.
+        self.windows().get(repository).is_some_and(|recorded| now_secs < recorded + 2 * KEPT_SECS)
+    }
+
+    fn epoch(&self) -> u64 {
+        self.0.epoch.load(Ordering::Relaxed)
+    }
+
+    fn token_origin(&self, repository: &str, verb: &str, token: &str) -> TokenOrigin {
+        let name = (repository, verb, token);
+        if let Some(origin) = self.0.origins.find(name) {
+            return origin;
+        }
+        let read = self.read(|view| {
+            let record = find_token(&view, repository, verb, token)?;
+            let known =
+                |record: TokenRecord| record.origin.map_or(TokenOrigin::Ambiguous, TokenOrigin::Known);
+            let origin = record.map_or(TokenOrigin::Unknown, known);
+            self.0.origins.note(name, origin);
+            Ok(origin)
+        });
+        read.unwrap_or(TokenOrigin::Ambiguous)
+    }
+
+    async fn token_target(
+        &self,
+        repository: &str,
+        verb: &str,
+        token: &str,
+    ) -> Result<Option<TokenTarget>, LedgerError> {
+        self.read(|view| find_target(&view, repository, verb, token))
+    }
+
+    async fn points_back(
+        &self,
+        repository: &str,
+        verb: &str,
+        token: &str,
+        place: ListPage,
+    ) -> Result<bool, LedgerError> {
+        self.token_points_back(repository, verb, token, place)
+    }
+
+    async fn recorded_part(
+        &self,
+        repository: &str,
+        place: ListPage,
+        part: u64,
+        with_earlier: bool,
+    ) -> Result<RecordedPart, LedgerError> {
+        let repository = repository.to_owned();
+        let task = move |ledger: &Self| {
+            let list = ledger.list(&repository, place.list)?;
+            let is_mixed = list.as_ref().is_some_and(|list| list.mixed_harvests().is_some());
+            let (earlier, earlier_names) = if with_earlier && !is_mixed {
+                let (names, _) = ledger.known_names_before(&repository, place)?;
+                (ledger.delivered_before(&repository, place)?, names)
+            } else {
+                (Vec::new(), Vec::new())
+            };
+            let hashes = ledger.part(&repository, place, part)?;
+            let names = ledger.part_names(&repository, place, part)?;
+            Ok(RecordedPart { hashes, names, earlier, earlier_names, list })
+        };
+        self.blocking(task).await
+    }
+
+    async fn suspected_loop(
+        &self,
+        repository: &str,
+        place: ListPage,
+        first_item: u64,
+        mixed_harvests: Option<u32>,
+    ) -> Result<Option<Vec<u64>>, LedgerError> {
+        // Each of several harvests may reach a page that another one received, and may request it twice.
+        let may_loop = match (self.earlier_page(repository, place, first_item)?, mixed_harvests) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(_), Some(harvests)) => {
+                self.visits(repository, place.list, first_item)? > harvests.saturating_add(1)
+            }
+        };
+        if !may_loop {
+            return Ok(None);
+        }
+        let repository = repository.to_owned();
+        self.blocking(move |ledger| ledger.delivered_before(&repository, place).map(Some)).await
+    }
+
+    async fn delivered_names(
+        &self,
+        repository: &str,
+        place: ListPage,
+        list_size: u64,
+    ) -> Result<Option<Vec<u64>>, LedgerError> {
+        let list = self.list(repository, place.list)?;
+        let is_known = list.is_some_and(|list| {
+            list.complete && list.list_size == Some(list_size) && list.mixed_harvests().is_none()
+        });
+        if !is_known {
+            return Ok(None);
+        }
+        let repository = repository.to_owned();
+        self.blocking(move |ledger| ledger.names_before(&repository, place)).await
+    }
+
+    async fn replay_start(
+        &self,
+        repository: &str,
+        place: ListPage,
+    ) -> Result<Option<(String, Vec<u64>)>, LedgerError> {
+        let repository = repository.to_owned();
+        let task = move |ledger: &Self| {
+            let list = ledger.list(&repository, place.list)?.filter(|list| list.complete);
+            let Some(list) = list else { return Ok(None) };
+            Ok(Some((list.first_query, ledger.delivered_before(&repository, place)?)))
+        };
+        self.blocking(task).await
+    }
+
+    async fn replay_shortcuts(
+        &self,
+        repository: &str,
+        place: ListPage,
+    ) -> Result<ReplayShortcuts, LedgerError> {
+        let repository = repository.to_owned();
+        let task = move |ledger: &Self| {
+            let query = ledger.replay_query(&repository, place)?;
+            Ok(ReplayShortcuts { query, last_datestamp: ledger.last_datestamp(&repository, place)? })
+        };
+        self.blocking(task).await
+    }
+
+    fn close(&self) {
+        self.0.end();
+        self.0.database.close();
+    }
+}
+
+/// The epoch of a ledger that was closed after everything was written.
+fn read_epoch(database: &Database) -> Result<Option<u64>, redb::Error> {
+    let rows = DatabaseRows::new(database.begin_read()?).range(&rows::epoch())?;
+    Ok(rows.into_values().next().map(|epoch| secs(&epoch)))
+}
+
+/// Saves the epoch, or removes it.
+fn save_epoch(database: &Database, epoch: Option<u64>) -> Result<(), redb::Error> {
+    let (transaction, key) = (database.begin_write()?, rows::epoch().start);
+    {
+        let mut table = transaction.open_table(ROWS)?;
+        match epoch {
+            Some(epoch) => drop(table.insert(key.as_slice(), epoch.to_le_bytes().as_slice())?),
+            None => drop(table.remove(key.as_slice())?),
+        }
+    }
+    Ok(transaction.commit()?)
+}
+
+fn read_windows(database: &Database) -> Result<HashMap<String, u64>, redb::Error> {
+    let rows = DatabaseRows::new(database.begin_read()?).range(&rows::windows())?;
+    let window = |(key, at): (Vec<u8>, Vec<u8>)| Some((rows::window_of_key(&key)?.to_owned(), secs(&at)));
+    Ok(rows.into_iter().filter_map(window).collect())
+}
+
+/// Removes the tables of earlier formats. Their lists are forgotten.
+fn remove_other_tables(database: &Database) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    let others: Vec<_> = transaction.list_tables()?.filter(|table| table.name() != ROWS.name()).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    for table in others {
+        transaction.delete_table(table)?;
+    }
+    Ok(transaction.commit()?)
+}

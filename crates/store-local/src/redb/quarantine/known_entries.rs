@@ -1,0 +1,135 @@
+//! The facts about quarantined records that are in memory, so that pages of repositories without open entries cost
+//! nothing.
+
+use oaimend_store::quarantine::{QuarantineEntry, QuarantineSize, QuarantineState};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{PoisonError, RwLock};
+
+/// Open entries of one repository in memory. The default limit on its bytes allows 58,000 entries. An entry of 32
+/// bytes makes 3 MiB.
+pub(super) const OPEN_ENTRIES_MAX: usize = 100_000;
+
+/// Length of a key, in bytes before it is written in hexadecimal digits.
+pub(super) const KEY_BYTES: usize = 16;
+/// The file of a record occupies whole blocks of this many bytes.
+pub(super) const BLOCK_BYTES: u64 = 4096;
+/// The bytes of an entry in the index, apart from its identifier and its request.
+pub(super) const ENTRY_BYTES: u64 = 512;
+
+/// The open entries and the resolved bytes of each repository.
+#[derive(Debug, Default)]
+pub(super) struct KnownEntries {
+    hasher: RandomState,
+    repositories: RwLock<HashMap<String, KnownRepository>>,
+}
+
+#[derive(Debug, Default)]
+struct KnownRepository {
+    /// The hashes of their identifiers, and their keys.
+    open: BTreeSet<(u64, [u8; KEY_BYTES])>,
+    /// Open entries with an identifier were left out, because there were too many.
+    is_incomplete: bool,
+    resolved: QuarantineSize,
+}
+
+/// A change of an entry. `None`: there is none.
+#[derive(Debug)]
+pub(super) struct EntryChange {
+    pub(super) key: String,
+    pub(super) before: Option<QuarantineEntry>,
+    pub(super) after: Option<QuarantineEntry>,
+}
+
+impl KnownEntries {
+    /// Notes changes that are on disk.
+    pub(super) fn apply(&self, repository: &str, changes: &[EntryChange]) {
+        let mut repositories = self.repositories.write().unwrap_or_else(PoisonError::into_inner);
+        let known = repositories.entry(repository.to_owned()).or_default();
+        for EntryChange { key, before, after } in changes {
+            if let Some(before) = before {
+                known.forget(self.open_entry(key, before), before);
+            }
+            if let Some(after) = after {
+                known.note(self.open_entry(key, after), after);
+            }
+        }
+    }
+
+    /// Whether a repository has open entries with an identifier.
+    pub(super) fn has_open(&self, repository: &str) -> bool {
+        let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
+        repositories.get(repository).is_some_and(|known| !known.open.is_empty())
+    }
+
+    /// Whether an open entry in memory may have this identifier.
+    pub(super) fn may_be_open(&self, repository: &str, identifier: &str) -> bool {
+        let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
+        let known = repositories.get(repository).filter(|known| !known.open.is_empty());
+        known.is_some_and(|known| known.with_hash(self.hash(identifier)).next().is_some())
+    }
+
+    /// The keys of the open entries that may have one of these identifiers; `None` if not all entries are in memory.
+    pub(super) fn keys_of(&self, repository: &str, identifiers: &[String]) -> Option<Vec<String>> {
+        let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(known) = repositories.get(repository) else { return Some(Vec::new()) };
+        let keys = identifiers.iter().flat_map(|identifier| known.with_hash(self.hash(identifier)));
+        (!known.is_incomplete).then(|| keys.map(hex::encode).collect())
+    }
+
+    /// The size of the resolved entries of a repository.
+    pub(super) fn resolved(&self, repository: &str) -> QuarantineSize {
+        let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
+        repositories.get(repository).map(|known| known.resolved).unwrap_or_default()
+    }
+
+    fn hash(&self, identifier: &str) -> u64 {
+        self.hasher.hash_one(identifier)
+    }
+
+    /// The row of an open entry; `None` for one without an identifier, which nothing resolves.
+    fn open_entry(&self, key: &str, entry: &QuarantineEntry) -> Option<(u64, [u8; KEY_BYTES])> {
+        let mut bytes = [0; KEY_BYTES];
+        hex::decode_to_slice(key, &mut bytes).ok()?;
+        Some((self.hash(&entry.plain_identifier()?), bytes))
+    }
+}
+
+impl KnownRepository {
+    fn note(&mut self, row: Option<(u64, [u8; KEY_BYTES])>, entry: &QuarantineEntry) {
+        match (entry.state(), row) {
+            (QuarantineState::Resolved, _) => {
+                self.resolved.records += 1;
+                self.resolved.bytes += disk_bytes(entry);
+            }
+            (QuarantineState::Open, Some(row)) if self.open.len() < OPEN_ENTRIES_MAX => {
+                self.open.insert(row);
+            }
+            (QuarantineState::Open, Some(_)) => self.is_incomplete = true,
+            (QuarantineState::Open, None) => {}
+        }
+    }
+
+    fn forget(&mut self, row: Option<(u64, [u8; KEY_BYTES])>, entry: &QuarantineEntry) {
+        match (entry.state(), row) {
+            (QuarantineState::Resolved, _) => {
+                self.resolved.records = self.resolved.records.saturating_sub(1);
+                self.resolved.bytes = self.resolved.bytes.saturating_sub(disk_bytes(entry));
+            }
+            (QuarantineState::Open, Some(row)) => {
+                self.open.remove(&row);
+            }
+            (QuarantineState::Open, None) => {}
+        }
+    }
+
+    fn with_hash(&self, hash: u64) -> impl Iterator<Item = [u8; KEY_BYTES]> {
+        self.open.range((hash, [0; KEY_BYTES])..=(hash, [u8::MAX; KEY_BYTES])).map(|(_, key)| *key)
+    }
+}
+
+/// The bytes of an entry and its record on disk.
+pub(super) fn disk_bytes(entry: &QuarantineEntry) -> u64 {
+    let texts = entry.identifier.as_ref().map_or(0, String::len) + entry.request.len();
+    entry.bytes.next_multiple_of(BLOCK_BYTES) + ENTRY_BYTES + texts as u64
+}

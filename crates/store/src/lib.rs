@@ -1,0 +1,113 @@
+//! Everything that must survive a restart.
+//!
+//! `ledger`, `quarantine`, `repository_profile`, `capabilities`, `activity` and `notices` define the stores as traits,
+//! which a SQL database can implement too. `redb` implements them. `files` contains the stores that are plain files, among them the key of
+//! our own tokens, which is read once at start and needs no trait. `mirror` is the store of the mirror as a trait, and
+//! `record_log` implements it. `data_dir` locks the data folder. [`Store`] opens
+//! and closes all of them together, except the cached pages.
+
+pub mod activity;
+pub mod capabilities;
+mod collisions;
+pub mod databases;
+pub mod harvest_state;
+pub mod ledger;
+pub mod mirror;
+mod mirror_error;
+pub mod notices;
+pub mod quarantine;
+pub mod record_limits;
+pub mod record_repairs;
+pub mod repository_profile;
+pub mod save_error;
+mod sealed_token;
+mod token_key;
+
+pub use activity::{
+    ActivityLog, ActivityStore, ActivityUpdate, DayCounts, FAILURES_MAX, FrequentRepair, OaiErrorResponse,
+    RepairExample, RepositoryActivity, SourceFailure, SourceResult,
+};
+pub use capabilities::{
+    CapabilityStore, DetectedCapabilities, Detection, IdentifierDecoding, SourceCapabilities,
+};
+pub use collisions::Collisions;
+pub use databases::{Databases, StoreDatabase};
+pub use harvest_state::{
+    AggregateState, Catalog, Committed, CompleteHarvest, HarvestNote, HarvestProgress, HarvestStart,
+    ListSpan, ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX, ScheduleState,
+    SetMembers, Sweep, TimeSpan,
+};
+pub use ledger::{
+    DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,
+    ReplayShortcuts, TokenOrigin, TokenTarget,
+};
+pub use mirror::{
+    CollectionSize, CollectionVersion, DiskUsage, Document, IdentifierEntry, ListFilter, ListOrder,
+    ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord, PageCommit, Position, RecordStatus,
+    StampMarks, StoredRecord, Verification, content_hash, update_repository_state,
+};
+pub use notices::{NoticeStore, WatchedRepository};
+pub use quarantine::{
+    QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery,
+    QuarantineSelection, QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, WholeRecords,
+};
+pub use record_limits::{
+    IDENTIFIER_BYTES_MAX, TIME_BIAS, check_free_space, check_record, check_size, clamp_time,
+};
+pub use record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};
+pub use repository_profile::{
+    ProfileDates, ProfileStore, ProfileUpdate, RepositoryProfiles, SavedProfile, SetUsage,
+};
+pub use save_error::SaveError;
+pub use sealed_token::TokenUse;
+pub use token_key::TokenKey;
+
+use oaimend_files::{BrokenPages, CheckReports, DataDirLock, StaticFiles};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// All stores of one data folder. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// Quarantined records.
+    pub quarantine: Arc<dyn Quarantine>,
+    /// The lists that harvesters follow: their tokens, and the items that they delivered.
+    pub ledger: Arc<dyn ListLedger>,
+    /// Datestamps and sets of each repository.
+    pub profiles: RepositoryProfiles,
+    /// The detected capabilities of each source.
+    pub capabilities: DetectedCapabilities,
+    /// The activity of each repository.
+    pub activity: ActivityLog,
+    /// What operators were told.
+    pub notices: Arc<dyn NoticeStore>,
+    /// The results of `oaimend check`.
+    pub check_reports: CheckReports,
+    /// The key of our own tokens.
+    pub token_key: TokenKey,
+    /// Broken pages, as received.
+    pub broken_pages: BrokenPages,
+    /// Files of static repositories.
+    pub static_files: StaticFiles,
+    /// The records of mirrored repositories.
+    pub mirror: Arc<dyn MirrorStore>,
+    /// The databases of the stores above, and whether they can be used.
+    pub databases: Databases,
+    /// The lock of the data folder, until the stores are closed.
+    pub lock: Arc<Mutex<Option<DataDirLock>>>,
+}
+
+impl Store {
+    /// Closes the stores that two processes must not share, and releases the lock of the folder.
+    /// Everything recorded before is on disk then; later writes are refused. Blocks on the disk.
+    pub fn close(&self) {
+        self.ledger.close();
+        self.profiles.close();
+        self.quarantine.close();
+        self.capabilities.close();
+        self.activity.close();
+        self.notices.close();
+        self.static_files.close();
+        self.mirror.close();
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}

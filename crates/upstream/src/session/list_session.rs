@@ -1,0 +1,600 @@
+//! Answers one request of a harvester with an ordered stream of events.
+//!
+//! One request becomes as many exchanges as necessary: a failed request to the source is retried after a
+//! wait, and a truncated page is requested again and resumed after the last record that was delivered.
+//!
+//! Invariants: the head is sent with the first item, error or whole response, so every failure before it is
+//! clean; a quarantined record is on disk before any byte after it is sent; nothing follows
+//! [`Event::Failed`], and without [`Event::End`] the page is not whole.
+
+use crate::adapt::capability_detection::Diagnosis;
+use crate::adapt::item_filter::{FilterRules, ItemFilter};
+use crate::adapt::quarantine::{keep_evidence, quarantine_early};
+use crate::adapt::repository_facts::{facts_for, log_unresolved_fields};
+use crate::adapt::request_adapter::{ListContext, UpstreamQuery};
+use crate::adapt::requester::Requester;
+use crate::client::job::Job;
+use crate::http::body::{Body, BodyError};
+use crate::http::circuit_breaker::Admission;
+use crate::http::rate_limit::HostPermit;
+use crate::http::retry::{may_depend_on_request, next_wait};
+use crate::page::attempt::{Page, ResponseStart, Verdict};
+use crate::page::buffer::PageBuffer;
+use crate::page::resume::{Resumer, Unproven};
+use crate::per_record::headers::{Feed, HeaderError, HeaderFetcher, fetches_headers};
+use crate::per_record::refetch::Refetcher;
+use crate::per_record::torn_sections::TornSections;
+use crate::session::delivery::Delivery;
+use crate::session::identify_from_mapping::{answer_from_mapping, refused_identify};
+use crate::session::list_position::{ListPosition, ListStart, find_start};
+use crate::session::outage::settle;
+use crate::session::outcome::{AttemptEnd, Halt, unproven_failure};
+use crate::session::progress::Progress;
+use crate::session::restart::plan_restart;
+use oaimend_base::clock;
+use oaimend_oai::{ErrorCode, Request, Verb};
+use oaimend_repair::NotOai;
+use oaimend_repository::lists::ItemHash;
+use oaimend_repository::{Account, Event, EventStream, Failure, Reason, ResponseWriter, Stop};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Answers a request. The session runs while its events are awaited.
+pub(crate) fn run_job(job: Job) -> EventStream {
+    let (sender, events) = mpsc::channel(EVENTS_HELD);
+    EventStream::new(events, Box::pin(run_session(job, sender)))
+}
+
+async fn run_session(job: Job, events: mpsc::Sender<Event>) {
+    let in_one_piece = job.in_one_piece.then_some(job.mapping.limits.spool_bytes_max);
+    let mut session = ListSession {
+        requester: Requester::new(&job),
+        asked: job.asked.clone(),
+        position: None,
+        progress: Progress::default(),
+        delivery: Delivery::new(ResponseWriter::new(events.clone(), in_one_piece)),
+        sent_query: String::new(),
+        rewordings: 0,
+        filter: None,
+        headers: HeaderFetcher::default(),
+        refetcher: Refetcher::default(),
+        torn: TornSections::default(),
+        last_failure: None,
+    };
+    let end = session.answer().await;
+    if !session.requester.quarantined.is_empty() {
+        let quarantined = std::mem::take(&mut session.requester.quarantined);
+        let _ = events.send(Event::Quarantined(quarantined)).await;
+    }
+    let account = Box::new(session.requester.account);
+    // The receiver may be dropped; ignore.
+    let _ = match end {
+        Ok(()) => events.send(Event::End(account)).await,
+        Err(Stop::Failed(failure)) => events.send(Event::Failed(failure, account)).await,
+        Err(Stop::Gone) => Ok(()),
+    };
+}
+
+/// One request of a harvester, over all attempts.
+pub(crate) struct ListSession<'a> {
+    pub(super) requester: Requester<'a>,
+    /// The request to the source: not always the harvester's.
+    pub(super) asked: Request,
+    /// Where the request is in its list.
+    pub(super) position: Option<ListPosition>,
+    pub(super) progress: Progress,
+    pub(super) delivery: Delivery,
+    /// The query of the last attempt, and how often the request was reworded.
+    sent_query: String,
+    rewordings: u32,
+    /// How the page of this attempt is filtered.
+    pub(super) filter: Option<ItemFilter>,
+    headers: HeaderFetcher,
+    pub(super) refetcher: Refetcher,
+    pub(super) torn: TornSections,
+    /// Why the last attempt failed.
+    last_failure: Option<Failure>,
+}
+
+impl ListSession<'_> {
+    /// Answers the request, unless the circuit breaker is open.
+    async fn answer(&mut self) -> Result<(), Stop> {
+        let job = self.requester.job;
+        let mut admission = job.client.breaker().request(job.asked.query());
+        let end = self.answer_if_admitted(&mut admission).await;
+        match settle(&mut self.requester, end, &admission, self.progress.has_walked()).await {
+            // Boxed for the same reason as a subrequest: see `Requester::ask`.
+            Err(Stop::Failed(failure)) if job.request.verb() == Verb::Identify => {
+                Box::pin(answer_from_mapping(&mut self.requester, &mut self.delivery, failure)).await
+            }
+            end => end,
+        }
+    }
+
+    async fn answer_if_admitted(&mut self, admission: &mut Admission) -> Result<(), Stop> {
+        let job = self.requester.job;
+        match find_start(job, self.requester.now()).await? {
+            ListStart::Ask { asked, delivered, position, known } => {
+                self.progress = Progress::new(delivered, known);
+                (self.asked, self.position) = (asked, position.map(|position| *position));
+            }
+            ListStart::Refuse(why) => return self.refuse_token(why).await,
+        }
+        // A list is read from its beginning, unless the request resumes it.
+        let position = self.position.as_ref().filter(|_| self.asked.is_resumption());
+        self.requester.facts = facts_for(job, &self.asked, || position?.from());
+        if self.requester.metadata_prefix.is_none() {
+            self.requester.metadata_prefix = self.position.as_ref().and_then(ListPosition::metadata_prefix);
+        }
+        if let Some(error) = self.requester.check_granularity(&self.asked).await {
+            return self.refuse(error).await;
+        }
+        *admission = job.client.admit(self.requester.now(), *admission)?;
+        self.requester.recheck_seconds(&self.asked).await;
+        let end = self.run().await;
+        self.note_walk(&end);
+        end
+    }
+
+    /// Makes attempts until the response is whole, or as whole as it can get.
+    async fn run(&mut self) -> Result<(), Stop> {
+        let (mut attempts, mut pages, mut unproven) = (0, 0, 0);
+        loop {
+            let reached = self.requester.account.items();
+            attempts += 1;
+            // Boxed for the same reason as a subrequest: see `Requester::ask`.
+            let end = match self.is_per_record() {
+                true => Box::pin(self.substitute_page(None)).await?,
+                false => self.attempt().await?,
+            };
+            let failure = match end {
+                AttemptEnd::Whole => {
+                    self.requester.job.client.methods.note_success(&self.requester.method);
+                    return self.delivery.finish().await;
+                }
+                AttemptEnd::Refused => return Ok(()),
+                AttemptEnd::NextPage(token) => {
+                    pages += 1;
+                    self.skip_page(token, pages)?;
+                    attempts = 0;
+                    continue;
+                }
+                AttemptEnd::Expired(error) => {
+                    if self.restart_list().await? {
+                        attempts = 0;
+                        continue;
+                    }
+                    self.requester.account.error = Some(ErrorCode::BadResumptionToken);
+                    return self.delivery.send_all(error).await;
+                }
+                AttemptEnd::Doubtful { code, response } => {
+                    match self.requester.diagnose_error(&self.asked, code).await {
+                        Diagnosis::Reword => {
+                            attempts = 0;
+                            continue;
+                        }
+                        Diagnosis::Error(diagnosed) => return self.refuse(diagnosed).await,
+                        Diagnosis::AsReceived => {
+                            if let Some(failure) = refused_identify(&self.requester, code) {
+                                return Err(failure.into());
+                            }
+                            self.requester.account.error = code;
+                            return self.delivery.send_all(response).await;
+                        }
+                    }
+                }
+                AttemptEnd::Retry(failure) => self.cause_of(failure),
+            };
+            if self.delivery.has_begun() && self.requester.account.items() > reached {
+                attempts = 1;
+                self.renew_deadline();
+            }
+            unproven += u32::from(failure.reason == Reason::NotResumable);
+            if !self.may_substitute(&failure) {
+                self.requester.deadline.release();
+            }
+            if self.requester.change_method(&failure)
+                || unproven >= UNPROVEN_MAX && self.restart_list().await?
+                || self.reword(&failure).await
+            {
+                (attempts, unproven) = (0, 0);
+            } else if let Some(wait) = self.next_wait(&failure, attempts) {
+                self.log_retry(&failure, wait);
+                self.requester.deadline.pause(wait).await;
+            } else if self.may_have_expired(&failure) && self.restart_list().await?
+                || self.requester.try_prefix_after_failure(&self.asked, &failure)
+            {
+                attempts = 0;
+            } else if self.may_substitute(&failure) {
+                let account = &self.requester.account;
+                let whole = account
+                    .has_only_quarantined
+                    .then(|| (account.clone(), std::mem::take(&mut self.requester.quarantined)));
+                match Box::pin(self.substitute_page(Some(failure))).await? {
+                    AttemptEnd::Retry(failure) => {
+                        if let Some((account, quarantined)) = whole
+                            && !self.delivery.has_begun()
+                        {
+                            (self.requester.account, self.requester.quarantined) = (account, quarantined);
+                        }
+                        return self.end_with_failure(failure).await;
+                    }
+                    _ => return self.delivery.finish().await,
+                }
+            } else {
+                return self.end_with_failure(failure).await;
+            }
+        }
+    }
+
+    /// Requests the page once, and sends what is new of it.
+    async fn attempt(&mut self) -> Result<AttemptEnd, Stop> {
+        match self.request_page().await {
+            Ok(end) => Ok(end),
+            Err(Halt::Unproven(why)) => {
+                self.retry_if_resumable(unproven_failure(&self.requester.name(), why), 0)
+            }
+            Err(Halt::Stop(stop)) => Err(stop),
+        }
+    }
+
+    async fn request_page(&mut self) -> Result<AttemptEnd, Halt> {
+        let job = self.requester.job;
+        self.forget_unsent();
+        self.requester.account.attempts += 1;
+        // The wait for a permit may take all of the time.
+        self.requester.deadline.release();
+        let is_list = self.asked.verb().is_list();
+        let permit = match job.client.acquire_permit(is_list, &mut self.requester.deadline).await {
+            Ok(permit) => permit,
+            Err(failure) => return Ok(self.retry_if_resumable(failure, 0)?),
+        };
+        self.reserve_for_substitute();
+        let asked_at = clock::utc_datetime(self.requester.now());
+        let UpstreamQuery { query, filter } = self.adapt_request();
+        let Requester { method, deadline, .. } = &mut self.requester;
+        let exchange = job.client.exchange(&query, method, &job.via, deadline).await;
+        self.note_window(filter.as_ref());
+        (self.sent_query, self.filter) = (query, filter.map(ItemFilter::new));
+        let exchange = match exchange {
+            Ok(exchange) => exchange,
+            Err(failure) => return Ok(self.retry_if_resumable(failure, 0)?),
+        };
+        let start = ResponseStart {
+            name: job.client.name(),
+            status: exchange.status,
+            retry_after_secs: exchange.retry_after_secs,
+            charset: exchange.charset.clone(),
+            asked_at,
+            http_date_secs: exchange.date_secs,
+            asked_token: Some(self.asked.asked_token().to_owned()),
+            repository: self.requester.facts.clone(),
+        };
+        let (mut page, mut resumer) = self.begin_page(&start);
+        let body = Body::new(job.client.http(), &job.mapping, exchange);
+        let error = if fetches_headers(&self.requester, &self.asked) {
+            self.feed_headers(&mut page, &mut resumer, body, permit).await?
+        } else {
+            self.feed(&mut page, &mut resumer, body, &start).await?
+        };
+        page.buffer.note_body_end();
+        let mut verdict = page.finish(error.clone());
+        if self.read_again(&mut page, &mut resumer, &start).await? {
+            page.buffer.note_body_end();
+            verdict = page.finish(error);
+        }
+        keep_evidence(job, &self.asked, &mut page, &verdict);
+        if let Some(version) = verdict.version() {
+            self.requester.note_version(&self.asked, version).await;
+        }
+        match verdict {
+            Verdict::Whole(summary) => {
+                self.requester.account.note(&summary);
+                log_unresolved_fields(&job.mapping.id, &page.buffer.unresolved);
+                self.finish_page(&mut page, resumer).await
+            }
+            Verdict::Cut(failure, summary) => {
+                // The engine's output for the cut end is dropped: only the rest of the page can tell where a
+                // record ends that broke off in a section.
+                page.buffer.drop_end();
+                self.emit(&mut page, &mut resumer, false).await?;
+                quarantine_early(&mut self.requester, &mut page).await?;
+                let lost = summary.as_ref().map_or(0, |summary| summary.lost - summary.unread);
+                let account = &mut self.requester.account;
+                if let Some(summary) = summary {
+                    account.note(&summary);
+                }
+                let has_nothing =
+                    failure.reason == Reason::NotOai(NotOai::NothingKept) && account.records == 0;
+                account.has_only_quarantined =
+                    is_list && has_nothing && account.quarantined > 0 && lost == 0 && page.saw_end();
+                if account.has_only_quarantined {
+                    self.note_response_date(&page);
+                }
+                Ok(self.retry_if_resumable(failure, lost)?)
+            }
+        }
+    }
+
+    /// The page of an attempt, before its body.
+    fn begin_page(&self, start: &ResponseStart) -> (Page, Resumer) {
+        let job = self.requester.job;
+        let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key), job.mapping.secrets());
+        let start = ResponseStart { repository: self.requester.facts.clone(), ..start.clone() };
+        let page = Page::new(&job.mapping, &job.own, start, buffer);
+        let resumer = self.progress.resumer(self.delivery.tags()).reporting_records(job.reports_records);
+        (page, resumer)
+    }
+
+    /// Reads the page again from its beginning if it has items without a datestamp, and the source says now which
+    /// is the lowest one. Returns whether it was read again.
+    async fn read_again(
+        &mut self,
+        page: &mut Page,
+        resumer: &mut Resumer,
+        start: &ResponseStart,
+    ) -> Result<bool, Halt> {
+        if !page.buffer.lacks_datestamp || !self.requester.learn_lowest_datestamp().await {
+            return Ok(false);
+        }
+        let received = page.received().ok_or(Unproven::Facts)?;
+        let filter = self.filter.take().map(ItemFilter::restarted);
+        self.forget_unsent();
+        self.filter = filter;
+        (*page, *resumer) = self.begin_page(start);
+        page.push(received);
+        Ok(true)
+    }
+
+    /// Feeds the page with the body, and sends its items. Returns the error that ended the body early.
+    async fn feed(
+        &mut self,
+        page: &mut Page,
+        resumer: &mut Resumer,
+        mut body: Body<'_>,
+        start: &ResponseStart,
+    ) -> Result<Option<BodyError>, Halt> {
+        loop {
+            let (since, spent) = (self.requester.now(), self.requester.deadline.spent());
+            let sent_bytes = self.delivery.sent_bytes();
+            match body.next(&mut self.requester.deadline).await {
+                Ok(Some(piece)) => {
+                    page.buffer.output.set_source(piece.clone());
+                    page.push(piece);
+                }
+                Ok(None) => return Ok(None),
+                Err(error) => return Ok(Some(error)),
+            }
+            if body.has_ended() {
+                // The end of the page is sent in one piece with the output before it.
+                continue;
+            }
+            self.read_again(page, resumer, start).await?;
+            self.emit(page, resumer, false).await?;
+            if page.is_decided() {
+                return Ok(None);
+            }
+            if self.delivery.sent_bytes() == sent_bytes {
+                // Nothing was sent: no harvester slows this down, and none is seen to be gone.
+                self.delivery.check_receiver()?;
+                self.requester.deadline.count_since(since, spent);
+                if self.requester.deadline.left().is_zero() {
+                    return Ok(Some(body.timed_out()));
+                }
+            }
+        }
+    }
+
+    /// Feeds the page with a record for each identifier of the body. Returns the error that ended it early.
+    async fn feed_headers(
+        &mut self,
+        page: &mut Page,
+        resumer: &mut Resumer,
+        body: Body<'_>,
+        permit: HostPermit,
+    ) -> Result<Option<BodyError>, Halt> {
+        let started = match self.headers.start(&mut self.requester, body).await {
+            Ok(started) => started,
+            Err(error) => return Ok(Some(error)),
+        };
+        // Each record is requested with a permit of its own; another list may have this one meanwhile.
+        drop(permit);
+        let (start, headers) = started;
+        page.push(start);
+        let Some(mut headers) = headers else { return Ok(None) };
+        loop {
+            let has_begun = self.delivery.has_begun();
+            let feed = match self.headers.next(&mut self.requester, &mut headers, has_begun).await {
+                Ok(feed) => feed,
+                Err(HeaderError::Source(error)) => {
+                    return Ok(Some(BodyError { failure: error.failure, forgivable: false }));
+                }
+                Err(HeaderError::Fatal(failure)) => return Err(failure.into()),
+            };
+            match feed {
+                Feed::End(end) => {
+                    page.push(end);
+                    return Ok(None);
+                }
+                Feed::Record(record) => {
+                    self.renew_deadline();
+                    page.push(record);
+                    self.emit(page, resumer, false).await?;
+                }
+                Feed::Skipped => {
+                    self.delivery.check_receiver()?;
+                    self.renew_deadline();
+                }
+            }
+        }
+    }
+
+    /// Drops the output of an earlier attempt of which nothing was sent.
+    pub(super) fn forget_unsent(&mut self) {
+        if !self.delivery.has_begun() {
+            self.progress.forget_attempt();
+            let account = &mut self.requester.account;
+            *account = Account { attempts: account.attempts, ..Account::default() };
+        }
+        if !self.delivery.has_begun() {
+            self.requester.quarantined.clear();
+        }
+        self.delivery.forget_waiting();
+        self.filter = None;
+    }
+
+    /// The request to the source, adapted to it.
+    fn adapt_request(&self) -> UpstreamQuery {
+        let position = self.position.as_ref().filter(|_| self.asked.is_resumption());
+        let first = position.and_then(ListPosition::first_request);
+        let list = ListContext {
+            first: first.as_ref(),
+            within: position.and_then(|position| position.within.as_ref()),
+            metadata_prefix: self.requester.metadata_prefix.as_deref(),
+        };
+        self.requester.adapter.adapt(&self.asked, list)
+    }
+
+    /// Remembers that the source is asked for a wider window than the harvester's.
+    fn note_window(&mut self, filter: Option<&FilterRules>) {
+        let window = filter.and_then(|filter| filter.window.clone());
+        self.requester.account.within_a_window = self.asked.is_resumption() && window.is_some();
+        // A list that was restarted at a later place has a narrower window.
+        if let Some(position) = self.position.as_mut().filter(|position| position.place.page == 0)
+            && !self.progress.is_restarted_here()
+        {
+            position.within = window;
+        }
+    }
+
+    /// Rewords the request if the failure shows how. Returns whether it differs now.
+    async fn reword(&mut self, failure: &Failure) -> bool {
+        if self.delivery.has_begun() || self.rewordings >= REWORDINGS_MAX {
+            return false;
+        }
+        self.requester.learn_from_failure(&self.asked, failure).await;
+        let is_reworded = self.adapt_request().query != self.sent_query;
+        self.rewordings += u32::from(is_reworded);
+        is_reworded
+    }
+
+    /// The end of an attempt that failed: whether the page can be resumed. `lost` counts the items that
+    /// were lost after a part of the response was sent.
+    pub(super) fn retry_if_resumable(&self, failure: Failure, lost: u64) -> Result<AttemptEnd, Stop> {
+        let can = !self.delivery.has_begun()
+            || lost == 0
+                && self.requester.job.request.verb().is_list()
+                && self.progress.delivered.is_complete()
+                && self.delivery.can_continue();
+        if can { Ok(AttemptEnd::Retry(failure)) } else { Err(failure.into()) }
+    }
+
+    /// Skips a page without new items by requesting the next one.
+    fn skip_page(&mut self, token: String, pages: u32) -> Result<(), Stop> {
+        self.delivery.check_receiver()?;
+        let next = self.asked.with_token(token);
+        // Time bounds a walk through delivered items, and the next request continues it.
+        if pages >= PAGES_SKIPPED_MAX && !self.progress.is_restarted() || next == self.asked {
+            let name = self.requester.name();
+            let details = format!("{name} sent {pages} pages without a new item one after the other");
+            return Err(Failure::new(Reason::NotOai(NotOai::NothingKept), details).into());
+        }
+        self.asked = next;
+        self.progress.begin_next_page(self.delivery.has_begun());
+        Ok(())
+    }
+
+    /// Begins the list again, if it cannot be continued and that is safe.
+    async fn restart_list(&mut self) -> Result<bool, Stop> {
+        let job = self.requester.job;
+        let has_begun = self.delivery.has_begun();
+        let may_resume =
+            !has_begun || self.progress.delivered.is_complete() && self.delivery.tags().is_some();
+        let Some(position) = self.position.as_ref().filter(|_| may_resume) else { return Ok(false) };
+        let Some(plan) = plan_restart(job, position, self.progress.restart_point()).await? else {
+            return Ok(false);
+        };
+        self.asked = plan.asked;
+        if let Some(position) = &mut self.position {
+            position.note_restart();
+        }
+        self.progress.restart(plan.point, plan.known, has_begun);
+        tracing::info!(
+            repo = job.mapping.id,
+            request = job.request.query(),
+            asked = self.asked.query(),
+            "a list cannot be continued; it is requested again from an earlier point"
+        );
+        Ok(true)
+    }
+
+    /// Notes where a walk through the list was left that has found nothing new yet, so that the next
+    /// request continues it.
+    fn note_walk(&self, end: &Result<(), Stop>) {
+        let Some(position) = self.position.as_ref().filter(|_| self.progress.is_restarted()) else { return };
+        let is_left = end.is_err() && !self.delivery.has_begun() && self.asked.is_resumption();
+        position.note_walk(self.requester.job, is_left.then_some(&self.asked));
+    }
+
+    /// Whether a failure may mean that the source has forgotten its token.
+    fn may_have_expired(&self, failure: &Failure) -> bool {
+        self.asked.is_resumption()
+            && failure.reason == Reason::Status
+            && failure.received_status.is_some_and(|status| !matches!(status, 401 | 403 | 429 | 503))
+    }
+
+    /// Whether the page, which failed several times, may be made of its records.
+    fn may_substitute(&self, failure: &Failure) -> bool {
+        self.requester.may_fetch_per_record()
+            && !self.is_per_record()
+            && may_depend_on_request(failure)
+            && self.progress.delivered.is_complete()
+            && (!self.delivery.has_begun() || self.delivery.tags().is_some())
+    }
+
+    /// Reserves half of the time that is left for single records, if the page may need them.
+    fn reserve_for_substitute(&mut self) {
+        if self.requester.may_fetch_per_record() && !self.is_per_record() {
+            self.requester.deadline.reserve_half();
+        }
+    }
+
+    /// Gives the next record the full time, after one was received.
+    pub(super) fn renew_deadline(&mut self) {
+        self.requester.deadline.renew(self.requester.job.mapping.limits.first_record_timeout);
+        self.reserve_for_substitute();
+    }
+
+    /// Why an attempt failed. If the limiter refused a further attempt, it is the failure before.
+    fn cause_of(&mut self, failure: Failure) -> Failure {
+        let before = self.last_failure.take().filter(|_| failure.reason == Reason::Busy);
+        let cause = before.unwrap_or(failure);
+        self.last_failure = Some(cause.clone());
+        cause
+    }
+
+    /// How long to wait before the next attempt; `None` if there is none.
+    fn next_wait(&self, failure: &Failure, attempts: u32) -> Option<Duration> {
+        let deadline = &self.requester.deadline;
+        next_wait(failure, attempts, deadline.left(), deadline.chance())
+    }
+
+    fn log_retry(&self, failure: &Failure, wait: Duration) {
+        tracing::debug!(
+            repo = self.requester.job.mapping.id,
+            attempt = self.requester.account.attempts,
+            wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            reason = failure.reason.name(),
+            "the request is retried"
+        );
+    }
+}
+
+/// How often a page is requested again that is not proven to be the same.
+const UNPROVEN_MAX: u32 = 2;
+/// Events held between the source and a slow harvester: about a MiB at most.
+const EVENTS_HELD: usize = 8;
+/// Consecutive pages without a new item that are skipped within one request.
+const PAGES_SKIPPED_MAX: u32 = 1_000;
+/// How often a request is reworded.
+const REWORDINGS_MAX: u32 = 3;

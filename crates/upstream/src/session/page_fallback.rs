@@ -1,0 +1,254 @@
+//! Answers with a page that is made of single records, in place of one that fails every time.
+
+use crate::adapt::quarantine::quarantine_and_count;
+use crate::page::attempt::Verdict;
+use crate::page::resume::KnownItems;
+use crate::per_record::headers::LOST_IN_A_ROW_MAX;
+use crate::per_record::page_fallback::{
+    Continuation, FetchedRecord, HeaderList, RECORDS_MAX, fetch_listed_record, find_continuation,
+    find_headers, find_headers_of_page, per_record_failure,
+};
+use crate::per_record::substitute_page::SubstitutePage;
+use crate::session::list_position::{PageEnd, PageRest};
+use crate::session::list_session::ListSession;
+use crate::session::outcome::{AttemptEnd, Halt};
+use crate::xml::envelope_tags::EnvelopeTags;
+use oaimend_base::clock;
+use oaimend_oai::{Request, Verb};
+use oaimend_repository::{Failure, Stop};
+use oaimend_store::QuarantinedRecord;
+
+impl ListSession<'_> {
+    /// Whether the list is followed by its headers: a token of ours says so.
+    pub(super) fn is_per_record(&self) -> bool {
+        self.requester.job.request.verb() == Verb::ListRecords && self.asked.verb() == Verb::ListIdentifiers
+    }
+
+    /// Answers with single records. `failure` is the failure of the page.
+    pub(super) async fn substitute_page(&mut self, failure: Option<Failure>) -> Result<AttemptEnd, Stop> {
+        self.forget_unsent();
+        self.requester.deadline.release();
+        let failure = failure.unwrap_or_else(|| self.per_record_failure("the headers of the list"));
+        if self.requester.metadata_prefix.is_none() || self.position.is_none() {
+            return Ok(AttemptEnd::Retry(failure));
+        }
+        let Some(mut headers) = self.find_missing_headers().await? else {
+            return Ok(AttemptEnd::Retry(failure));
+        };
+        tracing::info!(
+            repo = self.requester.job.mapping.id,
+            request = self.requester.job.request.query(),
+            because = failure.details_for_operators(),
+            "a page fails every time; its records are fetched one by one"
+        );
+        loop {
+            let before = self.progress.delivered.hashes().len();
+            let mut page = SubstitutePage::new(&self.requester, self.delivery.tags(), &failure);
+            let stopped = self.fill(&mut page, &headers).await?;
+            let has_withdrawn = self.progress.delivered.hashes().len() > before;
+            if page.is_empty && has_withdrawn && stopped.is_none() {
+                // All records of the page are withdrawn, and an empty page is no list: try the next headers.
+                if let Some(next) = headers.next().filter(|_| headers.items.len() <= RECORDS_MAX)
+                    && let Some(more) = self.find_headers(next, KnownItems::new()).await
+                {
+                    headers = more;
+                    continue;
+                }
+            }
+            if page.is_empty {
+                let is_end = stopped.is_none() && headers.token.is_none();
+                return match is_end && (has_withdrawn || self.is_per_record()) {
+                    true => self.end_without_records(failure).await,
+                    false => Ok(AttemptEnd::Retry(stopped.unwrap_or(failure))),
+                };
+            }
+            let continuation = match (&stopped, headers.next()) {
+                (Some(_), _) => Continuation::SamePage(headers.asked),
+                (None, _) if headers.items.len() > RECORDS_MAX => Continuation::SamePage(headers.asked),
+                (None, Some(next)) => find_continuation(&mut self.requester, next).await,
+                (None, None) => Continuation::End,
+            };
+            return self.close_substitute(page, continuation, stopped.unwrap_or(failure)).await;
+        }
+    }
+
+    /// The headers of what comes next in the list; `None` if nothing proves that they are that.
+    async fn find_missing_headers(&mut self) -> Result<Option<HeaderList>, Stop> {
+        // Lists of identifiers of 1.x are no headers, and lists of records are what fails.
+        let Some(position) = self.position.as_ref().filter(|_| !self.requester.adapter.is_version_one())
+        else {
+            return Ok(None);
+        };
+        let restart = position.find_first(self.requester.job).await?;
+        let mut known = restart.as_ref().map(|(_, known)| known.clone()).unwrap_or_default();
+        let delivered = self.progress.delivered.hashes();
+        for hash in delivered.iter().chain(&self.refetcher.listed_as(delivered)) {
+            *known.entry(*hash).or_insert(0) += 1;
+        }
+        let asked = self.asked.to_list_identifiers();
+        if self.is_per_record() || !self.asked.is_resumption() {
+            if let Some(headers) = self.find_headers(asked, known.clone()).await {
+                return Ok(Some(headers));
+            }
+        } else if !self.progress.delivered.is_empty() {
+            let within = self.position.as_ref().and_then(|position| position.within.as_ref());
+            let items = (self.progress.delivered.hashes(), &mut known);
+            if let Ok(headers) = find_headers_of_page(&mut self.requester, &asked, within, items).await {
+                return Ok(headers);
+            }
+        }
+        let Some((first, _)) = restart.filter(|_| self.asked.is_resumption()) else { return Ok(None) };
+        Ok(self.find_headers(first.to_list_identifiers(), known).await)
+    }
+
+    async fn find_headers(&mut self, asked: Request, known: KnownItems) -> Option<HeaderList> {
+        let within = self.position.as_ref().and_then(|position| position.within.as_ref());
+        find_headers(&mut self.requester, asked, within, known).await
+    }
+
+    /// Fetches the records of these headers. Returns the failure that ended it early.
+    async fn fill(
+        &mut self,
+        page: &mut SubstitutePage,
+        headers: &HeaderList,
+    ) -> Result<Option<Failure>, Stop> {
+        // An earlier substitute page of this list got records by the same means.
+        let mut was_any_fetched = self.is_per_record() && self.progress.had_items();
+        for item in headers.items.iter().take(RECORDS_MAX) {
+            match fetch_listed_record(&mut self.requester, headers, item, &page.place).await {
+                FetchedRecord::Record(record) => {
+                    was_any_fetched |= !item.deleted;
+                    if !item.deleted {
+                        self.give_up_lost(page).await?;
+                    }
+                    self.add_record(page, item.hash, &record).await?;
+                }
+                FetchedRecord::Withdrawn => {
+                    self.requester.account.withdrawn += 1;
+                    self.progress.delivered.note(item.hash);
+                }
+                FetchedRecord::Lost(record) => page.lost.push((item.hash, record)),
+                FetchedRecord::Stopped(failure) => return Ok(Some(failure)),
+            }
+            if page.lost.len() >= LOST_IN_A_ROW_MAX {
+                return Ok(Some(self.per_record_failure("its records")));
+            }
+        }
+        if page.lost.is_empty() {
+            return Ok(None);
+        }
+        // No record after the last ones proves that the source works.
+        let is_alive = was_any_fetched && self.requester.ask(&Request::identify(), 1, 1).await.is_ok();
+        if !is_alive {
+            return Ok(Some(self.per_record_failure("its records")));
+        }
+        self.give_up_lost(page).await?;
+        Ok(None)
+    }
+
+    /// Sends a record.
+    async fn add_record(&mut self, page: &mut SubstitutePage, hash: u64, record: &str) -> Result<(), Stop> {
+        page.push(record);
+        self.emit(&mut page.page, &mut page.resumer, false).await.map_err(|halt| match halt {
+            Halt::Unproven(_) => self.per_record_failure("the rest of it").into(),
+            Halt::Stop(stop) => stop,
+        })?;
+        self.progress.delivered.note(hash);
+        if self.delivery.has_begun() {
+            let time = self.requester.job.mapping.limits.first_record_timeout;
+            self.requester.deadline.renew(time);
+        }
+        Ok(())
+    }
+
+    /// Quarantines the lost records: the source gives the others.
+    async fn give_up_lost(&mut self, page: &mut SubstitutePage) -> Result<(), Stop> {
+        if page.lost.is_empty() {
+            return Ok(());
+        }
+        let (hashes, records): (Vec<u64>, Vec<QuarantinedRecord>) = page.lost.drain(..).unzip();
+        quarantine_and_count(&mut self.requester, records).await?;
+        for hash in hashes {
+            self.progress.delivered.note(hash);
+        }
+        Ok(())
+    }
+
+    /// Ends a substitute page.
+    async fn close_substitute(
+        &mut self,
+        mut page: SubstitutePage,
+        continuation: Continuation,
+        failure: Failure,
+    ) -> Result<AttemptEnd, Stop> {
+        let (job, now) = (self.requester.job, self.requester.now());
+        let Some(position) = self.position.clone() else { return Err(failure.into()) };
+        for hash in self.refetcher.listed_as(self.progress.delivered.hashes()) {
+            self.progress.delivered.note(hash);
+        }
+        let delivered = &self.progress.delivered;
+        let token = match &continuation {
+            Continuation::End => job.request.is_resumption().then(String::new),
+            Continuation::SourceToken(token) => Some(quick_xml::escape::escape(token).into_owned()),
+            Continuation::SamePage(asked) => {
+                position.own_token(job, PageRest { asked, delivered, is_restarted: false }, now).await
+            }
+            Continuation::NextPage(asked) => {
+                position.own_token_for_next_page(job, asked, delivered, now).await
+            }
+        };
+        let is_ours = matches!(continuation, Continuation::SamePage(_) | Continuation::NextPage(_));
+        if is_ours && token.is_none() {
+            return Err(failure.into());
+        }
+        page.close(token.as_deref());
+        let Verdict::Whole(summary) = page.page.finish(None) else { return Err(failure.into()) };
+        self.requester.account.note(&summary);
+        match self.emit(&mut page.page, &mut page.resumer, true).await {
+            Ok(()) => {}
+            Err(Halt::Unproven(_)) => return Err(failure.into()),
+            Err(Halt::Stop(stop)) => return Err(stop),
+        }
+        self.requester.account.is_ambiguous = position.is_ambiguous();
+        self.requester.account.token = match &continuation {
+            Continuation::SourceToken(token) => Some(token.clone()),
+            _ => token.filter(|token| !token.is_empty()),
+        };
+        let delivered = &self.progress.delivered;
+        match continuation {
+            Continuation::SourceToken(token) => {
+                let end = PageEnd { next: Some(token), ..PageEnd::default() };
+                position.note(job, delivered, end, now);
+            }
+            Continuation::End => position.note(job, delivered, PageEnd::default(), now),
+            Continuation::SamePage(_) | Continuation::NextPage(_) => {
+                self.requester.account.continued = Some(failure);
+            }
+        }
+        self.progress.suspect(None);
+        self.delivery.send_waiting(200).await?;
+        Ok(AttemptEnd::Whole)
+    }
+
+    /// Ends a list of which all remaining records are withdrawn.
+    async fn end_without_records(&mut self, failure: Failure) -> Result<AttemptEnd, Stop> {
+        let (job, now) = (self.requester.job, self.requester.now());
+        let has_begun = self.delivery.has_begun();
+        let Some(position) = self.position.clone().filter(|_| has_begun || job.request.is_resumption())
+        else {
+            // Only the source can say that nothing is left of a list from its beginning on.
+            return Ok(AttemptEnd::Retry(failure));
+        };
+        let tags = self.delivery.tags().unwrap_or_else(|| EnvelopeTags::for_own_list(job.request.verb()));
+        let head = (!has_begun).then(|| tags.open(&clock::utc_datetime(now), &job.own.base_url));
+        let end = tags.close_with(job.request.is_resumption().then_some(""));
+        position.note(job, &self.progress.delivered, PageEnd::default(), now);
+        let output = [head.unwrap_or_default().into_bytes(), end].concat();
+        self.delivery.send(output.into(), 200).await?;
+        Ok(AttemptEnd::Whole)
+    }
+
+    fn per_record_failure(&self, what: &str) -> Failure {
+        per_record_failure(&self.requester, what)
+    }
+}

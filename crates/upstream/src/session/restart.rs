@@ -1,0 +1,39 @@
+//! Where a list is begun again that cannot be continued.
+
+use crate::client::job::Job;
+use crate::page::resume::KnownItems;
+use crate::session::list_position::ListPosition;
+use crate::session::progress::RestartPoint;
+use oaimend_oai::Request;
+use oaimend_repository::Failure;
+
+/// A list that can be begun again.
+pub(crate) struct RestartPlan {
+    pub(crate) asked: Request,
+    pub(crate) point: RestartPoint,
+    /// The items of the earlier pages of the list.
+    pub(crate) known: KnownItems,
+}
+
+/// Finds out where a list can be begun again safely, each point once: where an earlier walk was left, at the
+/// last datestamp if the mapping says that the list is in their order, or at the beginning. `last` is where it
+/// was begun before.
+pub(crate) async fn plan_restart(
+    job: &Job,
+    position: &ListPosition,
+    last: Option<RestartPoint>,
+) -> Result<Option<RestartPlan>, Failure> {
+    if last >= Some(RestartPoint::Whole) {
+        return Ok(None);
+    }
+    let Some((first, known)) = position.find_first(job).await? else { return Ok(None) };
+    let (walk, datestamp) = position.find_shortcuts(job).await?;
+    let is_ordered = job.mapping.quirks.is_ordered_by_datestamp;
+    let by_date = datestamp.filter(|_| is_ordered).and_then(|datestamp| first.starting_from(&datestamp));
+    let (asked, point) = match (walk, by_date) {
+        (Some(walk), _) if last.is_none() => (walk, RestartPoint::Remembered),
+        (_, Some(by_date)) if last < Some(RestartPoint::ByDate) => (by_date, RestartPoint::ByDate),
+        _ => (first, RestartPoint::Whole),
+    };
+    Ok(Some(RestartPlan { asked, point, known }))
+}

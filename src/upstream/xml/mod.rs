@@ -1,7 +1,0 @@
-//! Pure helpers for pieces of OAI-PMH responses: text, namespaces and the tags around items.
-
-pub(crate) mod envelope_tags;
-pub(crate) mod set_specs;
-pub(crate) mod text;
-
-pub(crate) use crate::repository::rebase_namespaces;

@@ -1,0 +1,426 @@
+//! Checks of the project itself: names, cases, documentation, purity of the engine, length of files.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use oaimend_repair::catalog::CATALOG;
+use oaimend_repair::{NotOai, QuarantineReason, RepairId};
+use oaimend_test_support::corpus::{Case, cases, is_class};
+use oaimend_test_support::{files_below, pages, root};
+
+fn text(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The folders with code of the program, of its crates and of their tests.
+const CODE: &[&str] = &["src", "crates", "tests", "benches"];
+
+fn sources(folders: &[&str]) -> Vec<PathBuf> {
+    let is_rust = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+    folders.iter().flat_map(|folder| files_below(&root().join(folder))).filter(is_rust).collect()
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+#[track_caller]
+fn none(what: &str, found: &[String]) {
+    assert!(found.is_empty(), "{what}:\n  {}", found.join("\n  "));
+}
+
+/// The folder of a case below its part, such as `bare-ampersand`.
+fn repair_of(case: &Case) -> &str {
+    case.name.split('/').nth(1).unwrap_or_default()
+}
+
+#[test]
+fn every_repair_has_cases() {
+    let all = cases("broken");
+    let mut found = Vec::new();
+    for entry in CATALOG {
+        let own: Vec<&Case> = all.iter().filter(|case| repair_of(case) == entry.name).collect();
+        if own.len() < 2 || !own.iter().any(|case| case.about.border) {
+            found.push(format!(
+                "{}: {} cases, at least two and one at a border are wanted",
+                entry.name,
+                own.len()
+            ));
+        }
+        let made = |case: &&Case| case.report.iter().any(|line| line["repair"] == entry.name);
+        if !own.iter().any(made) {
+            found.push(format!("{}: no report of its cases has it", entry.name));
+        }
+    }
+    none("repairs without cases", &found);
+}
+
+#[test]
+fn every_case_has_a_known_name() {
+    let mut found = Vec::new();
+    for case in cases("broken") {
+        if RepairId::from_name(repair_of(&case)).is_none() {
+            found.push(format!("{}: no repair has that name", case.name));
+        }
+    }
+    for case in cases("refused") {
+        let name = repair_of(&case);
+        if !reasons().any(|reason| name == reason || name.starts_with(&format!("{reason}-"))) {
+            found.push(format!("{}: no reason has that name", case.name));
+        }
+    }
+    for case in cases("broken").iter().chain(&cases("refused")) {
+        let about = &case.about;
+        if about.description.is_empty()
+            || about.source.is_empty()
+            || !about.classes.iter().all(|class| is_class(class))
+        {
+            found.push(format!("{}: description, source and classes are wanted", case.name));
+        }
+    }
+    none("cases", &found);
+}
+
+fn reasons() -> impl Iterator<Item = &'static str> {
+    QuarantineReason::ALL
+        .iter()
+        .map(|reason| reason.name())
+        .chain(NotOai::ALL.iter().map(|reason| reason.name()))
+}
+
+#[test]
+fn every_reason_has_a_case() {
+    let all = cases("refused");
+    let given = |case: &Case, reason: &str| {
+        case.about.reason.as_deref() == Some(reason) || case.report.iter().any(|line| line["why"] == reason)
+    };
+    let found: Vec<String> = reasons()
+        .filter(|reason| !all.iter().any(|case| repair_of(case).starts_with(reason) && given(case, reason)))
+        .map(str::to_owned)
+        .collect();
+    none("reasons without a case", &found);
+}
+
+#[test]
+fn repairs_md_is_the_catalog() {
+    let page = pages::repairs();
+    if std::env::var_os("OAIMEND_BLESS").is_some() {
+        std::fs::write(root().join("docs/reference/repairs.md"), &page)
+            .unwrap_or_else(|error| panic!("docs/reference/repairs.md: {error}"));
+    }
+    assert!(
+        text("docs/reference/repairs.md") == page,
+        "docs/reference/repairs.md is old: OAIMEND_BLESS=1 cargo test --test program tidy"
+    );
+}
+
+#[test]
+fn every_reason_is_documented() {
+    let headings_of = |name: &str| {
+        let page = text(Path::new("docs/reference").join(name));
+        let headings = page.lines().filter_map(|line| line.strip_prefix("### "));
+        headings.map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    let items: BTreeSet<String> =
+        QuarantineReason::ALL.iter().map(|reason| reason.name().to_owned()).collect();
+    assert_eq!(
+        headings_of("unrepairable.md"),
+        items,
+        "headings of unrepairable.md and reasons of quarantine"
+    );
+    let pages: BTreeSet<String> = NotOai::ALL.iter().map(|reason| reason.name().to_owned()).collect();
+    assert_eq!(headings_of("unrepairable-pages.md"), pages, "headings of unrepairable-pages.md and refusals");
+}
+
+/// The test names in the last cells of a page's tables that do not exist, and the number of names.
+fn tests_named_in(page: &str) -> (Vec<String>, usize) {
+    let mut code = String::new();
+    for path in sources(CODE) {
+        code.push_str(&text(&path));
+    }
+    let is_test = |word: &&str| {
+        word.contains(['_', ':']) && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b':')
+    };
+    let rows = page.lines().filter(|line| line.starts_with('|'));
+    let named = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
+    let tests: Vec<&str> = named.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    // A name begins with a crate, or with a module of the program or of its tests.
+    let is_module = |name: &str| {
+        let path = name.replace("::", "/");
+        let (first, rest) = path.split_once('/').unwrap_or((&path, "lib"));
+        let of_crate = format!("crates/{first}/src/{rest}");
+        let folders = ["src", "tests/program", "crates/repair/tests/engine"];
+        folders.iter().map(|folder| format!("{folder}/{path}")).chain([of_crate]).any(|path| {
+            let path = root().join(path);
+            path.is_dir() || path.with_extension("rs").is_file()
+        })
+    };
+    let is_known = |name: &str| code.contains(&format!("fn {name}()")) || is_module(name);
+    let unknown = tests.iter().filter(|word| is_test(word) && !is_known(word));
+    (unknown.map(|&word| word.to_owned()).collect(), tests.len())
+}
+
+#[test]
+fn threat_model_names_existing_tests() {
+    let (unknown, count) = tests_named_in(&text("THREAT_MODEL.md"));
+    none("tests that THREAT_MODEL.md names and that do not exist", &unknown);
+    assert!(count > 20, "the tables were not found");
+}
+
+#[test]
+fn every_check_rule_is_documented_with_an_existing_test() {
+    let page = text("docs/reference/conformance.md");
+    let rows: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    // An entry of the table is a line with its variant and two quoted texts: name and section.
+    let table = text("crates/check/src/rules.rs");
+    let entries = table.lines().filter(|line| line.starts_with("    ") && line.matches('"').count() == 4);
+    let rules: Vec<&str> = entries
+        .filter(|line| line.trim().starts_with(|first: char| first.is_ascii_uppercase()))
+        .filter_map(|line| line.split('"').nth(1))
+        .collect();
+    assert!(rules.len() > 50, "the table was not found: {rules:?}");
+    assert_eq!(
+        rows, rules,
+        "the rows of docs/reference/conformance.md and the rules of oaimend-check differ"
+    );
+    let (unknown, count) = tests_named_in(&page);
+    none("tests that docs/reference/conformance.md names and that do not exist", &unknown);
+    assert_eq!(count, rules.len(), "each rule has one test");
+}
+
+/// The texts in quotes of a source that fit.
+fn quoted(code: &str, fits: impl Fn(&str) -> bool) -> Vec<&str> {
+    code.split('"').skip(1).step_by(2).filter(|text| fits(text)).collect()
+}
+
+#[test]
+fn every_metric_and_every_failure_reason_is_documented() {
+    let is_name =
+        |text: &str| text.len() > 2 && text.bytes().all(|b| b.is_ascii_lowercase() || b"-_".contains(&b));
+    let telemetry = text("src/telemetry.rs");
+    let metrics = quoted(&telemetry, |text| {
+        is_name(text) && (text.ends_with("_total") || text.starts_with("oaimend_"))
+    });
+    assert!(metrics.len() > 8, "the metrics were not found: {metrics:?}");
+    let page = text("docs/reference/metrics.md");
+    let is_listed = |name: &str| {
+        let full = if name.starts_with("oaimend_") { name.to_owned() } else { format!("oaimend_{name}") };
+        page.contains(&format!("| `{full}` |"))
+    };
+    let mut found: Vec<String> =
+        metrics.iter().filter(|name| !is_listed(name)).map(|name| format!("metrics.md: {name}")).collect();
+    let upstream: Vec<String> = sources(&["crates/repository/src"]).iter().map(text).collect();
+    let code = upstream.iter().find(|code| code.contains("pub enum Reason {")).expect("the enum of reasons");
+    let (_, names) = code.split_once("pub const fn name(self)").expect("the names of reasons");
+    let (names, _) = names.split_once("\n    }\n").expect("the end of the function");
+    let reasons = quoted(names, is_name);
+    assert!(reasons.len() > 20, "the reasons were not found: {reasons:?}");
+    let page = text("docs/reference/source-failures.md");
+    let missing = reasons.iter().filter(|name| !page.contains(&format!("| `{name}` |")));
+    found.extend(missing.map(|name| format!("source-failures.md: {name}")));
+    none("names that the reference does not list", &found);
+}
+
+/// The crates that take time and bytes as arguments, and the crates that they may use.
+const PURE: &[&str] = &["crates/oai", "crates/repair", "crates/rules"];
+const PURE_DEPENDENCIES: &[&str] =
+    &["chardetng", "chrono", "encoding_rs", "memchr", "oaimend-oai", "simdutf8"];
+/// What they never use. Streams of `std::io` are for users of the engine, in a file of their own.
+const IMPURE: &[&str] =
+    &["std::io", "std::net", "std::fs", "std::time", "std::env", "std::process", "std::thread", "println!"];
+
+#[test]
+fn the_engine_and_the_rules_are_pure() {
+    let mut found = Vec::new();
+    for folder in PURE {
+        let manifest = text(Path::new(folder).join("Cargo.toml"));
+        let (_, dependencies) = manifest.split_once("[dependencies]\n").expect("dependencies");
+        let names = dependencies.lines().take_while(|line| !line.starts_with('['));
+        let names = names.filter_map(|line| line.split(['.', ' ']).next()).filter(|name| !name.is_empty());
+        let others = names.filter(|name| !PURE_DEPENDENCIES.contains(name));
+        found.extend(others.map(|name| format!("{folder} depends on {name}")));
+        for path in sources(&[&format!("{folder}/src")]) {
+            let code = code_of(&text(&path));
+            // The tests of a module may use anything.
+            let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+            let words = IMPURE.iter().filter(|word| code.contains(**word));
+            let is_for_streams = path.ends_with("crates/repair/src/stream.rs");
+            found.extend(
+                words
+                    .filter(|word| !is_for_streams || **word != "std::io")
+                    .map(|word| format!("{}: {word}", shown(&path))),
+            );
+        }
+    }
+    none("impurities", &found);
+}
+
+/// The source without its comments.
+fn code_of(source: &str) -> String {
+    let lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+const LINES_MAX: usize = 620;
+
+#[test]
+fn files_have_a_length_limit() {
+    let mut found = Vec::new();
+    for path in sources(CODE) {
+        let lines = text(&path).lines().count();
+        // Tables are read line by line and not from top to bottom.
+        let table = ["catalog/repairs.rs", "entities.rs"].iter().any(|name| path.ends_with(name));
+        if lines > LINES_MAX && !table {
+            found.push(format!("{}: {lines} lines, {LINES_MAX} are allowed", shown(&path)));
+        }
+    }
+    none("long files", &found);
+}
+
+#[test]
+fn no_unfinished_code() {
+    // Concatenated here, so that the test does not find itself.
+    let words = ["todo", "dbg", "unimplemented"].map(|name| format!("{name}!("));
+    let ignore = format!("#[{}", "ignore");
+    let sleep = format!("thread::{}", "sleep");
+    let mut found = Vec::new();
+    for path in sources(CODE) {
+        let code = code_of(&text(&path));
+        for word in words.iter().chain([&ignore, &sleep]) {
+            if code.contains(word.as_str()) {
+                found.push(format!("{}: {word}", shown(&path)));
+            }
+        }
+    }
+    none("things left for later", &found);
+}
+
+#[test]
+fn every_source_has_module_docs() {
+    let silent = |path: &PathBuf| !text(path).trim_start().starts_with("//!");
+    let found: Vec<String> = sources(CODE)
+        .into_iter()
+        // The docs of the module also describe its tests.
+        .filter(|path| !path.ends_with("src/main.rs") && !path.ends_with("tests.rs"))
+        .filter(silent)
+        .map(|path| shown(&path))
+        .collect();
+    none("files without a word on what they are", &found);
+}
+
+/// Pages that a script or a test writes: they are tables to look up, not to read.
+const GENERATED_PAGES: &[&str] =
+    &["docs/reference/repairs.md", "docs/reference/conformance.md", "docs/explanation/harvesters.md"];
+const PAGE_WORDS_MAX: usize = 2_000;
+
+/// All pages in Markdown but those of tests and fuzzers.
+fn markdown_pages() -> Vec<PathBuf> {
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    let top = std::fs::read_dir(root())
+        .expect("the folder of the project")
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    let below =
+        ["docs", "mappings", "corpus"].into_iter().flat_map(|folder| files_below(&root().join(folder)));
+    let mut pages: Vec<PathBuf> = top.filter(|path| path.is_file()).chain(below).filter(is_page).collect();
+    pages.sort();
+    pages
+}
+
+/// The page without its fenced blocks of code.
+fn prose(page: &str) -> String {
+    let is_outside = |(number, _): &(usize, &str)| number % 2 == 0;
+    page.split("\n```").enumerate().filter(is_outside).map(|(_, part)| part).collect::<Vec<_>>().join("\n")
+}
+
+/// The anchors of a page's headings, as code forges make them.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = prose(page);
+    let titles =
+        headings.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let letter = |c: char| match c {
+        ' ' => Some('-'),
+        c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c.to_ascii_lowercase()),
+        _ => None,
+    };
+    titles.map(|title| title.chars().filter_map(letter).collect()).collect()
+}
+
+#[test]
+fn relative_links_lead_to_pages_and_headings() {
+    let mut found = Vec::new();
+    let mut count = 0;
+    for path in markdown_pages() {
+        let page = prose(&text(&path));
+        for link in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            count += 1;
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { path.clone() } else { path.with_file_name("").join(file) };
+            let is_there = target.exists()
+                && (anchor.is_empty() || anchors(&text(&target)).iter().any(|is| is == anchor));
+            if !is_there {
+                found.push(format!("{}: {link}", shown(&path)));
+            }
+        }
+    }
+    assert!(count > 50, "the links were not found");
+    none("links that lead nowhere", &found);
+}
+
+#[test]
+fn the_index_of_the_documentation_names_every_page() {
+    let index = text("docs/README.md");
+    let pages = markdown_pages().into_iter().map(|path| shown(&path));
+    let below = pages.filter_map(|name| name.strip_prefix("docs/").map(str::to_owned));
+    let missing: Vec<String> =
+        below.filter(|name| name != "README.md" && !index.contains(&format!("]({name})"))).collect();
+    none("pages that docs/README.md does not link", &missing);
+}
+
+#[test]
+fn no_page_of_the_documentation_is_too_long() {
+    let is_user_page = |name: &str| name.starts_with("docs/") || name == "README.md";
+    let mut found = Vec::new();
+    for path in markdown_pages() {
+        let name = shown(&path);
+        let words =
+            text(&path).split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
+        if words > PAGE_WORDS_MAX && is_user_page(&name) && !GENERATED_PAGES.contains(&name.as_str()) {
+            found.push(format!("{name}: {words} words, {PAGE_WORDS_MAX} are allowed"));
+        }
+    }
+    none("long pages", &found);
+}
+
+#[test]
+fn the_glossary_names_places_and_types_that_exist() {
+    let page = text("docs/glossary.md");
+    let quoted: Vec<&str> = page.split('`').skip(1).step_by(2).collect();
+    let places = quoted.iter().filter(|word| word.starts_with("src/") || word.starts_with("crates/"));
+    let mut missing: Vec<&str> =
+        places.clone().filter(|place| !root().join(place).exists()).copied().collect();
+    assert!(places.count() > 50, "the places were not found");
+    let (_, names) = page.split_once("## Names in the code").expect("a section on names");
+    let code: String = sources(CODE).iter().map(text).collect();
+    let is_type =
+        |name: &str| ["struct", "enum", "trait"].iter().any(|kind| code.contains(&format!("{kind} {name}")));
+    let types =
+        names.split('`').skip(1).step_by(2).filter(|name| name.starts_with(|c: char| c.is_ascii_uppercase()));
+    missing.extend(types.filter(|name| !is_type(name)));
+    none("names in docs/glossary.md", &missing.into_iter().map(str::to_owned).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_tasks_of_contributing_name_places_that_exist() {
+    let page = text("CONTRIBUTING.md");
+    let tasks = page.split("## Where to change what").nth(1).expect("a section of tasks");
+    let rows: Vec<&str> = tasks.split("\n## ").next().unwrap_or_default().lines().skip(4).collect();
+    let places: Vec<&str> = rows.iter().flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    let missing = places.iter().filter(|place| place.contains('/') && !root().join(place).exists());
+    none("places in CONTRIBUTING.md", &missing.map(|&place| place.to_owned()).collect::<Vec<_>>());
+    assert!(rows.len() >= 10 && places.len() >= rows.len() - 1, "the tasks were not found: {rows:?}");
+}
