@@ -10,7 +10,7 @@ use oaimend_oai::datestamp::Granularity;
 /// The configuration of the engine for one response.
 ///
 /// ```
-/// use oaimend::repair::{Ending, RepairConfig};
+/// use oaimend_repair::{Ending, RepairConfig};
 ///
 /// let mut config = RepairConfig::default();
 /// config.limits.record_bytes_max = 1 << 20;
@@ -51,7 +51,7 @@ pub struct RepairConfig {
 /// Configured values for elements of Identify. Values are legal; `None` means unknown.
 ///
 /// ```
-/// use oaimend::repair::{IdentifyValues, RepairConfig};
+/// use oaimend_repair::{IdentifyValues, RepairConfig};
 ///
 /// let mut config = RepairConfig::default();
 /// config.identify.admin_email = Some("oai@example.org".to_owned());
@@ -74,8 +74,8 @@ pub struct IdentifyValues {
 /// The known facts of a repository from sources other than this response. The engine does not guess them.
 ///
 /// ```
-/// use oaimend::oai::datestamp::Granularity;
-/// use oaimend::repair::RepairConfig;
+/// use oaimend_oai::datestamp::Granularity;
+/// use oaimend_repair::RepairConfig;
 ///
 /// let mut config = RepairConfig::default();
 /// // Datestamps with a time become days.
@@ -106,7 +106,7 @@ pub enum Ending {
 /// The provenance of the records of a response.
 ///
 /// ```
-/// use oaimend::repair::{Origin, ProvenanceScope, RepairConfig};
+/// use oaimend_repair::{Origin, ProvenanceScope, RepairConfig};
 ///
 /// let mut config = RepairConfig::default();
 /// config.provenance = Some(Origin {

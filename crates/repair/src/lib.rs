@@ -47,7 +47,7 @@ pub use whole::{Repaired, repair, repair_with};
 /// Cached start tags of earlier responses. They make the next repair faster and never change its result.
 ///
 /// ```
-/// use oaimend::repair::{RepairConfig, Repairer, TagCache};
+/// use oaimend_repair::{RepairConfig, Repairer, TagCache};
 ///
 /// let config = RepairConfig::default();
 /// let mut cache = TagCache::default();
@@ -72,7 +72,7 @@ const TAG_CACHE_BYTES_MAX: usize = 64 << 10;
 /// Repairs one response.
 ///
 /// ```
-/// use oaimend::repair::{RepairConfig, Repairer};
+/// use oaimend_repair::{RepairConfig, Repairer};
 ///
 /// let page = b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><error code='badVerb'>a & b</error></OAI-PMH>";
 /// let mut output = Vec::new();

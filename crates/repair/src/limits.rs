@@ -11,7 +11,7 @@
 /// limited to the declarations of `depth_max` open elements and of one chunk of the input.
 ///
 /// ```
-/// let mut limits = oaimend::repair::Limits::default();
+/// let mut limits = oaimend_repair::Limits::default();
 /// limits.record_bytes_max = 1 << 20;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use oaimend_oai::ErrorCode;
 /// held, it is reported even before the bytes that precede it.
 ///
 /// ```
-/// use oaimend::repair::{Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, TokenFacts};
+/// use oaimend_repair::{Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink, TokenFacts};
 ///
 /// /// Prints the result of each item.
 /// struct Printer;

@@ -5,7 +5,7 @@
 /// An item has at most `record_bytes_max` bytes, so 32 bits are enough.
 ///
 /// ```
-/// use oaimend::repair::Span;
+/// use oaimend_repair::Span;
 ///
 /// let span = Span { start: 4, end: 6 };
 /// assert_eq!(span.slice(b"<id>x1</id>"), b"x1");

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 /// Reads a response from `R` and gives out the repaired one.
 ///
 /// ```
-/// use oaimend::stream::RepairReader;
+/// use oaimend_repair::stream::RepairReader;
 /// use std::io::Read as _;
 ///
 /// let page = std::fs::File::open("corpus/broken/bare-ampersand/attribute/input.xml")?;
@@ -84,7 +84,7 @@ impl<R: Read> Read for RepairReader<R> {
 /// Takes a response and writes the repaired one into `W`.
 ///
 /// ```
-/// use oaimend::stream::RepairWriter;
+/// use oaimend_repair::stream::RepairWriter;
 /// use std::io::Write as _;
 ///
 /// let mut writer = RepairWriter::new(Vec::new(), &Default::default());
@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn page() -> Vec<u8> {
-        std::fs::read("../../corpus/broken/bare-ampersand/attribute/input.xml").expect("a page of the corpus")
+        include_bytes!("../../../corpus/broken/bare-ampersand/attribute/input.xml").to_vec()
     }
 
     #[test]

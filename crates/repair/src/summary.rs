@@ -40,10 +40,10 @@ impl fmt::Display for Outcome {
 /// The outcome and the counts of one response.
 ///
 /// ```
-/// use oaimend::repair::Outcome;
+/// use oaimend_repair::Outcome;
 ///
 /// let page = b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><error code='badVerb'>a & b</error></OAI-PMH>";
-/// let summary = oaimend::repair(page).summary;
+/// let summary = oaimend_repair::repair(page).summary;
 /// assert_eq!((summary.outcome, summary.lost), (Outcome::Repaired, 0));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

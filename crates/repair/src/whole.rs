@@ -30,10 +30,10 @@ impl Repaired {
 /// No input is an error: [`Summary::outcome`] says whether the input is an OAI-PMH response, and whether it is complete.
 ///
 /// ```
-/// use oaimend::repair::Outcome;
+/// use oaimend_repair::Outcome;
 ///
 /// let page = std::fs::read("corpus/broken/bare-ampersand/attribute/input.xml")?;
-/// let repaired = oaimend::repair(&page);
+/// let repaired = oaimend_repair::repair(&page);
 /// assert_eq!(repaired.summary.outcome, Outcome::Repaired);
 /// for entry in &repaired.journal {
 ///     println!("{:?} at byte {}", entry.change, entry.offset);
@@ -47,7 +47,7 @@ pub fn repair(response: &[u8]) -> Repaired {
 /// Repairs a response, as [`repair`] does, with a configuration.
 ///
 /// ```
-/// use oaimend::repair::{Outcome, RepairConfig, repair_with};
+/// use oaimend_repair::{Outcome, RepairConfig, repair_with};
 ///
 /// let mut config = RepairConfig::default();
 /// config.limits.record_bytes_max = 1 << 20;

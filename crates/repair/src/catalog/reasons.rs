@@ -5,7 +5,7 @@ use std::fmt;
 /// The reason why an item could not be repaired and was quarantined.
 ///
 /// ```
-/// use oaimend::repair::QuarantineReason;
+/// use oaimend_repair::QuarantineReason;
 ///
 /// assert_eq!(QuarantineReason::MismatchedTags.name(), "mismatched-tags");
 /// ```
@@ -112,9 +112,9 @@ impl fmt::Display for QuarantineReason {
 /// The reason why an input is not a usable OAI-PMH response.
 ///
 /// ```
-/// use oaimend::repair::{NotOai, Outcome};
+/// use oaimend_repair::{NotOai, Outcome};
 ///
-/// let summary = oaimend::repair(b"<html><body>Sorry</body></html>").summary;
+/// let summary = oaimend_repair::repair(b"<html><body>Sorry</body></html>").summary;
 /// assert_eq!(summary.outcome, Outcome::NotOai(NotOai::Html));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

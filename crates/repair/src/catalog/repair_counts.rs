@@ -5,10 +5,10 @@ use crate::catalog::repairs::{CATALOG, RepairId};
 /// How often each repair was made.
 ///
 /// ```
-/// use oaimend::repair::RepairId;
+/// use oaimend_repair::RepairId;
 ///
 /// let page = b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><error code='badVerb'>a & b</error></OAI-PMH>";
-/// let counts = oaimend::repair(page).summary.repairs;
+/// let counts = oaimend_repair::repair(page).summary.repairs;
 /// assert_eq!(counts.of(RepairId::BareAmpersand), 1);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

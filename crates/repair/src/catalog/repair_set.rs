@@ -5,7 +5,7 @@ use crate::catalog::repairs::RepairId;
 /// A set of repairs.
 ///
 /// ```
-/// use oaimend::repair::{RepairId, RepairSet};
+/// use oaimend_repair::{RepairId, RepairSet};
 ///
 /// let off: RepairSet = [RepairId::BareAmpersand].into_iter().collect();
 /// assert!(off.contains(RepairId::BareAmpersand) && !off.contains(RepairId::SetSpecEscape));

@@ -8,7 +8,7 @@
 /// The certainty that a repair restores the intended content.
 ///
 /// ```
-/// use oaimend::repair::{Certainty, RepairId};
+/// use oaimend_repair::{Certainty, RepairId};
 ///
 /// assert_eq!(RepairId::BareAmpersand.certainty(), Certainty::Exact);
 /// ```
@@ -39,8 +39,8 @@ impl Certainty {
 /// The effect of a repair on a payload, as its reader sees it. In doubt it is [`Effect::Content`].
 ///
 /// ```
-/// use oaimend::repair::catalog::Effect;
-/// use oaimend::repair::RepairId;
+/// use oaimend_repair::catalog::Effect;
+/// use oaimend_repair::RepairId;
 ///
 /// assert_eq!(RepairId::Windows1252Byte.effect(), Effect::Content);
 /// ```
@@ -56,7 +56,7 @@ pub enum Effect {
 /// The catalog entry of one repair.
 ///
 /// ```
-/// use oaimend::repair::catalog::CATALOG;
+/// use oaimend_repair::catalog::CATALOG;
 ///
 /// for entry in CATALOG {
 ///     println!("{}: {} ({})", entry.name, entry.what, entry.certainty.name());

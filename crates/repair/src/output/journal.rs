@@ -20,11 +20,11 @@ pub enum Change {
 /// One journal entry, with owned data.
 ///
 /// ```
-/// use oaimend::repair::journal::{Change, undo};
-/// use oaimend::repair::RepairId;
+/// use oaimend_repair::journal::{Change, undo};
+/// use oaimend_repair::RepairId;
 ///
 /// let page = b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><error code='badVerb'>a & b</error></OAI-PMH>";
-/// let repaired = oaimend::repair(page);
+/// let repaired = oaimend_repair::repair(page);
 /// assert!(repaired.journal.iter().any(|entry| entry.change == Change::Repaired(RepairId::BareAmpersand)));
 /// assert_eq!(undo(&repaired.bytes, &repaired.journal).as_deref(), Some(&page[..]));
 /// ```
