@@ -102,6 +102,18 @@ pub struct Repair<'a> {
     pub replacement: &'a [u8],
 }
 
+impl<'a> Repair<'a> {
+    /// A change outside items.
+    pub(crate) fn outside_items(
+        id: RepairId,
+        offset: u64,
+        original: &'a [u8],
+        replacement: &'a [u8],
+    ) -> Self {
+        Self { id, offset, record: None, original, replacement }
+    }
+}
+
 /// The envelope of a response as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnvelopeFacts<'a> {

@@ -9,8 +9,9 @@ use std::io::{self, Read, Write};
 /// use oaimend_repair::stream::RepairReader;
 /// use std::io::Read as _;
 ///
-/// let page = std::fs::File::open("corpus/broken/bare-ampersand/attribute/input.xml")?;
-/// let mut reader = RepairReader::new(page, &Default::default());
+/// let page = br#"<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><ListSets><set><setSpec>a</setSpec>
+/// <setName>R & D</setName></set></ListSets></OAI-PMH>"#;
+/// let mut reader = RepairReader::new(page.as_slice(), &Default::default());
 /// let mut repaired = String::new();
 /// reader.read_to_string(&mut repaired)?;
 /// let summary = reader.summary().expect("the input has ended");

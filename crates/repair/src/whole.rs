@@ -32,13 +32,13 @@ impl Repaired {
 /// ```
 /// use oaimend_repair::Outcome;
 ///
-/// let page = std::fs::read("corpus/broken/bare-ampersand/attribute/input.xml")?;
-/// let repaired = oaimend_repair::repair(&page);
+/// let page = br#"<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><ListSets><set><setSpec>a</setSpec>
+/// <setName>R & D</setName></set></ListSets></OAI-PMH>"#;
+/// let repaired = oaimend_repair::repair(page);
 /// assert_eq!(repaired.summary.outcome, Outcome::Repaired);
 /// for entry in &repaired.journal {
 ///     println!("{:?} at byte {}", entry.change, entry.offset);
 /// }
-/// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn repair(response: &[u8]) -> Repaired {
     repair_with(&RepairConfig::default(), response)

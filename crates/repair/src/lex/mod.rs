@@ -13,3 +13,4 @@ pub(crate) mod outline;
 pub(crate) mod search;
 pub(crate) mod simd;
 pub(crate) mod text_fields;
+pub(crate) mod window;

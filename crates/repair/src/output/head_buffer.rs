@@ -92,71 +92,20 @@ impl HeadBuffer {
         }
     }
 
+    /// Returns the buffer as an output to `sink`.
+    #[inline]
+    pub(crate) fn to<'s, S>(&'s mut self, sink: &'s mut S) -> Output<'s, S> {
+        Output { buffer: self, sink }
+    }
+
     /// Whether bytes are emitted immediately.
     pub(crate) fn is_open(&self) -> bool {
         self.held.is_none()
     }
 
-    /// Emits or holds unchanged text.
-    pub(crate) fn keep(&mut self, role: PartRole, offset: u64, text: &[u8], sink: &mut impl Sink) {
-        if text.is_empty() {
-            return;
-        }
-        self.removals.note_kept(offset, text);
-        match &mut self.held {
-            None => sink.write(text),
-            Some(held) => {
-                self.held_bytes += text.len();
-                held.push(HeldPart { role, offset, original: text.to_vec(), change: None });
-            }
-        }
-    }
-
-    /// Makes one change outside items. Text with an item or a token goes to quarantine.
-    pub(crate) fn change(
-        &mut self,
-        role: PartRole,
-        id: RepairId,
-        offset: u64,
-        original: &[u8],
-        replacement: &[u8],
-        sink: &mut impl Sink,
-    ) {
-        if self.loses_content(id, offset, original, replacement) {
-            if replacement.is_empty() {
-                return self.quarantine_unread(None, offset, original, sink);
-            }
-            self.lost += 1;
-            self.incomplete = true;
-        }
-        self.change_without_loss(role, id, offset, original, replacement, sink);
-    }
-
-    /// Makes one change outside items that loses nothing: the content of the text is emitted elsewhere.
-    pub(crate) fn change_without_loss(
-        &mut self,
-        role: PartRole,
-        id: RepairId,
-        offset: u64,
-        original: &[u8],
-        replacement: &[u8],
-        sink: &mut impl Sink,
-    ) {
-        if original == replacement {
-            return self.keep(role, offset, original, sink);
-        }
-        match &mut self.held {
-            None => self.report(&Repair { id, offset, record: None, original, replacement }, sink),
-            Some(held) => {
-                self.held_bytes += original.len() + replacement.len();
-                let change = Some((id, replacement.to_vec()));
-                held.push(HeldPart { role, offset, original: original.to_vec(), change });
-            }
-        }
-    }
-
     /// Whether a change removes an item that was not emitted, or a token other than the emitted one.
-    fn loses_content(&mut self, id: RepairId, offset: u64, original: &[u8], replacement: &[u8]) -> bool {
+    fn loses_content(&mut self, repair: &Repair<'_>) -> bool {
+        let Repair { id, offset, original, replacement, .. } = *repair;
         // The repairs themselves count these as lost.
         if matches!(id, RepairId::TruncatedInput | RepairId::AnotherRecord) || original == replacement {
             return false;
@@ -171,65 +120,10 @@ impl HeadBuffer {
         lost > 0 && !contains_item_or_token(replacement)
     }
 
-    /// Quarantines text that contains unreadable items or a token, each item by itself, and counts them as
-    /// lost. `identifier` is that of the item that the text begins with, if it does.
-    pub(crate) fn quarantine_unread(
-        &mut self,
-        identifier: Option<&[u8]>,
-        offset: u64,
-        raw: &[u8],
-        sink: &mut impl Sink,
-    ) {
-        self.incomplete = true;
-        let skip = usize::from(identifier.is_none());
-        let items: Vec<(usize, &[u8])> = items_between(raw).filter(|&(at, _)| at > 0 || skip > 0).collect();
-        let first = identifier.or_else(|| items.first().map(|&(_, identifier)| identifier));
-        let further = items.get(skip..).unwrap_or_default();
-        let starts = std::iter::once((0, first.unwrap_or_default())).chain(further.iter().copied());
-        let ends = further.iter().map(|&(at, _)| at).chain([raw.len()]);
-        for ((start, identifier), end) in starts.zip(ends) {
-            self.lost += 1;
-            self.unread += 1;
-            let item = raw.get(start..end).unwrap_or_default();
-            let identifier = (!identifier.is_empty()).then_some(identifier);
-            self.quarantine(identifier, offset + start as u64, item, QuarantineReason::UnreadItem, sink);
-        }
-    }
-
-    /// Reports a change and writes its replacement.
-    pub(crate) fn report(&mut self, repair: &Repair<'_>, sink: &mut impl Sink) {
-        self.count(repair.id);
-        sink.repaired(repair);
-        if !repair.replacement.is_empty() {
-            sink.write(repair.replacement);
-        }
-    }
-
     fn count(&mut self, id: RepairId) {
         self.repairs.add(id);
         self.changed |= !id.is_rewrite();
         self.lost += u64::from(id == RepairId::AnotherRecord);
-    }
-
-    /// Reports an emitted item. The caller writes its bytes.
-    pub(crate) fn report_item(&mut self, facts: &RecordFacts<'_>, bytes: &[u8], sink: &mut impl Sink) {
-        self.records += 1;
-        sink.record_committed(facts, bytes);
-    }
-
-    /// Quarantines an item. The item is reported immediately, even if the head is held, so that quarantined
-    /// items do not accumulate here.
-    pub(crate) fn quarantine(
-        &mut self,
-        identifier: Option<&[u8]>,
-        offset: u64,
-        raw: &[u8],
-        why: QuarantineReason,
-        sink: &mut impl Sink,
-    ) {
-        self.quarantined += 1;
-        self.changed = true;
-        sink.record_quarantined(&Quarantined { identifier, offset, raw, why });
     }
 
     /// Whether a held part is an error.
@@ -248,53 +142,147 @@ impl HeadBuffer {
         let written = parts.filter(|part| part.role != PartRole::Error);
         written.map(|part| part.change.as_ref().map_or(part.original.len(), |(_, new)| new.len())).sum()
     }
+}
+
+/// The buffer of a response, and the receiver of what it emits.
+pub(crate) struct Output<'s, S> {
+    buffer: &'s mut HeadBuffer,
+    sink: &'s mut S,
+}
+
+impl<S: Sink> Output<'_, S> {
+    /// Emits or holds unchanged text.
+    pub(crate) fn keep(&mut self, role: PartRole, offset: u64, text: &[u8]) {
+        if text.is_empty() {
+            return;
+        }
+        self.buffer.removals.note_kept(offset, text);
+        match &mut self.buffer.held {
+            None => self.sink.write(text),
+            Some(held) => {
+                self.buffer.held_bytes += text.len();
+                held.push(HeldPart { role, offset, original: text.to_vec(), change: None });
+            }
+        }
+    }
+
+    /// Makes one change outside items. Text with an item or a token goes to quarantine.
+    pub(crate) fn change(&mut self, role: PartRole, repair: &Repair<'_>) {
+        if self.buffer.loses_content(repair) {
+            if repair.replacement.is_empty() {
+                return self.quarantine_unread(None, repair.offset, repair.original);
+            }
+            self.buffer.lost += 1;
+            self.buffer.incomplete = true;
+        }
+        self.change_without_loss(role, repair);
+    }
+
+    /// Makes one change outside items that loses nothing: the content of the text is emitted elsewhere.
+    pub(crate) fn change_without_loss(&mut self, role: PartRole, repair: &Repair<'_>) {
+        let Repair { id, offset, original, replacement, .. } = *repair;
+        if original == replacement {
+            return self.keep(role, offset, original);
+        }
+        match &mut self.buffer.held {
+            None => self.report(repair),
+            Some(held) => {
+                self.buffer.held_bytes += original.len() + replacement.len();
+                let change = Some((id, replacement.to_vec()));
+                held.push(HeldPart { role, offset, original: original.to_vec(), change });
+            }
+        }
+    }
+
+    /// Quarantines text that contains unreadable items or a token, each item by itself, and counts them as
+    /// lost. `identifier` is that of the item that the text begins with, if it does.
+    pub(crate) fn quarantine_unread(&mut self, identifier: Option<&[u8]>, offset: u64, raw: &[u8]) {
+        self.buffer.incomplete = true;
+        let skip = usize::from(identifier.is_none());
+        let items: Vec<(usize, &[u8])> = items_between(raw).filter(|&(at, _)| at > 0 || skip > 0).collect();
+        let first = identifier.or_else(|| items.first().map(|&(_, identifier)| identifier));
+        let further = items.get(skip..).unwrap_or_default();
+        let starts = std::iter::once((0, first.unwrap_or_default())).chain(further.iter().copied());
+        let ends = further.iter().map(|&(at, _)| at).chain([raw.len()]);
+        for ((start, identifier), end) in starts.zip(ends) {
+            self.buffer.lost += 1;
+            self.buffer.unread += 1;
+            let item = raw.get(start..end).unwrap_or_default();
+            let identifier = (!identifier.is_empty()).then_some(identifier);
+            let (offset, why) = (offset + start as u64, QuarantineReason::UnreadItem);
+            self.quarantine(&Quarantined { identifier, offset, raw: item, why });
+        }
+    }
+
+    /// Reports a change and writes its replacement.
+    pub(crate) fn report(&mut self, repair: &Repair<'_>) {
+        self.buffer.count(repair.id);
+        self.sink.repaired(repair);
+        if !repair.replacement.is_empty() {
+            self.sink.write(repair.replacement);
+        }
+    }
+
+    /// Reports an emitted item. The caller writes its bytes.
+    pub(crate) fn report_item(&mut self, facts: &RecordFacts<'_>, bytes: &[u8]) {
+        self.buffer.records += 1;
+        self.sink.record_committed(facts, bytes);
+    }
+
+    /// Quarantines an item. The item is reported immediately, even if the head is held, so that quarantined
+    /// items do not accumulate here.
+    pub(crate) fn quarantine(&mut self, item: &Quarantined<'_>) {
+        self.buffer.quarantined += 1;
+        self.buffer.changed = true;
+        self.sink.record_quarantined(item);
+    }
 
     /// Reports the emitted token of the list.
-    pub(crate) fn token(&mut self, facts: &TokenFacts<'_>, sink: &mut impl Sink) {
-        self.token = Some(facts.token.to_vec());
-        sink.resumption_token(facts);
+    pub(crate) fn token(&mut self, facts: &TokenFacts<'_>) {
+        self.buffer.token = Some(facts.token.to_vec());
+        self.sink.resumption_token(facts);
     }
 
     /// Emits the held head. Later bytes are emitted immediately. `bare_request` is the `request` element
     /// without arguments, which is required with badVerb and badArgument.
-    pub(crate) fn release(&mut self, kind: Release, bare_request: Option<&[u8]>, sink: &mut impl Sink) {
-        let Some(held) = self.held.take() else { return };
-        self.held_bytes = 0;
-        let errors = std::mem::take(&mut self.errors);
+    pub(crate) fn release(&mut self, kind: Release, bare_request: Option<&[u8]>) {
+        let Some(held) = self.buffer.held.take() else { return };
+        self.buffer.held_bytes = 0;
+        let errors = std::mem::take(&mut self.buffer.errors);
         if kind == Release::Errors {
-            errors.into_iter().for_each(|code| sink.error(code));
+            errors.into_iter().for_each(|code| self.sink.error(code));
         }
         for part in held {
-            let dropped = match (part.role, kind) {
+            let HeldPart { role, offset, original, change } = part;
+            let dropped = match (role, kind) {
                 (PartRole::Error, Release::List) => Some(RepairId::ErrorBesideItems),
                 (PartRole::List, Release::Errors) => Some(RepairId::EmptyList),
                 _ => None,
             };
-            let (id, replacement) = match (dropped, part.change) {
-                (Some(_), _) if part.original.is_empty() => continue,
-                (Some(id), _) if self.loses_content(id, part.offset, &part.original, b"") => {
-                    self.quarantine_unread(None, part.offset, &part.original, sink);
+            let (id, replacement) = match (dropped, change) {
+                (Some(_), _) if original.is_empty() => continue,
+                (Some(id), _)
+                    if self.buffer.loses_content(&Repair::outside_items(id, offset, &original, b"")) =>
+                {
+                    self.quarantine_unread(None, offset, &original);
                     continue;
                 }
                 (Some(id), _) => (id, Vec::new()),
                 (None, Some((id, own))) => match bare_request {
-                    Some(bare) if part.role == PartRole::RequestEcho => (id, bare.to_vec()),
+                    Some(bare) if role == PartRole::RequestEcho => (id, bare.to_vec()),
                     _ => (id, own),
                 },
                 (None, None) => {
-                    sink.write(&part.original);
+                    self.sink.write(&original);
                     continue;
                 }
             };
-            let original = &part.original;
-            if *original == replacement {
-                sink.write(original);
+            if original == replacement {
+                self.sink.write(&original);
                 continue;
             }
-            self.report(
-                &Repair { id, offset: part.offset, record: None, original, replacement: &replacement },
-                sink,
-            );
+            let (original, replacement) = (original.as_slice(), replacement.as_slice());
+            self.report(&Repair::outside_items(id, offset, original, replacement));
         }
     }
 }

@@ -8,6 +8,7 @@
 
 use crate::catalog::NotOai;
 use crate::config::RepairConfig;
+use crate::lex::window::TextWindow;
 use crate::sink::Sink;
 use crate::stages::head::errors::step_errors;
 use crate::stages::head::head_stage::step_head;
@@ -15,7 +16,8 @@ use crate::stages::head::prolog::step_prolog;
 use crate::stages::list::emit::abandon_list;
 use crate::stages::list::list_stage::step_list;
 use crate::stages::list::oversized::step_oversized;
-use crate::stages::response::{Response, Stage, Step};
+use crate::stages::response::{Response, Stage, StepResult};
+use crate::stages::step::Step;
 use crate::stages::tail::{end_input, step_epilog, step_tail, step_truncated};
 use crate::summary::{Outcome, Summary};
 use crate::validate::start_tag::StartTagCache;
@@ -41,7 +43,7 @@ impl Engine {
     pub(crate) fn push(&mut self, mut text: &[u8], sink: &mut impl Sink) {
         while !text.is_empty() && !matches!(self.response.stage, Stage::Done) {
             if self.unsettled.is_empty() {
-                let settled = self.advance(text, false, sink);
+                let settled = self.advance(TextWindow::so_far(text), sink);
                 self.unsettled.extend_from_slice(text.get(settled..).unwrap_or_default());
                 break;
             }
@@ -49,7 +51,7 @@ impl Engine {
             let (step, rest) = text.split_at(text.len().min(before.max(JOIN_BYTES)));
             let mut unsettled = std::mem::take(&mut self.unsettled);
             unsettled.extend_from_slice(step);
-            let settled = self.advance(&unsettled, false, sink);
+            let settled = self.advance(TextWindow::so_far(&unsettled), sink);
             match settled.checked_sub(before) {
                 // All held text is settled: continue in the input itself.
                 Some(into_step) => {
@@ -74,9 +76,9 @@ impl Engine {
         sink: &mut impl Sink,
     ) -> (Summary, StartTagCache) {
         let unsettled = std::mem::take(&mut self.unsettled);
-        let settled = self.advance(&unsettled, true, sink);
+        let settled = self.advance(TextWindow::whole(&unsettled), sink);
         debug_assert!(settled == unsettled.len(), "the end settles everything");
-        end_input(&mut self.response, sink);
+        end_input(&mut Step { response: &mut self.response, window: TextWindow::whole(b""), sink });
         let outcome = match self.response.not_oai {
             Some(reason) => Outcome::NotOai(reason),
             None if self.response.truncated || self.response.output.incomplete => Outcome::Truncated,
@@ -109,30 +111,32 @@ impl Engine {
     }
 
     /// Runs the stages until they need more text. Returns the number of settled bytes.
-    fn advance(&mut self, text: &[u8], last: bool, sink: &mut impl Sink) -> usize {
+    fn advance(&mut self, window: TextWindow<'_>, sink: &mut impl Sink) -> usize {
         let mut settled = 0;
         loop {
-            let rest = text.get(settled..).unwrap_or_default();
-            if rest.is_empty() || !last && rest.len() < self.response.retry_at {
+            let rest = window.text.get(settled..).unwrap_or_default();
+            if rest.is_empty() || !window.is_last && rest.len() < self.response.retry_at {
                 return settled;
             }
             if self.response.lookahead.is_exhausted(self.response.base) {
                 self.abandon_lookahead();
             }
-            let step = match self.response.stage {
-                Stage::Prolog => step_prolog(&mut self.response, rest, last, sink),
-                Stage::Head => step_head(&mut self.response, rest, last, sink),
-                Stage::Errors => step_errors(&mut self.response, rest, last, sink),
-                Stage::List(_) => step_list(&mut self.response, rest, last, sink),
-                Stage::Oversized(_) => step_oversized(&mut self.response, rest, last, sink),
-                Stage::Tail => step_tail(&mut self.response, rest, last, sink),
-                Stage::Epilog => step_epilog(&mut self.response, rest, last, sink),
-                Stage::Truncated => step_truncated(&mut self.response, rest, last, sink),
-                Stage::Done => Step::Settled(rest.len()),
+            let window = TextWindow { text: rest, ..window };
+            let step = &mut Step { response: &mut self.response, window, sink };
+            let result = match step.response.stage {
+                Stage::Prolog => step_prolog(step),
+                Stage::Head => step_head(step),
+                Stage::Errors => step_errors(step),
+                Stage::List(_) => step_list(step),
+                Stage::Oversized(_) => step_oversized(step),
+                Stage::Tail => step_tail(step),
+                Stage::Epilog => step_epilog(step),
+                Stage::Truncated => step_truncated(step),
+                Stage::Done => StepResult::Settled(rest.len()),
             };
-            match step {
-                Step::NeedMore => return settled,
-                Step::Settled(bytes) => {
+            match result {
+                StepResult::NeedMore => return settled,
+                StepResult::Settled(bytes) => {
                     self.response.retry_at = 0;
                     self.response.base += bytes as u64;
                     settled += bytes;

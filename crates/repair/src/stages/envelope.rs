@@ -12,7 +12,8 @@ use crate::output::head_buffer::PartRole;
 use crate::passes::strip_prefix::remove_default_namespace;
 use crate::sink::Sink;
 use crate::stages::item_search::new_list;
-use crate::stages::response::{Response, Step};
+use crate::stages::response::{Response, StepResult};
+use crate::stages::step::Step;
 use crate::text::characters::{Guesses, item_edits, repair_characters};
 use crate::text::charset::detect_charset;
 use crate::text::edits::Edits;
@@ -97,24 +98,23 @@ pub(crate) fn error_element(response: &Response, code: &str, words: &str) -> Vec
 ///
 /// `names` are the local name in the input and the correct one.
 pub(crate) fn close_tag(
-    response: &mut Response,
+    step: &mut Step<'_, impl Sink>,
     role: PartRole,
     names: (&[u8], &[u8]),
-    rest: &[u8],
     tag_end: usize,
-    sink: &mut impl Sink,
-) -> Step {
-    let tag = read_end_tag_of(response, names.0);
+) -> StepResult {
+    let rest = step.window.text;
+    let tag = read_end_tag_of(step.response, names.0);
     let written = rest.get(..tag_end).unwrap_or_default();
     let bare = written.iter().filter(|&&byte| !is_blank(byte));
     if bare.eq(&tag) && written.get(..tag.len() - 1) == tag.get(..tag.len() - 1) {
         let mut edits = Edits::default();
-        rename_tag(response, 2, names, &mut edits);
-        return response.keep_edited(role, rest, tag_end, &edits, sink);
+        rename_tag(step.response, 2, names, &mut edits);
+        return step.keep_edited(role, tag_end, &edits);
     }
-    let tag = end_tag_of(response, names.1);
-    response.output.change(role, RepairId::MismatchedEndTag, response.base, written, &tag, sink);
-    Step::Settled(tag_end)
+    let tag = end_tag_of(step.response, names.1);
+    step.replace(role, RepairId::MismatchedEndTag, 0..tag_end, &tag);
+    StepResult::Settled(tag_end)
 }
 
 /// Adds the removal of prefixes to the edits to a part of the envelope that contains no payload.

@@ -8,4 +8,5 @@ pub(crate) mod list;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod second_document;
+pub(crate) mod step;
 pub(crate) mod tail;

@@ -1,7 +1,6 @@
 //! The state that all stages of one response share, and the operations on it.
 //!
-//! A stage reads the unsettled text and emits it with `keep`, `change` or `keep_edited`. Each of these
-//! settles the bytes that it emits.
+//! A [`Step`](crate::stages::step::Step) carries it from one stage to the next.
 
 use crate::catalog::{NotOai, RepairId, RepairSet};
 use crate::config::RepairConfig;
@@ -9,16 +8,15 @@ use crate::lex::doctype::Entities;
 use crate::lex::lexeme::start_tag_end_so_far;
 use crate::lex::lookahead::Lookahead;
 use crate::lex::namespaces::{Context, XSI};
+use crate::lex::window::TextWindow;
 use crate::limits::Limits;
-use crate::output::head_buffer::{HeadBuffer, PartRole};
+use crate::output::head_buffer::HeadBuffer;
 use crate::passes::granularity::GranularityCheck;
 use crate::passes::identify::KnownValues;
 use crate::passes::lenient_tag::LenientAttribute;
 use crate::passes::rules::Rules;
-use crate::sink::Sink;
 use crate::stages::list::state::List;
 use crate::stages::request::RequestFacts;
-use crate::text::edits::Edits;
 use crate::v1::envelope::V1Response;
 use crate::validate::envelope_names::EnvelopePrefixes;
 use crate::validate::start_tag::{StartTagCache, declared_prefix, is_allowed_attribute};
@@ -26,7 +24,7 @@ use oaimend_oai::Verb;
 
 /// The result of one step of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum StepResult {
     /// This number of bytes is settled. The stage may have changed.
     Settled(usize),
     /// The stage cannot decide without more text.
@@ -57,10 +55,10 @@ pub(crate) enum Stage {
 }
 
 /// The result of one step in a list.
-pub(crate) enum ListStep {
-    Stay(Step),
+pub(crate) enum ListStepResult {
+    Stay(StepResult),
     /// The step left the list and set the next stage.
-    Leave(Step),
+    Leave(StepResult),
 }
 
 /// A tag at the top level of the document that ends the head.
@@ -197,10 +195,11 @@ impl Response {
     ///
     /// # Errors
     /// `NeedMore` if the end cannot be decided yet.
-    pub(crate) fn tag_end(&mut self, rest: &[u8], last: bool) -> Result<Option<usize>, Step> {
+    pub(crate) fn tag_end(&mut self, window: TextWindow<'_>) -> Result<Option<usize>, StepResult> {
+        let rest = window.text;
         let bytes_max = self.limits().tag_bytes_max;
         let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-        let complete = last || rest.len() > bytes_max;
+        let complete = window.is_last || rest.len() > bytes_max;
         match start_tag_end_so_far(within, complete) {
             None if !complete => Err(self.need_more(rest)),
             end => Ok(end),
@@ -225,13 +224,13 @@ impl Response {
     }
 
     /// Requests more text. The next attempt waits until the unsettled text has grown by a quarter.
-    pub(crate) fn need_more(&mut self, rest: &[u8]) -> Step {
+    pub(crate) fn need_more(&mut self, rest: &[u8]) -> StepResult {
         self.retry_at = rest.len() + rest.len() / 4 + 1;
-        Step::NeedMore
+        StepResult::NeedMore
     }
 
     /// Refuses the response: it is not an OAI-PMH response, or nothing of it can be kept.
-    pub(crate) fn refuse(&mut self, reason: NotOai) -> Step {
+    pub(crate) fn refuse(&mut self, reason: NotOai) -> StepResult {
         if self.output.is_open() {
             // Output has begun, so it is too late to refuse. The response is truncated instead.
             self.truncated = true;
@@ -240,62 +239,7 @@ impl Response {
             self.not_oai = Some(reason);
             self.stage = Stage::Done;
         }
-        Step::Settled(0)
-    }
-
-    /// Emits the first `len` bytes of `rest` unchanged.
-    pub(crate) fn keep(&mut self, role: PartRole, rest: &[u8], len: usize, sink: &mut impl Sink) -> Step {
-        self.output.keep(role, self.base, rest.get(..len).unwrap_or_default(), sink);
-        Step::Settled(len)
-    }
-
-    /// Replaces the first `len` bytes of `rest`.
-    pub(crate) fn change(
-        &mut self,
-        id: RepairId,
-        rest: &[u8],
-        len: usize,
-        replacement: &[u8],
-        sink: &mut impl Sink,
-    ) -> Step {
-        let original = rest.get(..len).unwrap_or_default();
-        self.output.change(PartRole::Plain, id, self.base, original, replacement, sink);
-        Step::Settled(len)
-    }
-
-    /// Quarantines the first `len` bytes of `rest`. They contain an item or a token that cannot be read.
-    pub(crate) fn quarantine_unread(&mut self, rest: &[u8], len: usize, sink: &mut impl Sink) -> Step {
-        self.output.quarantine_unread(None, self.base, rest.get(..len).unwrap_or_default(), sink);
-        Step::Settled(len)
-    }
-
-    /// Emits the first `len` bytes of `rest` with edits inside.
-    pub(crate) fn keep_edited(
-        &mut self,
-        role: PartRole,
-        rest: &[u8],
-        len: usize,
-        edits: &Edits,
-        sink: &mut impl Sink,
-    ) -> Step {
-        let mut at = 0;
-        for edit in edits.iter() {
-            self.output.keep(role, self.base + at as u64, rest.get(at..edit.start).unwrap_or_default(), sink);
-            let original = rest.get(edit.start..edit.end).unwrap_or_default();
-            let is_request = matches!(edit.id, RepairId::RewriteRequest | RepairId::MissingRequest);
-            let role = if is_request && writes_request_echo(self) { PartRole::RequestEcho } else { role };
-            self.output.change(
-                role,
-                edit.id,
-                self.base + edit.start as u64,
-                original,
-                &edit.replacement,
-                sink,
-            );
-            at = edit.end;
-        }
-        self.output.keep(role, self.base + at as u64, rest.get(at..len).unwrap_or_default(), sink);
-        Step::Settled(len)
+        StepResult::Settled(0)
     }
 
     /// Returns the treatment of envelope prefixes in this response.

@@ -20,7 +20,8 @@ use crate::stages::list::incomplete::{
 use crate::stages::list::list_end::close_list;
 use crate::stages::list::oversized::end_input_in_oversized;
 use crate::stages::list::state::List;
-use crate::stages::response::{Response, Stage, Step};
+use crate::stages::response::{Response, Stage, StepResult};
+use crate::stages::step::Step;
 use crate::validate::envelope_names::TagMatch;
 use oaimend_oai::Verb;
 
@@ -31,21 +32,22 @@ const DROPPED_BYTES: usize = 64 << 10;
 const LEXEME_BYTES: usize = 12;
 
 /// Reads white space and comments between the verb element and the root's end tag.
-pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+pub(crate) fn step_tail(step: &mut Step<'_, impl Sink>) -> StepResult {
+    let rest = step.window.text;
     let gap = blanks(rest);
     if gap > 0 {
-        return response.keep(PartRole::Plain, rest, gap, sink);
+        return step.keep(PartRole::Plain, gap);
     }
-    let bytes_max = response.limits().head_bytes_max;
-    if !response.output.is_open() && response.output.held_bytes > bytes_max {
-        return response.refuse(NotOai::BrokenEnvelope);
+    let bytes_max = step.response.limits().head_bytes_max;
+    if !step.response.output.is_open() && step.response.output.held_bytes > bytes_max {
+        return step.response.refuse(NotOai::BrokenEnvelope);
     }
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
     let (lexeme, end) = next_lexeme(within, 0);
     let text = within.get(..end).unwrap_or_default();
     // An error is removed together with its text.
-    let error_element_end = if lexeme == Lexeme::StartTag && is_error(response, text) {
-        error_element_end(response, within, end)
+    let error_element_end = if lexeme == Lexeme::StartTag && is_error(step.response, text) {
+        error_element_end(step.response, within, end)
     } else {
         Some(end)
     };
@@ -53,70 +55,65 @@ pub(crate) fn step_tail(response: &mut Response, rest: &[u8], last: bool, sink: 
         || is_cut(within, 0, (lexeme, end))
         || end >= rest.len().saturating_sub(1)
         || rest.len() < LEXEME_BYTES;
-    if undecided && !last && rest.len() < bytes_max {
-        return response.need_more(rest);
+    if undecided && !step.window.is_last && rest.len() < bytes_max {
+        return step.need_more();
     }
-    let root_end = [b"</", response.prefix.as_slice(), b"OAI-PMH"].concat();
+    let root_end = [b"</", step.response.prefix.as_slice(), b"OAI-PMH"].concat();
     let is_root_end = lexeme == Lexeme::EndTag
         && text
             .strip_prefix(root_end.as_slice())
             .is_some_and(|rest| rest.first().is_none_or(|&b| is_blank(b) || b == b'>'));
     if is_root_end {
-        if let Some(refused) = emit_errors(response, sink) {
+        if let Some(refused) = emit_errors(step) {
             return refused;
         }
-        if must_abort(response) {
-            return abort_list(response);
+        if must_abort(step.response) {
+            return abort_list(step.response);
         }
-        note_incomplete(response, response.base, sink);
-        response.stage = Stage::Epilog;
+        note_incomplete(step, 0);
+        step.response.stage = Stage::Epilog;
         let end = end_tag_end(within);
-        return close_tag(response, PartRole::Plain, (b"OAI-PMH", b"OAI-PMH"), rest, end, sink);
+        return close_tag(step, PartRole::Plain, (b"OAI-PMH", b"OAI-PMH"), end);
     }
-    if lexeme == Lexeme::StartTag && !response.output.is_open() {
-        match begins_item(response, within) {
-            TagMatch::Cut if !last && rest.len() < bytes_max => return response.need_more(rest),
-            found => response.has_items_outside_list |= found == TagMatch::Yes,
+    if lexeme == Lexeme::StartTag && !step.response.output.is_open() {
+        match begins_item(step.response, within) {
+            TagMatch::Cut if !step.window.is_last && rest.len() < bytes_max => return step.need_more(),
+            found => step.response.has_items_outside_list |= found == TagMatch::Yes,
         }
     }
     if error_element_end.is_none() || lexeme != Lexeme::BareLessThan && is_cut(within, 0, (lexeme, end)) {
-        response.lookahead.count_failed(within.len());
+        step.response.lookahead.count_failed(within.len());
     }
     match lexeme {
-        Lexeme::Comment if is_legal_comment(response, text) => {
-            response.keep(PartRole::Plain, rest, end, sink)
+        Lexeme::Comment if is_legal_comment(step.response, text) => step.keep(PartRole::Plain, end),
+        Lexeme::Instruction if is_legal_instruction(step.response, text) => step.keep(PartRole::Plain, end),
+        Lexeme::StartTag if is_error(step.response, text) => {
+            step.change(RepairId::ErrorBesideItems, error_element_end.unwrap_or(end), b"")
         }
-        Lexeme::Instruction if is_legal_instruction(response, text) => {
-            response.keep(PartRole::Plain, rest, end, sink)
+        Lexeme::EndTag if step.window.is_last && end == rest.len() && root_end.starts_with(text) => {
+            close_truncated_root(step)
         }
-        Lexeme::StartTag if is_error(response, text) => {
-            response.change(RepairId::ErrorBesideItems, rest, error_element_end.unwrap_or(end), b"", sink)
-        }
-        Lexeme::EndTag if last && end == rest.len() && root_end.starts_with(text) => {
-            close_truncated_root(response, rest, sink)
-        }
-        Lexeme::EndTag => response.change(RepairId::StrayEndTag, rest, end, b"", sink),
-        _ if last && root_end.starts_with(rest) => close_truncated_root(response, rest, sink),
+        Lexeme::EndTag => step.change(RepairId::StrayEndTag, end, b""),
+        _ if step.window.is_last && root_end.starts_with(rest) => close_truncated_root(step),
         // Blanks after stray text stay.
-        Lexeme::Text => {
-            response.change(RepairId::UnexpectedContent, rest, end - trailing_blanks(text), b"", sink)
-        }
-        _ => response.change(RepairId::UnexpectedContent, rest, end, b"", sink),
+        Lexeme::Text => step.change(RepairId::UnexpectedContent, end - trailing_blanks(text), b""),
+        _ => step.change(RepairId::UnexpectedContent, end, b""),
     }
 }
 
 /// Closes the root if the input ends inside its end tag.
-fn close_truncated_root(response: &mut Response, rest: &[u8], sink: &mut impl Sink) -> Step {
-    if let Some(refused) = emit_errors(response, sink) {
+fn close_truncated_root(step: &mut Step<'_, impl Sink>) -> StepResult {
+    let rest = step.window.text;
+    if let Some(refused) = emit_errors(step) {
         return refused;
     }
-    if must_abort(response) {
-        return abort_list(response);
+    if must_abort(step.response) {
+        return abort_list(step.response);
     }
-    note_incomplete(response, response.base, sink);
-    response.stage = Stage::Epilog;
-    let close = end_tag_of(response, b"OAI-PMH");
-    response.change(RepairId::UnclosedList, rest, rest.len(), &close, sink)
+    note_incomplete(step, 0);
+    step.response.stage = Stage::Epilog;
+    let close = end_tag_of(step.response, b"OAI-PMH");
+    step.change(RepairId::UnclosedList, rest.len(), &close)
 }
 
 pub(crate) fn is_error(response: &Response, tag: &[u8]) -> bool {
@@ -137,10 +134,11 @@ fn error_element_end(response: &Response, text: &[u8], tag_end: usize) -> Option
 
 /// Reads the text after the root. White space and comments stay. Everything after the first other text is
 /// removed.
-pub(crate) fn step_epilog(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
+pub(crate) fn step_epilog(step: &mut Step<'_, impl Sink>) -> StepResult {
+    let rest = step.window.text;
     let gap = blanks(rest);
     if gap > 0 {
-        return response.keep(PartRole::Plain, rest, gap, sink);
+        return step.keep(PartRole::Plain, gap);
     }
     let within = rest.get(..rest.len().min(DROPPED_BYTES)).unwrap_or_default();
     let (lexeme, end) = next_lexeme(within, 0);
@@ -148,92 +146,89 @@ pub(crate) fn step_epilog(response: &mut Response, rest: &[u8], last: bool, sink
     let undecided = matches!(lexeme, Lexeme::OpenComment | Lexeme::OpenTag)
         || end >= rest.len().saturating_sub(1)
         || rest.len() < LEXEME_BYTES;
-    if undecided && !last && rest.len() < DROPPED_BYTES {
-        return response.need_more(rest);
+    if undecided && !step.window.is_last && rest.len() < DROPPED_BYTES {
+        return step.need_more();
     }
     match lexeme {
-        Lexeme::Comment if is_legal_comment(response, text) => {
-            response.keep(PartRole::Plain, rest, end, sink)
-        }
-        Lexeme::Instruction if is_legal_instruction(response, text) => {
-            response.keep(PartRole::Plain, rest, end, sink)
-        }
+        Lexeme::Comment if is_legal_comment(step.response, text) => step.keep(PartRole::Plain, end),
+        Lexeme::Instruction if is_legal_instruction(step.response, text) => step.keep(PartRole::Plain, end),
         _ => {
-            if !last && rest.len() < DROPPED_BYTES {
-                return response.need_more(rest);
+            if !step.window.is_last && rest.len() < DROPPED_BYTES {
+                return step.need_more();
             }
             let junk = rest.get(..rest.len().min(DROPPED_BYTES)).unwrap_or_default();
-            response.change(RepairId::TrailingJunk, rest, junk.len(), b"", sink)
+            step.change(RepairId::TrailingJunk, junk.len(), b"")
         }
     }
 }
 
 /// Reports the rest of a truncated response without writing it.
-pub(crate) fn step_truncated(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
-    if !last && rest.len() < DROPPED_BYTES {
-        return Step::NeedMore;
+pub(crate) fn step_truncated(step: &mut Step<'_, impl Sink>) -> StepResult {
+    let rest = step.window.text;
+    if !step.window.is_last && rest.len() < DROPPED_BYTES {
+        return StepResult::NeedMore;
     }
-    response.change(RepairId::TruncatedInput, rest, rest.len().min(DROPPED_BYTES), b"", sink)
+    step.change(RepairId::TruncatedInput, rest.len().min(DROPPED_BYTES), b"")
 }
 
 /// Ends the input and closes the open elements of the envelope if that is allowed.
-pub(crate) fn end_input(response: &mut Response, sink: &mut impl Sink) {
-    if response.not_oai.is_some() {
+pub(crate) fn end_input(step: &mut Step<'_, impl Sink>) {
+    if step.response.not_oai.is_some() {
         return;
     }
-    match std::mem::replace(&mut response.stage, Stage::Done) {
-        Stage::Prolog => response.not_oai = Some(NotOai::Empty),
-        Stage::Head => response.not_oai = Some(NotOai::NothingKept),
+    match std::mem::replace(&mut step.response.stage, Stage::Done) {
+        Stage::Prolog => step.response.not_oai = Some(NotOai::Empty),
+        Stage::Head => step.response.not_oai = Some(NotOai::NothingKept),
         Stage::Errors | Stage::Tail => {
-            if emit_errors(response, sink).is_none() {
-                close_root(response, sink);
+            if emit_errors(step).is_none() {
+                close_root(step);
             }
         }
-        Stage::List(mut list) => end_input_in_list(response, &mut list, sink),
+        Stage::List(mut list) => end_input_in_list(step, &mut list),
         Stage::Oversized(list) => {
-            end_input_in_oversized(response, &list, sink);
-            return end_input(response, sink);
+            end_input_in_oversized(step, &list);
+            return end_input(step);
         }
-        Stage::Truncated => close_truncated(response, sink),
-        Stage::Epilog => note_incomplete(response, response.base, sink),
+        Stage::Truncated => close_truncated(step),
+        Stage::Epilog => note_incomplete(step, 0),
         Stage::Done => {}
     }
-    if response.not_oai.is_none() && !response.output.is_open() {
-        response.not_oai = Some(NotOai::NothingKept);
+    if step.response.not_oai.is_none() && !step.response.output.is_open() {
+        step.response.not_oai = Some(NotOai::NothingKept);
     }
 }
 
-fn close_root(response: &mut Response, sink: &mut impl Sink) {
-    if must_abort(response) {
-        response.truncated = true;
+fn close_root(step: &mut Step<'_, impl Sink>) {
+    if must_abort(step.response) {
+        step.response.truncated = true;
         return;
     }
-    note_incomplete(response, response.base, sink);
-    let close = end_tag_of(response, b"OAI-PMH");
-    response.output.change(PartRole::Plain, RepairId::UnclosedList, response.base, b"", &close, sink);
+    note_incomplete(step, 0);
+    let close = end_tag_of(step.response, b"OAI-PMH");
+    step.insert(PartRole::Plain, RepairId::UnclosedList, 0, &close);
 }
 
 /// Ends the input between items. The list is complete if a whole token was read.
-fn end_input_in_list(response: &mut Response, list: &mut List, sink: &mut impl Sink) {
-    response.verb = Some(list.verb);
+fn end_input_in_list(step: &mut Step<'_, impl Sink>, list: &mut List) {
+    step.response.verb = Some(list.verb);
     if !list.opened || list.verb == Verb::Identify {
-        response.refuse(NotOai::NothingKept);
+        step.response.refuse(NotOai::NothingKept);
         return;
     }
     // GetRecord allows one record, and that record was read.
-    let complete = list.token_seen || list.verb == Verb::GetRecord && response.output.records > 0;
-    if !complete || response.output.incomplete {
-        truncate_list(response, list);
-        if matches!(response.stage, Stage::Truncated) {
-            close_truncated(response, sink);
+    let complete = list.token_seen || list.verb == Verb::GetRecord && step.response.output.records > 0;
+    if !complete || step.response.output.incomplete {
+        truncate_list(step.response, list);
+        if matches!(step.response.stage, Stage::Truncated) {
+            close_truncated(step);
         }
         return;
     }
-    if close_list(response, list, b"", sink).is_none() {
-        let close = end_tag_of(response, list.written_name());
-        response.output.change(PartRole::List, RepairId::UnclosedList, response.base, b"", &close, sink);
-        if emit_errors(response, sink).is_none() {
-            close_root(response, sink);
+    if close_list(step, list, b"").is_none() {
+        let close = end_tag_of(step.response, list.written_name());
+        step.insert(PartRole::List, RepairId::UnclosedList, 0, &close);
+        if emit_errors(step).is_none() {
+            close_root(step);
         }
     }
 }

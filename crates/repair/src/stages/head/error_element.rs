@@ -13,7 +13,8 @@ use crate::stages::envelope::{element_characters, is_strict_field, strip_envelop
 use crate::stages::head::error_text::{code_for_request, intended_error};
 use crate::stages::head::repair_head::request_echo;
 use crate::stages::item_search::begins_item;
-use crate::stages::response::{Response, Step};
+use crate::stages::response::{Response, StepResult};
+use crate::stages::step::Step;
 use crate::text::characters::{Guesses, guess_characters};
 use crate::text::edits::Edits;
 use crate::text::escape::escape;
@@ -134,20 +135,20 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
 ///
 /// Returns `Some` if the response contradicts the error, for example by items outside a list. The response
 /// is then refused.
-pub(crate) fn emit_errors(response: &mut Response, sink: &mut impl Sink) -> Option<Step> {
-    if !response.output.is_open() {
-        if response.unknown_error {
-            return Some(response.refuse(NotOai::UnknownError));
+pub(crate) fn emit_errors(step: &mut Step<'_, impl Sink>) -> Option<StepResult> {
+    if !step.response.output.is_open() {
+        if step.response.unknown_error {
+            return Some(step.response.refuse(NotOai::UnknownError));
         }
-        if response.has_items_outside_list || response.output.incomplete {
-            return Some(response.refuse(NotOai::NothingKept));
+        if step.response.has_items_outside_list || step.response.output.incomplete {
+            return Some(step.response.refuse(NotOai::NothingKept));
         }
     }
-    let bare_request = response.echo_without_arguments.then(|| request_echo(response, false));
-    if !response.output.is_open() {
-        let Response { response_date, root_tag, .. } = response;
-        sink.envelope(&EnvelopeFacts { response_date, root_tag, list: None });
+    let bare_request = step.response.echo_without_arguments.then(|| request_echo(step.response, false));
+    if !step.response.output.is_open() {
+        let Response { response_date, root_tag, .. } = step.response;
+        step.sink.envelope(&EnvelopeFacts { response_date, root_tag, list: None });
     }
-    response.output.release(Release::Errors, bare_request.as_deref(), sink);
+    step.output().release(Release::Errors, bare_request.as_deref());
     None
 }

@@ -6,6 +6,7 @@
 use crate::catalog::{NotOai, RepairId};
 use crate::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
 use crate::lex::names::{blanks, trailing_blanks, trim};
+use crate::lex::window::TextWindow;
 use crate::output::head_buffer::PartRole;
 use crate::sink::Sink;
 use crate::stages::head::repair_head::{count_lost_item, read_whole_head};
@@ -16,58 +17,63 @@ use crate::stages::head::verb_element::{
     RequestSearch, misnamed_verb_element, requested_verb_element, verb_element,
 };
 use crate::stages::item_search::{begins_item, contains_any_item, new_list};
-use crate::stages::response::{Response, Stage, Step, TopLevelTag};
+use crate::stages::response::{Response, Stage, StepResult, TopLevelTag};
+use crate::stages::step::Step;
 use crate::text::characters::{Guesses, repair_characters};
 use crate::text::edits::Edits;
 use crate::validate::envelope_names::TagMatch;
 
 /// Reads up to the first top-level tag after the head.
-pub(crate) fn step_head(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
-    let bytes_max = response.limits().head_bytes_max;
+pub(crate) fn step_head(step: &mut Step<'_, impl Sink>) -> StepResult {
+    let rest = step.window.text;
+    let bytes_max = step.response.limits().head_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
     let bounded = rest.len() > bytes_max;
-    let found = find_top_level_tag(response, within, last || bounded);
-    let found = if last || bounded || matches!(found, Ok(Some(_))) {
-        v1_list_start(response, within, found)
+    let found = find_top_level_tag(step.response, TextWindow::new(within, step.window.is_last || bounded));
+    let found = if step.window.is_last || bounded || matches!(found, Ok(Some(_))) {
+        v1_list_start(step.response, within, found)
     } else {
         found
     };
-    let complete = last || bounded;
+    let complete = step.window.is_last || bounded;
     let mut search = RequestSearch::new(within);
     let by_head = |response: &mut Response, end: usize| search.verb_before(response, end);
-    let found = misnamed_verb_element(response, within, found, complete, by_head);
+    let found = misnamed_verb_element(step.response, within, found, complete, by_head);
     let mut search = RequestSearch::new(within);
     let by_head = |response: &mut Response, end: usize| search.verb_before(response, end);
-    let found = found.and_then(|found| requested_verb_element(response, within, found, complete, by_head));
-    let unopened = found.and_then(|found| unopened_list(response, within, found.map(|(at, _)| at), complete));
+    let found =
+        found.and_then(|found| requested_verb_element(step.response, within, found, complete, by_head));
+    let unopened =
+        found.and_then(|found| unopened_list(step.response, within, found.map(|(at, _)| at), complete));
     if let Ok(Some((at, verb))) = unopened {
-        return open_missing_list(response, verb, rest, at, sink);
+        return open_missing_list(step, verb, at);
     }
     let (at, top_level_tag) = match unopened.and(found) {
         Ok(Some(found)) => found,
-        _ if bounded => return response.refuse(NotOai::BrokenEnvelope),
-        _ if last => return response.refuse(NotOai::NothingKept),
-        _ => return response.need_more(rest),
+        _ if bounded => return step.response.refuse(NotOai::BrokenEnvelope),
+        _ if step.window.is_last => return step.response.refuse(NotOai::NothingKept),
+        _ => return step.need_more(),
     };
-    let Some(edits) = read_whole_head(response, rest.get(..at).unwrap_or_default()) else {
-        return response.refuse(NotOai::BrokenEnvelope);
+    let Some(edits) = read_whole_head(step.response, rest.get(..at).unwrap_or_default()) else {
+        return step.response.refuse(NotOai::BrokenEnvelope);
     };
-    response.stage = match top_level_tag {
-        TopLevelTag::Verb(named) => match verb_element(response, within, at, named, complete) {
-            Ok(verb) => Stage::List(Box::new(new_list(response, verb))),
-            Err(()) => return response.need_more(rest),
+    step.response.stage = match top_level_tag {
+        TopLevelTag::Verb(named) => match verb_element(step.response, within, at, named, complete) {
+            Ok(verb) => Stage::List(Box::new(new_list(step.response, verb))),
+            Err(()) => return step.need_more(),
         },
         TopLevelTag::Error => Stage::Errors,
-        TopLevelTag::RootEnd => return response.refuse(NotOai::NothingKept),
+        TopLevelTag::RootEnd => return step.response.refuse(NotOai::NothingKept),
     };
     if let TopLevelTag::Verb(verb) = top_level_tag {
-        count_lost_item(response, verb, rest, &edits);
+        count_lost_item(step.response, verb, rest, &edits);
     }
-    response.keep_edited(PartRole::Plain, rest, at, &edits, sink)
+    step.keep_edited(PartRole::Plain, at, &edits)
 }
 
 /// Emits the text before the next top-level tag. White space and comments stay; everything else is removed.
-pub(crate) fn emit_misc(response: &mut Response, rest: &[u8], at: usize, sink: &mut impl Sink) -> Step {
+pub(crate) fn emit_misc(step: &mut Step<'_, impl Sink>, at: usize) -> StepResult {
+    let rest = step.window.text;
     let text = rest.get(..at).unwrap_or_default();
     let mut edits = Edits::default();
     let mut from = 0;
@@ -79,21 +85,23 @@ pub(crate) fn emit_misc(response: &mut Response, rest: &[u8], at: usize, sink: &
             Lexeme::Text => trim(slice).is_empty(),
             Lexeme::Comment => {
                 is_good_comment(slice)
-                    && repair_characters(slice, &[], Guesses::default(), &response.config.limits).is_empty()
+                    && repair_characters(slice, &[], Guesses::default(), &step.response.config.limits)
+                        .is_empty()
             }
             Lexeme::Instruction => {
                 !is_xml_target(slice)
-                    && repair_characters(slice, &[], Guesses::default(), &response.config.limits).is_empty()
+                    && repair_characters(slice, &[], Guesses::default(), &step.response.config.limits)
+                        .is_empty()
             }
             _ => false,
         };
         if lexeme == Lexeme::StartTag {
-            response.has_items_outside_list |=
-                begins_item(response, rest.get(from..).unwrap_or_default()) == TagMatch::Yes;
+            step.response.has_items_outside_list |=
+                begins_item(step.response, rest.get(from..).unwrap_or_default()) == TagMatch::Yes;
         }
         if !good && lexeme == Lexeme::Instruction {
             // A declaration without its end mark extends to the end mark of another one.
-            response.has_items_outside_list |= contains_any_item(response, slice);
+            step.response.has_items_outside_list |= contains_any_item(step.response, slice);
         }
         if !good {
             let (start, stop) = if lexeme == Lexeme::Text {
@@ -105,5 +113,5 @@ pub(crate) fn emit_misc(response: &mut Response, rest: &[u8], at: usize, sink: &
         }
         from = end;
     }
-    response.keep_edited(PartRole::Plain, rest, at, &edits, sink)
+    step.keep_edited(PartRole::Plain, at, &edits)
 }

@@ -8,6 +8,7 @@ use crate::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
 use crate::lex::names::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
 use crate::lex::namespaces::Context;
 use crate::lex::search::memmem;
+use crate::lex::window::TextWindow;
 use crate::output::head_buffer::PartRole;
 use crate::passes::lenient_tag::{LenientTag, read_lenient_tag};
 use crate::sink::Sink;
@@ -18,7 +19,8 @@ use crate::stages::head::root_tag::{
 };
 use crate::stages::head::v1_head::find_v1_root;
 use crate::stages::item_search::contains_any_item;
-use crate::stages::response::{Response, Stage, Step};
+use crate::stages::response::{Response, Stage, StepResult};
+use crate::stages::step::Step;
 use crate::text::characters::{Guesses, repair_characters};
 use crate::text::edits::Edits;
 use crate::validate::envelope_names::EnvelopePrefixes;
@@ -26,46 +28,47 @@ use crate::validate::envelope_names::EnvelopePrefixes;
 const DECLARATION: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
 
 /// Reads everything up to the end of the root's start tag.
-pub(crate) fn step_prolog(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
-    let junk_max = response.limits().junk_bytes_max;
-    let tag_max = response.limits().tag_bytes_max;
+pub(crate) fn step_prolog(step: &mut Step<'_, impl Sink>) -> StepResult {
+    let rest = step.window.text;
+    let junk_max = step.response.limits().junk_bytes_max;
+    let tag_max = step.response.limits().tag_bytes_max;
     let two = find_root(rest);
-    match find_v1_root(response, rest, two.unwrap_or(rest.len()), last) {
+    match find_v1_root(step.response, rest, two.unwrap_or(rest.len()), step.window.is_last) {
         Ok(None) => {}
         Ok(Some((root, read))) => {
-            return emit_root(response, rest, &Edits::default(), (root, &read), sink);
+            return emit_root(step, &Edits::default(), (root, &read));
         }
-        Err(_) => return response.need_more(rest),
+        Err(_) => return step.need_more(),
     }
     let Some(root) = two else {
         // The root can begin inside the limit while its name ends outside it.
-        if last || rest.len() > junk_max + tag_max {
-            return refuse_foreign(response, rest);
+        if step.window.is_last || rest.len() > junk_max + tag_max {
+            return refuse_foreign(step.response, rest);
         }
-        return response.need_more(rest);
+        return step.need_more();
     };
     if root > junk_max {
-        return refuse_foreign(response, rest);
+        return refuse_foreign(step.response, rest);
     }
     let tag = rest.get(root..).unwrap_or_default();
-    let end = match response.tag_end(tag, last) {
-        Err(_) => return response.need_more(rest),
-        Ok(None) => return response.refuse(NotOai::BrokenEnvelope),
+    let end = match step.response.tag_end(TextWindow::new(tag, step.window.is_last)) {
+        Err(_) => return step.need_more(),
+        Ok(None) => return step.response.refuse(NotOai::BrokenEnvelope),
         Ok(Some(end)) => root + end,
     };
-    if let Some(read) = read_lenient_tag(rest, root, end, &response.config.limits) {
-        return emit_root(response, rest, &Edits::default(), (root, &read), sink);
+    if let Some(read) = read_lenient_tag(rest, root, end, &step.response.config.limits) {
+        return emit_root(step, &Edits::default(), (root, &read));
     }
     let strays = stray_characters(rest, root, end);
     let text = strays.apply(rest.get(..end).unwrap_or_default());
-    match read_lenient_tag(&text, root, text.len(), &response.config.limits) {
-        Some(read) => emit_root(response, rest, &strays, (root, &read), sink),
-        None => response.refuse(NotOai::BrokenEnvelope),
+    match read_lenient_tag(&text, root, text.len(), &step.response.config.limits) {
+        Some(read) => emit_root(step, &strays, (root, &read)),
+        None => step.response.refuse(NotOai::BrokenEnvelope),
     }
 }
 
 /// Refuses input without an OAI-PMH root inside the limit for junk.
-fn refuse_foreign(response: &mut Response, rest: &[u8]) -> Step {
+fn refuse_foreign(response: &mut Response, rest: &[u8]) -> StepResult {
     let junk_max = response.limits().junk_bytes_max;
     response.version = v1_version(rest.get(..rest.len().min(junk_max)).unwrap_or_default());
     response.refuse(classify_input(rest, junk_max))
@@ -75,72 +78,71 @@ fn refuse_foreign(response: &mut Response, rest: &[u8]) -> Step {
 ///
 /// `strays` removes stray characters from `input`; `tag` was read after this removal.
 fn emit_root(
-    response: &mut Response,
-    input: &[u8],
+    step: &mut Step<'_, impl Sink>,
     strays: &Edits,
     (root, tag): (usize, &LenientTag),
-    sink: &mut impl Sink,
-) -> Step {
+) -> StepResult {
+    let input = step.window.text;
     let without_strays = strays.apply(input);
     let rest = without_strays.as_ref();
     let name = rest.get(root + 1..tag.name_end).unwrap_or_default();
     let (prefix, _) = split_name(name);
     let mut edits = Edits::default();
     let before = rest.get(..root).unwrap_or_default();
-    repair_before_root(response, before, &mut edits);
+    repair_before_root(step.response, before, &mut edits);
     let mut inside = Edits::default();
-    let is_v1 = response.v1.is_some();
+    let is_v1 = step.response.v1.is_some();
     if is_v1 {
         let from = tag.name_end - split_name(name).1.len();
         inside.push_unordered(RepairId::V1Root, from, tag.name_end, b"OAI-PMH".to_vec());
     }
-    let locates = !response.is_off(RepairId::SchemaLocation);
+    let locates = !step.response.is_off(RepairId::SchemaLocation);
     if !repair_root_tag(rest, tag, prefix, is_v1, locates, &mut inside) {
-        return response.refuse(NotOai::Foreign);
+        return step.response.refuse(NotOai::Foreign);
     }
     inside.sort();
     let text = rest.get(root..tag.end).unwrap_or_default();
-    let Some(context) = context_of_root(response, &inside.clone().apply_at(text, root)) else {
-        return response.refuse(NotOai::BrokenEnvelope);
+    let Some(context) = context_of_root(step.response, &inside.clone().apply_at(text, root)) else {
+        return step.response.refuse(NotOai::BrokenEnvelope);
     };
-    response.prefix = if prefix.is_empty() { Vec::new() } else { [prefix, b":"].concat() };
-    response.root_context = context;
-    response.written_context = context;
-    if response.prefixes() == EnvelopePrefixes::Removed {
-        strip_root_prefix(rest, root, tag, response.prefix.len(), &mut inside);
+    step.response.prefix = if prefix.is_empty() { Vec::new() } else { [prefix, b":"].concat() };
+    step.response.root_context = context;
+    step.response.written_context = context;
+    if step.response.prefixes() == EnvelopePrefixes::Removed {
+        strip_root_prefix(rest, root, tag, step.response.prefix.len(), &mut inside);
         inside.sort();
-        match context_of_root(response, &inside.clone().apply_at(text, root)) {
-            Some(context) => response.written_context = context,
-            None => return response.refuse(NotOai::BrokenEnvelope),
+        match context_of_root(step.response, &inside.clone().apply_at(text, root)) {
+            Some(context) => step.response.written_context = context,
+            None => return step.response.refuse(NotOai::BrokenEnvelope),
         }
     }
-    response.tags.keep_contexts();
-    response.root_tag = inside.clone().apply_at(text, root);
+    step.response.tags.keep_contexts();
+    step.response.root_tag = inside.clone().apply_at(text, root);
     for edit in inside.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
-    let version = response.v1.as_ref().map(|v1| v1.version);
-    response.version = version.or(Some("2.0"));
-    if response.is_off(RepairId::V1Root) && version.is_some() {
-        return response.refuse(NotOai::Version1);
+    let version = step.response.v1.as_ref().map(|v1| v1.version);
+    step.response.version = version.or(Some("2.0"));
+    if step.response.is_off(RepairId::V1Root) && version.is_some() {
+        return step.response.refuse(NotOai::Version1);
     }
     edits.sort();
     let edits = strays.clone().then(rest, edits);
-    if edits.iter().any(|edit| response.is_off(edit.id)) {
-        return response.refuse(NotOai::BrokenEnvelope);
+    if edits.iter().any(|edit| step.response.is_off(edit.id)) {
+        return step.response.refuse(NotOai::BrokenEnvelope);
     }
     let junk = edits.iter().filter(|edit| edit.id == RepairId::JunkBeforeRoot);
     let mut junk = junk.filter_map(|edit| input.get(edit.start..edit.end));
-    response.has_items_outside_list = junk.any(|junk| contains_any_item(response, junk));
-    if response.config.provenance.is_some() {
-        response.corrected_namespaces = corrected_namespaces(rest, tag);
+    step.response.has_items_outside_list = junk.any(|junk| contains_any_item(step.response, junk));
+    if step.response.config.provenance.is_some() {
+        step.response.corrected_namespaces = corrected_namespaces(rest, tag);
     }
-    response.stage = if tag.empty { Stage::Done } else { Stage::Head };
+    step.response.stage = if tag.empty { Stage::Done } else { Stage::Head };
     if tag.empty {
-        return response.refuse(NotOai::NothingKept);
+        return step.response.refuse(NotOai::NothingKept);
     }
     let end = tag.end + (input.len() - rest.len());
-    response.keep_edited(PartRole::Plain, input, end, &edits, sink)
+    step.keep_edited(PartRole::Plain, end, &edits)
 }
 
 /// Returns the declarations of the root's start tag, if the tag is valid.

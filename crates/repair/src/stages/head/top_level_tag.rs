@@ -6,6 +6,7 @@ use crate::lex::lexeme::{COMMENT, start_tag_end_so_far};
 use crate::lex::lookahead::NextMark;
 use crate::lex::names::name_span;
 use crate::lex::search::{memchr, memmem};
+use crate::lex::window::TextWindow;
 use crate::stages::head::v1_head::v1_top_level_tag;
 use crate::stages::response::{Response, TopLevelTag};
 use oaimend_oai::Verb;
@@ -16,9 +17,9 @@ use oaimend_oai::Verb;
 /// Fails if the text ends too early to decide.
 pub(crate) fn find_top_level_tag(
     response: &Response,
-    rest: &[u8],
-    last: bool,
+    window: TextWindow<'_>,
 ) -> Result<Option<(usize, TopLevelTag)>, ()> {
+    let rest = window.text;
     let mut at = 0;
     let mut ends = [NextMark::default(); 2];
     let mut field_ends = [NextMark::default(); FIELDS.len()];
@@ -29,7 +30,7 @@ pub(crate) fn find_top_level_tag(
             let end = ends.get_mut(kind).and_then(|ahead| ahead.find(rest, 0, at + mark, end_mark));
             match end {
                 Some(end) => at = end,
-                None if !last => return Err(()),
+                None if !window.is_last => return Err(()),
                 None => at += 1,
             }
             continue;
@@ -39,13 +40,13 @@ pub(crate) fn find_top_level_tag(
             _ => (true, tag.get(1..).unwrap_or_default()),
         };
         let span = name_span(body);
-        if span == body.len() && !last {
+        if span == body.len() && !window.is_last {
             return Err(());
         }
         if let Some(local) = body.get(..span).and_then(|name| name.strip_prefix(response.prefix.as_slice())) {
             let field = if open { FIELDS.iter().position(|&field| field == local) } else { None };
             if let Some(end) = field.and_then(|field| field_ends.get_mut(field)) {
-                at += field_len(rest, at, 1 + span, end, last)?;
+                at += field_len(rest, at, 1 + span, end, window.is_last)?;
                 continue;
             }
             let found = match (&response.v1, open, Verb::from_name(local), local) {

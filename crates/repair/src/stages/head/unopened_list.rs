@@ -7,13 +7,15 @@
 
 use crate::catalog::{NotOai, RepairId};
 use crate::lex::lexeme::{Lexeme, Lexemes, is_cut};
+use crate::lex::window::TextWindow;
 use crate::output::head_buffer::PartRole;
 use crate::sink::Sink;
 use crate::stages::envelope::local_name;
 use crate::stages::head::repair_head::{count_lost_item, read_whole_head};
 use crate::stages::head::verb_element::{request_of_head, set_list_verb};
 use crate::stages::item_search::{begins_item, new_list};
-use crate::stages::response::{Response, Stage, Step};
+use crate::stages::response::{Response, Stage, StepResult};
+use crate::stages::step::Step;
 use crate::validate::envelope_names::TagMatch;
 use crate::validate::schema::item_of;
 use oaimend_oai::Verb;
@@ -42,7 +44,8 @@ pub(crate) fn unopened_list(
     }
     match verbs.as_slice() {
         [only] if begins_item(response, item) == TagMatch::Yes => {
-            let is_part = *only == Verb::ListIdentifiers && is_header_of_record(response, item, complete)?;
+            let is_part = *only == Verb::ListIdentifiers
+                && is_header_of_record(response, TextWindow::new(item, complete))?;
             Ok((!is_part).then_some((at, *only)))
         }
         _ => Ok(None),
@@ -51,13 +54,14 @@ pub(crate) fn unopened_list(
 
 /// Returns whether the header that `text` begins with belongs to a record that lost its start tag: its record
 /// continues or ends after it. Then the list is one of records, and their metadata must stay.
-fn is_header_of_record(response: &Response, text: &[u8], complete: bool) -> Result<bool, ()> {
+fn is_header_of_record(response: &Response, window: TextWindow<'_>) -> Result<bool, ()> {
+    let text = window.text;
     let mut at = 0;
     let mut has_ended = false;
     let mut lexemes = Lexemes::new(text);
     while at < text.len() {
         let (lexeme, next) = lexemes.at(at);
-        if !complete && is_cut(text, at, (lexeme, next)) {
+        if !window.is_last && is_cut(text, at, (lexeme, next)) {
             return Err(());
         }
         let is_end_tag = lexeme == Lexeme::EndTag;
@@ -71,7 +75,7 @@ fn is_header_of_record(response: &Response, text: &[u8], complete: bool) -> Resu
         }
         at = next;
     }
-    if complete { Ok(false) } else { Err(()) }
+    if window.is_last { Ok(false) } else { Err(()) }
 }
 
 /// Returns the position of the first item before `end` that is in no other element, and the verbs that
@@ -110,28 +114,22 @@ fn find_first_item(response: &Response, text: &[u8], end: usize) -> Option<(usiz
 }
 
 /// Emits the head, which is the first `at` bytes of `rest`, and the missing start tag of the list.
-pub(crate) fn open_missing_list(
-    response: &mut Response,
-    verb: Verb,
-    rest: &[u8],
-    at: usize,
-    sink: &mut impl Sink,
-) -> Step {
-    let Some(head) = read_whole_head(response, rest.get(..at).unwrap_or_default()) else {
-        return response.refuse(NotOai::BrokenEnvelope);
+pub(crate) fn open_missing_list(step: &mut Step<'_, impl Sink>, verb: Verb, at: usize) -> StepResult {
+    let rest = step.window.text;
+    let Some(head) = read_whole_head(step.response, rest.get(..at).unwrap_or_default()) else {
+        return step.response.refuse(NotOai::BrokenEnvelope);
     };
-    response.headers_only = false;
-    set_list_verb(response, verb);
-    let mut list = new_list(response, verb);
+    step.response.headers_only = false;
+    set_list_verb(step.response, verb);
+    let mut list = new_list(step.response, verb);
     list.opened = true;
-    list.is_concluded = response.request_facts.verb.is_none();
-    response.tags.keep_contexts();
-    let open = [b"<", response.written_prefix(), list.written_name(), b">"].concat();
-    count_lost_item(response, verb, rest, &head);
-    let step = response.keep_edited(PartRole::Plain, rest, at, &head, sink);
-    let offset = response.base + at as u64;
-    response.output.change(PartRole::List, RepairId::UnopenedList, offset, b"", &open, sink);
+    list.is_concluded = step.response.request_facts.verb.is_none();
+    step.response.tags.keep_contexts();
+    let open = [b"<", step.response.written_prefix(), list.written_name(), b">"].concat();
+    count_lost_item(step.response, verb, rest, &head);
+    let result = step.keep_edited(PartRole::Plain, at, &head);
+    step.insert(PartRole::List, RepairId::UnopenedList, at, &open);
     list.start_tag = open;
-    response.stage = Stage::List(Box::new(list));
-    step
+    step.response.stage = Stage::List(Box::new(list));
+    result
 }

@@ -5,10 +5,11 @@
 use crate::catalog::RepairId;
 use crate::lex::names::{is_legal_char, name_span, split_name, trim};
 use crate::lex::search::{memchr, memmem};
+use crate::lex::window::TextWindow;
 use crate::passes::lenient_tag::{LenientTag, read_lenient_tag};
 use crate::stages::envelope::misc_len;
 use crate::stages::head::head_fields::{escape_attribute, escape_url, head_end, is_request_argument};
-use crate::stages::response::{Response, Step, TopLevelTag};
+use crate::stages::response::{Response, StepResult, TopLevelTag};
 use crate::text::escape::{escape, resolve};
 use crate::v1::envelope::V1Response;
 use crate::validate::schema::Content;
@@ -24,7 +25,7 @@ pub(crate) fn find_v1_root(
     rest: &[u8],
     before: usize,
     last: bool,
-) -> Result<Option<(usize, LenientTag)>, Step> {
+) -> Result<Option<(usize, LenientTag)>, StepResult> {
     let mut at = 0;
     let before = before.min(response.limits().junk_bytes_max + 1);
     while let Some(next) = memchr(b'<', rest.get(at..before).unwrap_or_default()) {
@@ -38,7 +39,7 @@ pub(crate) fn find_v1_root(
         let name = tag.get(1..).unwrap_or_default();
         let local = split_name(name.get(..name_span(name)).unwrap_or_default()).1;
         if Verb::from_name(local).is_some()
-            && let Some(end) = response.tag_end(tag, last)?
+            && let Some(end) = response.tag_end(TextWindow::new(tag, last))?
             && let Some(read) = read_lenient_tag(rest, at, at + end, &response.config.limits)
             && let Some(found) = V1Response::from_root(rest, at, &read)
         {

@@ -3,47 +3,61 @@
 //! All stages of the list use it. It also reports items inside sections and items that a repair would lose.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::boundary::open_elements::Evidence;
 use crate::boundary::removal::{mixes_responses, removes_item};
 use crate::boundary::swallowed::{find_identifier, items_in, sections_with_boundaries};
 use crate::catalog::{NotOai, QuarantineReason, RepairId};
 use crate::lex::outline::outline;
-use crate::output::head_buffer::{PartRole, Release};
+use crate::output::head_buffer::Release;
 use crate::repair_item::RepairedItem;
 use crate::sink::{
-    EnvelopeFacts, FieldIssue, IdentifyFacts, ItemSpans, ListEnvelope, RecordFacts, Repair, Sink,
-    SwallowedItems, UnresolvedField,
+    EnvelopeFacts, FieldIssue, IdentifyFacts, ItemSpans, ListEnvelope, Quarantined, RecordFacts, Repair,
+    Sink, SwallowedItems, UnresolvedField,
 };
 use crate::stages::list::rewrite::rewrite_item;
 use crate::stages::list::state::List;
 use crate::stages::response::Response;
+use crate::stages::step::Step;
 use crate::validate::envelope_names::EnvelopeNames;
 use crate::validate::facts::ItemFacts;
 use oaimend_oai::Verb;
 
+/// An item of the window as received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceivedItem<'t> {
+    pub(crate) raw: &'t [u8],
+    /// Its start in the window.
+    pub(crate) at: usize,
+}
+
+impl<'t> ReceivedItem<'t> {
+    /// Returns the item that is this part of the text of a window.
+    #[inline]
+    pub(crate) fn new(text: &'t [u8], range: Range<usize>) -> Self {
+        Self { at: range.start, raw: text.get(range).unwrap_or_default() }
+    }
+
+    /// Returns its place in the window.
+    pub(crate) fn range(self) -> Range<usize> {
+        self.at..self.at + self.raw.len()
+    }
+}
+
 /// Emits an item with the edits made to it.
 pub(crate) fn emit(
-    response: &mut Response,
+    step: &mut Step<'_, impl Sink>,
     list: &List,
-    raw: &[u8],
-    at: usize,
-    item: &RepairedItem,
-    sink: &mut impl Sink,
+    item: ReceivedItem<'_>,
+    repaired: &RepairedItem,
 ) {
-    let RepairedItem { bytes, edits, facts, unresolved, .. } = item;
+    let RepairedItem { bytes, edits, facts, unresolved, .. } = repaired;
     let identifier = facts.identifier.slice(bytes);
     let datestamp = facts.datestamp.slice(bytes);
-    let offset = response.base + at as u64;
-    if response.in_second_document && response.output.emitted.contains(identifier, datestamp) {
-        response.output.change_without_loss(
-            PartRole::Plain,
-            RepairId::ConcatenatedDocuments,
-            offset,
-            raw,
-            b"",
-            sink,
-        );
+    let offset = step.response.base + item.at as u64;
+    if step.response.in_second_document && step.response.output.emitted.contains(identifier, datestamp) {
+        step.remove_without_loss(RepairId::ConcatenatedDocuments, item.range());
         return;
     }
     let is_doubtful = match list.tear {
@@ -54,14 +68,15 @@ pub(crate) fn emit(
     };
     if is_doubtful {
         // Only the source can tell whether it is an item of the list.
-        return quarantine_item(response, list, raw, at, QuarantineReason::UnreadItem, sink);
+        return quarantine_item(step, list, item, QuarantineReason::UnreadItem);
     }
     if list.token_written {
         // No item is allowed after the token, and the token is already emitted.
         let identifier = (!identifier.is_empty()).then_some(identifier);
-        return response.output.quarantine(identifier, offset, raw, QuarantineReason::IllegalEnvelope, sink);
+        let (raw, why) = (item.raw, QuarantineReason::IllegalEnvelope);
+        return step.output().quarantine(&Quarantined { identifier, offset, raw, why });
     }
-    let rewritten = rewrite_item(response, list, item);
+    let rewritten = rewrite_item(step.response, list, repaired);
     let has_own_url = rewritten.iter().any(|edit| edit.id == RepairId::RewriteBaseUrl);
     let (output, written_facts, edits) = if rewritten.is_empty() {
         (Cow::Borrowed(bytes.as_slice()), Cow::Borrowed(facts), Cow::Borrowed(edits))
@@ -69,42 +84,39 @@ pub(crate) fn emit(
         let moved = facts.clone().map_spans(|span| rewritten.moved(span));
         (rewritten.apply(bytes), Cow::Owned(moved), Cow::Owned(edits.clone().then(bytes, rewritten)))
     };
-    release_list(response, list, sink);
+    release_list(step, list);
     if list.verb == Verb::Identify {
-        sink.identified(&identify_facts(&output));
+        step.sink.identified(&identify_facts(&output));
     }
     let (mut from, mut repairs) = (0, 0);
     for edit in edits.iter() {
-        let original = raw.get(edit.start..edit.end).unwrap_or_default();
+        let original = item.raw.get(edit.start..edit.end).unwrap_or_default();
         if original == edit.replacement {
             // A later pass reverted the edit of an earlier one.
             continue;
         }
         repairs += 1;
-        sink.write(raw.get(from..edit.start).unwrap_or_default());
+        step.sink.write(item.raw.get(from..edit.start).unwrap_or_default());
         let (offset, replacement) = (offset + edit.start as u64, edit.replacement.as_slice());
-        response.output.report(
-            &Repair {
-                id: edit.id,
-                offset,
-                record: (!identifier.is_empty()).then_some(identifier),
-                original,
-                replacement,
-            },
-            sink,
-        );
+        step.output().report(&Repair {
+            id: edit.id,
+            offset,
+            record: (!identifier.is_empty()).then_some(identifier),
+            original,
+            replacement,
+        });
         from = edit.end;
     }
-    sink.write(raw.get(from..).unwrap_or_default());
+    step.sink.write(item.raw.get(from..).unwrap_or_default());
     // The proxy's base URL replaces an illegal one.
     let is_replaced = |issue: &(&str, FieldIssue)| has_own_url && *issue == ("baseURL", FieldIssue::Illegal);
     for &(element, lack) in unresolved.iter().filter(|issue| !is_replaced(issue)) {
-        response.output.unresolved += 1;
-        sink.unresolved(&UnresolvedField { offset, element, lack });
+        step.response.output.unresolved += 1;
+        step.sink.unresolved(&UnresolvedField { offset, element, lack });
     }
-    response.output.emitted.insert(identifier, datestamp);
+    step.response.output.emitted.insert(identifier, datestamp);
     if list.verb == Verb::Identify {
-        // Identify is the response itself and not an item of a list.
+        // Identify is the step.response itself and not an item of a list.
         return;
     }
     let facts = RecordFacts {
@@ -116,7 +128,7 @@ pub(crate) fn emit(
         tilde_in_set: facts.tilde_in_set,
         spans: spans_of(&written_facts),
     };
-    response.output.report_item(&facts, &output, sink);
+    step.output().report_item(&facts, &output);
 }
 
 /// Returns the fields of a written Identify. It is well-formed, even if fields stay wrong or missing.
@@ -147,75 +159,70 @@ pub(crate) fn spans_of(facts: &ItemFacts) -> ItemSpans<'_> {
 }
 
 /// Emits the held head of a list, and reports the envelope. Does nothing if the head is emitted already.
-pub(crate) fn release_list(response: &mut Response, list: &List, sink: &mut impl Sink) {
-    if response.output.is_open() {
+pub(crate) fn release_list(step: &mut Step<'_, impl Sink>, list: &List) {
+    if step.response.output.is_open() {
         return;
     }
-    let namespaces = response.tags.contexts.in_scope(list.written_context);
+    let namespaces = step.response.tags.contexts.in_scope(list.written_context);
     let list = (list.verb != Verb::Identify).then(|| ListEnvelope {
         verb_tag: &list.start_tag,
-        verb_tag_at: response.output.bytes_before_list(),
+        verb_tag_at: step.response.output.bytes_before_list(),
         namespaces: &namespaces,
     });
-    let Response { response_date, root_tag, .. } = response;
-    sink.envelope(&EnvelopeFacts { response_date, root_tag, list });
-    response.output.release(Release::List, None, sink);
+    let Response { response_date, root_tag, .. } = step.response;
+    step.sink.envelope(&EnvelopeFacts { response_date, root_tag, list });
+    step.output().release(Release::List, None);
 }
 
-/// Reports the items inside sections of the item at `at`.
-pub(crate) fn report_swallowed(
-    response: &mut Response,
-    list: &List,
-    raw: &[u8],
-    at: usize,
-    sink: &mut impl Sink,
-) {
+/// Reports the items inside sections of an item.
+pub(crate) fn report_swallowed(step: &mut Step<'_, impl Sink>, list: &List, item: ReceivedItem<'_>) {
     if !list.validator.facts.swallows_items {
         return;
     }
-    for section in sections_with_boundaries(raw, &list.names) {
-        let items = items_in(raw, section, &list.names);
+    for section in sections_with_boundaries(item.raw, &list.names) {
+        let items = items_in(item.raw, section, &list.names);
         if items.is_empty() {
             continue;
         }
-        response.output.swallowed += items.len() as u64;
-        let offset = response.base + (at + section.0) as u64;
-        let identifier = find_identifier(raw, &list.names);
-        sink.items_swallowed(&SwallowedItems { identifier, offset, items });
+        step.response.output.swallowed += items.len() as u64;
+        let offset = step.response.base + (item.at + section.0) as u64;
+        let identifier = find_identifier(item.raw, &list.names);
+        step.sink.items_swallowed(&SwallowedItems { identifier, offset, items });
     }
 }
 
-/// Quarantines the item at `at`.
+/// Quarantines an item.
 pub(crate) fn quarantine_item(
-    response: &mut Response,
+    step: &mut Step<'_, impl Sink>,
     list: &List,
-    raw: &[u8],
-    at: usize,
+    item: ReceivedItem<'_>,
     why: QuarantineReason,
-    sink: &mut impl Sink,
 ) {
-    let identifier = find_identifier(raw, &list.names);
-    response.output.quarantine(identifier, response.base + at as u64, raw, why, sink);
+    let identifier = find_identifier(item.raw, &list.names);
+    let offset = step.response.base + item.at as u64;
+    step.output().quarantine(&Quarantined { identifier, offset, raw: item.raw, why });
 }
 
 /// Quarantines a broken item and each item in it by itself, so that each has its name and can be requested
-/// again. `inner` are the places of the items in it. One without a readable identifier counts as lost.
+/// again. It is `raw`, the start of the window. `inner` are the places of the items in it. One without a readable identifier counts as lost.
 pub(crate) fn quarantine_span(
-    response: &mut Response,
+    step: &mut Step<'_, impl Sink>,
     list: &List,
     raw: &[u8],
     inner: &[usize],
     why: QuarantineReason,
-    sink: &mut impl Sink,
 ) {
     let first = inner.first().copied().unwrap_or(raw.len());
-    quarantine_item(response, list, raw.get(..first).unwrap_or_default(), 0, why, sink);
+    quarantine_item(step, list, ReceivedItem::new(raw, 0..first), why);
     let ends = inner.iter().skip(1).copied().chain([raw.len()]);
     for (&start, end) in inner.iter().zip(ends) {
-        let item = raw.get(start..end).unwrap_or_default();
-        match find_identifier(item, &list.names) {
-            Some(_) => quarantine_item(response, list, item, start, QuarantineReason::UnreadItem, sink),
-            None => response.output.quarantine_unread(None, response.base + start as u64, item, sink),
+        let item = ReceivedItem::new(raw, start..end);
+        match find_identifier(item.raw, &list.names) {
+            Some(_) => quarantine_item(step, list, item, QuarantineReason::UnreadItem),
+            None => {
+                let offset = step.response.base + start as u64;
+                step.output().quarantine_unread(None, offset, item.raw);
+            }
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::output::head_buffer::PartRole;
 use crate::sink::Sink;
 use crate::stages::envelope::end_tag_of;
 use crate::stages::list::state::List;
-use crate::stages::response::{Response, Stage, Step};
+use crate::stages::response::{Response, Stage, StepResult};
+use crate::stages::step::Step;
 
 /// The comment in a closed document whose list is incomplete.
 pub(crate) const INCOMPLETE: &[u8] = b"<!-- oaimend: input ended early, list is incomplete -->";
@@ -26,14 +27,14 @@ pub(crate) fn truncate_list(response: &mut Response, list: &List) {
 }
 
 /// Closes the emitted elements with a comment if the caller configured that.
-pub(crate) fn close_truncated(response: &mut Response, sink: &mut impl Sink) {
-    response.truncated = true;
-    if response.config.ending == Ending::Abort {
+pub(crate) fn close_truncated(step: &mut Step<'_, impl Sink>) {
+    step.response.truncated = true;
+    if step.response.config.ending == Ending::Abort {
         return;
     }
-    let list = response.verb.map(|verb| end_tag_of(response, verb.as_bytes())).unwrap_or_default();
-    let closing = [list.as_slice(), INCOMPLETE, &end_tag_of(response, b"OAI-PMH")].concat();
-    response.output.change(PartRole::Plain, RepairId::TruncatedInput, response.base, b"", &closing, sink);
+    let list = step.response.verb.map(|verb| end_tag_of(step.response, verb.as_bytes())).unwrap_or_default();
+    let closing = [list.as_slice(), INCOMPLETE, &end_tag_of(step.response, b"OAI-PMH")].concat();
+    step.insert(PartRole::Plain, RepairId::TruncatedInput, 0, &closing);
 }
 
 /// Returns whether nothing more may be written, because the incomplete list would look complete.
@@ -41,17 +42,19 @@ pub(crate) fn must_abort(response: &Response) -> bool {
     response.output.incomplete && response.output.is_open() && response.config.ending == Ending::Abort
 }
 
-pub(crate) fn abort_list(response: &mut Response) -> Step {
+pub(crate) fn abort_list(response: &mut Response) -> StepResult {
     response.truncated = true;
     response.stage = Stage::Truncated;
-    Step::Settled(0)
+    StepResult::Settled(0)
 }
 
 /// Adds a comment at offset `at` of the text to a closed document that has lost items.
-pub(crate) fn note_incomplete(response: &mut Response, at: u64, sink: &mut impl Sink) {
-    let is_closed = response.config.ending == Ending::Close && response.output.is_open();
-    if response.output.incomplete && is_closed && !std::mem::replace(&mut response.is_incomplete_noted, true)
+pub(crate) fn note_incomplete(step: &mut Step<'_, impl Sink>, at: usize) {
+    let is_closed = step.response.config.ending == Ending::Close && step.response.output.is_open();
+    if step.response.output.incomplete
+        && is_closed
+        && !std::mem::replace(&mut step.response.is_incomplete_noted, true)
     {
-        response.output.change(PartRole::Plain, RepairId::TruncatedInput, at, b"", INCOMPLETE, sink);
+        step.insert(PartRole::Plain, RepairId::TruncatedInput, at, INCOMPLETE);
     }
 }

@@ -11,46 +11,39 @@ use crate::catalog::{QuarantineReason, RepairId};
 use crate::lex::lexeme::{CDATA, COMMENT, doctype_len, is_doctype, is_good_comment, is_xml_target};
 use crate::lex::names::{name_span, split_name, trailing_blanks};
 use crate::lex::search::{memchr, memchr2, memmem};
+use crate::lex::window::TextWindow;
 use crate::output::head_buffer::PartRole;
-use crate::sink::Sink;
+use crate::sink::{Quarantined, Sink};
 use crate::stages::head::error_element::repair_error;
 use crate::stages::item_search::{is_item, is_token};
-use crate::stages::list::emit::{quarantine_item, quarantine_span, report_swallowed};
+use crate::stages::list::emit::{ReceivedItem, quarantine_item, quarantine_span, report_swallowed};
 use crate::stages::list::item_kind::begins_list_item;
 use crate::stages::list::items::step_items;
 use crate::stages::list::list_end::step_list_end;
 use crate::stages::list::state::List;
 use crate::stages::list::token::step_token;
-use crate::stages::response::{ListStep, Response, Step};
+use crate::stages::response::{ListStepResult, Response, StepResult};
 use crate::stages::second_document::second_document_in_list;
+use crate::stages::step::Step;
 use crate::text::characters::{Guesses, repair_characters};
 use crate::validate::envelope_names::is_cut_token_name;
 use crate::validate::section::swallows_boundary;
 use oaimend_oai::Verb;
 
-pub(crate) fn remove_stray_text(
-    response: &mut Response,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> Step {
-    let bytes_max = response.limits().head_bytes_max;
+pub(crate) fn remove_stray_text(step: &mut Step<'_, impl Sink>) -> StepResult {
+    let rest = step.window.text;
+    let bytes_max = step.response.limits().head_bytes_max;
     let end = match memchr(b'<', rest.get(..rest.len().min(bytes_max)).unwrap_or_default()) {
         Some(end) => end,
-        None if last || rest.len() >= bytes_max => rest.len().min(bytes_max),
-        None => return response.need_more(rest),
+        None if step.window.is_last || rest.len() >= bytes_max => rest.len().min(bytes_max),
+        None => return step.need_more(),
     };
     let text = rest.get(..end).unwrap_or_default();
-    response.change(RepairId::UnexpectedContent, rest, end - trailing_blanks(text), b"", sink)
+    step.change(RepairId::UnexpectedContent, end - trailing_blanks(text), b"")
 }
 
-pub(crate) fn step_comment(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> ListStep {
+pub(crate) fn step_comment(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
+    let rest = step.window.text;
     let (mark, end_mark): (&[u8], &[u8]) = if rest.starts_with(COMMENT) {
         (COMMENT, b"-->")
     } else if rest.starts_with(CDATA) {
@@ -58,18 +51,18 @@ pub(crate) fn step_comment(
     } else if rest.starts_with(b"<?") {
         (b"<?", b"?>")
     } else {
-        return ListStep::Stay(remove_declaration(response, list, rest, last, sink));
+        return ListStepResult::Stay(remove_declaration(step, list));
     };
-    let bytes_max = response.limits().record_bytes_max;
+    let bytes_max = step.response.limits().record_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
     let inner = within.get(mark.len()..).unwrap_or_default();
     let end = memmem::find(inner, end_mark).map(|end| mark.len() + end + end_mark.len());
     let Some(end) = end else {
-        if !last && rest.len() < bytes_max {
-            return ListStep::Stay(response.need_more(rest));
+        if !step.window.is_last && rest.len() < bytes_max {
+            return ListStepResult::Stay(step.need_more());
         }
-        response.lookahead.count_failed(within.len());
-        return ListStep::Stay(response.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
+        step.response.lookahead.count_failed(within.len());
+        return ListStepResult::Stay(step.change(RepairId::BrokenComment, mark.len(), b""));
     };
     let text = rest.get(..end).unwrap_or_default();
     let holds_items = match mark {
@@ -79,12 +72,12 @@ pub(crate) fn step_comment(
         _ => swallows_boundary(text, &list.names) || list.names.contains_cut_item(text),
     };
     if holds_items {
-        response.lookahead.count_failed(text.len());
-        return ListStep::Stay(response.change(RepairId::BrokenComment, rest, mark.len(), b"", sink));
+        step.response.lookahead.count_failed(text.len());
+        return ListStepResult::Stay(step.change(RepairId::BrokenComment, mark.len(), b""));
     }
-    let characters = repair_characters(text, &[], Guesses::default(), &response.config.limits);
-    let is_off = characters.iter().any(|edit| response.is_off(edit.id));
-    let is_few = characters.len() <= response.limits().repairs_per_record_max && !is_off;
+    let characters = repair_characters(text, &[], Guesses::default(), &step.response.config.limits);
+    let is_off = characters.iter().any(|edit| step.response.is_off(edit.id));
+    let is_few = characters.len() <= step.response.limits().repairs_per_record_max && !is_off;
     let is_legal = is_few
         && match mark {
             COMMENT => is_good_comment(&characters.apply(text)),
@@ -93,53 +86,49 @@ pub(crate) fn step_comment(
     if is_legal && mark != CDATA && list.names.contains_cut_item(text) {
         // The comment has an end mark, so its items are not items of the list. They go to quarantine
         // instead of being dropped.
-        response.output.quarantine(None, response.base, text, QuarantineReason::MismatchedTags, sink);
-        return ListStep::Stay(Step::Settled(end));
+        let (offset, why) = (step.response.base, QuarantineReason::MismatchedTags);
+        step.output().quarantine(&Quarantined { identifier: None, offset, raw: text, why });
+        return ListStepResult::Stay(StepResult::Settled(end));
     }
-    let step = match mark {
-        COMMENT if is_legal => response.keep_edited(PartRole::Plain, rest, end, &characters, sink),
+    let result = match mark {
+        COMMENT if is_legal => step.keep_edited(PartRole::Plain, end, &characters),
         b"<?" if is_legal => {
             list.validator.facts.swallows_items = list.names.contains_item(text);
-            report_swallowed(response, list, text, 0, sink);
-            response.keep_edited(PartRole::Plain, rest, end, &characters, sink)
+            report_swallowed(step, list, ReceivedItem { raw: text, at: 0 });
+            step.keep_edited(PartRole::Plain, end, &characters)
         }
-        b"<?" => response.change(RepairId::InnerDeclaration, rest, end, b"", sink),
-        CDATA => response.change(RepairId::UnexpectedContent, rest, end, b"", sink),
-        _ => response.change(RepairId::BrokenComment, rest, end, b"", sink),
+        b"<?" => step.change(RepairId::InnerDeclaration, end, b""),
+        CDATA => step.change(RepairId::UnexpectedContent, end, b""),
+        _ => step.change(RepairId::BrokenComment, end, b""),
     };
-    ListStep::Stay(step)
+    ListStepResult::Stay(result)
 }
 
 /// Removes a `<!` that begins no comment and no CDATA section.
 ///
 /// A document type declaration ends where its syntax ends, unless an item begins before that. Any other
 /// declaration ends at its `>` or before the next `<`.
-fn remove_declaration(
-    response: &mut Response,
-    list: &List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> Step {
-    let bytes_max = response.limits().tag_bytes_max;
+fn remove_declaration(step: &mut Step<'_, impl Sink>, list: &List) -> StepResult {
+    let rest = step.window.text;
+    let bytes_max = step.response.limits().tag_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-    let complete = last || rest.len() >= bytes_max;
+    let complete = step.window.is_last || rest.len() >= bytes_max;
     let next = memchr2(b'<', b'>', within.get(1..).unwrap_or_default()).map(|next| next + 1);
     let short = match next {
         Some(end) if within.get(end) == Some(&b'>') => end + 1,
         Some(end) => end - trailing_blanks(within.get(..end).unwrap_or_default()),
         None if complete => within.len(),
-        None => return response.need_more(rest),
+        None => return step.need_more(),
     };
     if !is_doctype(rest) {
-        return response.change(RepairId::BrokenComment, rest, short, b"", sink);
+        return step.change(RepairId::BrokenComment, short, b"");
     }
     match doctype_len(within) {
-        None if !complete => response.need_more(rest),
-        Some(len) if item_in(response, list, within, len).is_none() => {
-            response.change(RepairId::BrokenComment, rest, len, b"", sink)
+        None if !complete => step.need_more(),
+        Some(len) if item_in(step.response, list, within, len).is_none() => {
+            step.change(RepairId::BrokenComment, len, b"")
         }
-        _ => response.change(RepairId::BrokenComment, rest, short, b"", sink),
+        _ => step.change(RepairId::BrokenComment, short, b""),
     }
 }
 
@@ -152,102 +141,89 @@ fn item_in(response: &Response, list: &List, text: &[u8], len: usize) -> Option<
         .find(|&at| at > 0 && is_item(response, list, text.get(at..).unwrap_or_default()))
 }
 
-pub(crate) fn step_end_tag(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> ListStep {
-    let bytes_max = response.limits().tag_bytes_max;
+pub(crate) fn step_end_tag(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
+    let rest = step.window.text;
+    let bytes_max = step.response.limits().tag_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
     let body = within.get(2..).unwrap_or_default();
     let name = body.get(..name_span(body)).unwrap_or_default();
-    let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
+    let local = name.strip_prefix(step.response.prefix.as_slice()).unwrap_or_default();
     if local == list.names.verb.as_slice() || local == b"OAI-PMH" {
-        return step_list_end(response, list, rest, last, sink);
+        return step_list_end(step, list);
     }
     let end = match memchr(b'>', within) {
         Some(end) if memchr(b'<', within.get(1..end).unwrap_or_default()).is_none() => end + 1,
-        None if !last && rest.len() < bytes_max => {
-            return ListStep::Stay(response.need_more(rest));
+        None if !step.window.is_last && rest.len() < bytes_max => {
+            return ListStepResult::Stay(step.need_more());
         }
         _ => 2 + name.len(),
     };
-    let is_token = list.verb.is_list() && is_token(response, name);
+    let is_token = list.verb.is_list() && is_token(step.response, name);
     if list.dropped_text && (is_token || list.names.is_inside_item(name)) {
         // The text before it was a token, or a field of an item whose beginning is lost.
-        response.output.lost += 1;
+        step.response.output.lost += 1;
         list.dropped_text = false;
     }
-    ListStep::Stay(response.change(RepairId::StrayEndTag, rest, end, b"", sink))
+    ListStepResult::Stay(step.change(RepairId::StrayEndTag, end, b""))
 }
 
-pub(crate) fn step_start_tag(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> ListStep {
-    match begins_list_item(response, list, rest, last) {
-        Err(step) => return ListStep::Stay(step),
+pub(crate) fn step_start_tag(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
+    let rest = step.window.text;
+    match begins_list_item(step.response, list, step.window) {
+        Err(result) => return ListStepResult::Stay(result),
         Ok(true) => {
             list.in_item = true;
             list.source_aborted = false;
             list.dropped_text = false;
-            response.tags.tidy();
+            step.response.tags.tidy();
             list.validator.next_item(0);
-            return step_items(response, list, rest, last, sink);
+            return step_items(step, list);
         }
         Ok(false) => {}
     }
     let body = rest.get(1..).unwrap_or_default();
     let name = body.get(..name_span(body)).unwrap_or_default();
-    let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
-    if list.verb.is_list() && is_token(response, name) {
-        return step_token(response, list, rest, last, sink);
+    let local = name.strip_prefix(step.response.prefix.as_slice()).unwrap_or_default();
+    if list.verb.is_list() && is_token(step.response, name) {
+        return step_token(step, list);
     }
     match local {
-        b"error" => step_error_in_list(response, list, rest, last, sink),
-        b"OAI-PMH" => match second_document_in_list(response, list, rest, last, sink) {
-            Some(step) => ListStep::Stay(step),
+        b"error" => step_error_in_list(step, list),
+        b"OAI-PMH" => match second_document_in_list(step, list) {
+            Some(result) => ListStepResult::Stay(result),
             None => {
-                let next = remove_unknown_element(response, list, rest, last, sink);
-                if !matches!(next, ListStep::Stay(Step::NeedMore)) {
-                    response.lookahead.count_failed(rest.len().min(response.limits().head_bytes_max));
+                let next = remove_unknown_element(step, list);
+                if !matches!(next, ListStepResult::Stay(StepResult::NeedMore)) {
+                    step.response
+                        .lookahead
+                        .count_failed(rest.len().min(step.response.limits().head_bytes_max));
                 }
                 next
             }
         },
-        _ => remove_unknown_element(response, list, rest, last, sink),
+        _ => remove_unknown_element(step, list),
     }
 }
 
 /// Handles an error inside the list. It is held before the first item and dropped after it.
-fn step_error_in_list(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> ListStep {
-    let end = match element_end(response, list, rest, last) {
-        Err(step) => return ListStep::Stay(step),
-        Ok(None) => return ListStep::Stay(response.change(RepairId::UnexpectedContent, rest, 1, b"", sink)),
+fn step_error_in_list(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
+    let rest = step.window.text;
+    let end = match element_end(step.response, list, step.window) {
+        Err(result) => return ListStepResult::Stay(result),
+        Ok(None) => return ListStepResult::Stay(step.change(RepairId::UnexpectedContent, 1, b"")),
         Ok(Some((_, end))) => end,
     };
-    let edits = if response.output.is_open() {
+    let edits = if step.response.output.is_open() {
         None
     } else {
-        repair_error(response, rest.get(..end).unwrap_or_default())
+        repair_error(step.response, rest.get(..end).unwrap_or_default())
     };
     match edits {
-        Some(edits) => ListStep::Stay(response.keep_edited(PartRole::Error, rest, end, &edits, sink)),
+        Some(edits) => ListStepResult::Stay(step.keep_edited(PartRole::Error, end, &edits)),
         None => {
             list.dropped = true;
-            response.unknown_error |= !response.output.is_open();
-            ListStep::Stay(response.change(RepairId::ErrorBesideItems, rest, end, b"", sink))
+            step.response.unknown_error |= !step.response.output.is_open();
+            ListStepResult::Stay(step.change(RepairId::ErrorBesideItems, end, b""))
         }
     }
 }
@@ -259,13 +235,13 @@ fn step_error_in_list(
 fn element_end(
     response: &mut Response,
     list: &List,
-    rest: &[u8],
-    last: bool,
-) -> Result<Option<(usize, usize)>, Step> {
+    window: TextWindow<'_>,
+) -> Result<Option<(usize, usize)>, StepResult> {
+    let rest = window.text;
     let bytes_max = response.limits().record_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-    let complete = last || rest.len() >= bytes_max;
-    let Some(tag_end) = response.tag_end(rest, last)? else { return Ok(None) };
+    let complete = window.is_last || rest.len() >= bytes_max;
+    let Some(tag_end) = response.tag_end(window)? else { return Ok(None) };
     if let Some(item_at) = item_in(response, list, within, tag_end) {
         // An attribute lacks its closing quote, so the tag ends before the item.
         let end = item_at - trailing_blanks(within.get(..item_at).unwrap_or_default());
@@ -315,9 +291,9 @@ struct RestOfItem {
 fn rest_of_item(
     response: &mut Response,
     list: &List,
-    rest: &[u8],
-    last: bool,
-) -> Result<Option<RestOfItem>, Step> {
+    window: TextWindow<'_>,
+) -> Result<Option<RestOfItem>, StepResult> {
+    let rest = window.text;
     let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
     let local = split_name(name).1;
     if response.v1.is_some() && list.verb == Verb::ListIdentifiers {
@@ -326,12 +302,12 @@ fn rest_of_item(
     }
     let is_own_item = is_item_name(local) && !(local == b"header" && list.verb != Verb::ListIdentifiers);
     let is_child = list.names.is_child(name) && !is_own_item;
-    if !is_child && !is_foreign(response, list, rest, last)? {
+    if !is_child && !is_foreign(response, list, window)? {
         return Ok(None);
     }
     let bytes_max = response.limits().record_bytes_max;
     let mut search = BoundarySearch::new_inside_item(response.base, std::mem::take(&mut response.lookahead));
-    let boundary = search.find(rest, last, &list.names, bytes_max);
+    let boundary = search.find(rest, window.is_last, &list.names, bytes_max);
     let is_torn = search.tear().is_some();
     let inner = |end: usize| search.unproven_items(end);
     let found = match boundary {
@@ -351,8 +327,9 @@ fn rest_of_item(
 }
 
 /// Returns whether the element at the start of `rest` has another namespace than OAI-PMH.
-fn is_foreign(response: &mut Response, list: &List, rest: &[u8], last: bool) -> Result<bool, Step> {
-    let Some(tag_end) = response.tag_end(rest, last)? else { return Ok(false) };
+fn is_foreign(response: &mut Response, list: &List, window: TextWindow<'_>) -> Result<bool, StepResult> {
+    let rest = window.text;
+    let Some(tag_end) = response.tag_end(window)? else { return Ok(false) };
     response.tags.tidy();
     let tag = rest.get(..tag_end).unwrap_or_default();
     let is_empty = tag.ends_with(b"/>");
@@ -360,71 +337,62 @@ fn is_foreign(response: &mut Response, list: &List, rest: &[u8], last: bool) -> 
     Ok(!is_empty && opened.is_ok_and(|tag| !tag.oai))
 }
 
-fn quarantine_rest(
-    response: &mut Response,
-    list: &List,
-    rest: &[u8],
-    found: &RestOfItem,
-    sink: &mut impl Sink,
-) -> Step {
+fn quarantine_rest(step: &mut Step<'_, impl Sink>, list: &List, found: &RestOfItem) -> StepResult {
+    let rest = step.window.text;
     let raw = rest.get(..found.end).unwrap_or_default();
     let raw = raw.get(..raw.len() - trailing_blanks(raw)).unwrap_or_default();
-    quarantine_span(response, list, raw, &found.inner, QuarantineReason::IllegalEnvelope, sink);
-    Step::Settled(raw.len())
+    quarantine_span(step, list, raw, &found.inner, QuarantineReason::IllegalEnvelope);
+    StepResult::Settled(raw.len())
 }
 
 /// Removes an unexpected element with its content. An element that looks like an item goes to quarantine.
-fn remove_unknown_element(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> ListStep {
-    match rest_of_item(response, list, rest, last) {
-        Err(step) => return ListStep::Stay(step),
+fn remove_unknown_element(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
+    let rest = step.window.text;
+    match rest_of_item(step.response, list, step.window) {
+        Err(result) => return ListStepResult::Stay(result),
         Ok(Some(rest_of_item)) => {
-            return ListStep::Stay(quarantine_rest(response, list, rest, &rest_of_item, sink));
+            return ListStepResult::Stay(quarantine_rest(step, list, &rest_of_item));
         }
         Ok(None) => {}
     }
-    let ends = match element_end(response, list, rest, last) {
-        Err(step) => return ListStep::Stay(step),
+    let ends = match element_end(step.response, list, step.window) {
+        Err(result) => return ListStepResult::Stay(result),
         Ok(ends) => ends,
     };
     let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
     let local = split_name(name).1;
     let Some((tag_end, end)) = ends else {
         if list.verb.is_list() && is_cut_token_name(local) {
-            return ListStep::Stay(response.quarantine_unread(rest, 1 + name.len(), sink));
+            return ListStepResult::Stay(step.quarantine_unread(1 + name.len()));
         }
-        return ListStep::Stay(response.change(RepairId::UnexpectedContent, rest, 1, b"", sink));
+        return ListStepResult::Stay(step.change(RepairId::UnexpectedContent, 1, b""));
     };
     let is_record = list.verb == Verb::GetRecord && local == b"record";
-    if is_record && list.requested_emitted && end > tag_end && !response.is_off(RepairId::AnotherRecord) {
-        return ListStep::Stay(response.change(RepairId::AnotherRecord, rest, end, b"", sink));
+    if is_record && list.requested_emitted && end > tag_end && !step.response.is_off(RepairId::AnotherRecord)
+    {
+        return ListStepResult::Stay(step.change(RepairId::AnotherRecord, end, b""));
     }
     let why = match local {
         _ if is_item_name(local) => Some(QuarantineReason::IllegalEnvelope),
         // In 1.x an identifier takes the place of a header.
-        b"identifier" if list.verb == Verb::ListIdentifiers && response.v1.is_some() => {
+        b"identifier" if list.verb == Verb::ListIdentifiers && step.response.v1.is_some() => {
             Some(QuarantineReason::MissingDatestamp)
         }
         _ => None,
     };
     let inner = rest.get(tag_end..end).unwrap_or_default();
-    let unprefixed = name.strip_prefix(response.prefix.as_slice()).unwrap_or(name);
+    let unprefixed = name.strip_prefix(step.response.prefix.as_slice()).unwrap_or(name);
     let is_content =
         is_content(unprefixed, list.names.element) || contains_content(inner, list.names.element);
     let why = why.or(is_content.then_some(QuarantineReason::IllegalEnvelope));
     if let Some(why) = why.filter(|_| end > tag_end) {
         let raw = rest.get(..end).unwrap_or_default();
-        quarantine_item(response, list, raw, 0, why, sink);
-        return ListStep::Stay(Step::Settled(end));
+        quarantine_item(step, list, ReceivedItem { raw, at: 0 }, why);
+        return ListStepResult::Stay(StepResult::Settled(end));
     }
     list.dropped = true;
     list.source_aborted |= is_fatal_message(inner);
-    ListStep::Stay(response.change(RepairId::UnknownElement, rest, end, b"", sink))
+    ListStepResult::Stay(step.change(RepairId::UnknownElement, end, b""))
 }
 
 /// Returns whether items of some list have this name.

@@ -7,8 +7,9 @@
 
 use crate::catalog::RepairId;
 use crate::lex::names::{bytes_equal, name_span, split_name};
+use crate::lex::window::TextWindow;
 use crate::stages::list::state::List;
-use crate::stages::response::{Response, Step};
+use crate::stages::response::{Response, StepResult};
 use crate::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes, TagMatch};
 use crate::validate::schema::item_of;
 use crate::validate::state::Validator;
@@ -21,9 +22,9 @@ use oaimend_oai::Verb;
 pub(crate) fn begins_list_item(
     response: &mut Response,
     list: &mut List,
-    rest: &[u8],
-    last: bool,
-) -> Result<bool, Step> {
+    window: TextWindow<'_>,
+) -> Result<bool, StepResult> {
+    let rest = window.text;
     let body = rest.get(1..).unwrap_or_default();
     let name = body.get(..name_span(body)).unwrap_or_default();
     let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
@@ -31,7 +32,7 @@ pub(crate) fn begins_list_item(
         return Ok(false);
     }
     let (prefix, local) = split_name(name);
-    if is_other_item_kind(response, list, rest, local, last)? {
+    if is_other_item_kind(response, list, rest, local, window.is_last)? {
         let headers_only = !list.names.headers_only;
         list.names.element =
             if headers_only { item_of(Verb::ListRecords) } else { item_of(Verb::ListIdentifiers) };
@@ -48,7 +49,7 @@ pub(crate) fn begins_list_item(
     if list.names.prefixes == EnvelopePrefixes::Kept || list.verb == Verb::Identify {
         return Ok(false);
     }
-    let Some(tag_end) = response.tag_end(rest, last)? else { return Ok(false) };
+    let Some(tag_end) = response.tag_end(window)? else { return Ok(false) };
     response.tags.tidy();
     let tag = rest.get(..tag_end).unwrap_or_default();
     let is_oai = response.tags.open(tag, list.context, &response.config.limits).is_ok_and(|tag| tag.oai);
@@ -66,7 +67,7 @@ fn is_other_item_kind(
     rest: &[u8],
     local: &[u8],
     last: bool,
-) -> Result<bool, Step> {
+) -> Result<bool, StepResult> {
     // Metadata is never removed for a verb that only a header showed.
     let is_list = list.verb == Verb::ListIdentifiers && response.v1.is_none() && !list.is_concluded;
     if !is_list || response.is_off(RepairId::WrappedHeader) {

@@ -13,14 +13,16 @@ use crate::repair_nodes::{local_defect, repair_nodes};
 use crate::sink::{RecordFacts, Sink};
 use crate::stages::item_search::is_item;
 use crate::stages::list::emit::{
-    abandon_list, emit, loses_item, quarantine_item, quarantine_span, report_swallowed, spans_of,
+    ReceivedItem, abandon_list, emit, loses_item, quarantine_item, quarantine_span, report_swallowed,
+    spans_of,
 };
 use crate::stages::list::incomplete::truncate_list;
 use crate::stages::list::one_record::{MayEmit, may_emit};
 use crate::stages::list::oversized::begin_oversized;
 use crate::stages::list::state::List;
 use crate::stages::list::v1_list::upgrade_clean_item;
-use crate::stages::response::{ListStep, Response, Stage, Step};
+use crate::stages::response::{ListStepResult, Response, Stage, StepResult};
+use crate::stages::step::Step;
 use crate::text::characters::{Guesses, guess_characters};
 use crate::validate::envelope_names::TagMatch;
 use crate::validate::facts::ItemFacts;
@@ -29,85 +31,82 @@ use crate::validate::validator_oversized;
 use oaimend_oai::Verb;
 
 /// Reads items one after the other while they are clean.
-pub(crate) fn step_items(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> ListStep {
+pub(crate) fn step_items(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
+    let rest = step.window.text;
     list.validator.new_window(0);
-    list.validator.window_offset = response.base;
+    list.validator.window_offset = step.response.base;
     let mut at = 0;
     // Everything before `at` is read. Everything before `written` is written.
     let mut written = 0;
     loop {
-        match list.validator.validate(rest, at, last, &mut response.tags, &response.config.limits) {
+        match list.validator.validate(
+            rest,
+            at,
+            step.window.is_last,
+            &mut step.response.tags,
+            &step.response.config.limits,
+        ) {
             Validation::Clean(len) => {
-                let raw = rest.get(at..at + len).unwrap_or_default();
-                if needs_slow_path(response, list)
-                    || !response.granularity_check.is_met_by(raw, &list.validator.facts)
+                let item = ReceivedItem::new(rest, at..at + len);
+                if needs_slow_path(step.response, list)
+                    || !step.response.granularity_check.is_met_by(item.raw, &list.validator.facts)
                 {
-                    flush(rest, &mut written, at, sink);
-                    let identifier = list.validator.facts.identifier.slice(raw);
-                    match may_emit(response, list, identifier, (rest, at, at + len), last, sink) {
+                    step.flush(&mut written, at);
+                    let identifier = list.validator.facts.identifier.slice(item.raw);
+                    match may_emit(step, list, identifier, item) {
                         MayEmit::Yes => {
-                            report_swallowed(response, list, raw, at, sink);
-                            emit_clean_slowly(response, list, raw, at, sink);
+                            report_swallowed(step, list, item);
+                            emit_clean_slowly(step, list, item);
                         }
                         MayEmit::No => {}
                         MayEmit::NeedMore => {
                             list.validator.next_item(0);
-                            return ListStep::Stay(if at > 0 {
-                                Step::Settled(at)
+                            return ListStepResult::Stay(if at > 0 {
+                                StepResult::Settled(at)
                             } else {
-                                response.need_more(rest)
+                                step.need_more()
                             });
                         }
                     }
                     written = at + len;
                 } else {
-                    report_swallowed(response, list, raw, at, sink);
-                    emit_clean(response, raw, at, &list.validator.facts, sink);
+                    report_swallowed(step, list, item);
+                    emit_clean(step, item, &list.validator.facts);
                 }
                 at += len;
                 list.in_item = false;
                 let next = at + blanks(rest.get(at..).unwrap_or_default());
                 let is_list = list.verb != Verb::Identify && list.verb != Verb::GetRecord;
-                let may_continue = is_list && response.output.is_open();
-                if may_continue && is_item(response, list, rest.get(next..).unwrap_or_default()) {
+                let may_continue = is_list && step.response.output.is_open();
+                if may_continue && is_item(step.response, list, rest.get(next..).unwrap_or_default()) {
                     at = next;
                     list.in_item = true;
-                    response.tags.tidy();
+                    step.response.tags.tidy();
                     list.validator.next_item(at);
                     continue;
                 }
-                flush(rest, &mut written, at, sink);
-                return finish_item(response, list, at);
+                step.flush(&mut written, at);
+                return finish_item(step.response, list, at);
             }
             other => {
-                flush(rest, &mut written, at, sink);
-                let step = if at > 0 { Step::Settled(at) } else { Step::NeedMore };
+                step.flush(&mut written, at);
+                let result = if at > 0 { StepResult::Settled(at) } else { StepResult::NeedMore };
                 return match other {
-                    Validation::NeedMore => ListStep::Stay(step),
+                    Validation::NeedMore => ListStepResult::Stay(result),
                     Validation::TooLong if at == 0 && list.verb == Verb::Identify => {
-                        ListStep::Leave(response.refuse(NotOai::BrokenEnvelope))
+                        ListStepResult::Leave(step.response.refuse(NotOai::BrokenEnvelope))
                     }
-                    Validation::TooLong if at == 0 && may_hold_boundary(response, list, rest) => {
-                        search_boundary(response, list, 0);
-                        step_broken_item(response, list, rest, last, sink)
+                    Validation::TooLong if at == 0 && may_hold_boundary(step.response, list, rest) => {
+                        search_boundary(step.response, list, 0);
+                        step_broken_item(step, list)
                     }
-                    Validation::TooLong if at == 0 => begin_oversized(response, list, rest, sink),
+                    Validation::TooLong if at == 0 => begin_oversized(step, list),
                     Validation::Defect(defect) => {
-                        search_boundary(response, list, at);
+                        search_boundary(step.response, list, at);
                         list.defect = Some(defect);
-                        if at == 0 {
-                            step_broken_item(response, list, rest, last, sink)
-                        } else {
-                            ListStep::Stay(step)
-                        }
+                        if at == 0 { step_broken_item(step, list) } else { ListStepResult::Stay(result) }
                     }
-                    _ => ListStep::Stay(step),
+                    _ => ListStepResult::Stay(result),
                 };
             }
         }
@@ -133,26 +132,17 @@ fn may_hold_boundary(response: &Response, list: &List, rest: &[u8]) -> bool {
     validator_oversized::section_may_contain_boundary(&list.validator, held)
 }
 
-fn finish_item(response: &mut Response, list: &mut List, at: usize) -> ListStep {
+fn finish_item(response: &mut Response, list: &mut List, at: usize) -> ListStepResult {
     if list.verb == Verb::Identify {
         response.verb = Some(list.verb);
         if !response.output.is_open() {
             // Identify is the response itself, and it went to quarantine.
-            return ListStep::Leave(response.refuse(NotOai::NothingKept));
+            return ListStepResult::Leave(response.refuse(NotOai::NothingKept));
         }
         response.stage = Stage::Tail;
-        return ListStep::Leave(Step::Settled(at));
+        return ListStepResult::Leave(StepResult::Settled(at));
     }
-    ListStep::Stay(Step::Settled(at))
-}
-
-/// Writes `rest` from `written` up to `at`.
-#[inline]
-pub(crate) fn flush(rest: &[u8], written: &mut usize, at: usize, sink: &mut impl Sink) {
-    if *written < at {
-        sink.write(rest.get(*written..at).unwrap_or_default());
-        *written = at;
-    }
+    ListStepResult::Stay(StepResult::Settled(at))
 }
 
 /// Returns whether a clean item needs the slow path.
@@ -168,134 +158,134 @@ fn needs_slow_path(response: &Response, list: &List) -> bool {
 }
 
 #[inline]
-fn emit_clean(response: &mut Response, raw: &[u8], at: usize, facts: &ItemFacts, sink: &mut impl Sink) {
+fn emit_clean(step: &mut Step<'_, impl Sink>, item: ReceivedItem<'_>, facts: &ItemFacts) {
+    let raw = item.raw;
     let facts = RecordFacts {
         identifier: facts.identifier.slice(raw),
         datestamp: facts.datestamp.slice(raw),
         deleted: facts.deleted,
-        offset: response.base + at as u64,
+        offset: step.response.base + item.at as u64,
         repairs: 0,
         tilde_in_set: facts.tilde_in_set,
         spans: spans_of(facts),
     };
-    response.output.emitted.insert(facts.identifier, facts.datestamp);
-    response.output.report_item(&facts, raw, sink);
+    step.response.output.emitted.insert(facts.identifier, facts.datestamp);
+    step.output().report_item(&facts, raw);
 }
 
 /// Emits a clean item over the slow path: see [`needs_slow_path`]. It also handles items that contradict
 /// the facts of the repository.
-fn emit_clean_slowly(response: &mut Response, list: &List, raw: &[u8], at: usize, sink: &mut impl Sink) {
+fn emit_clean_slowly(step: &mut Step<'_, impl Sink>, list: &List, item: ReceivedItem<'_>) {
     if list.names.v2_element.is_some() {
-        return upgrade_clean_item(response, list, raw, at, sink);
+        return upgrade_clean_item(step, list, item);
     }
     if list.names.is_rewritten() {
-        let rules = Response::rules(&response.config, &response.entities);
-        match repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None) {
-            Ok(repaired) => emit(response, list, raw, at, &repaired, sink),
-            Err(why) => quarantine_item(response, list, raw, at, why, sink),
+        let rules = Response::rules(&step.response.config, &step.response.entities);
+        match repair_item(item.raw, &list.names, list.contexts(), &mut step.response.tags, &rules, None) {
+            Ok(repaired) => emit(step, list, item, &repaired),
+            Err(why) => quarantine_item(step, list, item, why),
         }
         return;
     }
     let facts = list.validator.facts.clone();
-    if list.verb == Verb::Identify || !response.granularity_check.is_met_by(raw, &facts) {
-        let rules = Response::rules(&response.config, &response.entities);
-        let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None);
+    if list.verb == Verb::Identify || !step.response.granularity_check.is_met_by(item.raw, &facts) {
+        let rules = Response::rules(&step.response.config, &step.response.entities);
+        let repaired =
+            repair_item(item.raw, &list.names, list.contexts(), &mut step.response.tags, &rules, None);
         // The item is valid as received. If its repair exceeds a limit, it stays unchanged.
-        let item = repaired.unwrap_or_else(|_| RepairedItem::unchanged(raw, facts));
-        return emit(response, list, raw, at, &item, sink);
+        let repaired = repaired.unwrap_or_else(|_| RepairedItem::unchanged(item.raw, facts));
+        return emit(step, list, item, &repaired);
     }
-    let guesses = Guesses::enabled_by(response.config.enabled);
-    if guesses.any() && !guess_characters(raw, guesses, &response.config.limits).is_empty() {
-        let rules = Response::rules(&response.config, &response.entities);
-        let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None);
-        let item = repaired.unwrap_or_else(|_| RepairedItem::unchanged(raw, facts));
-        return emit(response, list, raw, at, &item, sink);
+    let guesses = Guesses::enabled_by(step.response.config.enabled);
+    if guesses.any() && !guess_characters(item.raw, guesses, &step.response.config.limits).is_empty() {
+        let rules = Response::rules(&step.response.config, &step.response.entities);
+        let repaired =
+            repair_item(item.raw, &list.names, list.contexts(), &mut step.response.tags, &rules, None);
+        let repaired = repaired.unwrap_or_else(|_| RepairedItem::unchanged(item.raw, facts));
+        return emit(step, list, item, &repaired);
     }
-    emit(response, list, raw, at, &RepairedItem::unchanged(raw, facts), sink);
+    emit(step, list, item, &RepairedItem::unchanged(item.raw, facts));
 }
 
 /// Finds the end of a broken item, and repairs or quarantines it.
-pub(crate) fn step_broken_item(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> ListStep {
-    let bytes_max = response.limits().record_bytes_max;
-    let Some(search) = &mut list.boundary else { return ListStep::Stay(Step::Settled(0)) };
-    let boundary = search.find(rest, last, &list.names, bytes_max);
+pub(crate) fn step_broken_item(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
+    let rest = step.window.text;
+    let bytes_max = step.response.limits().record_bytes_max;
+    let Some(search) = &mut list.boundary else { return ListStepResult::Stay(StepResult::Settled(0)) };
+    let boundary = search.find(rest, step.window.is_last, &list.names, bytes_max);
     let allows_second_search = search.allows_second_search();
     if boundary == RecordBoundary::NeedMore {
-        return ListStep::Stay(Step::NeedMore);
+        return ListStepResult::Stay(StepResult::NeedMore);
     }
-    let mut repaired = repair_broken_item(response, list, rest, boundary);
+    let mut repaired = repair_broken_item(step.response, list, rest, boundary);
     if allows_second_search
         && !repaired.as_ref().is_some_and(|repaired| repaired.as_ref().is_ok_and(|m| !m.markup))
     {
         // A section with a boundary in it was read as content, but the result is invalid. So the section
         // was never closed.
         list.boundary = list.boundary.take().map(BoundarySearch::into_second_search);
-        return step_broken_item(response, list, rest, last, sink);
+        return step_broken_item(step, list);
     }
     if list.boundary.as_ref().is_some_and(BoundarySearch::found_torn_section)
         && let Some(Ok(repaired)) = &mut repaired
     {
         repaired.edits.mark_torn_sections();
     }
-    let Some(search) = list.boundary.take() else { return ListStep::Stay(Step::Settled(0)) };
+    let Some(search) = list.boundary.take() else { return ListStepResult::Stay(StepResult::Settled(0)) };
     let inner = match boundary {
         RecordBoundary::At(end) => search.unproven_items(end),
         // The input was cut in the item, and so were the elements around the items in it.
         _ => Vec::new(),
     };
     let tear = search.tear().filter(|&evidence| evidence != Evidence::Field);
-    response.lookahead = search.into_lookahead();
+    step.response.lookahead = search.into_lookahead();
     let (RecordBoundary::At(end), Some(repaired)) = (boundary, repaired) else {
         if boundary == RecordBoundary::InputEnd {
-            return ListStep::Leave(end_input_in_item(response, list, rest, sink));
+            return ListStepResult::Leave(end_input_in_item(step, list));
         }
-        response.output.lost += 1;
-        abandon_list(response, list);
-        return ListStep::Leave(Step::Settled(0));
+        step.response.output.lost += 1;
+        abandon_list(step.response, list);
+        return ListStepResult::Leave(StepResult::Settled(0));
     };
-    let raw = rest.get(..end).unwrap_or_default();
+    let item = ReceivedItem::new(rest, 0..end);
+    let raw = item.raw;
     match repaired {
         Ok(repaired) if repaired.markup && !inner.is_empty() => {
             list.validator.facts.swallows_items = true;
-            report_swallowed(response, list, raw, 0, sink);
-            quarantine_span(response, list, raw, &inner, QuarantineReason::MismatchedTags, sink);
+            report_swallowed(step, list, item);
+            quarantine_span(step, list, raw, &inner, QuarantineReason::MismatchedTags);
         }
         Ok(repaired) if loses_item(raw, &repaired, &list.names) => {
             let identifier =
                 if list.verb == Verb::Identify { None } else { find_identifier(raw, &list.names) };
-            response.output.quarantine_unread(identifier, response.base, raw, sink);
+            let offset = step.response.base;
+            step.output().quarantine_unread(identifier, offset, raw);
         }
         Ok(repaired) => {
             let identifier = repaired.facts.identifier.slice(&repaired.bytes);
-            match may_emit(response, list, identifier, (rest, 0, end), last, sink) {
+            match may_emit(step, list, identifier, item) {
                 MayEmit::Yes => {
                     list.validator.facts.swallows_items = repaired.facts.swallows_items;
-                    report_swallowed(response, list, raw, 0, sink);
-                    emit(response, list, raw, 0, &repaired, sink);
+                    report_swallowed(step, list, item);
+                    emit(step, list, item, &repaired);
                 }
                 MayEmit::No => {}
                 MayEmit::NeedMore => {
-                    search_boundary(response, list, 0);
-                    return ListStep::Stay(response.need_more(rest));
+                    search_boundary(step.response, list, 0);
+                    return ListStepResult::Stay(step.need_more());
                 }
             }
         }
         Err(why) => {
             list.source_aborted = why == QuarantineReason::Truncated;
             list.validator.facts.swallows_items = true;
-            report_swallowed(response, list, raw, 0, sink);
-            quarantine_span(response, list, raw, &inner, why, sink);
+            report_swallowed(step, list, item);
+            quarantine_span(step, list, raw, &inner, why);
         }
     }
     list.tear = [list.tear, tear].into_iter().flatten().min();
     list.in_item = false;
-    finish_item(response, list, end)
+    finish_item(step.response, list, end)
 }
 
 /// Repairs the item before the boundary; `None` if there is no boundary.
@@ -330,17 +320,18 @@ fn repair_broken_item(
     Some(repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, defect))
 }
 
-fn end_input_in_item(response: &mut Response, list: &mut List, rest: &[u8], sink: &mut impl Sink) -> Step {
-    response.verb = Some(list.verb);
-    if response.config.ending == crate::config::Ending::Close {
-        quarantine_item(response, list, rest, 0, QuarantineReason::Truncated, sink);
-        truncate_list(response, list);
-        return Step::Settled(rest.len());
+fn end_input_in_item(step: &mut Step<'_, impl Sink>, list: &mut List) -> StepResult {
+    let rest = step.window.text;
+    step.response.verb = Some(list.verb);
+    if step.response.config.ending == crate::config::Ending::Close {
+        quarantine_item(step, list, ReceivedItem { raw: rest, at: 0 }, QuarantineReason::Truncated);
+        truncate_list(step.response, list);
+        return StepResult::Settled(rest.len());
     }
-    let step = response.change(RepairId::TruncatedInput, rest, rest.len(), b"", sink);
-    response.truncated = true;
-    if !response.output.is_open() {
-        response.refuse(NotOai::NothingKept);
+    let result = step.change(RepairId::TruncatedInput, rest.len(), b"");
+    step.response.truncated = true;
+    if !step.response.output.is_open() {
+        step.response.refuse(NotOai::NothingKept);
     }
-    step
+    result
 }

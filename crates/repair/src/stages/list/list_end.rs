@@ -14,81 +14,73 @@ use crate::stages::list::incomplete::{INCOMPLETE, must_abort, truncate_list};
 use crate::stages::list::state::{EMPTY, List};
 use crate::stages::list::token_element::{token_facts, token_value};
 use crate::stages::list::v1_list::end_v1_list;
-use crate::stages::response::{ListStep, Response, Stage, Step};
+use crate::stages::response::{ListStepResult, Response, Stage, StepResult};
 use crate::stages::second_document::{continue_with_second_list, replace_by_second_document};
+use crate::stages::step::Step;
 use crate::validate::envelope_names::TagMatch;
 use oaimend_oai::Verb;
 
 /// Handles the end tag of the list, or the root's end tag in its place.
-pub(crate) fn step_list_end(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> ListStep {
-    if !last && rest.len() <= response.limits().head_bytes_max {
-        return ListStep::Stay(response.need_more(rest));
+pub(crate) fn step_list_end(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
+    let rest = step.window.text;
+    if !step.window.is_last && rest.len() <= step.response.limits().head_bytes_max {
+        return ListStepResult::Stay(step.need_more());
     }
-    let whole = rest.len() <= response.limits().head_bytes_max;
-    let rest = rest.get(..rest.len().min(response.limits().head_bytes_max)).unwrap_or_default();
+    let whole = rest.len() <= step.response.limits().head_bytes_max;
+    let rest = rest.get(..rest.len().min(step.response.limits().head_bytes_max)).unwrap_or_default();
     let name_end = 2 + name_span(rest.get(2..).unwrap_or_default());
     let is_root = rest.get(..name_end).is_some_and(|tag| tag.ends_with(b"OAI-PMH"));
     let tag_end = end_tag_end(rest);
-    if tag_end == rest.len() && last && whole && !rest.ends_with(b">") {
-        return ListStep::Leave(close_truncated_end_tag(response, list, rest, sink));
+    if tag_end == rest.len() && step.window.is_last && whole && !rest.ends_with(b">") {
+        return ListStepResult::Leave(close_truncated_end_tag(step, list));
     }
-    if list_continues(response, list, rest, tag_end, is_root) {
-        return ListStep::Stay(response.change(RepairId::StrayEndTag, rest, tag_end, b"", sink));
+    if list_continues(step.response, list, rest, tag_end, is_root) {
+        return ListStepResult::Stay(step.change(RepairId::StrayEndTag, tag_end, b""));
     }
-    if let Some(step) = continue_with_second_list(response, list, rest, sink) {
-        return ListStep::Stay(step);
+    if let Some(result) = continue_with_second_list(step, list) {
+        return ListStepResult::Stay(result);
     }
     if list.source_aborted && !list.token_seen {
-        truncate_list(response, list);
-        return ListStep::Leave(Step::Settled(0));
+        truncate_list(step.response, list);
+        return ListStepResult::Leave(StepResult::Settled(0));
     }
-    response.verb = Some(list.verb);
-    if must_abort(response) {
-        truncate_list(response, list);
-        return ListStep::Leave(Step::Settled(0));
+    step.response.verb = Some(list.verb);
+    if must_abort(step.response) {
+        truncate_list(step.response, list);
+        return ListStepResult::Leave(StepResult::Settled(0));
     }
-    if let Some(step) = close_list(response, list, rest.get(tag_end..).unwrap_or_default(), sink) {
-        return ListStep::Leave(step);
+    if let Some(result) = close_list(step, list, rest.get(tag_end..).unwrap_or_default()) {
+        return ListStepResult::Leave(result);
     }
-    response.stage = Stage::Tail;
+    step.response.stage = Stage::Tail;
     if is_root {
-        let close = end_tag_of(response, list.written_name());
-        response.output.change(PartRole::List, RepairId::UnclosedList, response.base, b"", &close, sink);
-        return ListStep::Leave(Step::Settled(0));
+        let close = end_tag_of(step.response, list.written_name());
+        step.insert(PartRole::List, RepairId::UnclosedList, 0, &close);
+        return ListStepResult::Leave(StepResult::Settled(0));
     }
     let names = (list.names.verb.as_slice(), list.written_name());
-    let step = close_tag(response, PartRole::List, names, rest, tag_end, sink);
-    if response.v1.is_some() {
-        end_v1_list(response, tag_end, sink);
+    let result = close_tag(step, PartRole::List, names, tag_end);
+    if step.response.v1.is_some() {
+        end_v1_list(step, tag_end);
     }
-    ListStep::Leave(step)
+    ListStepResult::Leave(result)
 }
 
 /// Ends the list if the input ends inside its end tag. The list is complete only with a token.
-fn close_truncated_end_tag(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    sink: &mut impl Sink,
-) -> Step {
-    response.verb = Some(list.verb);
+fn close_truncated_end_tag(step: &mut Step<'_, impl Sink>, list: &mut List) -> StepResult {
+    let rest = step.window.text;
+    step.response.verb = Some(list.verb);
     if !list.token_seen {
-        truncate_list(response, list);
-        return Step::Settled(0);
+        truncate_list(step.response, list);
+        return StepResult::Settled(0);
     }
-    if let Some(step) = close_list(response, list, b"", sink) {
-        return step;
+    if let Some(result) = close_list(step, list, b"") {
+        return result;
     }
-    let close = end_tag_of(response, list.written_name());
-    response.stage = Stage::Tail;
-    response.output.change(PartRole::List, RepairId::UnclosedList, response.base, rest, &close, sink);
-    Step::Settled(rest.len())
+    let close = end_tag_of(step.response, list.written_name());
+    step.response.stage = Stage::Tail;
+    step.replace(PartRole::List, RepairId::UnclosedList, 0..rest.len(), &close);
+    StepResult::Settled(rest.len())
 }
 
 /// Returns whether an item or a token of this list follows its end tag, or that of the root, in the same
@@ -142,69 +134,61 @@ fn is_item_or_token(response: &Response, list: &List, text: &[u8]) -> bool {
 /// Returns `Some` if the response is refused. `after` is the text after the list. If items follow, the list
 /// was closed too early and is not empty.
 pub(crate) fn close_list(
-    response: &mut Response,
+    step: &mut Step<'_, impl Sink>,
     list: &mut List,
     after: &[u8],
-    sink: &mut impl Sink,
-) -> Option<Step> {
+) -> Option<StepResult> {
     let has_token = list.token_seen && !list.is_empty;
-    if !response.output.is_open() {
+    if !step.response.output.is_open() {
         if has_token {
-            release_list(response, list, sink);
-        } else if response.unknown_error {
-            return Some(response.refuse(NotOai::UnknownError));
-        } else if response.output.quarantined > 0
-            || response.output.lost > 0
-            || list.dropped && !response.output.contains_error()
-            || contains_any_item(response, after)
+            release_list(step, list);
+        } else if step.response.unknown_error {
+            return Some(step.response.refuse(NotOai::UnknownError));
+        } else if step.response.output.quarantined > 0
+            || step.response.output.lost > 0
+            || list.dropped && !step.response.output.contains_error()
+            || contains_any_item(step.response, after)
         {
             // The dropped text may contain the reason why the list is empty.
-            return Some(response.refuse(NotOai::NothingKept));
-        } else if ends_without_items(response, list) {
-            release_list(response, list, sink);
+            return Some(step.response.refuse(NotOai::NothingKept));
+        } else if ends_without_items(step.response, list) {
+            release_list(step, list);
         } else {
-            let code = if response.output.contains_error() {
+            let code = if step.response.output.contains_error() {
                 None
             } else {
-                Some(list.empty_code(&response.request_facts))
+                Some(list.empty_code(&step.response.request_facts))
             };
             match code {
                 None => {}
-                Some(None) => return Some(response.refuse(NotOai::NothingKept)),
+                Some(None) => return Some(step.response.refuse(NotOai::NothingKept)),
                 Some(Some(code)) => {
-                    let error = error_element(response, code.name(), EMPTY);
-                    response.output.note_error(code);
-                    response.output.change(
-                        PartRole::Plain,
-                        RepairId::EmptyList,
-                        response.base,
-                        b"",
-                        &error,
-                        sink,
-                    );
+                    let error = error_element(step.response, code.name(), EMPTY);
+                    step.response.output.note_error(code);
+                    step.insert(PartRole::Plain, RepairId::EmptyList, 0, &error);
                 }
             }
         }
     }
     if let Some(token) = list.token.take() {
-        response.output.change(PartRole::Plain, RepairId::ElementOrder, response.base, b"", &token, sink);
-        response.output.token(&token_facts(&token, &token_value(&token), list.total_elements), sink);
+        step.insert(PartRole::Plain, RepairId::ElementOrder, 0, &token);
+        step.output().token(&token_facts(&token, &token_value(&token), list.total_elements));
     }
-    if lacks_token(response, list, after)
-        && !response.is_off(RepairId::TokenInRequest)
-        && let Some(token) = response.next_token.take()
+    if lacks_token(step.response, list, after)
+        && !step.response.is_off(RepairId::TokenInRequest)
+        && let Some(token) = step.response.next_token.take()
     {
-        let prefix = response.written_prefix();
-        let close = end_tag_of(response, b"resumptionToken");
+        let prefix = step.response.written_prefix();
+        let close = end_tag_of(step.response, b"resumptionToken");
         let token = [b"<", prefix, b"resumptionToken>", token.as_slice(), close.as_slice()].concat();
-        response.output.change(PartRole::Plain, RepairId::TokenInRequest, response.base, b"", &token, sink);
-        response.output.token(&token_facts(&token, &token_value(&token), None), sink);
+        step.insert(PartRole::Plain, RepairId::TokenInRequest, 0, &token);
+        step.output().token(&token_facts(&token, &token_value(&token), None));
         list.token_seen = true;
     }
-    if is_last_token_missing(response, list, after) {
-        let token = [b"<", response.written_prefix(), b"resumptionToken/>"].concat();
-        response.output.change(PartRole::Plain, RepairId::MissingLastToken, response.base, b"", &token, sink);
-        response.output.token(&token_facts(&token, b"", None), sink);
+    if is_last_token_missing(step.response, list, after) {
+        let token = [b"<", step.response.written_prefix(), b"resumptionToken/>"].concat();
+        step.insert(PartRole::Plain, RepairId::MissingLastToken, 0, &token);
+        step.output().token(&token_facts(&token, b"", None));
     }
     None
 }
@@ -237,73 +221,69 @@ fn lacks_token(response: &Response, list: &List, after: &[u8]) -> bool {
 }
 
 /// Turns the first `end` bytes of `rest`, a list that contains only white space, into one with an empty token.
-fn end_with_token(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    end: usize,
-    sink: &mut impl Sink,
-) -> Step {
-    let open = |local: &[u8]| [b"<", response.written_prefix(), local].concat();
+fn end_with_token(step: &mut Step<'_, impl Sink>, list: &mut List, end: usize) -> StepResult {
+    let open = |local: &[u8]| [b"<", step.response.written_prefix(), local].concat();
     let token = [open(b"resumptionToken").as_slice(), b"/>"].concat();
     list.start_tag = [open(list.written_name()).as_slice(), b">"].concat();
-    let ended = [list.start_tag.as_slice(), &token, &end_tag_of(response, list.written_name())].concat();
-    release_list(response, list, sink);
-    response.output.token(&token_facts(&token, b"", None), sink);
-    response.change(RepairId::MissingLastToken, rest, end, &ended, sink)
+    let ended = [list.start_tag.as_slice(), &token, &end_tag_of(step.response, list.written_name())].concat();
+    release_list(step, list);
+    step.output().token(&token_facts(&token, b"", None));
+    step.change(RepairId::MissingLastToken, end, &ended)
 }
 
 /// Turns a list that contains only white space into an error, or into the end of a list that was requested by
 /// a token.
 pub(crate) fn replace_empty_list(
-    response: &mut Response,
+    step: &mut Step<'_, impl Sink>,
     list: &mut List,
-    rest: &[u8],
     tag_end: usize,
     is_empty_tag: bool,
-    last: bool,
-    sink: &mut impl Sink,
-) -> Option<ListStep> {
-    let code = list.empty_code(&response.request_facts)?;
+) -> Option<ListStepResult> {
+    let rest = step.window.text;
+    let code = list.empty_code(&step.response.request_facts)?;
     let mut end = tag_end;
     if !is_empty_tag {
         let after = rest.get(tag_end..).unwrap_or_default();
-        let bytes_max = response.limits().head_bytes_max;
+        let bytes_max = step.response.limits().head_bytes_max;
         let after = after.get(..after.len().min(bytes_max)).unwrap_or_default();
-        let close = read_end_tag_of(response, &list.names.verb);
+        let close = read_end_tag_of(step.response, &list.names.verb);
         let inside = blanks(after);
         let next = after.get(inside..).unwrap_or_default();
-        if next.len() < close.len() && !last && close.starts_with(next) && after.len() < bytes_max {
-            return Some(ListStep::Stay(response.need_more(rest)));
+        if next.len() < close.len()
+            && !step.window.is_last
+            && close.starts_with(next)
+            && after.len() < bytes_max
+        {
+            return Some(ListStepResult::Stay(step.need_more()));
         }
         if !next.starts_with(&close) {
             return None;
         }
         end = tag_end + inside + close.len();
     }
-    let bytes_max = response.limits().head_bytes_max;
-    if !last && rest.len() <= bytes_max {
-        return Some(ListStep::Stay(response.need_more(rest)));
+    let bytes_max = step.response.limits().head_bytes_max;
+    if !step.window.is_last && rest.len() <= bytes_max {
+        return Some(ListStepResult::Stay(step.need_more()));
     }
-    response.verb = Some(list.verb);
+    step.response.verb = Some(list.verb);
     let after = rest.get(end..rest.len().min(bytes_max)).unwrap_or_default();
-    if !contains_list_item(response, after)
-        && let Some(step) = replace_by_second_document(response, rest, sink)
+    if !contains_list_item(step.response, after)
+        && let Some(result) = replace_by_second_document(step)
     {
-        return Some(ListStep::Leave(step));
+        return Some(ListStepResult::Leave(result));
     }
-    if contains_any_item(response, after) {
+    if contains_any_item(step.response, after) {
         // The list was closed before its items, so it is not empty.
-        return Some(ListStep::Leave(response.refuse(NotOai::NothingKept)));
+        return Some(ListStepResult::Leave(step.response.refuse(NotOai::NothingKept)));
     }
-    response.stage = Stage::Tail;
-    if response.output.contains_error() {
-        return Some(ListStep::Leave(response.change(RepairId::EmptyList, rest, end, b"", sink)));
+    step.response.stage = Stage::Tail;
+    if step.response.output.contains_error() {
+        return Some(ListStepResult::Leave(step.change(RepairId::EmptyList, end, b"")));
     }
-    if ends_without_items(response, list) {
-        return Some(ListStep::Leave(end_with_token(response, list, rest, end, sink)));
+    if ends_without_items(step.response, list) {
+        return Some(ListStepResult::Leave(end_with_token(step, list, end)));
     }
-    let error = error_element(response, code.name(), EMPTY);
-    response.output.note_error(code);
-    Some(ListStep::Leave(response.change(RepairId::EmptyList, rest, end, &error, sink)))
+    let error = error_element(step.response, code.name(), EMPTY);
+    step.response.output.note_error(code);
+    Some(ListStepResult::Leave(step.change(RepairId::EmptyList, end, &error)))
 }

@@ -4,13 +4,15 @@
 
 use crate::catalog::{QuarantineReason, RepairId};
 use crate::lex::search::memchr;
+use crate::lex::window::TextWindow;
 use crate::output::head_buffer::PartRole;
 use crate::sink::Sink;
 use crate::stages::envelope::misc_len;
 use crate::stages::item_search::is_item;
-use crate::stages::list::emit::quarantine_item;
+use crate::stages::list::emit::{ReceivedItem, quarantine_item};
 use crate::stages::list::state::List;
 use crate::stages::response::Response;
+use crate::stages::step::Step;
 use crate::text::escape::resolve;
 
 /// Whether an item is emitted.
@@ -29,9 +31,9 @@ fn is_skipped_record(
     response: &Response,
     list: &List,
     identifier: &[u8],
-    after: &[u8],
-    last: bool,
+    window: TextWindow<'_>,
 ) -> Option<bool> {
+    let after = window.text;
     let Some(requested) = response.requested_identifier.as_ref().filter(|_| !response.output.is_open())
     else {
         return Some(false);
@@ -43,7 +45,7 @@ fn is_skipped_record(
     let next = misc_len(within);
     let tag = within.get(next..).unwrap_or_default();
     let is_undecided = memchr(b'>', tag).is_none() || tag.starts_with(b"<!") || tag.starts_with(b"<?");
-    if is_undecided && !last && after.len() <= within.len() {
+    if is_undecided && !window.is_last && after.len() <= within.len() {
         return None;
     }
     Some(is_item(response, list, tag))
@@ -51,29 +53,28 @@ fn is_skipped_record(
 
 /// Decides whether a valid record of GetRecord is emitted. A record that was not requested is dropped.
 pub(crate) fn may_emit(
-    response: &mut Response,
+    step: &mut Step<'_, impl Sink>,
     list: &mut List,
     identifier: &[u8],
-    (rest, at, end): (&[u8], usize, usize),
-    last: bool,
-    sink: &mut impl Sink,
+    item: ReceivedItem<'_>,
 ) -> MayEmit {
-    let raw = rest.get(at..end).unwrap_or_default();
-    match is_skipped_record(response, list, identifier, rest.get(end..).unwrap_or_default(), last) {
+    match is_skipped_record(step.response, list, identifier, step.window.after(item.range().end)) {
         None => return MayEmit::NeedMore,
         Some(true) => {
             list.skipped_records += 1;
-            let place = response.base + at as u64;
-            response.output.change(PartRole::Plain, RepairId::AnotherRecord, place, raw, b"", sink);
+            step.replace(PartRole::Plain, RepairId::AnotherRecord, item.range(), b"");
             return MayEmit::No;
         }
         Some(false) => {}
     }
-    list.requested_emitted =
-        response.requested_identifier.as_ref().is_some_and(|requested| *requested == resolve(identifier));
+    list.requested_emitted = step
+        .response
+        .requested_identifier
+        .as_ref()
+        .is_some_and(|requested| *requested == resolve(identifier));
     if !list.requested_emitted && list.skipped_records > 0 {
         // No record has the requested identifier.
-        quarantine_item(response, list, raw, at, QuarantineReason::IllegalEnvelope, sink);
+        quarantine_item(step, list, item, QuarantineReason::IllegalEnvelope);
         return MayEmit::No;
     }
     MayEmit::Yes

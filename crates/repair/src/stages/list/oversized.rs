@@ -10,50 +10,48 @@ use crate::lex::names::REFERENCE_BYTES_MAX;
 use crate::output::head_buffer::PartRole;
 use crate::sink::{ItemSpans, RecordFacts, Repair, Sink};
 use crate::stages::item_search::new_list;
-use crate::stages::list::emit::{abandon_list, release_list, report_swallowed};
+use crate::stages::list::emit::{ReceivedItem, abandon_list, release_list, report_swallowed};
 use crate::stages::list::incomplete::truncate_list;
 use crate::stages::list::state::List;
-use crate::stages::response::{ListStep, Response, Stage, Step};
+use crate::stages::response::{ListStepResult, Response, Stage, StepResult};
+use crate::stages::step::Step;
 use crate::text::characters::{NodeKind, exact_repair, repair_node};
 use crate::validate::state::{Validation, Validator};
 use crate::validate::validator_oversized;
 
 /// Begins to emit an item that is clean so far and too long to be held.
-pub(crate) fn begin_oversized(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    sink: &mut impl Sink,
-) -> ListStep {
+pub(crate) fn begin_oversized(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
+    let rest = step.window.text;
     if list.token_written {
         // No item is allowed after the token, and this item is too long for the quarantine.
-        response.output.lost += 1;
-        abandon_list(response, list);
-        return ListStep::Leave(Step::Settled(0));
+        step.response.output.lost += 1;
+        abandon_list(step.response, list);
+        return ListStepResult::Leave(StepResult::Settled(0));
     }
-    report_swallowed(response, list, rest.get(..list.validator.at).unwrap_or_default(), 0, sink);
-    release_list(response, list, sink);
+    report_swallowed(step, list, ReceivedItem::new(rest, 0..list.validator.at));
+    release_list(step, list);
     let clean = validator_oversized::clean_bytes(&list.validator, rest);
     validator_oversized::drop_emitted(&mut list.validator, rest, clean);
-    list.item_offset = response.base;
-    let placeholder = new_list(response, list.verb);
-    response.stage = Stage::Oversized(Box::new(placeholder));
-    ListStep::Leave(response.keep(PartRole::Plain, rest, clean, sink))
+    list.item_offset = step.response.base;
+    let placeholder = new_list(step.response, list.verb);
+    step.response.stage = Stage::Oversized(Box::new(placeholder));
+    ListStepResult::Leave(step.keep(PartRole::Plain, clean))
 }
 
 /// Continues in the item.
-pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, sink: &mut impl Sink) -> Step {
-    let Stage::Oversized(mut list) = std::mem::replace(&mut response.stage, Stage::Done) else {
-        return Step::Settled(rest.len());
+pub(crate) fn step_oversized(step: &mut Step<'_, impl Sink>) -> StepResult {
+    let rest = step.window.text;
+    let Stage::Oversized(mut list) = std::mem::replace(&mut step.response.stage, Stage::Done) else {
+        return StepResult::Settled(rest.len());
     };
     list.validator.new_window(0);
-    list.validator.window_offset = response.base;
+    list.validator.window_offset = step.response.base;
     let verdict = validator_oversized::continue_oversized(
         &mut list.validator,
         rest,
-        last,
-        &mut response.tags,
-        &response.config.limits,
+        step.window.is_last,
+        &mut step.response.tags,
+        &step.response.config.limits,
     );
     match verdict {
         Validation::Clean(len) => {
@@ -68,48 +66,48 @@ pub(crate) fn step_oversized(response: &mut Response, rest: &[u8], last: bool, s
                 tilde_in_set: false,
                 spans: ItemSpans::default(),
             };
-            response.output.report_item(&facts, b"", sink);
-            response.stage = Stage::List(list);
-            response.keep(PartRole::Plain, rest, len, sink)
+            step.output().report_item(&facts, b"");
+            step.response.stage = Stage::List(list);
+            step.keep(PartRole::Plain, len)
         }
         Validation::NeedMore => {
             let clean = validator_oversized::clean_bytes(&list.validator, rest);
             if validator_oversized::has_early_defect(&list.validator, rest) {
-                return abandon_item(response, &list, rest, clean, sink);
+                return abandon_item(step, &list, clean);
             }
             validator_oversized::drop_emitted(&mut list.validator, rest, clean);
-            response.stage = Stage::Oversized(list);
-            if clean == 0 { Step::NeedMore } else { response.keep(PartRole::Plain, rest, clean, sink) }
+            step.response.stage = Stage::Oversized(list);
+            if clean == 0 { StepResult::NeedMore } else { step.keep(PartRole::Plain, clean) }
         }
         Validation::Defect(defect) => {
             let at = defect.at.min(rest.len());
             let broken = rest.get(at..).unwrap_or_default();
             // A character or a reference must be complete. A tag always is.
             let is_tag = matches!(broken.first(), Some(b'<' | b'>'));
-            if broken.len() < REFERENCE_BYTES_MAX && !is_tag && !last {
-                response.stage = Stage::Oversized(list);
-                return Step::NeedMore;
+            if broken.len() < REFERENCE_BYTES_MAX && !is_tag && !step.window.is_last {
+                step.response.stage = Stage::Oversized(list);
+                return StepResult::NeedMore;
             }
-            match exact_repair_at(response, &list.validator, rest, at) {
+            match exact_repair_at(step.response, &list.validator, rest, at) {
                 Some((len, id, replacement)) => {
                     validator_oversized::skip_repaired(&mut list.validator, rest, at + len);
-                    response.keep(PartRole::Plain, rest, at, sink);
+                    step.keep(PartRole::Plain, at);
                     let original = broken.get(..len).unwrap_or_default();
                     let identifier = list.validator.dropped_identifier.as_slice();
                     let record = (!identifier.is_empty()).then_some(identifier);
-                    let offset = response.base + at as u64;
+                    let offset = step.response.base + at as u64;
                     let repair = Repair { id, offset, record, original, replacement: &replacement };
-                    response.output.report(&repair, sink);
-                    response.stage = Stage::Oversized(list);
-                    Step::Settled(at + len)
+                    step.output().report(&repair);
+                    step.response.stage = Stage::Oversized(list);
+                    StepResult::Settled(at + len)
                 }
                 None => {
                     let at = validator_oversized::cut_at(&list.validator, at);
-                    abandon_item(response, &list, rest, at, sink)
+                    abandon_item(step, &list, at)
                 }
             }
         }
-        Validation::TooLong => abandon_item(response, &list, rest, 0, sink),
+        Validation::TooLong => abandon_item(step, &list, 0),
     }
 }
 
@@ -146,25 +144,25 @@ fn exact_repair_at(
 }
 
 /// Gives up the item and the rest of the list.
-fn abandon_item(response: &mut Response, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) -> Step {
-    response.output.lost += 1;
-    close_open_elements(response, list, rest, at, sink);
-    abandon_list(response, list);
-    Step::Settled(at)
+fn abandon_item(step: &mut Step<'_, impl Sink>, list: &List, at: usize) -> StepResult {
+    step.response.output.lost += 1;
+    close_open_elements(step, list, at);
+    abandon_list(step.response, list);
+    StepResult::Settled(at)
 }
 
-fn close_open_elements(response: &mut Response, list: &List, rest: &[u8], at: usize, sink: &mut impl Sink) {
-    response.keep(PartRole::Plain, rest, at, sink);
-    if response.config.ending == crate::config::Ending::Close {
+fn close_open_elements(step: &mut Step<'_, impl Sink>, list: &List, at: usize) {
+    let rest = step.window.text;
+    step.keep(PartRole::Plain, at);
+    if step.response.config.ending == crate::config::Ending::Close {
         let closing = validator_oversized::closing_tags(&list.validator, rest.get(..at).unwrap_or_default());
-        let place = response.base + at as u64;
-        response.output.change(PartRole::Plain, RepairId::TruncatedInput, place, b"", &closing, sink);
+        step.insert(PartRole::Plain, RepairId::TruncatedInput, at, &closing);
     }
 }
 
 /// Ends the input inside an oversized item.
-pub(crate) fn end_input_in_oversized(response: &mut Response, list: &List, sink: &mut impl Sink) {
-    response.output.lost += 1;
-    close_open_elements(response, list, b"", 0, sink);
-    truncate_list(response, list);
+pub(crate) fn end_input_in_oversized(step: &mut Step<'_, impl Sink>, list: &List) {
+    step.response.output.lost += 1;
+    close_open_elements(step, list, 0);
+    truncate_list(step.response, list);
 }

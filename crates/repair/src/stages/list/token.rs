@@ -6,6 +6,7 @@ use crate::catalog::RepairId;
 use crate::lex::lexeme::{Lexeme, is_cut, next_lexeme, start_tag_end, start_tag_end_so_far};
 use crate::lex::names::{name_span, split_name};
 use crate::lex::search::memchr;
+use crate::lex::window::TextWindow;
 use crate::output::head_buffer::PartRole;
 use crate::passes::lenient_tag::read_lenient_tag;
 use crate::sink::Sink;
@@ -18,7 +19,8 @@ use crate::stages::list::state::List;
 use crate::stages::list::token_element::{
     TokenRead, read_token, read_total_elements, token_edits, token_facts, token_value,
 };
-use crate::stages::response::{ListStep, Response, Step};
+use crate::stages::response::{ListStepResult, Response, StepResult};
+use crate::stages::step::Step;
 use crate::text::characters::{Guesses, repair_characters};
 use crate::text::edits::Edits;
 use crate::validate::envelope_names::TagMatch;
@@ -34,76 +36,65 @@ enum TokenFollower {
 }
 
 /// Reads a resumptionToken between items.
-pub(crate) fn step_token(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> ListStep {
-    let bytes_max = response.limits().head_bytes_max;
+pub(crate) fn step_token(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
+    let rest = step.window.text;
+    let bytes_max = step.response.limits().head_bytes_max;
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-    let complete = last || rest.len() > bytes_max;
-    let (close, end) = match read_list_token(response, list, within, complete) {
-        TokenRead::NeedMore => return ListStep::Stay(response.need_more(rest)),
-        TokenRead::Unreadable => return quarantine_token(response, list, rest, within, sink),
+    let complete = step.window.is_last || rest.len() > bytes_max;
+    let (close, end) = match read_list_token(step.response, list, TextWindow::new(within, complete)) {
+        TokenRead::NeedMore => return ListStepResult::Stay(step.need_more()),
+        TokenRead::Unreadable => return quarantine_token(step, list, within),
         TokenRead::Whole { close, end } => (close, end),
     };
     if list.token_written {
         // A list has one token, and it is already written.
-        return ListStep::Stay(response.change(RepairId::RepeatedToken, rest, end, b"", sink));
+        return ListStepResult::Stay(step.change(RepairId::RepeatedToken, end, b""));
     }
     let after = within.get(end..).unwrap_or_default();
-    let Some((follower, follower_at)) = find_follower(response, list, after, complete) else {
-        return ListStep::Stay(response.need_more(rest));
+    let Some((follower, follower_at)) = find_follower(step.response, list, TextWindow::new(after, complete))
+    else {
+        return ListStepResult::Stay(step.need_more());
     };
     if follower == TokenFollower::ListEnd && !complete {
         // A second document with items and its own token can follow.
-        return ListStep::Stay(response.need_more(rest));
+        return ListStepResult::Stay(step.need_more());
     }
-    response.lookahead.count_failed(follower_at);
-    let Some(edits) = repair_token(response, rest.get(..end).unwrap_or_default(), close) else {
-        return quarantine_token(response, list, rest, within, sink);
+    step.response.lookahead.count_failed(follower_at);
+    let Some(edits) = repair_token(step.response, rest.get(..end).unwrap_or_default(), close) else {
+        return quarantine_token(step, list, within);
     };
-    if follower == TokenFollower::ListEnd && must_abort(response) {
-        abandon_list(response, list);
-        return ListStep::Leave(Step::Settled(0));
+    if follower == TokenFollower::ListEnd && must_abort(step.response) {
+        abandon_list(step.response, list);
+        return ListStepResult::Leave(StepResult::Settled(0));
     }
     let element = rest.get(..end).unwrap_or_default();
-    let name = [response.prefix.as_slice(), b"resumptionToken"].concat();
+    let name = [step.response.prefix.as_slice(), b"resumptionToken"].concat();
     let is_spelt = element.get(1..).is_some_and(|tag| tag.get(..name_span(tag)) == Some(name.as_slice()));
     let is_closed = element.ends_with(b"/>") || element.ends_with(&[b"</", name.as_slice(), b">"].concat());
     let is_sound = is_spelt && is_closed;
-    ListStep::Stay(place_token(response, list, rest, (end, is_sound), &edits, follower, sink))
+    ListStepResult::Stay(place_token(step, list, (end, is_sound), &edits, follower))
 }
 
 /// Quarantines a token that is truncated or whose value is uncertain.
 ///
 /// The list continues after it and counts as incomplete.
-fn quarantine_token(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    within: &[u8],
-    sink: &mut impl Sink,
-) -> ListStep {
+fn quarantine_token(step: &mut Step<'_, impl Sink>, list: &mut List, within: &[u8]) -> ListStepResult {
     let tag_end = start_tag_end(within).unwrap_or(1);
     let Some(len) = memchr(b'<', within.get(tag_end..).unwrap_or_default()) else {
-        abandon_list(response, list);
-        return ListStep::Leave(Step::Settled(0));
+        abandon_list(step.response, list);
+        return ListStepResult::Leave(StepResult::Settled(0));
     };
-    ListStep::Stay(response.quarantine_unread(rest, tag_end + len, sink))
+    ListStepResult::Stay(step.quarantine_unread(tag_end + len))
 }
 
 fn place_token(
-    response: &mut Response,
+    step: &mut Step<'_, impl Sink>,
     list: &mut List,
-    rest: &[u8],
     (end, is_sound): (usize, bool),
     edits: &Edits,
     follower: TokenFollower,
-    sink: &mut impl Sink,
-) -> Step {
+) -> StepResult {
+    let rest = step.window.text;
     list.token_seen = true;
     let total_elements = read_total_elements(rest.get(..end).unwrap_or_default());
     let written = edits.apply(rest.get(..end).unwrap_or_default());
@@ -114,16 +105,16 @@ fn place_token(
         list.token.as_ref().is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
     let id = match follower {
         TokenFollower::ListEnd if is_weaker => RepairId::RepeatedToken,
-        TokenFollower::ListEnd if empty && is_empty_list(response, list, &written) => {
+        TokenFollower::ListEnd if empty && is_empty_list(step.response, list, &written) => {
             list.is_empty = true;
             RepairId::EmptyList
         }
         TokenFollower::ListEnd => {
-            release_list(response, list, sink);
+            release_list(step, list);
             list.token = None;
             list.token_written = true;
-            response.output.token(&token_facts(&written, &value, total_elements), sink);
-            return response.keep_edited(PartRole::Plain, rest, end, edits, sink);
+            step.output().token(&token_facts(&written, &value, total_elements));
+            return step.keep_edited(PartRole::Plain, end, edits);
         }
         TokenFollower::Token => RepairId::RepeatedToken,
         TokenFollower::Item => RepairId::ElementOrder,
@@ -131,9 +122,8 @@ fn place_token(
     if !is_weaker && !list.is_empty {
         (list.token, list.total_elements) = (Some(written.into_owned()), total_elements);
     }
-    let original = rest.get(..end).unwrap_or_default();
-    response.output.change_without_loss(PartRole::Plain, id, response.base, original, b"", sink);
-    Step::Settled(end)
+    step.remove_without_loss(id, 0..end);
+    StepResult::Settled(end)
 }
 
 /// Returns whether a list that ends with the empty token `written` is no list: no item of it is kept, and it is
@@ -151,14 +141,15 @@ fn is_empty_list(response: &Response, list: &List, written: &[u8]) -> bool {
 }
 
 /// Finds the end of the token at the start of `rest`.
-fn read_list_token(response: &Response, list: &List, rest: &[u8], complete: bool) -> TokenRead {
-    let Some(tag_end) = start_tag_end_so_far(rest, complete) else {
-        return if complete { TokenRead::Unreadable } else { TokenRead::NeedMore };
+fn read_list_token(response: &Response, list: &List, window: TextWindow<'_>) -> TokenRead {
+    let rest = window.text;
+    let Some(tag_end) = start_tag_end_so_far(rest, window.is_last) else {
+        return if window.is_last { TokenRead::Unreadable } else { TokenRead::NeedMore };
     };
     if rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
         return TokenRead::Whole { close: None, end: tag_end };
     }
-    read_token(rest, tag_end, complete, |lexeme, text| match lexeme {
+    read_token(rest, tag_end, window.is_last, |lexeme, text| match lexeme {
         Lexeme::EndTag => ends_list(response, text),
         _ => ends_token(response, list, text),
     })
@@ -185,12 +176,8 @@ fn ends_list(response: &Response, tag: &[u8]) -> bool {
 }
 
 /// Returns the construct after a token, and its position.
-fn find_follower(
-    response: &Response,
-    list: &List,
-    after: &[u8],
-    complete: bool,
-) -> Option<(TokenFollower, usize)> {
+fn find_follower(response: &Response, list: &List, window: TextWindow<'_>) -> Option<(TokenFollower, usize)> {
+    let after = window.text;
     let mut at = 0;
     // Documents that begin before this position do not continue the list.
     let mut other_until = 0;
@@ -198,7 +185,7 @@ fn find_follower(
         let (lexeme, end) = next_lexeme(after, at);
         let text = after.get(at..end).unwrap_or_default();
         if at >= after.len() {
-            return complete.then_some((TokenFollower::ListEnd, at));
+            return window.is_last.then_some((TokenFollower::ListEnd, at));
         }
         match lexeme {
             Lexeme::StartTag => {
@@ -207,7 +194,7 @@ fn find_follower(
                 if is_token(response, name) {
                     // An empty token after this one does not count.
                     let token = after.get(at..)?;
-                    match read_list_token(response, list, token, complete) {
+                    match read_list_token(response, list, TextWindow::new(token, window.is_last)) {
                         TokenRead::Whole { end, .. } if token_value(token.get(..end)?).is_empty() => {
                             at += end;
                             continue;
@@ -222,13 +209,17 @@ fn find_follower(
                     return Some((TokenFollower::Item, at));
                 }
                 if local == b"OAI-PMH" && at >= other_until && response.v1.is_none() {
-                    match second_list_follows(response, list, after.get(at..)?, complete)? {
+                    match second_list_follows(
+                        response,
+                        list,
+                        TextWindow::new(after.get(at..)?, window.is_last),
+                    )? {
                         (true, _) => return Some((TokenFollower::Item, at)),
                         (false, len) => other_until = at + len,
                     }
                 }
             }
-            _ if !complete && is_cut(after, at, (lexeme, end)) => return None,
+            _ if !window.is_last && is_cut(after, at, (lexeme, end)) => return None,
             _ => {}
         }
         at = end;
@@ -236,19 +227,15 @@ fn find_follower(
 }
 
 /// Returns whether the document that begins here continues the list, and the position that decides it.
-fn second_list_follows(
-    response: &Response,
-    list: &List,
-    text: &[u8],
-    complete: bool,
-) -> Option<(bool, usize)> {
-    let from = start_tag_end_so_far(text, complete)?;
-    match find_top_level_tag(response, text.get(from..)?, complete) {
+fn second_list_follows(response: &Response, list: &List, window: TextWindow<'_>) -> Option<(bool, usize)> {
+    let text = window.text;
+    let from = start_tag_end_so_far(text, window.is_last)?;
+    match find_top_level_tag(response, TextWindow::new(text.get(from..)?, window.is_last)) {
         Ok(Some((at, crate::stages::response::TopLevelTag::Verb(verb)))) => {
             Some((verb == list.verb, from + at))
         }
-        Ok(Some((at, _))) if complete => Some((false, from + at)),
-        Ok(None) if complete => Some((false, text.len())),
+        Ok(Some((at, _))) if window.is_last => Some((false, from + at)),
+        Ok(None) if window.is_last => Some((false, text.len())),
         _ => None,
     }
 }

@@ -7,15 +7,16 @@ use crate::lex::lexeme::{Lexeme, Lexemes};
 use crate::lex::names::trim;
 use crate::output::head_buffer::PartRole;
 use crate::repair_item::{RepairedItem, repair_item};
-use crate::sink::Sink;
+use crate::sink::{Quarantined, Sink};
 use crate::stages::envelope::{end_tag_end, end_tag_of, error_element, read_end_tag_of};
 use crate::stages::head::error_element::emit_errors;
 use crate::stages::head::error_text::code_for_request;
 use crate::stages::item_search::{contains_list_item, new_list};
-use crate::stages::list::emit::{emit, loses_item, quarantine_item};
+use crate::stages::list::emit::{ReceivedItem, emit, loses_item, quarantine_item};
 use crate::stages::list::incomplete::{abort_list, must_abort, note_incomplete};
 use crate::stages::list::state::List;
-use crate::stages::response::{ListStep, Response, Stage, Step};
+use crate::stages::response::{ListStepResult, Response, Stage, StepResult};
+use crate::stages::step::Step;
 use crate::text::edits::Edits;
 use crate::v1::items::facts_after;
 use crate::validate::envelope_names::EnvelopePrefixes;
@@ -23,52 +24,43 @@ use oaimend_oai::ErrorCode;
 use oaimend_oai::Verb;
 
 /// Opens the verb element of 2.0 at the first item of a list of 1.x, or at its end.
-pub(crate) fn open_v1_list(
-    response: &mut Response,
-    list: &mut List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> ListStep {
+pub(crate) fn open_v1_list(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
+    let rest = step.window.text;
     if list.verb == Verb::Identify {
-        return ListStep::Leave(wrap_v1_identify(response, list, rest, last, sink));
+        return ListStepResult::Leave(wrap_v1_identify(step, list));
     }
-    let close = [b"</", response.prefix.as_slice(), &list.names.verb].concat();
+    let close = [b"</", step.response.prefix.as_slice(), &list.names.verb].concat();
     if rest.starts_with(&close) {
-        return replace_empty_v1_list(response, list, rest, last, sink);
+        return replace_empty_v1_list(step, list);
     }
-    let bare = [b"<", response.prefix.as_slice(), b"identifier"].concat();
+    let bare = [b"<", step.response.prefix.as_slice(), b"identifier"].concat();
     if list.verb == Verb::ListIdentifiers && rest.starts_with(&bare) {
         // A header of 2.0 requires a datestamp.
-        return ListStep::Leave(response.refuse(NotOai::Version1));
+        return ListStepResult::Leave(step.response.refuse(NotOai::Version1));
     }
-    response.tags.keep_contexts();
+    step.response.tags.keep_contexts();
     list.opened = true;
-    let open = [b"<", response.written_prefix(), list.written_name(), b">"].concat();
-    response.output.change(PartRole::List, RepairId::V1Root, response.base, b"", &open, sink);
+    let open = [b"<", step.response.written_prefix(), list.written_name(), b">"].concat();
+    step.insert(PartRole::List, RepairId::V1Root, 0, &open);
     list.start_tag = open;
-    ListStep::Stay(Step::Settled(0))
+    ListStepResult::Stay(StepResult::Settled(0))
 }
 
 /// Turns a list of 1.x without items into an error.
-fn replace_empty_v1_list(
-    response: &mut Response,
-    list: &List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> ListStep {
-    let end = end_tag_end(rest.get(..rest.len().min(response.limits().tag_bytes_max)).unwrap_or_default());
+fn replace_empty_v1_list(step: &mut Step<'_, impl Sink>, list: &List) -> ListStepResult {
+    let rest = step.window.text;
+    let end =
+        end_tag_end(rest.get(..rest.len().min(step.response.limits().tag_bytes_max)).unwrap_or_default());
     if !rest.get(..end).is_some_and(|tag| tag.ends_with(b">")) {
-        let more = !last && end == rest.len();
+        let more = !step.window.is_last && end == rest.len();
         return if more {
-            ListStep::Stay(response.need_more(rest))
+            ListStepResult::Stay(step.need_more())
         } else {
-            ListStep::Leave(response.refuse(NotOai::NothingKept))
+            ListStepResult::Leave(step.response.refuse(NotOai::NothingKept))
         };
     }
-    let dc = response.v1.as_ref().is_some_and(|v1| v1.asks_for_dc);
-    let (id, code, words) = match list.empty_code(&response.request_facts) {
+    let dc = step.response.v1.as_ref().is_some_and(|v1| v1.asks_for_dc);
+    let (id, code, words) = match list.empty_code(&step.response.request_facts) {
         Some(code) => (RepairId::EmptyList, code, crate::stages::list::state::EMPTY),
         None if dc => (RepairId::V1Empty, ErrorCode::IdDoesNotExist, "There is no such record."),
         None => {
@@ -76,108 +68,97 @@ fn replace_empty_v1_list(
             (RepairId::V1Empty, ErrorCode::CannotDisseminateFormat, words)
         }
     };
-    let code = code_for_request(code, &response.request_facts);
-    if response.is_off(id) {
-        return ListStep::Leave(response.refuse(NotOai::NothingKept));
+    let code = code_for_request(code, &step.response.request_facts);
+    if step.response.is_off(id) {
+        return ListStepResult::Leave(step.response.refuse(NotOai::NothingKept));
     }
-    let bytes_max = response.limits().head_bytes_max;
-    if !last && rest.len() <= bytes_max {
-        return ListStep::Stay(response.need_more(rest));
+    let bytes_max = step.response.limits().head_bytes_max;
+    if !step.window.is_last && rest.len() <= bytes_max {
+        return ListStepResult::Stay(step.need_more());
     }
-    response.verb = Some(list.verb);
-    if contains_list_item(response, rest.get(end..rest.len().min(bytes_max)).unwrap_or_default()) {
-        return ListStep::Leave(response.refuse(NotOai::NothingKept));
+    step.response.verb = Some(list.verb);
+    if contains_list_item(step.response, rest.get(end..rest.len().min(bytes_max)).unwrap_or_default()) {
+        return ListStepResult::Leave(step.response.refuse(NotOai::NothingKept));
     }
-    let error = error_element(response, code.name(), words);
-    response.output.note_error(code);
-    let step = response.change(id, rest, end, &error, sink);
-    end_v1_list(response, end, sink);
-    ListStep::Leave(step)
+    let error = error_element(step.response, code.name(), words);
+    step.response.output.note_error(code);
+    let result = step.change(id, end, &error);
+    end_v1_list(step, end);
+    ListStepResult::Leave(result)
 }
 
 /// Ends the root where the list ends, at `ahead` bytes from here.
-pub(crate) fn end_v1_list(response: &mut Response, ahead: usize, sink: &mut impl Sink) {
-    let close = end_tag_of(response, b"OAI-PMH");
-    if emit_errors(response, sink).is_some() {
+pub(crate) fn end_v1_list(step: &mut Step<'_, impl Sink>, ahead: usize) {
+    let close = end_tag_of(step.response, b"OAI-PMH");
+    if emit_errors(step).is_some() {
         return;
     }
-    if must_abort(response) {
-        abort_list(response);
+    if must_abort(step.response) {
+        abort_list(step.response);
         return;
     }
-    let at = response.base + ahead as u64;
-    note_incomplete(response, at, sink);
-    response.output.change(PartRole::Plain, RepairId::V1Root, at, b"", &close, sink);
-    response.stage = Stage::Epilog;
+    note_incomplete(step, ahead);
+    step.insert(PartRole::Plain, RepairId::V1Root, ahead, &close);
+    step.response.stage = Stage::Epilog;
 }
 
 /// Adds the Identify element around the content of the root, because 1.x has none.
-fn wrap_v1_identify(
-    response: &mut Response,
-    list: &List,
-    rest: &[u8],
-    last: bool,
-    sink: &mut impl Sink,
-) -> Step {
-    let bytes_max = response.limits().record_bytes_max;
-    if !last && rest.len() < bytes_max {
-        let step = response.need_more(rest);
-        response.stage = Stage::List(Box::new(new_list(response, list.verb)));
-        return step;
+fn wrap_v1_identify(step: &mut Step<'_, impl Sink>, list: &List) -> StepResult {
+    let rest = step.window.text;
+    let bytes_max = step.response.limits().record_bytes_max;
+    if !step.window.is_last && rest.len() < bytes_max {
+        let result = step.need_more();
+        step.response.stage = Stage::List(Box::new(new_list(step.response, list.verb)));
+        return result;
     }
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-    let Some(end) = find_end_tag(within, &read_end_tag_of(response, list.verb.as_bytes())) else {
-        return response.refuse(NotOai::NothingKept);
+    let Some(end) = find_end_tag(within, &read_end_tag_of(step.response, list.verb.as_bytes())) else {
+        return step.response.refuse(NotOai::NothingKept);
     };
     let raw = within.get(..end).unwrap_or_default();
-    let open = [b"<", response.prefix.as_slice(), list.verb.as_bytes(), b">"].concat();
+    let open = [b"<", step.response.prefix.as_slice(), list.verb.as_bytes(), b">"].concat();
     let mut added = Edits::default();
     added.push(RepairId::V1Root, 0, 0, &open);
     let text = added.apply(raw);
-    let rules = Response::rules(&response.config, &response.entities);
-    match repair_item(&text, &list.names, list.contexts(), &mut response.tags, &rules, None) {
+    let rules = Response::rules(&step.response.config, &step.response.entities);
+    match repair_item(&text, &list.names, list.contexts(), &mut step.response.tags, &rules, None) {
         Ok(repaired) if loses_item(&text, &repaired, &list.names) => {
-            response.output.quarantine_unread(None, response.base, raw, sink);
-            response.refuse(NotOai::NothingKept)
+            step.quarantine_unread(raw.len());
+            step.response.refuse(NotOai::NothingKept)
         }
         Ok(repaired) => {
             let edits = added.then(&text, repaired.edits.clone());
-            emit(response, list, raw, 0, &RepairedItem { edits, ..repaired }, sink);
-            response.verb = Some(list.verb);
-            end_v1_list(response, end, sink);
-            Step::Settled(end)
+            emit(step, list, ReceivedItem { raw, at: 0 }, &RepairedItem { edits, ..repaired });
+            step.response.verb = Some(list.verb);
+            end_v1_list(step, end);
+            StepResult::Settled(end)
         }
         Err(why) => {
-            response.output.quarantine(None, response.base, raw, why, sink);
-            response.refuse(NotOai::NothingKept)
+            let offset = step.response.base;
+            step.output().quarantine(&Quarantined { identifier: None, offset, raw, why });
+            step.response.refuse(NotOai::NothingKept)
         }
     }
 }
 
 /// Converts a valid item of 1.x and emits it.
-pub(crate) fn upgrade_clean_item(
-    response: &mut Response,
-    list: &List,
-    raw: &[u8],
-    at: usize,
-    sink: &mut impl Sink,
-) {
-    let rules = Response::rules(&response.config, &response.entities);
+pub(crate) fn upgrade_clean_item(step: &mut Step<'_, impl Sink>, list: &List, item: ReceivedItem<'_>) {
+    let rules = Response::rules(&step.response.config, &step.response.entities);
     let (places, limits) = (&list.validator.v1_positions, rules.limits);
-    let cacheable = response.v1.as_ref().filter(|_| {
+    let cacheable = step.response.v1.as_ref().filter(|_| {
         let is_plain = matches!(list.names.element.name, b"record" | b"header" | b"set");
         // The slow path handles repairs that are off and repairs that must be enabled.
         is_plain
             && rules.off.is_empty()
             && rules.enabled.is_empty()
-            && response.granularity_check.is_met_by(raw, &list.validator.facts)
+            && step.response.granularity_check.is_met_by(item.raw, &list.validator.facts)
             && list.names.prefixes == EnvelopePrefixes::Forbidden
     });
-    let edits = cacheable.and_then(|v1| v1.payload_tags.edits_for(raw, places, list.context, limits));
+    let edits = cacheable.and_then(|v1| v1.payload_tags.edits_for(item.raw, places, list.context, limits));
     let upgraded = edits.map(|edits| {
         let facts = facts_after(list.validator.facts.clone(), &edits);
         RepairedItem {
-            bytes: edits.apply(raw).into_owned(),
+            bytes: edits.apply(item.raw).into_owned(),
             edits,
             facts,
             markup: false,
@@ -186,23 +167,25 @@ pub(crate) fn upgrade_clean_item(
         }
     });
     // If the item exceeds a limit, the validator reports it.
-    let upgraded = upgraded.filter(|item| {
-        item.edits.len() <= limits.repairs_per_record_max && item.bytes.len() <= limits.record_bytes_max
+    let upgraded = upgraded.filter(|upgraded| {
+        upgraded.edits.len() <= limits.repairs_per_record_max
+            && upgraded.bytes.len() <= limits.record_bytes_max
     });
     let repaired = match upgraded {
         Some(upgraded) => Ok(upgraded),
         None => {
-            let repaired = repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, None);
-            if let (Ok(_), Some(v1)) = (&repaired, &mut response.v1) {
+            let repaired =
+                repair_item(item.raw, &list.names, list.contexts(), &mut step.response.tags, &rules, None);
+            if let (Ok(_), Some(v1)) = (&repaired, &mut step.response.v1) {
                 // The validator has accepted the result of these tags.
-                v1.payload_tags.insert(raw, places, list.context, &response.tags.contexts, limits);
+                v1.payload_tags.insert(item.raw, places, list.context, &step.response.tags.contexts, limits);
             }
             repaired
         }
     };
     match repaired {
-        Ok(repaired) => emit(response, list, raw, at, &repaired, sink),
-        Err(why) => quarantine_item(response, list, raw, at, why, sink),
+        Ok(repaired) => emit(step, list, item, &repaired),
+        Err(why) => quarantine_item(step, list, item, why),
     }
 }
 
