@@ -10,21 +10,23 @@ use crate::catalog::{QuarantineReason, RepairId};
 use crate::lex::lexeme::Lexemes;
 use crate::lex::namespaces::Context;
 use crate::lex::search::{memchr_iter, memrchr};
+use crate::lex::window::TextWindow;
 use crate::passes::formats::repair_format;
 use crate::passes::granularity::{lower_bound, repair_granularity};
 use crate::passes::header::{keep_only_header, repair_envelope};
 use crate::passes::identify::{has_identify_element, repair_identify, unresolved_fields};
 use crate::passes::markup::repair_markup;
 use crate::passes::name_case::repair_name_case;
-use crate::passes::rules::{OuterContexts, Rules};
+use crate::passes::rules::{ItemEnvelope, OuterContexts, Rules};
 use crate::passes::strip_prefix::strip_item_prefixes;
 use crate::passes::tag_names::repair_names;
+use crate::passes::tree::MarkupItem;
 use crate::sink::FieldIssue;
-use crate::text::characters::{Guesses, guess_characters, item_edits};
+use crate::text::characters::{CharacterRules, Guesses, guess_characters, item_edits};
 use crate::text::charset::detect_charset;
 use crate::text::edits::Edits;
 use crate::text::legal::has_legal_characters;
-use crate::v1::items::upgrade_item;
+use crate::v1::items::{V1Item, upgrade_item};
 use crate::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
 use crate::validate::facts::{ItemFacts, V1Positions};
 use crate::validate::schema::item_of;
@@ -67,43 +69,41 @@ impl RepairedItem {
 /// The reason for the quarantine of the item.
 pub(crate) fn repair_item(
     raw: &[u8],
-    names: &EnvelopeNames,
-    contexts: OuterContexts,
+    envelope: ItemEnvelope<'_>,
     tags: &mut StartTagCache,
     rules: &Rules<'_>,
     defect: Option<Defect>,
 ) -> Result<RepairedItem, QuarantineReason> {
-    let repaired = run_passes(raw, names, contexts, tags, rules, defect)?;
+    let repaired = run_passes(raw, envelope, tags, rules, defect)?;
     // Items in a section are not items of the list, but they must not be dropped with the section.
     let drops_section = |&(start, _): &(usize, usize)| {
         repaired.edits.iter().any(|edit| edit.start <= start && start < edit.end)
     };
-    let sections = if repaired.edits.is_empty() || names.repairs_torn_sections || defect.is_some() {
+    let sections = if repaired.edits.is_empty() || envelope.names.repairs_torn_sections || defect.is_some() {
         Vec::new()
     } else {
-        sections_with_boundaries(raw, names)
+        sections_with_boundaries(raw, envelope.names)
     };
     if sections.iter().any(drops_section) { Err(QuarantineReason::MismatchedTags) } else { Ok(repaired) }
 }
 
 fn run_passes(
     raw: &[u8],
-    names: &EnvelopeNames,
-    contexts: OuterContexts,
+    envelope: ItemEnvelope<'_>,
     tags: &mut StartTagCache,
     rules: &Rules<'_>,
     defect: Option<Defect>,
 ) -> Result<RepairedItem, QuarantineReason> {
-    let mut names = names.clone();
+    let mut names = envelope.names.clone();
     if names.prefixes == EnvelopePrefixes::Forbidden {
         // A prefixed item is accepted and loses its prefix.
         names.prefixes = EnvelopePrefixes::Removed;
     }
-    let outer = contexts.read;
+    let OuterContexts { read: outer, written } = envelope.contexts;
     let mut item = ItemRepair {
         names,
         outer,
-        written: contexts.written,
+        written,
         tags,
         rules,
         text: raw.to_vec(),
@@ -140,8 +140,9 @@ fn run_passes(
         let element = item.names.element;
         item.tags.tidy();
         let sections = if defect.is_some() { Vec::new() } else { item.sections_with_boundaries() };
-        let valid = defect.filter(|_| item.edits.is_empty()).map_or(0, |defect| defect.at);
-        let markup = repair_markup(&item.text, element, outer, item.tags, rules.limits, &sections, valid)?;
+        let valid_bytes = defect.filter(|_| item.edits.is_empty()).map_or(0, |defect| defect.at);
+        let markup_item = MarkupItem { text: &item.text, element, outer, sections: &sections, valid_bytes };
+        let markup = repair_markup(markup_item, item.tags, rules.limits)?;
         item.markup = !markup.is_empty();
         why = match item.apply_pass(markup)? {
             Verdict::Valid(facts) => return Ok(item.repaired(facts)),
@@ -230,7 +231,7 @@ impl ItemRepair<'_> {
             false => Lexemes::new_well_formed(raw),
         };
         let (entities, limits) = (self.rules.entities, self.rules.limits);
-        Ok(item_edits(raw, from, lexemes, entities, guesses, charset, limits))
+        Ok(item_edits(raw, from, lexemes, CharacterRules { entities, guesses, charset, limits }))
     }
 
     /// Applies one pass and validates the result. A valid item is then rewritten for the output and adjusted
@@ -242,8 +243,8 @@ impl ItemRepair<'_> {
             let limits = self.rules.limits;
             let is_upgraded = self.names.v2_element.is_some();
             if is_upgraded {
-                let upgrade =
-                    upgrade_item(&self.text, self.names.element, &v1_positions, &self.tags.contexts, limits);
+                let item = V1Item { bytes: &self.text, places: &v1_positions };
+                let upgrade = upgrade_item(item, self.names.element, &self.tags.contexts, limits);
                 self.apply(upgrade)?;
                 self.names = self.names.as_v2();
             }
@@ -383,7 +384,11 @@ impl ItemRepair<'_> {
         self.tags.tidy();
         let mut validator = Validator::new(EnvelopeNames { prefixes, ..self.names.clone() }, self.outer);
         validator.new_window(0);
-        let verdict = match validator.validate(&self.text, 0, true, self.tags, self.rules.limits) {
+        let verdict = match validator.validate(
+            TextWindow::whole(&self.text).item_at(0),
+            self.tags,
+            self.rules.limits,
+        ) {
             Validation::Clean(len)
                 if crate::lex::names::trim(self.text.get(len..).unwrap_or_default()).is_empty() =>
             {
@@ -416,7 +421,7 @@ impl ItemRepair<'_> {
         let mut validator = Validator::for_payload(self.names.clone(), self.outer);
         validator.new_window(0);
         matches!(
-            validator.validate(&self.text, 0, true, self.tags, self.rules.limits),
+            validator.validate(TextWindow::whole(&self.text).item_at(0), self.tags, self.rules.limits),
             Validation::Clean(len) if crate::lex::names::trim(self.text.get(len..).unwrap_or_default()).is_empty()
         )
     }
@@ -438,12 +443,13 @@ mod tests {
     #![expect(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
     use super::{Context, StartTagCache, Validation, Validator};
     use crate::lex::names::blanks;
+    use crate::lex::window::TextWindow;
     use crate::limits::Limits;
     use crate::passes::header::repair_envelope;
     use crate::passes::markup::repair_markup;
     use crate::passes::name_case::repair_name_case;
-    use crate::text::characters::Guesses;
-    use crate::text::characters::repair_characters;
+    use crate::passes::tree::MarkupItem;
+    use crate::text::characters::{CharacterRules, repair_characters};
     use crate::validate::envelope_names::EnvelopeNames;
     use crate::validate::schema::RECORD;
 
@@ -471,15 +477,19 @@ mod tests {
             at += blanks(&page[at..]);
             let mut validator = Validator::new(names, list.context);
             validator.new_window(at);
-            let Validation::Clean(len) = validator.validate(page, at, true, &mut tags, &limits) else {
+            let Validation::Clean(len) =
+                validator.validate(TextWindow::whole(page).item_at(at), &mut tags, &limits)
+            else {
                 panic!("a record of {} is not clean", String::from_utf8_lossy(page));
             };
             let item = &page[at..at + len];
-            assert!(repair_characters(item, &[], Guesses::default(), &limits).is_empty());
-            let markup = repair_markup(item, &RECORD, list.context, &mut tags, &limits, &[], 0);
+            assert!(repair_characters(item, CharacterRules::plain(&limits)).is_empty());
+            let (text, outer) = (item, list.context);
+            let item = MarkupItem { text, element: &RECORD, outer, sections: &[], valid_bytes: 0 };
+            let markup = repair_markup(item, &mut tags, &limits);
             assert!(markup.is_ok_and(|edits| edits.is_empty()));
-            assert!(repair_name_case(item, &RECORD).is_empty());
-            assert!(repair_envelope(item, &RECORD, false, Some("2000-01-01"), &limits).is_empty());
+            assert!(repair_name_case(text, &RECORD).is_empty());
+            assert!(repair_envelope(text, &RECORD, false, Some("2000-01-01"), &limits).is_empty());
         }
     }
 }

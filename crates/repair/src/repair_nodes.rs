@@ -14,7 +14,7 @@ use crate::lex::search::memrchr;
 use crate::passes::granularity::repair_granularity;
 use crate::passes::rules::Rules;
 use crate::repair_item::RepairedItem;
-use crate::text::characters::{Guesses, edits_around};
+use crate::text::characters::{CharacterRules, Guesses, edits_around};
 use crate::text::charset::detect_charset;
 use crate::text::edits::Edits;
 use crate::validate::envelope_names::EnvelopePrefixes;
@@ -85,11 +85,12 @@ impl NodeRepair<'_> {
         let at = if self.text.is_empty() { at } else { at.checked_add_signed(-shift)? };
         // The text before the defect is valid and without sections, so each `<` in it begins a tag.
         let from = self.done + memrchr(b'<', self.raw.get(self.done..at)?).unwrap_or(0);
-        let (mut edits, mut end) = edits_around(self.raw, from, at, rules.entities, None, rules.limits);
+        let node_rules = CharacterRules { entities: rules.entities, ..CharacterRules::plain(rules.limits) };
+        let (mut edits, mut end) = edits_around(self.raw, from, at, node_rules);
         if simdutf8::basic::from_utf8(self.raw.get(from..end)?).is_err()
             && let charset @ Some(_) = self.charset(rules)?
         {
-            (edits, end) = edits_around(self.raw, from, at, rules.entities, charset, rules.limits);
+            (edits, end) = edits_around(self.raw, from, at, CharacterRules { charset, ..node_rules });
         }
         // The text of entities is limited for the whole item.
         let is_other = |id| id == RepairId::Doctype || rules.off.contains(id);
@@ -138,7 +139,8 @@ mod tests {
     use super::{local_defect, repair_nodes};
     use crate::config::RepairConfig;
     use crate::lex::namespaces::{Context, OAI};
-    use crate::passes::rules::OuterContexts;
+    use crate::lex::window::TextWindow;
+    use crate::passes::rules::{ItemEnvelope, OuterContexts};
     use crate::random;
     use crate::repair_item::repair_item;
     use crate::stages::response::Response;
@@ -191,9 +193,11 @@ mod tests {
             let context = tags.open(&root, Context::default(), rules.limits).unwrap().context;
             let contexts = OuterContexts { read: context, written: context };
             let names = EnvelopeNames::of_records();
+            let envelope = ItemEnvelope { names: &names, contexts };
             let mut validator = Validator::new(names.clone(), context);
             validator.new_window(0);
-            let Validation::Defect(defect) = validator.validate(&raw, 0, true, &mut tags, rules.limits)
+            let Validation::Defect(defect) =
+                validator.validate(TextWindow::whole(&raw).item_at(0), &mut tags, rules.limits)
             else {
                 continue;
             };
@@ -201,14 +205,14 @@ mod tests {
             let Some(defect) = local_defect(defect, &validator, &rules).filter(|_| !has_sections) else {
                 continue;
             };
-            let expected = format!("{:?}", repair_item(&raw, &names, contexts, &mut tags, &rules, None));
+            let expected = format!("{:?}", repair_item(&raw, envelope, &mut tags, &rules, None));
             let text = raw.escape_ascii();
             if let Some(item) = repair_nodes(&raw, defect, &mut validator, &mut tags, &rules) {
                 repaired += 1;
                 let found = format!("{:?}", Ok::<_, crate::QuarantineReason>(item));
                 assert_eq!(found, expected, "seed {seed:#x}: {text}");
             }
-            let found = format!("{:?}", repair_item(&raw, &names, contexts, &mut tags, &rules, Some(defect)));
+            let found = format!("{:?}", repair_item(&raw, envelope, &mut tags, &rules, Some(defect)));
             assert_eq!(found, expected, "seed {seed:#x}: {text}");
         }
         assert!(repaired > 2_000, "only {repaired} items were repaired");

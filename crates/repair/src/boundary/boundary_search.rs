@@ -17,6 +17,7 @@ use crate::lex::lexeme::{CDATA, COMMENT, TagEnd, find_tag_end, is_torn_declarati
 use crate::lex::lookahead::Lookahead;
 use crate::lex::names::{may_start_name, name_span};
 use crate::lex::search::{find_frequent, memchr, memmem};
+use crate::lex::window::TextWindow;
 use crate::validate::envelope_names::{EnvelopeNames, TagMatch};
 
 /// The search for the boundary of one item. `text` always begins at the item.
@@ -100,48 +101,47 @@ impl BoundarySearch {
     /// Continues the search. Bytes after `bytes_max` do not count.
     pub(crate) fn find(
         &mut self,
-        text: &[u8],
-        last: bool,
+        window: TextWindow<'_>,
         names: &EnvelopeNames,
         bytes_max: usize,
     ) -> RecordBoundary {
-        let bounded = text.len() > bytes_max;
-        let text = text.get(..bytes_max).unwrap_or(text);
-        if text.len() < self.retry_at && !last && !bounded {
+        let bounded = window.text.len() > bytes_max;
+        // Bytes after the bound are never read. So the result there is the same as at the end of the input.
+        let window = window.up_to(bytes_max);
+        let len = window.text.len();
+        if len < self.retry_at && !window.is_last {
             return RecordBoundary::NeedMore;
         }
-        // Bytes after the bound are never read. So the result there is the same as at the end of the input.
-        let is_end = last || bounded;
-        match self.walk(text, is_end, bounded, names) {
-            Some(RecordBoundary::NeedMore) if !is_end => {
-                self.retry_at = text.len() + text.len() / 4 + 1;
+        match self.walk(window, bounded, names) {
+            Some(RecordBoundary::NeedMore) if !window.is_last => {
+                self.retry_at = len + len / 4 + 1;
                 RecordBoundary::NeedMore
             }
-            None if !is_end => {
+            None if !window.is_last => {
                 self.retry_at = 0;
                 RecordBoundary::NeedMore
             }
-            None | Some(RecordBoundary::NeedMore) => self.undecided(text.len(), bounded),
+            None | Some(RecordBoundary::NeedMore) => self.undecided(len, bounded),
             Some(boundary) => boundary,
         }
     }
 
     fn walk(
         &mut self,
-        text: &[u8],
-        last: bool,
+        window: TextWindow<'_>,
         bounded: bool,
         names: &EnvelopeNames,
     ) -> Option<RecordBoundary> {
+        let text = window.text;
         // The bytes after the bound may contain the end mark of a section.
-        let is_whole = last && (!bounded || names.repairs_torn_sections);
+        let whole = TextWindow::new(text, window.is_last && (!bounded || names.repairs_torn_sections));
         if may_end_usually(names)
             && let Some(usual) = self.usual.take()
         {
-            match self.walk_usually(usual, text, is_whole, names) {
+            match self.walk_usually(usual, whole, names) {
                 UsualTag::End(end) => return Some(RecordBoundary::At(end)),
                 UsualTag::NeedMore => return Some(RecordBoundary::NeedMore),
-                UsualTag::Other if !last => return None,
+                UsualTag::Other if !window.is_last => return None,
                 UsualTag::Other | UsualTag::Unusual => {
                     self.usual = None;
                     self.in_open_section = false;
@@ -160,19 +160,19 @@ impl BoundarySearch {
             let at = self.at + next;
             self.at = at;
             let rest = text.get(at..).unwrap_or_default();
-            if rest.len() < CDATA.len() && !last {
+            if rest.len() < CDATA.len() && !window.is_last {
                 return Some(RecordBoundary::NeedMore);
             }
             let boundary = match rest.get(1) {
-                Some(b'!' | b'?') => match self.section(text, at, is_whole, names) {
+                Some(b'!' | b'?') => match self.section(whole, at, names) {
                     Some(len) => {
                         self.at += len;
                         continue;
                     }
                     None => Some(RecordBoundary::NeedMore),
                 },
-                Some(b'/') => self.end_tag(text, at, last, names),
-                _ => self.start_tag(text, at, last, names),
+                Some(b'/') => self.end_tag(window, at, names),
+                _ => self.start_tag(window, at, names),
             };
             if boundary.is_some() {
                 return boundary;
@@ -185,22 +185,22 @@ impl BoundarySearch {
     fn walk_usually(
         &mut self,
         mut usual: UsualEnd,
-        text: &[u8],
-        last: bool,
+        window: TextWindow<'_>,
         names: &EnvelopeNames,
     ) -> UsualTag {
+        let text = window.text;
         loop {
             let next =
                 find_frequent(b'<', text, self.at, |at| may_count(text.get(at..).unwrap_or_default(), names));
             self.at = next.unwrap_or(text.len());
             let at = self.at;
             let rest = text.get(at..).unwrap_or_default();
-            let found = if rest.len() < CDATA.len() && !last {
+            let found = if rest.len() < CDATA.len() && !window.is_last {
                 if rest.is_empty() { UsualTag::Other } else { UsualTag::NeedMore }
             } else if rest.is_empty() {
                 UsualTag::Other
             } else if matches!(rest.get(1), Some(b'!' | b'?')) {
-                match self.section(text, at, last, names) {
+                match self.section(window, at, names) {
                     None => UsualTag::NeedMore,
                     Some(1) => UsualTag::Unusual,
                     Some(len) => {
@@ -209,7 +209,7 @@ impl BoundarySearch {
                     }
                 }
             } else {
-                usual.read(text, at, last, names)
+                usual.read(window, at, names)
             };
             match found {
                 UsualTag::Other if !rest.is_empty() => self.at += 1,
@@ -222,10 +222,11 @@ impl BoundarySearch {
     }
 
     /// Returns the number of bytes to skip at the section that begins here. `None`: more text is needed.
-    fn section(&mut self, text: &[u8], at: usize, last: bool, names: &EnvelopeNames) -> Option<usize> {
+    fn section(&mut self, window: TextWindow<'_>, at: usize, names: &EnvelopeNames) -> Option<usize> {
+        let text = window.text;
         let rest = text.get(at..).unwrap_or_default();
         self.has_sections = true;
-        let len = self.skip_section(text, at, last, names)?;
+        let len = self.skip_section(window, at, names)?;
         if len == 1 {
             self.in_open_section |= rest.starts_with(CDATA) || rest.starts_with(COMMENT);
             return Some(len);
@@ -244,7 +245,8 @@ impl BoundarySearch {
 
     /// Returns the number of bytes to skip at the section that begins at `at`. This is 1 if no section
     /// begins here or the section is unclosed. `last`: no more text follows.
-    fn skip_section(&mut self, text: &[u8], at: usize, last: bool, names: &EnvelopeNames) -> Option<usize> {
+    fn skip_section(&mut self, window: TextWindow<'_>, at: usize, names: &EnvelopeNames) -> Option<usize> {
+        let text = window.text;
         let rest = text.get(at..).unwrap_or_default();
         let [cdata_end, comment_end, instruction_end] = &mut self.lookahead.section_ends;
         let (mark, end_mark, ahead): (&[u8], &[u8], _) = if rest.starts_with(CDATA) {
@@ -261,7 +263,7 @@ impl BoundarySearch {
         if !names.repairs_torn_sections {
             return match end {
                 Some(end) => Some(mark.len() + end + end_mark.len()),
-                None => last.then_some(1),
+                None => window.is_last.then_some(1),
             };
         }
         let again = memmem::find(inner, mark).filter(|&again| end.is_none_or(|end| again < end));
@@ -280,25 +282,25 @@ impl BoundarySearch {
                 self.torn = true;
                 Some(1)
             }
-            (None, _) if last => Some(1),
+            (None, _) if window.is_last => Some(1),
             (None, _) => None,
         }
     }
 
     fn end_tag(
         &mut self,
-        text: &[u8],
+        window: TextWindow<'_>,
         at: usize,
-        last: bool,
         names: &EnvelopeNames,
     ) -> Option<RecordBoundary> {
+        let text = window.text;
         let rest = text.get(at..).unwrap_or_default();
         let Some(len) = end_tag_len(rest) else {
-            return if last { None } else { Some(RecordBoundary::NeedMore) };
+            return if window.is_last { None } else { Some(RecordBoundary::NeedMore) };
         };
         let body = rest.get(2..).unwrap_or_default();
         let name = body.get(..name_span(body)).unwrap_or_default();
-        match self.list_end(text, at, name, last, names) {
+        match self.list_end(window, at, name, names) {
             Some(RecordBoundary::At(at)) => return Some(self.torn_or(at)),
             None => {}
             more => return more,
@@ -307,7 +309,7 @@ impl BoundarySearch {
         match self.open.closing(text, name, names) {
             // An item may have the other prefix of the list in its end tag.
             Closing::Nothing if !ends_item => None,
-            Closing::Nothing | Closing::Element(0) => self.item_end(text, at, len, last, names),
+            Closing::Nothing | Closing::Element(0) => self.item_end(window, at, len, names),
             Closing::Element(index) => {
                 self.open.close(index);
                 None
@@ -319,12 +321,12 @@ impl BoundarySearch {
     /// ends that element, unless only the end of the response follows.
     fn list_end(
         &self,
-        text: &[u8],
+        window: TextWindow<'_>,
         at: usize,
         name: &[u8],
-        last: bool,
         names: &EnvelopeNames,
     ) -> Option<RecordBoundary> {
+        let text = window.text;
         let rest = text.get(at..).unwrap_or_default();
         let is_named = |name: &[u8]| names.match_tag(rest, b"</", name) == TagMatch::Yes;
         let is_list = is_named(&names.verb);
@@ -341,7 +343,7 @@ impl BoundarySearch {
         if self.in_open_section {
             return None;
         }
-        list_end(text, at, last, is_list && self.open.contains(text, name), names)
+        list_end(window, at, is_list && self.open.contains(text, name), names)
     }
 
     /// Decides on an end tag of the item. It ends the item if nothing else is open, unless that is damage: the
@@ -349,15 +351,15 @@ impl BoundarySearch {
     /// item only if the list continues, and no element around it closes later.
     fn item_end(
         &mut self,
-        text: &[u8],
+        window: TextWindow<'_>,
         at: usize,
         len: usize,
-        last: bool,
         names: &EnvelopeNames,
     ) -> Option<RecordBoundary> {
+        let text = window.text;
         let before = text.get(..at).unwrap_or_default();
         let continues = match names.follows_item(text.get(at + len..).unwrap_or_default()) {
-            TagMatch::Cut if !last => return Some(RecordBoundary::NeedMore),
+            TagMatch::Cut if !window.is_last => return Some(RecordBoundary::NeedMore),
             found => found != TagMatch::No,
         };
         if !continues && !names.ends_with_child(before) {
@@ -374,16 +376,16 @@ impl BoundarySearch {
 
     fn start_tag(
         &mut self,
-        text: &[u8],
+        window: TextWindow<'_>,
         at: usize,
-        last: bool,
         names: &EnvelopeNames,
     ) -> Option<RecordBoundary> {
+        let text = window.text;
         let rest = text.get(at..).unwrap_or_default();
         if !rest.get(1).copied().is_some_and(may_start_name) {
             return None;
         }
-        let len = match find_tag_end(rest, last) {
+        let len = match find_tag_end(window.after(at)) {
             TagEnd::At(len) => len,
             // The mark is text.
             TagEnd::Never => return None,
@@ -392,10 +394,10 @@ impl BoundarySearch {
         let body = rest.get(1..).unwrap_or_default();
         let name_len = name_span(body);
         self.open.close_child_before(text, body.get(..name_len).unwrap_or_default(), names);
-        let Ok(begun) = self.begins(text, at, last, names) else { return Some(RecordBoundary::NeedMore) };
+        let Ok(begun) = self.begins(window, at, names) else { return Some(RecordBoundary::NeedMore) };
         let is_named = match begun {
             Some(Begun::Item) => match names.has_identifier_first(rest) {
-                TagMatch::Cut if !last => return Some(RecordBoundary::NeedMore),
+                TagMatch::Cut if !window.is_last => return Some(RecordBoundary::NeedMore),
                 found => found == TagMatch::Yes,
             },
             _ => false,
@@ -442,29 +444,30 @@ impl BoundarySearch {
     ///
     /// # Errors
     /// Fails if more text is needed.
-    fn begins(&self, text: &[u8], at: usize, last: bool, names: &EnvelopeNames) -> Result<Option<Begun>, ()> {
+    fn begins(&self, window: TextWindow<'_>, at: usize, names: &EnvelopeNames) -> Result<Option<Begun>, ()> {
+        let text = window.text;
         let rest = text.get(at..).unwrap_or_default();
         match names.starts_item(rest) {
             TagMatch::Yes => return Ok(Some(Begun::Item)),
-            TagMatch::Cut if !last => return Err(()),
+            TagMatch::Cut if !window.is_last => return Err(()),
             _ => {}
         }
         match names.starts_other_item(rest) {
             // The first header of a record is a part of it.
             _ if self.open.in_item() == Some(false) => {}
             TagMatch::Yes => return Ok(Some(Begun::Item)),
-            TagMatch::Cut if !last => return Err(()),
+            TagMatch::Cut if !window.is_last => return Err(()),
             _ => {}
         }
         if names.match_tag(rest, b"<", b"OAI-PMH") == TagMatch::Yes && !self.is_second {
-            return match document_start(rest, at, last) {
+            return match document_start(window.after(at), at) {
                 Some(RecordBoundary::NeedMore) => Err(()),
                 found => Ok(found.map(|_| Begun::Response)),
             };
         }
         if names.starts_token(rest) == TagMatch::Yes {
             let is_outside = self.open.is_outside_payload(text, names);
-            return match token_before_list_end(rest, at, last, names) {
+            return match token_before_list_end(window.after(at), at, names) {
                 Some(RecordBoundary::NeedMore) if !is_outside => Err(()),
                 None if !is_outside => Ok(None),
                 _ => Ok(Some(Begun::Token)),

@@ -38,6 +38,7 @@
 use crate::lex::known_namespaces::{Family, is_similar_name};
 use crate::lex::names::{blanks, name_span, split_name, trailing_blanks, trim};
 use crate::lex::search::{memchr, memchr2, memmem, memrchr};
+use crate::lex::window::TextWindow;
 use crate::validate::envelope_names::{EnvelopeNames, TagMatch, any_match};
 
 /// The end of a broken item.
@@ -57,17 +58,17 @@ pub(crate) enum RecordBoundary {
 /// the list if only the end of the response follows. Otherwise it is text that a person typed. If
 /// `in_payload`, the payload contains a list, and the end of the input proves nothing.
 pub(crate) fn list_end(
-    text: &[u8],
+    window: TextWindow<'_>,
     at: usize,
-    last: bool,
     in_payload: bool,
     names: &EnvelopeNames,
 ) -> Option<RecordBoundary> {
+    let text = window.text;
     let at_end = if in_payload { None } else { Some(RecordBoundary::At(at)) };
-    let undecided = if last { at_end } else { Some(RecordBoundary::NeedMore) };
+    let undecided = if window.is_last { at_end } else { Some(RecordBoundary::NeedMore) };
     let rest = text.get(at..).unwrap_or_default();
     let Some(end) = memchr(b'>', rest) else {
-        return if last { None } else { Some(RecordBoundary::NeedMore) };
+        return if window.is_last { None } else { Some(RecordBoundary::NeedMore) };
     };
     let after = rest.get(end + 1..).unwrap_or_default();
     let after = after.get(blanks(after)..).unwrap_or_default();
@@ -121,7 +122,8 @@ const DOCUMENT_START_BYTES: usize = 4 << 10;
 
 /// Decides on a root's start tag that no element of the item wraps. If it begins a response, it is a second
 /// attempt of the source to send the page, after a first attempt that stopped here. Otherwise it is text.
-pub(crate) fn document_start(rest: &[u8], at: usize, last: bool) -> Option<RecordBoundary> {
+pub(crate) fn document_start(window: TextWindow<'_>, at: usize) -> Option<RecordBoundary> {
+    let rest = window.text;
     let within = rest.get(..DOCUMENT_START_BYTES).unwrap_or(rest);
     let is_root = memmem::find(within, b"responseDate").is_some_and(|date| {
         let tag_end = memchr(b'>', within).unwrap_or(date);
@@ -130,7 +132,7 @@ pub(crate) fn document_start(rest: &[u8], at: usize, last: bool) -> Option<Recor
     });
     match is_root {
         true => Some(RecordBoundary::At(at)),
-        false if within.len() < DOCUMENT_START_BYTES && !last => Some(RecordBoundary::NeedMore),
+        false if within.len() < DOCUMENT_START_BYTES && !window.is_last => Some(RecordBoundary::NeedMore),
         false => None,
     }
 }
@@ -161,12 +163,12 @@ pub(crate) fn is_wrapper(name: &[u8], names: &EnvelopeNames) -> bool {
 /// Decides on a resumptionToken that does not follow the end tag of a child. It is a boundary if the list
 /// ends after it.
 pub(crate) fn token_before_list_end(
-    rest: &[u8],
+    window: TextWindow<'_>,
     at: usize,
-    last: bool,
     names: &EnvelopeNames,
 ) -> Option<RecordBoundary> {
-    let more = if last { None } else { Some(RecordBoundary::NeedMore) };
+    let rest = window.text;
+    let more = if window.is_last { None } else { Some(RecordBoundary::NeedMore) };
     let Some(tag_end) = memchr(b'>', rest) else { return more };
     let mut after = rest.get(tag_end + 1..).unwrap_or_default();
     if rest.get(tag_end.wrapping_sub(1)) != Some(&b'/') {
@@ -194,6 +196,7 @@ mod tests {
     use crate::boundary::boundary_search::BoundarySearch;
     use crate::boundary::record_boundary::{RecordBoundary, parent_name};
     use crate::lex::lookahead::Lookahead;
+    use crate::lex::window::TextWindow;
     use crate::limits::Limits;
     use crate::validate::envelope_names::EnvelopeNames;
 
@@ -210,12 +213,12 @@ mod tests {
         let first = BoundarySearch::new(0, Lookahead::default());
         let mut search = if is_second { first.into_second_search() } else { first };
         for len in 0..text.len() {
-            let boundary = search.find(&text[..len], false, &names, bytes_max);
+            let boundary = search.find(TextWindow::so_far(&text[..len]), &names, bytes_max);
             if boundary != RecordBoundary::NeedMore {
                 return boundary;
             }
         }
-        search.find(text, true, &names, bytes_max)
+        search.find(TextWindow::whole(text), &names, bytes_max)
     }
 
     /// `case` is an item from its first payload on, and the text after it. `|` is the expected boundary,

@@ -6,6 +6,7 @@
 
 use crate::boundary::record_boundary::end_tag_len;
 use crate::lex::search::memchr;
+use crate::lex::window::TextWindow;
 use crate::validate::envelope_names::{EnvelopeNames, TagMatch};
 use crate::validate::schema::RECORD;
 
@@ -60,9 +61,10 @@ pub(crate) fn may_count(text: &[u8], names: &EnvelopeNames) -> bool {
 
 impl UsualEnd {
     /// Reads the tag at `at`. `last`: no more text follows.
-    pub(crate) fn read(&mut self, text: &[u8], at: usize, last: bool, names: &EnvelopeNames) -> UsualTag {
+    pub(crate) fn read(&mut self, window: TextWindow<'_>, at: usize, names: &EnvelopeNames) -> UsualTag {
+        let text = window.text;
         let rest = text.get(at..).unwrap_or_default();
-        let undecided = if last { UsualTag::Unusual } else { UsualTag::NeedMore };
+        let undecided = if window.is_last { UsualTag::Unusual } else { UsualTag::NeedMore };
         let is_end_tag = rest.get(1) == Some(&b'/');
         let mark: &[u8] = if is_end_tag { b"</" } else { b"<" };
         for name in [names.verb.as_slice(), b"OAI-PMH"] {

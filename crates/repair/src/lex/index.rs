@@ -6,6 +6,7 @@
 //! UTF-8 check and this pass share the cache.
 
 use crate::lex::search::count_read;
+use crate::lex::window::TextWindow;
 
 /// Most bytes in one block. Two blocks fit the first-level cache.
 const BLOCK_BYTES_MAX: usize = 4096;
@@ -67,10 +68,9 @@ impl Index {
         }
     }
 
-    /// Returns the next mark of the window. `last`: no more bytes follow, so a character that the end of the
-    /// window cuts is bad.
+    /// Returns the next mark of the window. A character that the end of the last window cuts is bad.
     #[inline(always)]
-    pub(crate) fn next(&mut self, window: &[u8], last: bool) -> Mark {
+    pub(crate) fn next(&mut self, window: TextWindow<'_>) -> Mark {
         loop {
             if self.current != 0 {
                 let bit = self.current.trailing_zeros() as usize;
@@ -88,7 +88,7 @@ impl Index {
             if let Some(bad) = self.bad {
                 return Mark::Bad(bad);
             }
-            if !self.fill(window, last) {
+            if !self.fill(window.text, window.is_last) {
                 return Mark::WindowEnd(self.end);
             }
         }
@@ -100,8 +100,9 @@ impl Index {
         self.current |= 1 << (at - self.current_at);
     }
 
-    /// Indexes the next block. Returns false if no byte is left.
-    fn fill(&mut self, window: &[u8], last: bool) -> bool {
+    /// Indexes the next block. Returns false if no byte is left. The window comes in parts, because as a whole it
+    /// would be written to memory for each mark.
+    fn fill(&mut self, window: &[u8], is_last: bool) -> bool {
         let from = self.end;
         let block_bytes = self.block_bytes.max(BLOCK_BYTES_FIRST);
         self.block_bytes = BLOCK_BYTES_MAX.min(2 * block_bytes);
@@ -128,7 +129,7 @@ impl Index {
             && let Err(error) = simdutf8::compat::from_utf8(block)
         {
             legal = error.valid_up_to();
-            let cut = error.error_len().is_none() && to == window.len() && !last;
+            let cut = error.error_len().is_none() && to == window.len() && !is_last;
             if !cut {
                 self.bad = Some(from + legal);
             }

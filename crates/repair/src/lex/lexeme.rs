@@ -5,6 +5,7 @@
 
 use crate::lex::names::{is_blank, is_local_name, may_start_name, name_span};
 use crate::lex::search::{count_read, memchr, memchr2, memmem};
+use crate::lex::window::TextWindow;
 
 const INSTRUCTION: &[u8] = b"<?";
 
@@ -117,7 +118,7 @@ pub(crate) fn is_cut(text: &[u8], at: usize, (lexeme, end): (Lexeme, usize)) -> 
     match lexeme {
         Lexeme::OpenTag | Lexeme::OpenComment | Lexeme::OpenCdata | Lexeme::BareLessThan => true,
         // An open quote may close after the `>`.
-        Lexeme::StartTag => start_tag_end_so_far(rest, false).is_none(),
+        Lexeme::StartTag => start_tag_end_so_far(TextWindow::so_far(rest)).is_none(),
         // A tag without `>` ends before the blanks that precede the next `<`.
         Lexeme::EndTag => {
             let closed = text.get(..end).is_some_and(|tag| tag.ends_with(b">"));
@@ -171,19 +172,20 @@ pub(crate) enum TagEnd {
 /// The end of a start tag: its `>`. A `>` in quotes does not count if the quotes close before the tag could
 /// end otherwise. `None` if the tag never ends.
 pub(crate) fn start_tag_end(rest: &[u8]) -> Option<usize> {
-    start_tag_end_so_far(rest, true)
+    start_tag_end_so_far(TextWindow::whole(rest))
 }
 
 /// The same while more text may follow: `None` also while a quote is open.
-pub(crate) fn start_tag_end_so_far(rest: &[u8], complete: bool) -> Option<usize> {
-    match find_tag_end(rest, complete) {
+pub(crate) fn start_tag_end_so_far(window: TextWindow<'_>) -> Option<usize> {
+    match find_tag_end(window) {
         TagEnd::At(end) => Some(end),
         TagEnd::Never | TagEnd::Unknown => None,
     }
 }
 
-/// Where the start tag that `rest` begins with ends. `complete`: no more text follows.
-pub(crate) fn find_tag_end(rest: &[u8], complete: bool) -> TagEnd {
+/// Where the start tag at the start of the window ends.
+pub(crate) fn find_tag_end(window: TextWindow<'_>) -> TagEnd {
+    let TextWindow { text: rest, is_last: complete } = window;
     let ends_name = |&byte: &u8| matches!(byte, b'>' | b'<' | b'"' | b'\'');
     let missing = if complete { TagEnd::Never } else { TagEnd::Unknown };
     let mut at = 1;

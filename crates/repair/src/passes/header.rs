@@ -256,7 +256,8 @@ impl<'t> HeaderPass<'t> {
         let tag = self.slice(child.start, child.end);
         match (read, bound) {
             (Some((stamp, oddity)), _) => {
-                rewrite_datestamp(self.slice(start, end), start, &stamp, oddity, plain, &mut self.edits);
+                let field = FieldText { raw: self.slice(start, end), at: start, is_plain: plain };
+                rewrite_datestamp(field, &stamp, oddity, &mut self.edits);
             }
             (None, Some(bound)) if start == end && tag.ends_with(b"/>") => {
                 let name = tag.get(1..).map(|tag| tag.get(..name_span(tag)).unwrap_or_default());
@@ -400,15 +401,19 @@ pub(crate) fn keep_only_header(record: &[u8]) -> Edits {
     edits
 }
 
+/// The text of a field in an item or in the head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldText<'t> {
+    pub(crate) raw: &'t [u8],
+    /// Its start.
+    pub(crate) at: usize,
+    /// Whether it contains neither references nor markup, so that single bytes of it can change.
+    pub(crate) is_plain: bool,
+}
+
 /// Changes as few bytes of a datestamp as possible.
-pub(crate) fn rewrite_datestamp(
-    raw: &[u8],
-    at: usize,
-    stamp: &str,
-    oddity: Oddity,
-    plain: bool,
-    edits: &mut Edits,
-) {
+pub(crate) fn rewrite_datestamp(field: FieldText<'_>, stamp: &str, oddity: Oddity, edits: &mut Edits) {
+    let FieldText { raw, at, is_plain: plain } = field;
     let stamp = stamp.as_bytes();
     let id = repair_for(oddity);
     if oddity == Oddity::Blank && plain && raw.is_ascii() {

@@ -9,7 +9,7 @@
 use crate::boundary::removable::{contains_content, is_fatal_message};
 use crate::catalog::{QuarantineReason, RepairId};
 use crate::lex::known_namespaces::{Family, correct_namespace};
-use crate::lex::lexeme::{Lexeme, Lexemes};
+use crate::lex::lexeme::Lexeme;
 use crate::lex::names::{blanks, is_blank, name_span, split_name, trailing_blanks};
 use crate::lex::namespaces::{Context, OAI};
 use crate::lex::search::{memchr2, memmem};
@@ -20,8 +20,7 @@ use crate::passes::end_tag::{
 };
 use crate::passes::lenient_tag::{LenientTag, read_lenient_tag};
 use crate::passes::plain_field::read_plain_field;
-use crate::passes::prefixes::PrefixNamespaces;
-use crate::passes::tree::{ContentKind, PayloadRoot, Tree, TreeElement, in_key_field};
+use crate::passes::tree::{ContentKind, MarkupItem, PayloadRoot, Tree, TreeElement, in_key_field};
 use crate::text::edits::Edits;
 use crate::text::leftovers::leftover_repair;
 use crate::validate::schema::{Content, Element, RECORD};
@@ -29,45 +28,16 @@ use crate::validate::start_tag::{StartTagCache, declared_prefix};
 
 /// Returns the edits to the markup of one item.
 ///
-/// `sections` are the closed sections that contain boundaries of items. They are content and stay
-/// unchanged. The validator has accepted the first `valid` bytes.
-///
 /// # Errors
 /// Returns the reason for quarantine if the intent is ambiguous.
 pub(crate) fn repair_markup(
-    text: &[u8],
-    element: &'static Element,
-    outer: Context,
+    item: MarkupItem<'_>,
     tags: &mut StartTagCache,
     limits: &Limits,
-    sections: &[(usize, usize)],
-    valid: usize,
 ) -> Result<Edits, QuarantineReason> {
-    let mut tree = Tree {
-        text,
-        element,
-        outer,
-        tags,
-        limits,
-        lexemes: if sections.is_empty() { Lexemes::new(text) } else { Lexemes::new_well_formed(text) },
-        open: Vec::new(),
-        family: Family::Other,
-        is_ambiguous: false,
-        sections,
-        section_depths: Vec::new(),
-        payload_root: None,
-        has_payload: false,
-        is_deleted: false,
-        closed: None,
-        namespaces: PrefixNamespaces::default(),
-        content_from: 0,
-        bare_text: None,
-        kept_until: 0,
-        searched_to: 0,
-        edits: Edits::default(),
-    };
-    let mut at = enter_payload(&mut tree, valid).unwrap_or(0);
-    while at < text.len() {
+    let mut tree = Tree::new(item, tags, limits);
+    let mut at = enter_payload(&mut tree, item.valid_bytes).unwrap_or(0);
+    while at < item.text.len() {
         if let Some(end) = read_plain_field(&mut tree, at) {
             at = end;
             continue;

@@ -9,6 +9,7 @@ use crate::lex::doctype::Entities;
 use crate::lex::namespaces::Context;
 use crate::limits::Limits;
 use crate::passes::identify::KnownValues;
+use crate::validate::envelope_names::EnvelopeNames;
 
 /// The configuration and the facts that a repair of one item needs.
 #[derive(Debug)]
@@ -20,6 +21,13 @@ pub(crate) struct Rules<'c> {
     pub(crate) entities: &'c Entities,
     pub(crate) known_values: KnownValues<'c>,
     pub(crate) repository: &'c RepositoryFacts,
+}
+
+/// The envelope around an item: its tags, and the namespaces that it declares.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ItemEnvelope<'l> {
+    pub(crate) names: &'l EnvelopeNames,
+    pub(crate) contexts: OuterContexts,
 }
 
 /// The namespaces declared around an item, as received and as written.

@@ -47,6 +47,19 @@ pub(crate) struct PayloadRoot {
     pub(crate) added: Vec<Vec<u8>>,
 }
 
+/// An item whose markup is repaired, and what is known about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MarkupItem<'t> {
+    pub(crate) text: &'t [u8],
+    pub(crate) element: &'static Element,
+    /// The context around it.
+    pub(crate) outer: Context,
+    /// The closed sections that contain boundaries of items. They are content and stay unchanged.
+    pub(crate) sections: &'t [(usize, usize)],
+    /// The number of bytes at its start that the validator has accepted.
+    pub(crate) valid_bytes: usize,
+}
+
 pub(crate) struct Tree<'t> {
     pub(crate) text: &'t [u8],
     pub(crate) element: &'static Element,
@@ -101,6 +114,33 @@ pub(crate) struct ClosedPayload {
 }
 
 impl<'t> Tree<'t> {
+    pub(crate) fn new(item: MarkupItem<'t>, tags: &'t mut StartTagCache, limits: &'t Limits) -> Self {
+        let MarkupItem { text, element, outer, sections, .. } = item;
+        Self {
+            text,
+            element,
+            outer,
+            tags,
+            limits,
+            lexemes: if sections.is_empty() { Lexemes::new(text) } else { Lexemes::new_well_formed(text) },
+            open: Vec::new(),
+            family: Family::Other,
+            is_ambiguous: false,
+            sections,
+            section_depths: Vec::new(),
+            payload_root: None,
+            has_payload: false,
+            is_deleted: false,
+            closed: None,
+            namespaces: PrefixNamespaces::default(),
+            content_from: 0,
+            bare_text: None,
+            kept_until: 0,
+            searched_to: 0,
+            edits: Edits::default(),
+        }
+    }
+
     pub(crate) fn slice(&self, (start, end): (usize, usize)) -> &'t [u8] {
         self.text.get(start..end).unwrap_or_default()
     }

@@ -7,6 +7,7 @@ use crate::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target, next_l
 use crate::lex::names::{blanks, is_blank, name_span};
 use crate::lex::outline::outline;
 use crate::lex::search::memmem;
+use crate::lex::window::TextWindow;
 use crate::limits::Limits;
 use crate::output::head_buffer::PartRole;
 use crate::passes::strip_prefix::remove_default_namespace;
@@ -14,7 +15,7 @@ use crate::sink::Sink;
 use crate::stages::item_search::new_list;
 use crate::stages::response::{Response, StepResult};
 use crate::stages::step::Step;
-use crate::text::characters::{Guesses, item_edits, repair_characters};
+use crate::text::characters::{CharacterRules, Guesses, item_edits, repair_characters};
 use crate::text::charset::detect_charset;
 use crate::text::edits::Edits;
 use crate::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
@@ -67,12 +68,11 @@ pub(crate) fn misc_len(text: &[u8]) -> usize {
 
 pub(crate) fn is_legal_comment(response: &Response, text: &[u8]) -> bool {
     is_good_comment(text)
-        && repair_characters(text, &[], Guesses::default(), &response.config.limits).is_empty()
+        && repair_characters(text, CharacterRules::plain(&response.config.limits)).is_empty()
 }
 
 pub(crate) fn is_legal_instruction(response: &Response, text: &[u8]) -> bool {
-    !is_xml_target(text)
-        && repair_characters(text, &[], Guesses::default(), &response.config.limits).is_empty()
+    !is_xml_target(text) && repair_characters(text, CharacterRules::plain(&response.config.limits)).is_empty()
 }
 
 /// Returns the edits to the characters of an element outside items. They are read like those of an item,
@@ -85,7 +85,8 @@ pub(crate) fn element_characters(response: &Response, element: &[u8]) -> Edits {
     // The element has about `head_bytes_max` bytes, so the number of repairs needs no limit of its own.
     let limits =
         Limits { repairs_per_record_max: usize::MAX, record_bytes_max: usize::MAX, ..config.limits.clone() };
-    item_edits(element, 0, lexemes, &response.entities, guesses, charset, &limits)
+    let rules = CharacterRules { entities: &response.entities, guesses, charset, limits: &limits };
+    item_edits(element, 0, lexemes, rules)
 }
 
 pub(crate) fn error_element(response: &Response, code: &str, words: &str) -> Vec<u8> {
@@ -166,7 +167,11 @@ pub(crate) fn is_strict_field(response: &mut Response, element: &[u8], local: &'
     let names = EnvelopeNames { verb: local.to_vec(), ..new_list(response, Verb::ListRecords).names };
     let mut validator = Validator::for_payload(names, response.root_context);
     validator.new_window(0);
-    let clean = validator.validate(element, 0, true, &mut response.tags, &response.config.limits);
+    let clean = validator.validate(
+        TextWindow::whole(element).item_at(0),
+        &mut response.tags,
+        &response.config.limits,
+    );
     let inside = element.get(tag.len as usize..).unwrap_or_default();
     tag.oai
         && name.strip_prefix(response.prefix.as_slice()) == Some(local)

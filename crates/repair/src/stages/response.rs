@@ -190,18 +190,15 @@ impl Response {
         off.contains(id)
     }
 
-    /// Returns the end of the start tag at the start of `rest`; `None` if it never ends. Reads
+    /// Returns the end of the start tag at the start of the window; `None` if it never ends. Reads
     /// `tag_bytes_max` bytes.
     ///
     /// # Errors
     /// `NeedMore` if the end cannot be decided yet.
     pub(crate) fn tag_end(&mut self, window: TextWindow<'_>) -> Result<Option<usize>, StepResult> {
-        let rest = window.text;
-        let bytes_max = self.limits().tag_bytes_max;
-        let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-        let complete = window.is_last || rest.len() > bytes_max;
-        match start_tag_end_so_far(within, complete) {
-            None if !complete => Err(self.need_more(rest)),
+        let within = window.up_to(self.limits().tag_bytes_max);
+        match start_tag_end_so_far(within) {
+            None if !within.is_last => Err(self.need_more(window.text)),
             end => Ok(end),
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn replace_by_second_document(step: &mut Step<'_, impl Sink>) -> Opti
     let rest = step.window.text;
     let rest = second_document_window(step.response, rest);
     let (verb_at, named) = second_verb(step.response, rest)?;
-    let verb = verb_element(step.response, rest, verb_at, named, true).ok()?;
+    let verb = verb_element(step.response, TextWindow::whole(rest), verb_at, named).ok()?;
     step.response.stage = Stage::List(Box::new(new_list(step.response, verb)));
     Some(step.change(RepairId::ConcatenatedDocuments, verb_at, b""))
 }
@@ -67,7 +67,7 @@ fn second_verb(response: &Response, within: &[u8]) -> Option<(usize, Verb)> {
     let root = find_root(within)?;
     let tag = within.get(root..)?;
     let from = root + start_tag_end(tag)?;
-    match find_top_level_tag(response, TextWindow::new(within.get(from..)?, true)) {
+    match find_top_level_tag(response, TextWindow::whole(within.get(from..)?)) {
         Ok(Some((at, TopLevelTag::Verb(verb)))) => Some((from + at, verb)),
         _ => None,
     }

@@ -4,6 +4,8 @@
 //! decided for each node separately, because aggregators mix encodings on one page (failure class B3).
 //! `repair_item` applies the pass to a whole item, the stages to text between items.
 
+use encoding_rs::Encoding;
+
 use crate::catalog::{Certainty, RepairId, RepairSet};
 use crate::lex::doctype::Entities;
 use crate::lex::lexeme::{Lexeme, Lexemes, without_cut_end_mark};
@@ -55,16 +57,27 @@ impl Guesses {
     }
 }
 
+/// The rules by which the characters of a text are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CharacterRules<'c> {
+    pub(crate) entities: &'c Entities,
+    pub(crate) guesses: Guesses,
+    /// The charset of nodes that are neither UTF-8 nor windows-1252.
+    pub(crate) charset: Option<&'static Encoding>,
+    pub(crate) limits: &'c Limits,
+}
+
+impl<'c> CharacterRules<'c> {
+    /// The rules for text outside items: only the entities of XML, no guess and no charset.
+    pub(crate) fn plain(limits: &'c Limits) -> Self {
+        Self { entities: &[], guesses: Guesses::default(), charset: None, limits }
+    }
+}
+
 /// Repairs the characters of a range of markup. Stops soon after more than `repairs_per_record_max`
 /// repairs, because the result is then discarded.
-pub(crate) fn repair_characters(
-    text: &[u8],
-    entities: &Entities,
-    guesses: Guesses,
-    limits: &Limits,
-) -> Edits {
-    let pass = CharacterPass { guesses, ..CharacterPass::new(text, entities) };
-    pass.edits_of_range(0, Lexemes::new(text), limits)
+pub(crate) fn repair_characters(text: &[u8], rules: CharacterRules<'_>) -> Edits {
+    CharacterPass::by_rules(text, rules).edits_of_range(0, Lexemes::new(text), rules.limits)
 }
 
 /// Makes only the guesses, in a range that is valid.
@@ -73,36 +86,26 @@ pub(crate) fn guess_characters(text: &[u8], guesses: Guesses, limits: &Limits) -
     pass.edits_of_range(0, Lexemes::new_well_formed(text), limits)
 }
 
-/// Like [`repair_characters`], with lexemes from the caller and the charset of nodes that are neither UTF-8
-/// nor windows-1252. A tag begins at `from`, and the text before it is valid. It also stops soon after more
-/// than `record_bytes_max` bytes of replacements: such an item is too long in any case.
+/// Like [`repair_characters`], with lexemes from the caller. A tag begins at `from`, and the text before it
+/// is valid. It also stops soon after more than `record_bytes_max` bytes of replacements: such an item is too
+/// long in any case.
 pub(crate) fn item_edits<'t>(
     text: &'t [u8],
     from: usize,
     lexemes: Lexemes<'t>,
-    entities: &Entities,
-    guesses: Guesses,
-    charset: Option<&'static encoding_rs::Encoding>,
-    limits: &Limits,
+    rules: CharacterRules<'_>,
 ) -> Edits {
-    let bytes_max = limits.record_bytes_max;
-    let pass = CharacterPass { guesses, charset, bytes_max, ..CharacterPass::new(text, entities) };
-    pass.edits_of_range(from, lexemes, limits)
+    let bytes_max = rules.limits.record_bytes_max;
+    let pass = CharacterPass { bytes_max, ..CharacterPass::by_rules(text, rules) };
+    pass.edits_of_range(from, lexemes, rules.limits)
 }
 
 /// Makes the edits of [`repair_characters`] in the nodes from the tag at `from` up to the first tag after
 /// `at`. Returns them with the start of that tag.
-pub(crate) fn edits_around(
-    text: &[u8],
-    from: usize,
-    at: usize,
-    entities: &Entities,
-    charset: Option<&'static encoding_rs::Encoding>,
-    limits: &Limits,
-) -> (Edits, usize) {
-    let (edits_max, bytes_max) = (limits.repairs_per_record_max, limits.record_bytes_max);
-    let mut pass = CharacterPass { charset, edits_max, bytes_max, ..CharacterPass::new(text, entities) };
-    pass.entities.set_limit(limits.entity_bytes_max);
+pub(crate) fn edits_around(text: &[u8], from: usize, at: usize, rules: CharacterRules<'_>) -> (Edits, usize) {
+    let (edits_max, bytes_max) = (rules.limits.repairs_per_record_max, rules.limits.record_bytes_max);
+    let mut pass = CharacterPass { edits_max, bytes_max, ..CharacterPass::by_rules(text, rules) };
+    pass.entities.set_limit(rules.limits.entity_bytes_max);
     let end = pass.read_nodes(&mut Lexemes::new(text), from, at);
     (pass.edits, end)
 }
@@ -142,6 +145,7 @@ pub(crate) fn exact_repair(
             encoding: NodeEncoding::Utf8,
             charset: None,
             cut_at: None,
+            is_double: false,
             controls: Controls::default(),
         },
     );
@@ -155,9 +159,11 @@ pub(crate) fn exact_repair(
 struct NodeContext {
     encoding: NodeEncoding,
     /// The charset of non-ASCII bytes, if it is neither UTF-8 nor windows-1252.
-    charset: Option<&'static encoding_rs::Encoding>,
+    charset: Option<&'static Encoding>,
     /// The start of the character that the end of the node cuts.
     cut_at: Option<usize>,
+    /// Whether it is decoded a second time, as a whole.
+    is_double: bool,
     controls: Controls,
 }
 
@@ -168,7 +174,7 @@ struct CharacterPass<'t> {
     /// The reading of illegal characters in this place. It is found out for the first one.
     reading: Option<PlaceReading>,
     guesses: Guesses,
-    charset: Option<&'static encoding_rs::Encoding>,
+    charset: Option<&'static Encoding>,
     edits_max: usize,
     /// Bytes of all replacements so far, and their maximum.
     written: usize,
@@ -199,6 +205,10 @@ impl<'t> CharacterPass<'t> {
             deleted: (usize::MAX, 0),
             in_declaration: false,
         }
+    }
+
+    fn by_rules(text: &'t [u8], rules: CharacterRules<'t>) -> Self {
+        Self { guesses: rules.guesses, charset: rules.charset, ..Self::new(text, rules.entities) }
     }
 
     /// The edits of all nodes from `from`, up to the limits.
@@ -406,11 +416,11 @@ impl<'t> CharacterPass<'t> {
         if bare.is_empty() && !self.guesses.any() && self.is_quiet(start, end) {
             return;
         }
-        let context = self.node_context(start, end);
-        let double = self.guesses.double && is_double_encoded(self.slice(start, end));
+        let is_double = self.guesses.double && is_double_encoded(self.slice(start, end));
+        let context = NodeContext { is_double, ..self.node_context(start, end) };
         let mut at = start;
         for run in bare {
-            self.characters(at, run.start, NodeKind::Text, context, double);
+            self.characters(at, run.start, NodeKind::Text, context);
             for less_than in run.clone() {
                 if self.is_full(0) {
                     return;
@@ -419,7 +429,7 @@ impl<'t> CharacterPass<'t> {
             }
             at = run.end;
         }
-        self.characters(at, end, NodeKind::Text, context, double);
+        self.characters(at, end, NodeKind::Text, context);
     }
 
     fn node(&mut self, start: usize, end: usize, node: NodeKind) {
@@ -431,7 +441,7 @@ impl<'t> CharacterPass<'t> {
             return;
         }
         let context = self.node_context(start, end);
-        self.characters(start, end, node, context, false);
+        self.characters(start, end, node, context);
     }
 
     /// Whether a node needs no check of single characters. This is true for most nodes of a broken item.
@@ -453,11 +463,11 @@ impl<'t> CharacterPass<'t> {
             _ => cut_character(node, encoding).map(|at| start + at),
         };
         let charset = self.charset.filter(|charset| crate::text::charset::is_node_in(charset, node));
-        NodeContext { encoding, charset, cut_at, controls: Controls::in_node(node) }
+        NodeContext { encoding, charset, cut_at, is_double: false, controls: Controls::in_node(node) }
     }
 
-    fn characters(&mut self, start: usize, end: usize, node: NodeKind, context: NodeContext, double: bool) {
-        if double {
+    fn characters(&mut self, start: usize, end: usize, node: NodeKind, context: NodeContext) {
+        if context.is_double {
             return self.decode_again(start, end);
         }
         let mut at = start;

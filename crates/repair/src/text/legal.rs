@@ -6,6 +6,7 @@
 use crate::lex::index::{Index, Mark};
 use crate::lex::lexeme::start_tag_end;
 use crate::lex::names::{Reference, may_start_name, reference};
+use crate::lex::window::TextWindow;
 
 /// Whether the pass over characters changes nothing in `text`, which begins outside a tag. False also if
 /// the text has other markup than tags.
@@ -13,7 +14,7 @@ pub(crate) fn has_legal_characters(text: &[u8]) -> bool {
     let mut index = Index::default();
     let mut tag_end = 0;
     loop {
-        let at = match index.next(text, true) {
+        let at = match index.next(TextWindow::whole(text)) {
             Mark::At(at) => at,
             Mark::Bad(_) => return false,
             Mark::WindowEnd(_) => return true,

@@ -88,22 +88,22 @@ struct UpgradedTag {
     old_name: Option<Vec<u8>>,
 }
 
+/// A valid item of 1.x, and the places that change in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct V1Item<'t> {
+    pub(crate) bytes: &'t [u8],
+    pub(crate) places: &'t V1Positions,
+}
+
 /// A cache of the changes to start tags of payloads.
 #[derive(Debug, Default)]
 pub(crate) struct UpgradedTags(Vec<(Vec<u8>, Option<UpgradedTag>)>);
 
 impl UpgradedTags {
     /// Caches the payloads of an item whose context is the context of the list.
-    pub(crate) fn insert(
-        &mut self,
-        item: &[u8],
-        places: &V1Positions,
-        list: Context,
-        contexts: &Contexts,
-        limits: &Limits,
-    ) {
-        for payload in places.payloads.iter().filter(|payload| payload.outer == list) {
-            let Some(tag) = start_tag(item, payload, limits) else { continue };
+    pub(crate) fn insert(&mut self, item: V1Item<'_>, list: Context, contexts: &Contexts, limits: &Limits) {
+        for payload in item.places.payloads.iter().filter(|payload| payload.outer == list) {
+            let Some(tag) = start_tag(item.bytes, payload, limits) else { continue };
             if tag.len() > CACHED_TAG_BYTES_MAX {
                 continue;
             }
@@ -114,23 +114,17 @@ impl UpgradedTags {
     }
 
     /// Returns the edits to a valid item; `None` if one of its payloads is not in the cache.
-    pub(crate) fn edits_for(
-        &self,
-        item: &[u8],
-        places: &V1Positions,
-        list: Context,
-        limits: &Limits,
-    ) -> Option<Edits> {
+    pub(crate) fn edits_for(&self, item: V1Item<'_>, list: Context, limits: &Limits) -> Option<Edits> {
         let mut edits = Edits::default();
-        move_status(item, places, limits, &mut edits);
-        for payload in &places.payloads {
-            let text = item.get(payload.start as usize..)?;
+        move_status(item, limits, &mut edits);
+        for payload in &item.places.payloads {
+            let text = item.bytes.get(payload.start as usize..)?;
             let (_, cached) = self.0.iter().find(|(tag, _)| text.starts_with(tag))?;
             if payload.outer != list {
                 return None;
             }
             if let Some(root) = cached {
-                root.push(item, payload, &mut edits);
+                root.push(item.bytes, payload, &mut edits);
             }
         }
         Some(edits)
@@ -146,24 +140,23 @@ fn start_tag<'t>(item: &'t [u8], payload: &Payload, limits: &Limits) -> Option<&
 
 /// Returns the edits that convert one valid item of 1.x.
 pub(crate) fn upgrade_item(
-    item: &[u8],
+    item: V1Item<'_>,
     element: &'static Element,
-    places: &V1Positions,
     contexts: &Contexts,
     limits: &Limits,
 ) -> Edits {
     let mut edits = Edits::default();
     // If an item cannot be completed, the validator rejects it.
     let _ = match element.name {
-        b"Identify" => upgrade_identify(item, &mut edits),
-        b"metadataFormat" => upgrade_format(item, &mut edits),
-        _ => move_status(item, places, limits, &mut edits),
+        b"Identify" => upgrade_identify(item.bytes, &mut edits),
+        b"metadataFormat" => upgrade_format(item.bytes, &mut edits),
+        _ => move_status(item, limits, &mut edits),
     };
-    for payload in &places.payloads {
-        if let Some(tag) = start_tag(item, payload, limits)
+    for payload in &item.places.payloads {
+        if let Some(tag) = start_tag(item.bytes, payload, limits)
             && let Some(root) = upgrade_tag(tag, payload.outer, contexts, limits)
         {
-            root.push(item, payload, &mut edits);
+            root.push(item.bytes, payload, &mut edits);
         }
     }
     edits.sort();
@@ -176,7 +169,8 @@ pub(crate) fn facts_after(facts: ItemFacts, edits: &Edits) -> ItemFacts {
 }
 
 /// Moves the status from the record to its header.
-fn move_status(item: &[u8], places: &V1Positions, limits: &Limits, edits: &mut Edits) -> Option<()> {
+fn move_status(item: V1Item<'_>, limits: &Limits, edits: &mut Edits) -> Option<()> {
+    let V1Item { bytes: item, places } = item;
     if !places.status_on_record {
         return None;
     }

@@ -18,6 +18,7 @@
 use crate::lex::index::{Index, Mark};
 use crate::lex::names::bytes_equal;
 use crate::lex::namespaces::Context;
+use crate::lex::window::ItemWindow;
 use crate::limits::Limits;
 use crate::span::Span;
 use crate::validate::facts::ItemFacts;
@@ -38,9 +39,7 @@ const METADATA: usize = 1;
 /// Reads the start of the item at `item_at`. The item was not read before.
 pub(crate) fn read_common_start(
     validator: &mut Validator,
-    window: &[u8],
-    item_at: usize,
-    last: bool,
+    window: ItemWindow<'_>,
     tags: &StartTagCache,
     limits: &Limits,
 ) -> CommonStart {
@@ -50,11 +49,11 @@ pub(crate) fn read_common_start(
         && limits.depth_max >= DEPTH
         && limits.tag_bytes_max >= TAG_BYTES
         && limits.attributes_per_tag_max > 0
-        && is_plain(window.get(item_at..).unwrap_or_default(), validator.outer, tags);
+        && is_plain(window.text.get(window.item_at..).unwrap_or_default(), validator.outer, tags);
     if !is_common {
         return CommonStart::Other;
     }
-    let mut reader = MarkReader { index: &mut validator.index, window, last, item_at, at: item_at };
+    let mut reader = MarkReader { index: &mut validator.index, window, at: window.item_at };
     let facts = &mut validator.facts;
     let header = match is_record {
         true => reader.tag(b"<record>").and_then(|()| reader.header(facts)),
@@ -62,11 +61,11 @@ pub(crate) fn read_common_start(
     };
     if header.is_none() {
         facts.clear();
-        validator.index.seek(item_at);
+        validator.index.seek(window.item_at);
         return CommonStart::Other;
     }
     validator.v1_positions.status_on_header = facts.deleted;
-    validator.lexeme_end = reader.at - item_at;
+    validator.lexeme_end = reader.at - window.item_at;
     validator.lexeme_start = validator.lexeme_end - b"</header>".len();
     if !is_record {
         return CommonStart::Whole;
@@ -79,7 +78,7 @@ pub(crate) fn read_common_start(
     validator.stack.push(open(1, b"record"));
     let mut sequence = ChildSequence { children: validator.names.children(), at: 0, count: 1 };
     if !facts.deleted && reader.tag(b"<metadata>").is_some() {
-        validator.lexeme_end = reader.at - item_at;
+        validator.lexeme_end = reader.at - window.item_at;
         validator.lexeme_start = validator.lexeme_end - b"<metadata>".len();
         validator.stack.push(open(validator.lexeme_start + 1, b"metadata"));
         validator.payload_depth = validator.stack.len();
@@ -89,7 +88,7 @@ pub(crate) fn read_common_start(
     }
     validator.sequences.push(sequence);
     if !validator.is_common {
-        validator.index.seek(item_at + validator.lexeme_end);
+        validator.index.seek(window.item_at + validator.lexeme_end);
     }
     CommonStart::Read
 }
@@ -98,29 +97,27 @@ pub(crate) fn read_common_start(
 /// Returns the first other mark to the general path, which gives the same result for known tags.
 pub(crate) fn read_known_tags(
     validator: &mut Validator,
-    window: &[u8],
-    item_at: usize,
-    last: bool,
+    window: ItemWindow<'_>,
     tags: &StartTagCache,
     limits: &Limits,
 ) -> Mark {
     while let Some(&top) = validator.stack.last() {
-        let mark = read_leaf_elements(validator, top.context, window, item_at, last, tags, limits);
+        let mark = read_leaf_elements(validator, top.context, window, tags, limits);
         let Mark::At(at) = mark else { return mark };
-        let rest = window.get(at..).unwrap_or_default();
+        let rest = window.text.get(at..).unwrap_or_default();
         if rest.starts_with(b"</") {
-            // The last open element ends the item. The general path handles that.
+            // The window.is_last open element ends the item. The general path handles that.
             if top.is_dropped
                 || validator.stack.len() == 1
-                || !is_end_tag_of(rest, validator.element_name(&top, window, item_at))
+                || !is_end_tag_of(rest, validator.element_name(&top, window))
             {
                 return mark;
             }
-            validator.lexeme_start = at - item_at;
+            validator.lexeme_start = at - window.item_at;
             validator.lexeme_end = validator.lexeme_start + top.name_len as usize + 3;
             validator.stack.pop();
             if !validator.in_payload() {
-                return validator.index.next(window, last);
+                return validator.index.next(window.window());
             }
         } else {
             let Some(tag) = tags.cached_tag(rest, top.context).filter(|_| rest.starts_with(b"<")) else {
@@ -129,7 +126,7 @@ pub(crate) fn read_known_tags(
             if validator.stack.len() >= limits.depth_max {
                 return mark;
             }
-            validator.lexeme_start = at - item_at;
+            validator.lexeme_start = at - window.item_at;
             validator.lexeme_end = validator.lexeme_start + tag.len as usize;
             let name_at = validator.lexeme_start as u32 + 1;
             validator.stack.push(OpenElement {
@@ -140,7 +137,7 @@ pub(crate) fn read_known_tags(
             });
         }
     }
-    validator.index.next(window, last)
+    validator.index.next(window.window())
 }
 
 /// Reads empty elements, and elements that contain only text.
@@ -148,70 +145,62 @@ pub(crate) fn read_known_tags(
 fn read_leaf_elements(
     validator: &mut Validator,
     context: Context,
-    window: &[u8],
-    item_at: usize,
-    last: bool,
+    window: ItemWindow<'_>,
     tags: &StartTagCache,
     limits: &Limits,
 ) -> Mark {
     let mut lexeme_start = validator.lexeme_start;
-    let mut lexeme_end = item_at + validator.lexeme_end;
+    let mut lexeme_end = window.item_at + validator.lexeme_end;
     let is_deepest = validator.stack.len() >= limits.depth_max;
     let mark = loop {
-        let mark = validator.index.next(window, last);
+        let mark = validator.index.next(window.window());
         let Mark::At(at) = mark else { break mark };
         if at < lexeme_end {
             continue;
         }
-        let Some(rest @ [b'<', second, ..]) = window.get(at..) else { break mark };
+        let Some(rest @ [b'<', second, ..]) = window.text.get(at..) else { break mark };
         if *second == b'/' {
             break mark;
         }
         let Some(tag) = tags.cached_tag(rest, context) else { break mark };
         if tag.empty {
-            lexeme_start = at - item_at;
+            lexeme_start = at - window.item_at;
             lexeme_end = at + tag.len as usize;
             continue;
         }
         if is_deepest {
             break mark;
         }
-        let Mark::At(end) = validator.index.next(window, last) else { break mark };
+        let Mark::At(end) = validator.index.next(window.window()) else { break mark };
         let name = rest.get(1..1 + tag.name_len as usize).unwrap_or_default();
-        if !window.get(end..).is_some_and(|rest| is_end_tag_of(rest, name)) {
+        if !window.text.get(end..).is_some_and(|rest| is_end_tag_of(rest, name)) {
             validator.index.put_back(end);
             break mark;
         }
-        lexeme_start = end - item_at;
+        lexeme_start = end - window.item_at;
         lexeme_end = end + name.len() + 3;
     };
     validator.lexeme_start = lexeme_start;
-    validator.lexeme_end = lexeme_end - item_at;
+    validator.lexeme_end = lexeme_end - window.item_at;
     mark
 }
 
 /// Reads the end of a record whose start was common. `rest` begins at the last mark. After the payload
 /// there must be only the two end tags.
-pub(crate) fn read_common_end(
-    validator: &mut Validator,
-    rest: &[u8],
-    window: &[u8],
-    item_at: usize,
-    last: bool,
-) -> bool {
-    let at = item_at + validator.lexeme_start;
+pub(crate) fn read_common_end(validator: &mut Validator, rest: &[u8], window: ItemWindow<'_>) -> bool {
+    let at = window.item_at + validator.lexeme_start;
     let is_after_payload = validator.stack.len() == validator.payload_depth
         && matches!(validator.inside, Inside::Payload { seen: true })
         && validator.sequences.last().is_some_and(|sequence| sequence.at == METADATA)
         && !validator.is_oversized
         && rest.starts_with(b"</metadata>")
-        && is_white_space(window.get(item_at + validator.lexeme_end..at).unwrap_or_default());
+        && is_white_space(window.text.get(window.item_at + validator.lexeme_end..at).unwrap_or_default());
     if !is_after_payload {
         return false;
     }
-    let Mark::At(end) = validator.index.next(window, last) else { return false };
-    let after = window.get(end..).unwrap_or_default();
-    let gap = window.get(at + b"</metadata>".len()..end).unwrap_or_default();
+    let Mark::At(end) = validator.index.next(window.window()) else { return false };
+    let after = window.text.get(end..).unwrap_or_default();
+    let gap = window.text.get(at + b"</metadata>".len()..end).unwrap_or_default();
     if !after.starts_with(b"</record>") || !is_white_space(gap) {
         validator.index.put_back(end);
         return false;
@@ -220,7 +209,7 @@ pub(crate) fn read_common_end(
     validator.sequences.clear();
     validator.inside = Inside::Children;
     validator.payload_depth = NOT_IN_PAYLOAD;
-    validator.lexeme_start = end - item_at;
+    validator.lexeme_start = end - window.item_at;
     validator.lexeme_end = validator.lexeme_start + b"</record>".len();
     true
 }
@@ -241,9 +230,7 @@ fn is_plain(rest: &[u8], outer: Context, tags: &StartTagCache) -> bool {
 /// A position that moves from one mark to the next.
 struct MarkReader<'s> {
     index: &'s mut Index,
-    window: &'s [u8],
-    last: bool,
-    item_at: usize,
+    window: ItemWindow<'s>,
     /// The end of the last tag in the window.
     at: usize,
 }
@@ -251,8 +238,8 @@ struct MarkReader<'s> {
 impl<'s> MarkReader<'s> {
     /// The text before the next mark, and the text from the mark.
     fn next(&mut self) -> Option<(&'s [u8], &'s [u8])> {
-        let Mark::At(mark) = self.index.next(self.window, self.last) else { return None };
-        let (before, after) = self.window.split_at_checked(mark)?;
+        let Mark::At(mark) = self.index.next(self.window.window()) else { return None };
+        let (before, after) = self.window.text.split_at_checked(mark)?;
         Some((before.get(self.at..)?, after))
     }
 
@@ -264,7 +251,7 @@ impl<'s> MarkReader<'s> {
 
     /// Reads the text of a field and its end tag. Returns the text and its range in the item.
     fn field<const N: usize>(&mut self, end_tag: &[u8; N]) -> Option<(&'s [u8], Span)> {
-        let from = self.at - self.item_at;
+        let from = self.at - self.window.item_at;
         let (text, after) = self.next()?;
         if !after.starts_with(end_tag) || text.len() > FIELD_BYTES_MAX {
             return None;
@@ -283,7 +270,7 @@ impl<'s> MarkReader<'s> {
         if !is_white_space(gap) {
             return None;
         }
-        facts.header.start = (self.at + gap.len() - self.item_at) as u32;
+        facts.header.start = (self.at + gap.len() - self.window.item_at) as u32;
         if after.starts_with(b"<header>") {
             self.step(gap, b"<header>".len());
         } else if after.starts_with(br#"<header status="deleted">"#) {
@@ -308,7 +295,7 @@ impl<'s> MarkReader<'s> {
             }
             if after.starts_with(b"</header>") {
                 self.step(gap, b"</header>".len());
-                facts.header.end = (self.at - self.item_at) as u32;
+                facts.header.end = (self.at - self.window.item_at) as u32;
                 return Some(());
             }
             if !after.starts_with(b"<setSpec>") {
@@ -343,6 +330,7 @@ mod tests {
     #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
     use crate::lex::index::Index;
     use crate::lex::namespaces::{Context, OAI};
+    use crate::lex::window::TextWindow;
     use crate::limits::Limits;
     use crate::random;
     use crate::validate::envelope_names::EnvelopeNames;
@@ -415,10 +403,10 @@ mod tests {
         let mut validator = Validator::new(names, outer);
         let text = item.as_bytes();
         validator.new_window(0);
-        let mut end = validator.validate(&text[..cut], 0, false, &mut tags, limits);
+        let mut end = validator.validate(TextWindow::so_far(&text[..cut]).item_at(0), &mut tags, limits);
         if end == Validation::NeedMore {
             validator.new_window(0);
-            end = validator.validate(text, 0, true, &mut tags, limits);
+            end = validator.validate(TextWindow::whole(text).item_at(0), &mut tags, limits);
         }
         // The index and the flag of the fast path may differ.
         (validator.index, validator.is_common) = (Index::default(), false);

@@ -7,6 +7,7 @@ use crate::lex::index::Mark;
 use crate::lex::lexeme::marks;
 use crate::lex::names::{is_blank, is_local_name, name_span};
 use crate::lex::search::memmem;
+use crate::lex::window::ItemWindow;
 use crate::validate::envelope_names::EnvelopeNames;
 use crate::validate::state::{Construct, Inside, Progress, Validation, Validator, defect};
 
@@ -14,10 +15,8 @@ use crate::validate::state::{Construct, Inside, Progress, Validation, Validator,
 pub(crate) fn open_construct(
     validator: &mut Validator,
     rest: &[u8],
-    window: &[u8],
-    item_at: usize,
+    window: ItemWindow<'_>,
     offset: usize,
-    last: bool,
 ) -> Result<Progress, Validation> {
     let begins = |mark: &[u8]| {
         if rest.starts_with(mark) {
@@ -46,7 +45,7 @@ pub(crate) fn open_construct(
         mark_field_not_plain(validator);
         let body = rest.get(2..).unwrap_or_default();
         let target = name_span(body);
-        if target + 2 > body.len() && !last {
+        if target + 2 > body.len() && !window.is_last {
             return Err(Validation::NeedMore);
         }
         if !is_legal_target(body, target) {
@@ -57,7 +56,7 @@ pub(crate) fn open_construct(
     } else {
         return Err(defect(offset, QuarantineReason::MalformedTag));
     }
-    close_construct(validator, window, item_at, last)?;
+    close_construct(validator, window)?;
     Ok(Progress::Next)
 }
 
@@ -69,19 +68,14 @@ fn mark_field_not_plain(validator: &mut Validator) {
 }
 
 /// Searches the end of the open construct from `validator.search`.
-pub(crate) fn close_construct(
-    validator: &mut Validator,
-    window: &[u8],
-    item_at: usize,
-    last: bool,
-) -> Result<(), Validation> {
+pub(crate) fn close_construct(validator: &mut Validator, window: ItemWindow<'_>) -> Result<(), Validation> {
     let (start, end_mark): (u32, &[u8]) = match validator.construct {
         Construct::None => return Ok(()),
         Construct::Cdata(start) => (start, b"]]>"),
         Construct::Comment(start) => (start, b"--"),
         Construct::Instruction(start) => (start, b"?>"),
     };
-    let from = item_at + validator.search;
+    let from = window.item_at + validator.search;
     let start = start as usize;
     let kind = match validator.construct {
         Construct::Cdata(_) => 0,
@@ -89,24 +83,26 @@ pub(crate) fn close_construct(
         Construct::Instruction(_) | Construct::None => 2,
     };
     let base = validator.window_offset;
-    let ahead = validator.section_ends.get_mut(kind).and_then(|ends| ends.find(window, base, from, end_mark));
+    let ahead =
+        validator.section_ends.get_mut(kind).and_then(|ends| ends.find(window.text, base, from, end_mark));
     let Some(found) = ahead.map(|end| end - from) else {
-        if last && !validator.is_oversized {
+        if window.is_last && !validator.is_oversized {
             // The rest of the text need not be read again for each such mark.
             return Err(defect(start, QuarantineReason::Truncated));
         }
-        validator.search = validator.search.max((window.len() - item_at).saturating_sub(end_mark.len() - 1));
+        validator.search =
+            validator.search.max((window.text.len() - window.item_at).saturating_sub(end_mark.len() - 1));
         return Err(Validation::NeedMore);
     };
     let mut end = validator.search + found + end_mark.len();
-    if let Some(at) = boundary_inside(validator, window, item_at, item_at + end) {
-        let bad = bad_inside(validator, window, item_at, item_at + at, last);
+    if let Some(at) = boundary_inside(validator, window, window.item_at + end) {
+        let bad = bad_inside(validator, window, window.item_at + at);
         return Err(bad.unwrap_or(defect(at, QuarantineReason::RecordTooLong)));
     }
-    let body = window.get(item_at + start..item_at + end).unwrap_or_default();
+    let body = window.text.get(window.item_at + start..window.item_at + end).unwrap_or_default();
     let legal = match validator.construct {
-        Construct::Comment(_) => match window.get(item_at + end) {
-            None if last => false,
+        Construct::Comment(_) => match window.text.get(window.item_at + end) {
+            None if window.is_last => false,
             None => {
                 validator.search = end - 2;
                 return Err(Validation::NeedMore);
@@ -120,7 +116,7 @@ pub(crate) fn close_construct(
     };
     if !legal {
         let at = validator.search + found;
-        let bad = bad_inside(validator, window, item_at, item_at + at, last);
+        let bad = bad_inside(validator, window, window.item_at + at);
         return Err(bad.unwrap_or(defect(at, QuarantineReason::MismatchedTags)));
     }
     if swallows_boundary(body, &validator.names) {
@@ -131,7 +127,7 @@ pub(crate) fn close_construct(
     }
     // Parts of an oversized item are emitted early. They are repaired while their context is known.
     if validator.is_oversized
-        && let Some(bad) = bad_inside(validator, window, item_at, item_at + end, last)
+        && let Some(bad) = bad_inside(validator, window, window.item_at + end)
     {
         return Err(bad);
     }
@@ -141,52 +137,41 @@ pub(crate) fn close_construct(
 }
 
 /// The window ends inside a comment, CDATA section or instruction. The available part must be legal text.
-pub(crate) fn window_end_inside(
-    validator: &mut Validator,
-    window: &[u8],
-    item_at: usize,
-    last: bool,
-) -> Validation {
+pub(crate) fn window_end_inside(validator: &mut Validator, window: ItemWindow<'_>) -> Validation {
     loop {
-        let (end, bad) = match validator.index.next(window, last) {
+        let (end, bad) = match validator.index.next(window.window()) {
             Mark::At(_) => continue,
             Mark::Bad(at) => (at, true),
             Mark::WindowEnd(end) => (end, false),
         };
-        validator.at = end - item_at;
-        return match boundary_inside(validator, window, item_at, end) {
+        validator.at = end - window.item_at;
+        return match boundary_inside(validator, window, end) {
             Some(at) => defect(at, QuarantineReason::RecordTooLong),
             None if bad => defect(validator.at, QuarantineReason::MismatchedTags),
-            None if last => defect(validator.at, QuarantineReason::Truncated),
+            None if window.is_last => defect(validator.at, QuarantineReason::Truncated),
             None => Validation::NeedMore,
         };
     }
 }
 
 /// The end tag of an item in the open section, before `end`.
-fn boundary_inside(validator: &Validator, window: &[u8], item_at: usize, end: usize) -> Option<usize> {
+fn boundary_inside(validator: &Validator, window: ItemWindow<'_>, end: usize) -> Option<usize> {
     let (Construct::Cdata(start) | Construct::Comment(start) | Construct::Instruction(start)) =
         validator.construct
     else {
         return None;
     };
-    let body = window.get(item_at + start as usize..end).unwrap_or_default();
+    let body = window.text.get(window.item_at + start as usize..end).unwrap_or_default();
     validator.boundary_in_oversized(body).map(|at| start as usize + at)
 }
 
 /// An illegal byte in the open section, before `end`.
-fn bad_inside(
-    validator: &mut Validator,
-    window: &[u8],
-    item_at: usize,
-    end: usize,
-    last: bool,
-) -> Option<Validation> {
+fn bad_inside(validator: &mut Validator, window: ItemWindow<'_>, end: usize) -> Option<Validation> {
     loop {
-        match validator.index.next(window, last) {
+        match validator.index.next(window.window()) {
             Mark::At(at) if at < end => {}
             Mark::Bad(at) if at < end => {
-                return Some(defect(at - item_at, QuarantineReason::MismatchedTags));
+                return Some(defect(at - window.item_at, QuarantineReason::MismatchedTags));
             }
             _ => break,
         }

@@ -9,6 +9,7 @@ use crate::lex::lookahead::NextMark;
 use crate::lex::names::is_blank;
 use crate::lex::namespaces::Context;
 use crate::lex::search::memmem;
+use crate::lex::window::{ItemWindow, TextWindow};
 use crate::limits::Limits;
 use crate::validate::envelope_names::EnvelopeNames;
 use crate::validate::facts::{ItemFacts, V1Positions};
@@ -187,7 +188,7 @@ impl Validator {
         self.new_window(0);
         // The known end marks are those of the input.
         let section_ends = std::mem::take(&mut self.section_ends);
-        let verdict = self.validate(item, 0, true, tags, limits);
+        let verdict = self.validate(TextWindow::whole(item).item_at(0), tags, limits);
         self.section_ends = section_ends;
         verdict
     }
@@ -214,14 +215,9 @@ impl Validator {
     }
 
     #[inline]
-    pub(crate) fn element_name<'w>(
-        &'w self,
-        open: &OpenElement,
-        window: &'w [u8],
-        item_at: usize,
-    ) -> &'w [u8] {
+    pub(crate) fn element_name<'w>(&'w self, open: &OpenElement, window: ItemWindow<'w>) -> &'w [u8] {
         let (from, text) =
-            if open.is_dropped { (0, self.dropped_names.as_slice()) } else { (item_at, window) };
+            if open.is_dropped { (0, self.dropped_names.as_slice()) } else { (window.item_at, window.text) };
         let at = from + open.name_at as usize;
         text.get(at..at + open.name_len as usize).unwrap_or_default()
     }
@@ -233,11 +229,12 @@ impl Validator {
 
     /// Checks the text before `offset`. In the envelope, only blanks and the text of fields are legal.
     #[inline]
-    pub(crate) fn text(&self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Validation> {
+    pub(crate) fn text(&self, window: ItemWindow<'_>, offset: usize) -> Result<(), Validation> {
         if self.in_payload() || matches!(self.inside, Inside::Field { .. }) {
             return Ok(());
         }
-        let text = window.get(item_at + self.lexeme_end..item_at + offset).unwrap_or_default();
+        let text =
+            window.text.get(window.item_at + self.lexeme_end..window.item_at + offset).unwrap_or_default();
         match text.iter().position(|&byte| !is_blank(byte)) {
             None => Ok(()),
             Some(at) if matches!(self.inside, Inside::Payload { .. }) => {

@@ -11,6 +11,7 @@ use crate::catalog::QuarantineReason;
 use crate::lex::index::Mark;
 use crate::lex::names::{Reference, bytes_equal, may_start_name, reference};
 use crate::lex::namespaces::Contexts;
+use crate::lex::window::ItemWindow;
 use crate::limits::Limits;
 use crate::span::Span;
 use crate::text::escape::resolve;
@@ -27,40 +28,36 @@ use crate::validate::state::{
 use oaimend_oai::set_spec;
 
 impl Validator {
-    /// Continues to read the item that begins at `item_at` of `window`.
+    /// Continues to read an item.
     pub(crate) fn validate(
         &mut self,
-        window: &[u8],
-        item_at: usize,
-        last: bool,
+        window: ItemWindow<'_>,
         tags: &mut StartTagCache,
         limits: &Limits,
     ) -> Validation {
-        let limit = item_at.saturating_add(limits.record_bytes_max);
-        let bounded = window.len() > limit;
-        let window = window.get(..limit).unwrap_or(window);
-        let verdict = self.read(window, item_at, last && !bounded, tags, limits);
-        match verdict {
-            Validation::NeedMore if bounded => Validation::TooLong,
+        let limit = window.item_at.saturating_add(limits.record_bytes_max);
+        let is_bounded = window.text.len() > limit;
+        let text = window.text.get(..limit).unwrap_or(window.text);
+        let window = ItemWindow { text, is_last: window.is_last && !is_bounded, ..window };
+        match self.read(window, tags, limits) {
+            Validation::NeedMore if is_bounded => Validation::TooLong,
             verdict => verdict,
         }
     }
 
     pub(crate) fn read(
         &mut self,
-        window: &[u8],
-        item_at: usize,
-        last: bool,
+        window: ItemWindow<'_>,
         tags: &mut StartTagCache,
         limits: &Limits,
     ) -> Validation {
-        match close_construct(self, window, item_at, last) {
+        match close_construct(self, window) {
             Ok(()) => {}
-            Err(Validation::NeedMore) => return window_end_inside(self, window, item_at, last),
+            Err(Validation::NeedMore) => return window_end_inside(self, window),
             Err(other) => return other,
         }
         if self.at == 0 && self.stack.is_empty() && matches!(self.inside, Inside::Children) {
-            match read_common_start(self, window, item_at, last, tags, limits) {
+            match read_common_start(self, window, tags, limits) {
                 CommonStart::Whole => {
                     self.at = self.lexeme_end;
                     return Validation::Clean(self.lexeme_end);
@@ -70,37 +67,39 @@ impl Validator {
         }
         loop {
             let mark = if self.in_payload() {
-                read_known_tags(self, window, item_at, last, tags, limits)
+                read_known_tags(self, window, tags, limits)
             } else {
-                self.index.next(window, last)
+                self.index.next(window.window())
             };
             let at = match mark {
                 Mark::At(at) => at,
                 Mark::Bad(at) => {
-                    let stray = self.text(window, item_at, (at - item_at).max(self.lexeme_end));
-                    return stray.err().unwrap_or(defect(at - item_at, QuarantineReason::MismatchedTags));
+                    let stray = self.text(window, (at - window.item_at).max(self.lexeme_end));
+                    return stray
+                        .err()
+                        .unwrap_or(defect(at - window.item_at, QuarantineReason::MismatchedTags));
                 }
-                Mark::WindowEnd(end) => return self.window_end(window, end, item_at, last),
+                Mark::WindowEnd(end) => return self.window_end(window, end),
             };
-            let offset = at - item_at;
+            let offset = at - window.item_at;
             if offset < self.lexeme_end {
                 continue;
             }
             self.lexeme_start = offset;
-            let rest = window.get(at..).unwrap_or_default();
-            if self.is_common && read_common_end(self, rest, window, item_at, last) {
+            let rest = window.text.get(at..).unwrap_or_default();
+            if self.is_common && read_common_end(self, rest, window) {
                 self.at = self.lexeme_end;
                 return Validation::Clean(self.lexeme_end);
             }
             // Stray text is the first defect, whatever tag follows it.
-            if let Err(stray) = self.text(window, item_at, offset) {
+            if let Err(stray) = self.text(window, offset) {
                 return stray;
             }
             let step = match rest.first() {
                 Some(b'&') => self.reference(rest, offset),
                 Some(b'<') => match rest.get(1) {
-                    Some(b'/') => self.close(rest, window, item_at, offset),
-                    Some(b'!' | b'?') => open_construct(self, rest, window, item_at, offset, last),
+                    Some(b'/') => self.close(rest, window, offset),
+                    Some(b'!' | b'?') => open_construct(self, rest, window, offset),
                     Some(_) => self.open(rest, offset, tags, limits),
                     None => Err(Validation::NeedMore),
                 },
@@ -113,9 +112,11 @@ impl Validator {
                     return Validation::Clean(self.lexeme_end);
                 }
                 Err(Validation::NeedMore) if self.construct != Construct::None => {
-                    return window_end_inside(self, window, item_at, last);
+                    return window_end_inside(self, window);
                 }
-                Err(Validation::NeedMore) if last => return defect(offset, QuarantineReason::Truncated),
+                Err(Validation::NeedMore) if window.is_last => {
+                    return defect(offset, QuarantineReason::Truncated);
+                }
                 Err(Validation::NeedMore) => {
                     self.at = offset;
                     return Validation::NeedMore;
@@ -127,15 +128,17 @@ impl Validator {
 
     /// The window has no further mark. Continues later a little before its end, so that `]]>` and characters
     /// across two windows are read whole.
-    fn window_end(&mut self, window: &[u8], end: usize, item_at: usize, last: bool) -> Validation {
-        if last {
-            return defect(window.len() - item_at, QuarantineReason::Truncated);
+    fn window_end(&mut self, window: ItemWindow<'_>, end: usize) -> Validation {
+        if window.is_last {
+            return defect(window.text.len() - window.item_at, QuarantineReason::Truncated);
         }
-        let mut at = end.saturating_sub(3).max(item_at + self.lexeme_end);
-        while at > item_at + self.lexeme_end && window.get(at).is_some_and(|byte| byte & 0xC0 == 0x80) {
+        let mut at = end.saturating_sub(3).max(window.item_at + self.lexeme_end);
+        while at > window.item_at + self.lexeme_end
+            && window.text.get(at).is_some_and(|byte| byte & 0xC0 == 0x80)
+        {
             at -= 1;
         }
-        self.at = at.min(end) - item_at;
+        self.at = at.min(end) - window.item_at;
         Validation::NeedMore
     }
 
@@ -157,17 +160,11 @@ impl Validator {
     }
 
     #[inline]
-    fn close(
-        &mut self,
-        rest: &[u8],
-        window: &[u8],
-        item_at: usize,
-        offset: usize,
-    ) -> Result<Progress, Validation> {
+    fn close(&mut self, rest: &[u8], window: ItemWindow<'_>, offset: usize) -> Result<Progress, Validation> {
         let Some(&open) = self.stack.last() else {
             return Err(defect(offset, QuarantineReason::MismatchedTags));
         };
-        let name = self.element_name(&open, window, item_at);
+        let name = self.element_name(&open, window);
         let len = match end_tag(rest, name) {
             Ok(len) => len,
             Err(TagDefect::Cut) => return Err(Validation::NeedMore),
@@ -177,7 +174,7 @@ impl Validator {
             if name.ends_with(b"header") {
                 self.facts.header.end = (offset + len) as u32;
             }
-            self.close_envelope(window, item_at, offset)?;
+            self.close_envelope(window, offset)?;
         }
         self.stack.pop();
         if open.is_dropped {
@@ -188,7 +185,7 @@ impl Validator {
     }
 
     /// Closes an envelope element. Its children or its text must be complete.
-    fn close_envelope(&mut self, window: &[u8], item_at: usize, offset: usize) -> Result<(), Validation> {
+    fn close_envelope(&mut self, window: ItemWindow<'_>, offset: usize) -> Result<(), Validation> {
         match self.inside {
             Inside::Children => {
                 if let Some(sequence) = self.sequences.pop() {
@@ -214,7 +211,10 @@ impl Validator {
             }
             Inside::Field { check, name, from, plain } => {
                 let range = Span { start: from, end: offset as u32 };
-                let raw = window.get(item_at + from as usize..item_at + offset).unwrap_or_default();
+                let raw = window
+                    .text
+                    .get(window.item_at + from as usize..window.item_at + offset)
+                    .unwrap_or_default();
                 let too_long = raw.len() > FIELD_BYTES_MAX && check != Text::Any;
                 let is_valid = match check {
                     _ if too_long => false,

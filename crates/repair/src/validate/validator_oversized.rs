@@ -5,6 +5,7 @@
 use crate::lex::known_namespaces::Family;
 use crate::lex::names::{blanks, split_name};
 use crate::lex::search::memmem;
+use crate::lex::window::TextWindow;
 use crate::limits::Limits;
 use crate::span::Span;
 use crate::text::characters::NodeKind;
@@ -16,13 +17,12 @@ use crate::validate::state::{Construct, FIELD_BYTES_MAX, Inside, OpenElement, Va
 /// Continues to read an item whose first part was dropped. Its length is not limited.
 pub(crate) fn continue_oversized(
     validator: &mut Validator,
-    rest: &[u8],
-    last: bool,
+    window: TextWindow<'_>,
     tags: &mut StartTagCache,
     limits: &Limits,
 ) -> Validation {
     tags.tidy_inside(validator.stack.iter().map(|open| open.context));
-    validator.read(rest, 0, last, tags, limits)
+    validator.read(window.item_at(0), tags, limits)
 }
 
 /// The number of bytes of the item that were read and may be emitted.
@@ -135,7 +135,11 @@ pub(crate) fn node_at(validator: &Validator, at: usize) -> NodeKind {
 /// attributes do not count: characters of all control fields of MARC have positions.
 pub(crate) fn reading_at(validator: &Validator, item: &[u8], at: usize) -> PlaceReading {
     let is_content = validator.construct != Construct::None || at >= validator.lexeme_end;
-    let mut names = validator.stack.iter().rev().map(|open| validator.element_name(open, item, 0));
+    let mut names = validator
+        .stack
+        .iter()
+        .rev()
+        .map(|open| validator.element_name(open, TextWindow::whole(item).item_at(0)));
     let (field, parent) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
     let is_field = match split_name(field).1 {
         b"leader" => Family::of_root(split_name(parent).1, b"") == Family::Marc,
@@ -198,7 +202,9 @@ pub(crate) fn closing_tags(validator: &Validator, item: &[u8]) -> Vec<u8> {
     for open in
         validator.stack.iter().rev().filter(|open| open.is_dropped || (open.name_at as usize) < item.len())
     {
-        closing.extend_from_slice(&[b"</", validator.element_name(open, item, 0), b">"].concat());
+        closing.extend_from_slice(
+            &[b"</", validator.element_name(open, TextWindow::whole(item).item_at(0)), b">"].concat(),
+        );
     }
     closing
 }

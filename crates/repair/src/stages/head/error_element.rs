@@ -6,6 +6,7 @@ use crate::catalog::{NotOai, RepairId};
 use crate::lex::lexeme::{Lexeme, Lexemes, is_cut, is_good_comment, next_lexeme, start_tag_end};
 use crate::lex::names::is_blank;
 use crate::lex::search::{memchr, memchr2};
+use crate::lex::window::TextWindow;
 use crate::output::head_buffer::Release;
 use crate::passes::lenient_tag::read_lenient_tag;
 use crate::sink::{EnvelopeFacts, Sink};
@@ -28,10 +29,10 @@ use oaimend_oai::ErrorCode;
 /// not received yet.
 pub(crate) fn find_error_end_tag(
     response: &Response,
-    text: &[u8],
+    window: TextWindow<'_>,
     mut at: usize,
-    complete: bool,
 ) -> Option<(usize, Option<usize>)> {
+    let text = window.text;
     let close = [b"</", response.prefix.as_slice(), b"error"].concat();
     loop {
         at += memchr(b'<', text.get(at..)?)?;
@@ -44,7 +45,7 @@ pub(crate) fn find_error_end_tag(
         }
         let is_section = rest.get(1).is_none_or(|&byte| byte == b'!');
         let section = is_section.then(|| next_lexeme(text, at));
-        if !complete && section.is_some_and(|section| is_cut(text, at, section)) {
+        if !window.is_last && section.is_some_and(|section| is_cut(text, at, section)) {
             return None;
         }
         at = match section {
@@ -74,7 +75,8 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
     for edit in tag.edits.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
-    let content_end = if tag.empty { tag_end } else { find_error_end_tag(response, &text, tag_end, true)?.0 };
+    let content_end =
+        if tag.empty { tag_end } else { find_error_end_tag(response, TextWindow::whole(&text), tag_end)?.0 };
     let content = text.get(..content_end)?;
     let words = String::from_utf8_lossy(content.get(tag_end..)?).into_owned();
     let mut code: Option<ErrorCode> = None;

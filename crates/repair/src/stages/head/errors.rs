@@ -23,22 +23,21 @@ pub(crate) fn step_errors(step: &mut Step<'_, impl Sink>) -> StepResult {
         return step.response.refuse(NotOai::BrokenEnvelope);
     }
     let (within, bounded) = head_window(step.response, rest);
-    let complete = step.window.is_last || bounded;
-    let found = find_top_level_tag(step.response, TextWindow::new(within, complete));
-    let (at, top_level_tag) =
-        match misnamed_verb_element(step.response, within, found, complete, |response, _| {
-            response.request_facts.verb
-        }) {
-            Ok(Some(found)) => found,
-            Ok(None) if step.window.is_last && !bounded => return end_input_after_errors(step),
-            _ => return head_need_more(step.response, rest),
-        };
+    let window = TextWindow::new(within, step.window.is_last || bounded);
+    let found = find_top_level_tag(step.response, window);
+    let (at, top_level_tag) = match misnamed_verb_element(step.response, window, found, |response, _| {
+        response.request_facts.verb
+    }) {
+        Ok(Some(found)) => found,
+        Ok(None) if step.window.is_last && !bounded => return end_input_after_errors(step),
+        _ => return head_need_more(step.response, rest),
+    };
     if at > 0 {
         return emit_misc(step, at);
     }
     match top_level_tag {
         TopLevelTag::Error => step_error(step),
-        TopLevelTag::Verb(named) => match verb_element(step.response, within, at, named, complete) {
+        TopLevelTag::Verb(named) => match verb_element(step.response, window, at, named) {
             Ok(verb) => {
                 step.response.stage = Stage::List(Box::new(new_list(step.response, verb)));
                 StepResult::Settled(0)
@@ -79,7 +78,7 @@ fn step_error(step: &mut Step<'_, impl Sink>) -> StepResult {
     let end = if empty {
         Some(tag_end)
     } else {
-        find_error_end_tag(step.response, within, tag_end, step.window.is_last || bounded)
+        find_error_end_tag(step.response, TextWindow::new(within, step.window.is_last || bounded), tag_end)
             .and_then(|(_, end)| end)
     };
     let Some(end) = end else {

@@ -25,21 +25,45 @@ pub(crate) struct HeadField {
     pub(crate) end: usize,
 }
 
+/// The fields of the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldKind {
+    ResponseDate,
+    Request,
+}
+
+impl FieldKind {
+    /// Returns the repair that removes an illegal attribute.
+    fn attribute_repair(self) -> RepairId {
+        match self {
+            Self::ResponseDate => RepairId::EnvelopeAttribute,
+            Self::Request => RepairId::RequestAttribute,
+        }
+    }
+
+    /// Returns whether the field may have this attribute.
+    fn allows(self, name: &[u8], value: &[u8]) -> bool {
+        self == Self::Request && is_request_argument(name, value)
+    }
+}
+
+/// The fields of a head that were found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HeadFields {
+    pub(crate) date: Option<HeadField>,
+    pub(crate) request: Option<HeadField>,
+}
+
 /// Returns the end of the head of a response of OAI-PMH 1.x, if it contains both fields.
 pub(crate) fn head_end(text: &[u8], prefix: &[u8]) -> Option<usize> {
-    let (date, request) = read_head(text, prefix, b"requestURL", &mut Edits::default());
-    Some(date?.end.max(request?.end))
+    let fields = read_head(text, prefix, b"requestURL", &mut Edits::default());
+    Some(fields.date?.end.max(fields.request?.end))
 }
 
 /// Returns the first responseDate and the first request. Adds edits that remove everything else except
 /// white space and comments.
-pub(crate) fn read_head(
-    text: &[u8],
-    prefix: &[u8],
-    request_name: &[u8],
-    edits: &mut Edits,
-) -> (Option<HeadField>, Option<HeadField>) {
-    let (mut date, mut request): (Option<HeadField>, Option<HeadField>) = (None, None);
+pub(crate) fn read_head(text: &[u8], prefix: &[u8], request_name: &[u8], edits: &mut Edits) -> HeadFields {
+    let HeadFields { mut date, mut request } = HeadFields::default();
     let mut at = 0;
     let mut lexemes = Lexemes::new(text);
     while at < text.len() {
@@ -84,7 +108,7 @@ pub(crate) fn read_head(
         }
         at = next;
     }
-    (date, request)
+    HeadFields { date, request }
 }
 
 /// Returns the edits that rename the fields of the head whose names are in another case. A field whose
@@ -243,35 +267,34 @@ pub(crate) fn escape_url(url: &[u8]) -> Vec<u8> {
     if is_any_uri(&escaped) { escaped } else { Vec::new() }
 }
 
-/// Repairs the start tag of a field. It keeps the attributes accepted by `keep`. If the tag is still
-/// invalid, it removes all attributes.
+/// Repairs the start tag of a field. Illegal attributes are removed; if the tag is still invalid, all are.
 pub(crate) fn repair_field_tag(
     response: &mut Response,
     text: &[u8],
     field: HeadField,
-    id: RepairId,
-    keep: impl Fn(&[u8], &[u8]) -> bool,
+    kind: FieldKind,
     edits: &mut Edits,
 ) {
+    let id = kind.attribute_repair();
     let tag = text.get(field.start..field.content.0).unwrap_or_default();
     let mut inside = Edits::default();
     let read = read_lenient_tag(tag, 0, tag.len(), &response.config.limits);
     let attributes = read.as_ref().map(|read| read.attributes.as_slice()).unwrap_or_default();
     for attribute in attributes {
         let name = tag.get(attribute.name.0..attribute.name.1).unwrap_or_default();
-        if response.is_allowed_attribute(tag, attributes, name) || keep(name, &attribute.value) {
+        if response.is_allowed_attribute(tag, attributes, name) || kind.allows(name, &attribute.value) {
             continue;
         }
         let set = resolve(&attribute.value);
-        if id == RepairId::RequestAttribute
+        if kind == FieldKind::Request
             && let Some(argument) = argument_in_other_case(name, tag, attributes)
-            && keep(argument, &attribute.value)
+            && kind.allows(argument, &attribute.value)
         {
             attribute.rename(id, argument, &mut inside);
             continue;
         }
         match name {
-            b"set" if id == RepairId::RequestAttribute && !trim(&set).is_empty() => {
+            b"set" if kind == FieldKind::Request && !trim(&set).is_empty() => {
                 attribute.set(RepairId::SetSpecEscape, &set_spec::escape(trim(&set)), &mut inside);
             }
             _ => attribute.remove(id, &mut inside),

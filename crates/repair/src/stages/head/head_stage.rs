@@ -6,7 +6,6 @@
 use crate::catalog::{NotOai, RepairId};
 use crate::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
 use crate::lex::names::{blanks, trailing_blanks, trim};
-use crate::lex::window::TextWindow;
 use crate::output::head_buffer::PartRole;
 use crate::sink::Sink;
 use crate::stages::head::repair_head::{count_lost_item, read_whole_head};
@@ -19,7 +18,7 @@ use crate::stages::head::verb_element::{
 use crate::stages::item_search::{begins_item, contains_any_item, new_list};
 use crate::stages::response::{Response, Stage, StepResult, TopLevelTag};
 use crate::stages::step::Step;
-use crate::text::characters::{Guesses, repair_characters};
+use crate::text::characters::{CharacterRules, repair_characters};
 use crate::text::edits::Edits;
 use crate::validate::envelope_names::TagMatch;
 
@@ -27,24 +26,21 @@ use crate::validate::envelope_names::TagMatch;
 pub(crate) fn step_head(step: &mut Step<'_, impl Sink>) -> StepResult {
     let rest = step.window.text;
     let bytes_max = step.response.limits().head_bytes_max;
-    let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
     let bounded = rest.len() > bytes_max;
-    let found = find_top_level_tag(step.response, TextWindow::new(within, step.window.is_last || bounded));
-    let found = if step.window.is_last || bounded || matches!(found, Ok(Some(_))) {
-        v1_list_start(step.response, within, found)
+    let window = step.window.up_to(bytes_max);
+    let found = find_top_level_tag(step.response, window);
+    let found = if window.is_last || matches!(found, Ok(Some(_))) {
+        v1_list_start(step.response, window.text, found)
     } else {
         found
     };
-    let complete = step.window.is_last || bounded;
-    let mut search = RequestSearch::new(within);
+    let mut search = RequestSearch::new(window.text);
     let by_head = |response: &mut Response, end: usize| search.verb_before(response, end);
-    let found = misnamed_verb_element(step.response, within, found, complete, by_head);
-    let mut search = RequestSearch::new(within);
+    let found = misnamed_verb_element(step.response, window, found, by_head);
+    let mut search = RequestSearch::new(window.text);
     let by_head = |response: &mut Response, end: usize| search.verb_before(response, end);
-    let found =
-        found.and_then(|found| requested_verb_element(step.response, within, found, complete, by_head));
-    let unopened =
-        found.and_then(|found| unopened_list(step.response, within, found.map(|(at, _)| at), complete));
+    let found = found.and_then(|found| requested_verb_element(step.response, window, found, by_head));
+    let unopened = found.and_then(|found| unopened_list(step.response, window, found.map(|(at, _)| at)));
     if let Ok(Some((at, verb))) = unopened {
         return open_missing_list(step, verb, at);
     }
@@ -58,7 +54,7 @@ pub(crate) fn step_head(step: &mut Step<'_, impl Sink>) -> StepResult {
         return step.response.refuse(NotOai::BrokenEnvelope);
     };
     step.response.stage = match top_level_tag {
-        TopLevelTag::Verb(named) => match verb_element(step.response, within, at, named, complete) {
+        TopLevelTag::Verb(named) => match verb_element(step.response, window, at, named) {
             Ok(verb) => Stage::List(Box::new(new_list(step.response, verb))),
             Err(()) => return step.need_more(),
         },
@@ -85,12 +81,12 @@ pub(crate) fn emit_misc(step: &mut Step<'_, impl Sink>, at: usize) -> StepResult
             Lexeme::Text => trim(slice).is_empty(),
             Lexeme::Comment => {
                 is_good_comment(slice)
-                    && repair_characters(slice, &[], Guesses::default(), &step.response.config.limits)
+                    && repair_characters(slice, CharacterRules::plain(&step.response.config.limits))
                         .is_empty()
             }
             Lexeme::Instruction => {
                 !is_xml_target(slice)
-                    && repair_characters(slice, &[], Guesses::default(), &step.response.config.limits)
+                    && repair_characters(slice, CharacterRules::plain(&step.response.config.limits))
                         .is_empty()
             }
             _ => false,

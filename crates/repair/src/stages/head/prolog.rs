@@ -8,20 +8,19 @@ use crate::lex::lexeme::{Lexeme, Lexemes, is_good_comment, is_xml_target};
 use crate::lex::names::{blanks, is_blank, name_span, split_name, trailing_blanks, trim};
 use crate::lex::namespaces::Context;
 use crate::lex::search::memmem;
-use crate::lex::window::TextWindow;
 use crate::output::head_buffer::PartRole;
 use crate::passes::lenient_tag::{LenientTag, read_lenient_tag};
 use crate::sink::Sink;
 use crate::stages::head::decode::BOM;
 use crate::stages::head::foreign::{classify_input, find_root, v1_version};
 use crate::stages::head::root_tag::{
-    corrected_namespaces, repair_root_tag, stray_characters, strip_root_prefix,
+    RootTag, corrected_namespaces, repair_root_tag, stray_characters, strip_root_prefix,
 };
 use crate::stages::head::v1_head::find_v1_root;
 use crate::stages::item_search::contains_any_item;
 use crate::stages::response::{Response, Stage, StepResult};
 use crate::stages::step::Step;
-use crate::text::characters::{Guesses, repair_characters};
+use crate::text::characters::{CharacterRules, repair_characters};
 use crate::text::edits::Edits;
 use crate::validate::envelope_names::EnvelopePrefixes;
 
@@ -33,7 +32,7 @@ pub(crate) fn step_prolog(step: &mut Step<'_, impl Sink>) -> StepResult {
     let junk_max = step.response.limits().junk_bytes_max;
     let tag_max = step.response.limits().tag_bytes_max;
     let two = find_root(rest);
-    match find_v1_root(step.response, rest, two.unwrap_or(rest.len()), step.window.is_last) {
+    match find_v1_root(step.response, step.window, two.unwrap_or(rest.len())) {
         Ok(None) => {}
         Ok(Some((root, read))) => {
             return emit_root(step, &Edits::default(), (root, &read));
@@ -50,8 +49,7 @@ pub(crate) fn step_prolog(step: &mut Step<'_, impl Sink>) -> StepResult {
     if root > junk_max {
         return refuse_foreign(step.response, rest);
     }
-    let tag = rest.get(root..).unwrap_or_default();
-    let end = match step.response.tag_end(TextWindow::new(tag, step.window.is_last)) {
+    let end = match step.response.tag_end(step.window.after(root)) {
         Err(_) => return step.need_more(),
         Ok(None) => return step.response.refuse(NotOai::BrokenEnvelope),
         Ok(Some(end)) => root + end,
@@ -85,19 +83,19 @@ fn emit_root(
     let input = step.window.text;
     let without_strays = strays.apply(input);
     let rest = without_strays.as_ref();
-    let name = rest.get(root + 1..tag.name_end).unwrap_or_default();
-    let (prefix, _) = split_name(name);
+    let root_tag = RootTag { text: rest, at: root, tag };
+    let prefix = root_tag.prefix();
     let mut edits = Edits::default();
     let before = rest.get(..root).unwrap_or_default();
     repair_before_root(step.response, before, &mut edits);
     let mut inside = Edits::default();
     let is_v1 = step.response.v1.is_some();
     if is_v1 {
-        let from = tag.name_end - split_name(name).1.len();
+        let from = tag.name_end - split_name(root_tag.name()).1.len();
         inside.push_unordered(RepairId::V1Root, from, tag.name_end, b"OAI-PMH".to_vec());
     }
     let locates = !step.response.is_off(RepairId::SchemaLocation);
-    if !repair_root_tag(rest, tag, prefix, is_v1, locates, &mut inside) {
+    if !repair_root_tag(root_tag, is_v1, locates, &mut inside) {
         return step.response.refuse(NotOai::Foreign);
     }
     inside.sort();
@@ -109,7 +107,7 @@ fn emit_root(
     step.response.root_context = context;
     step.response.written_context = context;
     if step.response.prefixes() == EnvelopePrefixes::Removed {
-        strip_root_prefix(rest, root, tag, step.response.prefix.len(), &mut inside);
+        strip_root_prefix(root_tag, &mut inside);
         inside.sort();
         match context_of_root(step.response, &inside.clone().apply_at(text, root)) {
             Some(context) => step.response.written_context = context,
@@ -135,7 +133,7 @@ fn emit_root(
     let mut junk = junk.filter_map(|edit| input.get(edit.start..edit.end));
     step.response.has_items_outside_list = junk.any(|junk| contains_any_item(step.response, junk));
     if step.response.config.provenance.is_some() {
-        step.response.corrected_namespaces = corrected_namespaces(rest, tag);
+        step.response.corrected_namespaces = corrected_namespaces(root_tag);
     }
     step.response.stage = if tag.empty { Stage::Done } else { Stage::Head };
     if tag.empty {
@@ -192,11 +190,11 @@ fn read_misc(response: &mut Response, before: &[u8], from: usize, edits: &mut Ed
             Lexeme::Text => trim(text).is_empty(),
             Lexeme::Comment => {
                 is_good_comment(text)
-                    && repair_characters(text, &[], Guesses::default(), &response.config.limits).is_empty()
+                    && repair_characters(text, CharacterRules::plain(&response.config.limits)).is_empty()
             }
             Lexeme::Instruction => {
                 !is_xml_target(text)
-                    && repair_characters(text, &[], Guesses::default(), &response.config.limits).is_empty()
+                    && repair_characters(text, CharacterRules::plain(&response.config.limits)).is_empty()
             }
             Lexeme::Doctype => {
                 declared.read(text, response.config.limits.entity_bytes_max);

@@ -7,8 +7,8 @@ use crate::catalog::RepairId;
 use crate::lex::names::{blanks, trailing_blanks, trim};
 use crate::stages::envelope::{element_characters, end_tag_of, strip_envelope_prefixes, write_element};
 use crate::stages::head::head_fields::{
-    HeadField, escape_url, field_name_case, is_request_argument, percent_encode, read_head, repair_field_tag,
-    stray_in_url, write_attribute,
+    FieldKind, HeadField, HeadFields, escape_url, field_name_case, percent_encode, read_head,
+    repair_field_tag, stray_in_url, write_attribute,
 };
 use crate::stages::head::request_facts::{next_token_in_request, read_request_facts};
 use crate::stages::head::response_date::{read_response_date, repair_response_date};
@@ -57,8 +57,8 @@ pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
     let mut text = characters.apply(head);
     let mut edits = Edits::default();
     let request_name: &[u8] = if response.v1.is_some() { b"requestURL" } else { b"request" };
-    let (mut date, mut request) = read_head(&text, &response.prefix, request_name, &mut edits);
-    let renamed = match (date, request) {
+    let mut fields = read_head(&text, &response.prefix, request_name, &mut edits);
+    let renamed = match (fields.date, fields.request) {
         (Some(_), Some(_)) => Edits::default(),
         _ => field_name_case(&text, &response.prefix, request_name),
     };
@@ -66,9 +66,10 @@ pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
         let named = renamed.apply(&text).into_owned();
         characters = characters.then(&text, renamed);
         edits = Edits::default();
-        (date, request) = read_head(&named, &response.prefix, request_name, &mut edits);
+        fields = read_head(&named, &response.prefix, request_name, &mut edits);
         text = named.into();
     }
+    let date = fields.date;
     if let Some(date) = date {
         repair_response_date(response, &text, date, &mut edits);
         close_field(response, b"responseDate", date, &mut edits);
@@ -83,7 +84,7 @@ pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
     if let Some(new_date) = new_date {
         edits.push_unordered(RepairId::MissingResponseDate, place, place, new_date);
     }
-    place_request(response, &text, request, date, place, &mut edits);
+    place_request(response, &text, fields, place, &mut edits);
     edits.sort();
     strip_envelope_prefixes(response, head, characters.then(&text, edits))
 }
@@ -95,16 +96,9 @@ fn close_field(response: &Response, local: &[u8], field: HeadField, edits: &mut 
     }
 }
 
-fn place_request(
-    response: &mut Response,
-    text: &[u8],
-    request: Option<HeadField>,
-    date: Option<HeadField>,
-    place: usize,
-    edits: &mut Edits,
-) {
+fn place_request(response: &mut Response, text: &[u8], fields: HeadFields, place: usize, edits: &mut Edits) {
     let own = writes_request_echo(response).then(|| request_echo(response, true));
-    let Some(field) = request else {
+    let Some(field) = fields.request else {
         let (id, element) = match own {
             Some(own) => (RepairId::MissingRequest, own),
             None => (RepairId::MissingRequest, [b"<", response.written_prefix(), b"request/>"].concat()),
@@ -115,7 +109,7 @@ fn place_request(
     response.next_token =
         next_token_in_request(response, text.get(field.start..field.content.0).unwrap_or_default());
     let upgraded = response.v1.is_some().then(|| upgrade_request(response, text, field.content));
-    let is_misplaced = date.is_some_and(|date| date.start > field.start);
+    let is_misplaced = fields.date.is_some_and(|date| date.start > field.start);
     let inside = match own.map(|own| (RepairId::RewriteRequest, own)).or(upgraded) {
         Some((_, own)) if is_misplaced => own,
         Some((id, own)) => {
@@ -166,7 +160,7 @@ pub(crate) fn request_echo(response: &Response, arguments: bool) -> Vec<u8> {
 
 /// Repairs the attributes and the text of the source's own request element.
 fn repair_request(response: &mut Response, text: &[u8], field: HeadField, edits: &mut Edits) {
-    repair_field_tag(response, text, field, RepairId::RequestAttribute, is_request_argument, edits);
+    repair_field_tag(response, text, field, FieldKind::Request, edits);
     let (start, end) = field.content;
     let raw = text.get(start..end).unwrap_or_default();
     let resolved = resolve(raw);

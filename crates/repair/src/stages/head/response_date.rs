@@ -3,9 +3,9 @@
 use crate::catalog::RepairId;
 use crate::lex::lexeme::{Lexeme, Lexemes};
 use crate::lex::names::{blanks, name_span};
-use crate::passes::header::rewrite_datestamp;
+use crate::passes::header::{FieldText, rewrite_datestamp};
 use crate::stages::envelope::write_element;
-use crate::stages::head::head_fields::{HeadField, repair_field_tag};
+use crate::stages::head::head_fields::{FieldKind, HeadField, repair_field_tag};
 use crate::stages::response::Response;
 use crate::text::edits::Edits;
 use crate::text::escape::resolve;
@@ -16,7 +16,7 @@ const DATE_BYTES_MAX: usize = 40;
 
 /// Converts the responseDate to UTC with seconds.
 pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: HeadField, edits: &mut Edits) {
-    repair_field_tag(response, text, date, RepairId::EnvelopeAttribute, |_, _| false, edits);
+    repair_field_tag(response, text, date, FieldKind::ResponseDate, edits);
     let (start, end) = date.content;
     let raw = text.get(start..end).unwrap_or_default();
     if text.get(date.start..start).is_some_and(|tag| tag.ends_with(b"/>")) {
@@ -33,8 +33,8 @@ pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: H
     let read = std::str::from_utf8(&resolved).ok().and_then(datestamp::normalise);
     let (id, stamp) = match read {
         Some((stamp, oddity)) if stamp.len() == 20 => {
-            let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
-            return rewrite_datestamp(raw, start, &stamp, oddity, plain, edits);
+            let is_plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
+            return rewrite_datestamp(FieldText { raw, at: start, is_plain }, &stamp, oddity, edits);
         }
         Some((day, _)) => (RepairId::DatestampForm, day + "T00:00:00Z"),
         None => {
@@ -85,7 +85,7 @@ fn repair_leading_date(raw: &[u8], at: usize, date_end: usize, edits: &mut Edits
     match read {
         Some((stamp, oddity)) if stamp.len() == 20 => {
             if !datestamp::is_legal(date) {
-                rewrite_datestamp(date, at, &stamp, oddity, true, edits);
+                rewrite_datestamp(FieldText { raw: date, at, is_plain: true }, &stamp, oddity, edits);
             }
             let end = at + raw.len();
             edits.push_unordered(RepairId::UnexpectedContent, end - garbage.len(), end, Vec::new());

@@ -16,6 +16,32 @@ use crate::validate::start_tag::declared_prefix;
 /// The largest number of stray bytes between the root's attributes that are removed.
 const STRAY_BYTES_MAX: usize = 64;
 
+/// The start tag of the document element.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RootTag<'t> {
+    /// The text that contains it.
+    pub(crate) text: &'t [u8],
+    /// Its start.
+    pub(crate) at: usize,
+    pub(crate) tag: &'t LenientTag,
+}
+
+impl<'t> RootTag<'t> {
+    /// Returns its qualified name.
+    pub(crate) fn name(self) -> &'t [u8] {
+        self.text.get(self.at + 1..self.tag.name_end).unwrap_or_default()
+    }
+
+    /// Returns the prefix of its name.
+    pub(crate) fn prefix(self) -> &'t [u8] {
+        split_name(self.name()).0
+    }
+
+    fn attribute_name(self, attribute: &LenientAttribute) -> &'t [u8] {
+        self.text.get(attribute.name.0..attribute.name.1).unwrap_or_default()
+    }
+}
+
 /// Removes characters of the start tag `at..end` that belong to no attribute. Returns no edits if there are
 /// too many.
 pub(crate) fn stray_characters(text: &[u8], at: usize, end: usize) -> Edits {
@@ -64,21 +90,15 @@ fn attribute_value_len(text: &[u8]) -> usize {
 }
 
 /// Adds the edits to the root's start tag. Returns false if its namespace is not OAI-PMH.
-pub(crate) fn repair_root_tag(
-    rest: &[u8],
-    tag: &LenientTag,
-    prefix: &[u8],
-    is_v1: bool,
-    locates: bool,
-    edits: &mut Edits,
-) -> bool {
+pub(crate) fn repair_root_tag(root: RootTag<'_>, is_v1: bool, locates: bool, edits: &mut Edits) -> bool {
+    let RootTag { text: rest, tag, .. } = root;
+    let prefix = root.prefix();
     for edit in tag.edits.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
-    let slice = |(start, end): (usize, usize)| rest.get(start..end).unwrap_or_default();
     let mut declared: Vec<(&[u8], &[u8])> = Vec::new();
     for attribute in &tag.attributes {
-        let name = slice(attribute.name);
+        let name = root.attribute_name(attribute);
         let Some(declares) = declared_prefix(name) else { continue };
         let mut uri = attribute.value.as_slice();
         if declares == prefix && (uri.is_empty() || attribute.is_valueless()) {
@@ -110,7 +130,7 @@ pub(crate) fn repair_root_tag(
     }
     let mut is_located = false;
     for attribute in &tag.attributes {
-        let name = slice(attribute.name);
+        let name = root.attribute_name(attribute);
         let (attribute_prefix, local) = split_name(name);
         if declared_prefix(name).is_some() {
             continue;
@@ -164,9 +184,9 @@ fn declaration(prefix: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the prefixes whose namespaces were corrected on the root, except those of the envelope.
-pub(crate) fn corrected_namespaces(rest: &[u8], tag: &LenientTag) -> Vec<Vec<u8>> {
-    let corrected = tag.attributes.iter().filter_map(|attribute| {
-        let prefix = rest.get(attribute.name.0..attribute.name.1).and_then(declared_prefix)?;
+pub(crate) fn corrected_namespaces(root: RootTag<'_>) -> Vec<Vec<u8>> {
+    let corrected = root.tag.attributes.iter().filter_map(|attribute| {
+        let prefix = declared_prefix(root.attribute_name(attribute))?;
         let (meant, _) = correct_namespace(&attribute.value)?;
         (meant != OAI && meant != XSI).then(|| prefix.to_vec())
     });
@@ -174,19 +194,13 @@ pub(crate) fn corrected_namespaces(rest: &[u8], tag: &LenientTag) -> Vec<Vec<u8>
 }
 
 /// Removes the prefix from the root and makes the OAI-PMH namespace the default.
-pub(crate) fn strip_root_prefix(
-    rest: &[u8],
-    root: usize,
-    tag: &LenientTag,
-    prefix_len: usize,
-    edits: &mut Edits,
-) {
+pub(crate) fn strip_root_prefix(root: RootTag<'_>, edits: &mut Edits) {
+    let RootTag { at, tag, .. } = root;
+    // The colon belongs to the prefix.
+    let prefix_len = root.prefix().len() + 1;
     let id = RepairId::EnvelopePrefix;
-    edits.push_unordered(id, root + 1, root + 1 + prefix_len, Vec::new());
-    let default = tag
-        .attributes
-        .iter()
-        .find(|attribute| rest.get(attribute.name.0..attribute.name.1) == Some(b"xmlns".as_slice()));
+    edits.push_unordered(id, at + 1, at + 1 + prefix_len, Vec::new());
+    let default = tag.attributes.iter().find(|attribute| root.attribute_name(attribute) == b"xmlns");
     match default {
         Some(attribute) if attribute.value == OAI => {}
         Some(attribute) if attribute.is_valueless() => attribute.replace(id, declaration(b""), edits),

@@ -46,7 +46,7 @@ pub(crate) fn find_top_level_tag(
         if let Some(local) = body.get(..span).and_then(|name| name.strip_prefix(response.prefix.as_slice())) {
             let field = if open { FIELDS.iter().position(|&field| field == local) } else { None };
             if let Some(end) = field.and_then(|field| field_ends.get_mut(field)) {
-                at += field_len(rest, at, 1 + span, end, window.is_last)?;
+                at += field_len(window, at, 1 + span, end)?;
                 continue;
             }
             let found = match (&response.v1, open, Verb::from_name(local), local) {
@@ -73,18 +73,19 @@ const FIELDS: [&[u8]; 3] = [b"request", b"requestURL", b"responseDate"];
 ///
 /// # Errors
 /// Fails if the text ends too early to decide.
-fn field_len(text: &[u8], at: usize, name_len: usize, end: &mut NextMark, last: bool) -> Result<usize, ()> {
+fn field_len(window: TextWindow<'_>, at: usize, name_len: usize, end: &mut NextMark) -> Result<usize, ()> {
+    let text = window.text;
     let field = text.get(at..).unwrap_or_default();
-    match start_tag_end_so_far(field, last) {
+    match start_tag_end_so_far(window.after(at)) {
         Some(tag_end) if field.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) => return Ok(tag_end),
         Some(_) => {}
-        None if last => return Ok(name_len),
+        None if window.is_last => return Ok(name_len),
         None => return Err(()),
     }
     let tag = field.get(..name_len).unwrap_or_default();
     let end_tag = [b"</", tag.get(1..).unwrap_or_default()].concat();
     let Some(end) = end.find(text, 0, at + name_len, &end_tag) else {
-        return if last { Ok(name_len) } else { Err(()) };
+        return if window.is_last { Ok(name_len) } else { Err(()) };
     };
     // After another field of this name, the end tag belongs to that one, such as one of a wrapped response.
     let between = text.get(at + name_len..end).unwrap_or_default();

@@ -29,10 +29,10 @@ use oaimend_oai::Verb;
 /// Fails if more text is needed.
 pub(crate) fn unopened_list(
     response: &mut Response,
-    text: &[u8],
+    window: TextWindow<'_>,
     top_level_tag: Option<usize>,
-    complete: bool,
 ) -> Result<Option<(usize, Verb)>, ()> {
+    let text = window.text;
     if response.v1.is_some() || response.is_off(RepairId::UnopenedList) {
         return Ok(None);
     }
@@ -44,8 +44,7 @@ pub(crate) fn unopened_list(
     }
     match verbs.as_slice() {
         [only] if begins_item(response, item) == TagMatch::Yes => {
-            let is_part = *only == Verb::ListIdentifiers
-                && is_header_of_record(response, TextWindow::new(item, complete))?;
+            let is_part = *only == Verb::ListIdentifiers && is_header_of_record(response, window.after(at))?;
             Ok((!is_part).then_some((at, *only)))
         }
         _ => Ok(None),

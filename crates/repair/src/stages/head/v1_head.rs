@@ -22,10 +22,10 @@ use oaimend_oai::Verb;
 /// `NeedMore` if the text ends too early to decide.
 pub(crate) fn find_v1_root(
     response: &mut Response,
-    rest: &[u8],
+    window: TextWindow<'_>,
     before: usize,
-    last: bool,
 ) -> Result<Option<(usize, LenientTag)>, StepResult> {
+    let rest = window.text;
     let mut at = 0;
     let before = before.min(response.limits().junk_bytes_max + 1);
     while let Some(next) = memchr(b'<', rest.get(at..before).unwrap_or_default()) {
@@ -39,7 +39,7 @@ pub(crate) fn find_v1_root(
         let name = tag.get(1..).unwrap_or_default();
         let local = split_name(name.get(..name_span(name)).unwrap_or_default()).1;
         if Verb::from_name(local).is_some()
-            && let Some(end) = response.tag_end(TextWindow::new(tag, last))?
+            && let Some(end) = response.tag_end(window.after(at))?
             && let Some(read) = read_lenient_tag(rest, at, at + end, &response.config.limits)
             && let Some(found) = V1Response::from_root(rest, at, &read)
         {

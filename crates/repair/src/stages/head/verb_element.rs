@@ -11,6 +11,7 @@ use crate::catalog::RepairId;
 use crate::lex::known_namespaces::is_within_distance;
 use crate::lex::lexeme::{Lexeme, Lexemes, is_cut};
 use crate::lex::names::{name_span, trim};
+use crate::lex::window::TextWindow;
 use crate::stages::envelope::local_name;
 use crate::stages::head::head_fields::closes;
 use crate::stages::head::repair_head::repair_head;
@@ -68,11 +69,11 @@ const LETTERS: usize = 2;
 /// request from the text before an element, which begins at a position that never decreases.
 pub(crate) fn misnamed_verb_element(
     response: &mut Response,
-    text: &[u8],
+    window: TextWindow<'_>,
     found: Result<Option<(usize, TopLevelTag)>, ()>,
-    complete: bool,
     mut requested: impl FnMut(&mut Response, usize) -> Option<Verb>,
 ) -> Result<Option<(usize, TopLevelTag)>, ()> {
+    let text = window.text;
     if response.v1.is_some() || response.is_off(RepairId::VerbElement) {
         return found;
     }
@@ -82,14 +83,14 @@ pub(crate) fn misnamed_verb_element(
     let mut lexemes = Lexemes::new(text);
     while at < named_at {
         let (lexeme, end) = lexemes.at(at);
-        if !complete && is_cut(text, at, (lexeme, end)) {
+        if !window.is_last && is_cut(text, at, (lexeme, end)) {
             return Err(());
         }
         let local = local_name(response, text, at);
         let is_named = matches!(local, b"" | b"responseDate" | b"request")
             || Verb::ALL.iter().any(|&verb| item_of(verb).contains_name(local));
         if lexeme == Lexeme::StartTag && !is_named {
-            let first_child = read_first_child(response, text, &mut lexemes, (at, end), complete)?;
+            let first_child = read_first_child(response, window, &mut lexemes, (at, end))?;
             if first_child != FirstChild::Other
                 && let requested = requested(response, at)
                 && let Some(verb) = misnamed_verb(local, first_child, requested)
@@ -109,11 +110,11 @@ pub(crate) fn misnamed_verb_element(
 /// Fails if more text is needed.
 pub(crate) fn requested_verb_element(
     response: &mut Response,
-    text: &[u8],
+    window: TextWindow<'_>,
     found: Option<(usize, TopLevelTag)>,
-    complete: bool,
     mut requested: impl FnMut(&mut Response, usize) -> Option<Verb>,
 ) -> Result<Option<(usize, TopLevelTag)>, ()> {
+    let text = window.text;
     let Some((at, TopLevelTag::Verb(named))) = found else { return Ok(found) };
     if response.v1.is_some() || response.is_off(RepairId::UnknownElement) {
         return Ok(found);
@@ -126,7 +127,7 @@ pub(crate) fn requested_verb_element(
     let mut next_at = lexemes.at(at).1;
     while next_at < text.len() {
         let (lexeme, end) = lexemes.at(next_at);
-        if !complete && is_cut(text, next_at, (lexeme, end)) {
+        if !window.is_last && is_cut(text, next_at, (lexeme, end)) {
             return Err(());
         }
         let is_end_tag = lexeme == Lexeme::EndTag;
@@ -147,7 +148,7 @@ pub(crate) fn requested_verb_element(
         }
         next_at = end;
     }
-    if complete { Ok(found) } else { Err(()) }
+    if window.is_last { Ok(found) } else { Err(()) }
 }
 
 /// Returns the verb of the verb element at `at`, which `meant` names or implies.
@@ -156,11 +157,11 @@ pub(crate) fn requested_verb_element(
 /// Fails if more text is needed.
 pub(crate) fn verb_element(
     response: &mut Response,
-    text: &[u8],
+    window: TextWindow<'_>,
     at: usize,
     meant: Verb,
-    complete: bool,
 ) -> Result<Verb, ()> {
+    let text = window.text;
     if meant == Verb::Identify {
         return Ok(meant);
     }
@@ -170,7 +171,7 @@ pub(crate) fn verb_element(
         None => {
             let mut lexemes = Lexemes::new(text);
             let tag = (at, lexemes.at(at).1);
-            (local_name(response, text, at), read_first_child(response, text, &mut lexemes, tag, complete)?)
+            (local_name(response, text, at), read_first_child(response, window, &mut lexemes, tag)?)
         }
     };
     response.headers_only = false;
@@ -216,21 +217,21 @@ fn renamed_verb(response: &mut Response, named: Verb, first_child: FirstChild) -
 /// Texts and errors before the items are dropped and do not count.
 fn read_first_child(
     response: &Response,
-    text: &[u8],
+    window: TextWindow<'_>,
     lexemes: &mut Lexemes<'_>,
     (at, end): (usize, usize),
-    complete: bool,
 ) -> Result<FirstChild, ()> {
+    let text = window.text;
     if text.get(at..end).is_some_and(|tag| tag.ends_with(b"/>")) {
         return Ok(FirstChild::Nothing);
     }
     let mut at = end;
     loop {
         if at >= text.len() {
-            return if complete { Ok(FirstChild::Other) } else { Err(()) };
+            return if window.is_last { Ok(FirstChild::Other) } else { Err(()) };
         }
         let (lexeme, next) = lexemes.at(at);
-        if !complete && is_cut(text, at, (lexeme, next)) {
+        if !window.is_last && is_cut(text, at, (lexeme, next)) {
             return Err(());
         }
         match lexeme {

@@ -25,7 +25,7 @@ use crate::stages::list::token::step_token;
 use crate::stages::response::{ListStepResult, Response, StepResult};
 use crate::stages::second_document::second_document_in_list;
 use crate::stages::step::Step;
-use crate::text::characters::{Guesses, repair_characters};
+use crate::text::characters::{CharacterRules, repair_characters};
 use crate::validate::envelope_names::is_cut_token_name;
 use crate::validate::section::swallows_boundary;
 use oaimend_oai::Verb;
@@ -75,7 +75,7 @@ pub(crate) fn step_comment(step: &mut Step<'_, impl Sink>, list: &mut List) -> L
         step.response.lookahead.count_failed(text.len());
         return ListStepResult::Stay(step.change(RepairId::BrokenComment, mark.len(), b""));
     }
-    let characters = repair_characters(text, &[], Guesses::default(), &step.response.config.limits);
+    let characters = repair_characters(text, CharacterRules::plain(&step.response.config.limits));
     let is_off = characters.iter().any(|edit| step.response.is_off(edit.id));
     let is_few = characters.len() <= step.response.limits().repairs_per_record_max && !is_off;
     let is_legal = is_few
@@ -307,7 +307,7 @@ fn rest_of_item(
     }
     let bytes_max = response.limits().record_bytes_max;
     let mut search = BoundarySearch::new_inside_item(response.base, std::mem::take(&mut response.lookahead));
-    let boundary = search.find(rest, window.is_last, &list.names, bytes_max);
+    let boundary = search.find(window, &list.names, bytes_max);
     let is_torn = search.tear().is_some();
     let inner = |end: usize| search.unproven_items(end);
     let found = match boundary {

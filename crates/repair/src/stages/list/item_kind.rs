@@ -32,7 +32,7 @@ pub(crate) fn begins_list_item(
         return Ok(false);
     }
     let (prefix, local) = split_name(name);
-    if is_other_item_kind(response, list, rest, local, window.is_last)? {
+    if is_other_item_kind(response, list, window, local)? {
         let headers_only = !list.names.headers_only;
         list.names.element =
             if headers_only { item_of(Verb::ListRecords) } else { item_of(Verb::ListIdentifiers) };
@@ -64,10 +64,10 @@ pub(crate) fn begins_list_item(
 fn is_other_item_kind(
     response: &mut Response,
     list: &List,
-    rest: &[u8],
+    window: TextWindow<'_>,
     local: &[u8],
-    last: bool,
 ) -> Result<bool, StepResult> {
+    let rest = window.text;
     // Metadata is never removed for a verb that only a header showed.
     let is_list = list.verb == Verb::ListIdentifiers && response.v1.is_none() && !list.is_concluded;
     if !is_list || response.is_off(RepairId::WrappedHeader) {
@@ -80,7 +80,7 @@ fn is_other_item_kind(
             let bytes_max = response.limits().tag_bytes_max;
             let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
             match record.starts_item(within) {
-                TagMatch::Cut if !last && rest.len() < bytes_max => Err(response.need_more(rest)),
+                TagMatch::Cut if !window.is_last && rest.len() < bytes_max => Err(response.need_more(rest)),
                 found => Ok(found == TagMatch::Yes),
             }
         }

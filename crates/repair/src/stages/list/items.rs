@@ -39,13 +39,8 @@ pub(crate) fn step_items(step: &mut Step<'_, impl Sink>, list: &mut List) -> Lis
     // Everything before `at` is read. Everything before `written` is written.
     let mut written = 0;
     loop {
-        match list.validator.validate(
-            rest,
-            at,
-            step.window.is_last,
-            &mut step.response.tags,
-            &step.response.config.limits,
-        ) {
+        let (tags, limits) = (&mut step.response.tags, &step.response.config.limits);
+        match list.validator.validate(step.window.item_at(at), tags, limits) {
             Validation::Clean(len) => {
                 let item = ReceivedItem::new(rest, at..at + len);
                 if needs_slow_path(step.response, list)
@@ -181,7 +176,7 @@ fn emit_clean_slowly(step: &mut Step<'_, impl Sink>, list: &List, item: Received
     }
     if list.names.is_rewritten() {
         let rules = Response::rules(&step.response.config, &step.response.entities);
-        match repair_item(item.raw, &list.names, list.contexts(), &mut step.response.tags, &rules, None) {
+        match repair_item(item.raw, list.item_envelope(), &mut step.response.tags, &rules, None) {
             Ok(repaired) => emit(step, list, item, &repaired),
             Err(why) => quarantine_item(step, list, item, why),
         }
@@ -190,8 +185,7 @@ fn emit_clean_slowly(step: &mut Step<'_, impl Sink>, list: &List, item: Received
     let facts = list.validator.facts.clone();
     if list.verb == Verb::Identify || !step.response.granularity_check.is_met_by(item.raw, &facts) {
         let rules = Response::rules(&step.response.config, &step.response.entities);
-        let repaired =
-            repair_item(item.raw, &list.names, list.contexts(), &mut step.response.tags, &rules, None);
+        let repaired = repair_item(item.raw, list.item_envelope(), &mut step.response.tags, &rules, None);
         // The item is valid as received. If its repair exceeds a limit, it stays unchanged.
         let repaired = repaired.unwrap_or_else(|_| RepairedItem::unchanged(item.raw, facts));
         return emit(step, list, item, &repaired);
@@ -199,8 +193,7 @@ fn emit_clean_slowly(step: &mut Step<'_, impl Sink>, list: &List, item: Received
     let guesses = Guesses::enabled_by(step.response.config.enabled);
     if guesses.any() && !guess_characters(item.raw, guesses, &step.response.config.limits).is_empty() {
         let rules = Response::rules(&step.response.config, &step.response.entities);
-        let repaired =
-            repair_item(item.raw, &list.names, list.contexts(), &mut step.response.tags, &rules, None);
+        let repaired = repair_item(item.raw, list.item_envelope(), &mut step.response.tags, &rules, None);
         let repaired = repaired.unwrap_or_else(|_| RepairedItem::unchanged(item.raw, facts));
         return emit(step, list, item, &repaired);
     }
@@ -212,7 +205,7 @@ pub(crate) fn step_broken_item(step: &mut Step<'_, impl Sink>, list: &mut List) 
     let rest = step.window.text;
     let bytes_max = step.response.limits().record_bytes_max;
     let Some(search) = &mut list.boundary else { return ListStepResult::Stay(StepResult::Settled(0)) };
-    let boundary = search.find(rest, step.window.is_last, &list.names, bytes_max);
+    let boundary = search.find(step.window, &list.names, bytes_max);
     let allows_second_search = search.allows_second_search();
     if boundary == RecordBoundary::NeedMore {
         return ListStepResult::Stay(StepResult::NeedMore);
@@ -317,7 +310,7 @@ fn repair_broken_item(
         return Some(Ok(repaired));
     }
     response.tags.tidy();
-    Some(repair_item(raw, &list.names, list.contexts(), &mut response.tags, &rules, defect))
+    Some(repair_item(raw, list.item_envelope(), &mut response.tags, &rules, defect))
 }
 
 fn end_input_in_item(step: &mut Step<'_, impl Sink>, list: &mut List) -> StepResult {

@@ -48,8 +48,7 @@ pub(crate) fn step_oversized(step: &mut Step<'_, impl Sink>) -> StepResult {
     list.validator.window_offset = step.response.base;
     let verdict = validator_oversized::continue_oversized(
         &mut list.validator,
-        rest,
-        step.window.is_last,
+        step.window,
         &mut step.response.tags,
         &step.response.config.limits,
     );

@@ -3,7 +3,7 @@
 use crate::boundary::boundary_search::BoundarySearch;
 use crate::boundary::open_elements::Evidence;
 use crate::lex::namespaces::Context;
-use crate::passes::rules::OuterContexts;
+use crate::passes::rules::{ItemEnvelope, OuterContexts};
 use crate::stages::head::error_text::code_for_request;
 use crate::stages::request::RequestFacts;
 use crate::validate::envelope_names::EnvelopeNames;
@@ -70,9 +70,10 @@ impl List {
         if self.verb == Verb::Identify { b"OAI-PMH" } else { self.verb.as_bytes() }
     }
 
-    /// Returns the namespaces declared around its items.
-    pub(crate) fn contexts(&self) -> OuterContexts {
-        OuterContexts { read: self.context, written: self.written_context }
+    /// Returns the envelope around its items.
+    pub(crate) fn item_envelope(&self) -> ItemEnvelope<'_> {
+        let contexts = OuterContexts { read: self.context, written: self.written_context };
+        ItemEnvelope { names: &self.names, contexts }
     }
 
     /// Returns the code of the error of an empty list.

@@ -21,7 +21,7 @@ use crate::stages::list::token_element::{
 };
 use crate::stages::response::{ListStepResult, Response, StepResult};
 use crate::stages::step::Step;
-use crate::text::characters::{Guesses, repair_characters};
+use crate::text::characters::{CharacterRules, repair_characters};
 use crate::text::edits::Edits;
 use crate::validate::envelope_names::TagMatch;
 use oaimend_oai::Verb;
@@ -39,9 +39,9 @@ enum TokenFollower {
 pub(crate) fn step_token(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
     let rest = step.window.text;
     let bytes_max = step.response.limits().head_bytes_max;
-    let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
-    let complete = step.window.is_last || rest.len() > bytes_max;
-    let (close, end) = match read_list_token(step.response, list, TextWindow::new(within, complete)) {
+    let window = step.window.up_to(bytes_max);
+    let within = window.text;
+    let (close, end) = match read_list_token(step.response, list, window) {
         TokenRead::NeedMore => return ListStepResult::Stay(step.need_more()),
         TokenRead::Unreadable => return quarantine_token(step, list, within),
         TokenRead::Whole { close, end } => (close, end),
@@ -50,12 +50,10 @@ pub(crate) fn step_token(step: &mut Step<'_, impl Sink>, list: &mut List) -> Lis
         // A list has one token, and it is already written.
         return ListStepResult::Stay(step.change(RepairId::RepeatedToken, end, b""));
     }
-    let after = within.get(end..).unwrap_or_default();
-    let Some((follower, follower_at)) = find_follower(step.response, list, TextWindow::new(after, complete))
-    else {
+    let Some((follower, follower_at)) = find_follower(step.response, list, window.after(end)) else {
         return ListStepResult::Stay(step.need_more());
     };
-    if follower == TokenFollower::ListEnd && !complete {
+    if follower == TokenFollower::ListEnd && !window.is_last {
         // A second document with items and its own token can follow.
         return ListStepResult::Stay(step.need_more());
     }
@@ -143,13 +141,13 @@ fn is_empty_list(response: &Response, list: &List, written: &[u8]) -> bool {
 /// Finds the end of the token at the start of `rest`.
 fn read_list_token(response: &Response, list: &List, window: TextWindow<'_>) -> TokenRead {
     let rest = window.text;
-    let Some(tag_end) = start_tag_end_so_far(rest, window.is_last) else {
+    let Some(tag_end) = start_tag_end_so_far(window) else {
         return if window.is_last { TokenRead::Unreadable } else { TokenRead::NeedMore };
     };
     if rest.get(..tag_end).is_some_and(|tag| tag.ends_with(b"/>")) {
         return TokenRead::Whole { close: None, end: tag_end };
     }
-    read_token(rest, tag_end, window.is_last, |lexeme, text| match lexeme {
+    read_token(window, tag_end, |lexeme, text| match lexeme {
         Lexeme::EndTag => ends_list(response, text),
         _ => ends_token(response, list, text),
     })
@@ -194,7 +192,7 @@ fn find_follower(response: &Response, list: &List, window: TextWindow<'_>) -> Op
                 if is_token(response, name) {
                     // An empty token after this one does not count.
                     let token = after.get(at..)?;
-                    match read_list_token(response, list, TextWindow::new(token, window.is_last)) {
+                    match read_list_token(response, list, window.after(at)) {
                         TokenRead::Whole { end, .. } if token_value(token.get(..end)?).is_empty() => {
                             at += end;
                             continue;
@@ -209,11 +207,7 @@ fn find_follower(response: &Response, list: &List, window: TextWindow<'_>) -> Op
                     return Some((TokenFollower::Item, at));
                 }
                 if local == b"OAI-PMH" && at >= other_until && response.v1.is_none() {
-                    match second_list_follows(
-                        response,
-                        list,
-                        TextWindow::new(after.get(at..)?, window.is_last),
-                    )? {
+                    match second_list_follows(response, list, window.after(at))? {
                         (true, _) => return Some((TokenFollower::Item, at)),
                         (false, len) => other_until = at + len,
                     }
@@ -229,8 +223,8 @@ fn find_follower(response: &Response, list: &List, window: TextWindow<'_>) -> Op
 /// Returns whether the document that begins here continues the list, and the position that decides it.
 fn second_list_follows(response: &Response, list: &List, window: TextWindow<'_>) -> Option<(bool, usize)> {
     let text = window.text;
-    let from = start_tag_end_so_far(text, window.is_last)?;
-    match find_top_level_tag(response, TextWindow::new(text.get(from..)?, window.is_last)) {
+    let from = start_tag_end_so_far(window)?;
+    match find_top_level_tag(response, window.after(from)) {
         Ok(Some((at, crate::stages::response::TopLevelTag::Verb(verb)))) => {
             Some((verb == list.verb, from + at))
         }
@@ -244,8 +238,9 @@ fn repair_token(response: &mut Response, token: &[u8], close: Option<usize>) -> 
     let name = [response.prefix.as_slice(), b"resumptionToken"].concat();
     let plain = token_edits(token, start_tag_end(token)?, close, &name);
     let text = plain.apply(token);
-    let characters =
-        repair_characters(&text, &response.entities, Guesses::default(), &response.config.limits);
+    let rules =
+        CharacterRules { entities: &response.entities, ..CharacterRules::plain(&response.config.limits) };
+    let characters = repair_characters(&text, rules);
     let plain = plain.then(&text, characters.clone());
     let text = characters.apply(&text);
     let tag_end = start_tag_end(&text)?;

@@ -12,6 +12,7 @@ use crate::catalog::RepairId;
 use crate::lex::lexeme::{CDATA, Lexeme, Lexemes, is_cut};
 use crate::lex::names::{name_span, split_name, trailing_blanks, trim};
 use crate::lex::search::{memchr, memmem};
+use crate::lex::window::TextWindow;
 use crate::limits::Limits;
 use crate::sink::TokenFacts;
 use crate::text::edits::Edits;
@@ -33,11 +34,11 @@ pub(crate) enum TokenRead {
 ///
 /// It ends at the latest at the first tag accepted by `ends_token`.
 pub(crate) fn read_token(
-    text: &[u8],
+    window: TextWindow<'_>,
     tag_end: usize,
-    complete: bool,
     ends_token: impl Fn(Lexeme, &[u8]) -> bool,
 ) -> TokenRead {
+    let text = window.text;
     // An end tag with another name closes the token if only the end of the list follows.
     let mut other: Option<(usize, usize)> = None;
     let whole_or_unreadable = |other: Option<(usize, usize)>| match other {
@@ -48,10 +49,10 @@ pub(crate) fn read_token(
     let mut lexemes = Lexemes::new(text);
     loop {
         if at >= text.len() {
-            return if complete { whole_or_unreadable(other) } else { TokenRead::NeedMore };
+            return if window.is_last { whole_or_unreadable(other) } else { TokenRead::NeedMore };
         }
         let (lexeme, mut end) = lexemes.at(at);
-        if !complete && is_cut(text, at, (lexeme, end)) {
+        if !window.is_last && is_cut(text, at, (lexeme, end)) {
             return TokenRead::NeedMore;
         }
         let slice = text.get(at..end).unwrap_or_default();
@@ -189,7 +190,7 @@ fn holds_end_tag(section: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Lexeme, TokenRead, read_token, token_edits, token_value};
+    use super::{Lexeme, TextWindow, TokenRead, read_token, token_edits, token_value};
 
     const NAME: &[u8] = b"resumptionToken";
 
@@ -199,7 +200,7 @@ mod tests {
             Lexeme::EndTag => rest.starts_with(b"</ListRecords") || rest.starts_with(b"</OAI-PMH"),
             _ => rest.starts_with(b"<record>"),
         };
-        match read_token(text.as_bytes(), tag_end, true, ends_token) {
+        match read_token(TextWindow::whole(text.as_bytes()), tag_end, ends_token) {
             TokenRead::Whole { close, end } => {
                 let element = text.get(..end)?;
                 let edits = token_edits(element.as_bytes(), tag_end, close, NAME);

@@ -18,7 +18,7 @@ use crate::stages::list::state::List;
 use crate::stages::response::{ListStepResult, Response, Stage, StepResult};
 use crate::stages::step::Step;
 use crate::text::edits::Edits;
-use crate::v1::items::facts_after;
+use crate::v1::items::{V1Item, facts_after};
 use crate::validate::envelope_names::EnvelopePrefixes;
 use oaimend_oai::ErrorCode;
 use oaimend_oai::Verb;
@@ -121,7 +121,7 @@ fn wrap_v1_identify(step: &mut Step<'_, impl Sink>, list: &List) -> StepResult {
     added.push(RepairId::V1Root, 0, 0, &open);
     let text = added.apply(raw);
     let rules = Response::rules(&step.response.config, &step.response.entities);
-    match repair_item(&text, &list.names, list.contexts(), &mut step.response.tags, &rules, None) {
+    match repair_item(&text, list.item_envelope(), &mut step.response.tags, &rules, None) {
         Ok(repaired) if loses_item(&text, &repaired, &list.names) => {
             step.quarantine_unread(raw.len());
             step.response.refuse(NotOai::NothingKept)
@@ -144,7 +144,8 @@ fn wrap_v1_identify(step: &mut Step<'_, impl Sink>, list: &List) -> StepResult {
 /// Converts a valid item of 1.x and emits it.
 pub(crate) fn upgrade_clean_item(step: &mut Step<'_, impl Sink>, list: &List, item: ReceivedItem<'_>) {
     let rules = Response::rules(&step.response.config, &step.response.entities);
-    let (places, limits) = (&list.validator.v1_positions, rules.limits);
+    let received = V1Item { bytes: item.raw, places: &list.validator.v1_positions };
+    let limits = rules.limits;
     let cacheable = step.response.v1.as_ref().filter(|_| {
         let is_plain = matches!(list.names.element.name, b"record" | b"header" | b"set");
         // The slow path handles repairs that are off and repairs that must be enabled.
@@ -154,7 +155,7 @@ pub(crate) fn upgrade_clean_item(step: &mut Step<'_, impl Sink>, list: &List, it
             && step.response.granularity_check.is_met_by(item.raw, &list.validator.facts)
             && list.names.prefixes == EnvelopePrefixes::Forbidden
     });
-    let edits = cacheable.and_then(|v1| v1.payload_tags.edits_for(item.raw, places, list.context, limits));
+    let edits = cacheable.and_then(|v1| v1.payload_tags.edits_for(received, list.context, limits));
     let upgraded = edits.map(|edits| {
         let facts = facts_after(list.validator.facts.clone(), &edits);
         RepairedItem {
@@ -174,11 +175,10 @@ pub(crate) fn upgrade_clean_item(step: &mut Step<'_, impl Sink>, list: &List, it
     let repaired = match upgraded {
         Some(upgraded) => Ok(upgraded),
         None => {
-            let repaired =
-                repair_item(item.raw, &list.names, list.contexts(), &mut step.response.tags, &rules, None);
+            let repaired = repair_item(item.raw, list.item_envelope(), &mut step.response.tags, &rules, None);
             if let (Ok(_), Some(v1)) = (&repaired, &mut step.response.v1) {
                 // The validator has accepted the result of these tags.
-                v1.payload_tags.insert(item.raw, places, list.context, &step.response.tags.contexts, limits);
+                v1.payload_tags.insert(received, list.context, &step.response.tags.contexts, limits);
             }
             repaired
         }
