@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn page() -> Vec<u8> {
-        include_bytes!("../../../corpus/broken/bare-ampersand/attribute/input.xml").to_vec()
+        std::fs::read("../../corpus/broken/bare-ampersand/attribute/input.xml").expect("a page of the corpus")
     }
 
     #[test]
