@@ -113,12 +113,12 @@ impl Repairer {
 
     /// Whether a part of an oversized item was written, so that the output does not end between two items.
     pub fn is_inside_item(&self) -> bool {
-        matches!(self.engine.response.stage, stages::response::Stage::Oversized(_))
+        matches!(self.engine.response.stage(), stages::response::Stage::Oversized(_))
     }
 
     /// Whether the end tag of the document element was written. Nothing may follow it.
     pub fn is_document_closed(&self) -> bool {
-        matches!(self.engine.response.stage, stages::response::Stage::Epilog)
+        matches!(self.engine.response.stage(), stages::response::Stage::Epilog)
     }
 
     /// Ends the input and returns the summary.
@@ -129,7 +129,7 @@ impl Repairer {
     /// Ends the input and returns the summary and the cached start tags.
     pub fn finish_with_cache(mut self, sink: &mut impl Sink) -> (Summary, TagCache) {
         self.decode.push(&[], true, &mut |text| self.engine.push(text, sink));
-        let limits = self.engine.response.config.limits.clone();
+        let limits = self.engine.response.config().limits.clone();
         let (summary, tags) = self.engine.finish(self.decode.label(), sink);
         let is_kept = tags.is_worth_keeping(TAG_CACHE_BYTES_MAX);
         (summary, if is_kept { TagCache { tags, limits } } else { TagCache::default() })
@@ -168,7 +168,7 @@ mod tests {
             let page = page(20_000, 10).replace("<x xmlns=\"u0000019999\"/>", defect);
             let mut engine = Repairer::new(&RepairConfig::default());
             engine.push(page.as_bytes(), &mut DiscardSink);
-            let bytes = engine.engine.response.tags.contexts.bytes();
+            let bytes = engine.engine.response.tags().contexts.bytes();
             assert_eq!(engine.finish(&mut DiscardSink).records, 2);
             bytes
         };
@@ -215,7 +215,7 @@ mod tests {
         let mut highest = 0;
         for chunk in page(20_000, 10).as_bytes().chunks(1 << 10) {
             engine.push(chunk, &mut DiscardSink);
-            highest = highest.max(engine.engine.response.tags.contexts.len());
+            highest = highest.max(engine.engine.response.tags().contexts.len());
         }
         let summary = engine.finish(&mut DiscardSink);
         assert_eq!(summary.records, 2);

@@ -140,10 +140,9 @@ mod tests {
     use crate::config::RepairConfig;
     use crate::lex::namespaces::{Context, OAI};
     use crate::lex::window::TextWindow;
-    use crate::passes::rules::{ItemEnvelope, OuterContexts};
+    use crate::passes::rules::{ItemEnvelope, OuterContexts, Rules};
     use crate::random;
     use crate::repair_item::repair_item;
-    use crate::stages::response::Response;
     use crate::validate::envelope_names::EnvelopeNames;
     use crate::validate::start_tag::StartTagCache;
     use crate::validate::state::{Validation, Validator};
@@ -179,7 +178,7 @@ mod tests {
     fn a_known_defect_changes_no_result() {
         let seed = 0x5EED_0005_u64;
         let (mut random, config) = (random(seed), RepairConfig::default());
-        let rules = Response::rules(&config, &[]);
+        let rules = Rules::new(&config, &[]);
         let mut repaired = 0;
         for _ in 0..40_000 {
             let mut raw = [RECORD_START, RECORD_END].concat().into_bytes();

@@ -4,7 +4,7 @@
 //! passes them on.
 
 use crate::catalog::RepairSet;
-use crate::config::RepositoryFacts;
+use crate::config::{RepairConfig, RepositoryFacts};
 use crate::lex::doctype::Entities;
 use crate::lex::namespaces::Context;
 use crate::limits::Limits;
@@ -21,6 +21,22 @@ pub(crate) struct Rules<'c> {
     pub(crate) entities: &'c Entities,
     pub(crate) known_values: KnownValues<'c>,
     pub(crate) repository: &'c RepositoryFacts,
+}
+
+impl<'c> Rules<'c> {
+    /// The rules by the configuration of a response, with the entities that it declares.
+    pub(crate) fn new(config: &'c RepairConfig, entities: &'c Entities) -> Self {
+        let base_url = config.request.as_ref().map(|request| request.base_url.as_str());
+        Self {
+            limits: &config.limits,
+            off: config.off,
+            enabled: config.enabled,
+            text_charset: config.text_charset.as_deref(),
+            entities,
+            known_values: KnownValues { values: &config.identify, base_url },
+            repository: &config.repository,
+        }
+    }
 }
 
 /// The envelope around an item: its tags, and the namespaces that it declares.

@@ -41,7 +41,7 @@ impl Engine {
 
     /// Takes the next chunk of text.
     pub(crate) fn push(&mut self, mut text: &[u8], sink: &mut impl Sink) {
-        while !text.is_empty() && !matches!(self.response.stage, Stage::Done) {
+        while !text.is_empty() && !matches!(self.response.stage(), Stage::Done) {
             if self.unsettled.is_empty() {
                 let settled = self.advance(TextWindow::so_far(text), sink);
                 self.unsettled.extend_from_slice(text.get(settled..).unwrap_or_default());
@@ -79,15 +79,15 @@ impl Engine {
         let settled = self.advance(TextWindow::whole(&unsettled), sink);
         debug_assert!(settled == unsettled.len(), "the end settles everything");
         end_input(&mut Step { response: &mut self.response, window: TextWindow::whole(b""), sink });
-        let outcome = match self.response.not_oai {
+        let outcome = match self.response.end.refusal() {
             Some(reason) => Outcome::NotOai(reason),
-            None if self.response.truncated || self.response.output.incomplete => Outcome::Truncated,
+            None if self.response.end.is_truncated() || self.response.output.incomplete => Outcome::Truncated,
             None if self.response.output.changed => Outcome::Repaired,
             None => Outcome::Clean,
         };
         let summary = Summary {
             outcome,
-            version: self.response.version,
+            version: self.response.root.version(),
             records: self.response.output.records,
             quarantined: self.response.output.quarantined,
             lost: self.response.output.lost,
@@ -98,12 +98,12 @@ impl Engine {
             decoded_as,
             held_bytes_peak: self.held_bytes_peak,
         };
-        (summary, self.response.tags)
+        (summary, self.response.into_tags())
     }
 
     /// Returns the outcome once no more input can change it.
     pub(crate) fn verdict(&self) -> Option<Outcome> {
-        match (self.response.not_oai, &self.response.stage) {
+        match (self.response.end.refusal(), self.response.stage()) {
             (Some(reason), _) => Some(Outcome::NotOai(reason)),
             (None, Stage::Truncated) => Some(Outcome::Truncated),
             _ => None,
@@ -115,15 +115,15 @@ impl Engine {
         let mut settled = 0;
         loop {
             let rest = window.text.get(settled..).unwrap_or_default();
-            if rest.is_empty() || !window.is_last && rest.len() < self.response.retry_at {
+            if rest.is_empty() || !window.is_last && self.response.position.needs_more_than(rest.len()) {
                 return settled;
             }
-            if self.response.lookahead.is_exhausted(self.response.base) {
+            if self.response.is_lookahead_exhausted() {
                 self.abandon_lookahead();
             }
             let window = TextWindow { text: rest, ..window };
             let step = &mut Step { response: &mut self.response, window, sink };
-            let result = match step.response.stage {
+            let result = match step.response.stage() {
                 Stage::Prolog => step_prolog(step),
                 Stage::Head => step_head(step),
                 Stage::Errors => step_errors(step),
@@ -137,8 +137,7 @@ impl Engine {
             match result {
                 StepResult::NeedMore => return settled,
                 StepResult::Settled(bytes) => {
-                    self.response.retry_at = 0;
-                    self.response.base += bytes as u64;
+                    self.response.position.settle(bytes);
                     settled += bytes;
                 }
             }
@@ -147,9 +146,9 @@ impl Engine {
 
     /// Gives up a response whose damage makes every lookahead fail. Output that has begun stays truncated.
     fn abandon_lookahead(&mut self) {
-        match std::mem::replace(&mut self.response.stage, Stage::Done) {
+        match self.response.take_stage() {
             // After the root's end nothing more is written, and little is held.
-            stage @ (Stage::Truncated | Stage::Done | Stage::Epilog) => self.response.stage = stage,
+            stage @ (Stage::Truncated | Stage::Done | Stage::Epilog) => self.response.enter(stage),
             Stage::List(list) | Stage::Oversized(list) => {
                 self.response.output.lost += 1;
                 abandon_list(&mut self.response, &list);
@@ -157,7 +156,7 @@ impl Engine {
             stage => {
                 if matches!(stage, Stage::Tail) {
                     // The list is closed already.
-                    self.response.verb = None;
+                    self.response.end.forget_list();
                 }
                 self.response.refuse(NotOai::BrokenEnvelope);
             }

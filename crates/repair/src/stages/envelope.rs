@@ -29,7 +29,7 @@ pub(crate) fn end_tag_of(response: &Response, local: &[u8]) -> Vec<u8> {
 
 /// Returns an end tag of the envelope as it is in the input.
 pub(crate) fn read_end_tag_of(response: &Response, local: &[u8]) -> Vec<u8> {
-    [b"</", response.prefix.as_slice(), local, b">"].concat()
+    [b"</", response.root.prefix(), local, b">"].concat()
 }
 
 /// Returns the end of the end tag at the start of `rest`: after its `>`, or before the next `<`.
@@ -44,7 +44,7 @@ pub(crate) fn end_tag_end(rest: &[u8]) -> usize {
 
 /// Corrects the prefix and the local name of the tag whose name begins at `at`.
 pub(crate) fn rename_tag(response: &Response, at: usize, (read, meant): (&[u8], &[u8]), edits: &mut Edits) {
-    let local_at = at + response.prefix.len();
+    let local_at = at + response.root.prefix().len();
     if response.prefixes() == EnvelopePrefixes::Removed {
         edits.push_unordered(RepairId::EnvelopePrefix, at, local_at, Vec::new());
     }
@@ -67,25 +67,24 @@ pub(crate) fn misc_len(text: &[u8]) -> usize {
 }
 
 pub(crate) fn is_legal_comment(response: &Response, text: &[u8]) -> bool {
-    is_good_comment(text)
-        && repair_characters(text, CharacterRules::plain(&response.config.limits)).is_empty()
+    is_good_comment(text) && repair_characters(text, CharacterRules::plain(response.limits())).is_empty()
 }
 
 pub(crate) fn is_legal_instruction(response: &Response, text: &[u8]) -> bool {
-    !is_xml_target(text) && repair_characters(text, CharacterRules::plain(&response.config.limits)).is_empty()
+    !is_xml_target(text) && repair_characters(text, CharacterRules::plain(response.limits())).is_empty()
 }
 
 /// Returns the edits to the characters of an element outside items. They are read like those of an item,
 /// in the configured or detected charset.
 pub(crate) fn element_characters(response: &Response, element: &[u8]) -> Edits {
-    let config = &response.config;
+    let config = response.config();
     // The element is a part of the response itself, so it is not quarantined for an unknown charset.
     let charset = detect_charset(element, 0, config.text_charset.as_deref()).ok().flatten();
     let (lexemes, guesses) = (Lexemes::new(element), Guesses::enabled_by(config.enabled));
     // The element has about `head_bytes_max` bytes, so the number of repairs needs no limit of its own.
     let limits =
         Limits { repairs_per_record_max: usize::MAX, record_bytes_max: usize::MAX, ..config.limits.clone() };
-    let rules = CharacterRules { entities: &response.entities, guesses, charset, limits: &limits };
+    let rules = CharacterRules { entities: response.root.entities(), guesses, charset, limits: &limits };
     item_edits(element, 0, lexemes, rules)
 }
 
@@ -134,11 +133,16 @@ pub(crate) fn strip_envelope_prefixes(response: &Response, text: &[u8], edits: E
             Lexeme::EndTag => at + 2,
             _ => usize::MAX,
         };
-        if repaired.get(name..end).is_some_and(|tag| tag.starts_with(&response.prefix)) {
+        if repaired.get(name..end).is_some_and(|tag| tag.starts_with(response.root.prefix())) {
             if lexeme == Lexeme::StartTag {
-                remove_default_namespace(&repaired, at, end, &response.config.limits, &mut off);
+                remove_default_namespace(&repaired, at, end, response.limits(), &mut off);
             }
-            off.push_unordered(RepairId::EnvelopePrefix, name, name + response.prefix.len(), Vec::new());
+            off.push_unordered(
+                RepairId::EnvelopePrefix,
+                name,
+                name + response.root.prefix().len(),
+                Vec::new(),
+            );
         }
         at = end;
     }
@@ -150,7 +154,7 @@ pub(crate) fn strip_envelope_prefixes(response: &Response, text: &[u8], edits: E
 pub(crate) fn local_name<'t>(response: &Response, text: &'t [u8], at: usize) -> &'t [u8] {
     let name = text.get(at + 1..).unwrap_or_default();
     let name = name.get(..name_span(name)).unwrap_or_default();
-    name.strip_prefix(response.prefix.as_slice()).filter(|local| !local.contains(&b':')).unwrap_or_default()
+    name.strip_prefix(response.root.prefix()).filter(|local| !local.contains(&b':')).unwrap_or_default()
 }
 
 /// Returns an element of the envelope. Its text must be escaped.
@@ -160,21 +164,18 @@ pub(crate) fn write_element(response: &Response, local: &[u8], text: &[u8]) -> V
 
 /// Returns whether `element` is one well-formed element with this name that contains only text.
 pub(crate) fn is_strict_field(response: &mut Response, element: &[u8], local: &'static [u8]) -> bool {
-    let Ok(tag) = response.tags.open(element, response.root_context, &response.config.limits) else {
+    let Ok(tag) = response.open_tag(element, response.root.context()) else {
         return false;
     };
     let name = element.get(1..1 + tag.name_len as usize).unwrap_or_default();
     let names = EnvelopeNames { verb: local.to_vec(), ..new_list(response, Verb::ListRecords).names };
-    let mut validator = Validator::for_payload(names, response.root_context);
+    let mut validator = Validator::for_payload(names, response.root.context());
     validator.new_window(0);
-    let clean = validator.validate(
-        TextWindow::whole(element).item_at(0),
-        &mut response.tags,
-        &response.config.limits,
-    );
+    let (tags, limits) = response.tags_and_limits();
+    let clean = validator.validate(TextWindow::whole(element).item_at(0), tags, limits);
     let inside = element.get(tag.len as usize..).unwrap_or_default();
     tag.oai
-        && name.strip_prefix(response.prefix.as_slice()) == Some(local)
+        && name.strip_prefix(response.root.prefix()) == Some(local)
         && clean == Validation::Clean(element.len())
         && outline(inside, 0, memmem::rfind(inside, b"</").unwrap_or(0))
             .is_some_and(|tree| tree.children.is_empty())

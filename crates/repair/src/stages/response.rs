@@ -2,9 +2,8 @@
 //!
 //! A [`Step`](crate::stages::step::Step) carries it from one stage to the next.
 
-use crate::catalog::{NotOai, RepairId, RepairSet};
+use crate::catalog::{NotOai, QuarantineReason, RepairId, RepairSet};
 use crate::config::RepairConfig;
-use crate::lex::doctype::Entities;
 use crate::lex::lexeme::start_tag_end_so_far;
 use crate::lex::lookahead::Lookahead;
 use crate::lex::namespaces::{Context, XSI};
@@ -12,14 +11,19 @@ use crate::lex::window::TextWindow;
 use crate::limits::Limits;
 use crate::output::head_buffer::HeadBuffer;
 use crate::passes::granularity::GranularityCheck;
-use crate::passes::identify::KnownValues;
 use crate::passes::lenient_tag::LenientAttribute;
-use crate::passes::rules::Rules;
+use crate::passes::provenance::OutgoingRecord;
+use crate::passes::rules::{ItemEnvelope, Rules};
+use crate::repair_item::{RepairedItem, repair_item};
 use crate::stages::list::state::List;
-use crate::stages::request::RequestFacts;
-use crate::v1::envelope::V1Response;
+use crate::stages::request::RequestState;
+use crate::stages::response_parts::{ErrorDoubts, Position, ResponseDate, ResponseEnd, VerbElement};
+use crate::stages::root::Root;
+use crate::text::edits::Edits;
+use crate::v1::items::V1Item;
 use crate::validate::envelope_names::EnvelopePrefixes;
-use crate::validate::start_tag::{StartTagCache, declared_prefix, is_allowed_attribute};
+use crate::validate::facts::ItemFacts;
+use crate::validate::start_tag::{StartTag, StartTagCache, TagDefect, declared_prefix, is_allowed_attribute};
 use oaimend_oai::Verb;
 
 /// The result of one step of a stage.
@@ -72,61 +76,19 @@ pub(crate) enum TopLevelTag {
 /// The state that all stages of one response share.
 #[derive(Debug)]
 pub(crate) struct Response {
-    pub(crate) config: RepairConfig,
-    pub(crate) stage: Stage,
+    config: RepairConfig,
+    stage: Stage,
+    granularity_check: GranularityCheck,
+    tags: StartTagCache,
+    lookahead: Lookahead,
     pub(crate) output: HeadBuffer,
-    pub(crate) granularity_check: GranularityCheck,
-    pub(crate) tags: StartTagCache,
-    /// The entities that a declaration before the root defines.
-    pub(crate) entities: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Prefix of the OAI-PMH namespace with its colon; empty if there is none.
-    pub(crate) prefix: Vec<u8>,
-    /// The declarations of the root as received.
-    pub(crate) root_context: Context,
-    /// The declarations of the root as written.
-    pub(crate) written_context: Context,
-    /// Local name of the verb element, if it differs from the verb.
-    pub(crate) verb_name: Option<Vec<u8>>,
-    /// The facts of the request, from the configuration or the repaired head.
-    pub(crate) request_facts: RequestFacts,
-    /// The token of the next page in the request element, as XML text.
-    pub(crate) next_token: Option<Vec<u8>>,
-    /// The start tag of the document element as written.
-    pub(crate) root_tag: Vec<u8>,
-    /// The text of `responseDate` as written.
-    pub(crate) response_date: Vec<u8>,
-    /// Whether the source gave no readable `responseDate`.
-    pub(crate) is_own_response_date: bool,
-    /// The identifier that GetRecord requested, if known.
-    pub(crate) requested_identifier: Option<Vec<u8>>,
-    /// Whether ListIdentifiers contains whole records.
-    pub(crate) headers_only: bool,
-    /// The verb of the list, once the list is closed.
-    pub(crate) verb: Option<Verb>,
-    pub(crate) in_second_document: bool,
-    /// The results and the cost of lookahead.
-    pub(crate) lookahead: Lookahead,
-    /// Whether an error code requires a request element without arguments.
-    pub(crate) echo_without_arguments: bool,
-    /// Whether an error was read whose code resembles no legal one.
-    pub(crate) unknown_error: bool,
-    /// Whether items outside a list were dropped. Then the response must not become an error.
-    pub(crate) has_items_outside_list: bool,
-    /// The list continues at this offset of the text. End tags before it are stray.
-    pub(crate) continues_at: u64,
-    /// Whether the document already has the comment about an incomplete list.
-    pub(crate) is_incomplete_noted: bool,
-    pub(crate) not_oai: Option<NotOai>,
-    pub(crate) version: Option<&'static str>,
-    /// The facts of a response of OAI-PMH 1.x.
-    pub(crate) v1: Option<V1Response>,
-    pub(crate) truncated: bool,
-    /// Prefixes whose namespaces were corrected on the root, if provenance is configured.
-    pub(crate) corrected_namespaces: Vec<Vec<u8>>,
-    /// Offset of the first unsettled byte of the text.
-    pub(crate) base: u64,
-    /// Length of unsettled text that the stage needs before its next attempt.
-    pub(crate) retry_at: usize,
+    pub(crate) root: Root,
+    pub(crate) request: RequestState,
+    pub(crate) date: ResponseDate,
+    pub(crate) verb_element: VerbElement,
+    pub(crate) doubts: ErrorDoubts,
+    pub(crate) end: ResponseEnd,
+    pub(crate) position: Position,
 }
 
 impl Response {
@@ -134,55 +96,136 @@ impl Response {
         Self {
             config: config.clone(),
             stage: Stage::Prolog,
-            output: HeadBuffer::new(),
             granularity_check: GranularityCheck::new(config),
             tags,
-            entities: Vec::new(),
-            prefix: Vec::new(),
-            root_context: Context::default(),
-            written_context: Context::default(),
-            verb_name: None,
-            request_facts: RequestFacts::default(),
-            next_token: None,
-            root_tag: Vec::new(),
-            response_date: Vec::new(),
-            is_own_response_date: true,
-            requested_identifier: None,
-            headers_only: false,
-            verb: None,
-            in_second_document: false,
             lookahead: Lookahead::default(),
-            echo_without_arguments: false,
-            unknown_error: false,
-            has_items_outside_list: false,
-            continues_at: 0,
-            is_incomplete_noted: false,
-            not_oai: None,
-            version: None,
-            v1: None,
-            truncated: false,
-            corrected_namespaces: Vec::new(),
-            base: 0,
-            retry_at: 0,
+            output: HeadBuffer::new(),
+            root: Root::default(),
+            request: RequestState::default(),
+            date: ResponseDate::default(),
+            verb_element: VerbElement::default(),
+            doubts: ErrorDoubts::default(),
+            end: ResponseEnd::default(),
+            position: Position::default(),
         }
+    }
+
+    pub(crate) fn config(&self) -> &RepairConfig {
+        &self.config
     }
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.config.limits
     }
 
-    /// Returns the arguments for a repair of one item.
-    pub(crate) fn rules<'c>(config: &'c RepairConfig, entities: &'c Entities) -> Rules<'c> {
-        let base_url = config.request.as_ref().map(|request| request.base_url.as_str());
-        Rules {
-            limits: &config.limits,
-            off: config.off,
-            enabled: config.enabled,
-            text_charset: config.text_charset.as_deref(),
-            entities,
-            known_values: KnownValues { values: &config.identify, base_url },
-            repository: &config.repository,
+    /// Returns the stage that reads next.
+    pub(crate) fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    pub(crate) fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+    }
+
+    /// Leaves the stage, to enter the next one later.
+    pub(crate) fn take_stage(&mut self) -> Stage {
+        std::mem::replace(&mut self.stage, Stage::Done)
+    }
+
+    /// Returns the cached start tags.
+    pub(crate) fn tags(&self) -> &StartTagCache {
+        &self.tags
+    }
+
+    pub(crate) fn tags_mut(&mut self) -> &mut StartTagCache {
+        &mut self.tags
+    }
+
+    /// Returns the cached start tags at the end of the response.
+    pub(crate) fn into_tags(self) -> StartTagCache {
+        self.tags
+    }
+
+    /// Reads a start tag in this context.
+    pub(crate) fn open_tag(&mut self, tag: &[u8], context: Context) -> Result<StartTag, TagDefect> {
+        self.tags.open(tag, context, &self.config.limits)
+    }
+
+    /// Returns what the validator needs besides an item.
+    #[inline]
+    pub(crate) fn tags_and_limits(&mut self) -> (&mut StartTagCache, &Limits) {
+        (&mut self.tags, &self.config.limits)
+    }
+
+    /// Returns what the repair of an item needs besides the item.
+    pub(crate) fn tags_and_rules(&mut self) -> (&mut StartTagCache, Rules<'_>) {
+        (&mut self.tags, Rules::new(&self.config, self.root.entities()))
+    }
+
+    /// Repairs a whole item.
+    ///
+    /// # Errors
+    /// The reason for its quarantine.
+    pub(crate) fn repair_item(
+        &mut self,
+        raw: &[u8],
+        envelope: ItemEnvelope<'_>,
+    ) -> Result<RepairedItem, QuarantineReason> {
+        let (tags, rules) = self.tags_and_rules();
+        repair_item(raw, envelope, tags, &rules, None)
+    }
+
+    /// Returns the edits that add the provenance to a record in this context.
+    pub(crate) fn add_provenance(&mut self, item: &RepairedItem, outer: Context) -> Edits {
+        let Some(origin) = &self.config.provenance else { return Edits::default() };
+        let RepairedItem { bytes, edits, facts, source_datestamp, .. } = item;
+        let record = OutgoingRecord {
+            item: bytes,
+            edits,
+            facts,
+            source_datestamp: source_datestamp.as_deref(),
+            response_date: self.date.text_of_source(),
+            outer,
+            corrected_namespaces: self.root.corrected_namespaces(),
+        };
+        record.provenance_edits(origin, &mut self.tags, &self.config.limits)
+    }
+
+    /// Remembers how the payloads of a valid item of OAI-PMH 1.x change.
+    pub(crate) fn cache_v1_payloads(&mut self, item: V1Item<'_>, list: Context) {
+        if let Some(v1) = self.root.v1_mut() {
+            v1.payload_tags.insert(item, list, &self.tags.contexts, &self.config.limits);
         }
+    }
+
+    /// Returns whether the datestamp of a valid item has the granularity of the repository.
+    #[inline]
+    pub(crate) fn has_granularity_of(&self, raw: &[u8], facts: &ItemFacts) -> bool {
+        self.granularity_check.is_met_by(raw, facts)
+    }
+
+    /// Counts bytes that were read without a lasting result.
+    pub(crate) fn count_failed(&mut self, bytes: usize) {
+        self.lookahead.count_failed(bytes);
+    }
+
+    /// Returns the next start of an item after `from` in the unsettled text. `mark` is the start of its tag.
+    pub(crate) fn find_item_start(&mut self, text: &[u8], from: usize, mark: &[u8]) -> Option<usize> {
+        self.lookahead.item_start.find(text, self.position.base(), from, mark)
+    }
+
+    /// Lends the results of lookahead to a search for a boundary.
+    pub(crate) fn take_lookahead(&mut self) -> Lookahead {
+        std::mem::take(&mut self.lookahead)
+    }
+
+    pub(crate) fn set_lookahead(&mut self, lookahead: Lookahead) {
+        self.lookahead = lookahead;
+    }
+
+    /// Returns whether too much was read in vain for the settled text.
+    pub(crate) fn is_lookahead_exhausted(&self) -> bool {
+        self.lookahead.is_exhausted(self.position.base())
     }
 
     pub(crate) fn is_off(&self, id: RepairId) -> bool {
@@ -215,14 +258,14 @@ impl Response {
                 let declares = text.get(attribute.name.0..attribute.name.1).and_then(declared_prefix);
                 declares == Some(prefix) && !prefix.is_empty()
             });
-            let outer = || self.tags.contexts.lookup(self.root_context, prefix);
+            let outer = || self.tags.contexts.lookup(self.root.context(), prefix);
             !prefix.is_empty() && own.map(|own| own.value.as_slice()).or_else(outer) == Some(XSI)
         })
     }
 
     /// Requests more text. The next attempt waits until the unsettled text has grown by a quarter.
     pub(crate) fn need_more(&mut self, rest: &[u8]) -> StepResult {
-        self.retry_at = rest.len() + rest.len() / 4 + 1;
+        self.position.wait(rest.len());
         StepResult::NeedMore
     }
 
@@ -230,10 +273,10 @@ impl Response {
     pub(crate) fn refuse(&mut self, reason: NotOai) -> StepResult {
         if self.output.is_open() {
             // Output has begun, so it is too late to refuse. The response is truncated instead.
-            self.truncated = true;
+            self.end.truncate();
             self.stage = Stage::Truncated;
         } else {
-            self.not_oai = Some(reason);
+            self.end.refuse(reason);
             self.stage = Stage::Done;
         }
         StepResult::Settled(0)
@@ -241,7 +284,7 @@ impl Response {
 
     /// Returns the treatment of envelope prefixes in this response.
     pub(crate) fn prefixes(&self) -> EnvelopePrefixes {
-        match (self.is_off(RepairId::EnvelopePrefix), self.prefix.is_empty()) {
+        match (self.is_off(RepairId::EnvelopePrefix), self.root.prefix().is_empty()) {
             (true, _) => EnvelopePrefixes::Kept,
             (false, true) => EnvelopePrefixes::Forbidden,
             (false, false) => EnvelopePrefixes::Removed,
@@ -250,7 +293,7 @@ impl Response {
 
     /// Returns the written prefix, with its colon.
     pub(crate) fn written_prefix(&self) -> &[u8] {
-        if self.prefixes() == EnvelopePrefixes::Removed { b"" } else { &self.prefix }
+        if self.prefixes() == EnvelopePrefixes::Removed { b"" } else { self.root.prefix() }
     }
 }
 

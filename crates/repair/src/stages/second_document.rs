@@ -24,13 +24,13 @@ pub(crate) fn continue_with_second_list(
     let rest = step.window.text;
     let rest = second_document_window(step.response, rest);
     let (verb_at, verb) = second_verb(step.response, rest)?;
-    if verb != list.verb || verb == Verb::Identify || verb == Verb::GetRecord {
+    if verb != list.verb() || verb == Verb::Identify || verb == Verb::GetRecord {
         return None;
     }
     let tag = rest.get(verb_at..)?;
     let end = verb_at
         + start_tag_end(tag).filter(|&end| tag.get(..end).is_some_and(|tag| !tag.ends_with(b"/>")))?;
-    step.response.in_second_document = true;
+    step.response.position.enter_second_document();
     Some(step.change(RepairId::ConcatenatedDocuments, end, b""))
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn replace_by_second_document(step: &mut Step<'_, impl Sink>) -> Opti
     let rest = second_document_window(step.response, rest);
     let (verb_at, named) = second_verb(step.response, rest)?;
     let verb = verb_element(step.response, TextWindow::whole(rest), verb_at, named).ok()?;
-    step.response.stage = Stage::List(Box::new(new_list(step.response, verb)));
+    step.response.enter(Stage::List(Box::new(new_list(step.response, verb))));
     Some(step.change(RepairId::ConcatenatedDocuments, verb_at, b""))
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn second_document_window<'t>(response: &Response, rest: &'t [u8]) ->
 
 /// Returns the verb element of the next document in `within`.
 fn second_verb(response: &Response, within: &[u8]) -> Option<(usize, Verb)> {
-    if response.v1.is_some() {
+    if response.root.is_v1() {
         return None;
     }
     let root = find_root(within)?;

@@ -33,7 +33,7 @@ impl<S: Sink> Step<'_, S> {
 
     /// Emits the first `len` bytes of the window unchanged.
     pub(crate) fn keep(&mut self, role: PartRole, len: usize) -> StepResult {
-        let (base, text) = (self.response.base, self.window.text.get(..len).unwrap_or_default());
+        let (base, text) = (self.response.position.base(), self.window.text.get(..len).unwrap_or_default());
         self.output().keep(role, base, text);
         StepResult::Settled(len)
     }
@@ -51,14 +51,14 @@ impl<S: Sink> Step<'_, S> {
 
     /// Replaces a range of the window.
     pub(crate) fn replace(&mut self, role: PartRole, id: RepairId, range: Range<usize>, replacement: &[u8]) {
-        let offset = self.response.base + range.start as u64;
+        let offset = self.response.position.base() + range.start as u64;
         let original = self.window.text.get(range).unwrap_or_default();
         self.output().change(role, &Repair::outside_items(id, offset, original, replacement));
     }
 
     /// Removes a range of the window whose content is emitted elsewhere.
     pub(crate) fn remove_without_loss(&mut self, id: RepairId, range: Range<usize>) {
-        let offset = self.response.base + range.start as u64;
+        let offset = self.response.position.base() + range.start as u64;
         let original = self.window.text.get(range).unwrap_or_default();
         let repair = Repair::outside_items(id, offset, original, b"");
         self.output().change_without_loss(PartRole::Plain, &repair);
@@ -66,14 +66,14 @@ impl<S: Sink> Step<'_, S> {
 
     /// Quarantines the first `len` bytes of the window. They contain an item or a token that cannot be read.
     pub(crate) fn quarantine_unread(&mut self, len: usize) -> StepResult {
-        let (base, text) = (self.response.base, self.window.text.get(..len).unwrap_or_default());
+        let (base, text) = (self.response.position.base(), self.window.text.get(..len).unwrap_or_default());
         self.output().quarantine_unread(None, base, text);
         StepResult::Settled(len)
     }
 
     /// Emits the first `len` bytes of the window with edits inside.
     pub(crate) fn keep_edited(&mut self, role: PartRole, len: usize, edits: &Edits) -> StepResult {
-        let (base, text) = (self.response.base, self.window.text);
+        let (base, text) = (self.response.position.base(), self.window.text);
         let mut at = 0;
         for edit in edits.iter() {
             self.output().keep(role, base + at as u64, text.get(at..edit.start).unwrap_or_default());

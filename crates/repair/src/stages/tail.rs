@@ -58,7 +58,7 @@ pub(crate) fn step_tail(step: &mut Step<'_, impl Sink>) -> StepResult {
     if undecided && !step.window.is_last && rest.len() < bytes_max {
         return step.need_more();
     }
-    let root_end = [b"</", step.response.prefix.as_slice(), b"OAI-PMH"].concat();
+    let root_end = [b"</", step.response.root.prefix(), b"OAI-PMH"].concat();
     let is_root_end = lexeme == Lexeme::EndTag
         && text
             .strip_prefix(root_end.as_slice())
@@ -71,18 +71,18 @@ pub(crate) fn step_tail(step: &mut Step<'_, impl Sink>) -> StepResult {
             return abort_list(step.response);
         }
         note_incomplete(step, 0);
-        step.response.stage = Stage::Epilog;
+        step.response.enter(Stage::Epilog);
         let end = end_tag_end(within);
         return close_tag(step, PartRole::Plain, (b"OAI-PMH", b"OAI-PMH"), end);
     }
     if lexeme == Lexeme::StartTag && !step.response.output.is_open() {
         match begins_item(step.response, within) {
             TagMatch::Cut if !step.window.is_last && rest.len() < bytes_max => return step.need_more(),
-            found => step.response.has_items_outside_list |= found == TagMatch::Yes,
+            found => step.response.doubts.note_dropped(found == TagMatch::Yes),
         }
     }
     if error_element_end.is_none() || lexeme != Lexeme::BareLessThan && is_cut(within, 0, (lexeme, end)) {
-        step.response.lookahead.count_failed(within.len());
+        step.response.count_failed(within.len());
     }
     match lexeme {
         Lexeme::Comment if is_legal_comment(step.response, text) => step.keep(PartRole::Plain, end),
@@ -111,13 +111,13 @@ fn close_truncated_root(step: &mut Step<'_, impl Sink>) -> StepResult {
         return abort_list(step.response);
     }
     note_incomplete(step, 0);
-    step.response.stage = Stage::Epilog;
+    step.response.enter(Stage::Epilog);
     let close = end_tag_of(step.response, b"OAI-PMH");
     step.change(RepairId::UnclosedList, rest.len(), &close)
 }
 
 pub(crate) fn is_error(response: &Response, tag: &[u8]) -> bool {
-    let open = [b"<", response.prefix.as_slice(), b"error"].concat();
+    let open = [b"<", response.root.prefix(), b"error"].concat();
     tag.strip_prefix(open.as_slice())
         .and_then(|rest| rest.first())
         .is_some_and(|&b| is_blank(b) || matches!(b, b'>' | b'/'))
@@ -173,12 +173,12 @@ pub(crate) fn step_truncated(step: &mut Step<'_, impl Sink>) -> StepResult {
 
 /// Ends the input and closes the open elements of the envelope if that is allowed.
 pub(crate) fn end_input(step: &mut Step<'_, impl Sink>) {
-    if step.response.not_oai.is_some() {
+    if step.response.end.refusal().is_some() {
         return;
     }
-    match std::mem::replace(&mut step.response.stage, Stage::Done) {
-        Stage::Prolog => step.response.not_oai = Some(NotOai::Empty),
-        Stage::Head => step.response.not_oai = Some(NotOai::NothingKept),
+    match step.response.take_stage() {
+        Stage::Prolog => step.response.end.refuse(NotOai::Empty),
+        Stage::Head => step.response.end.refuse(NotOai::NothingKept),
         Stage::Errors | Stage::Tail => {
             if emit_errors(step).is_none() {
                 close_root(step);
@@ -193,14 +193,14 @@ pub(crate) fn end_input(step: &mut Step<'_, impl Sink>) {
         Stage::Epilog => note_incomplete(step, 0),
         Stage::Done => {}
     }
-    if step.response.not_oai.is_none() && !step.response.output.is_open() {
-        step.response.not_oai = Some(NotOai::NothingKept);
+    if step.response.end.refusal().is_none() && !step.response.output.is_open() {
+        step.response.end.refuse(NotOai::NothingKept);
     }
 }
 
 fn close_root(step: &mut Step<'_, impl Sink>) {
     if must_abort(step.response) {
-        step.response.truncated = true;
+        step.response.end.truncate();
         return;
     }
     note_incomplete(step, 0);
@@ -210,16 +210,16 @@ fn close_root(step: &mut Step<'_, impl Sink>) {
 
 /// Ends the input between items. The list is complete if a whole token was read.
 fn end_input_in_list(step: &mut Step<'_, impl Sink>, list: &mut List) {
-    step.response.verb = Some(list.verb);
-    if !list.opened || list.verb == Verb::Identify {
+    step.response.end.close_list(list.verb());
+    if !list.is_open() || list.verb() == Verb::Identify {
         step.response.refuse(NotOai::NothingKept);
         return;
     }
     // GetRecord allows one record, and that record was read.
-    let complete = list.token_seen || list.verb == Verb::GetRecord && step.response.output.records > 0;
+    let complete = list.token.is_read() || list.verb() == Verb::GetRecord && step.response.output.records > 0;
     if !complete || step.response.output.incomplete {
         truncate_list(step.response, list);
-        if matches!(step.response.stage, Stage::Truncated) {
+        if matches!(step.response.stage(), Stage::Truncated) {
             close_truncated(step);
         }
         return;

@@ -33,7 +33,7 @@ pub(crate) fn find_error_end_tag(
     mut at: usize,
 ) -> Option<(usize, Option<usize>)> {
     let text = window.text;
-    let close = [b"</", response.prefix.as_slice(), b"error"].concat();
+    let close = [b"</", response.root.prefix(), b"error"].concat();
     loop {
         at += memchr(b'<', text.get(at..)?)?;
         let rest = text.get(at..)?;
@@ -60,18 +60,18 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
     // In a well-formed element, a start mark inside a section is text. It does not mean that the section is
     // unclosed.
     let is_strict = is_strict_field(response, error, b"error");
-    let guesses = Guesses::enabled_by(response.config.enabled);
+    let guesses = Guesses::enabled_by(response.config().enabled);
     let characters = if !is_strict {
         element_characters(response, error)
     } else if guesses.any() {
-        guess_characters(error, guesses, &response.config.limits)
+        guess_characters(error, guesses, response.limits())
     } else {
         Edits::default()
     };
     let text = characters.apply(error);
     let mut edits = Edits::default();
     let tag_end = start_tag_end(&text)?;
-    let tag = read_lenient_tag(&text, 0, tag_end, &response.config.limits)?;
+    let tag = read_lenient_tag(&text, 0, tag_end, response.limits())?;
     for edit in tag.edits.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
@@ -84,7 +84,7 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
         let name = text.get(attribute.name.0..attribute.name.1).unwrap_or_default();
         if name.eq_ignore_ascii_case(b"code") && code.is_none() {
             let written = std::str::from_utf8(&attribute.value).ok()?;
-            let meant = code_for_request(intended_error(written, &words)?, &response.request_facts);
+            let meant = code_for_request(intended_error(written, &words)?, response.request.facts());
             if name != b"code" {
                 let named = format!(" code=\"{}\"", meant.name());
                 attribute.replace(RepairId::ErrorCode, named.into_bytes(), &mut edits);
@@ -97,11 +97,13 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
         }
     }
     if code.is_none() {
-        code = Some(code_for_request(intended_error("", &words)?, &response.request_facts));
+        code = Some(code_for_request(intended_error("", &words)?, response.request.facts()));
         let attribute = format!(" code=\"{}\"", code?.name());
         edits.push_unordered(RepairId::ErrorCode, tag.name_end, tag.name_end, attribute.into_bytes());
     }
-    response.echo_without_arguments |= code?.forbids_attributes();
+    if code?.forbids_attributes() {
+        response.request.omit_arguments();
+    }
     // Markup in the text of an error is escaped.
     let mut at = tag_end;
     let mut lexemes = if is_strict { Lexemes::new_well_formed(content) } else { Lexemes::new(content) };
@@ -114,13 +116,13 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
             _ => {
                 let is_item =
                     lexeme == Lexeme::StartTag && begins_item(response, text.get(at..)?) == TagMatch::Yes;
-                response.has_items_outside_list |= is_item;
+                response.doubts.note_dropped(is_item);
                 edits.push_unordered(RepairId::MarkupInField, at, end, escape(slice));
             }
         }
         at = end;
     }
-    let close = [b"</", response.prefix.as_slice(), b"error>"].concat();
+    let close = [b"</", response.root.prefix(), b"error>"].concat();
     let end_tag = text.get(content_end..)?;
     if !tag.empty && end_tag.iter().filter(|&&byte| !is_blank(byte)).count() != close.len() {
         edits.push_unordered(RepairId::MismatchedEndTag, content_end, text.len(), close);
@@ -139,16 +141,16 @@ pub(crate) fn repair_error(response: &mut Response, error: &[u8]) -> Option<Edit
 /// is then refused.
 pub(crate) fn emit_errors(step: &mut Step<'_, impl Sink>) -> Option<StepResult> {
     if !step.response.output.is_open() {
-        if step.response.unknown_error {
+        if step.response.doubts.has_unknown_code() {
             return Some(step.response.refuse(NotOai::UnknownError));
         }
-        if step.response.has_items_outside_list || step.response.output.incomplete {
+        if step.response.doubts.has_items_outside_list() || step.response.output.incomplete {
             return Some(step.response.refuse(NotOai::NothingKept));
         }
     }
-    let bare_request = step.response.echo_without_arguments.then(|| request_echo(step.response, false));
+    let bare_request = step.response.request.omits_arguments().then(|| request_echo(step.response, false));
     if !step.response.output.is_open() {
-        let Response { response_date, root_tag, .. } = step.response;
+        let (response_date, root_tag) = (step.response.date.text(), step.response.root.tag());
         step.sink.envelope(&EnvelopeFacts { response_date, root_tag, list: None });
     }
     step.output().release(Release::Errors, bare_request.as_deref());

@@ -26,7 +26,7 @@ pub(crate) fn step_errors(step: &mut Step<'_, impl Sink>) -> StepResult {
     let window = TextWindow::new(within, step.window.is_last || bounded);
     let found = find_top_level_tag(step.response, window);
     let (at, top_level_tag) = match misnamed_verb_element(step.response, window, found, |response, _| {
-        response.request_facts.verb
+        response.request.facts().verb
     }) {
         Ok(Some(found)) => found,
         Ok(None) if step.window.is_last && !bounded => return end_input_after_errors(step),
@@ -39,7 +39,7 @@ pub(crate) fn step_errors(step: &mut Step<'_, impl Sink>) -> StepResult {
         TopLevelTag::Error => step_error(step),
         TopLevelTag::Verb(named) => match verb_element(step.response, window, at, named) {
             Ok(verb) => {
-                step.response.stage = Stage::List(Box::new(new_list(step.response, verb)));
+                step.response.enter(Stage::List(Box::new(new_list(step.response, verb))));
                 StepResult::Settled(0)
             }
             Err(()) => head_need_more(step.response, rest),
@@ -91,7 +91,7 @@ fn step_error(step: &mut Step<'_, impl Sink>) -> StepResult {
     };
     let Some(edits) = repair_error(step.response, rest.get(..end).unwrap_or_default()) else {
         // Unless a list with items follows, this step.response is a failed source.
-        step.response.unknown_error = true;
+        step.response.doubts.note_unknown_code();
         step.replace(PartRole::Error, RepairId::ErrorBesideItems, 0..end, b"");
         return StepResult::Settled(end);
     };
@@ -107,11 +107,11 @@ fn end_root_after_errors(step: &mut Step<'_, impl Sink>) -> StepResult {
     let after = second_document_window(step.response, rest);
     let after = after.get(end_tag_end(after)..).unwrap_or_default();
     let junk = after.get(misc_len_after_root(step.response, after)..).unwrap_or_default();
-    step.response.has_items_outside_list |= contains_any_item(step.response, junk);
+    step.response.doubts.note_dropped(contains_any_item(step.response, junk));
     if let Some(refused) = emit_errors(step) {
         return refused;
     }
-    step.response.stage = Stage::Tail;
+    step.response.enter(Stage::Tail);
     StepResult::Settled(0)
 }
 
@@ -135,6 +135,6 @@ fn misc_len_after_root(response: &Response, text: &[u8]) -> usize {
 fn end_input_after_errors(step: &mut Step<'_, impl Sink>) -> StepResult {
     let rest = step.window.text;
     let result = emit_misc(step, rest.len());
-    step.response.stage = Stage::Tail;
+    step.response.enter(Stage::Tail);
     emit_errors(step).unwrap_or(result)
 }

@@ -278,7 +278,7 @@ pub(crate) fn repair_field_tag(
     let id = kind.attribute_repair();
     let tag = text.get(field.start..field.content.0).unwrap_or_default();
     let mut inside = Edits::default();
-    let read = read_lenient_tag(tag, 0, tag.len(), &response.config.limits);
+    let read = read_lenient_tag(tag, 0, tag.len(), response.limits());
     let attributes = read.as_ref().map(|read| read.attributes.as_slice()).unwrap_or_default();
     for attribute in attributes {
         let name = tag.get(attribute.name.0..attribute.name.1).unwrap_or_default();
@@ -307,7 +307,7 @@ pub(crate) fn repair_field_tag(
         }
     }
     inside.sort();
-    let strict = response.tags.open(&inside.apply(tag), response.root_context, &response.config.limits);
+    let strict = response.open_tag(&inside.apply(tag), response.root.context());
     let empty = tag.ends_with(b"/>");
     if read.is_none() || !strict.is_ok_and(|strict| strict.oai && strict.empty == empty) {
         let name_end = 1 + name_span(tag.get(1..).unwrap_or_default());

@@ -53,7 +53,7 @@ pub(crate) fn step_head(step: &mut Step<'_, impl Sink>) -> StepResult {
     let Some(edits) = read_whole_head(step.response, rest.get(..at).unwrap_or_default()) else {
         return step.response.refuse(NotOai::BrokenEnvelope);
     };
-    step.response.stage = match top_level_tag {
+    let stage = match top_level_tag {
         TopLevelTag::Verb(named) => match verb_element(step.response, window, at, named) {
             Ok(verb) => Stage::List(Box::new(new_list(step.response, verb))),
             Err(()) => return step.need_more(),
@@ -61,6 +61,7 @@ pub(crate) fn step_head(step: &mut Step<'_, impl Sink>) -> StepResult {
         TopLevelTag::Error => Stage::Errors,
         TopLevelTag::RootEnd => return step.response.refuse(NotOai::NothingKept),
     };
+    step.response.enter(stage);
     if let TopLevelTag::Verb(verb) = top_level_tag {
         count_lost_item(step.response, verb, rest, &edits);
     }
@@ -81,23 +82,21 @@ pub(crate) fn emit_misc(step: &mut Step<'_, impl Sink>, at: usize) -> StepResult
             Lexeme::Text => trim(slice).is_empty(),
             Lexeme::Comment => {
                 is_good_comment(slice)
-                    && repair_characters(slice, CharacterRules::plain(&step.response.config.limits))
-                        .is_empty()
+                    && repair_characters(slice, CharacterRules::plain(step.response.limits())).is_empty()
             }
             Lexeme::Instruction => {
                 !is_xml_target(slice)
-                    && repair_characters(slice, CharacterRules::plain(&step.response.config.limits))
-                        .is_empty()
+                    && repair_characters(slice, CharacterRules::plain(step.response.limits())).is_empty()
             }
             _ => false,
         };
         if lexeme == Lexeme::StartTag {
-            step.response.has_items_outside_list |=
-                begins_item(step.response, rest.get(from..).unwrap_or_default()) == TagMatch::Yes;
+            let tag = rest.get(from..).unwrap_or_default();
+            step.response.doubts.note_dropped(begins_item(step.response, tag) == TagMatch::Yes);
         }
         if !good && lexeme == Lexeme::Instruction {
             // A declaration without its end mark extends to the end mark of another one.
-            step.response.has_items_outside_list |= contains_any_item(step.response, slice);
+            step.response.doubts.note_dropped(contains_any_item(step.response, slice));
         }
         if !good {
             let (start, stop) = if lexeme == Lexeme::Text {

@@ -54,12 +54,12 @@ pub(crate) fn step_prolog(step: &mut Step<'_, impl Sink>) -> StepResult {
         Ok(None) => return step.response.refuse(NotOai::BrokenEnvelope),
         Ok(Some(end)) => root + end,
     };
-    if let Some(read) = read_lenient_tag(rest, root, end, &step.response.config.limits) {
+    if let Some(read) = read_lenient_tag(rest, root, end, step.response.limits()) {
         return emit_root(step, &Edits::default(), (root, &read));
     }
     let strays = stray_characters(rest, root, end);
     let text = strays.apply(rest.get(..end).unwrap_or_default());
-    match read_lenient_tag(&text, root, text.len(), &step.response.config.limits) {
+    match read_lenient_tag(&text, root, text.len(), step.response.limits()) {
         Some(read) => emit_root(step, &strays, (root, &read)),
         None => step.response.refuse(NotOai::BrokenEnvelope),
     }
@@ -68,7 +68,7 @@ pub(crate) fn step_prolog(step: &mut Step<'_, impl Sink>) -> StepResult {
 /// Refuses input without an OAI-PMH root inside the limit for junk.
 fn refuse_foreign(response: &mut Response, rest: &[u8]) -> StepResult {
     let junk_max = response.limits().junk_bytes_max;
-    response.version = v1_version(rest.get(..rest.len().min(junk_max)).unwrap_or_default());
+    response.root.set_version(v1_version(rest.get(..rest.len().min(junk_max)).unwrap_or_default()));
     response.refuse(classify_input(rest, junk_max))
 }
 
@@ -89,7 +89,7 @@ fn emit_root(
     let before = rest.get(..root).unwrap_or_default();
     repair_before_root(step.response, before, &mut edits);
     let mut inside = Edits::default();
-    let is_v1 = step.response.v1.is_some();
+    let is_v1 = step.response.root.is_v1();
     if is_v1 {
         let from = tag.name_end - split_name(root_tag.name()).1.len();
         inside.push_unordered(RepairId::V1Root, from, tag.name_end, b"OAI-PMH".to_vec());
@@ -103,24 +103,22 @@ fn emit_root(
     let Some(context) = context_of_root(step.response, &inside.clone().apply_at(text, root)) else {
         return step.response.refuse(NotOai::BrokenEnvelope);
     };
-    step.response.prefix = if prefix.is_empty() { Vec::new() } else { [prefix, b":"].concat() };
-    step.response.root_context = context;
-    step.response.written_context = context;
+    step.response.root.set_name(prefix, context);
     if step.response.prefixes() == EnvelopePrefixes::Removed {
         strip_root_prefix(root_tag, &mut inside);
         inside.sort();
         match context_of_root(step.response, &inside.clone().apply_at(text, root)) {
-            Some(context) => step.response.written_context = context,
+            Some(context) => step.response.root.set_written_context(context),
             None => return step.response.refuse(NotOai::BrokenEnvelope),
         }
     }
-    step.response.tags.keep_contexts();
-    step.response.root_tag = inside.clone().apply_at(text, root);
+    step.response.tags_mut().keep_contexts();
+    step.response.root.set_tag(inside.clone().apply_at(text, root));
     for edit in inside.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
     }
-    let version = step.response.v1.as_ref().map(|v1| v1.version);
-    step.response.version = version.or(Some("2.0"));
+    let version = step.response.root.v1().map(|v1| v1.version);
+    step.response.root.set_version(version.or(Some("2.0")));
     if step.response.is_off(RepairId::V1Root) && version.is_some() {
         return step.response.refuse(NotOai::Version1);
     }
@@ -131,11 +129,11 @@ fn emit_root(
     }
     let junk = edits.iter().filter(|edit| edit.id == RepairId::JunkBeforeRoot);
     let mut junk = junk.filter_map(|edit| input.get(edit.start..edit.end));
-    step.response.has_items_outside_list = junk.any(|junk| contains_any_item(step.response, junk));
-    if step.response.config.provenance.is_some() {
-        step.response.corrected_namespaces = corrected_namespaces(root_tag);
+    step.response.doubts.note_dropped(junk.any(|junk| contains_any_item(step.response, junk)));
+    if step.response.config().provenance.is_some() {
+        step.response.root.set_corrected_namespaces(corrected_namespaces(root_tag));
     }
-    step.response.stage = if tag.empty { Stage::Done } else { Stage::Head };
+    step.response.enter(if tag.empty { Stage::Done } else { Stage::Head });
     if tag.empty {
         return step.response.refuse(NotOai::NothingKept);
     }
@@ -145,7 +143,7 @@ fn emit_root(
 
 /// Returns the declarations of the root's start tag, if the tag is valid.
 fn context_of_root(response: &mut Response, tag: &[u8]) -> Option<Context> {
-    match response.tags.open(tag, Context::default(), &response.config.limits) {
+    match response.open_tag(tag, Context::default()) {
         Ok(tag) if tag.oai && !tag.attributes => Some(tag.context),
         _ => None,
     }
@@ -190,14 +188,14 @@ fn read_misc(response: &mut Response, before: &[u8], from: usize, edits: &mut Ed
             Lexeme::Text => trim(text).is_empty(),
             Lexeme::Comment => {
                 is_good_comment(text)
-                    && repair_characters(text, CharacterRules::plain(&response.config.limits)).is_empty()
+                    && repair_characters(text, CharacterRules::plain(response.limits())).is_empty()
             }
             Lexeme::Instruction => {
                 !is_xml_target(text)
-                    && repair_characters(text, CharacterRules::plain(&response.config.limits)).is_empty()
+                    && repair_characters(text, CharacterRules::plain(response.limits())).is_empty()
             }
             Lexeme::Doctype => {
-                declared.read(text, response.config.limits.entity_bytes_max);
+                declared.read(text, response.config().limits.entity_bytes_max);
                 edits.push_unordered(RepairId::Doctype, at, end, Vec::new());
                 true
             }
@@ -218,7 +216,7 @@ fn read_misc(response: &mut Response, before: &[u8], from: usize, edits: &mut Ed
         at = end;
     }
     push_junk(junk, edits);
-    response.entities = declared.into_entities();
+    response.root.set_entities(declared.into_entities());
 }
 
 fn push_junk(junk: Option<(usize, usize)>, edits: &mut Edits) {

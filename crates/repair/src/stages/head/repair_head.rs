@@ -15,6 +15,7 @@ use crate::stages::head::response_date::{read_response_date, repair_response_dat
 use crate::stages::head::v1_head::upgrade_request;
 use crate::stages::item_search::contains_any_item;
 use crate::stages::response::{Response, writes_request_echo};
+use crate::stages::response_parts::ResponseDate;
 use crate::text::edits::{Edit, Edits};
 use crate::text::escape::{escape, reference_for, resolve, write_escaped};
 use crate::validate::schema::is_any_uri;
@@ -40,14 +41,18 @@ pub(crate) fn read_whole_head(response: &mut Response, head: &[u8]) -> Option<Ed
         return None;
     }
     let written = edits.apply(head);
-    response.request_facts = read_request_facts(response, &written);
-    response.response_date = read_response_date(response, &written);
-    response.is_own_response_date = response.response_date.is_empty()
-        || edits.iter().any(|edit| edit.id == RepairId::MissingResponseDate);
-    response.has_items_outside_list |= edits
-        .iter()
-        .filter(|edit| edit.id == RepairId::UnknownElement)
-        .any(|edit| contains_any_item(response, head.get(edit.start..edit.end).unwrap_or_default()));
+    let facts = read_request_facts(response, &written);
+    response.request.set_facts(facts);
+    let date = read_response_date(response, &written);
+    let is_added = edits.iter().any(|edit| edit.id == RepairId::MissingResponseDate);
+    let is_of_source = !date.is_empty() && !is_added;
+    response.date = ResponseDate::new(date, is_of_source);
+    response.doubts.note_dropped(
+        edits
+            .iter()
+            .filter(|edit| edit.id == RepairId::UnknownElement)
+            .any(|edit| contains_any_item(response, head.get(edit.start..edit.end).unwrap_or_default())),
+    );
     Some(edits)
 }
 
@@ -56,17 +61,17 @@ pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
     let mut characters = element_characters(response, head);
     let mut text = characters.apply(head);
     let mut edits = Edits::default();
-    let request_name: &[u8] = if response.v1.is_some() { b"requestURL" } else { b"request" };
-    let mut fields = read_head(&text, &response.prefix, request_name, &mut edits);
+    let request_name: &[u8] = if response.root.is_v1() { b"requestURL" } else { b"request" };
+    let mut fields = read_head(&text, response.root.prefix(), request_name, &mut edits);
     let renamed = match (fields.date, fields.request) {
         (Some(_), Some(_)) => Edits::default(),
-        _ => field_name_case(&text, &response.prefix, request_name),
+        _ => field_name_case(&text, response.root.prefix(), request_name),
     };
     if !renamed.is_empty() {
         let named = renamed.apply(&text).into_owned();
         characters = characters.then(&text, renamed);
         edits = Edits::default();
-        fields = read_head(&named, &response.prefix, request_name, &mut edits);
+        fields = read_head(&named, response.root.prefix(), request_name, &mut edits);
         text = named.into();
     }
     let date = fields.date;
@@ -75,7 +80,7 @@ pub(crate) fn repair_head(response: &mut Response, head: &[u8]) -> Edits {
         close_field(response, b"responseDate", date, &mut edits);
     }
     let new_date = date.is_none().then(|| {
-        let stamp = response.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+        let stamp = response.config().response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
         write_element(response, b"responseDate", stamp.as_bytes())
     });
     // An added element goes directly before the next element.
@@ -106,9 +111,9 @@ fn place_request(response: &mut Response, text: &[u8], fields: HeadFields, place
         edits.push_unordered(id, place, place, element);
         return;
     };
-    response.next_token =
-        next_token_in_request(response, text.get(field.start..field.content.0).unwrap_or_default());
-    let upgraded = response.v1.is_some().then(|| upgrade_request(response, text, field.content));
+    let tag = text.get(field.start..field.content.0).unwrap_or_default();
+    response.request.set_next_token(next_token_in_request(response, tag));
+    let upgraded = response.root.is_v1().then(|| upgrade_request(response, text, field.content));
     let is_misplaced = fields.date.is_some_and(|date| date.start > field.start);
     let inside = match own.map(|own| (RepairId::RewriteRequest, own)).or(upgraded) {
         Some((_, own)) if is_misplaced => own,
@@ -137,7 +142,7 @@ fn place_request(response: &mut Response, text: &[u8], fields: HeadFields, place
 
 /// Returns the request element of the proxy.
 pub(crate) fn request_echo(response: &Response, arguments: bool) -> Vec<u8> {
-    let Some(request) = &response.config.request else { return Vec::new() };
+    let Some(request) = &response.config().request else { return Vec::new() };
     let prefix = response.written_prefix();
     let mut element = Vec::with_capacity(REQUEST_BYTES_TYPICAL);
     for part in [b"<", prefix, b"request"] {

@@ -25,7 +25,7 @@ pub(crate) fn read_request_facts(response: &Response, written_head: &[u8]) -> Re
         let tag = written_head.get(at..end).unwrap_or_default();
         let is_request = lexeme == Lexeme::StartTag
             && tag.strip_prefix(open.as_slice()).is_some_and(|rest| name_span(rest) == 0);
-        if is_request && let Some(tag) = read_lenient_tag(written_head, at, end, &response.config.limits) {
+        if is_request && let Some(tag) = read_lenient_tag(written_head, at, end, response.limits()) {
             for attribute in &tag.attributes {
                 let value = resolve(&attribute.value);
                 match written_head.get(attribute.name.0..attribute.name.1) {
@@ -44,7 +44,7 @@ pub(crate) fn read_request_facts(response: &Response, written_head: &[u8]) -> Re
 
 pub(crate) fn request_from_config(response: &Response) -> Option<RequestFacts> {
     let configured =
-        response.config.request.as_ref().filter(|configured| !configured.arguments.is_empty())?;
+        response.config().request.as_ref().filter(|configured| !configured.arguments.is_empty())?;
     let argument = |wanted: &str| configured.arguments.iter().find(|(name, _)| name == wanted);
     Some(RequestFacts {
         verb: argument("verb").and_then(|(_, verb)| Verb::from_name(verb.as_bytes())),
@@ -58,10 +58,10 @@ pub(crate) fn request_from_config(response: &Response) -> Option<RequestFacts> {
 /// for. An echo may be encoded in another way than the token. An earlier pass may have written the token of the
 /// harvester.
 pub(crate) fn next_token_in_request(response: &Response, tag: &[u8]) -> Option<Vec<u8>> {
-    let asked = response.config.asked_token.as_ref()?;
-    let own = response.config.request.as_ref();
+    let asked = response.config().asked_token.as_ref()?;
+    let own = response.config().request.as_ref();
     let own = own.and_then(|own| own.arguments.iter().find(|(name, _)| name == "resumptionToken"));
-    let read = read_lenient_tag(tag, 0, tag.len(), &response.config.limits)?;
+    let read = read_lenient_tag(tag, 0, tag.len(), response.limits())?;
     let is_token = |name: (usize, usize)| tag.get(name.0..name.1) == Some(b"resumptionToken");
     let attribute = read.attributes.iter().find(|attribute| is_token(attribute.name))?;
     let resolved = resolve(&attribute.value);

@@ -20,7 +20,7 @@ pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: H
     let (start, end) = date.content;
     let raw = text.get(start..end).unwrap_or_default();
     if text.get(date.start..start).is_some_and(|tag| tag.ends_with(b"/>")) {
-        let stamp = response.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+        let stamp = response.config().response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
         let element = write_element(response, b"responseDate", stamp.as_bytes());
         let _ = edits.take_within(date.start, date.end);
         edits.push_unordered(RepairId::MissingResponseDate, date.start, date.end, element);
@@ -41,7 +41,7 @@ pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: H
             if let Some(front) = leading_date(raw) {
                 return repair_leading_date(raw, start, front, edits);
             }
-            let own = response.config.response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+            let own = response.config().response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
             (RepairId::MissingResponseDate, own.to_owned())
         }
     };

@@ -43,13 +43,13 @@ pub(crate) fn find_top_level_tag(
         if span == body.len() && !window.is_last {
             return Err(());
         }
-        if let Some(local) = body.get(..span).and_then(|name| name.strip_prefix(response.prefix.as_slice())) {
+        if let Some(local) = body.get(..span).and_then(|name| name.strip_prefix(response.root.prefix())) {
             let field = if open { FIELDS.iter().position(|&field| field == local) } else { None };
             if let Some(end) = field.and_then(|field| field_ends.get_mut(field)) {
                 at += field_len(window, at, 1 + span, end)?;
                 continue;
             }
-            let found = match (&response.v1, open, Verb::from_name(local), local) {
+            let found = match (response.root.v1(), open, Verb::from_name(local), local) {
                 (Some(v1), ..) => v1_top_level_tag(v1, open, local),
                 (None, true, Some(verb), _) => Some(TopLevelTag::Verb(verb)),
                 (None, true, None, b"error") => Some(TopLevelTag::Error),

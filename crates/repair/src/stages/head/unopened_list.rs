@@ -33,7 +33,7 @@ pub(crate) fn unopened_list(
     top_level_tag: Option<usize>,
 ) -> Result<Option<(usize, Verb)>, ()> {
     let text = window.text;
-    if response.v1.is_some() || response.is_off(RepairId::UnopenedList) {
+    if response.root.is_v1() || response.is_off(RepairId::UnopenedList) {
         return Ok(None);
     }
     let end = top_level_tag.unwrap_or(text.len());
@@ -118,17 +118,16 @@ pub(crate) fn open_missing_list(step: &mut Step<'_, impl Sink>, verb: Verb, at: 
     let Some(head) = read_whole_head(step.response, rest.get(..at).unwrap_or_default()) else {
         return step.response.refuse(NotOai::BrokenEnvelope);
     };
-    step.response.headers_only = false;
+    step.response.verb_element.set_headers_only(false);
     set_list_verb(step.response, verb);
     let mut list = new_list(step.response, verb);
-    list.opened = true;
-    list.is_concluded = step.response.request_facts.verb.is_none();
-    step.response.tags.keep_contexts();
+    list.set_concluded(step.response.request.facts().verb.is_none());
+    step.response.tags_mut().keep_contexts();
     let open = [b"<", step.response.written_prefix(), list.written_name(), b">"].concat();
     count_lost_item(step.response, verb, rest, &head);
     let result = step.keep_edited(PartRole::Plain, at, &head);
     step.insert(PartRole::List, RepairId::UnopenedList, at, &open);
-    list.start_tag = open;
-    step.response.stage = Stage::List(Box::new(list));
+    list.open(open);
+    step.response.enter(Stage::List(Box::new(list)));
     result
 }

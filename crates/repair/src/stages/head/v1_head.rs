@@ -40,10 +40,10 @@ pub(crate) fn find_v1_root(
         let local = split_name(name.get(..name_span(name)).unwrap_or_default()).1;
         if Verb::from_name(local).is_some()
             && let Some(end) = response.tag_end(window.after(at))?
-            && let Some(read) = read_lenient_tag(rest, at, at + end, &response.config.limits)
+            && let Some(read) = read_lenient_tag(rest, at, at + end, response.limits())
             && let Some(found) = V1Response::from_root(rest, at, &read)
         {
-            response.v1 = Some(found);
+            response.root.set_v1(found);
             return Ok(Some((at, read)));
         }
         at += 1;
@@ -61,7 +61,7 @@ pub(crate) fn v1_list_start(
     text: &[u8],
     found: Result<Option<(usize, TopLevelTag)>, ()>,
 ) -> Result<Option<(usize, TopLevelTag)>, ()> {
-    let Some(v1) = response.v1.as_ref().filter(|v1| v1.verb != Verb::Identify) else {
+    let Some(v1) = response.root.v1().filter(|v1| v1.verb != Verb::Identify) else {
         return found;
     };
     let at = match found {
@@ -69,7 +69,7 @@ pub(crate) fn v1_list_start(
         _ => text.len(),
     };
     let head = text.get(..at).unwrap_or_default();
-    let Some(end) = head_end(head, &response.prefix) else { return found };
+    let Some(end) = head_end(head, response.root.prefix()) else { return found };
     let begins = misc_len(head.get(end..).unwrap_or_default()) + end == at && at < text.len();
     if begins { found } else { Ok(Some((end, TopLevelTag::Verb(v1.verb)))) }
 }
@@ -96,13 +96,13 @@ pub(crate) fn upgrade_request(
         }
     }
     let is_dc_argument = |name: &[u8], value: &[u8]| name == b"metadataPrefix" && value == b"oai_dc";
-    let configured = response.config.request.as_ref().map(|request| {
+    let configured = response.config().request.as_ref().map(|request| {
         request.arguments.iter().any(|(name, value)| is_dc_argument(name.as_bytes(), value.as_bytes()))
     });
     let is_in_url = arguments.iter().any(|(name, value)| is_dc_argument(name, value));
     let prefix = response.written_prefix().to_vec();
     let mut element = [b"<", prefix.as_slice(), b"request"].concat();
-    if let Some(v1) = &mut response.v1 {
+    if let Some(v1) = response.root.v1_mut() {
         v1.asks_for_dc = configured.unwrap_or(is_in_url);
         element.extend_from_slice(&[b" verb=\"", v1.verb.as_bytes(), b"\""].concat());
     }

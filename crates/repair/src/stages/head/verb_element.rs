@@ -74,7 +74,7 @@ pub(crate) fn misnamed_verb_element(
     mut requested: impl FnMut(&mut Response, usize) -> Option<Verb>,
 ) -> Result<Option<(usize, TopLevelTag)>, ()> {
     let text = window.text;
-    if response.v1.is_some() || response.is_off(RepairId::VerbElement) {
+    if response.root.is_v1() || response.is_off(RepairId::VerbElement) {
         return found;
     }
     // If more text is needed, a correctly named element can still come first.
@@ -116,7 +116,7 @@ pub(crate) fn requested_verb_element(
 ) -> Result<Option<(usize, TopLevelTag)>, ()> {
     let text = window.text;
     let Some((at, TopLevelTag::Verb(named))) = found else { return Ok(found) };
-    if response.v1.is_some() || response.is_off(RepairId::UnknownElement) {
+    if response.root.is_v1() || response.is_off(RepairId::UnknownElement) {
         return Ok(found);
     }
     let requested = requested(response, at);
@@ -166,7 +166,7 @@ pub(crate) fn verb_element(
         return Ok(meant);
     }
     // In 1.x the root names the verb, and it was already read.
-    let (local, first_child) = match response.v1 {
+    let (local, first_child) = match response.root.v1() {
         Some(_) => (meant.as_bytes(), FirstChild::Other),
         None => {
             let mut lexemes = Lexemes::new(text);
@@ -174,23 +174,22 @@ pub(crate) fn verb_element(
             (local_name(response, text, at), read_first_child(response, window, &mut lexemes, tag)?)
         }
     };
-    response.headers_only = false;
+    response.verb_element.set_headers_only(false);
     let verb = if local == meant.as_bytes() { renamed_verb(response, meant, first_child) } else { meant };
     set_list_verb(response, verb);
-    response.verb_name = (local != verb.as_bytes()).then(|| local.to_vec());
+    response.verb_element.set_name((local != verb.as_bytes()).then(|| local.to_vec()));
     Ok(verb)
 }
 
 /// Sets the verb of the list under its own name.
 pub(crate) fn set_list_verb(response: &mut Response, verb: Verb) {
-    response.verb_name = None;
-    response.requested_identifier =
-        response.request_facts.identifier.clone().filter(|_| verb == Verb::GetRecord);
+    response.verb_element.set_name(None);
+    response.request.set_verb(verb);
 }
 
 /// Returns the verb of an element that has the name of a verb.
 fn renamed_verb(response: &mut Response, named: Verb, first_child: FirstChild) -> Verb {
-    let RequestFacts { verb: requested, is_configured, .. } = response.request_facts;
+    let RequestFacts { verb: requested, is_configured, .. } = *response.request.facts();
     let is_one_of = |verbs: &[Verb], verb| verbs.contains(&verb);
     let fits = is_one_of(first_child.verbs(), named);
     let is_meant = |requested: &Verb| {
@@ -201,10 +200,12 @@ fn renamed_verb(response: &mut Response, named: Verb, first_child: FirstChild) -
                 && is_one_of(first_child.verbs(), *requested)
                 && (!fits || is_configured)
     };
-    response.headers_only = named == Verb::ListIdentifiers
-        && first_child == FirstChild::Records
-        && requested.is_none_or(|verb| verb == named)
-        && !response.is_off(RepairId::WrappedHeader);
+    response.verb_element.set_headers_only(
+        named == Verb::ListIdentifiers
+            && first_child == FirstChild::Records
+            && requested.is_none_or(|verb| verb == named)
+            && !response.is_off(RepairId::WrappedHeader),
+    );
     match requested.filter(|requested| *requested != named).filter(is_meant) {
         Some(meant) if !response.is_off(RepairId::VerbElement) => meant,
         _ => named,
@@ -289,7 +290,7 @@ impl<'t> RequestSearch<'t> {
     fn read_start_tag(&mut self, response: &mut Response, tag: &'t [u8]) {
         let name = tag.get(1..).unwrap_or_default();
         let name = name.get(..name_span(name)).unwrap_or_default();
-        match name.strip_prefix(response.prefix.as_slice()) {
+        match name.strip_prefix(response.root.prefix()) {
             Some(b"request") => self.found = Some(request_of_head(response, tag).verb),
             Some(b"responseDate") if !self.has_date => self.has_date = true,
             _ if tag.ends_with(b"/>") => {}
@@ -310,7 +311,7 @@ pub(crate) fn request_of_head(response: &mut Response, head: &[u8]) -> RequestFa
 fn is_end_of(response: &Response, tag: &[u8], local: &[u8]) -> bool {
     let name = tag.get(2..).unwrap_or_default();
     let name = name.get(..name_span(name)).unwrap_or_default();
-    name.strip_prefix(response.prefix.as_slice()) == Some(local)
+    name.strip_prefix(response.root.prefix()) == Some(local)
 }
 
 /// Returns the intended verb of an element whose name is not a verb.

@@ -55,12 +55,14 @@ pub(crate) fn emit(
     let RepairedItem { bytes, edits, facts, unresolved, .. } = repaired;
     let identifier = facts.identifier.slice(bytes);
     let datestamp = facts.datestamp.slice(bytes);
-    let offset = step.response.base + item.at as u64;
-    if step.response.in_second_document && step.response.output.emitted.contains(identifier, datestamp) {
+    let offset = step.response.position.base() + item.at as u64;
+    if step.response.position.in_second_document()
+        && step.response.output.emitted.contains(identifier, datestamp)
+    {
         step.remove_without_loss(RepairId::ConcatenatedDocuments, item.range());
         return;
     }
-    let is_doubtful = match list.tear {
+    let is_doubtful = match list.tear() {
         Some(Evidence::Wrapper) => true,
         // Most sources stop in a record rather than wrap others, but a false deletion does the most harm.
         Some(Evidence::Element) => facts.deleted,
@@ -70,7 +72,7 @@ pub(crate) fn emit(
         // Only the source can tell whether it is an item of the list.
         return quarantine_item(step, list, item, QuarantineReason::UnreadItem);
     }
-    if list.token_written {
+    if list.token.is_written() {
         // No item is allowed after the token, and the token is already emitted.
         let identifier = (!identifier.is_empty()).then_some(identifier);
         let (raw, why) = (item.raw, QuarantineReason::IllegalEnvelope);
@@ -85,7 +87,7 @@ pub(crate) fn emit(
         (rewritten.apply(bytes), Cow::Owned(moved), Cow::Owned(edits.clone().then(bytes, rewritten)))
     };
     release_list(step, list);
-    if list.verb == Verb::Identify {
+    if list.verb() == Verb::Identify {
         step.sink.identified(&identify_facts(&output));
     }
     let (mut from, mut repairs) = (0, 0);
@@ -115,7 +117,7 @@ pub(crate) fn emit(
         step.sink.unresolved(&UnresolvedField { offset, element, lack });
     }
     step.response.output.emitted.insert(identifier, datestamp);
-    if list.verb == Verb::Identify {
+    if list.verb() == Verb::Identify {
         // Identify is the step.response itself and not an item of a list.
         return;
     }
@@ -163,13 +165,13 @@ pub(crate) fn release_list(step: &mut Step<'_, impl Sink>, list: &List) {
     if step.response.output.is_open() {
         return;
     }
-    let namespaces = step.response.tags.contexts.in_scope(list.written_context);
-    let list = (list.verb != Verb::Identify).then(|| ListEnvelope {
-        verb_tag: &list.start_tag,
+    let namespaces = step.response.tags().contexts.in_scope(list.written_context());
+    let list = (list.verb() != Verb::Identify).then(|| ListEnvelope {
+        verb_tag: list.start_tag(),
         verb_tag_at: step.response.output.bytes_before_list(),
         namespaces: &namespaces,
     });
-    let Response { response_date, root_tag, .. } = step.response;
+    let (response_date, root_tag) = (step.response.date.text(), step.response.root.tag());
     step.sink.envelope(&EnvelopeFacts { response_date, root_tag, list });
     step.output().release(Release::List, None);
 }
@@ -185,7 +187,7 @@ pub(crate) fn report_swallowed(step: &mut Step<'_, impl Sink>, list: &List, item
             continue;
         }
         step.response.output.swallowed += items.len() as u64;
-        let offset = step.response.base + (item.at + section.0) as u64;
+        let offset = step.response.position.base() + (item.at + section.0) as u64;
         let identifier = find_identifier(item.raw, &list.names);
         step.sink.items_swallowed(&SwallowedItems { identifier, offset, items });
     }
@@ -199,7 +201,7 @@ pub(crate) fn quarantine_item(
     why: QuarantineReason,
 ) {
     let identifier = find_identifier(item.raw, &list.names);
-    let offset = step.response.base + item.at as u64;
+    let offset = step.response.position.base() + item.at as u64;
     step.output().quarantine(&Quarantined { identifier, offset, raw: item.raw, why });
 }
 
@@ -220,7 +222,7 @@ pub(crate) fn quarantine_span(
         match find_identifier(item.raw, &list.names) {
             Some(_) => quarantine_item(step, list, item, QuarantineReason::UnreadItem),
             None => {
-                let offset = step.response.base + start as u64;
+                let offset = step.response.position.base() + start as u64;
                 step.output().quarantine_unread(None, offset, item.raw);
             }
         }
@@ -229,9 +231,8 @@ pub(crate) fn quarantine_span(
 
 /// Gives up the list. The response is truncated if output has begun, and refused otherwise.
 pub(crate) fn abandon_list(response: &mut Response, list: &List) {
-    response.verb = Some(list.verb);
+    response.end.close_list(list.verb());
     response.refuse(NotOai::BrokenEnvelope);
-    response.truncated = response.output.is_open();
 }
 
 /// Returns whether the repair of an item removed another item or a token.

@@ -17,44 +17,46 @@ pub(crate) const INCOMPLETE: &[u8] = b"<!-- oaimend: input ended early, list is 
 
 /// Ends a truncated list.
 pub(crate) fn truncate_list(response: &mut Response, list: &List) {
-    response.verb = Some(list.verb);
-    response.truncated = true;
+    response.end.close_list(list.verb());
+    response.end.truncate();
     if !response.output.is_open() {
         response.refuse(NotOai::NothingKept);
         return;
     }
-    response.stage = Stage::Truncated;
+    response.enter(Stage::Truncated);
 }
 
 /// Closes the emitted elements with a comment if the caller configured that.
 pub(crate) fn close_truncated(step: &mut Step<'_, impl Sink>) {
-    step.response.truncated = true;
-    if step.response.config.ending == Ending::Abort {
+    step.response.end.truncate();
+    if step.response.config().ending == Ending::Abort {
         return;
     }
-    let list = step.response.verb.map(|verb| end_tag_of(step.response, verb.as_bytes())).unwrap_or_default();
+    let list = step
+        .response
+        .end
+        .list_verb()
+        .map(|verb| end_tag_of(step.response, verb.as_bytes()))
+        .unwrap_or_default();
     let closing = [list.as_slice(), INCOMPLETE, &end_tag_of(step.response, b"OAI-PMH")].concat();
     step.insert(PartRole::Plain, RepairId::TruncatedInput, 0, &closing);
 }
 
 /// Returns whether nothing more may be written, because the incomplete list would look complete.
 pub(crate) fn must_abort(response: &Response) -> bool {
-    response.output.incomplete && response.output.is_open() && response.config.ending == Ending::Abort
+    response.output.incomplete && response.output.is_open() && response.config().ending == Ending::Abort
 }
 
 pub(crate) fn abort_list(response: &mut Response) -> StepResult {
-    response.truncated = true;
-    response.stage = Stage::Truncated;
+    response.end.truncate();
+    response.enter(Stage::Truncated);
     StepResult::Settled(0)
 }
 
 /// Adds a comment at offset `at` of the text to a closed document that has lost items.
 pub(crate) fn note_incomplete(step: &mut Step<'_, impl Sink>, at: usize) {
-    let is_closed = step.response.config.ending == Ending::Close && step.response.output.is_open();
-    if step.response.output.incomplete
-        && is_closed
-        && !std::mem::replace(&mut step.response.is_incomplete_noted, true)
-    {
+    let is_closed = step.response.config().ending == Ending::Close && step.response.output.is_open();
+    if step.response.output.incomplete && is_closed && !step.response.end.note_incomplete() {
         step.insert(PartRole::Plain, RepairId::TruncatedInput, at, INCOMPLETE);
     }
 }

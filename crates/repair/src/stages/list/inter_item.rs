@@ -5,7 +5,7 @@
 
 use crate::boundary::boundary_search::BoundarySearch;
 use crate::boundary::record_boundary::RecordBoundary;
-use crate::boundary::removable::{contains_content, is_content, is_fatal_message};
+use crate::boundary::removable::{contains_content, is_content};
 use crate::boundary::removal::contains_item_or_token;
 use crate::catalog::{QuarantineReason, RepairId};
 use crate::lex::lexeme::{CDATA, COMMENT, doctype_len, is_doctype, is_good_comment, is_xml_target};
@@ -61,7 +61,7 @@ pub(crate) fn step_comment(step: &mut Step<'_, impl Sink>, list: &mut List) -> L
         if !step.window.is_last && rest.len() < bytes_max {
             return ListStepResult::Stay(step.need_more());
         }
-        step.response.lookahead.count_failed(within.len());
+        step.response.count_failed(within.len());
         return ListStepResult::Stay(step.change(RepairId::BrokenComment, mark.len(), b""));
     };
     let text = rest.get(..end).unwrap_or_default();
@@ -72,10 +72,10 @@ pub(crate) fn step_comment(step: &mut Step<'_, impl Sink>, list: &mut List) -> L
         _ => swallows_boundary(text, &list.names) || list.names.contains_cut_item(text),
     };
     if holds_items {
-        step.response.lookahead.count_failed(text.len());
+        step.response.count_failed(text.len());
         return ListStepResult::Stay(step.change(RepairId::BrokenComment, mark.len(), b""));
     }
-    let characters = repair_characters(text, CharacterRules::plain(&step.response.config.limits));
+    let characters = repair_characters(text, CharacterRules::plain(step.response.limits()));
     let is_off = characters.iter().any(|edit| step.response.is_off(edit.id));
     let is_few = characters.len() <= step.response.limits().repairs_per_record_max && !is_off;
     let is_legal = is_few
@@ -86,7 +86,7 @@ pub(crate) fn step_comment(step: &mut Step<'_, impl Sink>, list: &mut List) -> L
     if is_legal && mark != CDATA && list.names.contains_cut_item(text) {
         // The comment has an end mark, so its items are not items of the list. They go to quarantine
         // instead of being dropped.
-        let (offset, why) = (step.response.base, QuarantineReason::MismatchedTags);
+        let (offset, why) = (step.response.position.base(), QuarantineReason::MismatchedTags);
         step.output().quarantine(&Quarantined { identifier: None, offset, raw: text, why });
         return ListStepResult::Stay(StepResult::Settled(end));
     }
@@ -136,7 +136,7 @@ fn remove_declaration(step: &mut Step<'_, impl Sink>, list: &List) -> StepResult
 /// byte.
 fn item_in(response: &Response, list: &List, text: &[u8], len: usize) -> Option<usize> {
     let text = text.get(..len).unwrap_or_default();
-    let mark = [b"<", response.prefix.as_slice(), list.names.element.name].concat();
+    let mark = [b"<", response.root.prefix(), list.names.element.name].concat();
     memmem::find_iter(text, &mark)
         .find(|&at| at > 0 && is_item(response, list, text.get(at..).unwrap_or_default()))
 }
@@ -147,7 +147,7 @@ pub(crate) fn step_end_tag(step: &mut Step<'_, impl Sink>, list: &mut List) -> L
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
     let body = within.get(2..).unwrap_or_default();
     let name = body.get(..name_span(body)).unwrap_or_default();
-    let local = name.strip_prefix(step.response.prefix.as_slice()).unwrap_or_default();
+    let local = name.strip_prefix(step.response.root.prefix()).unwrap_or_default();
     if local == list.names.verb.as_slice() || local == b"OAI-PMH" {
         return step_list_end(step, list);
     }
@@ -158,11 +158,11 @@ pub(crate) fn step_end_tag(step: &mut Step<'_, impl Sink>, list: &mut List) -> L
         }
         _ => 2 + name.len(),
     };
-    let is_token = list.verb.is_list() && is_token(step.response, name);
-    if list.dropped_text && (is_token || list.names.is_inside_item(name)) {
+    let is_token = list.verb().is_list() && is_token(step.response, name);
+    if list.dropped.is_since_last_item() && (is_token || list.names.is_inside_item(name)) {
         // The text before it was a token, or a field of an item whose beginning is lost.
         step.response.output.lost += 1;
-        list.dropped_text = false;
+        list.dropped.note_counted();
     }
     ListStepResult::Stay(step.change(RepairId::StrayEndTag, end, b""))
 }
@@ -172,10 +172,9 @@ pub(crate) fn step_start_tag(step: &mut Step<'_, impl Sink>, list: &mut List) ->
     match begins_list_item(step.response, list, step.window) {
         Err(result) => return ListStepResult::Stay(result),
         Ok(true) => {
-            list.in_item = true;
-            list.source_aborted = false;
-            list.dropped_text = false;
-            step.response.tags.tidy();
+            list.item.begin();
+            list.dropped.begin_item();
+            step.response.tags_mut().tidy();
             list.validator.next_item(0);
             return step_items(step, list);
         }
@@ -183,8 +182,8 @@ pub(crate) fn step_start_tag(step: &mut Step<'_, impl Sink>, list: &mut List) ->
     }
     let body = rest.get(1..).unwrap_or_default();
     let name = body.get(..name_span(body)).unwrap_or_default();
-    let local = name.strip_prefix(step.response.prefix.as_slice()).unwrap_or_default();
-    if list.verb.is_list() && is_token(step.response, name) {
+    let local = name.strip_prefix(step.response.root.prefix()).unwrap_or_default();
+    if list.verb().is_list() && is_token(step.response, name) {
         return step_token(step, list);
     }
     match local {
@@ -194,9 +193,7 @@ pub(crate) fn step_start_tag(step: &mut Step<'_, impl Sink>, list: &mut List) ->
             None => {
                 let next = remove_unknown_element(step, list);
                 if !matches!(next, ListStepResult::Stay(StepResult::NeedMore)) {
-                    step.response
-                        .lookahead
-                        .count_failed(rest.len().min(step.response.limits().head_bytes_max));
+                    step.response.count_failed(rest.len().min(step.response.limits().head_bytes_max));
                 }
                 next
             }
@@ -221,8 +218,10 @@ fn step_error_in_list(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListSt
     match edits {
         Some(edits) => ListStepResult::Stay(step.keep_edited(PartRole::Error, end, &edits)),
         None => {
-            list.dropped = true;
-            step.response.unknown_error |= !step.response.output.is_open();
+            list.dropped.note_error();
+            if !step.response.output.is_open() {
+                step.response.doubts.note_unknown_code();
+            }
             ListStepResult::Stay(step.change(RepairId::ErrorBesideItems, end, b""))
         }
     }
@@ -253,11 +252,11 @@ fn element_end(
     }
     let close = [b"</", name, b">"].concat();
     let is_child = list.names.is_child(name);
-    let item = [b"<", response.prefix.as_slice(), list.names.element.name].concat();
-    let item_at = response.lookahead.item_start.find(within, response.base, tag_end, &item);
+    let item = [b"<", response.root.prefix(), list.names.element.name].concat();
+    let item_at = response.find_item_start(within, tag_end, &item);
     let after = within.get(tag_end..item_at.unwrap_or(within.len())).unwrap_or_default();
     // A child of an item without a start tag is handled together with the rest of the item.
-    let item_close = [b"</", response.prefix.as_slice(), list.names.element.name, b">"].concat();
+    let item_close = [b"</", response.root.prefix(), list.names.element.name, b">"].concat();
     let item_end = if is_child { memmem::find(after, &item_close) } else { None };
     if let Some(close_at) = item_end {
         return Ok(Some((tag_end, tag_end + close_at + item_close.len())));
@@ -267,14 +266,14 @@ fn element_end(
         Some(close_at) => {
             let content = after.get(..close_at).unwrap_or_default();
             if !is_item_name(split_name(name).1) && contains_item_or_token(content) {
-                response.lookahead.count_failed(content.len());
+                response.count_failed(content.len());
                 return Ok(Some((tag_end, tag_end)));
             }
             Ok(Some((tag_end, tag_end + close_at + close.len())))
         }
         None if item_at.is_none() && !complete => Err(response.need_more(rest)),
         None => {
-            response.lookahead.count_failed(after.len());
+            response.count_failed(after.len());
             Ok(Some((tag_end, tag_end)))
         }
     }
@@ -296,17 +295,17 @@ fn rest_of_item(
     let rest = window.text;
     let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
     let local = split_name(name).1;
-    if response.v1.is_some() && list.verb == Verb::ListIdentifiers {
+    if response.root.is_v1() && list.verb() == Verb::ListIdentifiers {
         // The items are identifiers.
         return Ok(None);
     }
-    let is_own_item = is_item_name(local) && !(local == b"header" && list.verb != Verb::ListIdentifiers);
+    let is_own_item = is_item_name(local) && !(local == b"header" && list.verb() != Verb::ListIdentifiers);
     let is_child = list.names.is_child(name) && !is_own_item;
     if !is_child && !is_foreign(response, list, window)? {
         return Ok(None);
     }
     let bytes_max = response.limits().record_bytes_max;
-    let mut search = BoundarySearch::new_inside_item(response.base, std::mem::take(&mut response.lookahead));
+    let mut search = BoundarySearch::new_inside_item(response.position.base(), response.take_lookahead());
     let boundary = search.find(window, &list.names, bytes_max);
     let is_torn = search.tear().is_some();
     let inner = |end: usize| search.unproven_items(end);
@@ -319,7 +318,7 @@ fn rest_of_item(
         }
         _ => None,
     };
-    response.lookahead = search.into_lookahead();
+    response.set_lookahead(search.into_lookahead());
     match boundary {
         RecordBoundary::NeedMore => Err(response.need_more(rest)),
         _ => Ok(found),
@@ -330,10 +329,10 @@ fn rest_of_item(
 fn is_foreign(response: &mut Response, list: &List, window: TextWindow<'_>) -> Result<bool, StepResult> {
     let rest = window.text;
     let Some(tag_end) = response.tag_end(window)? else { return Ok(false) };
-    response.tags.tidy();
+    response.tags_mut().tidy();
     let tag = rest.get(..tag_end).unwrap_or_default();
     let is_empty = tag.ends_with(b"/>");
-    let opened = response.tags.open(tag, list.context, &response.config.limits);
+    let opened = response.open_tag(tag, list.context());
     Ok(!is_empty && opened.is_ok_and(|tag| !tag.oai))
 }
 
@@ -362,26 +361,29 @@ fn remove_unknown_element(step: &mut Step<'_, impl Sink>, list: &mut List) -> Li
     let name = rest.get(1..1 + name_span(rest.get(1..).unwrap_or_default())).unwrap_or_default();
     let local = split_name(name).1;
     let Some((tag_end, end)) = ends else {
-        if list.verb.is_list() && is_cut_token_name(local) {
+        if list.verb().is_list() && is_cut_token_name(local) {
             return ListStepResult::Stay(step.quarantine_unread(1 + name.len()));
         }
         return ListStepResult::Stay(step.change(RepairId::UnexpectedContent, 1, b""));
     };
-    let is_record = list.verb == Verb::GetRecord && local == b"record";
-    if is_record && list.requested_emitted && end > tag_end && !step.response.is_off(RepairId::AnotherRecord)
+    let is_record = list.verb() == Verb::GetRecord && local == b"record";
+    if is_record
+        && list.requested.is_emitted()
+        && end > tag_end
+        && !step.response.is_off(RepairId::AnotherRecord)
     {
         return ListStepResult::Stay(step.change(RepairId::AnotherRecord, end, b""));
     }
     let why = match local {
         _ if is_item_name(local) => Some(QuarantineReason::IllegalEnvelope),
         // In 1.x an identifier takes the place of a header.
-        b"identifier" if list.verb == Verb::ListIdentifiers && step.response.v1.is_some() => {
+        b"identifier" if list.verb() == Verb::ListIdentifiers && step.response.root.is_v1() => {
             Some(QuarantineReason::MissingDatestamp)
         }
         _ => None,
     };
     let inner = rest.get(tag_end..end).unwrap_or_default();
-    let unprefixed = name.strip_prefix(step.response.prefix.as_slice()).unwrap_or(name);
+    let unprefixed = name.strip_prefix(step.response.root.prefix()).unwrap_or(name);
     let is_content =
         is_content(unprefixed, list.names.element) || contains_content(inner, list.names.element);
     let why = why.or(is_content.then_some(QuarantineReason::IllegalEnvelope));
@@ -390,8 +392,7 @@ fn remove_unknown_element(step: &mut Step<'_, impl Sink>, list: &mut List) -> Li
         quarantine_item(step, list, ReceivedItem { raw, at: 0 }, why);
         return ListStepResult::Stay(StepResult::Settled(end));
     }
-    list.dropped = true;
-    list.source_aborted |= is_fatal_message(inner);
+    list.dropped.note_element(inner);
     ListStepResult::Stay(step.change(RepairId::UnknownElement, end, b""))
 }
 

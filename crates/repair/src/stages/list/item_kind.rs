@@ -27,7 +27,7 @@ pub(crate) fn begins_list_item(
     let rest = window.text;
     let body = rest.get(1..).unwrap_or_default();
     let name = body.get(..name_span(body)).unwrap_or_default();
-    let single = matches!(list.verb, Verb::GetRecord | Verb::Identify);
+    let single = matches!(list.verb(), Verb::GetRecord | Verb::Identify);
     if single && response.output.is_open() {
         return Ok(false);
     }
@@ -37,22 +37,22 @@ pub(crate) fn begins_list_item(
         list.names.element =
             if headers_only { item_of(Verb::ListRecords) } else { item_of(Verb::ListIdentifiers) };
         list.names.headers_only = headers_only;
-        list.is_slow = true;
-        list.validator = Validator::new(list.names.clone(), list.context);
+        list.set_slow();
+        list.validator = Validator::new(list.names.clone(), list.context());
     }
     if !bytes_equal(local, list.names.element.name) {
         return Ok(false);
     }
-    if bytes_equal(name.get(..name.len() - local.len()).unwrap_or_default(), &response.prefix) {
+    if bytes_equal(name.get(..name.len() - local.len()).unwrap_or_default(), response.root.prefix()) {
         return Ok(true);
     }
-    if list.names.prefixes == EnvelopePrefixes::Kept || list.verb == Verb::Identify {
+    if list.names.prefixes == EnvelopePrefixes::Kept || list.verb() == Verb::Identify {
         return Ok(false);
     }
     let Some(tag_end) = response.tag_end(window)? else { return Ok(false) };
-    response.tags.tidy();
+    response.tags_mut().tidy();
     let tag = rest.get(..tag_end).unwrap_or_default();
-    let is_oai = response.tags.open(tag, list.context, &response.config.limits).is_ok_and(|tag| tag.oai);
+    let is_oai = response.open_tag(tag, list.context()).is_ok_and(|tag| tag.oai);
     if is_oai {
         let colon: &[u8] = if prefix.is_empty() { b"" } else { b":" };
         list.names.other_prefix = Some([prefix, colon].concat());
@@ -69,7 +69,7 @@ fn is_other_item_kind(
 ) -> Result<bool, StepResult> {
     let rest = window.text;
     // Metadata is never removed for a verb that only a header showed.
-    let is_list = list.verb == Verb::ListIdentifiers && response.v1.is_none() && !list.is_concluded;
+    let is_list = list.verb() == Verb::ListIdentifiers && !response.root.is_v1() && !list.is_concluded();
     if !is_list || response.is_off(RepairId::WrappedHeader) {
         return Ok(false);
     }

@@ -34,17 +34,17 @@ use oaimend_oai::Verb;
 pub(crate) fn step_items(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
     let rest = step.window.text;
     list.validator.new_window(0);
-    list.validator.window_offset = step.response.base;
+    list.validator.window_offset = step.response.position.base();
     let mut at = 0;
     // Everything before `at` is read. Everything before `written` is written.
     let mut written = 0;
     loop {
-        let (tags, limits) = (&mut step.response.tags, &step.response.config.limits);
+        let (tags, limits) = step.response.tags_and_limits();
         match list.validator.validate(step.window.item_at(at), tags, limits) {
             Validation::Clean(len) => {
                 let item = ReceivedItem::new(rest, at..at + len);
                 if needs_slow_path(step.response, list)
-                    || !step.response.granularity_check.is_met_by(item.raw, &list.validator.facts)
+                    || !step.response.has_granularity_of(item.raw, &list.validator.facts)
                 {
                     step.flush(&mut written, at);
                     let identifier = list.validator.facts.identifier.slice(item.raw);
@@ -69,14 +69,14 @@ pub(crate) fn step_items(step: &mut Step<'_, impl Sink>, list: &mut List) -> Lis
                     emit_clean(step, item, &list.validator.facts);
                 }
                 at += len;
-                list.in_item = false;
+                list.item.end();
                 let next = at + blanks(rest.get(at..).unwrap_or_default());
-                let is_list = list.verb != Verb::Identify && list.verb != Verb::GetRecord;
+                let is_list = list.verb() != Verb::Identify && list.verb() != Verb::GetRecord;
                 let may_continue = is_list && step.response.output.is_open();
                 if may_continue && is_item(step.response, list, rest.get(next..).unwrap_or_default()) {
                     at = next;
-                    list.in_item = true;
-                    step.response.tags.tidy();
+                    list.item.begin();
+                    step.response.tags_mut().tidy();
                     list.validator.next_item(at);
                     continue;
                 }
@@ -88,7 +88,7 @@ pub(crate) fn step_items(step: &mut Step<'_, impl Sink>, list: &mut List) -> Lis
                 let result = if at > 0 { StepResult::Settled(at) } else { StepResult::NeedMore };
                 return match other {
                     Validation::NeedMore => ListStepResult::Stay(result),
-                    Validation::TooLong if at == 0 && list.verb == Verb::Identify => {
+                    Validation::TooLong if at == 0 && list.verb() == Verb::Identify => {
                         ListStepResult::Leave(step.response.refuse(NotOai::BrokenEnvelope))
                     }
                     Validation::TooLong if at == 0 && may_hold_boundary(step.response, list, rest) => {
@@ -98,7 +98,7 @@ pub(crate) fn step_items(step: &mut Step<'_, impl Sink>, list: &mut List) -> Lis
                     Validation::TooLong if at == 0 => begin_oversized(step, list),
                     Validation::Defect(defect) => {
                         search_boundary(step.response, list, at);
-                        list.defect = Some(defect);
+                        list.item.set_defect(defect);
                         if at == 0 { step_broken_item(step, list) } else { ListStepResult::Stay(result) }
                     }
                     _ => ListStepResult::Stay(result),
@@ -110,9 +110,8 @@ pub(crate) fn step_items(step: &mut Step<'_, impl Sink>, list: &mut List) -> Lis
 
 /// Starts the search for the end of the broken item at `at`.
 fn search_boundary(response: &mut Response, list: &mut List, at: usize) {
-    list.defect = None;
-    list.boundary =
-        Some(BoundarySearch::new(response.base + at as u64, std::mem::take(&mut response.lookahead)));
+    let search = BoundarySearch::new(response.position.base() + at as u64, response.take_lookahead());
+    list.item.begin_search(search);
 }
 
 /// Returns whether an item is oversized because a section in it or its header never ends.
@@ -128,13 +127,13 @@ fn may_hold_boundary(response: &Response, list: &List, rest: &[u8]) -> bool {
 }
 
 fn finish_item(response: &mut Response, list: &mut List, at: usize) -> ListStepResult {
-    if list.verb == Verb::Identify {
-        response.verb = Some(list.verb);
+    if list.verb() == Verb::Identify {
+        response.end.close_list(list.verb());
         if !response.output.is_open() {
             // Identify is the response itself, and it went to quarantine.
             return ListStepResult::Leave(response.refuse(NotOai::NothingKept));
         }
-        response.stage = Stage::Tail;
+        response.enter(Stage::Tail);
         return ListStepResult::Leave(StepResult::Settled(at));
     }
     ListStepResult::Stay(StepResult::Settled(at))
@@ -146,10 +145,10 @@ fn finish_item(response: &mut Response, list: &mut List, at: usize) -> ListStepR
 #[inline]
 fn needs_slow_path(response: &Response, list: &List) -> bool {
     !response.output.is_open()
-        || response.in_second_document
-        || list.token_written
-        || list.is_slow
-        || list.tear.is_some()
+        || response.position.in_second_document()
+        || list.token.is_written()
+        || list.is_slow()
+        || list.tear().is_some()
 }
 
 #[inline]
@@ -159,7 +158,7 @@ fn emit_clean(step: &mut Step<'_, impl Sink>, item: ReceivedItem<'_>, facts: &It
         identifier: facts.identifier.slice(raw),
         datestamp: facts.datestamp.slice(raw),
         deleted: facts.deleted,
-        offset: step.response.base + item.at as u64,
+        offset: step.response.position.base() + item.at as u64,
         repairs: 0,
         tilde_in_set: facts.tilde_in_set,
         spans: spans_of(facts),
@@ -175,25 +174,22 @@ fn emit_clean_slowly(step: &mut Step<'_, impl Sink>, list: &List, item: Received
         return upgrade_clean_item(step, list, item);
     }
     if list.names.is_rewritten() {
-        let rules = Response::rules(&step.response.config, &step.response.entities);
-        match repair_item(item.raw, list.item_envelope(), &mut step.response.tags, &rules, None) {
+        match step.response.repair_item(item.raw, list.item_envelope()) {
             Ok(repaired) => emit(step, list, item, &repaired),
             Err(why) => quarantine_item(step, list, item, why),
         }
         return;
     }
     let facts = list.validator.facts.clone();
-    if list.verb == Verb::Identify || !step.response.granularity_check.is_met_by(item.raw, &facts) {
-        let rules = Response::rules(&step.response.config, &step.response.entities);
-        let repaired = repair_item(item.raw, list.item_envelope(), &mut step.response.tags, &rules, None);
+    if list.verb() == Verb::Identify || !step.response.has_granularity_of(item.raw, &facts) {
+        let repaired = step.response.repair_item(item.raw, list.item_envelope());
         // The item is valid as received. If its repair exceeds a limit, it stays unchanged.
         let repaired = repaired.unwrap_or_else(|_| RepairedItem::unchanged(item.raw, facts));
         return emit(step, list, item, &repaired);
     }
-    let guesses = Guesses::enabled_by(step.response.config.enabled);
-    if guesses.any() && !guess_characters(item.raw, guesses, &step.response.config.limits).is_empty() {
-        let rules = Response::rules(&step.response.config, &step.response.entities);
-        let repaired = repair_item(item.raw, list.item_envelope(), &mut step.response.tags, &rules, None);
+    let guesses = Guesses::enabled_by(step.response.config().enabled);
+    if guesses.any() && !guess_characters(item.raw, guesses, step.response.limits()).is_empty() {
+        let repaired = step.response.repair_item(item.raw, list.item_envelope());
         let repaired = repaired.unwrap_or_else(|_| RepairedItem::unchanged(item.raw, facts));
         return emit(step, list, item, &repaired);
     }
@@ -204,7 +200,7 @@ fn emit_clean_slowly(step: &mut Step<'_, impl Sink>, list: &List, item: Received
 pub(crate) fn step_broken_item(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
     let rest = step.window.text;
     let bytes_max = step.response.limits().record_bytes_max;
-    let Some(search) = &mut list.boundary else { return ListStepResult::Stay(StepResult::Settled(0)) };
+    let Some(search) = list.item.search_mut() else { return ListStepResult::Stay(StepResult::Settled(0)) };
     let boundary = search.find(step.window, &list.names, bytes_max);
     let allows_second_search = search.allows_second_search();
     if boundary == RecordBoundary::NeedMore {
@@ -216,22 +212,22 @@ pub(crate) fn step_broken_item(step: &mut Step<'_, impl Sink>, list: &mut List) 
     {
         // A section with a boundary in it was read as content, but the result is invalid. So the section
         // was never closed.
-        list.boundary = list.boundary.take().map(BoundarySearch::into_second_search);
+        list.item.search_again();
         return step_broken_item(step, list);
     }
-    if list.boundary.as_ref().is_some_and(BoundarySearch::found_torn_section)
+    if list.item.search().is_some_and(BoundarySearch::found_torn_section)
         && let Some(Ok(repaired)) = &mut repaired
     {
         repaired.edits.mark_torn_sections();
     }
-    let Some(search) = list.boundary.take() else { return ListStepResult::Stay(StepResult::Settled(0)) };
+    let Some(search) = list.item.take_search() else { return ListStepResult::Stay(StepResult::Settled(0)) };
     let inner = match boundary {
         RecordBoundary::At(end) => search.unproven_items(end),
         // The input was cut in the item, and so were the elements around the items in it.
         _ => Vec::new(),
     };
     let tear = search.tear().filter(|&evidence| evidence != Evidence::Field);
-    step.response.lookahead = search.into_lookahead();
+    step.response.set_lookahead(search.into_lookahead());
     let (RecordBoundary::At(end), Some(repaired)) = (boundary, repaired) else {
         if boundary == RecordBoundary::InputEnd {
             return ListStepResult::Leave(end_input_in_item(step, list));
@@ -250,8 +246,8 @@ pub(crate) fn step_broken_item(step: &mut Step<'_, impl Sink>, list: &mut List) 
         }
         Ok(repaired) if loses_item(raw, &repaired, &list.names) => {
             let identifier =
-                if list.verb == Verb::Identify { None } else { find_identifier(raw, &list.names) };
-            let offset = step.response.base;
+                if list.verb() == Verb::Identify { None } else { find_identifier(raw, &list.names) };
+            let offset = step.response.position.base();
             step.output().quarantine_unread(identifier, offset, raw);
         }
         Ok(repaired) => {
@@ -270,14 +266,14 @@ pub(crate) fn step_broken_item(step: &mut Step<'_, impl Sink>, list: &mut List) 
             }
         }
         Err(why) => {
-            list.source_aborted = why == QuarantineReason::Truncated;
+            list.dropped.set_source_aborted(why == QuarantineReason::Truncated);
             list.validator.facts.swallows_items = true;
             report_swallowed(step, list, item);
             quarantine_span(step, list, raw, &inner, why);
         }
     }
-    list.tear = [list.tear, tear].into_iter().flatten().min();
-    list.in_item = false;
+    list.note_tear(tear);
+    list.item.end();
     finish_item(step.response, list, end)
 }
 
@@ -291,38 +287,38 @@ fn repair_broken_item(
     let RecordBoundary::At(end) = boundary else { return None };
     let after = rest.get(end..).unwrap_or_default();
     let before = rest.get(..end).unwrap_or_default();
-    let is_torn = list.boundary.as_ref().is_some_and(|search| search.tear().is_some());
+    let is_torn = list.item.search().is_some_and(|search| search.tear().is_some());
     let has_content = !is_torn || parent_name(before).is_empty();
     let begins_again = list.names.match_tag(after, b"<", b"OAI-PMH") == TagMatch::Yes;
     if !has_content || begins_again && !list.names.ends_with_item(before) {
         // The page begins again, or the item ends at a start tag: the rest of this item is unknown.
         return Some(Err(QuarantineReason::Truncated));
     }
-    let rules = Response::rules(&response.config, &response.entities);
+    let (tags, rules) = response.tags_and_rules();
     let raw = rest.get(..end)?;
     // The end of a section may depend on the whole item.
-    let is_flat = list.boundary.as_ref().is_some_and(|search| !search.found_section());
-    let defect = list.defect.take().filter(|defect| is_flat && defect.at < end);
+    let is_flat = list.item.search().is_some_and(|search| !search.found_section());
+    let defect = list.item.take_defect().filter(|defect| is_flat && defect.at < end);
     let defect = defect.and_then(|defect| local_defect(defect, &list.validator, &rules));
     if let Some(defect) = defect
-        && let Some(repaired) = repair_nodes(raw, defect, &mut list.validator, &mut response.tags, &rules)
+        && let Some(repaired) = repair_nodes(raw, defect, &mut list.validator, tags, &rules)
     {
         return Some(Ok(repaired));
     }
-    response.tags.tidy();
-    Some(repair_item(raw, list.item_envelope(), &mut response.tags, &rules, defect))
+    tags.tidy();
+    Some(repair_item(raw, list.item_envelope(), tags, &rules, defect))
 }
 
 fn end_input_in_item(step: &mut Step<'_, impl Sink>, list: &mut List) -> StepResult {
     let rest = step.window.text;
-    step.response.verb = Some(list.verb);
-    if step.response.config.ending == crate::config::Ending::Close {
+    step.response.end.close_list(list.verb());
+    if step.response.config().ending == crate::config::Ending::Close {
         quarantine_item(step, list, ReceivedItem { raw: rest, at: 0 }, QuarantineReason::Truncated);
         truncate_list(step.response, list);
         return StepResult::Settled(rest.len());
     }
     let result = step.change(RepairId::TruncatedInput, rest.len(), b"");
-    step.response.truncated = true;
+    step.response.end.truncate();
     if !step.response.output.is_open() {
         step.response.refuse(NotOai::NothingKept);
     }

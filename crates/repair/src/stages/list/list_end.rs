@@ -11,6 +11,7 @@ use crate::stages::envelope::{close_tag, end_tag_end, end_tag_of, error_element,
 use crate::stages::item_search::{contains_any_item, contains_list_item, is_token};
 use crate::stages::list::emit::release_list;
 use crate::stages::list::incomplete::{INCOMPLETE, must_abort, truncate_list};
+use crate::stages::list::list_parts::HeldToken;
 use crate::stages::list::state::{EMPTY, List};
 use crate::stages::list::token_element::{token_facts, token_value};
 use crate::stages::list::v1_list::end_v1_list;
@@ -40,11 +41,11 @@ pub(crate) fn step_list_end(step: &mut Step<'_, impl Sink>, list: &mut List) -> 
     if let Some(result) = continue_with_second_list(step, list) {
         return ListStepResult::Stay(result);
     }
-    if list.source_aborted && !list.token_seen {
+    if list.dropped.source_aborted() && !list.token.is_read() {
         truncate_list(step.response, list);
         return ListStepResult::Leave(StepResult::Settled(0));
     }
-    step.response.verb = Some(list.verb);
+    step.response.end.close_list(list.verb());
     if must_abort(step.response) {
         truncate_list(step.response, list);
         return ListStepResult::Leave(StepResult::Settled(0));
@@ -52,7 +53,7 @@ pub(crate) fn step_list_end(step: &mut Step<'_, impl Sink>, list: &mut List) -> 
     if let Some(result) = close_list(step, list, rest.get(tag_end..).unwrap_or_default()) {
         return ListStepResult::Leave(result);
     }
-    step.response.stage = Stage::Tail;
+    step.response.enter(Stage::Tail);
     if is_root {
         let close = end_tag_of(step.response, list.written_name());
         step.insert(PartRole::List, RepairId::UnclosedList, 0, &close);
@@ -60,7 +61,7 @@ pub(crate) fn step_list_end(step: &mut Step<'_, impl Sink>, list: &mut List) -> 
     }
     let names = (list.names.verb.as_slice(), list.written_name());
     let result = close_tag(step, PartRole::List, names, tag_end);
-    if step.response.v1.is_some() {
+    if step.response.root.is_v1() {
         end_v1_list(step, tag_end);
     }
     ListStepResult::Leave(result)
@@ -69,8 +70,8 @@ pub(crate) fn step_list_end(step: &mut Step<'_, impl Sink>, list: &mut List) -> 
 /// Ends the list if the input ends inside its end tag. The list is complete only with a token.
 fn close_truncated_end_tag(step: &mut Step<'_, impl Sink>, list: &mut List) -> StepResult {
     let rest = step.window.text;
-    step.response.verb = Some(list.verb);
-    if !list.token_seen {
+    step.response.end.close_list(list.verb());
+    if !list.token.is_read() {
         truncate_list(step.response, list);
         return StepResult::Settled(0);
     }
@@ -78,7 +79,7 @@ fn close_truncated_end_tag(step: &mut Step<'_, impl Sink>, list: &mut List) -> S
         return result;
     }
     let close = end_tag_of(step.response, list.written_name());
-    step.response.stage = Stage::Tail;
+    step.response.enter(Stage::Tail);
     step.replace(PartRole::List, RepairId::UnclosedList, 0..rest.len(), &close);
     StepResult::Settled(rest.len())
 }
@@ -97,7 +98,7 @@ fn list_continues(response: &mut Response, list: &List, rest: &[u8], from: usize
     if !response.output.is_open() {
         return false;
     }
-    if response.base + from as u64 <= response.continues_at {
+    if response.position.base() + from as u64 <= response.position.continues_at() {
         return true;
     }
     let mut at = from;
@@ -108,12 +109,12 @@ fn list_continues(response: &mut Response, list: &List, rest: &[u8], from: usize
         let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
         if lexeme == Lexeme::StartTag {
             let local = split_name(name).1;
-            if local == b"OAI-PMH" || response.v1.is_some() && Verb::from_name(local).is_some() {
+            if local == b"OAI-PMH" || response.root.is_v1() && Verb::from_name(local).is_some() {
                 return false;
             }
-            let is_token = list.verb.is_list() && is_token(response, name);
+            let is_token = list.verb().is_list() && is_token(response, name);
             if is_token || list.names.starts_item(text) == TagMatch::Yes {
-                response.continues_at = response.base + at as u64;
+                response.position.continue_list_at(at);
                 return true;
             }
         }
@@ -125,8 +126,8 @@ fn list_continues(response: &mut Response, list: &List, rest: &[u8], from: usize
 fn is_item_or_token(response: &Response, list: &List, text: &[u8]) -> bool {
     let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
     text.starts_with(b"<")
-        && (name.strip_prefix(response.prefix.as_slice()) == Some(list.names.element.name)
-            || list.verb.is_list() && is_token(response, name))
+        && (name.strip_prefix(response.root.prefix()) == Some(list.names.element.name)
+            || list.verb().is_list() && is_token(response, name))
 }
 
 /// Ends a complete list: it emits a held token and turns a list without items into an error.
@@ -138,15 +139,15 @@ pub(crate) fn close_list(
     list: &mut List,
     after: &[u8],
 ) -> Option<StepResult> {
-    let has_token = list.token_seen && !list.is_empty;
+    let has_token = list.token.is_read() && !list.token.ends_empty_list();
     if !step.response.output.is_open() {
         if has_token {
             release_list(step, list);
-        } else if step.response.unknown_error {
+        } else if step.response.doubts.has_unknown_code() {
             return Some(step.response.refuse(NotOai::UnknownError));
         } else if step.response.output.quarantined > 0
             || step.response.output.lost > 0
-            || list.dropped && !step.response.output.contains_error()
+            || list.dropped.is_any() && !step.response.output.contains_error()
             || contains_any_item(step.response, after)
         {
             // The dropped text may contain the reason why the list is empty.
@@ -157,7 +158,7 @@ pub(crate) fn close_list(
             let code = if step.response.output.contains_error() {
                 None
             } else {
-                Some(list.empty_code(&step.response.request_facts))
+                Some(list.empty_code(step.response.request.facts()))
             };
             match code {
                 None => {}
@@ -170,20 +171,21 @@ pub(crate) fn close_list(
             }
         }
     }
-    if let Some(token) = list.token.take() {
-        step.insert(PartRole::Plain, RepairId::ElementOrder, 0, &token);
-        step.output().token(&token_facts(&token, &token_value(&token), list.total_elements));
+    if let Some(token) = list.token.take_held() {
+        let HeldToken { element, total_elements } = token;
+        step.insert(PartRole::Plain, RepairId::ElementOrder, 0, &element);
+        step.output().token(&token_facts(&element, &token_value(&element), total_elements));
     }
     if lacks_token(step.response, list, after)
         && !step.response.is_off(RepairId::TokenInRequest)
-        && let Some(token) = step.response.next_token.take()
+        && let Some(token) = step.response.request.take_next_token()
     {
         let prefix = step.response.written_prefix();
         let close = end_tag_of(step.response, b"resumptionToken");
         let token = [b"<", prefix, b"resumptionToken>", token.as_slice(), close.as_slice()].concat();
         step.insert(PartRole::Plain, RepairId::TokenInRequest, 0, &token);
         step.output().token(&token_facts(&token, &token_value(&token), None));
-        list.token_seen = true;
+        list.token.note_read();
     }
     if is_last_token_missing(step.response, list, after) {
         let token = [b"<", step.response.written_prefix(), b"resumptionToken/>"].concat();
@@ -195,15 +197,15 @@ pub(crate) fn close_list(
 
 /// Returns whether a list without items is the last page of a list: it was requested by a token.
 fn ends_without_items(response: &Response, list: &List) -> bool {
-    list.verb.is_list()
-        && response.request_facts.resumes
+    list.verb().is_list()
+        && response.request.facts().resumes
         && !response.output.contains_error()
         && !response.is_off(RepairId::MissingLastToken)
 }
 
 /// Returns whether the last page of a resumed list lacks its empty token.
 fn is_last_token_missing(response: &Response, list: &List, after: &[u8]) -> bool {
-    response.request_facts.resumes
+    response.request.facts().resumes
         && lacks_token(response, list, after)
         && !response.is_off(RepairId::MissingLastToken)
 }
@@ -213,8 +215,8 @@ fn is_last_token_missing(response: &Response, list: &List, after: &[u8]) -> bool
 /// A list that an earlier pass marked as incomplete does not end here.
 fn lacks_token(response: &Response, list: &List, after: &[u8]) -> bool {
     let source_aborted = trim(after).starts_with(INCOMPLETE);
-    list.verb.is_list()
-        && !list.token_seen
+    list.verb().is_list()
+        && !list.token.is_read()
         && !source_aborted
         && !response.output.incomplete
         && response.output.is_open()
@@ -224,8 +226,8 @@ fn lacks_token(response: &Response, list: &List, after: &[u8]) -> bool {
 fn end_with_token(step: &mut Step<'_, impl Sink>, list: &mut List, end: usize) -> StepResult {
     let open = |local: &[u8]| [b"<", step.response.written_prefix(), local].concat();
     let token = [open(b"resumptionToken").as_slice(), b"/>"].concat();
-    list.start_tag = [open(list.written_name()).as_slice(), b">"].concat();
-    let ended = [list.start_tag.as_slice(), &token, &end_tag_of(step.response, list.written_name())].concat();
+    list.open([open(list.written_name()).as_slice(), b">"].concat());
+    let ended = [list.start_tag(), &token, &end_tag_of(step.response, list.written_name())].concat();
     release_list(step, list);
     step.output().token(&token_facts(&token, b"", None));
     step.change(RepairId::MissingLastToken, end, &ended)
@@ -240,7 +242,7 @@ pub(crate) fn replace_empty_list(
     is_empty_tag: bool,
 ) -> Option<ListStepResult> {
     let rest = step.window.text;
-    let code = list.empty_code(&step.response.request_facts)?;
+    let code = list.empty_code(step.response.request.facts())?;
     let mut end = tag_end;
     if !is_empty_tag {
         let after = rest.get(tag_end..).unwrap_or_default();
@@ -265,7 +267,7 @@ pub(crate) fn replace_empty_list(
     if !step.window.is_last && rest.len() <= bytes_max {
         return Some(ListStepResult::Stay(step.need_more()));
     }
-    step.response.verb = Some(list.verb);
+    step.response.end.close_list(list.verb());
     let after = rest.get(end..rest.len().min(bytes_max)).unwrap_or_default();
     if !contains_list_item(step.response, after)
         && let Some(result) = replace_by_second_document(step)
@@ -276,7 +278,7 @@ pub(crate) fn replace_empty_list(
         // The list was closed before its items, so it is not empty.
         return Some(ListStepResult::Leave(step.response.refuse(NotOai::NothingKept)));
     }
-    step.response.stage = Stage::Tail;
+    step.response.enter(Stage::Tail);
     if step.response.output.contains_error() {
         return Some(ListStepResult::Leave(step.change(RepairId::EmptyList, end, b"")));
     }

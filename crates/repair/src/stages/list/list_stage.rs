@@ -2,7 +2,6 @@
 //!
 //! The engine runs it until the list ends.
 
-use crate::boundary::removable::{is_fatal_message, is_punctuation};
 use crate::catalog::{NotOai, RepairId};
 use crate::lex::names::blanks;
 use crate::lex::search::memchr;
@@ -23,31 +22,31 @@ use crate::validate::envelope_names::EnvelopePrefixes;
 
 pub(crate) fn step_list(step: &mut Step<'_, impl Sink>) -> StepResult {
     let rest = step.window.text;
-    let Stage::List(mut list) = std::mem::replace(&mut step.response.stage, Stage::Done) else {
+    let Stage::List(mut list) = step.response.take_stage() else {
         return StepResult::Settled(rest.len());
     };
-    let next = if !list.opened && step.response.v1.is_some() {
+    let next = if !list.is_open() && step.response.root.is_v1() {
         open_v1_list(step, &mut list)
-    } else if !list.opened {
+    } else if !list.is_open() {
         open_list(step, &mut list)
-    } else if list.boundary.is_some() {
+    } else if list.item.search().is_some() {
         step_broken_item(step, &mut list)
-    } else if list.in_item {
+    } else if list.item.is_begun() {
         step_items(step, &mut list)
     } else {
         step_inter_item(step, &mut list)
     };
     match next {
         ListStepResult::Stay(result) => {
-            step.response.stage = Stage::List(list);
+            step.response.enter(Stage::List(list));
             result
         }
         ListStepResult::Leave(result) => {
-            if matches!(step.response.stage, Stage::Truncated) {
-                step.response.verb = Some(list.verb);
+            if matches!(step.response.stage(), Stage::Truncated) {
+                step.response.end.close_list(list.verb());
             }
-            if let Stage::Oversized(slot) = &mut step.response.stage {
-                **slot = *list;
+            if matches!(step.response.stage(), Stage::Oversized(_)) {
+                step.response.enter(Stage::Oversized(list));
             }
             result
         }
@@ -62,7 +61,7 @@ fn open_list(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult 
         Ok(None) => return ListStepResult::Leave(step.response.refuse(NotOai::BrokenEnvelope)),
         Ok(Some(end)) => end,
     };
-    let Some(tag) = read_lenient_tag(rest, 0, end, &step.response.config.limits) else {
+    let Some(tag) = read_lenient_tag(rest, 0, end, step.response.limits()) else {
         return ListStepResult::Leave(step.response.refuse(NotOai::BrokenEnvelope));
     };
     let mut edits = Edits::default();
@@ -80,31 +79,24 @@ fn open_list(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult 
         return next;
     }
     let text = rest.get(..end).unwrap_or_default();
-    let limits = &step.response.config.limits;
-    match step.response.tags.open(&edits.apply(text), step.response.root_context, limits) {
-        Ok(tag) if tag.oai => list.context = tag.context,
+    match step.response.open_tag(&edits.apply(text), step.response.root.context()) {
+        Ok(tag) if tag.oai => list.set_context(tag.context),
         _ => return ListStepResult::Leave(step.response.refuse(NotOai::BrokenEnvelope)),
     }
     rename_tag(step.response, 1, (&list.names.verb, list.written_name()), &mut edits);
     if step.response.prefixes() == EnvelopePrefixes::Removed {
-        remove_default_namespace(rest, 0, end, &step.response.config.limits, &mut edits);
+        remove_default_namespace(rest, 0, end, step.response.limits(), &mut edits);
     }
     edits.sort();
-    match step.response.tags.open(
-        &edits.apply(text),
-        step.response.written_context,
-        &step.response.config.limits,
-    ) {
-        Ok(tag) if tag.oai => list.written_context = tag.context,
+    match step.response.open_tag(&edits.apply(text), step.response.root.written_context()) {
+        Ok(tag) if tag.oai => list.set_written_context(tag.context),
         _ => return ListStepResult::Leave(step.response.refuse(NotOai::BrokenEnvelope)),
     }
     if edits.iter().any(|edit| step.response.is_off(edit.id)) {
         return ListStepResult::Leave(step.response.refuse(NotOai::BrokenEnvelope));
     }
-    step.response.tags.keep_contexts();
-    list.validator.set_context(list.context);
-    list.opened = true;
-    list.start_tag = edits.apply(text).into_owned();
+    step.response.tags_mut().keep_contexts();
+    list.open(edits.apply(text).into_owned());
     let result = step.keep_edited(PartRole::List, end, &edits);
     if tag.empty {
         return ListStepResult::Leave(step.response.refuse(NotOai::NothingKept));
@@ -124,15 +116,16 @@ fn step_inter_item(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepR
     }
     if rest.first() != Some(&b'<') {
         let result = remove_stray_text(step);
-        list.dropped |= result != StepResult::NeedMore;
         if let StepResult::Settled(len) = result {
-            list.dropped_text |= !is_punctuation(rest.get(..len).unwrap_or_default());
-            list.source_aborted |= is_fatal_message(rest.get(..len).unwrap_or_default());
+            list.dropped.note_text(rest.get(..len).unwrap_or_default());
         }
         return ListStepResult::Stay(result);
     }
     // The longest name that decides: `</`, prefix, `resumptionToken`.
-    if rest.len() < 32 + step.response.prefix.len() && !step.window.is_last && memchr(b'>', rest).is_none() {
+    if rest.len() < 32 + step.response.root.prefix().len()
+        && !step.window.is_last
+        && memchr(b'>', rest).is_none()
+    {
         return ListStepResult::Stay(StepResult::NeedMore);
     }
     match rest.get(1) {

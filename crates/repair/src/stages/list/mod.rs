@@ -6,6 +6,7 @@ pub(crate) mod inter_item;
 pub(crate) mod item_kind;
 pub(crate) mod items;
 pub(crate) mod list_end;
+pub(crate) mod list_parts;
 pub(crate) mod list_stage;
 pub(crate) mod one_record;
 pub(crate) mod oversized;

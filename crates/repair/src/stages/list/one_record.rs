@@ -34,7 +34,7 @@ fn is_skipped_record(
     window: TextWindow<'_>,
 ) -> Option<bool> {
     let after = window.text;
-    let Some(requested) = response.requested_identifier.as_ref().filter(|_| !response.output.is_open())
+    let Some(requested) = response.request.requested_identifier().filter(|_| !response.output.is_open())
     else {
         return Some(false);
     };
@@ -61,18 +61,19 @@ pub(crate) fn may_emit(
     match is_skipped_record(step.response, list, identifier, step.window.after(item.range().end)) {
         None => return MayEmit::NeedMore,
         Some(true) => {
-            list.skipped_records += 1;
+            list.requested.note_skipped();
             step.replace(PartRole::Plain, RepairId::AnotherRecord, item.range(), b"");
             return MayEmit::No;
         }
         Some(false) => {}
     }
-    list.requested_emitted = step
-        .response
-        .requested_identifier
-        .as_ref()
-        .is_some_and(|requested| *requested == resolve(identifier));
-    if !list.requested_emitted && list.skipped_records > 0 {
+    list.requested.set_emitted(
+        step.response
+            .request
+            .requested_identifier()
+            .is_some_and(|requested| *requested == *resolve(identifier)),
+    );
+    if !list.requested.is_emitted() && list.requested.has_skipped() {
         // No record has the requested identifier.
         quarantine_item(step, list, item, QuarantineReason::IllegalEnvelope);
         return MayEmit::No;

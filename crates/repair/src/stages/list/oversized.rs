@@ -22,7 +22,7 @@ use crate::validate::validator_oversized;
 /// Begins to emit an item that is clean so far and too long to be held.
 pub(crate) fn begin_oversized(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
     let rest = step.window.text;
-    if list.token_written {
+    if list.token.is_written() {
         // No item is allowed after the token, and this item is too long for the quarantine.
         step.response.output.lost += 1;
         abandon_list(step.response, list);
@@ -32,41 +32,37 @@ pub(crate) fn begin_oversized(step: &mut Step<'_, impl Sink>, list: &mut List) -
     release_list(step, list);
     let clean = validator_oversized::clean_bytes(&list.validator, rest);
     validator_oversized::drop_emitted(&mut list.validator, rest, clean);
-    list.item_offset = step.response.base;
-    let placeholder = new_list(step.response, list.verb);
-    step.response.stage = Stage::Oversized(Box::new(placeholder));
+    list.item.set_offset(step.response.position.base());
+    let placeholder = new_list(step.response, list.verb());
+    step.response.enter(Stage::Oversized(Box::new(placeholder)));
     ListStepResult::Leave(step.keep(PartRole::Plain, clean))
 }
 
 /// Continues in the item.
 pub(crate) fn step_oversized(step: &mut Step<'_, impl Sink>) -> StepResult {
     let rest = step.window.text;
-    let Stage::Oversized(mut list) = std::mem::replace(&mut step.response.stage, Stage::Done) else {
+    let Stage::Oversized(mut list) = step.response.take_stage() else {
         return StepResult::Settled(rest.len());
     };
     list.validator.new_window(0);
-    list.validator.window_offset = step.response.base;
-    let verdict = validator_oversized::continue_oversized(
-        &mut list.validator,
-        step.window,
-        &mut step.response.tags,
-        &step.response.config.limits,
-    );
+    list.validator.window_offset = step.response.position.base();
+    let (tags, limits) = step.response.tags_and_limits();
+    let verdict = validator_oversized::continue_oversized(&mut list.validator, step.window, tags, limits);
     match verdict {
         Validation::Clean(len) => {
-            list.in_item = false;
+            list.item.end();
             validator_oversized::keep_facts(&mut list.validator, rest);
             let facts = RecordFacts {
                 identifier: &list.validator.dropped_identifier,
                 datestamp: &list.validator.dropped_datestamp,
                 deleted: list.validator.facts.deleted,
-                offset: list.item_offset,
+                offset: list.item.offset(),
                 repairs: 0,
                 tilde_in_set: false,
                 spans: ItemSpans::default(),
             };
             step.output().report_item(&facts, b"");
-            step.response.stage = Stage::List(list);
+            step.response.enter(Stage::List(list));
             step.keep(PartRole::Plain, len)
         }
         Validation::NeedMore => {
@@ -75,7 +71,7 @@ pub(crate) fn step_oversized(step: &mut Step<'_, impl Sink>) -> StepResult {
                 return abandon_item(step, &list, clean);
             }
             validator_oversized::drop_emitted(&mut list.validator, rest, clean);
-            step.response.stage = Stage::Oversized(list);
+            step.response.enter(Stage::Oversized(list));
             if clean == 0 { StepResult::NeedMore } else { step.keep(PartRole::Plain, clean) }
         }
         Validation::Defect(defect) => {
@@ -84,7 +80,7 @@ pub(crate) fn step_oversized(step: &mut Step<'_, impl Sink>) -> StepResult {
             // A character or a reference must be complete. A tag always is.
             let is_tag = matches!(broken.first(), Some(b'<' | b'>'));
             if broken.len() < REFERENCE_BYTES_MAX && !is_tag && !step.window.is_last {
-                step.response.stage = Stage::Oversized(list);
+                step.response.enter(Stage::Oversized(list));
                 return StepResult::NeedMore;
             }
             match exact_repair_at(step.response, &list.validator, rest, at) {
@@ -94,10 +90,10 @@ pub(crate) fn step_oversized(step: &mut Step<'_, impl Sink>) -> StepResult {
                     let original = broken.get(..len).unwrap_or_default();
                     let identifier = list.validator.dropped_identifier.as_slice();
                     let record = (!identifier.is_empty()).then_some(identifier);
-                    let offset = step.response.base + at as u64;
+                    let offset = step.response.position.base() + at as u64;
                     let repair = Repair { id, offset, record, original, replacement: &replacement };
                     step.output().report(&repair);
-                    step.response.stage = Stage::Oversized(list);
+                    step.response.enter(Stage::Oversized(list));
                     StepResult::Settled(at + len)
                 }
                 None => {
@@ -123,7 +119,7 @@ fn exact_repair_at(
     let broken = rest.get(at..)?;
     // An incomplete tag must not be emitted. All its defects are repaired, or none.
     let tag = rest.get(at..at.max(validator_oversized::tag_end(validator, at)))?;
-    let may_alter = response.config.provenance.is_none();
+    let may_alter = response.config().provenance.is_none();
     let is_sure = |id: RepairId| {
         let is_untold = may_alter || id.effect() == Effect::Form;
         id.certainty() == Certainty::Exact && is_untold && !response.is_off(id)
@@ -153,7 +149,7 @@ fn abandon_item(step: &mut Step<'_, impl Sink>, list: &List, at: usize) -> StepR
 fn close_open_elements(step: &mut Step<'_, impl Sink>, list: &List, at: usize) {
     let rest = step.window.text;
     step.keep(PartRole::Plain, at);
-    if step.response.config.ending == crate::config::Ending::Close {
+    if step.response.config().ending == crate::config::Ending::Close {
         let closing = validator_oversized::closing_tags(&list.validator, rest.get(..at).unwrap_or_default());
         step.insert(PartRole::Plain, RepairId::TruncatedInput, at, &closing);
     }

@@ -7,7 +7,6 @@ use crate::catalog::RepairId;
 use crate::config::ProvenanceScope;
 use crate::lex::names::name_span;
 use crate::lex::outline::{Child, outline};
-use crate::passes::provenance::OutgoingRecord;
 use crate::passes::schema_instance::declare_schema_instance;
 use crate::repair_item::RepairedItem;
 use crate::stages::list::state::List;
@@ -19,15 +18,15 @@ use oaimend_oai::Verb;
 
 /// Returns the edits that write the proxy's own values, and the declarations that a mapping asks for.
 pub(crate) fn rewrite_item(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
-    let mut edits = match list.verb {
+    let mut edits = match list.verb() {
         Verb::Identify => rewrite_base_url(response, &item.bytes),
-        Verb::ListRecords | Verb::GetRecord => add_provenance(response, list, item),
+        Verb::ListRecords | Verb::GetRecord => response.add_provenance(item, list.written_context()),
         _ => Edits::default(),
     };
     if declares_payload_xsi(response) {
-        let (outer, limits) = (list.written_context, &response.config.limits);
-        let element = item_of(list.verb);
-        edits.append(declare_schema_instance(&item.bytes, element, outer, &mut response.tags, limits));
+        let (tags, limits) = response.tags_and_limits();
+        let (outer, element) = (list.written_context(), item_of(list.verb()));
+        edits.append(declare_schema_instance(&item.bytes, element, outer, tags, limits));
         edits.sort();
     }
     edits
@@ -36,21 +35,23 @@ pub(crate) fn rewrite_item(response: &mut Response, list: &List, item: &Repaired
 /// Returns whether payloads get the declaration of the XML Schema instance namespace.
 #[inline]
 fn declares_payload_xsi(response: &Response) -> bool {
-    response.config.enabled.contains(RepairId::PayloadXsi) && !response.is_off(RepairId::PayloadXsi)
+    response.config().enabled.contains(RepairId::PayloadXsi) && !response.is_off(RepairId::PayloadXsi)
 }
 
 /// Returns whether a clean record may need such an edit.
 #[inline]
 pub(crate) fn may_rewrite_clean(response: &Response) -> bool {
-    let scope = response.config.provenance.as_ref().map(|origin| origin.told);
-    scope.is_some_and(|scope| scope == ProvenanceScope::All || !response.corrected_namespaces.is_empty())
+    let scope = response.config().provenance.as_ref().map(|origin| origin.told);
+    scope.is_some_and(|scope| {
+        scope == ProvenanceScope::All || !response.root.corrected_namespaces().is_empty()
+    })
 }
 
 /// Replaces the source's base URL by the proxy's, in any form of the baseURL tags.
 fn rewrite_base_url(response: &Response, identify: &[u8]) -> Edits {
     let mut edits = Edits::default();
     let Some(request) =
-        response.config.request.as_ref().filter(|_| !response.is_off(RepairId::RewriteBaseUrl))
+        response.config().request.as_ref().filter(|_| !response.is_off(RepairId::RewriteBaseUrl))
     else {
         return edits;
     };
@@ -69,21 +70,4 @@ fn rewrite_base_url(response: &Response, identify: &[u8]) -> Edits {
         }
     }
     edits
-}
-
-/// Adds the provenance to a record.
-fn add_provenance(response: &mut Response, list: &List, item: &RepairedItem) -> Edits {
-    let Some(origin) = &response.config.provenance else { return Edits::default() };
-    let RepairedItem { bytes, edits, facts, source_datestamp, .. } = item;
-    let (outer, corrected_namespaces) = (list.written_context, response.corrected_namespaces.as_slice());
-    let record = OutgoingRecord {
-        item: bytes,
-        edits,
-        facts,
-        source_datestamp: source_datestamp.as_deref(),
-        response_date: (!response.is_own_response_date).then_some(response.response_date.as_slice()),
-        outer,
-        corrected_namespaces,
-    };
-    record.provenance_edits(origin, &mut response.tags, &response.config.limits)
 }

@@ -15,6 +15,7 @@ use crate::stages::head::top_level_tag::find_top_level_tag;
 use crate::stages::item_search::{is_item, is_token};
 use crate::stages::list::emit::{abandon_list, release_list};
 use crate::stages::list::incomplete::must_abort;
+use crate::stages::list::list_parts::HeldToken;
 use crate::stages::list::state::List;
 use crate::stages::list::token_element::{
     TokenRead, read_token, read_total_elements, token_edits, token_facts, token_value,
@@ -46,7 +47,7 @@ pub(crate) fn step_token(step: &mut Step<'_, impl Sink>, list: &mut List) -> Lis
         TokenRead::Unreadable => return quarantine_token(step, list, within),
         TokenRead::Whole { close, end } => (close, end),
     };
-    if list.token_written {
+    if list.token.is_written() {
         // A list has one token, and it is already written.
         return ListStepResult::Stay(step.change(RepairId::RepeatedToken, end, b""));
     }
@@ -57,7 +58,7 @@ pub(crate) fn step_token(step: &mut Step<'_, impl Sink>, list: &mut List) -> Lis
         // A second document with items and its own token can follow.
         return ListStepResult::Stay(step.need_more());
     }
-    step.response.lookahead.count_failed(follower_at);
+    step.response.count_failed(follower_at);
     let Some(edits) = repair_token(step.response, rest.get(..end).unwrap_or_default(), close) else {
         return quarantine_token(step, list, within);
     };
@@ -66,7 +67,7 @@ pub(crate) fn step_token(step: &mut Step<'_, impl Sink>, list: &mut List) -> Lis
         return ListStepResult::Leave(StepResult::Settled(0));
     }
     let element = rest.get(..end).unwrap_or_default();
-    let name = [step.response.prefix.as_slice(), b"resumptionToken"].concat();
+    let name = [step.response.root.prefix(), b"resumptionToken"].concat();
     let is_spelt = element.get(1..).is_some_and(|tag| tag.get(..name_span(tag)) == Some(name.as_slice()));
     let is_closed = element.ends_with(b"/>") || element.ends_with(&[b"</", name.as_slice(), b">"].concat());
     let is_sound = is_spelt && is_closed;
@@ -93,32 +94,34 @@ fn place_token(
     follower: TokenFollower,
 ) -> StepResult {
     let rest = step.window.text;
-    list.token_seen = true;
+    list.token.note_read();
     let total_elements = read_total_elements(rest.get(..end).unwrap_or_default());
     let written = edits.apply(rest.get(..end).unwrap_or_default());
     let value = token_value(&written);
     let empty = value.is_empty();
     // A damaged token may be truncated, so it does not replace another one.
-    let is_weaker =
-        list.token.as_ref().is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
+    let is_weaker = list
+        .token
+        .held()
+        .as_ref()
+        .is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
     let id = match follower {
         TokenFollower::ListEnd if is_weaker => RepairId::RepeatedToken,
         TokenFollower::ListEnd if empty && is_empty_list(step.response, list, &written) => {
-            list.is_empty = true;
+            list.token.note_empty_list();
             RepairId::EmptyList
         }
         TokenFollower::ListEnd => {
             release_list(step, list);
-            list.token = None;
-            list.token_written = true;
+            list.token.note_written();
             step.output().token(&token_facts(&written, &value, total_elements));
             return step.keep_edited(PartRole::Plain, end, edits);
         }
         TokenFollower::Token => RepairId::RepeatedToken,
         TokenFollower::Item => RepairId::ElementOrder,
     };
-    if !is_weaker && !list.is_empty {
-        (list.token, list.total_elements) = (Some(written.into_owned()), total_elements);
+    if !is_weaker && !list.token.ends_empty_list() {
+        list.token.hold(HeldToken { element: written.into_owned(), total_elements });
     }
     step.remove_without_loss(id, 0..end);
     StepResult::Settled(end)
@@ -128,12 +131,12 @@ fn place_token(
 /// the first page of its list or has an error. After a token, the empty token is the end of the list.
 fn is_empty_list(response: &Response, list: &List, written: &[u8]) -> bool {
     let output = &response.output;
-    let facts = &response.request_facts;
+    let facts = response.request.facts();
     // The request element of some sources lacks the token that was requested.
     let cursor = token_facts(written, b"", None).cursor;
     let is_later_page = facts.resumes || !facts.is_configured && cursor.is_some_and(|cursor| cursor > 0);
     !output.is_open()
-        && list.token.is_none()
+        && list.token.held().is_none()
         && (!is_later_page || output.contains_error())
         && !response.is_off(RepairId::EmptyList)
 }
@@ -166,10 +169,8 @@ fn ends_token(response: &Response, list: &List, text: &[u8]) -> bool {
 
 fn ends_list(response: &Response, tag: &[u8]) -> bool {
     let name = tag.get(2..2 + name_span(tag.get(2..).unwrap_or_default())).unwrap_or_default();
-    name.strip_prefix(response.prefix.as_slice()).is_some_and(|local| {
-        local == b"OAI-PMH"
-            || Verb::from_name(local).is_some()
-            || response.verb_name.as_deref() == Some(local)
+    name.strip_prefix(response.root.prefix()).is_some_and(|local| {
+        local == b"OAI-PMH" || Verb::from_name(local).is_some() || response.verb_element.name() == Some(local)
     })
 }
 
@@ -188,7 +189,7 @@ fn find_follower(response: &Response, list: &List, window: TextWindow<'_>) -> Op
         match lexeme {
             Lexeme::StartTag => {
                 let name = text.get(1..1 + name_span(text.get(1..)?))?;
-                let local = name.strip_prefix(response.prefix.as_slice()).unwrap_or_default();
+                let local = name.strip_prefix(response.root.prefix()).unwrap_or_default();
                 if is_token(response, name) {
                     // An empty token after this one does not count.
                     let token = after.get(at..)?;
@@ -206,7 +207,7 @@ fn find_follower(response: &Response, list: &List, window: TextWindow<'_>) -> Op
                 if local == list.names.element.name {
                     return Some((TokenFollower::Item, at));
                 }
-                if local == b"OAI-PMH" && at >= other_until && response.v1.is_none() {
+                if local == b"OAI-PMH" && at >= other_until && !response.root.is_v1() {
                     match second_list_follows(response, list, window.after(at))? {
                         (true, _) => return Some((TokenFollower::Item, at)),
                         (false, len) => other_until = at + len,
@@ -226,7 +227,7 @@ fn second_list_follows(response: &Response, list: &List, window: TextWindow<'_>)
     let from = start_tag_end_so_far(window)?;
     match find_top_level_tag(response, window.after(from)) {
         Ok(Some((at, crate::stages::response::TopLevelTag::Verb(verb)))) => {
-            Some((verb == list.verb, from + at))
+            Some((verb == list.verb(), from + at))
         }
         Ok(Some((at, _))) if window.is_last => Some((false, from + at)),
         Ok(None) if window.is_last => Some((false, text.len())),
@@ -235,16 +236,16 @@ fn second_list_follows(response: &Response, list: &List, window: TextWindow<'_>)
 }
 
 fn repair_token(response: &mut Response, token: &[u8], close: Option<usize>) -> Option<Edits> {
-    let name = [response.prefix.as_slice(), b"resumptionToken"].concat();
+    let name = [response.root.prefix(), b"resumptionToken"].concat();
     let plain = token_edits(token, start_tag_end(token)?, close, &name);
     let text = plain.apply(token);
     let rules =
-        CharacterRules { entities: &response.entities, ..CharacterRules::plain(&response.config.limits) };
+        CharacterRules { entities: response.root.entities(), ..CharacterRules::plain(response.limits()) };
     let characters = repair_characters(&text, rules);
     let plain = plain.then(&text, characters.clone());
     let text = characters.apply(&text);
     let tag_end = start_tag_end(&text)?;
-    let tag = read_lenient_tag(&text, 0, tag_end, &response.config.limits)?;
+    let tag = read_lenient_tag(&text, 0, tag_end, response.limits())?;
     let mut edits = Edits::default();
     for edit in tag.edits.iter() {
         edits.push_unordered(edit.id, edit.start, edit.end, edit.replacement.clone());
