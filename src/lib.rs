@@ -8,7 +8,5 @@ pub mod demo;
 pub mod log;
 pub mod notify;
 pub mod provider_report;
-mod proxy;
 pub mod quarantine_retry;
-pub mod server;
-pub mod telemetry;
+pub mod serve;

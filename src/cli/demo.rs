@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use oaimend::config::{Config, Mapping, ServeFrom};
 use oaimend::demo::{Fetched, Provider, fetch};
-use oaimend::server::{Running, Server};
+use oaimend::serve::{Running, Server};
 use oaimend_base::clock::{Clock as _, SystemClock};
 use oaimend_base::error::Error;
 use oaimend_mirror::settings::MirrorSettings;

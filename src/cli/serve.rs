@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use oaimend::config::{Config, Flags};
 use oaimend::log;
-use oaimend::server::{EarlySignals, Server};
+use oaimend::serve::{EarlySignals, Server};
 
 use super::data_arguments::{create_private_files, parse_address};
 use super::exit::{Exit, Failure};

@@ -1,7 +1,7 @@
 //! Notifications: tells operators of events by webhook and by mail.
 //!
 //! `event` and `watch` are pure: they decide which events there are. `queue` holds the events that wait, and the times
-//! between attempts. `webhook` and `mail` deliver. `src/server/notices/` observes the repositories and runs all of it.
+//! between attempts. `webhook` and `mail` deliver. `src/serve/background/notifications/` observes the repositories and runs all of it.
 
 mod event;
 mod mail;

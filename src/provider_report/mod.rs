@@ -1,6 +1,6 @@
 //! The weekly report to the provider of a source: the defects of its responses, as plain text.
 //!
-//! `schedule` and `text` are pure. `findings` reads the stores. `src/server/notices/` sends the reports.
+//! `schedule` and `text` are pure. `findings` reads the stores. `src/serve/background/notifications/` sends the reports.
 
 mod findings;
 mod schedule;

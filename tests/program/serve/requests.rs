@@ -4,7 +4,7 @@ use crate::fixtures::program::Program;
 use crate::fixtures::proxy::{LIST, Proxy, records};
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
 use oaimend::config::Config;
-use oaimend::server::{Running, Server};
+use oaimend::serve::{Running, Server};
 use oaimend_base::error::Error;
 use std::sync::mpsc::channel;
 

@@ -1,0 +1,215 @@
+//! The maintenance of the store that operators request at the admin listener, and the records as a file.
+//!
+//! One task runs at a time, on threads of its own, so harvesters are answered meanwhile. A task that has begun ends also
+//! if the operator does not wait for it.
+
+use crate::serve::background::harvests::harvester::harvester;
+use crate::serve::context::ServerContext;
+use crate::serve::response::{AdminResponse, OwnPage};
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Either, select};
+use futures::stream::{self, BoxStream, StreamExt as _};
+use oaimend_mirror::export::{Export, ExportError, ExportForm, ExportSelection};
+use oaimend_mirror::harvest::{HarvestError, HarvestSettings};
+use oaimend_mirror::maintenance::{
+    MaintenanceLine, compare_with_source, describe_unstored, stored_repositories,
+};
+use oaimend_oai::datestamp::{to_last_second, to_secs};
+use oaimend_store::MirrorError;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A task for one repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MaintenanceTask {
+    /// Check all records.
+    Verify,
+    /// Compare the records with those of the source.
+    Compare,
+    /// Accept the loss of damaged records.
+    AcceptLoss,
+    /// Free the space of replaced records.
+    Compact,
+    /// Remove everything.
+    Forget,
+}
+
+/// Time between two lines that say that a task runs. Clients and proxies end silent connections.
+const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
+
+impl MaintenanceTask {
+    /// The task with this name and query; `None` if there is none.
+    pub(crate) fn parse(name: &str, query: Option<&str>) -> Option<Self> {
+        match (name, query.filter(|query| !query.is_empty())) {
+            ("verify", None) => Some(Self::Verify),
+            ("verify", Some("against_source=true")) => Some(Self::Compare),
+            ("accept-loss", None) => Some(Self::AcceptLoss),
+            ("compact", None) => Some(Self::Compact),
+            ("forget", None) => Some(Self::Forget),
+            _ => None,
+        }
+    }
+}
+
+/// Runs a task: `POST /-/mirror/ID/TASK`. The response has a line for each result.
+pub(crate) async fn maintain(context: &Arc<ServerContext>, id: &str, task: MaintenanceTask) -> AdminResponse {
+    if context.is_ending() {
+        return OwnPage::json(503, &json!({"error": "this process is stopping; send the request again"}))
+            .into();
+    }
+    match stored_repositories(context.store.mirror.as_ref()).await {
+        Err(error) => return OwnPage::json(500, &json!({"error": error.to_string()})).into(),
+        Ok(stored) if stored.iter().any(|stored| stored == id) => {}
+        Ok(_) if task == MaintenanceTask::Compare && is_mirrored(context, id) => {}
+        Ok(stored) => {
+            return OwnPage::json(404, &json!({"error": describe_unstored(id, &stored)})).into();
+        }
+    }
+    let (shared, id) = (Arc::clone(context), id.to_owned());
+    let work: BoxFuture<'static, Result<Vec<MaintenanceLine>, MirrorError>> = match task {
+        MaintenanceTask::Verify => async move {
+            let found = shared.store.mirror.verify(&id).await?;
+            Ok(vec![MaintenanceLine::Verified { records: found.records, damaged: found.damaged }])
+        }
+        .boxed(),
+        MaintenanceTask::Compare => async move { compare(&shared, &id).await }.boxed(),
+        MaintenanceTask::AcceptLoss => async move {
+            let missing = shared.store.mirror.accept_loss(&id).await?;
+            Ok(vec![MaintenanceLine::LossAccepted { missing }])
+        }
+        .boxed(),
+        MaintenanceTask::Compact => async move {
+            let freed_bytes = shared.store.mirror.compact(&id).await?;
+            Ok(vec![MaintenanceLine::Compacted { freed_bytes }])
+        }
+        .boxed(),
+        MaintenanceTask::Forget => {
+            let Some(mark) = shared.mirror.runs.begin_removal(&id) else {
+                let error =
+                    "a harvest of this repository runs; forget it after its end, or stop oaimend serve first";
+                return OwnPage::json(409, &json!({ "error": error })).into();
+            };
+            async move {
+                let _mark = mark;
+                shared.store.mirror.forget(&id).await?;
+                Ok(vec![MaintenanceLine::Forgotten { is_mirrored: is_mirrored(&shared, &id) }])
+            }
+            .boxed()
+        }
+    };
+    AdminResponse::Stream { content_type: "application/jsonl", pieces: result_lines(context, work) }
+}
+
+fn is_mirrored(context: &ServerContext, id: &str) -> bool {
+    context.repositories.find(id).is_some_and(|mapping| mapping.mirror.is_some())
+}
+
+async fn compare(context: &ServerContext, id: &str) -> Result<Vec<MaintenanceLine>, MirrorError> {
+    let Some(mapping) = context.repositories.find(id).filter(|mapping| mapping.mirror.is_some()) else {
+        let error = "not compared: its mapping has no [mirror] table".to_owned();
+        return Ok(vec![MaintenanceLine::Failed { prefix: None, error }]);
+    };
+    match harvester(context, &mapping).await {
+        Ok(harvester) => compare_with_source(&harvester, &HarvestSettings::of(mapping.mirror.as_ref())).await,
+        Err(HarvestError::Store(error)) => Err(error),
+        Err(error) => Ok(vec![MaintenanceLine::not_compared(None, &error)]),
+    }
+}
+
+/// The lines about a task: one at each interval while it waits and runs, and its results.
+fn result_lines(
+    context: &Arc<ServerContext>,
+    work: BoxFuture<'static, Result<Vec<MaintenanceLine>, MirrorError>>,
+) -> BoxStream<'static, Result<Bytes, MirrorError>> {
+    let turns = Arc::clone(&context.mirror.maintenance);
+    let work = async move {
+        let turn = turns.lock_owned().await;
+        let work = async move {
+            let _turn = turn;
+            work.await
+        };
+        // The task continues if the operator is gone.
+        let result = tokio::spawn(work).await;
+        result.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string())))
+    };
+    let failed = |error: MirrorError| {
+        vec![MaintenanceLine::Failed { prefix: None, error: format!("failed: {error}") }]
+    };
+    let work = work.map(move |result| result.unwrap_or_else(failed)).boxed();
+    let clock = Arc::clone(&context.clock);
+    let lines = stream::unfold(Some((work, 0)), move |state| {
+        let clock = Arc::clone(&clock);
+        async move {
+            let (work, secs) = state?;
+            match select(work, clock.deadline(RUNNING_INTERVAL)).await {
+                Either::Left((results, _)) => Some((results, None)),
+                Either::Right(((), work)) => {
+                    let secs = secs + RUNNING_INTERVAL.as_secs();
+                    Some((vec![MaintenanceLine::Running { secs }], Some((work, secs))))
+                }
+            }
+        }
+    });
+    lines
+        .map(|lines| {
+            let text: String = lines.iter().map(|line| format!("{}\n", json!(line))).collect();
+            Ok(Bytes::from(text))
+        })
+        .boxed()
+}
+
+/// The records of one format: `GET /-/mirror/ID/records`.
+pub(crate) async fn export(context: &ServerContext, id: &str, query: Option<&str>) -> AdminResponse {
+    let (selection, form) = match read_query(id, query.unwrap_or_default()) {
+        Ok(read) => read,
+        Err(error) => return OwnPage::json(400, &json!({ "error": error })).into(),
+    };
+    let export = match Export::begin(Arc::clone(&context.store.mirror), selection, form).await {
+        Ok(export) => export,
+        Err(error) => {
+            let status = match &error {
+                ExportError::NeverHarvested { .. } | ExportError::UnknownMembers(_) => 404,
+                ExportError::AmbiguousPrefix(_) => 400,
+                ExportError::Store(_) => 500,
+            };
+            return OwnPage::json(status, &json!({"error": error.to_string()})).into();
+        }
+    };
+    let content_type = match form {
+        ExportForm::Xml => "text/xml; charset=UTF-8",
+        ExportForm::Jsonl => "application/jsonl",
+        ExportForm::Ids => "text/plain; charset=UTF-8",
+    };
+    let pieces = stream::try_unfold(export, async |mut export| {
+        let piece = export.next_piece().await?;
+        Ok(piece.map(|piece| (Bytes::from(piece), export)))
+    });
+    AdminResponse::Stream { content_type, pieces: pieces.boxed() }
+}
+
+fn read_query(id: &str, query: &str) -> Result<(ExportSelection, ExportForm), String> {
+    let mut selection = ExportSelection { id: id.to_owned(), ..ExportSelection::default() };
+    let mut form = ExportForm::default();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        let date =
+            |secs: Option<i64>| secs.ok_or_else(|| format!("{name}: expected a date such as 2024-01-31"));
+        match &*name {
+            "prefix" => selection.prefix = Some(value.into_owned()),
+            "set" => selection.set = Some(value.into_owned()),
+            "from" => selection.from_secs = Some(date(to_secs(&value))?),
+            "until" => selection.until_secs = Some(date(to_last_second(&value))?),
+            "format" => {
+                form = match &*value {
+                    "xml" => ExportForm::Xml,
+                    "jsonl" => ExportForm::Jsonl,
+                    "ids" => ExportForm::Ids,
+                    _ => return Err("format: expected xml, jsonl or ids".to_owned()),
+                }
+            }
+            _ => return Err("expected prefix, set, from, until or format".to_owned()),
+        }
+    }
+    Ok((selection, form))
+}

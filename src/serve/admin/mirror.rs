@@ -1,0 +1,179 @@
+//! The pages of the admin listener about the mirror.
+
+use crate::config::Mapping;
+use crate::serve::background::harvests::runs::{HarvestRequest, RepositoryRuns, RunningHarvest, state_of};
+use crate::serve::context::ServerContext;
+use crate::serve::response::OwnPage;
+use crate::serve::telemetry::MirrorSize;
+use oaimend_mirror::maintenance::stored_repositories;
+use oaimend_mirror::status::{FormatStatus, repository_status};
+use oaimend_mirror::view::sets::KnownSets;
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_store::{ListFilter, MirrorError};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most sets of one repository whose records are counted for a page.
+const SETS_COUNTED_MAX: usize = 1_000;
+
+/// A page about the mirror; `parts` is its path after `/-/mirror/`. `None`: there is no such page.
+pub(crate) async fn mirror_json(
+    context: &ServerContext,
+    parts: &[&str],
+) -> Result<Option<Value>, MirrorError> {
+    let stored = stored_repositories(context.store.mirror.as_ref()).await?;
+    let mappings = context.repositories.all();
+    let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
+    let ids = mirrored.map(|mapping| mapping.id());
+    let ids: BTreeSet<&str> = ids.chain(stored.iter().map(String::as_str)).collect();
+    let mapping = |id: &str| mappings.get(id).filter(|mapping| mapping.mirror.is_some());
+    match parts {
+        [] | [""] => {
+            let mut repositories = Vec::new();
+            for &id in &ids {
+                repositories.push(mirrored_json(context, id, mapping(id).map(AsRef::as_ref)).await?);
+            }
+            Ok(Some(json!({ "repositories": repositories })))
+        }
+        [id] if ids.contains(id) => {
+            let mut value = mirrored_json(context, id, mapping(id).map(AsRef::as_ref)).await?;
+            value["sets"] = sets_json(context, id).await?;
+            Ok(Some(value))
+        }
+        [id, "harvest"] if mapping(id).is_some() => Ok(Some(harvest_json(&context.mirror.runs.of(id)))),
+        _ => Ok(None),
+    }
+}
+
+async fn mirrored_json(
+    context: &ServerContext,
+    id: &str,
+    mapping: Option<&Mapping>,
+) -> Result<Value, MirrorError> {
+    let status = repository_status(context.store.mirror.as_ref(), id).await?;
+    let runs = context.mirror.runs.of(id);
+    let state = state_of(&status, &runs);
+    let lag_secs = status.lag_secs(now_secs(context));
+    let mut value = json!(status);
+    value["state"] = json!(state);
+    value["lag_secs"] = json!(lag_secs);
+    value["url"] = json!(mapping.map(|_| format!("{}/_mirror/{id}", context.public_url)));
+    value["harvest"] = json!(runs.running.as_ref().map(running_json));
+    let next = runs.next_due_secs.filter(|_| mapping.is_some() && runs.running.is_none());
+    value["next_harvest_at"] = json!(next.map(to_datestamp));
+    Ok(value)
+}
+
+/// The number of records in each set and format, deleted ones included; null where the members are not known.
+async fn sets_json(context: &ServerContext, id: &str) -> Result<Value, MirrorError> {
+    let store = &context.store.mirror;
+    let names: BTreeMap<String, String> =
+        store.catalog(id).await?.sets.into_iter().map(|set| (set.set_spec, set.name)).collect();
+    let used = store.sets_in_use(id).await?;
+    let all: BTreeSet<&String> = names.keys().chain(&used).collect();
+    let prefixes: Vec<String> = store.collections(id).await?.into_iter().map(|size| size.prefix).collect();
+    let mut known = Vec::new();
+    for prefix in prefixes {
+        known.push((KnownSets::read(&**store, id, &prefix).await?, prefix));
+    }
+    let mut sets = Vec::new();
+    for set_spec in all.into_iter().take(SETS_COUNTED_MAX) {
+        let mut records = BTreeMap::new();
+        for (known_sets, prefix) in &known {
+            if known_sets.check(id, set_spec).is_err() {
+                records.insert(prefix.clone(), None);
+                continue;
+            }
+            let (repository, prefix) = (id.to_owned(), prefix.clone());
+            let set = Some(set_spec.clone());
+            let filter = ListFilter { repository, prefix: prefix.clone(), set, ..ListFilter::default() };
+            records.insert(prefix, Some(store.count(filter).await?));
+        }
+        sets.push(json!({ "set_spec": set_spec, "name": names.get(set_spec), "records": records }));
+    }
+    Ok(json!(sets))
+}
+
+/// Sets the metrics of all stored repositories.
+pub(crate) async fn measure_mirror(context: &ServerContext) -> Result<(), MirrorError> {
+    let store = &context.store.mirror;
+    let mut sizes = Vec::new();
+    for id in stored_repositories(store.as_ref()).await? {
+        let status = repository_status(store.as_ref(), &id).await?;
+        let sum = |count: fn(&FormatStatus) -> u64| status.formats.iter().map(count).sum();
+        let size = MirrorSize {
+            records: sum(|format| format.records),
+            tombstones: sum(|format| format.deleted),
+            bytes: sum(|format| format.disk_bytes),
+            lag_secs: status.lag_secs(now_secs(context)),
+            last_success_secs: store.repository_state(&id).await?.last_success_secs,
+            missing: sum(|format| format.missing),
+            unrepairable: sum(|format| format.unrepairable),
+        };
+        sizes.push((id, size));
+    }
+    context.telemetry.set_mirror_sizes(&sizes);
+    Ok(())
+}
+
+/// Requests a harvest: `POST /-/mirror/ID/sync`.
+pub(crate) fn request_harvest(context: &ServerContext, id: &str, query: Option<&str>) -> OwnPage {
+    let accepts_deletions = match query {
+        None | Some("") => false,
+        Some("accept_deletions=true") => true,
+        Some(_) => {
+            return OwnPage::json(400, &json!({"error": "expected no query, or accept_deletions=true"}));
+        }
+    };
+    let mappings = context.repositories.all();
+    if mappings.get(id).is_none_or(|mapping| mapping.mirror.is_none()) {
+        return OwnPage::json(404, &json!({"error": "no mapping with this id has a [mirror] table"}));
+    }
+    if context.is_ending() {
+        return OwnPage::json(503, &json!({"error": "this process is stopping; send the request again"}));
+    }
+    let ended = context.mirror.runs.of(id).ended;
+    match context.mirror.runs.request(id, HarvestRequest { accepts_deletions }) {
+        true => OwnPage::json(202, &json!({ "repository": id, "ended": ended })),
+        false => {
+            let error = "a harvest of this repository runs or waits already, or it is being removed";
+            OwnPage::json(409, &json!({ "error": error }))
+        }
+    }
+}
+
+fn now_secs(context: &ServerContext) -> i64 {
+    i64::try_from(oaimend_base::clock::secs(context.clock.now())).unwrap_or(i64::MAX)
+}
+
+fn harvest_json(runs: &RepositoryRuns) -> Value {
+    let last = runs.last.as_ref().map(|last| {
+        json!({
+            "began_at": to_datestamp(last.began_secs),
+            "ended_at": to_datestamp(last.ended_secs),
+            "is_complete": last.is_complete,
+            "is_success": last.is_success,
+            "summary": last.line,
+        })
+    });
+    json!({
+        "waiting": runs.waiting.is_some(),
+        "running": runs.running.as_ref().map(running_json),
+        "ended": runs.ended,
+        "last": last,
+    })
+}
+
+fn running_json(running: &RunningHarvest) -> Value {
+    let status = running.status.as_ref();
+    json!({
+        "began_at": to_datestamp(running.began_secs),
+        "prefix": status.map(|status| &status.prefix),
+        "records": status.map_or(0, |status| status.records),
+        "total": status.and_then(|status| status.total),
+    })
+}
+
+fn to_datestamp(secs: i64) -> String {
+    from_secs(secs, Granularity::Second)
+}

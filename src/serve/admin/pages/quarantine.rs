@@ -1,0 +1,41 @@
+//! The pages of the quarantine.
+
+use super::html;
+use crate::config::Mapping;
+use crate::serve::context::ServerContext;
+use crate::serve::response::OwnPage;
+use oaimend_html::Site;
+use oaimend_pages::html::{QuarantinePage, QuarantinedRecordPage, UnknownOperatorPage};
+use oaimend_store::{QUARANTINE_LISTED_MAX, QuarantineError, QuarantineQuery};
+
+/// The list of the quarantined records of a repository.
+pub(super) async fn list(context: &ServerContext, site: &Site, mapping: &Mapping) -> OwnPage {
+    match context.store.quarantine.list(mapping.id(), QuarantineQuery::default()).await {
+        Ok(records) => {
+            let is_cut = records.len() >= QUARANTINE_LISTED_MAX;
+            html(200, QuarantinePage { site, repository: mapping.id(), records: &records, is_cut }.render())
+        }
+        Err(error) => unreadable(site, &error),
+    }
+}
+
+/// One quarantined record.
+pub(super) async fn record(context: &ServerContext, site: &Site, mapping: &Mapping, key: &str) -> OwnPage {
+    match context.store.quarantine.find(mapping.id(), key).await {
+        Ok(Some((entry, raw))) => {
+            let page =
+                QuarantinedRecordPage { site, repository: mapping.id(), key, entry: &entry, raw: &raw };
+            html(200, page.render())
+        }
+        Ok(None) => {
+            let text = "The quarantine of this repository has no record with this key.";
+            html(404, UnknownOperatorPage { site, title: "No such record", text }.render())
+        }
+        Err(error) => unreadable(site, &error),
+    }
+}
+
+fn unreadable(site: &Site, error: &QuarantineError) -> OwnPage {
+    let text = error.to_string();
+    html(500, UnknownOperatorPage { site, title: "The quarantine cannot be read", text: &text }.render())
+}

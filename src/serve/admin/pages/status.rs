@@ -1,0 +1,109 @@
+//! The state of the server, and the plot of the plan.
+
+use super::html;
+use crate::serve::context::ServerContext;
+use crate::serve::pages::record::with_policies;
+use crate::serve::response::OwnPage;
+use oaimend_html::Site;
+use oaimend_mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_pages::html::{HarvestRow, HarvestState, RequestRow, SourceRow, StatusPage};
+use std::time::Duration;
+
+/// The page with the requests in flight, the limits of sources, and the queue of harvests.
+pub(super) fn status(context: &ServerContext, site: &Site) -> OwnPage {
+    let (requests, sources, harvests) = (requests(context), sources(context), harvests(context));
+    html(200, StatusPage { site, requests: &requests, sources: &sources, harvests: &harvests }.render())
+}
+
+fn requests(context: &ServerContext) -> Vec<RequestRow> {
+    let now = context.clock.now();
+    let rows = context.live_requests.all().into_iter().map(|request| RequestRow {
+        secs: now.duration_since(request.began).unwrap_or_default().as_secs(),
+        repository: request.repository,
+        query: request.query,
+        class: request.class,
+    });
+    rows.collect()
+}
+
+fn sources(context: &ServerContext) -> Vec<SourceRow> {
+    let now = context.clock.now();
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let mappings = context.repositories.all();
+    let rows = mappings.keys().filter_map(|id| {
+        let usage = context.clients.limit_usage(id, now)?;
+        Some(SourceRow {
+            repository: id.clone(),
+            lists_in_flight: (usage.lists_in_flight, usage.lists_max),
+            waiting: usage.waiting,
+            gap_millis: millis(usage.gap),
+            wait_millis: millis(usage.wait),
+            circuit_open_secs: context.clients.circuit_open_secs(id, now),
+        })
+    });
+    rows.collect()
+}
+
+/// The mirrored repositories: running harvests first, then requested ones, then the others by their time.
+fn harvests(context: &ServerContext) -> Vec<HarvestRow> {
+    let mappings = context.repositories.all();
+    let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
+    let mut rows: Vec<_> = mirrored
+        .map(|mapping| {
+            let runs = context.mirror.runs.of(mapping.id());
+            let due_secs = runs.next_due_secs;
+            let (rank, state) = match (runs.running, runs.waiting) {
+                (Some(running), _) => {
+                    let status = running.status.unwrap_or_default();
+                    let began_at = from_secs(running.began_secs, Granularity::Second);
+                    let (prefix, records, total) = (status.prefix, status.records, status.total);
+                    (i64::MIN, HarvestState::Running { began_at, prefix, records, total })
+                }
+                (None, Some(_)) => (i64::MIN + 1, HarvestState::Requested),
+                (None, None) => match due_secs {
+                    Some(secs) => (secs, HarvestState::Due(from_secs(secs, Granularity::Second))),
+                    None => (i64::MAX, HarvestState::Unknown),
+                },
+            };
+            (rank, HarvestRow { repository: mapping.id().to_owned(), state })
+        })
+        .collect();
+    rows.sort_by_key(|(rank, _)| *rank);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// The plot of the plan as SVG.
+pub(super) async fn chart(context: &ServerContext) -> OwnPage {
+    let policy = context.mirror_policy();
+    let mut repositories = Vec::new();
+    for mapping in context.repositories.all().values() {
+        let Some(settings) = &mapping.mirror else { continue };
+        match RepositoryFacts::read(context.store.mirror.as_ref(), mapping.id()).await {
+            Ok(facts) => {
+                repositories.push(PlannedRepository::new(mapping.id(), facts, settings, policy.intervals));
+            }
+            Err(error) => return unavailable(&error.to_string()),
+        }
+    }
+    if repositories.is_empty() {
+        return OwnPage::text(404, "no mapping has a [mirror] table");
+    }
+    let policy = (*policy).clone();
+    // Each plan is a search over all repositories.
+    let drawn = tokio::task::spawn_blocking(move || {
+        let planned = PlannedHarvests::new(repositories, policy).map_err(|error| error.to_string())?;
+        plan_chart(&planned).map_err(|error| error.to_string())
+    });
+    match drawn.await.unwrap_or_else(|error| Err(error.to_string())) {
+        Ok(svg) => {
+            let page = OwnPage::new(200, "image/svg+xml", svg);
+            with_policies(page.with("Cache-Control", "no-store".to_owned()))
+        }
+        Err(problem) => unavailable(&problem),
+    }
+}
+
+fn unavailable(problem: &str) -> OwnPage {
+    OwnPage::text(500, &format!("no plan can be drawn: {problem}"))
+}

@@ -1,0 +1,225 @@
+//! The quarantine for scripts: entries as JSON, their removal, and their retry.
+
+use crate::quarantine_retry::{Retry, RetryLine, RetryRun};
+use crate::serve::background::harvests::harvester::{background_source, idle_harvester};
+use crate::serve::context::ServerContext;
+use crate::serve::response::{AdminResponse, OwnPage};
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::future::{Either, select};
+use futures::stream;
+use oaimend_oai::datestamp;
+use oaimend_store::{
+    QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection, QuarantineState,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Time between two lines that say that a retry runs. Clients and proxies end silent connections.
+const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
+/// Lines that wait for the client.
+const LINES_HELD: usize = 4;
+
+/// `GET /-/repositories/ID/quarantine[/KEY]`; `None` for other paths, and for unknown repositories.
+pub(super) async fn quarantine_json(
+    context: &ServerContext,
+    path: &str,
+    query: Option<&str>,
+) -> Option<OwnPage> {
+    let (id, rest) = path.strip_prefix("/-/repositories/")?.split_once('/')?;
+    let rest = rest.strip_prefix("quarantine").filter(|_| context.repositories.find(id).is_some())?;
+    let found = match rest.strip_prefix('/') {
+        None if rest.is_empty() => match Selected::read(query) {
+            Ok(Selected { state, before: None, is_all: false }) => {
+                entries_json(context, id, state).await.map(Some)
+            }
+            _ => {
+                let error = "expected no query, state=open or state=resolved";
+                return Some(OwnPage::json(400, &json!({ "error": error })));
+            }
+        },
+        Some(key) => record_json(context, id, key).await,
+        None => return None,
+    };
+    Some(match found {
+        Ok(Some(value)) => OwnPage::json(200, &value),
+        Ok(None) => unknown_key(),
+        Err(error) => OwnPage::json(500, &json!({ "error": error.to_string() })),
+    })
+}
+
+async fn entries_json(
+    context: &ServerContext,
+    id: &str,
+    state: Option<QuarantineState>,
+) -> Result<Value, QuarantineError> {
+    let query = QuarantineQuery { state, ..QuarantineQuery::default() };
+    let records = context.store.quarantine.list(id, query).await?;
+    let records: Vec<Value> = records.iter().map(|(key, entry)| entry_json(key, entry)).collect();
+    Ok(json!({ "records": records }))
+}
+
+/// An entry with the raw bytes of the record.
+async fn record_json(context: &ServerContext, id: &str, key: &str) -> Result<Option<Value>, QuarantineError> {
+    let Some((entry, raw)) = context.store.quarantine.find(id, key).await? else { return Ok(None) };
+    let mut value = entry_json(key, &entry);
+    match String::from_utf8(raw) {
+        Ok(text) => value["raw"] = json!(text),
+        Err(bytes) => value["raw_hex"] = json!(hex::encode(bytes.as_bytes())),
+    }
+    Ok(Some(value))
+}
+
+fn entry_json(key: &str, entry: &QuarantineEntry) -> Value {
+    let mut value = json!(entry);
+    value["key"] = json!(key);
+    value["state"] = json!(entry.state().name());
+    value
+}
+
+/// The conditions in a query.
+struct Selected {
+    state: Option<QuarantineState>,
+    before: Option<String>,
+    is_all: bool,
+}
+
+impl Selected {
+    fn read(query: Option<&str>) -> Result<Self, ()> {
+        let mut selected = Self { state: None, before: None, is_all: false };
+        for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            match &*name {
+                "state" => selected.state = Some(QuarantineState::from_name(&value).ok_or(())?),
+                "before" if datestamp::to_secs(&value).is_some() => {
+                    selected.before = Some(value.into_owned())
+                }
+                "all" if value == "true" => selected.is_all = true,
+                _ => return Err(()),
+            }
+        }
+        Ok(selected)
+    }
+
+    /// The entries to remove; `None` without a condition, because such a request may be a mistake.
+    fn to_removal(&self) -> Option<QuarantineSelection> {
+        let Self { state, before, is_all } = self;
+        match (state, before, is_all) {
+            (None, None, false) | (Some(_), _, true) | (_, Some(_), true) => None,
+            (None, None, true) => Some(QuarantineSelection::ALL),
+            (_, _, false) => Some(QuarantineSelection::Matching { state: *state, before: before.clone() }),
+        }
+    }
+}
+
+/// Removes entries of a repository: one, those that fit the query, or all.
+pub(super) async fn remove_entries(context: &ServerContext, path: &str, query: Option<&str>) -> OwnPage {
+    let rest = path.strip_prefix("/-/repositories/").and_then(|rest| rest.split_once('/'));
+    let Some((id, rest)) = rest.filter(|(_, rest)| rest.split('/').next() == Some("quarantine")) else {
+        let error = "expected DELETE /-/repositories/ID/quarantine/KEY";
+        return OwnPage::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned());
+    };
+    if context.repositories.find(id).is_none() {
+        return OwnPage::json(404, &json!({"error": "no such repository"}));
+    }
+    let which = match (rest.strip_prefix("quarantine/"), query) {
+        (Some(key), None) => Some(QuarantineSelection::Key(key.to_owned())),
+        (None, query) => Selected::read(query).ok().and_then(|selected| selected.to_removal()),
+        _ => None,
+    };
+    let Some(which) = which else { return wrong_selection() };
+    let is_one = matches!(which, QuarantineSelection::Key(_));
+    match context.store.quarantine.remove(id, which).await {
+        Ok(0) if is_one => unknown_key(),
+        Ok(removed) => OwnPage::json(200, &json!({ "removed": removed })),
+        Err(error) => OwnPage::json(500, &json!({ "error": error.to_string() })),
+    }
+}
+
+fn unknown_key() -> OwnPage {
+    OwnPage::json(404, &json!({"error": "no quarantined record has this key"}))
+}
+
+fn wrong_selection() -> OwnPage {
+    let error = "expected DELETE /-/repositories/ID/quarantine/KEY, or /-/repositories/ID/quarantine with state=open, \
+                 state=resolved or before=YYYY-MM-DD, or with all=true";
+    OwnPage::json(400, &json!({ "error": error }))
+}
+
+/// The repository and the key in `/-/repositories/ID/quarantine[/KEY]/retry`. Without a key all open entries.
+pub(super) fn retry_path(path: &str) -> Option<(&str, Option<&str>)> {
+    let (id, rest) = path.strip_prefix("/-/repositories/")?.split_once('/')?;
+    let rest = rest.strip_prefix("quarantine/")?.strip_suffix("retry")?;
+    match rest.strip_suffix('/') {
+        None if rest.is_empty() => Some((id, None)),
+        Some(key) if !key.is_empty() && !key.contains('/') => Some((id, Some(key))),
+        _ => None,
+    }
+}
+
+/// Requests quarantined records again. The response has a line for each. The retry ends if the client is gone.
+pub(super) async fn retry(
+    context: &Arc<ServerContext>,
+    id: &str,
+    key: Option<&str>,
+    query: Option<&str>,
+) -> AdminResponse {
+    if context.is_ending() {
+        return OwnPage::json(503, &json!({"error": "this process is stopping; send the request again"}))
+            .into();
+    }
+    let mut prefix = None;
+    for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match &*name {
+            "prefix" => prefix = Some(value.into_owned()),
+            _ => return OwnPage::json(400, &json!({"error": "expected no query, or prefix=PREFIX"})).into(),
+        }
+    }
+    let Some(mapping) = context.repositories.find(id) else {
+        return OwnPage::json(404, &json!({"error": "no such repository"})).into();
+    };
+    let source = match background_source(context, &mapping) {
+        Ok(source) => source,
+        Err(failure) => return OwnPage::json(500, &json!({ "error": failure.details })).into(),
+    };
+    let retry = Retry {
+        id: id.to_owned(),
+        source: Arc::new(source),
+        quarantine: Arc::clone(&context.store.quarantine),
+        mirror: idle_harvester(context, &mapping).await,
+        clock: Arc::clone(&context.clock),
+        via: context.via.to_str().unwrap_or_default().to_owned(),
+        base_url: format!("{}/{id}", context.public_url),
+        prefix,
+    };
+    match retry.begin(key).await {
+        Ok(Some(run)) => stream_lines(context, run),
+        Ok(None) => unknown_key().into(),
+        Err(error) => OwnPage::json(500, &json!({ "error": error.to_string() })).into(),
+    }
+}
+
+fn stream_lines(context: &ServerContext, mut run: RetryRun) -> AdminResponse {
+    let (sender, lines) = mpsc::channel(LINES_HELD);
+    tokio::spawn(async move {
+        while let Some(line) = run.next().await {
+            if sender.send(line).await.is_err() {
+                // The client is gone.
+                return;
+            }
+        }
+    });
+    let clock = Arc::clone(&context.clock);
+    let pieces = stream::unfold(lines, move |mut lines| {
+        let clock = Arc::clone(&clock);
+        async move {
+            let line = match select(Box::pin(lines.recv()), clock.deadline(RUNNING_INTERVAL)).await {
+                Either::Left((line, _)) => line?,
+                Either::Right(_) => RetryLine::Running,
+            };
+            Some((Ok(Bytes::from(format!("{}\n", json!(line)))), lines))
+        }
+    });
+    AdminResponse::Stream { content_type: "application/jsonl", pieces: pieces.boxed() }
+}

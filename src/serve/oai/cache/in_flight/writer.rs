@@ -1,0 +1,195 @@
+//! Writes a page. Dropping it before the end truncates the page.
+
+use super::page::{
+    End, Held, InFlightOptions, InFlightPage, PageError, ResponseStart, State, once_true, runs, until,
+};
+use crate::serve::oai::cache::disk_threads::write_on_disk;
+use crate::serve::oai::cache::page_meta::PageMeta;
+use crate::serve::oai::cache::rules::Retention;
+use bytes::Bytes;
+use oaimend_base::clock;
+use oaimend_files::{BlockSums, NewBody, NewPage, Pages};
+use oaimend_repository::Account;
+use pingora_http::ResponseHeader;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Writes a page. Dropped before its end, the page is broken.
+pub(in crate::serve::oai::cache) struct Writer {
+    pub(in crate::serve::oai::cache) page: Arc<InFlightPage>,
+    pages: Arc<Pages>,
+    sums: BlockSums,
+}
+
+impl Writer {
+    /// Starts a page.
+    pub(in crate::serve::oai::cache) fn start(options: InFlightOptions, pages: Arc<Pages>) -> Self {
+        let page = Arc::new(InFlightPage::new(options));
+        Self { page, pages, sums: BlockSums::default() }
+    }
+
+    /// Adds bytes; waits while there is no room for them.
+    ///
+    /// # Errors
+    ///
+    /// The page has no reader and is not to be cached, or the disk fails.
+    pub(in crate::serve::oai::cache) async fn append(&mut self, mut bytes: Bytes) -> Result<(), PageError> {
+        while !bytes.is_empty() {
+            let piece_bytes = self.page.state().piece_bytes();
+            let piece = bytes.split_to(bytes.len().min(piece_bytes));
+            self.wait_for_room(piece.len() as u64).await?;
+            if self.page.plan.is_kept {
+                self.sums.push(&piece);
+            }
+            let count = piece.len() as u64;
+            let is_held = self.page.state().remember(&piece);
+            if !is_held && let Err(error) = self.write(piece.clone()).await {
+                tracing::error!(
+                    repository = self.page.key.repository(),
+                    %error,
+                    "a page cannot be written to disk and continues without being cached; check space and rights of the \
+                     data folder"
+                );
+                self.go_on_in_memory().await?;
+                self.wait_for_room(count).await?;
+                self.page.state().remember(&piece);
+            }
+            self.page.state().written += count;
+            self.page.progress.notify_waiters();
+        }
+        Ok(())
+    }
+
+    /// Sets the response header.
+    pub(in crate::serve::oai::cache) fn begin_with(&self, head: ResponseHeader) {
+        let _ = self.page.begun.set(ResponseStart { head, at: clock::now() });
+        self.page.progress.notify_waiters();
+    }
+
+    /// Waits until the page has no reader and is not to be cached.
+    pub(in crate::serve::oai::cache) async fn unwanted(&self) {
+        until(&self.page.room, || self.page.is_unwanted().then_some(())).await;
+    }
+
+    /// Continues in memory, once readers have read everything in the file.
+    async fn go_on_in_memory(&self) -> Result<(), PageError> {
+        self.wait_for_readers(State::forget_file).await
+    }
+
+    async fn wait_for_room(&self, count: u64) -> Result<(), PageError> {
+        self.wait_for_readers(|state| state.has_room(count)).await
+    }
+
+    /// Waits until readers have made room. If the page becomes too long meanwhile, readers that need the whole page do not
+    /// wait any more.
+    async fn wait_for_readers(
+        &self,
+        mut has_room: impl FnMut(&mut State) -> Result<bool, PageError>,
+    ) -> Result<(), PageError> {
+        let was_too_long = self.page.is_too_long();
+        until(&self.page.room, || {
+            let done = once_true(has_room(&mut self.page.state()));
+            if !was_too_long && self.page.is_too_long() {
+                self.page.progress.notify_waiters();
+            }
+            done
+        })
+        .await
+    }
+
+    /// Writes a piece to the file, and creates the file if necessary.
+    async fn write(&self, piece: Bytes) -> std::io::Result<()> {
+        let (page, pages) = (Arc::clone(&self.page), Arc::clone(&self.pages));
+        write_on_disk(move || {
+            let (at, capacity, known) = {
+                let state = page.state();
+                (state.written, state.capacity, state.part())
+            };
+            let part = match known {
+                Ok(part) => part,
+                Err(memory) => {
+                    let part = Arc::new(pages.part(&page.key, clock::secs(clock::now()))?);
+                    memory.runs().try_for_each(|(at, run)| part.write(at as u64, run))?;
+                    page.state().held = Held::File(Arc::clone(&part));
+                    part
+                }
+            };
+            for (at, run) in runs(at, &piece, capacity) {
+                part.write(at, run)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Ends a complete page: caches it if possible, and notifies its readers. Returns whether it is cached.
+    pub(in crate::serve::oai::cache) async fn finish(mut self, account: &Account) -> bool {
+        self.page.state().is_written = true;
+        let began = self.page.begun().map(|begun| begun.at);
+        let kept = began.and_then(|began| Some((began, self.page.plan.verdict(account, began)?)));
+        let kept = kept.filter(|_| !self.page.state().is_passing && !self.pages.is_closed());
+        let is_kept = match kept {
+            Some((began, kept)) => self.commit(kept, PageMeta::new(began, kept).to_bytes()).await,
+            None => false,
+        };
+        // The page on disk is found from now on.
+        self.page.finish(End::Whole { at: clock::now(), answers_until: None });
+        is_kept
+    }
+
+    async fn commit(&mut self, kept: Retention, meta: Vec<u8>) -> bool {
+        let (page, pages, sums) =
+            (Arc::clone(&self.page), Arc::clone(&self.pages), std::mem::take(&mut self.sums));
+        let until = kept.fresh_until + kept.stale_if_error;
+        let useless_from = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() + 1;
+        let committed = write_on_disk(move || {
+            let (written, known) = {
+                let state = page.state();
+                (state.written, state.part())
+            };
+            match known {
+                Ok(part) => {
+                    let body = NewBody::InFile(written);
+                    pages.commit(&part, &page.key, NewPage { meta: &meta, body, sums, useless_from })?;
+                }
+                Err(memory) => {
+                    let part = pages.part(&page.key, clock::secs(clock::now()))?;
+                    let runs: Vec<&[u8]> = memory.runs().map(|(_, run)| run).collect();
+                    let body = NewBody::InMemory(&runs);
+                    pages.commit(&part, &page.key, NewPage { meta: &meta, body, sums, useless_from })?;
+                }
+            }
+            // A concurrent purge found no file.
+            Ok(!page.state().is_passing || !pages.purge(&page.key))
+        });
+        match committed.await {
+            Ok(is_kept) => is_kept,
+            Err(error) => {
+                tracing::warn!(%error, "a page cannot be cached; check space and rights of the data folder");
+                false
+            }
+        }
+    }
+
+    /// Truncates the page.
+    pub(in crate::serve::oai::cache) fn fail(self) {
+        self.page.finish(End::Broken);
+    }
+
+    /// Ends with a failure, which answers all requests for a few seconds.
+    pub(in crate::serve::oai::cache) fn answer_failure(self, head: ResponseHeader, text: Bytes) {
+        self.begin_with(head);
+        let mut state = self.page.state();
+        state.remember(&text);
+        state.written = text.len() as u64;
+        drop(state);
+        let at = clock::now();
+        self.page.finish(End::Whole { at, answers_until: Some(at + self.page.plan.failures) });
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.page.finish(End::Broken);
+    }
+}

@@ -1,0 +1,19 @@
+//! Answers OAI-PMH requests: from the cache, from a page in flight, or from the source.
+//!
+//! `service` implements the phases of pingora. `page_response` writes a page to `downstream`: to the harvester, or into
+//! `collected` for a browser. `cache` finds it.
+
+pub(crate) mod cache;
+mod collected;
+mod cors;
+mod downstream;
+mod gzip;
+mod headers;
+pub(crate) mod live_requests;
+pub(crate) mod mirror_views;
+mod page_response;
+mod response_head;
+mod service;
+mod upstream_handle;
+
+pub(crate) use service::ProxyService;

@@ -1,0 +1,572 @@
+//! The phases of a request in pingora.
+//!
+//! `request_filter` routes, validates and answers each request. `cache` finds the page, `page_response` sends it, and
+//! `gzip` compresses it. The cache and the upstreams of pingora are not used; docs/explanation/pingora.md explains
+//! why. See also docs/explanation/request-path.md.
+
+use super::cache::{CacheLookup, PageVariant};
+use super::collected::CollectedResponse;
+use super::cors::CorsBuilder;
+use super::downstream::Downstream;
+use super::gzip::{self, GzipBuilder};
+use super::headers::joined;
+use super::live_requests::{LiveRequest, LiveRequestMark};
+use super::mirror_views::{aggregate_view, failover_view, mirror_view};
+use super::page_response::PageResponder;
+use super::upstream_handle::UpstreamHandle;
+use crate::config::{self, Mapping, RecordPages, ServeFrom};
+use crate::serve::clients::quotas;
+use crate::serve::context::ServerContext;
+use crate::serve::pages::{GatewayResponse, ResponseBody, ResponsePageRequest, answer, is_navigation};
+use crate::serve::response::{BodyStream, OwnPage};
+use crate::serve::router::{Route, Target, TargetRepository};
+use crate::serve::telemetry::Finished;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use http::{HeaderValue, Method, Version, header};
+use oaimend_base::clock;
+use oaimend_oai::RequestEcho;
+use oaimend_oai::{Argument, ErrorCode, Request};
+use oaimend_pages::oai_page::RequestAddress;
+use oaimend_pages::route::PageTarget;
+use oaimend_repository::{Account, Failure, Repository, RepositoryRequest, activity_update};
+use oaimend_store::MirrorError;
+use oaimend_upstream::{LiveRepository, RequestedBy};
+use pingora_core::modules::http::HttpModules;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_error::{Error, ErrorType, Result};
+use pingora_http::ResponseHeader;
+use pingora_proxy::{FailToProxy, ProxyHttp, Session};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// The proxy service of pingora.
+pub(crate) struct ProxyService(pub(crate) Arc<ServerContext>);
+
+/// The state of one request.
+pub(crate) struct RequestContext {
+    shared: Arc<ServerContext>,
+    started: SystemTime,
+    repository: Option<String>,
+    request: Option<Request>,
+    /// The page for which the response is collected.
+    page_request: Option<ResponsePageRequest>,
+    /// The kind of the requested page, in place of a verb.
+    page: Option<&'static str>,
+    handle: Option<UpstreamHandle>,
+    /// Its cache lookup; `None` if it bypasses the cache.
+    lookup: Option<CacheLookup>,
+    /// Why no request is sent to the source.
+    failure: Option<Failure>,
+    /// Whether the mirror alone answers the request.
+    is_of_mirror: bool,
+    /// The outcome, where it is known before the end.
+    outcome: Option<&'static str>,
+    /// Held while the request is answered.
+    live: Option<LiveRequestMark>,
+    /// Held until the response is sent.
+    permit: Option<quotas::Permit>,
+}
+
+impl Drop for RequestContext {
+    fn drop(&mut self) {
+        self.shared.telemetry.in_flight.dec();
+    }
+}
+
+#[async_trait]
+impl ProxyHttp for ProxyService {
+    type CTX = RequestContext;
+
+    fn new_ctx(&self) -> RequestContext {
+        self.0.telemetry.in_flight.inc();
+        RequestContext {
+            shared: Arc::clone(&self.0),
+            started: clock::now(),
+            repository: None,
+            request: None,
+            page_request: None,
+            page: None,
+            handle: None,
+            lookup: None,
+            failure: None,
+            is_of_mirror: false,
+            outcome: None,
+            live: None,
+            permit: None,
+        }
+    }
+
+    fn init_downstream_modules(&self, modules: &mut HttpModules) {
+        modules.add_module(Box::new(GzipBuilder));
+        modules.add_module(Box::new(CorsBuilder(Arc::clone(&self.0))));
+    }
+
+    /// Routes, validates and answers. `true`: pingora has nothing left to do.
+    async fn request_filter(&self, session: &mut Session, context: &mut RequestContext) -> Result<bool> {
+        let now = self.0.limits();
+        let limits = &now.connections;
+        session.as_downstream_mut().set_write_timeout(Some(limits.write_timeout));
+        session.as_downstream_mut().set_total_drain_timeout(Some(limits.request_timeout));
+        let prepared = self.prepare(session, context).await?;
+        let RequestContext { lookup, handle, page_request, outcome, .. } = context;
+        let mut downstream = Downstream { session, via: &self.0.via, collected: None };
+        match (prepared, page_request.take()) {
+            (Ok((repository, request)), None) => {
+                let responder = PageResponder { repository: &*repository };
+                responder.answer(&mut downstream, lookup.as_mut(), handle, request).await?;
+            }
+            (Ok((repository, request)), Some(page_request)) => {
+                let mut collected = CollectedResponse::new(self.0.rendering.memory());
+                downstream.collected = Some(&mut collected);
+                let responder = PageResponder { repository: &*repository };
+                let result = responder.answer(&mut downstream, lookup.as_mut(), handle, request).await;
+                let answered = collected.finish(result)?;
+                if matches!(answered.body, ResponseBody::BrokenOff(_)) {
+                    *outcome = Some("broken-off");
+                }
+                self.send(session, page_request.render(&self.0, answered).await).await?;
+            }
+            (Err(own), Some(page_request)) => {
+                self.send(session, page_request.page_of(&self.0, own).await).await?;
+            }
+            (Err(own), None) => self.send(session, own).await?,
+        }
+        Ok(true)
+    }
+
+    async fn upstream_peer(
+        &self,
+        _session: &mut Session,
+        _context: &mut RequestContext,
+    ) -> Result<Box<HttpPeer>> {
+        Error::e_explain(ErrorType::InternalError, "a request was not answered")
+    }
+
+    /// Responds to a failure in pingora, or truncates a response that has started.
+    async fn fail_to_proxy(
+        &self,
+        session: &mut Session,
+        error: &Error,
+        _context: &mut RequestContext,
+    ) -> FailToProxy {
+        let has_started = session.response_written().is_some();
+        // No request goes through pingora, so every write error concerns a response.
+        let downstream = *error.esource() == pingora_error::ErrorSource::Downstream
+            || *error.etype() == ErrorType::WriteError;
+        if has_started || downstream {
+            return FailToProxy { error_code: 0, can_reuse_downstream: false };
+        }
+        tracing::error!(%error, "a request failed in the proxy itself");
+        let status = "oaimend; error=proxy_internal_error".to_owned();
+        let page = OwnPage::unavailable(60, status, "oaimend itself failed; its log says why");
+        // The client is gone; ignore.
+        let _ = self.send(session, page).await;
+        FailToProxy { error_code: 503, can_reuse_downstream: false }
+    }
+
+    fn suppress_error_log(&self, _session: &Session, _context: &RequestContext, _error: &Error) -> bool {
+        true
+    }
+
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut RequestContext) {
+        let status = session.response_written().map_or(0, |head| head.status.as_u16());
+        let bytes = session.body_bytes_sent();
+        context.log(session.req_header().uri.path(), status, bytes, error);
+    }
+}
+
+impl ProxyService {
+    /// The repository and the request to it, or the response that needs none.
+    async fn prepare(
+        &self,
+        session: &mut Session,
+        context: &mut RequestContext,
+    ) -> Result<Result<(Box<dyn Repository>, RepositoryRequest), OwnPage>> {
+        let head = session.req_header();
+        let is_form = head.method == Method::POST;
+        let inet = |address: Option<&pingora_core::protocols::l4::socket::SocketAddr>| {
+            address.and_then(|address| address.as_inet()).copied()
+        };
+        let routed = self.0.route(head, inet(session.server_addr()));
+        if !matches!(&routed, Route::Own(page) if page.is_health) {
+            match self.0.admit(inet(session.client_addr()), &head.headers).await {
+                Ok(permit) => context.permit = permit,
+                Err(page) => {
+                    session.set_keepalive(None);
+                    return Ok(Err(page));
+                }
+            }
+        }
+        let target = match routed {
+            Route::Repository(target) => target,
+            Route::Page(target) => return Ok(Err(self.gateway_page(session, context, &target).await)),
+            Route::Own(page) => {
+                // Do not wait for an unread body.
+                session.set_keepalive(None);
+                return Ok(Err(page));
+            }
+        };
+        context.repository = Some(target.repository.name().to_owned());
+        context.outcome = Some("refused");
+        let via = joined(head, header::VIA);
+        let is_version_1_0 = head.version == Version::HTTP_10;
+        if let Some(page) = self.0.refuse(&via) {
+            session.set_keepalive(None);
+            return Ok(Err(page));
+        }
+        let query = match query_of(session, is_form, &self.0.limits().connections).await? {
+            Ok(query) => target.arguments(query),
+            Err(page) => {
+                session.set_keepalive(None);
+                return Ok(Err(page));
+            }
+        };
+        let Target { repository, base_url, path_for_pages, .. } = target;
+        let request = Request::parse(&query);
+        let head = session.req_header();
+        if let Some(path) = path_for_pages.filter(|_| is_navigation(&head.method, &head.headers)) {
+            context.page_request = Some(self.page_request(&repository, path, &query, request.as_ref().ok()));
+        }
+        let request = match request {
+            Ok(request) => request,
+            Err(refusal) => {
+                let own = RequestEcho { base_url, arguments: Vec::new() };
+                let date = clock::utc_datetime(context.started);
+                return Ok(Err(OwnPage::oai(oaimend_oai::error_response(
+                    &own,
+                    &date,
+                    refusal.code,
+                    &refusal.text,
+                ))));
+            }
+        };
+        let limits = self.0.limits();
+        let class =
+            context.permit.as_ref().and_then(|permit| limits.classes.names().get(permit.client.class));
+        context.live = Some(self.0.live_requests.begin(LiveRequest {
+            repository: repository.name().to_owned(),
+            query: request.query().to_owned(),
+            class: class.cloned(),
+            began: context.started,
+        }));
+        context.request = Some(request.clone());
+        context.outcome = None;
+        if session.req_header().method != Method::HEAD {
+            context.lookup = self.cache_lookup(&repository, &request, &base_url, context.started);
+        }
+        let own = Arc::new(request.to_echo(&base_url));
+        let own_via = self.0.via.to_str().unwrap_or_default();
+        let via = if via.is_empty() { own_via.to_owned() } else { format!("{via}, {own_via}") };
+        let requested_by = context.permit.as_ref().map(|permit| permit.client.as_requester());
+        let requested_by = requested_by.unwrap_or(RequestedBy::Harvester(None));
+        context.is_of_mirror = repository.live_mapping().is_none();
+        let repository = match repository {
+            TargetRepository::Mapped(mapping, ServeFrom::Mirror) => mirror_view(&self.0, &mapping).await,
+            TargetRepository::Mapped(mapping, ServeFrom::Live) => self.live_repository(mapping, requested_by),
+            TargetRepository::Mapped(mapping, ServeFrom::LiveThenMirror) => {
+                match self.live_repository(Arc::clone(&mapping), requested_by) {
+                    Ok(live) => failover_view(&self.0, &mapping, live).await,
+                    Err(failure) => Err(failure),
+                }
+            }
+            TargetRepository::Aggregate => aggregate_view(&self.0).await,
+        };
+        let repository = match repository {
+            Ok(repository) => repository,
+            Err(failure) => {
+                let page = OwnPage::failed(&failure);
+                context.failure = Some(failure);
+                return Ok(Err(page));
+            }
+        };
+        // HTTP/1.0 needs the length of a response. The page of a response and pages in the cache have one.
+        let in_one_piece = is_version_1_0 && context.page_request.is_none() && context.lookup.is_none();
+        let request = RepositoryRequest { request, own, via, in_one_piece, reports_records: false };
+        Ok(Ok((repository, request)))
+    }
+
+    /// The page of the response to a request.
+    fn page_request(
+        &self,
+        repository: &TargetRepository,
+        path: String,
+        query: &[u8],
+        request: Option<&Request>,
+    ) -> ResponsePageRequest {
+        let query = request.map_or_else(
+            || String::from_utf8_lossy(query).into_owned(),
+            |request| request.query().to_owned(),
+        );
+        let mapping = repository.mapping();
+        let has_record_pages =
+            mapping.is_some_and(|mapping| mapping.mirror.is_some() && mapping.records != RecordPages::Off);
+        ResponsePageRequest {
+            gateway: self.0.gateway(),
+            address: RequestAddress { repository: path, query },
+            request: request.cloned(),
+            repository: mapping.map(|mapping| mapping.id().to_owned()),
+            has_record_pages,
+        }
+    }
+
+    /// A page of the gateway.
+    async fn gateway_page(
+        &self,
+        session: &mut Session,
+        context: &mut RequestContext,
+        target: &PageTarget,
+    ) -> OwnPage {
+        if !session.as_downstream_mut().is_body_done() {
+            // Do not wait for an unread body.
+            session.set_keepalive(None);
+        }
+        let head = session.req_header();
+        if let Some(page) = self.0.refuse(&joined(head, header::VIA)) {
+            session.set_keepalive(None);
+            return page;
+        }
+        let GatewayResponse { page, logged_as } = answer(&self.0, target, &head.method, &head.headers).await;
+        if let Some((repository, kind)) = logged_as {
+            (context.repository, context.page) = (Some(repository), Some(kind));
+        }
+        context.outcome = (400..500).contains(&page.status).then_some("refused");
+        page
+    }
+
+    /// The cache lookup for a request; `None` if it bypasses the cache. Pages of the mirror are not cached here: no
+    /// source is asked for them, and the views keep written pages themselves.
+    fn cache_lookup(
+        &self,
+        repository: &TargetRepository,
+        request: &Request,
+        base_url: &str,
+        started: SystemTime,
+    ) -> Option<CacheLookup> {
+        let (cache, mapping) = self.0.cache.as_ref().zip(repository.live_mapping())?;
+        // Two windows may share a token but have different parts of a page.
+        let is_part = request.is_resumption()
+            && self.0.store.ledger.has_windows(mapping.id(), clock::secs(self.0.clock.now()));
+        if is_part {
+            return None;
+        }
+        match self.0.page_variant(mapping, request) {
+            PageVariant::Shared(variant) => {
+                Some(cache.lookup(mapping, request, base_url, variant.as_deref(), started))
+            }
+            PageVariant::Unshared => None,
+        }
+    }
+
+    /// The repository that asks the source.
+    fn live_repository(
+        &self,
+        mapping: Arc<Mapping>,
+        requested_by: RequestedBy,
+    ) -> std::result::Result<Box<dyn Repository>, Failure> {
+        let client = self.0.clients.client_for(&mapping.source)?.requested_by(requested_by);
+        let (store, clock) = (self.0.store.clone(), Arc::clone(&self.0.clock));
+        Ok(Box::new(LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock }))
+    }
+
+    async fn send(&self, session: &mut Session, page: OwnPage) -> Result<()> {
+        let mut head = ResponseHeader::build(page.status, Some(page.headers.len() + 2))?;
+        for (name, value) in page.headers {
+            head.insert_header(name, value)?;
+        }
+        head.insert_header(header::VIA, self.0.via.clone())?;
+        let request = session.req_header();
+        let accepted = joined(request, header::ACCEPT_ENCODING);
+        let compresses =
+            page.may_compress && request.version != Version::HTTP_10 && gzip::is_accepted(&accepted);
+        if compresses {
+            gzip::mark_tag(&mut head)?;
+        }
+        let is_old = request.version == Version::HTTP_10;
+        let has_no_body = request.method == Method::HEAD || page.status == 304;
+        let chunked = HeaderValue::from_static("chunked");
+        match (&page.stream, compresses) {
+            // HTTP/1.0 knows no chunks: the end of the connection is the end of the response.
+            (Some(_), _) if is_old => session.set_keepalive(None),
+            (Some(_), _) | (None, true) if !has_no_body => {
+                head.insert_header(header::TRANSFER_ENCODING, chunked)?;
+            }
+            (None, false) if page.status != 304 => {
+                head.insert_header(header::CONTENT_LENGTH, page.body.len())?
+            }
+            _ => {}
+        }
+        session.write_response_header(Box::new(head), has_no_body).await?;
+        match page.stream {
+            _ if has_no_body => Ok(()),
+            None => session.write_response_body(Some(page.body), true).await,
+            Some(BodyStream(pieces)) => {
+                send_pieces(Downstream { session, via: &self.0.via, collected: None }, pieces).await
+            }
+        }
+    }
+}
+
+/// Sends a body piece by piece. If a piece fails, the response ends without its end, so that the client notices.
+async fn send_pieces(
+    mut downstream: Downstream<'_>,
+    mut pieces: BoxStream<'static, std::result::Result<Bytes, MirrorError>>,
+) -> Result<()> {
+    while let Some(piece) = downstream.while_connected(pieces.next()).await? {
+        let piece = piece.map_err(|error| Error::because(ErrorType::InternalError, "the mirror", error))?;
+        downstream.write_piece(piece).await?;
+    }
+    downstream.write_end().await
+}
+
+impl RequestContext {
+    /// Counts the request and logs it.
+    fn log(&self, path: &str, status: u16, bytes: usize, error: Option<&Error>) {
+        let Some(repository) = &self.repository else {
+            tracing::debug!(path, status, "page of our own");
+            return;
+        };
+        let ended = self.handle.as_ref().and_then(UpstreamHandle::ended);
+        let account = ended.as_ref().map(|ended| &ended.account);
+        let oai_error = account.and_then(|account| account.error).map(ErrorCode::name);
+        let continued = account.and_then(|account| account.continued.as_ref());
+        let failed_over = account.and_then(|account| account.failed_over.as_ref());
+        let failure = ended.as_ref().map_or(&self.failure, |ended| &ended.failure).as_ref();
+        let failure = failure.or(continued).or(failed_over);
+        // The session of another request counts its own result.
+        let shared = self.lookup.as_ref().and_then(|lookup| lookup.shared.as_ref());
+        let outcome = self.outcome.unwrap_or(match (failure, error) {
+            _ if matches!(status, 502..=504) => "failed",
+            (Some(_), None) if continued.is_some() => "continued",
+            (Some(_), None) if failed_over.is_some() => "failed-over",
+            (Some(_), Some(_)) => "broken-off",
+            (None, Some(_)) if shared.is_some_and(|in_flight| in_flight.ended() == Some(false)) => {
+                "broken-off"
+            }
+            (_, Some(_)) => "abandoned",
+            (_, None) if oai_error.is_some() => "oai-error",
+            (_, None) => "complete",
+        });
+        let cache = self.lookup.as_ref().map_or("bypass", |lookup| lookup.outcome().name());
+        if self.request.is_some() {
+            self.shared.telemetry.looked_up(repository, cache);
+        }
+        let now = clock::now();
+        let at = clock::utc_datetime(now);
+        let verb = self.request.as_ref().map(|request| request.verb().as_str()).or(self.page);
+        let requested_path = self.page.map(|_| path);
+        let query = self.request.as_ref().map(Request::query).or(requested_path).unwrap_or_default();
+        let took = now.duration_since(self.started).unwrap_or_default();
+        // Before the request is counted: a reader of the counters expects its activity.
+        self.note_activity(repository, account, failure);
+        self.shared.telemetry.finished(&Finished {
+            repository,
+            verb,
+            request: query,
+            at: &at,
+            outcome,
+            took,
+            sent_bytes: bytes as u64,
+            account,
+            failure,
+        });
+        let millis = took.as_millis();
+        let argument = |name| self.request.as_ref().and_then(|request| request.argument(name));
+        tracing::info!(
+            repo = repository,
+            verb,
+            set = argument(Argument::Set),
+            token = argument(Argument::ResumptionToken),
+            cursor = account.and_then(|account| account.progress.0),
+            total = account.and_then(|account| account.progress.1),
+            status,
+            outcome,
+            oai_error,
+            cache,
+            records = account.map(|account| account.records),
+            repairs = account.map(Account::repairs_made),
+            quarantined = account.map(|account| account.quarantined),
+            attempts = account.map(|account| account.attempts),
+            version = account.and_then(|account| account.version),
+            ms = u64::try_from(millis).unwrap_or(u64::MAX),
+            bytes,
+            request = query,
+            reason = failure.map(|failure| failure.reason.name()),
+            details = failure.map(Failure::details_for_operators).or_else(|| error.map(ToString::to_string)),
+            "page"
+        );
+    }
+
+    /// Adds the request to the activity of its repository. The items of the mirror are those of its harvests, and are
+    /// not counted again.
+    fn note_activity(&self, repository: &str, account: Option<&Account>, failure: Option<&Failure>) {
+        let Some(request) = &self.request else { return };
+        let (account, failure) = if self.is_of_mirror { (None, None) } else { (account, failure) };
+        let at_secs = i64::try_from(clock::secs(self.shared.clock.now())).unwrap_or(i64::MAX);
+        let update = activity_update(request, account, failure);
+        self.shared.store.activity.note(repository, at_secs, update);
+    }
+}
+
+/// The names that pingora gives to errors in the chunks of a body.
+const BROKEN_CHUNKS: [&str; 2] = ["InvalidChunk", "InvalidTrailerEnd"];
+
+/// The query, with the form of a POST appended, or the response that refuses it. A body that is not a form is read
+/// and discarded, because pingora detects a closed connection only after the body.
+async fn query_of(
+    session: &mut Session,
+    is_form: bool,
+    limits: &config::Connections,
+) -> Result<Result<Vec<u8>, OwnPage>> {
+    // The received bytes: the URI replaces invalid UTF-8.
+    let target = session.req_header().raw_path();
+    let mut query = target.splitn(2, |&byte| byte == b'?').nth(1).unwrap_or_default().to_vec();
+    if !is_form && session.as_downstream_mut().is_body_done() {
+        return Ok(Ok(query));
+    }
+    if joined(session.req_header(), header::EXPECT).eq_ignore_ascii_case("100-continue") {
+        let go_on = ResponseHeader::build(100, None)?;
+        session.as_downstream_mut().write_response_header(Box::new(go_on)).await?;
+    }
+    let reading = async {
+        let mut body = Vec::new();
+        loop {
+            let piece = match session.read_request_body().await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                Err(error) if BROKEN_CHUNKS.contains(&error.etype().as_str()) => {
+                    let text = "a chunk of the body is broken; send the request again with correct chunks";
+                    return Ok(Err(OwnPage::text(400, text)));
+                }
+                Err(error) => return Err(error),
+            };
+            body.extend_from_slice(&piece);
+            if body.len() > limits.form_bytes_max {
+                let max = limits.form_bytes_max;
+                let text =
+                    format!("the body is longer than {max} bytes (form_bytes_max), the longest that is read");
+                return Ok(Err(OwnPage::text(413, &text)));
+            }
+        }
+        if !session.as_downstream_mut().is_body_done() {
+            // HTTP/2 trailers: pingora would wait for an end that never comes.
+            return Ok(Err(OwnPage::text(
+                400,
+                "trailers after a request are not read; send the request without them",
+            )));
+        }
+        Result::<_, Box<Error>>::Ok(Ok(body))
+    };
+    Ok(match tokio::time::timeout(limits.request_timeout, reading).await {
+        Ok(read) => read?.map(|body| {
+            if is_form {
+                query.push(b'&');
+                query.extend_from_slice(&body);
+            }
+            query
+        }),
+        Err(_) => Err(OwnPage::text(408, "the body was not received in time")),
+    })
+}

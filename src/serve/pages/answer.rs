@@ -1,0 +1,219 @@
+//! Finds the response to a request for a page.
+
+use super::lists::{ListRequest, list_notice_page};
+use super::overview::{is_stored, overview, unknown};
+use super::record::{CACHE_CONTROL, Missing, RecordRequest};
+use super::repository::repository;
+use super::sitemaps;
+use super::state::GatewayState;
+use crate::config::{Mapping, RecordPages};
+use crate::serve::context::ServerContext;
+use crate::serve::response::OwnPage;
+use http::{HeaderMap, Method, header};
+use oaimend_html::StyleSheet;
+use oaimend_pages::RecordForm;
+use oaimend_pages::html::{ListNotice, NoRecordPage, NoRecordReason};
+use oaimend_pages::list::ListTarget;
+use oaimend_pages::record::RecordAddress;
+use oaimend_pages::route::{PageTarget, RecordTarget};
+use oaimend_pages::sitemap::SitemapAddress;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The response to a request for a page.
+pub(crate) struct GatewayResponse {
+    pub(crate) page: OwnPage,
+    /// The mirrored repository and the kind of the page, for the log and for metrics; `None` if it belongs to no
+    /// repository that is served.
+    pub(crate) logged_as: Option<(String, &'static str)>,
+}
+
+impl From<OwnPage> for GatewayResponse {
+    fn from(page: OwnPage) -> Self {
+        Self { page, logged_as: None }
+    }
+}
+
+/// The kinds of pages in the log and in metrics.
+const RECORD_PAGE: &str = "record-page";
+const REPOSITORY_PAGE: &str = "repository-page";
+const LIST_PAGE: &str = "list-page";
+const SITEMAP: &str = "sitemap";
+
+/// Answers a request for a page.
+pub(crate) async fn answer(
+    context: &ServerContext,
+    target: &PageTarget,
+    method: &Method,
+    headers: &HeaderMap,
+) -> GatewayResponse {
+    let gateway = context.gateway();
+    let is_unknown = matches!(target, PageTarget::Unknown(_));
+    if !is_unknown && ![Method::GET, Method::HEAD].contains(method) {
+        let page = OwnPage::text(405, "pages accept GET and HEAD");
+        return page.with("Allow", "GET, HEAD".to_owned()).into();
+    }
+    let mappings = context.repositories.all();
+    match target {
+        PageTarget::Overview(target) => overview(context, &gateway, target, headers).await.into(),
+        PageTarget::Repository(id) => match context.repositories.find(id) {
+            Some(mapping) => GatewayResponse {
+                page: repository(context, &gateway, &mapping, headers).await,
+                logged_as: Some((mapping.id().to_owned(), REPOSITORY_PAGE)),
+            },
+            None => unknown(context, &gateway, id, is_html_named(headers)).await.into(),
+        },
+        PageTarget::Unknown(name) => unknown(context, &gateway, name, is_html_named(headers)).await.into(),
+        PageTarget::StyleSheet(path) => style_sheet(gateway.site.style_sheets(), path).into(),
+        PageTarget::Sitemap(address) => GatewayResponse {
+            page: sitemaps::answer(context, &gateway, address, headers).await,
+            logged_as: match address {
+                SitemapAddress::Records { repository, .. } if mappings.contains_key(repository) => {
+                    Some((repository.clone(), SITEMAP))
+                }
+                _ => None,
+            },
+        },
+        PageTarget::Record(target) => match find_mirrored(context, &mappings, &target.repository).await {
+            Mirrored::Served(mapping) => GatewayResponse {
+                page: record(context, &gateway, mapping, target, headers).await,
+                logged_as: Some((mapping.id().to_owned(), RECORD_PAGE)),
+            },
+            Mirrored::Removed => removed(&gateway, target, form_of(target, headers)).into(),
+            Mirrored::Never => unknown(context, &gateway, &target.repository, false).await.into(),
+        },
+        PageTarget::List(target) => match find_mirrored(context, &mappings, target.repository()).await {
+            Mirrored::Served(mapping) => GatewayResponse {
+                page: list(context, &gateway, mapping, target, headers).await,
+                logged_as: Some((mapping.id().to_owned(), LIST_PAGE)),
+            },
+            Mirrored::Removed => {
+                let repository = target.repository();
+                list_notice_page(&gateway, repository, repository, ListNotice::RepositoryRemoved).into()
+            }
+            Mirrored::Never => unknown(context, &gateway, target.repository(), false).await.into(),
+        },
+    }
+}
+
+/// A repository, as far as the mirror is concerned.
+enum Mirrored<'m> {
+    /// It is mirrored.
+    Served(&'m Arc<Mapping>),
+    /// The mirror has records of it, although it is not served or not mirrored any more.
+    Removed,
+    /// The mirror knows nothing of it.
+    Never,
+}
+
+async fn find_mirrored<'m>(
+    context: &ServerContext,
+    mappings: &'m BTreeMap<String, Arc<Mapping>>,
+    repository: &str,
+) -> Mirrored<'m> {
+    if let Some(mapping) = mappings.get(repository).filter(|mapping| mapping.mirror.is_some()) {
+        return Mirrored::Served(mapping);
+    }
+    match is_stored(context, repository).await {
+        true => Mirrored::Removed,
+        false => Mirrored::Never,
+    }
+}
+
+/// A list of a mirrored repository.
+async fn list(
+    context: &ServerContext,
+    gateway: &GatewayState,
+    mapping: &Mapping,
+    target: &ListTarget,
+    headers: &HeaderMap,
+) -> OwnPage {
+    let request = ListRequest { store: &*context.store.mirror, gateway, mapping, headers };
+    match target {
+        ListTarget::Records(address) => request.list(address).await,
+        ListTarget::Sets(address) => request.sets(address).await,
+        ListTarget::Moved(address) => moved(&address.url(gateway.site.base_path())),
+    }
+}
+
+/// The response that a page has another URL.
+fn moved(url: &str) -> OwnPage {
+    let page = OwnPage::text(301, "this list has another URL").with("Location", url.to_owned());
+    page.with("Cache-Control", CACHE_CONTROL.to_owned())
+}
+
+/// A style sheet. One at another path is from an older page.
+pub(crate) fn style_sheet(sheets: &[StyleSheet], path: &str) -> OwnPage {
+    let found = sheets.iter().find(|sheet| sheet.path == path);
+    let other = || sheets.iter().find(|sheet| sheet.is_other_version(path));
+    let (sheet, cache_control) = match (found, other()) {
+        (Some(sheet), _) => (sheet, "public, max-age=31536000, immutable"),
+        (None, Some(sheet)) => (sheet, "no-cache"),
+        (None, None) => return OwnPage::text(404, "no such style sheet"),
+    };
+    let page = OwnPage::new(200, "text/css; charset=UTF-8", sheet.css.clone());
+    let page = page.with("Vary", "Accept-Encoding".to_owned());
+    page.with("Cache-Control", cache_control.to_owned()).compressible()
+}
+
+fn form_of(target: &RecordTarget, headers: &HeaderMap) -> RecordForm {
+    target.form.unwrap_or_else(|| RecordForm::accepted(&accept_of(headers)))
+}
+
+/// Whether the client is a browser, which names HTML in its `Accept` header.
+pub(crate) fn is_html_named(headers: &HeaderMap) -> bool {
+    RecordForm::is_html_named(&accept_of(headers))
+}
+
+fn accept_of(headers: &HeaderMap) -> String {
+    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accept.collect::<Vec<_>>().join(",")
+}
+
+/// The page of a record of a mirrored repository.
+async fn record(
+    context: &ServerContext,
+    gateway: &Arc<GatewayState>,
+    mapping: &Arc<Mapping>,
+    target: &RecordTarget,
+    headers: &HeaderMap,
+) -> OwnPage {
+    let request = |target| RecordRequest {
+        store: &*context.store.mirror,
+        gateway,
+        mapping,
+        target,
+        form: form_of(target, headers),
+    };
+    let named = request(target);
+    if mapping.records == RecordPages::Off {
+        return named.missing(&Missing::NotShown(NoRecordReason::PagesOff)).await;
+    }
+    let (cache, store) = (&context.record_cache, &*context.store.mirror);
+    if let Some(page) = cache.find(store, gateway, mapping, &named.page_name()).await {
+        return page.respond(headers);
+    }
+    let versions = named.versions().await;
+    let kept = versions.map(|versions| (cache, versions));
+    match named.find().await {
+        Ok(found) => named.show(found, headers, &context.rendering, kept).await,
+        Err(missing) => {
+            let whole = target.with_ending_in_identifier().filter(|_| missing == Missing::Unknown);
+            if let Some(whole) = whole.as_ref().map(request)
+                && let Ok(found) = whole.find().await
+            {
+                return whole.show(found, headers, &context.rendering, None).await;
+            }
+            named.missing(&missing).await
+        }
+    }
+}
+
+/// The page of a record whose repository is no longer served.
+fn removed(gateway: &GatewayState, target: &RecordTarget, form: RecordForm) -> OwnPage {
+    let reason = NoRecordReason::RepositoryRemoved;
+    let RecordTarget { repository, identifier, .. } = target;
+    let address = RecordAddress { repository, identifier, format: None };
+    let html = || NoRecordPage { site: &gateway.site, repository_name: repository, address, reason }.render();
+    super::record::notice(410, form, reason.title(), html)
+}

@@ -1,0 +1,384 @@
+//! The page of a record, from the store of the mirror.
+
+use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats};
+use super::record_cache::{PageName, RecordCache, Versions};
+use super::rendering::RenderLimits;
+use super::state::GatewayState;
+use crate::config::{Mapping, RecordPages};
+use crate::serve::response::OwnPage;
+use crate::serve::validators::Validators;
+use http::HeaderMap;
+use oaimend_html::fingerprint;
+use oaimend_html::{CONTENT_SECURITY_POLICY, Site};
+use oaimend_mirror::view::page_items::RecordText;
+use oaimend_mirror::view::record_xml::Header;
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_pages::RecordForm;
+use oaimend_pages::html::{
+    DeletedRecordPage, FormatTab, NoRecordPage, NoRecordReason, Provenance, RecordPage, UnknownRecordPage,
+};
+use oaimend_pages::record::{
+    RecordAddress, RecordDocument, UnreadableRecord, WorkDescription, json_ld, signposting,
+};
+use oaimend_pages::route::RecordTarget;
+use oaimend_repository::rebase_namespaces::NamespaceScope;
+use oaimend_repository::{Failure, Reason};
+use oaimend_store::{MirrorError, MirrorStore, RecordRepairs, RecordStatus, StoredRecord};
+use std::sync::Arc;
+
+/// A request for a record of a mirrored repository.
+pub(super) struct RecordRequest<'a> {
+    pub(super) store: &'a dyn MirrorStore,
+    pub(super) gateway: &'a Arc<GatewayState>,
+    pub(super) mapping: &'a Arc<Mapping>,
+    pub(super) target: &'a RecordTarget,
+    pub(super) form: RecordForm,
+}
+
+/// A record, with everything of the store on which its page depends.
+pub(super) struct FoundRecord {
+    record: StoredRecord,
+    /// Its record in [`WORK_FORMAT`], if another format is shown.
+    work_record: Option<StoredRecord>,
+    formats: Vec<FormatTab>,
+    /// The repairs of the record, if the page shows them.
+    repairs: RecordRepairs,
+}
+
+/// Why there is no page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// No record has this identifier, or none in this format.
+    Unknown,
+    /// The record is deleted.
+    Deleted {
+        /// The datestamp of the deletion, in seconds since 1970.
+        datestamp_secs: i64,
+    },
+    /// It cannot be shown.
+    NotShown(NoRecordReason),
+}
+
+impl From<MirrorError> for Missing {
+    fn from(error: MirrorError) -> Self {
+        match error {
+            MirrorError::Damaged => Self::NotShown(NoRecordReason::Damaged),
+            _ => Self::NotShown(NoRecordReason::Unreadable),
+        }
+    }
+}
+
+impl From<UnreadableRecord> for Missing {
+    fn from(_: UnreadableRecord) -> Self {
+        Self::NotShown(NoRecordReason::Damaged)
+    }
+}
+
+/// The `Cache-Control` of pages. They change with harvests only.
+pub(super) const CACHE_CONTROL: &str = "public, max-age=300";
+
+impl RecordRequest<'_> {
+    /// Finds the record and its formats in the store.
+    ///
+    /// # Errors
+    ///
+    /// There is nothing to show. A record that is not stored is unknown only if the harvest was complete.
+    pub(super) async fn find(&self) -> Result<FoundRecord, Missing> {
+        let id = self.mapping.id();
+        let mirrored = mirrored_formats(self.store, self.mapping).await?;
+        let stored = self.store.formats_of_item(id, &self.target.identifier).await?;
+        let of_item: Vec<_> =
+            mirrored.iter().filter_map(|prefix| stored.iter().find(|(stored, _)| stored == prefix)).collect();
+        let live: Vec<&String> = of_item
+            .iter()
+            .filter(|(_, status)| *status == RecordStatus::Live)
+            .map(|(prefix, _)| prefix)
+            .collect();
+        let by_default = live.iter().copied().find(|prefix| *prefix == WORK_FORMAT).or(live.first().copied());
+        let by_default = by_default.or_else(|| of_item.first().map(|(prefix, _)| prefix));
+        let shown = match &self.target.format {
+            Some(named) => mirrored.iter().find(|prefix| *prefix == named),
+            None => by_default,
+        };
+        let Some(shown) = shown else {
+            let unknown_format = self.target.format.is_some() && !mirrored.is_empty();
+            return Err(if unknown_format { Missing::Unknown } else { self.unknown(&mirrored).await });
+        };
+        if !self.is_complete(shown).await? {
+            return Err(Missing::NotShown(NoRecordReason::NotHarvested));
+        }
+        let record = self.store.record(id, shown, &self.target.identifier).await?.ok_or(Missing::Unknown)?;
+        if record.status == RecordStatus::Deleted {
+            return Err(Missing::Deleted { datestamp_secs: record.datestamp_secs });
+        }
+        let has_work_record = shown != WORK_FORMAT && live.iter().any(|prefix| *prefix == WORK_FORMAT);
+        let work_record = match has_work_record {
+            // Without this record the page is poorer, and still true.
+            true => self.store.record(id, WORK_FORMAT, &self.target.identifier).await.unwrap_or_default(),
+            false => None,
+        };
+        let tab = |prefix: &String| FormatTab {
+            prefix: prefix.clone(),
+            is_default: Some(prefix) == by_default,
+            is_current: prefix == shown,
+        };
+        let formats = live.into_iter().map(tab).collect();
+        let repairs = match self.form {
+            RecordForm::Html => self.store.repairs(id, shown, &self.target.identifier).await?,
+            RecordForm::Xml | RecordForm::JsonLd => RecordRepairs::default(),
+        };
+        Ok(FoundRecord { record, work_record, formats, repairs })
+    }
+
+    /// Why a record is not stored in any of these formats.
+    async fn unknown(&self, mirrored: &[String]) -> Missing {
+        for prefix in mirrored {
+            match self.is_complete(prefix).await {
+                Ok(true) => {}
+                Ok(false) => return Missing::NotShown(NoRecordReason::NotHarvested),
+                Err(error) => return error.into(),
+            }
+        }
+        match mirrored.is_empty() {
+            true => Missing::NotShown(NoRecordReason::NotHarvested),
+            false => Missing::Unknown,
+        }
+    }
+
+    async fn is_complete(&self, prefix: &str) -> Result<bool, MirrorError> {
+        is_complete(self.store, self.mapping.id(), prefix).await
+    }
+
+    /// The response with a record.
+    pub(super) async fn show(
+        &self,
+        found: FoundRecord,
+        headers: &HeaderMap,
+        limits: &RenderLimits,
+        cache: Option<(&RecordCache, Versions)>,
+    ) -> OwnPage {
+        let rendering = Rendering {
+            gateway: Arc::clone(self.gateway),
+            mapping: Arc::clone(self.mapping),
+            target: self.target.clone(),
+            form: self.form,
+            found,
+            facts: SourceFacts::read(self.store, self.mapping.id()).await,
+        };
+        if let Some(unchanged) = rendering.unchanged(headers) {
+            return unchanged;
+        }
+        let validators = rendering.validators();
+        let rendered = limits.run(rendering.xml_bytes(), move || rendering.render()).await;
+        let unreadable = Err(Missing::NotShown(NoRecordReason::Unreadable));
+        match rendered.unwrap_or(unreadable) {
+            Ok(page) => {
+                if let Some((cache, versions)) = cache.filter(|_| page.status == 200) {
+                    cache.keep(self.page_name(), self.gateway, self.mapping, versions, (&page, validators));
+                }
+                page
+            }
+            Err(missing) => self.missing(&missing).await,
+        }
+    }
+
+    pub(super) fn page_name(&self) -> PageName {
+        PageName { target: self.target.clone(), form: self.form }
+    }
+
+    /// The versions of the mirrored collections. `None` if they cannot be read.
+    pub(super) async fn versions(&self) -> Option<Versions> {
+        let mut versions = Versions::new();
+        for prefix in mirrored_formats(self.store, self.mapping).await.ok()? {
+            let version = self.store.version(self.mapping.id(), &prefix).await.ok()?;
+            versions.push((prefix, version));
+        }
+        Some(versions)
+    }
+
+    /// The response in place of a record.
+    pub(super) async fn missing(&self, missing: &Missing) -> OwnPage {
+        let SourceFacts { name, granularity } = SourceFacts::read(self.store, self.mapping.id()).await;
+        let (site, repository_name) = (&self.gateway.site, name.as_str());
+        let address = self.address(None);
+        match missing {
+            Missing::Unknown => notice(404, self.form, "no such record", || {
+                UnknownRecordPage { site, repository_name, address }.render()
+            }),
+            Missing::Deleted { datestamp_secs } => {
+                let deleted_at = from_secs(*datestamp_secs, granularity);
+                notice(410, self.form, "the record was deleted", || {
+                    DeletedRecordPage { site, repository_name, address, deleted_at: &deleted_at }.render()
+                })
+            }
+            Missing::NotShown(reason) => self.not_shown(site, repository_name, *reason),
+        }
+    }
+
+    fn not_shown(&self, site: &Site, repository_name: &str, reason: NoRecordReason) -> OwnPage {
+        let address = self.address(None);
+        let html = || NoRecordPage { site, repository_name, address, reason }.render();
+        let failure = match reason {
+            NoRecordReason::PagesOff => return notice(404, self.form, reason.title(), html),
+            NoRecordReason::RepositoryRemoved => return notice(410, self.form, reason.title(), html),
+            NoRecordReason::NotHarvested => Failure::new(Reason::MirrorIncomplete, reason.title()),
+            NoRecordReason::Damaged | NoRecordReason::Unreadable => {
+                Failure::new(Reason::Mirror, reason.title())
+            }
+        };
+        notice(503, self.form, reason.title(), html)
+            .with("Retry-After", failure.retry_after_secs.to_string())
+            .with("Proxy-Status", failure.proxy_status())
+    }
+
+    fn address<'s>(&'s self, format: Option<&'s str>) -> RecordAddress<'s> {
+        RecordAddress { repository: self.mapping.id(), identifier: &self.target.identifier, format }
+    }
+}
+
+/// A record with everything on which its page depends.
+struct Rendering {
+    gateway: Arc<GatewayState>,
+    mapping: Arc<Mapping>,
+    target: RecordTarget,
+    form: RecordForm,
+    found: FoundRecord,
+    facts: SourceFacts,
+}
+
+impl Rendering {
+    /// The length of the records, in bytes.
+    fn xml_bytes(&self) -> usize {
+        let work_record = self.found.work_record.as_ref().map_or(0, |record| record.bytes.len());
+        self.found.record.bytes.len() + work_record
+    }
+
+    /// Whether the page can be at the source.
+    fn may_redirect(&self) -> bool {
+        self.mapping.records == RecordPages::Link
+            && self.form == RecordForm::Html
+            && self.target.format.is_none()
+    }
+
+    /// The response to a client that has this version of the page.
+    fn unchanged(&self, headers: &HeaderMap) -> Option<OwnPage> {
+        let is_known = !self.may_redirect() && self.validators().are_known(headers);
+        is_known.then(|| self.with_head(OwnPage::new(304, self.form.content_type(), "")))
+    }
+
+    fn with_head(&self, page: OwnPage) -> OwnPage {
+        let page = self.validators().add_to(page).with("Cache-Control", CACHE_CONTROL.to_owned());
+        with_policies(page).compressible()
+    }
+
+    fn address<'s>(&'s self, format: Option<&'s str>) -> RecordAddress<'s> {
+        RecordAddress { repository: self.mapping.id(), identifier: &self.target.identifier, format }
+    }
+
+    fn render(&self) -> Result<OwnPage, Missing> {
+        let (found, facts) = (&self.found, &self.facts);
+        let xml = written(&found.record, facts.granularity)?;
+        if self.form == RecordForm::Xml {
+            let text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{xml}\n");
+            return Ok(self.with_head(OwnPage::new(200, self.form.content_type(), text)));
+        }
+        let document = RecordDocument::read(&xml)?;
+        let work = match &found.work_record {
+            Some(record) => WorkDescription::of(&RecordDocument::read(&written(record, facts.granularity)?)?),
+            None => WorkDescription::of(&document),
+        };
+        let site = &self.gateway.site;
+        let address = self.address(self.target.format.as_deref());
+        let page_url = self.address(None).page(site.public_url());
+        let landing_page = work.links.landing_page();
+        let landing_page = landing_page.filter(|link| self.may_redirect() && link.url != page_url);
+        if let Some(link) = landing_page {
+            let page = OwnPage::text(302, "the record is at its source").with("Location", link.url.clone());
+            return Ok(with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned())));
+        }
+        if self.form == RecordForm::JsonLd {
+            let text = format!("{:#}\n", json_ld(&work, &page_url));
+            return Ok(self.with_head(OwnPage::new(200, self.form.content_type(), text)));
+        }
+        let html = RecordPage {
+            site,
+            repository_name: &facts.name,
+            address,
+            document: &document,
+            xml: &xml,
+            work: &work,
+            formats: &found.formats,
+            provenance: &self.provenance(),
+            repairs: &found.repairs,
+        };
+        let page = OwnPage::new(200, self.form.content_type(), html.render());
+        let links = signposting(&work, address, site.public_url()).join(", ");
+        Ok(self.with_head(page.with("Link", links)))
+    }
+
+    fn provenance(&self) -> Provenance {
+        let (found, facts) = (&self.found, &self.facts);
+        Provenance {
+            source_datestamp: from_secs(found.record.datestamp_secs, facts.granularity),
+            stamp: from_secs(found.record.stamp_secs, Granularity::Second),
+        }
+    }
+
+    /// The validators of the page. The tag changes with everything on which the page depends.
+    fn validators(&self) -> Validators {
+        let (found, facts) = (&self.found, &self.facts);
+        let version = |record: &StoredRecord| {
+            (record.stamp_secs, record.sequence, record.datestamp_secs, record.set_specs.clone())
+        };
+        let work_record = found.work_record.as_ref();
+        let depends_on = format!(
+            "{:?}",
+            (
+                &self.gateway.version,
+                (self.mapping.id(), self.mapping.records),
+                (&facts.name, facts.granularity.name(), &self.target, self.form, &found.formats),
+                (version(&found.record), work_record.map(version), &found.repairs),
+            )
+        );
+        let work_secs = work_record.map_or(i64::MIN, |record| record.stamp_secs);
+        Validators {
+            tag: fingerprint([depends_on.as_bytes()]),
+            modified_secs: Some(found.record.stamp_secs.max(work_secs)),
+        }
+    }
+}
+
+/// The XML of a record as a document of its own, with the header of its source. The store has it as an item of a list,
+/// which declares some of its namespaces.
+fn written(record: &StoredRecord, granularity: Granularity) -> Result<String, Missing> {
+    let damaged = |_| Missing::NotShown(NoRecordReason::Damaged);
+    let text = RecordText::read(record).map_err(damaged)?;
+    let mut xml = String::with_capacity(record.bytes.len() + HEADER_BYTES);
+    text.places.write(text.text, &Header::of_source(record, granularity), &[], &mut xml);
+    Ok(NamespaceScope::of_own_list().rebase(&xml, &NamespaceScope::default()))
+}
+
+/// The usual length of a header, in bytes.
+const HEADER_BYTES: usize = 512;
+
+/// A response in place of a record: the page, or one line for programs.
+pub(super) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnce() -> String) -> OwnPage {
+    let page = match form {
+        RecordForm::Html => OwnPage::new(status, form.content_type(), html()),
+        RecordForm::Xml | RecordForm::JsonLd => OwnPage::text(status, line),
+    };
+    let cache_control = match status {
+        // The next harvest can find the record.
+        404 => "public, max-age=60",
+        410 => CACHE_CONTROL,
+        _ => "no-store",
+    };
+    with_policies(page.with("Cache-Control", cache_control.to_owned()))
+}
+
+/// Adds what all responses have in common. XML has the policy too: a browser executes script in it.
+pub(crate) fn with_policies(page: OwnPage) -> OwnPage {
+    page.with("Content-Security-Policy", CONTENT_SECURITY_POLICY.to_owned())
+        .with("Referrer-Policy", "strict-origin-when-cross-origin".to_owned())
+        .with("Vary", "Accept, Accept-Encoding".to_owned())
+}

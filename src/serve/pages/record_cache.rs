@@ -1,0 +1,128 @@
+//! Rendered record pages in memory, for crawlers and people that open the same records.
+//!
+//! Invariant: a kept page is the response until a collection of its repository, its mapping or the configuration of the
+//! gateway changes, and for [`KEPT_MAX`] at most. What a page shows of the repository itself, such as its name, may be
+//! that old.
+
+use super::state::GatewayState;
+use crate::config::Mapping;
+use crate::serve::response::OwnPage;
+use crate::serve::validators::Validators;
+use bytes::Bytes;
+use http::HeaderMap;
+use oaimend_base::clock;
+use oaimend_pages::RecordForm;
+use oaimend_pages::route::RecordTarget;
+use oaimend_store::{CollectionVersion, MirrorStore};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most bytes of all pages.
+const PAGES_BYTES_MAX: u64 = 32 << 20;
+/// A guess of the bytes of a page, for the size of the table.
+const PAGE_BYTES: u64 = 16 << 10;
+/// The bytes of the headers and the key of a page.
+const ENTRY_BYTES: u64 = 2 << 10;
+/// How long a page is kept. Clients may reuse it for the same time.
+const KEPT_MAX: Duration = Duration::from_secs(300);
+
+/// The rendered pages of records.
+#[derive(Debug)]
+pub(crate) struct RecordCache(Cache<PageName, Arc<KeptPage>, ByBytes>);
+
+/// The name of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PageName {
+    pub(super) target: RecordTarget,
+    pub(super) form: RecordForm,
+}
+
+/// The versions of the collections of a repository, by format.
+pub(super) type Versions = Vec<(String, Option<CollectionVersion>)>;
+
+/// A rendered page, and everything on which it depends.
+#[derive(Debug)]
+pub(super) struct KeptPage {
+    gateway: Arc<GatewayState>,
+    mapping: Arc<Mapping>,
+    versions: Versions,
+    /// By [`clock::uptime`].
+    kept_at: Duration,
+    validators: Validators,
+    headers: Vec<(&'static str, String)>,
+    body: Bytes,
+}
+
+#[derive(Clone, Debug)]
+struct ByBytes;
+
+impl Weighter<PageName, Arc<KeptPage>> for ByBytes {
+    fn weight(&self, _name: &PageName, page: &Arc<KeptPage>) -> u64 {
+        page.body.len() as u64 + ENTRY_BYTES
+    }
+}
+
+impl Default for RecordCache {
+    fn default() -> Self {
+        let pages = usize::try_from(PAGES_BYTES_MAX / PAGE_BYTES).unwrap_or_default();
+        Self(Cache::with_weighter(pages, PAGES_BYTES_MAX, ByBytes))
+    }
+}
+
+impl RecordCache {
+    /// A kept page that is still the response.
+    pub(super) async fn find(
+        &self,
+        store: &dyn MirrorStore,
+        gateway: &Arc<GatewayState>,
+        mapping: &Arc<Mapping>,
+        name: &PageName,
+    ) -> Option<Arc<KeptPage>> {
+        let page = self.0.get(name)?;
+        let is_configured_so = Arc::ptr_eq(&page.gateway, gateway) && Arc::ptr_eq(&page.mapping, mapping);
+        if !is_configured_so || clock::uptime().saturating_sub(page.kept_at) > KEPT_MAX {
+            return None;
+        }
+        for (prefix, version) in &page.versions {
+            if store.version(mapping.id(), prefix).await.ok()? != *version {
+                return None;
+            }
+        }
+        Some(page)
+    }
+
+    /// Keeps a page. `versions` were read before its record.
+    pub(super) fn keep(
+        &self,
+        name: PageName,
+        gateway: &Arc<GatewayState>,
+        mapping: &Arc<Mapping>,
+        versions: Versions,
+        (page, validators): (&OwnPage, Validators),
+    ) {
+        let kept = KeptPage {
+            gateway: Arc::clone(gateway),
+            mapping: Arc::clone(mapping),
+            versions,
+            kept_at: clock::uptime(),
+            validators,
+            headers: page.headers.clone(),
+            body: page.body.clone(),
+        };
+        self.0.insert(name, Arc::new(kept));
+    }
+}
+
+impl KeptPage {
+    /// The response to a request with these headers.
+    pub(super) fn respond(&self, headers: &HeaderMap) -> OwnPage {
+        let (status, body) = match self.validators.are_known(headers) {
+            true => (304, Bytes::new()),
+            false => (200, self.body.clone()),
+        };
+        let headers = self.headers.clone();
+        OwnPage { status, headers, body, stream: None, is_health: false, may_compress: true }
+    }
+}

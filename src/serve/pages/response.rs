@@ -1,0 +1,130 @@
+//! The page of a response of a repository, for browsers.
+
+use super::rendering::{RenderMemory, RenderingFailed};
+use super::state::GatewayState;
+use crate::serve::context::ServerContext;
+use crate::serve::response::OwnPage;
+use http::{HeaderMap, Method};
+use oaimend_html::CONTENT_SECURITY_POLICY;
+use oaimend_oai::Request;
+use oaimend_pages::html::{NoResponseReason, ResponsePage, ShownResponse};
+use oaimend_pages::oai_page::{OaiPage, RequestAddress};
+use std::sync::Arc;
+
+/// A request whose response becomes a page.
+#[derive(Clone, Debug)]
+pub(crate) struct ResponsePageRequest {
+    pub(crate) gateway: Arc<GatewayState>,
+    pub(crate) address: RequestAddress,
+    /// `None` if it is not valid.
+    pub(crate) request: Option<Request>,
+    /// The id of the repository; `None` for the view of all repositories.
+    pub(crate) repository: Option<String>,
+    pub(crate) has_record_pages: bool,
+}
+
+/// The response of the repository.
+pub(crate) struct AnsweredRequest {
+    pub(crate) status: u16,
+    /// The headers that the page has too.
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: ResponseBody,
+    /// Held until the page is rendered.
+    pub(crate) memory: RenderMemory,
+}
+
+/// The body of a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ResponseBody {
+    Whole(Vec<u8>),
+    /// The start of one that was broken off.
+    BrokenOff(Vec<u8>),
+    /// One that no page can contain.
+    NotShown(NoResponseReason),
+}
+
+/// When to try again if too many pages are being rendered, in seconds.
+const BUSY_SECS: u64 = 5;
+
+/// Whether a request is the navigation of a browser. Browsers send this header over https, and to loopback.
+pub(crate) fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
+    let destination =
+        headers.get("sec-fetch-dest").map(|value| value.as_bytes().eq_ignore_ascii_case(b"document"));
+    *method == Method::GET && destination == Some(true)
+}
+
+impl ResponsePageRequest {
+    /// The page of a response that needs no repository: an error or a failure.
+    pub(crate) async fn page_of(self, context: &ServerContext, own: OwnPage) -> OwnPage {
+        let headers =
+            own.headers.into_iter().filter(|(name, _)| ["Retry-After", "Proxy-Status"].contains(name));
+        let (status, body) = (own.status, ResponseBody::Whole(own.body.to_vec()));
+        let memory = context.rendering.memory();
+        self.render(context, AnsweredRequest { status, headers: headers.collect(), body, memory }).await
+    }
+
+    /// The page of a response.
+    pub(crate) async fn render(self, context: &ServerContext, answered: AnsweredRequest) -> OwnPage {
+        let AnsweredRequest { status, mut headers, body, memory } = answered;
+        let length = match &body {
+            ResponseBody::Whole(body) | ResponseBody::BrokenOff(body) => body.len(),
+            ResponseBody::NotShown(_) => 0,
+        };
+        let retry_after = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
+        let retry_after_secs = retry_after.and_then(|(_, secs)| secs.parse().ok());
+        let status = match &body {
+            // Programs must not take the page for the whole response.
+            ResponseBody::BrokenOff(_) => 502,
+            ResponseBody::NotShown(NoResponseReason::Busy) => {
+                headers.push(("Retry-After", BUSY_SECS.to_string()));
+                503
+            }
+            _ => status,
+        };
+        if status != 200 {
+            headers.retain(|(name, _)| *name != "Cache-Control");
+            headers.push(("Cache-Control", "no-store".to_owned()));
+        }
+        let render = move || {
+            let _held = memory;
+            self.html(status, &body, retry_after_secs)
+        };
+        let page = match context.rendering.run(length, render).await {
+            Ok(html) => OwnPage::new(status, "text/html; charset=UTF-8", html),
+            Err(RenderingFailed) => {
+                OwnPage::text(500, "oaimend failed to render this page; add /xml to its path")
+            }
+        };
+        let page = headers.into_iter().fold(page, |page, (name, value)| page.with(name, value));
+        page.with("Content-Security-Policy", CONTENT_SECURITY_POLICY.to_owned())
+            .with("Referrer-Policy", "strict-origin-when-cross-origin".to_owned())
+            .with("Vary", "Accept-Encoding, Sec-Fetch-Dest".to_owned())
+            .compressible()
+    }
+
+    fn html(&self, status: u16, body: &ResponseBody, retry_after_secs: Option<u64>) -> String {
+        let show = |response: ShownResponse<'_>| {
+            let page = ResponsePage {
+                site: &self.gateway.site,
+                address: &self.address,
+                request: self.request.as_ref(),
+                repository: self.repository.as_deref(),
+                has_record_pages: self.has_record_pages,
+                response,
+            };
+            page.render()
+        };
+        match body {
+            ResponseBody::Whole(body) if status == 200 => match OaiPage::read(body) {
+                Ok(page) => show(ShownResponse::Whole(&page)),
+                Err(_) => show(ShownResponse::NotShown(NoResponseReason::Unreadable)),
+            },
+            ResponseBody::Whole(body) => {
+                let text = String::from_utf8_lossy(body);
+                show(ShownResponse::Failed { text: &text, retry_after_secs })
+            }
+            ResponseBody::BrokenOff(body) => show(ShownResponse::BrokenOff(&OaiPage::read_start(body))),
+            ResponseBody::NotShown(reason) => show(ShownResponse::NotShown(*reason)),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The sitemaps: the index of all mirrored repositories, and the records of one range of sequences as a stream.
+
+use super::collection::ListedCollection;
+use super::lists::list_notice_page;
+use super::record::{CACHE_CONTROL, with_policies};
+use super::state::GatewayState;
+use crate::config::{Mapping, RecordPages, Robots};
+use crate::serve::context::ServerContext;
+use crate::serve::response::OwnPage;
+use crate::serve::validators::Validators;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::StreamExt as _;
+use futures::stream;
+use http::HeaderMap;
+use oaimend_html::fingerprint;
+use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_pages::html::ListNotice;
+use oaimend_pages::record::RecordAddress;
+use oaimend_pages::sitemap::{
+    ENTRIES_MAX, SITEMAP_END, SITEMAP_SEQUENCES, SitemapAddress, repositories_sitemap, sitemap_index,
+    sitemap_start, write_entry,
+};
+use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, Position};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::Arc;
+
+/// Records that are read from the store at a time.
+const BATCH_RECORDS: usize = 1_000;
+/// A fast level: the processor is the bottleneck more often than the network.
+const LEVEL: u32 = 4;
+
+/// Whether a repository has records in sitemaps. Search engines want no URLs in them that redirect, so those of
+/// `records = "link"` are left out.
+fn has_sitemaps(mapping: &Mapping) -> bool {
+    mapping.mirror.is_some() && mapping.records == RecordPages::Own
+}
+
+/// The URL of the index for robots.txt; `None` if crawlers are not welcome or no repository has sitemaps.
+pub(crate) fn announced_sitemap(
+    gateway: &GatewayState,
+    mappings: &BTreeMap<String, Arc<Mapping>>,
+) -> Option<String> {
+    let is_announced = gateway.policy.enabled
+        && gateway.policy.robots == Robots::Allow
+        && mappings.values().any(|mapping| has_sitemaps(mapping));
+    is_announced.then(|| SitemapAddress::Index.url(gateway.site.public_url()))
+}
+
+/// The response to a request for a sitemap.
+pub(super) async fn answer(
+    context: &ServerContext,
+    gateway: &GatewayState,
+    address: &SitemapAddress,
+    headers: &HeaderMap,
+) -> OwnPage {
+    let answered = match address {
+        SitemapAddress::Index => index(context, gateway).await,
+        SitemapAddress::Repositories => repositories(context, gateway),
+        SitemapAddress::Records { repository, number } => {
+            records(context, gateway, repository, *number, headers).await
+        }
+    };
+    answered.unwrap_or_else(|_| list_notice_page(gateway, "", "Sitemap", ListNotice::Unreadable))
+}
+
+/// The index of all sitemaps. Repositories that were never harvested completely are left out.
+async fn index(context: &ServerContext, gateway: &GatewayState) -> Result<OwnPage, MirrorError> {
+    let store = &*context.store.mirror;
+    let mut sitemaps = vec![SitemapAddress::Repositories];
+    for mapping in context.repositories.all().values().filter(|mapping| has_sitemaps(mapping)) {
+        let Some(collection) = ListedCollection::find(store, mapping).await? else { continue };
+        let counts = store.count_by_sequence(collection.live(), SITEMAP_SEQUENCES).await?;
+        let numbers =
+            counts.into_iter().filter(|(_, count)| *count > 0).map(|(first, _)| first / SITEMAP_SEQUENCES);
+        sitemaps.extend(
+            numbers.map(|number| SitemapAddress::Records { repository: mapping.id().to_owned(), number }),
+        );
+        if sitemaps.len() >= ENTRIES_MAX {
+            tracing::warn!("the sitemap index is full; the records of some repositories are not in it");
+            break;
+        }
+    }
+    let xml = sitemap_index(gateway.site.public_url(), &sitemaps);
+    let page = OwnPage::new(200, "application/xml; charset=UTF-8", xml);
+    Ok(with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned())).compressible())
+}
+
+/// The sitemap of the pages of all repositories.
+fn repositories(context: &ServerContext, gateway: &GatewayState) -> Result<OwnPage, MirrorError> {
+    let mappings = context.repositories.all();
+    let pages = mappings.values().map(|mapping| (mapping.id(), has_sitemaps(mapping)));
+    let xml = repositories_sitemap(gateway.site.public_url(), pages);
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(LEVEL));
+    let compressed =
+        encoder.write_all(xml.as_bytes()).and_then(|()| encoder.finish()).map_err(compression)?;
+    Ok(file(OwnPage::new(200, CONTENT_TYPE, compressed)))
+}
+
+const CONTENT_TYPE: &str = "application/gzip";
+
+fn file(page: OwnPage) -> OwnPage {
+    with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned()))
+}
+
+/// The sitemap of the records in a range of sequences.
+async fn records(
+    context: &ServerContext,
+    gateway: &GatewayState,
+    repository: &str,
+    number: u64,
+    headers: &HeaderMap,
+) -> Result<OwnPage, MirrorError> {
+    let mappings = context.repositories.all();
+    let unknown = || Ok(OwnPage::text(404, "no such sitemap; see /sitemap.xml"));
+    let Some(mapping) = mappings.get(repository).filter(|mapping| has_sitemaps(mapping)) else {
+        let is_mirrored = mappings.get(repository).is_some_and(|mapping| mapping.mirror.is_some());
+        let stored = context.store.mirror.repositories().await?;
+        return match !is_mirrored && stored.iter().any(|stored| stored == repository) {
+            true => Ok(OwnPage::text(410, "this server no longer has the records of this repository")),
+            false => unknown(),
+        };
+    };
+    let Some(collection) = ListedCollection::find(&*context.store.mirror, mapping).await? else {
+        return Ok(list_notice_page(gateway, repository, repository, ListNotice::NotHarvested));
+    };
+    let Some(first) = number.checked_mul(SITEMAP_SEQUENCES.get()) else { return unknown() };
+    let sequences = first..first.saturating_add(SITEMAP_SEQUENCES.get());
+    let filter = ListFilter { sequences: Some(sequences), ..collection.live() };
+    // The protocol knows no sitemap without URLs.
+    if context.store.mirror.count(filter.clone()).await? == 0 {
+        return unknown();
+    }
+    let depends_on = format!("{:?}", (&gateway.version, repository, number, collection.state()));
+    let validators = Validators {
+        tag: fingerprint([depends_on.as_bytes()]),
+        modified_secs: Some(collection.version.last_stamp_secs),
+    };
+    if validators.are_known(headers) {
+        return Ok(file(validators.add_to(OwnPage::new(304, CONTENT_TYPE, ""))));
+    }
+    let written = WrittenSitemap {
+        store: Arc::clone(&context.store.mirror),
+        public_url: gateway.site.public_url().to_owned(),
+        filter,
+        encoder: GzEncoder::new(Vec::new(), Compression::new(LEVEL)),
+        rest: Rest::All,
+    };
+    let pieces = stream::try_unfold(written, async |mut written| {
+        let piece = written.next_piece().await?;
+        Ok(piece.map(|piece| (piece, written)))
+    });
+    Ok(file(validators.add_to(OwnPage::stream(CONTENT_TYPE, pieces.boxed()))))
+}
+
+/// A sitemap that is being written. Memory is limited to one batch of records without their bytes.
+struct WrittenSitemap {
+    store: Arc<dyn MirrorStore>,
+    public_url: String,
+    filter: ListFilter,
+    encoder: GzEncoder<Vec<u8>>,
+    rest: Rest,
+}
+
+/// The part that was not written yet.
+enum Rest {
+    All,
+    After(Position),
+    Nothing,
+}
+
+impl WrittenSitemap {
+    /// The next bytes; `None` at the end.
+    async fn next_piece(&mut self) -> Result<Option<Bytes>, MirrorError> {
+        let (after, mut xml) = match self.rest {
+            Rest::All => (None, sitemap_start()),
+            Rest::After(position) => (Some(position), String::new()),
+            Rest::Nothing => return Ok(None),
+        };
+        let query = ListQuery {
+            filter: self.filter.clone(),
+            after,
+            count_max: BATCH_RECORDS,
+            bytes_max: usize::MAX,
+            with_bytes: false,
+        };
+        let page = self.store.list(query).await?;
+        for record in &page.records {
+            let address = RecordAddress {
+                repository: &self.filter.repository,
+                identifier: &record.identifier,
+                format: None,
+            };
+            let modified = from_secs(record.stamp_secs, Granularity::Second);
+            write_entry(&address.page(&self.public_url), Some(&modified), &mut xml);
+        }
+        self.rest = match page.next {
+            Some(next) => Rest::After(next),
+            None => {
+                xml.push_str(SITEMAP_END);
+                Rest::Nothing
+            }
+        };
+        self.encoder.write_all(xml.as_bytes()).map_err(compression)?;
+        match self.rest {
+            Rest::Nothing => self.encoder.try_finish(),
+            // The first piece leaves before the last record is read.
+            _ => self.encoder.flush(),
+        }
+        .map_err(compression)?;
+        Ok(Some(std::mem::take(self.encoder.get_mut()).into()))
+    }
+}
+
+fn compression(error: std::io::Error) -> MirrorError {
+    MirrorError::Stopped(error.to_string())
+}

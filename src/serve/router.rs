@@ -1,0 +1,397 @@
+//! Finds the repository of a request, or the response that needs none. `local` is the address that received the
+//! request.
+
+use crate::config::{Mapping, ServeFrom};
+use crate::serve::clients::quotas::Permit;
+use crate::serve::context::ServerContext;
+use crate::serve::pages::{announced_sitemap, is_html_named};
+use crate::serve::response::OwnPage;
+use http::{HeaderMap, Method};
+use oaimend_mirror::view::AggregateRepository;
+use oaimend_pages::route::PageTarget;
+use pingora_http::RequestHeader;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use url::{Position, Url, form_urlencoded};
+
+/// The part of the program that answers a request.
+pub(crate) enum Route {
+    /// A repository.
+    Repository(Target),
+    /// The gateway.
+    Page(PageTarget),
+    /// One of our own pages.
+    Own(OwnPage),
+}
+
+/// The repository of a request.
+pub(crate) struct Target {
+    pub(crate) repository: TargetRepository,
+    /// The base URL for its responses: the requested one.
+    pub(crate) base_url: String,
+    /// Its path without slashes around it, for the links of pages that browsers receive. `None`: XML only.
+    pub(crate) path_for_pages: Option<String>,
+    /// Whether the arguments contain the query of the base URL.
+    is_absolute: bool,
+}
+
+/// The repository that answers a request.
+#[derive(Clone, Debug)]
+pub(crate) enum TargetRepository {
+    /// A mapped repository, answered by this part of the program.
+    Mapped(Arc<Mapping>, ServeFrom),
+    /// The view of all mirrored repositories.
+    Aggregate,
+}
+
+impl TargetRepository {
+    /// The name of the repository in the log and in metrics.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Mapped(mapping, _) => mapping.id(),
+            Self::Aggregate => AggregateRepository::NAME,
+        }
+    }
+
+    /// The mapping; `None` for the view of all repositories.
+    pub(crate) fn mapping(&self) -> Option<&Arc<Mapping>> {
+        match self {
+            Self::Mapped(mapping, _) => Some(mapping),
+            Self::Aggregate => None,
+        }
+    }
+
+    /// The mapping whose source is asked; `None` if the mirror alone answers.
+    pub(crate) fn live_mapping(&self) -> Option<&Arc<Mapping>> {
+        match self {
+            Self::Mapped(mapping, ServeFrom::Live | ServeFrom::LiveThenMirror) => Some(mapping),
+            Self::Mapped(_, ServeFrom::Mirror) | Self::Aggregate => None,
+        }
+    }
+}
+
+impl Target {
+    /// The arguments of a query, without the query of the base URL.
+    pub(crate) fn arguments(&self, query: Vec<u8>) -> Vec<u8> {
+        let Some(mapping) = self.repository.mapping().filter(|_| self.is_absolute) else { return query };
+        let mut own: Vec<_> = mapping.source.base_url.query_pairs().collect();
+        let mut pieces: Vec<&[u8]> = query.split(|&byte| byte == b'&').collect();
+        pieces.retain(|piece| {
+            let pair = form_urlencoded::parse(piece).next();
+            let found = own.iter().position(|own| Some(own) == pair.as_ref());
+            found.map(|found| own.swap_remove(found)).is_none()
+        });
+        pieces.join(&b'&')
+    }
+}
+
+impl ServerContext {
+    /// Finds the part of the program that answers a request. `local` is the address that received the request.
+    pub(crate) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Route {
+        let max = self.limits().connections.uri_bytes_max;
+        if head.raw_path().len() > max {
+            return Route::Own(OwnPage::uri_too_long(max));
+        }
+        if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
+            let page = OwnPage::text(405, "GET, HEAD and POST are allowed here");
+            return Route::Own(page.with("Allow", "GET, HEAD, POST".to_owned()));
+        }
+        // The absolute form (RFC 9112, 3.2.2); pingora stores it separately from the URI.
+        let is_path = head.raw_path().starts_with(b"/");
+        let target = std::str::from_utf8(head.raw_path()).ok().filter(|_| !is_path);
+        let absolute = target.and_then(|target| Url::parse(target).ok());
+        if let Some(url) = &absolute {
+            if let Some(target) = self.mapped(url) {
+                return Route::Repository(target);
+            }
+            if !self.is_own(url, local) {
+                let url = &self.public_url;
+                let text =
+                    format!("no repository here has this base URL; see {url}/ for the known repositories");
+                return Route::Own(OwnPage::text(403, &text));
+            }
+        }
+        let gateway = self.gateway();
+        let own_target =
+            absolute.as_ref().map_or(head.raw_path(), |url| url[Position::BeforePath..].as_bytes());
+        if gateway.policy.enabled
+            && let Some(page) = PageTarget::read(own_target)
+            && self.is_page(&page, head)
+        {
+            return Route::Page(page);
+        }
+        match self.repository(head.uri.path()) {
+            Ok(target) => Route::Repository(target),
+            Err(other) => other,
+        }
+    }
+
+    /// Whether a request is answered by a page. The URL of a repository is for harvesters too: only browsers get its
+    /// page. A repository with the name of a sitemap answers requests with arguments.
+    fn is_page(&self, page: &PageTarget, head: &RequestHeader) -> bool {
+        match page {
+            PageTarget::Repository(id) => {
+                let reads = [Method::GET, Method::HEAD].contains(&head.method);
+                reads && is_html_named(&head.headers) && self.repositories.find(id).is_some()
+            }
+            PageTarget::Sitemap(_) => {
+                let has_arguments =
+                    head.method == Method::POST || !head.uri.query().unwrap_or_default().is_empty();
+                let name = head.uri.path().trim_start_matches('/');
+                !has_arguments || self.repositories.find(name).is_none()
+            }
+            _ => true,
+        }
+    }
+
+    /// The repository with this path, or what answers in its place.
+    fn repository(&self, path: &str) -> Result<Target, Route> {
+        let mappings = self.repositories.all();
+        Err(Route::Own(match path {
+            "/" => OwnPage::repositories(200, &self.public_url, &mappings),
+            "/friends.xml" => OwnPage::friends(&self.public_url, &mappings),
+            "/robots.txt" => {
+                let gateway = self.gateway();
+                let sitemap = announced_sitemap(&gateway, &mappings);
+                OwnPage::robots(gateway.policy.robots, sitemap.as_deref())
+            }
+            "/-/livez" => OwnPage::health(200, "ok"),
+            "/-/readyz" => self.readiness(),
+            _ => match self.repository_at(path, &mappings) {
+                Some(target) => return Ok(target),
+                None if self.gateway().policy.enabled => {
+                    let name = path.trim_start_matches('/').trim_end_matches('/');
+                    return Err(Route::Page(PageTarget::Unknown(name.to_owned())));
+                }
+                None => OwnPage::repositories(404, &self.public_url, &mappings),
+            },
+        }))
+    }
+
+    /// The repository with this path.
+    fn repository_at(&self, path: &str, mappings: &BTreeMap<String, Arc<Mapping>>) -> Option<Target> {
+        let path = path.trim_start_matches('/').trim_end_matches('/');
+        let has_gateway = self.gateway().policy.enabled;
+        // The mirror of the repository `xml` is at `_mirror/xml`.
+        let (name, is_xml, repository) = match self.repository_named(path, mappings) {
+            Some(repository) => (path, false, repository),
+            None if has_gateway => {
+                let name = path.strip_suffix(XML_PATH)?;
+                (name, true, self.repository_named(name, mappings)?)
+            }
+            None => return None,
+        };
+        let base_url = format!("{}/{name}", self.public_url);
+        let path_for_pages = (has_gateway && !is_xml).then(|| name.to_owned());
+        Some(Target { repository, base_url, path_for_pages, is_absolute: false })
+    }
+
+    /// The repository with this path without slashes around it.
+    fn repository_named(
+        &self,
+        path: &str,
+        mappings: &BTreeMap<String, Arc<Mapping>>,
+    ) -> Option<TargetRepository> {
+        if path == AggregateRepository::NAME && self.has_aggregate(mappings) {
+            return Some(TargetRepository::Aggregate);
+        }
+        let mirrored = path.strip_prefix(MIRROR_PATH);
+        let mapping = mappings.get(mirrored.unwrap_or(path));
+        let mapping = mapping.filter(|mapping| mirrored.is_none() || mapping.mirror.is_some())?;
+        let serve = if mirrored.is_some() { ServeFrom::Mirror } else { mapping.serve };
+        Some(TargetRepository::Mapped(Arc::clone(mapping), serve))
+    }
+
+    /// Whether the server accepts requests and can use its stores. Sources have no influence.
+    pub(crate) fn readiness(&self) -> OwnPage {
+        if self.draining.load(Ordering::Relaxed) {
+            return OwnPage::health(503, "ending");
+        }
+        match self.store.databases.unusable() {
+            failed if failed.is_empty() => OwnPage::health(200, "ok"),
+            failed => {
+                let text = format!("the disk failed under these stores: {}", failed.join(", "));
+                OwnPage::health(503, &text)
+            }
+        }
+    }
+
+    /// Admits a request, or returns the refusal. `None`: its client has no quota.
+    pub(crate) async fn admit(
+        &self,
+        peer: Option<SocketAddr>,
+        headers: &HeaderMap,
+    ) -> Result<Option<Permit>, OwnPage> {
+        let limits = self.limits();
+        let Some(client) = limits.classes.client(peer, headers) else {
+            if limits.classes.should_warn_of_untrusted_proxy(headers) {
+                tracing::warn!(
+                    "X-Forwarded-For from loopback is not trusted, so requests through a local proxy have no quota; \
+                     set clients.trusted_proxies"
+                );
+            }
+            return Ok(None);
+        };
+        limits.quotas.admit(client).await.map(Some).map_err(|refused| {
+            let class = &limits.classes.names()[client.class];
+            self.telemetry.refused(class, refused.reason());
+            tracing::debug!(class, client = %client.origin, reason = refused.reason(), "refused");
+            OwnPage::refused(refused.retry_after_secs, &refused.text(class))
+        })
+    }
+
+    /// Refuses a request that must not reach a source.
+    pub(crate) fn refuse(&self, via: &str) -> Option<OwnPage> {
+        if via.split(',').any(|hop| hop.split_whitespace().nth(1) == Some(&self.instance)) {
+            let status = "oaimend; error=proxy_loop_detected".to_owned();
+            let text = "this request is from this server; the base_url of a mapping points to oaimend itself";
+            return Some(OwnPage::unavailable(3600, status, text));
+        }
+        if self.draining.load(Ordering::Relaxed) {
+            let status = "oaimend; error=connection_limit_reached; details=\"ending\"".to_owned();
+            return Some(OwnPage::unavailable(5, status, "oaimend is stopping; retry later"));
+        }
+        None
+    }
+
+    /// Whether an absolute URL names this server itself.
+    fn is_own(&self, url: &Url, local: Option<SocketAddr>) -> bool {
+        let loopback = local.filter(|local| local.ip().to_canonical().is_loopback());
+        let loopback = loopback.map(|local| format!("http://localhost:{}", local.port()));
+        let addresses = [Some(self.listens_on), local].into_iter().flatten();
+        let addresses = addresses.map(|address| {
+            format!("http://{}", SocketAddr::new(address.ip().to_canonical(), address.port()))
+        });
+        let names = addresses.chain(loopback).chain([self.public_url.clone()]);
+        names.filter_map(|own| Url::parse(&own).ok()).any(|own| same_server(&own, url))
+    }
+
+    /// The harvester uses this server as its HTTP proxy: finds a repository by its own base URL. Where several share
+    /// one path, the query of the base URL decides.
+    fn mapped(&self, url: &Url) -> Option<Target> {
+        let mappings = self.repositories.all();
+        let requested: Vec<_> = url.query_pairs().collect();
+        let fits = |base: &Url| {
+            same_server(base, url)
+                && plain_path(base) == plain_path(url)
+                && base.query_pairs().all(|own| requested.contains(&own))
+        };
+        let fitting = mappings.values().filter(|mapping| fits(&mapping.source.base_url));
+        let mapping = fitting.max_by_key(|mapping| {
+            let base = &mapping.source.base_url;
+            (base.query_pairs().count(), base.scheme() == url.scheme())
+        })?;
+        let mut own = url.clone();
+        own.set_query(mapping.source.base_url.query());
+        own.set_fragment(None);
+        let repository = TargetRepository::Mapped(Arc::clone(mapping), mapping.serve);
+        Some(Target { repository, base_url: own.into(), path_for_pages: None, is_absolute: true })
+    }
+
+    /// Whether all mirrored repositories are served as one.
+    fn has_aggregate(&self, mappings: &BTreeMap<String, Arc<Mapping>>) -> bool {
+        self.mirror_policy().aggregate && mappings.values().any(|mapping| mapping.mirror.is_some())
+    }
+}
+
+/// The path of the mirror of a repository, before its id.
+const MIRROR_PATH: &str = "_mirror/";
+
+/// The end of a path whose responses are XML for browsers too.
+const XML_PATH: &str = "/xml";
+
+/// Whether two URLs have the same server. The scheme is ignored, since a harvester writes http:// to a proxy for any
+/// source. Therefore the default ports of both schemes are equal.
+fn same_server(one: &Url, other: &Url) -> bool {
+    let port = |url: &Url| url.port().filter(|port| ![80, 443].contains(port));
+    let host = |url: &Url| url.host_str().map(|host| host.trim_end_matches('.').to_owned());
+    host(one) == host(other) && port(one) == port(other)
+}
+
+/// A normalized path (RFC 3986, 6.2.2), without percent-encoding of unreserved characters and without a trailing
+/// slash.
+fn plain_path(url: &Url) -> String {
+    let mut rest = url.path().trim_end_matches('/');
+    let mut plain = String::with_capacity(rest.len());
+    while let Some((before, after)) = rest.split_once('%') {
+        plain.push_str(before);
+        let byte = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte {
+            Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                plain.push(char::from(byte));
+            }
+            Some(byte) => plain.push_str(&format!("%{byte:02X}")),
+            None => plain.push('%'),
+        }
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    plain.push_str(rest);
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oaimend_upstream::settings::Limits;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).expect("a literal URL")
+    }
+
+    #[test]
+    fn servers_are_compared_by_host_and_port_without_the_scheme() {
+        for same in [
+            "http://X.example/",
+            "https://x.example",
+            "http://x.example:80/",
+            "http://x.example:443/",
+            "http://x.example./",
+        ] {
+            assert!(same_server(&url("https://x.example/oai"), &url(same)), "{same}");
+            assert!(same_server(&url("http://x.example:80/oai"), &url(same)), "{same}");
+        }
+        for other in ["http://x.example:8080/", "http://y.example/", "http://x.example.org/"] {
+            assert!(!same_server(&url("https://x.example/oai"), &url(other)), "{other}");
+        }
+        assert!(same_server(&url("https://x.example:8443/"), &url("http://x.example:8443/")));
+        assert!(same_server(&url("http://[2001:db8::1]:8080/"), &url("http://[2001:DB8:0::1]:8080/")));
+    }
+
+    #[test]
+    fn paths_are_normalized() {
+        let path = |text: &str| plain_path(&url(&format!("http://x{text}")));
+        for (one, other) in [
+            ("/%7Eme/oai", "/~me/oai"),
+            ("/a%2fb", "/a%2Fb"),
+            ("/oai/", "/oai"),
+            ("", "/"),
+            ("/%6f%61i", "/oai"),
+        ] {
+            assert_eq!(path(one), path(other), "{one}");
+        }
+        for (one, other) in [("/a%2Fb", "/a/b"), ("/OAI", "/oai"), ("/oai/x", "/oai"), ("/a%2", "/a%25")] {
+            assert_ne!(path(one), path(other), "{one}");
+        }
+    }
+
+    #[test]
+    fn the_query_of_a_base_url_is_removed_from_the_arguments() {
+        let mapping = Mapping::new("x", "http://x/oai?repo=a%20b&page=oai", &Limits::default());
+        let mapping = Arc::new(mapping.expect("a legal mapping"));
+        let target = |is_absolute| Target {
+            repository: TargetRepository::Mapped(Arc::clone(&mapping), ServeFrom::Live),
+            base_url: String::new(),
+            path_for_pages: None,
+            is_absolute,
+        };
+        let arguments =
+            |query: &str| String::from_utf8(target(true).arguments(query.into())).expect("it was text");
+        assert_eq!(arguments("repo=a+b&page=oai&verb=Identify"), "verb=Identify");
+        assert_eq!(arguments("verb=Identify&page=oai&repo=a%20b&page=oai"), "verb=Identify&page=oai");
+        assert_eq!(arguments("verb=Identify&repo=b"), "verb=Identify&repo=b");
+        assert_eq!(arguments(""), "");
+        assert_eq!(target(false).arguments(b"page=oai".to_vec()), b"page=oai");
+    }
+}
