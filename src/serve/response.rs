@@ -1,14 +1,11 @@
 //! Responses that need no source: the start page, the list of repositories, health and refusals.
 
-use crate::config::{Mapping, Robots};
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use oaimend_base::clock;
 use oaimend_repository::Failure;
 use oaimend_store::MirrorError;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 /// A response that needs no source.
 #[derive(Debug)]
@@ -49,8 +46,6 @@ impl From<OwnPage> for AdminResponse {
         Self::Page(page)
     }
 }
-
-type Mappings = BTreeMap<String, Arc<Mapping>>;
 
 /// The Content-Security-Policy of responses of repositories. A browser would execute XHTML script in their records.
 pub(crate) const RESPONSE_SECURITY_POLICY: &str = "default-src 'none'; sandbox";
@@ -111,65 +106,6 @@ impl OwnPage {
             .with("Vary", RESPONSE_VARY.to_owned())
     }
 
-    /// The page at `/` without a gateway, or the page for an unknown repository then.
-    pub(crate) fn repositories(status: u16, public_url: &str, mappings: &Mappings) -> Self {
-        let mut html = String::from(concat!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"UTF-8\">\n",
-            "<title>oaimend</title>\n<style>",
-            "body{font:16px/1.5 sans-serif;max-width:50em;margin:2em auto;padding:0 1em}",
-            "code{word-break:break-all}",
-            "</style>\n</head>\n<body>\n",
-        ));
-        html.push_str(if status == 404 {
-            "<h1>No such repository</h1>\n<p>This server has these repositories:</p>\n"
-        } else {
-            "<h1>oaimend</h1>\n<p>A repair proxy for OAI-PMH. Point a harvester at one of these base \
-             URLs; it gets the records of the source, whole and valid.</p>\n"
-        });
-        if mappings.is_empty() {
-            html.push_str(
-                "<p>None yet. Put a file into the mappings folder, or start with --map ID=URL.</p>\n",
-            );
-        } else {
-            html.push_str("<ul>\n");
-            for id in mappings.keys() {
-                let url = format!("{public_url}/{id}");
-                let url = quick_xml::escape::escape(&url);
-                let _ = writeln!(html, "<li><a href=\"{url}?verb=Identify\"><code>{url}</code></a></li>");
-            }
-            html.push_str("</ul>\n");
-        }
-        html.push_str("<p>For programs: <a href=\"/friends.xml\">friends.xml</a></p>\n</body>\n</html>\n");
-        Self::new(status, "text/html; charset=UTF-8", html)
-            .with("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'".to_owned())
-    }
-
-    /// The repositories as ListFriends XML.
-    pub(crate) fn friends(public_url: &str, mappings: &Mappings) -> Self {
-        let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<BaseURLs>\n");
-        for id in mappings.keys() {
-            let url = format!("{public_url}/{id}");
-            let url = quick_xml::escape::escape(&url);
-            let _ = writeln!(xml, "  <baseURL id=\"{}\">{url}</baseURL>", quick_xml::escape::escape(id));
-        }
-        xml.push_str("</BaseURLs>\n");
-        Self::new(200, "text/xml; charset=UTF-8", xml)
-    }
-
-    /// The rules for crawlers. Harvesting is always allowed; some harvesters obey the rules. `sitemap` is the URL of the
-    /// sitemap index.
-    pub(crate) fn robots(robots: Robots, sitemap: Option<&str>) -> Self {
-        let rules = match robots {
-            Robots::Allow => "Disallow:",
-            Robots::Deny => "Allow: /*?verb=\nDisallow: /",
-        };
-        let mut text = format!("User-agent: *\n{rules}\n");
-        if let Some(sitemap) = sitemap {
-            text.push_str(&format!("\nSitemap: {sitemap}\n"));
-        }
-        Self::new(200, "text/plain; charset=UTF-8", text)
-    }
-
     pub(crate) fn json(status: u16, value: &serde_json::Value) -> Self {
         Self::new(status, "application/json", format!("{value:#}\n"))
     }
@@ -211,27 +147,5 @@ impl OwnPage {
     pub(crate) fn with(mut self, name: &'static str, value: String) -> Self {
         self.headers.push((name, value));
         self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use oaimend_upstream::settings::Limits;
-
-    #[test]
-    fn values_of_a_mapping_are_escaped_on_the_pages() {
-        let mut mapping = Mapping::new("x", "http://source.example/oai?a='\"<b>&c", &Limits::default())
-            .expect("a legal base URL");
-        mapping.source_mut().base_url.set_path("/<script>");
-        let mappings = BTreeMap::from([("x".to_owned(), Arc::new(mapping))]);
-        for page in [
-            OwnPage::repositories(200, "http://p.example/\"><script>", &mappings),
-            OwnPage::friends("http://p.example/\"><script>", &mappings),
-        ] {
-            let text = String::from_utf8_lossy(&page.body).into_owned();
-            assert!(!text.contains("<script"), "{text}");
-            assert!(text.contains("http://p.example/&quot;&gt;&lt;script&gt;/x"), "{text}");
-        }
     }
 }

@@ -4,6 +4,7 @@
 use crate::config::{Mapping, ServeFrom};
 use crate::serve::clients::quotas::Permit;
 use crate::serve::context::ServerContext;
+use crate::serve::pages::start::{friends, repository_list, robots};
 use crate::serve::pages::{announced_sitemap, is_html_named};
 use crate::serve::response::OwnPage;
 use http::{HeaderMap, Method};
@@ -150,12 +151,12 @@ impl ServerContext {
     fn repository(&self, path: &str) -> Result<Target, Route> {
         let mappings = self.repositories.all();
         Err(Route::Own(match path {
-            "/" => OwnPage::repositories(200, &self.public_url, &mappings),
-            "/friends.xml" => OwnPage::friends(&self.public_url, &mappings),
+            "/" => repository_list(200, &self.public_url, &mappings),
+            "/friends.xml" => friends(&self.public_url, &mappings),
             "/robots.txt" => {
                 let gateway = self.gateway();
                 let sitemap = announced_sitemap(&gateway, &mappings);
-                OwnPage::robots(gateway.policy.robots, sitemap.as_deref())
+                robots(gateway.policy.robots, sitemap.as_deref())
             }
             "/-/livez" => OwnPage::health(200, "ok"),
             "/-/readyz" => self.readiness(),
@@ -165,7 +166,7 @@ impl ServerContext {
                     let name = path.trim_start_matches('/').trim_end_matches('/');
                     return Err(Route::Page(PageTarget::Unknown(name.to_owned())));
                 }
-                None => OwnPage::repositories(404, &self.public_url, &mappings),
+                None => repository_list(404, &self.public_url, &mappings),
             },
         }))
     }

@@ -16,6 +16,7 @@ pub(crate) mod repository;
 mod response;
 mod set_lists;
 mod sitemaps;
+pub(crate) mod start;
 pub(crate) mod state;
 mod summary;
 
