@@ -1,50 +1,56 @@
-//! Responses that need no source: the start page, the list of repositories, health and refusals.
+//! The responses of both listeners, except for pages of repositories: those are written as they arrive, by
+//! `oai::page_response`.
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use oaimend_base::clock;
+use http::{Method, Version, header};
 use oaimend_repository::Failure;
 use oaimend_store::MirrorError;
-use std::fmt::Write as _;
+use pingora_error::{Error, ErrorType, Result};
+use pingora_http::{RequestHeader, ResponseHeader};
 
-/// A response that needs no source.
-#[derive(Debug)]
-pub(crate) struct OwnPage {
+/// A response that is complete before it is sent, except for a body that is made meanwhile.
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
-    /// The body, if it is not a stream.
-    pub(crate) body: Bytes,
-    /// A body of any length in place of `body`.
-    pub(crate) stream: Option<BodyStream>,
-    /// Whether it is answered without a quota: a health check.
+    pub(crate) body: Body,
+    /// Whether it is sent without a quota: a health check.
     pub(crate) is_health: bool,
     /// Whether it is sent with gzip to clients that accept it.
     pub(crate) may_compress: bool,
 }
 
-/// A body of any length. One piece is held at a time. If one fails, the response is truncated.
-pub(crate) struct BodyStream(pub(crate) BoxStream<'static, Result<Bytes, MirrorError>>);
-
-impl std::fmt::Debug for BodyStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("BodyStream")
-    }
+/// The body of a response.
+pub(crate) enum Body {
+    Bytes(Bytes),
+    /// A body of any length. One piece is held at a time. If one fails, the response is truncated.
+    Stream(BoxStream<'static, Result<Bytes, MirrorError>>),
 }
 
-/// A response of the admin listener.
-pub(crate) enum AdminResponse {
-    Page(OwnPage),
-    /// A response of any length. One piece is held at a time. If one fails, the response is truncated.
-    Stream {
-        content_type: &'static str,
-        pieces: BoxStream<'static, Result<Bytes, MirrorError>>,
-    },
-}
+/// Writes a response to the client of a listener.
+pub(crate) trait ResponseWriter {
+    /// The request that is answered.
+    fn request(&self) -> &RequestHeader;
 
-impl From<OwnPage> for AdminResponse {
-    fn from(page: OwnPage) -> Self {
-        Self::Page(page)
-    }
+    /// Closes the connection after the response.
+    fn close_afterwards(&mut self);
+
+    /// Adds the headers that all responses of the listener have. Returns whether the body will be compressed.
+    fn complete_head(&self, head: &mut ResponseHeader, may_compress: bool) -> Result<bool>;
+
+    /// Writes the header; `end`: there is no body. A body without a length is sent in chunks.
+    async fn write_head(&mut self, head: Box<ResponseHeader>, end: bool) -> Result<()>;
+
+    /// Writes a piece of the body; `end`: it is the last one.
+    async fn write_body(&mut self, piece: Option<Bytes>, end: bool) -> Result<()>;
+
+    /// Waits for the next piece of a body.
+    ///
+    /// # Errors
+    ///
+    /// The client is gone.
+    async fn next<T>(&mut self, piece: impl Future<Output = T> + Send) -> Result<T>;
 }
 
 /// The Content-Security-Policy of responses of repositories. A browser would execute XHTML script in their records.
@@ -52,7 +58,7 @@ pub(crate) const RESPONSE_SECURITY_POLICY: &str = "default-src 'none'; sandbox";
 /// The `Vary` field of responses of repositories.
 pub(crate) const RESPONSE_VARY: &str = "Accept-Encoding, Sec-Fetch-Dest";
 
-impl OwnPage {
+impl Response {
     /// A plain text.
     pub(crate) fn text(status: u16, text: &str) -> Self {
         Self::new(status, "text/plain; charset=UTF-8", format!("{text}\n"))
@@ -113,7 +119,7 @@ impl OwnPage {
     pub(crate) fn new(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let headers =
             vec![("Content-Type", content_type.to_owned()), ("X-Content-Type-Options", "nosniff".to_owned())];
-        Self { status, headers, body: body.into(), stream: None, is_health: false, may_compress: false }
+        Self { status, headers, body: Body::Bytes(body.into()), is_health: false, may_compress: false }
     }
 
     /// A response with status 200 whose body is made while it is sent. It is sent without further compression.
@@ -121,20 +127,16 @@ impl OwnPage {
         content_type: &'static str,
         pieces: BoxStream<'static, Result<Bytes, MirrorError>>,
     ) -> Self {
-        Self { stream: Some(BodyStream(pieces)), ..Self::new(200, content_type, "") }
+        Self { body: Body::Stream(pieces), ..Self::new(200, content_type, "") }
     }
 
-    /// The complete HTTP/1.1 response, after which the connection is closed.
-    pub(crate) fn on_the_wire(&self, instance: &str) -> Vec<u8> {
-        let status = http::StatusCode::from_u16(self.status).unwrap_or_default();
-        let date = httpdate::fmt_http_date(clock::now());
-        let length = self.body.len();
-        let mut head = format!("HTTP/1.1 {status}\r\nDate: {date}\r\nVia: 1.1 {instance}\r\n");
-        for (name, value) in &self.headers {
-            let _ = write!(head, "{name}: {value}\r\n");
-        }
-        let _ = write!(head, "Content-Length: {length}\r\nConnection: close\r\n\r\n");
-        [head.as_bytes(), &self.body].concat()
+    /// [`Response::stream`] with text of others, which a browser must not execute.
+    pub(crate) fn download(
+        content_type: &'static str,
+        pieces: BoxStream<'static, Result<Bytes, MirrorError>>,
+    ) -> Self {
+        Self::stream(content_type, pieces)
+            .with("Content-Security-Policy", RESPONSE_SECURITY_POLICY.to_owned())
     }
 
     /// The page with gzip for clients that accept it.
@@ -147,5 +149,40 @@ impl OwnPage {
     pub(crate) fn with(mut self, name: &'static str, value: String) -> Self {
         self.headers.push((name, value));
         self
+    }
+
+    /// Sends the response. Without its end, the client notices that a body is truncated.
+    ///
+    /// # Errors
+    ///
+    /// The client is gone, or a piece of the body cannot be made.
+    pub(crate) async fn send(self, client: &mut impl ResponseWriter) -> Result<()> {
+        let mut head = ResponseHeader::build(self.status, Some(self.headers.len() + 2))?;
+        for (name, value) in self.headers {
+            head.insert_header(name, value)?;
+        }
+        let compresses = client.complete_head(&mut head, self.may_compress)?;
+        let request = client.request();
+        let has_no_body = request.method == Method::HEAD || self.status == 304;
+        match &self.body {
+            // HTTP/1.0 knows no chunks: the end of the connection is the end of the response.
+            Body::Stream(_) if request.version == Version::HTTP_10 => client.close_afterwards(),
+            Body::Bytes(body) if !compresses && self.status != 304 => {
+                head.insert_header(header::CONTENT_LENGTH, body.len())?;
+            }
+            _ => {}
+        }
+        client.write_head(Box::new(head), has_no_body).await?;
+        match self.body {
+            _ if has_no_body => Ok(()),
+            Body::Bytes(body) => client.write_body(Some(body), true).await,
+            Body::Stream(mut pieces) => {
+                while let Some(piece) = client.next(pieces.next()).await? {
+                    let failed = |error| Error::because(ErrorType::InternalError, "the mirror", error);
+                    client.write_body(Some(piece.map_err(failed)?), false).await?;
+                }
+                client.write_body(None, true).await
+            }
+        }
     }
 }

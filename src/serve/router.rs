@@ -6,7 +6,7 @@ use crate::serve::clients::quotas::Permit;
 use crate::serve::context::ServerContext;
 use crate::serve::pages::start::{friends, repository_list, robots};
 use crate::serve::pages::{announced_sitemap, is_html_named};
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use http::{HeaderMap, Method};
 use oaimend_mirror::view::AggregateRepository;
 use oaimend_pages::route::PageTarget;
@@ -24,7 +24,7 @@ pub(crate) enum Route {
     /// The gateway.
     Page(PageTarget),
     /// One of our own pages.
-    Own(OwnPage),
+    Own(Response),
 }
 
 /// The repository of a request.
@@ -93,10 +93,10 @@ impl ServerContext {
     pub(crate) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Route {
         let max = self.limits().connections.uri_bytes_max;
         if head.raw_path().len() > max {
-            return Route::Own(OwnPage::uri_too_long(max));
+            return Route::Own(Response::uri_too_long(max));
         }
         if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
-            let page = OwnPage::text(405, "GET, HEAD and POST are allowed here");
+            let page = Response::text(405, "GET, HEAD and POST are allowed here");
             return Route::Own(page.with("Allow", "GET, HEAD, POST".to_owned()));
         }
         // The absolute form (RFC 9112, 3.2.2); pingora stores it separately from the URI.
@@ -111,7 +111,7 @@ impl ServerContext {
                 let url = &self.public_url;
                 let text =
                     format!("no repository here has this base URL; see {url}/ for the known repositories");
-                return Route::Own(OwnPage::text(403, &text));
+                return Route::Own(Response::text(403, &text));
             }
         }
         let gateway = self.gateway();
@@ -158,7 +158,7 @@ impl ServerContext {
                 let sitemap = announced_sitemap(&gateway, &mappings);
                 robots(gateway.policy.robots, sitemap.as_deref())
             }
-            "/-/livez" => OwnPage::health(200, "ok"),
+            "/-/livez" => Response::health(200, "ok"),
             "/-/readyz" => self.readiness(),
             _ => match self.repository_at(path, &mappings) {
                 Some(target) => return Ok(target),
@@ -206,15 +206,15 @@ impl ServerContext {
     }
 
     /// Whether the server accepts requests and can use its stores. Sources have no influence.
-    pub(crate) fn readiness(&self) -> OwnPage {
+    pub(crate) fn readiness(&self) -> Response {
         if self.draining.load(Ordering::Relaxed) {
-            return OwnPage::health(503, "ending");
+            return Response::health(503, "ending");
         }
         match self.store.databases.unusable() {
-            failed if failed.is_empty() => OwnPage::health(200, "ok"),
+            failed if failed.is_empty() => Response::health(200, "ok"),
             failed => {
                 let text = format!("the disk failed under these stores: {}", failed.join(", "));
-                OwnPage::health(503, &text)
+                Response::health(503, &text)
             }
         }
     }
@@ -224,7 +224,7 @@ impl ServerContext {
         &self,
         peer: Option<SocketAddr>,
         headers: &HeaderMap,
-    ) -> Result<Option<Permit>, OwnPage> {
+    ) -> Result<Option<Permit>, Response> {
         let limits = self.limits();
         let Some(client) = limits.classes.client(peer, headers) else {
             if limits.classes.should_warn_of_untrusted_proxy(headers) {
@@ -239,20 +239,20 @@ impl ServerContext {
             let class = &limits.classes.names()[client.class];
             self.telemetry.refused(class, refused.reason());
             tracing::debug!(class, client = %client.origin, reason = refused.reason(), "refused");
-            OwnPage::refused(refused.retry_after_secs, &refused.text(class))
+            Response::refused(refused.retry_after_secs, &refused.text(class))
         })
     }
 
     /// Refuses a request that must not reach a source.
-    pub(crate) fn refuse(&self, via: &str) -> Option<OwnPage> {
+    pub(crate) fn refuse(&self, via: &str) -> Option<Response> {
         if via.split(',').any(|hop| hop.split_whitespace().nth(1) == Some(&self.instance)) {
             let status = "oaimend; error=proxy_loop_detected".to_owned();
             let text = "this request is from this server; the base_url of a mapping points to oaimend itself";
-            return Some(OwnPage::unavailable(3600, status, text));
+            return Some(Response::unavailable(3600, status, text));
         }
         if self.draining.load(Ordering::Relaxed) {
             let status = "oaimend; error=connection_limit_reached; details=\"ending\"".to_owned();
-            return Some(OwnPage::unavailable(5, status, "oaimend is stopping; retry later"));
+            return Some(Response::unavailable(5, status, "oaimend is stopping; retry later"));
         }
         None
     }

@@ -1,6 +1,6 @@
 //! The validators of a page: `ETag` and `Last-Modified` (RFC 9110, section 13).
 
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use http::{HeaderMap, header};
 use std::time::{Duration, SystemTime};
 
@@ -34,7 +34,7 @@ impl Validators {
     }
 
     /// The page with the validators.
-    pub(crate) fn add_to(&self, page: OwnPage) -> OwnPage {
+    pub(crate) fn add_to(&self, page: Response) -> Response {
         let page = page.with("ETag", self.entity_tag());
         match self.modified() {
             Some(modified) => page.with("Last-Modified", httpdate::fmt_http_date(modified)),
@@ -91,8 +91,8 @@ mod tests {
         let validators = Validators { tag: "a1".to_owned(), modified_secs: None };
         let since = HeaderValue::from_static("Thu, 02 Jan 2020 00:00:00 GMT");
         assert!(!validators.are_known(&HeaderMap::from_iter([(header::IF_MODIFIED_SINCE, since)])));
-        let page = validators.add_to(OwnPage::text(200, ""));
-        assert!(page.headers.iter().all(|(name, _)| *name != "Last-Modified"), "{page:?}");
+        let page = validators.add_to(Response::text(200, ""));
+        assert!(page.headers.iter().all(|(name, _)| *name != "Last-Modified"), "{:?}", page.headers);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use crate::serve::background::harvests::harvester::harvester;
 use crate::serve::context::ServerContext;
-use crate::serve::response::{AdminResponse, OwnPage};
+use crate::serve::response::Response;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Either, select};
@@ -54,17 +54,16 @@ impl MaintenanceTask {
 }
 
 /// Runs a task: `POST /-/mirror/ID/TASK`. The response has a line for each result.
-pub(crate) async fn maintain(context: &Arc<ServerContext>, id: &str, task: MaintenanceTask) -> AdminResponse {
+pub(crate) async fn maintain(context: &Arc<ServerContext>, id: &str, task: MaintenanceTask) -> Response {
     if context.is_ending() {
-        return OwnPage::json(503, &json!({"error": "this process is stopping; send the request again"}))
-            .into();
+        return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));
     }
     match stored_repositories(context.store.mirror.as_ref()).await {
-        Err(error) => return OwnPage::json(500, &json!({"error": error.to_string()})).into(),
+        Err(error) => return Response::json(500, &json!({"error": error.to_string()})),
         Ok(stored) if stored.iter().any(|stored| stored == id) => {}
         Ok(_) if task == MaintenanceTask::Compare && is_mirrored(context, id) => {}
         Ok(stored) => {
-            return OwnPage::json(404, &json!({"error": describe_unstored(id, &stored)})).into();
+            return Response::json(404, &json!({"error": describe_unstored(id, &stored)}));
         }
     }
     let (shared, id) = (Arc::clone(context), id.to_owned());
@@ -89,7 +88,7 @@ pub(crate) async fn maintain(context: &Arc<ServerContext>, id: &str, task: Maint
             let Some(mark) = shared.mirror.runs.begin_removal(&id) else {
                 let error =
                     "a harvest of this repository runs; forget it after its end, or stop oaimend serve first";
-                return OwnPage::json(409, &json!({ "error": error })).into();
+                return Response::json(409, &json!({ "error": error }));
             };
             async move {
                 let _mark = mark;
@@ -99,7 +98,7 @@ pub(crate) async fn maintain(context: &Arc<ServerContext>, id: &str, task: Maint
             .boxed()
         }
     };
-    AdminResponse::Stream { content_type: "application/jsonl", pieces: result_lines(context, work) }
+    Response::download("application/jsonl", result_lines(context, work))
 }
 
 fn is_mirrored(context: &ServerContext, id: &str) -> bool {
@@ -161,10 +160,10 @@ fn result_lines(
 }
 
 /// The records of one format: `GET /-/mirror/ID/records`.
-pub(crate) async fn export(context: &ServerContext, id: &str, query: Option<&str>) -> AdminResponse {
+pub(crate) async fn export(context: &ServerContext, id: &str, query: Option<&str>) -> Response {
     let (selection, form) = match read_query(id, query.unwrap_or_default()) {
         Ok(read) => read,
-        Err(error) => return OwnPage::json(400, &json!({ "error": error })).into(),
+        Err(error) => return Response::json(400, &json!({ "error": error })),
     };
     let export = match Export::begin(Arc::clone(&context.store.mirror), selection, form).await {
         Ok(export) => export,
@@ -174,7 +173,7 @@ pub(crate) async fn export(context: &ServerContext, id: &str, query: Option<&str
                 ExportError::AmbiguousPrefix(_) => 400,
                 ExportError::Store(_) => 500,
             };
-            return OwnPage::json(status, &json!({"error": error.to_string()})).into();
+            return Response::json(status, &json!({"error": error.to_string()}));
         }
     };
     let content_type = match form {
@@ -186,7 +185,7 @@ pub(crate) async fn export(context: &ServerContext, id: &str, query: Option<&str
         let piece = export.next_piece().await?;
         Ok(piece.map(|piece| (Bytes::from(piece), export)))
     });
-    AdminResponse::Stream { content_type, pieces: pieces.boxed() }
+    Response::download(content_type, pieces.boxed())
 }
 
 fn read_query(id: &str, query: &str) -> Result<(ExportSelection, ExportForm), String> {

@@ -3,7 +3,7 @@
 use crate::config::Mapping;
 use crate::serve::background::harvests::runs::{HarvestRequest, RepositoryRuns, RunningHarvest, state_of};
 use crate::serve::context::ServerContext;
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use crate::serve::telemetry::MirrorSize;
 use oaimend_mirror::maintenance::stored_repositories;
 use oaimend_mirror::status::{FormatStatus, repository_status};
@@ -117,27 +117,27 @@ pub(crate) async fn measure_mirror(context: &ServerContext) -> Result<(), Mirror
 }
 
 /// Requests a harvest: `POST /-/mirror/ID/sync`.
-pub(crate) fn request_harvest(context: &ServerContext, id: &str, query: Option<&str>) -> OwnPage {
+pub(crate) fn request_harvest(context: &ServerContext, id: &str, query: Option<&str>) -> Response {
     let accepts_deletions = match query {
         None | Some("") => false,
         Some("accept_deletions=true") => true,
         Some(_) => {
-            return OwnPage::json(400, &json!({"error": "expected no query, or accept_deletions=true"}));
+            return Response::json(400, &json!({"error": "expected no query, or accept_deletions=true"}));
         }
     };
     let mappings = context.repositories.all();
     if mappings.get(id).is_none_or(|mapping| mapping.mirror.is_none()) {
-        return OwnPage::json(404, &json!({"error": "no mapping with this id has a [mirror] table"}));
+        return Response::json(404, &json!({"error": "no mapping with this id has a [mirror] table"}));
     }
     if context.is_ending() {
-        return OwnPage::json(503, &json!({"error": "this process is stopping; send the request again"}));
+        return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));
     }
     let ended = context.mirror.runs.of(id).ended;
     match context.mirror.runs.request(id, HarvestRequest { accepts_deletions }) {
-        true => OwnPage::json(202, &json!({ "repository": id, "ended": ended })),
+        true => Response::json(202, &json!({ "repository": id, "ended": ended })),
         false => {
             let error = "a harvest of this repository runs or waits already, or it is being removed";
-            OwnPage::json(409, &json!({ "error": error }))
+            Response::json(409, &json!({ "error": error }))
         }
     }
 }

@@ -17,20 +17,18 @@ use crate::config::Mapping;
 use crate::serve::background::notifications::reports::report_of;
 use crate::serve::context::ServerContext;
 use crate::serve::oai::cache::PageVariant;
-use crate::serve::response::{AdminResponse, OwnPage};
+use crate::serve::response::{Response, ResponseWriter};
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt as _;
-use futures::stream::BoxStream;
-use http::{Method, Version, header};
+use http::{Version, header};
 use oaimend_base::clock;
 use oaimend_oai::Request;
 use oaimend_pages::operator_route::OperatorTarget;
-use oaimend_store::{MirrorError, QuarantineError};
+use oaimend_store::QuarantineError;
 use pingora_core::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
-use pingora_error::{BError, Error, ErrorType};
+use pingora_error::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -53,14 +51,8 @@ impl HttpServerApp for Admin {
             return None;
         }
         session.set_keepalive((!*shutdown.borrow()).then_some(KEEPALIVE_SECS));
-        let head_only = session.req_header().method == Method::HEAD;
-        let sent = match self.respond(session.req_header()).await {
-            AdminResponse::Page(page) => send_page(&mut session, page, head_only).await,
-            AdminResponse::Stream { content_type, pieces } => {
-                send_stream(&mut session, content_type, pieces, head_only).await
-            }
-        };
-        if let Err(error) = sent {
+        let response = self.respond(session.req_header()).await;
+        if let Err(error) = response.send(&mut Operator(&mut session)).await {
             // Without its end, the client sees that the response is truncated.
             tracing::debug!(%error, "a response of the admin listener was not sent completely");
             return None;
@@ -75,46 +67,46 @@ impl HttpServerApp for Admin {
 const KEEPALIVE_SECS: u64 = 60;
 
 impl Admin {
-    async fn respond(&self, head: &RequestHeader) -> AdminResponse {
+    async fn respond(&self, head: &RequestHeader) -> Response {
         let (path, query) = (head.uri.path().to_owned(), head.uri.query().map(str::to_owned));
         if let Some(refusal) = self.hosts.refusal(head) {
-            return OwnPage::text(403, refusal).into();
+            return Response::text(403, refusal);
         }
         let shared = Arc::clone(&self.shared);
         match head.method.as_str() {
-            "DELETE" => remove_entries(&shared, &path, query.as_deref()).await.into(),
+            "DELETE" => remove_entries(&shared, &path, query.as_deref()).await,
             "POST" => shared.post(&path, query.as_deref()).await,
             "PURGE" => {
                 // A purge removes files.
                 let purge = move || shared.purge(&path, query.as_deref());
                 let purged = tokio::task::spawn_blocking(purge).await;
-                let failed = |_| OwnPage::text(500, "the response could not be created; the log says why");
-                purged.unwrap_or_else(failed).into()
+                let failed = |_| Response::text(500, "the response could not be created; the log says why");
+                purged.unwrap_or_else(failed)
             }
             "GET" | "HEAD" => {
                 let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
                 match (mirror_path(&path), OperatorTarget::read(target)) {
                     (Some((id, "records")), _) => export(&shared, id, query.as_deref()).await,
-                    (_, Some(target)) => operator_page(&shared, &target).await.into(),
-                    (_, None) => shared.admin_page(&path, query.as_deref()).await.into(),
+                    (_, Some(target)) => operator_page(&shared, &target).await,
+                    (_, None) => shared.admin_page(&path, query.as_deref()).await,
                 }
             }
             _ => {
-                let page = OwnPage::text(405, "the admin listener accepts GET, POST, DELETE and PURGE");
-                page.with("Allow", "GET, POST, DELETE, PURGE".to_owned()).into()
+                let page = Response::text(405, "the admin listener accepts GET, POST, DELETE and PURGE");
+                page.with("Allow", "GET, POST, DELETE, PURGE".to_owned())
             }
         }
     }
 }
 
 impl ServerContext {
-    async fn admin_page(&self, path: &str, query: Option<&str>) -> OwnPage {
+    async fn admin_page(&self, path: &str, query: Option<&str>) -> Response {
         if let Some(page) = quarantine_json(self, path, query).await {
             return page;
         }
         let mut parts = path.trim_start_matches("/-/").split('/');
         let found: Result<Option<Value>, String> = match (path.starts_with("/-/"), parts.next()) {
-            (true, Some("livez")) => return OwnPage::text(200, "ok"),
+            (true, Some("livez")) => return Response::text(200, "ok"),
             (true, Some("readyz")) => return self.readiness(),
             (true, Some("metrics")) => {
                 if let Some(cache) = &self.cache {
@@ -138,7 +130,7 @@ impl ServerContext {
                 if let Err(error) = measure_mirror(self).await {
                     tracing::warn!(%error, "the mirror cannot be measured; its metrics are old");
                 }
-                return OwnPage::new(
+                return Response::new(
                     200,
                     "text/plain; version=0.0.4; charset=utf-8",
                     self.telemetry.metrics(),
@@ -155,8 +147,8 @@ impl ServerContext {
             _ => Ok(None),
         };
         match found {
-            Ok(Some(value)) => OwnPage::json(200, &value),
-            Ok(None) => OwnPage::json(
+            Ok(Some(value)) => Response::json(200, &value),
+            Ok(None) => Response::json(
                 404,
                 &json!({"error": "no such page", "pages": [
                     "/-/status", "/-/livez", "/-/readyz", "/-/metrics", "/-/repositories", "/-/repositories/ID",
@@ -165,23 +157,23 @@ impl ServerContext {
                     "/-/mirror/ID/records",
                 ]}),
             ),
-            Err(error) => OwnPage::json(500, &json!({ "error": error })),
+            Err(error) => Response::json(500, &json!({ "error": error })),
         }
     }
 
     /// Starts a harvest, a task of maintenance or a retry.
-    async fn post(self: &Arc<Self>, path: &str, query: Option<&str>) -> AdminResponse {
+    async fn post(self: &Arc<Self>, path: &str, query: Option<&str>) -> Response {
         if let Some((id, key)) = retry_path(path) {
             return retry(self, id, key, query).await;
         }
         match mirror_path(path) {
-            Some((id, "sync")) => return request_harvest(self, id, query).into(),
+            Some((id, "sync")) => return request_harvest(self, id, query),
             Some((id, name @ ("verify" | "accept-loss" | "compact" | "forget"))) => {
                 match MaintenanceTask::parse(name, query) {
                     Some(task) => return maintain(self, id, task).await,
                     None => {
                         let error = "expected no query; verify accepts against_source=true";
-                        return OwnPage::json(400, &json!({ "error": error })).into();
+                        return Response::json(400, &json!({ "error": error }));
                     }
                 }
             }
@@ -189,13 +181,13 @@ impl ServerContext {
         }
         let error = "expected POST /-/mirror/ID/TASK, with sync, verify, accept-loss, compact or forget as TASK, or \
                      /-/repositories/ID/quarantine/retry";
-        OwnPage::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned()).into()
+        Response::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned())
     }
 
     /// Removes pages from the cache: all pages of a repository, or with a query the one that answers it.
-    fn purge(&self, path: &str, query: Option<&str>) -> OwnPage {
+    fn purge(&self, path: &str, query: Option<&str>) -> Response {
         let Some(cache) = &self.cache else {
-            return OwnPage::json(409, &json!({"error": "the cache is off (cache.enabled)"}));
+            return Response::json(409, &json!({"error": "the cache is off (cache.enabled)"}));
         };
         let id = path.strip_prefix("/-/cache/").unwrap_or_default();
         let purged = match (self.repositories.find(id), query) {
@@ -210,16 +202,16 @@ impl ServerContext {
                         }
                         PageVariant::Unshared => 0,
                     },
-                    Err(refusal) => return OwnPage::json(400, &json!({"error": refusal.text})),
+                    Err(refusal) => return Response::json(400, &json!({"error": refusal.text})),
                 }
             }
             (Some(mapping), None) => cache.purge(&mapping, &[], None, None),
             (None, _) => {
                 let right = "PURGE /-/cache/ID, or /-/cache/ID?verb=... for one page; ID is a repository";
-                return OwnPage::json(404, &json!({"error": right}));
+                return Response::json(404, &json!({"error": right}));
             }
         };
-        OwnPage::json(200, &json!({ "purged": purged }))
+        Response::json(200, &json!({ "purged": purged }))
     }
 
     async fn repositories_json(&self, parts: &[&str]) -> Result<Option<Value>, QuarantineError> {
@@ -274,42 +266,35 @@ fn mirror_path(path: &str) -> Option<(&str, &str)> {
     path.strip_prefix("/-/mirror/")?.split_once('/')
 }
 
-async fn send_page(session: &mut ServerSession, page: OwnPage, head_only: bool) -> Result<(), BError> {
-    let mut head = ResponseHeader::build(page.status, Some(page.headers.len() + 1))?;
-    for (name, value) in page.headers {
-        head.insert_header(name, value)?;
-    }
-    head.insert_header(header::CONTENT_LENGTH, page.body.len())?;
-    session.write_response_header(Box::new(head)).await?;
-    if !head_only {
-        session.write_response_body(page.body, true).await?;
-    }
-    Ok(())
-}
+/// The connection of an operator.
+struct Operator<'a>(&'a mut ServerSession);
 
-async fn send_stream(
-    session: &mut ServerSession,
-    content_type: &'static str,
-    mut pieces: BoxStream<'static, Result<Bytes, MirrorError>>,
-    head_only: bool,
-) -> Result<(), BError> {
-    let mut head = ResponseHeader::build(200, Some(4))?;
-    head.insert_header(header::CONTENT_TYPE, content_type)?;
-    // Records are the text of others, which a browser must not execute.
-    head.insert_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")?;
-    head.insert_header(header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")?;
-    match session.req_header().version {
-        // HTTP/1.0 knows no chunks: the end of the connection is the end of the response.
-        Version::HTTP_10 => session.set_keepalive(None),
-        _ => head.insert_header(header::TRANSFER_ENCODING, "chunked")?,
+impl ResponseWriter for Operator<'_> {
+    fn request(&self) -> &RequestHeader {
+        self.0.req_header()
     }
-    session.write_response_header(Box::new(head)).await?;
-    if head_only {
-        return Ok(());
+
+    fn close_afterwards(&mut self) {
+        self.0.set_keepalive(None);
     }
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| Error::because(ErrorType::InternalError, "the mirror", error))?;
-        session.write_response_body(piece, false).await?;
+
+    fn complete_head(&self, _head: &mut ResponseHeader, _may_compress: bool) -> Result<bool> {
+        Ok(false)
     }
-    session.write_response_body(Bytes::new(), true).await
+
+    async fn write_head(&mut self, mut head: Box<ResponseHeader>, _end: bool) -> Result<()> {
+        let has_length = head.headers.contains_key(header::CONTENT_LENGTH);
+        if !has_length && self.request().version != Version::HTTP_10 {
+            head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+        }
+        self.0.write_response_header(head).await
+    }
+
+    async fn write_body(&mut self, piece: Option<Bytes>, end: bool) -> Result<()> {
+        self.0.write_response_body(piece.unwrap_or_default(), end).await
+    }
+
+    async fn next<T>(&mut self, piece: impl Future<Output = T> + Send) -> Result<T> {
+        Ok(piece.await)
+    }
 }

@@ -3,7 +3,7 @@
 use crate::quarantine_retry::{Retry, RetryLine, RetryRun};
 use crate::serve::background::harvests::harvester::{background_source, idle_harvester};
 use crate::serve::context::ServerContext;
-use crate::serve::response::{AdminResponse, OwnPage};
+use crate::serve::response::Response;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::future::{Either, select};
@@ -27,7 +27,7 @@ pub(super) async fn quarantine_json(
     context: &ServerContext,
     path: &str,
     query: Option<&str>,
-) -> Option<OwnPage> {
+) -> Option<Response> {
     let (id, rest) = path.strip_prefix("/-/repositories/")?.split_once('/')?;
     let rest = rest.strip_prefix("quarantine").filter(|_| context.repositories.find(id).is_some())?;
     let found = match rest.strip_prefix('/') {
@@ -37,16 +37,16 @@ pub(super) async fn quarantine_json(
             }
             _ => {
                 let error = "expected no query, state=open or state=resolved";
-                return Some(OwnPage::json(400, &json!({ "error": error })));
+                return Some(Response::json(400, &json!({ "error": error })));
             }
         },
         Some(key) => record_json(context, id, key).await,
         None => return None,
     };
     Some(match found {
-        Ok(Some(value)) => OwnPage::json(200, &value),
+        Ok(Some(value)) => Response::json(200, &value),
         Ok(None) => unknown_key(),
-        Err(error) => OwnPage::json(500, &json!({ "error": error.to_string() })),
+        Err(error) => Response::json(500, &json!({ "error": error.to_string() })),
     })
 }
 
@@ -114,14 +114,14 @@ impl Selected {
 }
 
 /// Removes entries of a repository: one, those that fit the query, or all.
-pub(super) async fn remove_entries(context: &ServerContext, path: &str, query: Option<&str>) -> OwnPage {
+pub(super) async fn remove_entries(context: &ServerContext, path: &str, query: Option<&str>) -> Response {
     let rest = path.strip_prefix("/-/repositories/").and_then(|rest| rest.split_once('/'));
     let Some((id, rest)) = rest.filter(|(_, rest)| rest.split('/').next() == Some("quarantine")) else {
         let error = "expected DELETE /-/repositories/ID/quarantine/KEY";
-        return OwnPage::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned());
+        return Response::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned());
     };
     if context.repositories.find(id).is_none() {
-        return OwnPage::json(404, &json!({"error": "no such repository"}));
+        return Response::json(404, &json!({"error": "no such repository"}));
     }
     let which = match (rest.strip_prefix("quarantine/"), query) {
         (Some(key), None) => Some(QuarantineSelection::Key(key.to_owned())),
@@ -132,19 +132,19 @@ pub(super) async fn remove_entries(context: &ServerContext, path: &str, query: O
     let is_one = matches!(which, QuarantineSelection::Key(_));
     match context.store.quarantine.remove(id, which).await {
         Ok(0) if is_one => unknown_key(),
-        Ok(removed) => OwnPage::json(200, &json!({ "removed": removed })),
-        Err(error) => OwnPage::json(500, &json!({ "error": error.to_string() })),
+        Ok(removed) => Response::json(200, &json!({ "removed": removed })),
+        Err(error) => Response::json(500, &json!({ "error": error.to_string() })),
     }
 }
 
-fn unknown_key() -> OwnPage {
-    OwnPage::json(404, &json!({"error": "no quarantined record has this key"}))
+fn unknown_key() -> Response {
+    Response::json(404, &json!({"error": "no quarantined record has this key"}))
 }
 
-fn wrong_selection() -> OwnPage {
+fn wrong_selection() -> Response {
     let error = "expected DELETE /-/repositories/ID/quarantine/KEY, or /-/repositories/ID/quarantine with state=open, \
                  state=resolved or before=YYYY-MM-DD, or with all=true";
-    OwnPage::json(400, &json!({ "error": error }))
+    Response::json(400, &json!({ "error": error }))
 }
 
 /// The repository and the key in `/-/repositories/ID/quarantine[/KEY]/retry`. Without a key all open entries.
@@ -164,24 +164,23 @@ pub(super) async fn retry(
     id: &str,
     key: Option<&str>,
     query: Option<&str>,
-) -> AdminResponse {
+) -> Response {
     if context.is_ending() {
-        return OwnPage::json(503, &json!({"error": "this process is stopping; send the request again"}))
-            .into();
+        return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));
     }
     let mut prefix = None;
     for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         match &*name {
             "prefix" => prefix = Some(value.into_owned()),
-            _ => return OwnPage::json(400, &json!({"error": "expected no query, or prefix=PREFIX"})).into(),
+            _ => return Response::json(400, &json!({"error": "expected no query, or prefix=PREFIX"})),
         }
     }
     let Some(mapping) = context.repositories.find(id) else {
-        return OwnPage::json(404, &json!({"error": "no such repository"})).into();
+        return Response::json(404, &json!({"error": "no such repository"}));
     };
     let source = match background_source(context, &mapping) {
         Ok(source) => source,
-        Err(failure) => return OwnPage::json(500, &json!({ "error": failure.details })).into(),
+        Err(failure) => return Response::json(500, &json!({ "error": failure.details })),
     };
     let retry = Retry {
         id: id.to_owned(),
@@ -195,12 +194,12 @@ pub(super) async fn retry(
     };
     match retry.begin(key).await {
         Ok(Some(run)) => stream_lines(context, run),
-        Ok(None) => unknown_key().into(),
-        Err(error) => OwnPage::json(500, &json!({ "error": error.to_string() })).into(),
+        Ok(None) => unknown_key(),
+        Err(error) => Response::json(500, &json!({ "error": error.to_string() })),
     }
 }
 
-fn stream_lines(context: &ServerContext, mut run: RetryRun) -> AdminResponse {
+fn stream_lines(context: &ServerContext, mut run: RetryRun) -> Response {
     let (sender, lines) = mpsc::channel(LINES_HELD);
     tokio::spawn(async move {
         while let Some(line) = run.next().await {
@@ -221,5 +220,5 @@ fn stream_lines(context: &ServerContext, mut run: RetryRun) -> AdminResponse {
             Some((Ok(Bytes::from(format!("{}\n", json!(line)))), lines))
         }
     });
-    AdminResponse::Stream { content_type: "application/jsonl", pieces: pieces.boxed() }
+    Response::download("application/jsonl", pieces.boxed())
 }

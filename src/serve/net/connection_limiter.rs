@@ -14,7 +14,7 @@ use crate::config::Connections;
 use crate::serve::clients::client_class::ClientNetwork;
 use crate::serve::context::ServerContext;
 use crate::serve::oai::ProxyService;
-use crate::serve::response::OwnPage;
+use crate::serve::response::{Body, Response};
 use async_trait::async_trait;
 use bytes::{Buf as _, BytesMut};
 use oaimend_base::clock;
@@ -27,6 +27,7 @@ use pingora_core::protocols::{ALPN, Stream};
 use pingora_core::server::ShutdownWatch;
 use pingora_proxy::{HttpProxy, ProcessCustomSession};
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -74,7 +75,7 @@ struct OpenConnection<'a> {
     limiter: &'a ConnectionLimiter,
     origin: Option<ClientNetwork>,
     /// The response, if the connection exceeds a limit.
-    refused: Option<OwnPage>,
+    refused: Option<Response>,
 }
 
 impl Drop for OpenConnection<'_> {
@@ -126,7 +127,7 @@ enum ReceivedHead {
     /// The client sent nothing, or has left.
     Gone,
     /// The header is refused.
-    Refused(&'static str, OwnPage),
+    Refused(&'static str, Response),
 }
 
 impl ConnectionLimiter {
@@ -193,8 +194,8 @@ impl ConnectionLimiter {
             open.add(origin);
         }
         let refused = admitted.err().map(|reason| match reason {
-            TOO_MANY => OwnPage::refused(CONNECTION_WAIT_SECS, "too many connections are open; retry later"),
-            _ => OwnPage::refused(
+            TOO_MANY => Response::refused(CONNECTION_WAIT_SECS, "too many connections are open; retry later"),
+            _ => Response::refused(
                 CONNECTION_WAIT_SECS,
                 "too many connections are open from your address; use one for many requests",
             ),
@@ -220,7 +221,7 @@ impl ConnectionLimiter {
             Ok(head) => head,
             Err(_) => {
                 let text = "the header was not received in time";
-                ReceivedHead::Refused("slow-header", OwnPage::text(408, text))
+                ReceivedHead::Refused("slow-header", Response::text(408, text))
             }
         }
     }
@@ -250,7 +251,7 @@ impl ConnectionLimiter {
             }
             if read.first().is_some_and(|byte| !byte.is_ascii_alphabetic()) {
                 let text = "this is not HTTP; if it is TLS, use http:// instead of https://";
-                return ReceivedHead::Refused("no-http", OwnPage::text(400, text));
+                return ReceivedHead::Refused("no-http", Response::text(400, text));
             }
             if let Some(end) = end_of_head(&read, seen) {
                 return match self.fault(&read[..end]) {
@@ -270,7 +271,7 @@ impl ConnectionLimiter {
     }
 
     /// The fault of a complete header that pingora would report less clearly, or not at all.
-    fn fault(&self, head: &[u8]) -> Option<(&'static str, OwnPage)> {
+    fn fault(&self, head: &[u8]) -> Option<(&'static str, Response)> {
         if let Some(fault) = self.too_long(head) {
             return Some(fault);
         }
@@ -281,19 +282,19 @@ impl ConnectionLimiter {
                  as an HTTP proxy, set http_proxy and give the harvester http:// base URLs, even if the source \
                  uses https. Or request {url}/ without a proxy setting"
             );
-            return Some(("connect", OwnPage::text(405, &text).with("Allow", "GET, HEAD, POST".to_owned())));
+            return Some(("connect", Response::text(405, &text).with("Allow", "GET, HEAD, POST".to_owned())));
         }
         None
     }
 
     /// The limit that the received part of a header exceeds.
-    fn too_long(&self, head: &[u8]) -> Option<(&'static str, OwnPage)> {
+    fn too_long(&self, head: &[u8]) -> Option<(&'static str, Response)> {
         let now = self.shared.limits();
         let limits = &now.connections;
         let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
         // The line also contains the method, spaces and the version.
         if line.len() > limits.uri_bytes_max + AROUND_TARGET_BYTES {
-            return Some(("long-uri", OwnPage::uri_too_long(limits.uri_bytes_max)));
+            return Some(("long-uri", Response::uri_too_long(limits.uri_bytes_max)));
         }
         let max = limits.header_bytes_max;
         let lines = head.iter().filter(|&&byte| byte == b'\n').count();
@@ -301,7 +302,7 @@ impl ConnectionLimiter {
             let text = format!(
                 "the header is longer than {max} bytes or {HEADERS_MAX} fields, the most that is read"
             );
-            return Some(("long-header", OwnPage::text(431, &text)));
+            return Some(("long-header", Response::text(431, &text)));
         }
         None
     }
@@ -316,7 +317,7 @@ impl ConnectionLimiter {
             Started::Tls(stream) => return Some(stream),
             Started::NoTls(stream) => {
                 let text = "this port requires TLS; use https:// instead of http://";
-                self.refuse(stream, OwnPage::text(400, text)).await;
+                self.refuse(stream, Response::text(400, text)).await;
                 "no-tls"
             }
             Started::Failed(error) => {
@@ -350,8 +351,8 @@ impl ConnectionLimiter {
     }
 
     /// Sends a response and closes the connection, so that the client can read the response.
-    async fn refuse(&self, mut stream: Stream, page: OwnPage) {
-        let answer = page.on_the_wire(&self.shared.instance);
+    async fn refuse(&self, mut stream: Stream, page: Response) {
+        let Some(answer) = on_the_wire(&page, &self.shared.instance) else { return };
         let response = async {
             stream.write_all(&answer).await?;
             stream.flush().await?;
@@ -362,6 +363,19 @@ impl ConnectionLimiter {
         };
         let _ = timeout(CLOSE_WAIT_MAX, response).await;
     }
+}
+
+/// The complete HTTP/1.1 response, after which the connection is closed. `None` for a body of unknown length.
+fn on_the_wire(page: &Response, instance: &str) -> Option<Vec<u8>> {
+    let Body::Bytes(body) = &page.body else { return None };
+    let status = http::StatusCode::from_u16(page.status).unwrap_or_default();
+    let date = httpdate::fmt_http_date(clock::now());
+    let mut head = format!("HTTP/1.1 {status}\r\nDate: {date}\r\nVia: 1.1 {instance}\r\n");
+    for (name, value) in &page.headers {
+        let _ = write!(head, "{name}: {value}\r\n");
+    }
+    let _ = write!(head, "Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    Some([head.as_bytes(), body].concat())
 }
 
 /// pingora with HTTP/2, for connections that use it.

@@ -2,10 +2,12 @@
 
 use super::collected::CollectedResponse;
 use super::{gzip, headers};
+use crate::serve::response::ResponseWriter;
+use bytes::Bytes;
 use http::{HeaderValue, Method, Version, header};
 use oaimend_files::PageCoding;
 use pingora_error::{Error, ErrorType, Result};
-use pingora_http::ResponseHeader;
+use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::Session;
 use tokio::task::unconstrained;
 
@@ -50,11 +52,7 @@ impl Downstream<'_> {
             return Ok(());
         }
         head.insert_header(header::VIA, self.via.clone())?;
-        if !end && !head.headers.contains_key(header::CONTENT_LENGTH) {
-            // pingora adds the field only for its own upstreams; HTTP/2 has no such field.
-            head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"))?;
-        }
-        self.session.write_response_header(head, end).await
+        ResponseWriter::write_head(self, head, end).await
     }
 
     /// Takes a piece of the body.
@@ -62,7 +60,7 @@ impl Downstream<'_> {
     /// # Errors
     ///
     /// The client is gone, or the response does not fit into the buffer.
-    pub(super) async fn write_piece(&mut self, piece: bytes::Bytes) -> Result<()> {
+    pub(super) async fn write_piece(&mut self, piece: Bytes) -> Result<()> {
         match &mut self.collected {
             Some(collected) => collected.push(&piece),
             None => self.session.write_response_body(Some(piece), false).await,
@@ -88,5 +86,41 @@ impl Downstream<'_> {
                 Err(disconnected.err().unwrap_or_else(|| Error::new(ErrorType::ConnectionClosed)).into_down())
             }
         }
+    }
+}
+
+impl ResponseWriter for Downstream<'_> {
+    fn request(&self) -> &RequestHeader {
+        self.session.req_header()
+    }
+
+    fn close_afterwards(&mut self) {
+        self.session.set_keepalive(None);
+    }
+
+    fn complete_head(&self, head: &mut ResponseHeader, may_compress: bool) -> Result<bool> {
+        head.insert_header(header::VIA, self.via.clone())?;
+        let compresses = may_compress && self.accepted_coding() == PageCoding::Gzip;
+        if compresses {
+            gzip::mark_tag(head)?;
+        }
+        Ok(compresses)
+    }
+
+    async fn write_head(&mut self, mut head: Box<ResponseHeader>, end: bool) -> Result<()> {
+        let has_length = head.headers.contains_key(header::CONTENT_LENGTH);
+        if !end && !has_length && self.request().version != Version::HTTP_10 {
+            // pingora adds the field only for its own upstreams; HTTP/2 has no such field.
+            head.insert_header(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"))?;
+        }
+        self.session.write_response_header(head, end).await
+    }
+
+    async fn write_body(&mut self, piece: Option<Bytes>, end: bool) -> Result<()> {
+        self.session.write_response_body(piece, end).await
+    }
+
+    async fn next<T>(&mut self, piece: impl Future<Output = T> + Send) -> Result<T> {
+        self.while_connected(piece).await
     }
 }

@@ -8,7 +8,7 @@ use super::cache::{CacheLookup, PageVariant};
 use super::collected::CollectedResponse;
 use super::cors::CorsBuilder;
 use super::downstream::Downstream;
-use super::gzip::{self, GzipBuilder};
+use super::gzip::GzipBuilder;
 use super::headers::joined;
 use super::live_requests::{LiveRequest, LiveRequestMark};
 use super::mirror_views::{aggregate_view, failover_view, mirror_view};
@@ -18,21 +18,17 @@ use crate::config::{self, Mapping, RecordPages, ServeFrom};
 use crate::serve::clients::quotas;
 use crate::serve::context::ServerContext;
 use crate::serve::pages::{GatewayResponse, ResponseBody, ResponsePageRequest, answer, is_navigation};
-use crate::serve::response::{BodyStream, OwnPage};
+use crate::serve::response::Response;
 use crate::serve::router::{Route, Target, TargetRepository};
 use crate::serve::telemetry::Finished;
 use async_trait::async_trait;
-use bytes::Bytes;
-use futures::StreamExt as _;
-use futures::stream::BoxStream;
-use http::{HeaderValue, Method, Version, header};
+use http::{Method, Version, header};
 use oaimend_base::clock;
 use oaimend_oai::RequestEcho;
 use oaimend_oai::{Argument, ErrorCode, Request};
 use oaimend_pages::oai_page::RequestAddress;
 use oaimend_pages::route::PageTarget;
 use oaimend_repository::{Account, Failure, Repository, RepositoryRequest, activity_update};
-use oaimend_store::MirrorError;
 use oaimend_upstream::{LiveRepository, RequestedBy};
 use pingora_core::modules::http::HttpModules;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -161,7 +157,7 @@ impl ProxyHttp for ProxyService {
         }
         tracing::error!(%error, "a request failed in the proxy itself");
         let status = "oaimend; error=proxy_internal_error".to_owned();
-        let page = OwnPage::unavailable(60, status, "oaimend itself failed; its log says why");
+        let page = Response::unavailable(60, status, "oaimend itself failed; its log says why");
         // The client is gone; ignore.
         let _ = self.send(session, page).await;
         FailToProxy { error_code: 503, can_reuse_downstream: false }
@@ -184,7 +180,7 @@ impl ProxyService {
         &self,
         session: &mut Session,
         context: &mut RequestContext,
-    ) -> Result<Result<(Box<dyn Repository>, RepositoryRequest), OwnPage>> {
+    ) -> Result<Result<(Box<dyn Repository>, RepositoryRequest), Response>> {
         let head = session.req_header();
         let is_form = head.method == Method::POST;
         let inet = |address: Option<&pingora_core::protocols::l4::socket::SocketAddr>| {
@@ -235,7 +231,7 @@ impl ProxyService {
             Err(refusal) => {
                 let own = RequestEcho { base_url, arguments: Vec::new() };
                 let date = clock::utc_datetime(context.started);
-                return Ok(Err(OwnPage::oai(oaimend_oai::error_response(
+                return Ok(Err(Response::oai(oaimend_oai::error_response(
                     &own,
                     &date,
                     refusal.code,
@@ -277,7 +273,7 @@ impl ProxyService {
         let repository = match repository {
             Ok(repository) => repository,
             Err(failure) => {
-                let page = OwnPage::failed(&failure);
+                let page = Response::failed(&failure);
                 context.failure = Some(failure);
                 return Ok(Err(page));
             }
@@ -318,7 +314,7 @@ impl ProxyService {
         session: &mut Session,
         context: &mut RequestContext,
         target: &PageTarget,
-    ) -> OwnPage {
+    ) -> Response {
         if !session.as_downstream_mut().is_body_done() {
             // Do not wait for an unread body.
             session.set_keepalive(None);
@@ -371,54 +367,9 @@ impl ProxyService {
         Ok(Box::new(LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock }))
     }
 
-    async fn send(&self, session: &mut Session, page: OwnPage) -> Result<()> {
-        let mut head = ResponseHeader::build(page.status, Some(page.headers.len() + 2))?;
-        for (name, value) in page.headers {
-            head.insert_header(name, value)?;
-        }
-        head.insert_header(header::VIA, self.0.via.clone())?;
-        let request = session.req_header();
-        let accepted = joined(request, header::ACCEPT_ENCODING);
-        let compresses =
-            page.may_compress && request.version != Version::HTTP_10 && gzip::is_accepted(&accepted);
-        if compresses {
-            gzip::mark_tag(&mut head)?;
-        }
-        let is_old = request.version == Version::HTTP_10;
-        let has_no_body = request.method == Method::HEAD || page.status == 304;
-        let chunked = HeaderValue::from_static("chunked");
-        match (&page.stream, compresses) {
-            // HTTP/1.0 knows no chunks: the end of the connection is the end of the response.
-            (Some(_), _) if is_old => session.set_keepalive(None),
-            (Some(_), _) | (None, true) if !has_no_body => {
-                head.insert_header(header::TRANSFER_ENCODING, chunked)?;
-            }
-            (None, false) if page.status != 304 => {
-                head.insert_header(header::CONTENT_LENGTH, page.body.len())?
-            }
-            _ => {}
-        }
-        session.write_response_header(Box::new(head), has_no_body).await?;
-        match page.stream {
-            _ if has_no_body => Ok(()),
-            None => session.write_response_body(Some(page.body), true).await,
-            Some(BodyStream(pieces)) => {
-                send_pieces(Downstream { session, via: &self.0.via, collected: None }, pieces).await
-            }
-        }
+    async fn send(&self, session: &mut Session, response: Response) -> Result<()> {
+        response.send(&mut Downstream { session, via: &self.0.via, collected: None }).await
     }
-}
-
-/// Sends a body piece by piece. If a piece fails, the response ends without its end, so that the client notices.
-async fn send_pieces(
-    mut downstream: Downstream<'_>,
-    mut pieces: BoxStream<'static, std::result::Result<Bytes, MirrorError>>,
-) -> Result<()> {
-    while let Some(piece) = downstream.while_connected(pieces.next()).await? {
-        let piece = piece.map_err(|error| Error::because(ErrorType::InternalError, "the mirror", error))?;
-        downstream.write_piece(piece).await?;
-    }
-    downstream.write_end().await
 }
 
 impl RequestContext {
@@ -519,7 +470,7 @@ async fn query_of(
     session: &mut Session,
     is_form: bool,
     limits: &config::Connections,
-) -> Result<Result<Vec<u8>, OwnPage>> {
+) -> Result<Result<Vec<u8>, Response>> {
     // The received bytes: the URI replaces invalid UTF-8.
     let target = session.req_header().raw_path();
     let mut query = target.splitn(2, |&byte| byte == b'?').nth(1).unwrap_or_default().to_vec();
@@ -538,7 +489,7 @@ async fn query_of(
                 Ok(None) => break,
                 Err(error) if BROKEN_CHUNKS.contains(&error.etype().as_str()) => {
                     let text = "a chunk of the body is broken; send the request again with correct chunks";
-                    return Ok(Err(OwnPage::text(400, text)));
+                    return Ok(Err(Response::text(400, text)));
                 }
                 Err(error) => return Err(error),
             };
@@ -547,12 +498,12 @@ async fn query_of(
                 let max = limits.form_bytes_max;
                 let text =
                     format!("the body is longer than {max} bytes (form_bytes_max), the longest that is read");
-                return Ok(Err(OwnPage::text(413, &text)));
+                return Ok(Err(Response::text(413, &text)));
             }
         }
         if !session.as_downstream_mut().is_body_done() {
             // HTTP/2 trailers: pingora would wait for an end that never comes.
-            return Ok(Err(OwnPage::text(
+            return Ok(Err(Response::text(
                 400,
                 "trailers after a request are not read; send the request without them",
             )));
@@ -567,6 +518,6 @@ async fn query_of(
             }
             query
         }),
-        Err(_) => Err(OwnPage::text(408, "the body was not received in time")),
+        Err(_) => Err(Response::text(408, "the body was not received in time")),
     })
 }

@@ -8,7 +8,7 @@ use super::sitemaps;
 use super::state::GatewayState;
 use crate::config::{Mapping, RecordPages};
 use crate::serve::context::ServerContext;
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use http::{HeaderMap, Method, header};
 use oaimend_html::StyleSheet;
 use oaimend_pages::RecordForm;
@@ -22,14 +22,14 @@ use std::sync::Arc;
 
 /// The response to a request for a page.
 pub(crate) struct GatewayResponse {
-    pub(crate) page: OwnPage,
+    pub(crate) page: Response,
     /// The mirrored repository and the kind of the page, for the log and for metrics; `None` if it belongs to no
     /// repository that is served.
     pub(crate) logged_as: Option<(String, &'static str)>,
 }
 
-impl From<OwnPage> for GatewayResponse {
-    fn from(page: OwnPage) -> Self {
+impl From<Response> for GatewayResponse {
+    fn from(page: Response) -> Self {
         Self { page, logged_as: None }
     }
 }
@@ -50,7 +50,7 @@ pub(crate) async fn answer(
     let gateway = context.gateway();
     let is_unknown = matches!(target, PageTarget::Unknown(_));
     if !is_unknown && ![Method::GET, Method::HEAD].contains(method) {
-        let page = OwnPage::text(405, "pages accept GET and HEAD");
+        let page = Response::text(405, "pages accept GET and HEAD");
         return page.with("Allow", "GET, HEAD".to_owned()).into();
     }
     let mappings = context.repositories.all();
@@ -127,7 +127,7 @@ async fn list(
     mapping: &Mapping,
     target: &ListTarget,
     headers: &HeaderMap,
-) -> OwnPage {
+) -> Response {
     let request = ListRequest { store: &*context.store.mirror, gateway, mapping, headers };
     match target {
         ListTarget::Records(address) => request.list(address).await,
@@ -137,21 +137,21 @@ async fn list(
 }
 
 /// The response that a page has another URL.
-fn moved(url: &str) -> OwnPage {
-    let page = OwnPage::text(301, "this list has another URL").with("Location", url.to_owned());
+fn moved(url: &str) -> Response {
+    let page = Response::text(301, "this list has another URL").with("Location", url.to_owned());
     page.with("Cache-Control", CACHE_CONTROL.to_owned())
 }
 
 /// A style sheet. One at another path is from an older page.
-pub(crate) fn style_sheet(sheets: &[StyleSheet], path: &str) -> OwnPage {
+pub(crate) fn style_sheet(sheets: &[StyleSheet], path: &str) -> Response {
     let found = sheets.iter().find(|sheet| sheet.path == path);
     let other = || sheets.iter().find(|sheet| sheet.is_other_version(path));
     let (sheet, cache_control) = match (found, other()) {
         (Some(sheet), _) => (sheet, "public, max-age=31536000, immutable"),
         (None, Some(sheet)) => (sheet, "no-cache"),
-        (None, None) => return OwnPage::text(404, "no such style sheet"),
+        (None, None) => return Response::text(404, "no such style sheet"),
     };
-    let page = OwnPage::new(200, "text/css; charset=UTF-8", sheet.css.clone());
+    let page = Response::new(200, "text/css; charset=UTF-8", sheet.css.clone());
     let page = page.with("Vary", "Accept-Encoding".to_owned());
     page.with("Cache-Control", cache_control.to_owned()).compressible()
 }
@@ -177,7 +177,7 @@ async fn record(
     mapping: &Arc<Mapping>,
     target: &RecordTarget,
     headers: &HeaderMap,
-) -> OwnPage {
+) -> Response {
     let request = |target| RecordRequest {
         store: &*context.store.mirror,
         gateway,
@@ -210,7 +210,7 @@ async fn record(
 }
 
 /// The page of a record whose repository is no longer served.
-fn removed(gateway: &GatewayState, target: &RecordTarget, form: RecordForm) -> OwnPage {
+fn removed(gateway: &GatewayState, target: &RecordTarget, form: RecordForm) -> Response {
     let reason = NoRecordReason::RepositoryRemoved;
     let RecordTarget { repository, identifier, .. } = target;
     let address = RecordAddress { repository, identifier, format: None };

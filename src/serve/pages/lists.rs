@@ -4,7 +4,7 @@ use super::collection::{ListedCollection, SourceFacts, set_names};
 use super::record::{CACHE_CONTROL, notice, with_policies};
 use super::state::GatewayState;
 use crate::config::{Mapping, RecordPages};
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use crate::serve::validators::Validators;
 use http::HeaderMap;
 use oaimend_html::fingerprint;
@@ -32,7 +32,7 @@ const BATCH_BYTES: usize = 1 << 20;
 
 impl ListRequest<'_> {
     /// The page of a list.
-    pub(super) async fn list(&self, address: &ListAddress) -> OwnPage {
+    pub(super) async fn list(&self, address: &ListAddress) -> Response {
         let facts = SourceFacts::read(self.store, self.mapping.id()).await;
         match self.try_list(address, &facts).await {
             Ok(page) => page,
@@ -40,7 +40,7 @@ impl ListRequest<'_> {
         }
     }
 
-    async fn try_list(&self, address: &ListAddress, facts: &SourceFacts) -> Result<OwnPage, ListNotice> {
+    async fn try_list(&self, address: &ListAddress, facts: &SourceFacts) -> Result<Response, ListNotice> {
         let collection = self.collection().await?;
         let names = set_names(self.store, self.mapping.id()).await?;
         let set_name = match &address.set {
@@ -100,7 +100,7 @@ impl ListRequest<'_> {
     }
 
     /// The page in place of a list.
-    pub(super) fn notice(&self, repository_name: &str, list_notice: ListNotice) -> OwnPage {
+    pub(super) fn notice(&self, repository_name: &str, list_notice: ListNotice) -> Response {
         list_notice_page(self.gateway, self.mapping.id(), repository_name, list_notice)
     }
 }
@@ -111,7 +111,7 @@ pub(super) fn list_notice_page(
     repository: &str,
     repository_name: &str,
     list_notice: ListNotice,
-) -> OwnPage {
+) -> Response {
     let page = ListNoticePage { site: &gateway.site, repository, repository_name, notice: list_notice };
     let failure = match list_notice {
         ListNotice::Unknown | ListNotice::PagesOff => {
@@ -131,8 +131,8 @@ pub(super) fn list_notice_page(
 }
 
 /// A page with validators, or the response that it has not changed.
-pub(super) fn html_page(status: u16, validators: &Validators, html: String) -> OwnPage {
-    let page = OwnPage::new(status, RecordForm::Html.content_type(), html);
+pub(super) fn html_page(status: u16, validators: &Validators, html: String) -> Response {
+    let page = Response::new(status, RecordForm::Html.content_type(), html);
     let page = validators.add_to(page).with("Cache-Control", CACHE_CONTROL.to_owned());
     with_policies(page).compressible()
 }

@@ -6,7 +6,7 @@ use super::state::GatewayState;
 use super::summary::{mirror_status, summary};
 use crate::config::Mapping;
 use crate::serve::context::ServerContext;
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use crate::serve::validators::Validators;
 use http::HeaderMap;
 use oaimend_html::fingerprint;
@@ -34,7 +34,7 @@ pub(super) async fn overview(
     gateway: &GatewayState,
     target: &OverviewTarget,
     headers: &HeaderMap,
-) -> OwnPage {
+) -> Response {
     let OverviewRows { repositories, matching, all } = rows(context, target).await;
     let (filter, operator) = (target.filter.as_str(), None);
     let page =
@@ -68,15 +68,15 @@ pub(super) async fn unknown(
     gateway: &GatewayState,
     repository: &str,
     is_browser: bool,
-) -> OwnPage {
+) -> Response {
     let content_type = RecordForm::Html.content_type();
     let page = if is_browser && is_stored(context, repository).await {
-        OwnPage::new(410, content_type, RemovedRepositoryPage { site: &gateway.site, repository }.render())
+        Response::new(410, content_type, RemovedRepositoryPage { site: &gateway.site, repository }.render())
     } else {
         let mappings = context.repositories.all();
         let repositories: Vec<&str> = mappings.keys().map(String::as_str).collect();
         let page = UnknownRepositoryPage { site: &gateway.site, repositories: &repositories };
-        OwnPage::new(404, content_type, page.render())
+        Response::new(404, content_type, page.render())
     };
     with_policies(page.with("Cache-Control", "public, max-age=60".to_owned())).compressible()
 }
@@ -88,12 +88,12 @@ pub(super) async fn is_stored(context: &ServerContext, repository: &str) -> bool
 }
 
 /// A page that may change at any time. Clients ask whether it has changed before they show it again.
-pub(super) fn changing(html: String, headers: &HeaderMap) -> OwnPage {
+pub(super) fn changing(html: String, headers: &HeaderMap) -> Response {
     let validators = Validators { tag: fingerprint([html.as_bytes()]), modified_secs: None };
     let content_type = RecordForm::Html.content_type();
     let page = match validators.are_known(headers) {
-        true => OwnPage::new(304, content_type, ""),
-        false => OwnPage::new(200, content_type, html),
+        true => Response::new(304, content_type, ""),
+        false => Response::new(200, content_type, html),
     };
     let page = validators.add_to(page).with("Cache-Control", "no-cache".to_owned());
     with_policies(page).compressible()

@@ -5,7 +5,7 @@ use super::record_cache::{PageName, RecordCache, Versions};
 use super::rendering::RenderLimits;
 use super::state::GatewayState;
 use crate::config::{Mapping, RecordPages};
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use crate::serve::validators::Validators;
 use http::HeaderMap;
 use oaimend_html::fingerprint;
@@ -156,7 +156,7 @@ impl RecordRequest<'_> {
         headers: &HeaderMap,
         limits: &RenderLimits,
         cache: Option<(&RecordCache, Versions)>,
-    ) -> OwnPage {
+    ) -> Response {
         let rendering = Rendering {
             gateway: Arc::clone(self.gateway),
             mapping: Arc::clone(self.mapping),
@@ -197,7 +197,7 @@ impl RecordRequest<'_> {
     }
 
     /// The response in place of a record.
-    pub(super) async fn missing(&self, missing: &Missing) -> OwnPage {
+    pub(super) async fn missing(&self, missing: &Missing) -> Response {
         let SourceFacts { name, granularity } = SourceFacts::read(self.store, self.mapping.id()).await;
         let (site, repository_name) = (&self.gateway.site, name.as_str());
         let address = self.address(None);
@@ -215,7 +215,7 @@ impl RecordRequest<'_> {
         }
     }
 
-    fn not_shown(&self, site: &Site, repository_name: &str, reason: NoRecordReason) -> OwnPage {
+    fn not_shown(&self, site: &Site, repository_name: &str, reason: NoRecordReason) -> Response {
         let address = self.address(None);
         let html = || NoRecordPage { site, repository_name, address, reason }.render();
         let failure = match reason {
@@ -261,12 +261,12 @@ impl Rendering {
     }
 
     /// The response to a client that has this version of the page.
-    fn unchanged(&self, headers: &HeaderMap) -> Option<OwnPage> {
+    fn unchanged(&self, headers: &HeaderMap) -> Option<Response> {
         let is_known = !self.may_redirect() && self.validators().are_known(headers);
-        is_known.then(|| self.with_head(OwnPage::new(304, self.form.content_type(), "")))
+        is_known.then(|| self.with_head(Response::new(304, self.form.content_type(), "")))
     }
 
-    fn with_head(&self, page: OwnPage) -> OwnPage {
+    fn with_head(&self, page: Response) -> Response {
         let page = self.validators().add_to(page).with("Cache-Control", CACHE_CONTROL.to_owned());
         with_policies(page).compressible()
     }
@@ -275,12 +275,12 @@ impl Rendering {
         RecordAddress { repository: self.mapping.id(), identifier: &self.target.identifier, format }
     }
 
-    fn render(&self) -> Result<OwnPage, Missing> {
+    fn render(&self) -> Result<Response, Missing> {
         let (found, facts) = (&self.found, &self.facts);
         let xml = written(&found.record, facts.granularity)?;
         if self.form == RecordForm::Xml {
             let text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{xml}\n");
-            return Ok(self.with_head(OwnPage::new(200, self.form.content_type(), text)));
+            return Ok(self.with_head(Response::new(200, self.form.content_type(), text)));
         }
         let document = RecordDocument::read(&xml)?;
         let work = match &found.work_record {
@@ -293,12 +293,12 @@ impl Rendering {
         let landing_page = work.links.landing_page();
         let landing_page = landing_page.filter(|link| self.may_redirect() && link.url != page_url);
         if let Some(link) = landing_page {
-            let page = OwnPage::text(302, "the record is at its source").with("Location", link.url.clone());
+            let page = Response::text(302, "the record is at its source").with("Location", link.url.clone());
             return Ok(with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned())));
         }
         if self.form == RecordForm::JsonLd {
             let text = format!("{:#}\n", json_ld(&work, &page_url));
-            return Ok(self.with_head(OwnPage::new(200, self.form.content_type(), text)));
+            return Ok(self.with_head(Response::new(200, self.form.content_type(), text)));
         }
         let html = RecordPage {
             site,
@@ -311,7 +311,7 @@ impl Rendering {
             provenance: &self.provenance(),
             repairs: &found.repairs,
         };
-        let page = OwnPage::new(200, self.form.content_type(), html.render());
+        let page = Response::new(200, self.form.content_type(), html.render());
         let links = signposting(&work, address, site.public_url()).join(", ");
         Ok(self.with_head(page.with("Link", links)))
     }
@@ -362,10 +362,10 @@ fn written(record: &StoredRecord, granularity: Granularity) -> Result<String, Mi
 const HEADER_BYTES: usize = 512;
 
 /// A response in place of a record: the page, or one line for programs.
-pub(super) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnce() -> String) -> OwnPage {
+pub(super) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnce() -> String) -> Response {
     let page = match form {
-        RecordForm::Html => OwnPage::new(status, form.content_type(), html()),
-        RecordForm::Xml | RecordForm::JsonLd => OwnPage::text(status, line),
+        RecordForm::Html => Response::new(status, form.content_type(), html()),
+        RecordForm::Xml | RecordForm::JsonLd => Response::text(status, line),
     };
     let cache_control = match status {
         // The next harvest can find the record.
@@ -377,7 +377,7 @@ pub(super) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnc
 }
 
 /// Adds what all responses have in common. XML has the policy too: a browser executes script in it.
-pub(crate) fn with_policies(page: OwnPage) -> OwnPage {
+pub(crate) fn with_policies(page: Response) -> Response {
     page.with("Content-Security-Policy", CONTENT_SECURITY_POLICY.to_owned())
         .with("Referrer-Policy", "strict-origin-when-cross-origin".to_owned())
         .with("Vary", "Accept, Accept-Encoding".to_owned())

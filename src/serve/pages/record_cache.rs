@@ -6,7 +6,7 @@
 
 use super::state::GatewayState;
 use crate::config::Mapping;
-use crate::serve::response::OwnPage;
+use crate::serve::response::{Body, Response};
 use crate::serve::validators::Validators;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -100,8 +100,9 @@ impl RecordCache {
         gateway: &Arc<GatewayState>,
         mapping: &Arc<Mapping>,
         versions: Versions,
-        (page, validators): (&OwnPage, Validators),
+        (page, validators): (&Response, Validators),
     ) {
+        let Body::Bytes(body) = &page.body else { return };
         let kept = KeptPage {
             gateway: Arc::clone(gateway),
             mapping: Arc::clone(mapping),
@@ -109,7 +110,7 @@ impl RecordCache {
             kept_at: clock::uptime(),
             validators,
             headers: page.headers.clone(),
-            body: page.body.clone(),
+            body: body.clone(),
         };
         self.0.insert(name, Arc::new(kept));
     }
@@ -117,12 +118,13 @@ impl RecordCache {
 
 impl KeptPage {
     /// The response to a request with these headers.
-    pub(super) fn respond(&self, headers: &HeaderMap) -> OwnPage {
+    pub(super) fn respond(&self, headers: &HeaderMap) -> Response {
         let (status, body) = match self.validators.are_known(headers) {
             true => (304, Bytes::new()),
             false => (200, self.body.clone()),
         };
         let headers = self.headers.clone();
-        OwnPage { status, headers, body, stream: None, is_health: false, may_compress: true }
+        let body = Body::Bytes(body);
+        Response { status, headers, body, is_health: false, may_compress: true }
     }
 }

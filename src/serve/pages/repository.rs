@@ -7,7 +7,7 @@ use super::state::GatewayState;
 use super::summary::{DAYS_SHOWN, mirror_status, now_secs, summary};
 use crate::config::{Mapping, ServeFrom};
 use crate::serve::context::ServerContext;
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use http::HeaderMap;
 use oaimend_mirror::status::{CoveredWindow, FormatStatus, RepositoryStatus};
 use oaimend_oai::datestamp::{Granularity, from_secs, to_secs};
@@ -29,7 +29,7 @@ pub(super) async fn repository(
     gateway: &GatewayState,
     mapping: &Arc<Mapping>,
     headers: &HeaderMap,
-) -> OwnPage {
+) -> Response {
     let details = details(context, mapping).await;
     let page = RepositoryPage { site: &gateway.site, details: &details, operator: None };
     changing(page.render(), headers)

@@ -3,7 +3,7 @@
 use super::rendering::{RenderMemory, RenderingFailed};
 use super::state::GatewayState;
 use crate::serve::context::ServerContext;
-use crate::serve::response::OwnPage;
+use crate::serve::response::{Body, Response};
 use http::{HeaderMap, Method};
 use oaimend_html::CONTENT_SECURITY_POLICY;
 use oaimend_oai::Request;
@@ -55,16 +55,17 @@ pub(crate) fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
 
 impl ResponsePageRequest {
     /// The page of a response that needs no repository: an error or a failure.
-    pub(crate) async fn page_of(self, context: &ServerContext, own: OwnPage) -> OwnPage {
+    pub(crate) async fn page_of(self, context: &ServerContext, own: Response) -> Response {
+        let Body::Bytes(body) = &own.body else { return own };
+        let (status, body) = (own.status, ResponseBody::Whole(body.to_vec()));
         let headers =
             own.headers.into_iter().filter(|(name, _)| ["Retry-After", "Proxy-Status"].contains(name));
-        let (status, body) = (own.status, ResponseBody::Whole(own.body.to_vec()));
         let memory = context.rendering.memory();
         self.render(context, AnsweredRequest { status, headers: headers.collect(), body, memory }).await
     }
 
     /// The page of a response.
-    pub(crate) async fn render(self, context: &ServerContext, answered: AnsweredRequest) -> OwnPage {
+    pub(crate) async fn render(self, context: &ServerContext, answered: AnsweredRequest) -> Response {
         let AnsweredRequest { status, mut headers, body, memory } = answered;
         let length = match &body {
             ResponseBody::Whole(body) | ResponseBody::BrokenOff(body) => body.len(),
@@ -90,9 +91,9 @@ impl ResponsePageRequest {
             self.html(status, &body, retry_after_secs)
         };
         let page = match context.rendering.run(length, render).await {
-            Ok(html) => OwnPage::new(status, "text/html; charset=UTF-8", html),
+            Ok(html) => Response::new(status, "text/html; charset=UTF-8", html),
             Err(RenderingFailed) => {
-                OwnPage::text(500, "oaimend failed to render this page; add /xml to its path")
+                Response::text(500, "oaimend failed to render this page; add /xml to its path")
             }
         };
         let page = headers.into_iter().fold(page, |page, (name, value)| page.with(name, value));

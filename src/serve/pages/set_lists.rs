@@ -2,7 +2,7 @@
 
 use super::collection::{SourceFacts, set_names};
 use super::lists::{ListRequest, html_page};
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use oaimend_mirror::view::sets::KnownSets;
 use oaimend_pages::html::{ListNotice, SetEntry, SetsPage};
 use oaimend_pages::list::{LINKS_MAX, SetsAddress};
@@ -11,7 +11,7 @@ use std::ops::Bound;
 
 impl ListRequest<'_> {
     /// The page with the sets.
-    pub(super) async fn sets(&self, address: &SetsAddress) -> OwnPage {
+    pub(super) async fn sets(&self, address: &SetsAddress) -> Response {
         let facts = SourceFacts::read(self.store, self.mapping.id()).await;
         match self.try_sets(address, &facts).await {
             Ok(page) => page,
@@ -19,7 +19,7 @@ impl ListRequest<'_> {
         }
     }
 
-    async fn try_sets(&self, address: &SetsAddress, facts: &SourceFacts) -> Result<OwnPage, ListNotice> {
+    async fn try_sets(&self, address: &SetsAddress, facts: &SourceFacts) -> Result<Response, ListNotice> {
         let collection = self.collection().await?;
         let mut names = set_names(self.store, self.mapping.id()).await?;
         let known = KnownSets::read(self.store, self.mapping.id(), &collection.prefix).await?;

@@ -6,7 +6,7 @@ use super::record::{CACHE_CONTROL, with_policies};
 use super::state::GatewayState;
 use crate::config::{Mapping, RecordPages, Robots};
 use crate::serve::context::ServerContext;
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use crate::serve::validators::Validators;
 use bytes::Bytes;
 use flate2::Compression;
@@ -55,7 +55,7 @@ pub(super) async fn answer(
     gateway: &GatewayState,
     address: &SitemapAddress,
     headers: &HeaderMap,
-) -> OwnPage {
+) -> Response {
     let answered = match address {
         SitemapAddress::Index => index(context, gateway).await,
         SitemapAddress::Repositories => repositories(context, gateway),
@@ -67,7 +67,7 @@ pub(super) async fn answer(
 }
 
 /// The index of all sitemaps. Repositories that were never harvested completely are left out.
-async fn index(context: &ServerContext, gateway: &GatewayState) -> Result<OwnPage, MirrorError> {
+async fn index(context: &ServerContext, gateway: &GatewayState) -> Result<Response, MirrorError> {
     let store = &*context.store.mirror;
     let mut sitemaps = vec![SitemapAddress::Repositories];
     for mapping in context.repositories.all().values().filter(|mapping| has_sitemaps(mapping)) {
@@ -84,24 +84,24 @@ async fn index(context: &ServerContext, gateway: &GatewayState) -> Result<OwnPag
         }
     }
     let xml = sitemap_index(gateway.site.public_url(), &sitemaps);
-    let page = OwnPage::new(200, "application/xml; charset=UTF-8", xml);
+    let page = Response::new(200, "application/xml; charset=UTF-8", xml);
     Ok(with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned())).compressible())
 }
 
 /// The sitemap of the pages of all repositories.
-fn repositories(context: &ServerContext, gateway: &GatewayState) -> Result<OwnPage, MirrorError> {
+fn repositories(context: &ServerContext, gateway: &GatewayState) -> Result<Response, MirrorError> {
     let mappings = context.repositories.all();
     let pages = mappings.values().map(|mapping| (mapping.id(), has_sitemaps(mapping)));
     let xml = repositories_sitemap(gateway.site.public_url(), pages);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(LEVEL));
     let compressed =
         encoder.write_all(xml.as_bytes()).and_then(|()| encoder.finish()).map_err(compression)?;
-    Ok(file(OwnPage::new(200, CONTENT_TYPE, compressed)))
+    Ok(file(Response::new(200, CONTENT_TYPE, compressed)))
 }
 
 const CONTENT_TYPE: &str = "application/gzip";
 
-fn file(page: OwnPage) -> OwnPage {
+fn file(page: Response) -> Response {
     with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned()))
 }
 
@@ -112,14 +112,14 @@ async fn records(
     repository: &str,
     number: u64,
     headers: &HeaderMap,
-) -> Result<OwnPage, MirrorError> {
+) -> Result<Response, MirrorError> {
     let mappings = context.repositories.all();
-    let unknown = || Ok(OwnPage::text(404, "no such sitemap; see /sitemap.xml"));
+    let unknown = || Ok(Response::text(404, "no such sitemap; see /sitemap.xml"));
     let Some(mapping) = mappings.get(repository).filter(|mapping| has_sitemaps(mapping)) else {
         let is_mirrored = mappings.get(repository).is_some_and(|mapping| mapping.mirror.is_some());
         let stored = context.store.mirror.repositories().await?;
         return match !is_mirrored && stored.iter().any(|stored| stored == repository) {
-            true => Ok(OwnPage::text(410, "this server no longer has the records of this repository")),
+            true => Ok(Response::text(410, "this server no longer has the records of this repository")),
             false => unknown(),
         };
     };
@@ -139,7 +139,7 @@ async fn records(
         modified_secs: Some(collection.version.last_stamp_secs),
     };
     if validators.are_known(headers) {
-        return Ok(file(validators.add_to(OwnPage::new(304, CONTENT_TYPE, ""))));
+        return Ok(file(validators.add_to(Response::new(304, CONTENT_TYPE, ""))));
     }
     let written = WrittenSitemap {
         store: Arc::clone(&context.store.mirror),
@@ -152,7 +152,7 @@ async fn records(
         let piece = written.next_piece().await?;
         Ok(piece.map(|piece| (piece, written)))
     });
-    Ok(file(validators.add_to(OwnPage::stream(CONTENT_TYPE, pieces.boxed()))))
+    Ok(file(validators.add_to(Response::stream(CONTENT_TYPE, pieces.boxed()))))
 }
 
 /// A sitemap that is being written. Memory is limited to one batch of records without their bytes.

@@ -1,7 +1,7 @@
 //! What exists without a gateway: the list of repositories for people and for programs, and the rules for crawlers.
 
 use crate::config::{Mapping, Robots};
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 type Mappings = BTreeMap<String, Arc<Mapping>>;
 
 /// The page at `/` without a gateway, or the page for an unknown repository then.
-pub(crate) fn repository_list(status: u16, public_url: &str, mappings: &Mappings) -> OwnPage {
+pub(crate) fn repository_list(status: u16, public_url: &str, mappings: &Mappings) -> Response {
     let mut html = String::from(concat!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"UTF-8\">\n",
         "<title>oaimend</title>\n<style>",
@@ -35,12 +35,12 @@ pub(crate) fn repository_list(status: u16, public_url: &str, mappings: &Mappings
         html.push_str("</ul>\n");
     }
     html.push_str("<p>For programs: <a href=\"/friends.xml\">friends.xml</a></p>\n</body>\n</html>\n");
-    OwnPage::new(status, "text/html; charset=UTF-8", html)
+    Response::new(status, "text/html; charset=UTF-8", html)
         .with("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'".to_owned())
 }
 
 /// The repositories as ListFriends XML.
-pub(crate) fn friends(public_url: &str, mappings: &Mappings) -> OwnPage {
+pub(crate) fn friends(public_url: &str, mappings: &Mappings) -> Response {
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<BaseURLs>\n");
     for id in mappings.keys() {
         let url = format!("{public_url}/{id}");
@@ -48,12 +48,12 @@ pub(crate) fn friends(public_url: &str, mappings: &Mappings) -> OwnPage {
         let _ = writeln!(xml, "  <baseURL id=\"{}\">{url}</baseURL>", quick_xml::escape::escape(id));
     }
     xml.push_str("</BaseURLs>\n");
-    OwnPage::new(200, "text/xml; charset=UTF-8", xml)
+    Response::new(200, "text/xml; charset=UTF-8", xml)
 }
 
 /// The rules for crawlers. Harvesting is always allowed; some harvesters obey the rules. `sitemap` is the URL of the
 /// sitemap index.
-pub(crate) fn robots(robots: Robots, sitemap: Option<&str>) -> OwnPage {
+pub(crate) fn robots(robots: Robots, sitemap: Option<&str>) -> Response {
     let rules = match robots {
         Robots::Allow => "Disallow:",
         Robots::Deny => "Allow: /*?verb=\nDisallow: /",
@@ -62,12 +62,13 @@ pub(crate) fn robots(robots: Robots, sitemap: Option<&str>) -> OwnPage {
     if let Some(sitemap) = sitemap {
         text.push_str(&format!("\nSitemap: {sitemap}\n"));
     }
-    OwnPage::new(200, "text/plain; charset=UTF-8", text)
+    Response::new(200, "text/plain; charset=UTF-8", text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::response::Body;
     use oaimend_upstream::settings::Limits;
 
     #[test]
@@ -80,7 +81,8 @@ mod tests {
             repository_list(200, "http://p.example/\"><script>", &mappings),
             friends("http://p.example/\"><script>", &mappings),
         ] {
-            let text = String::from_utf8_lossy(&page.body).into_owned();
+            let Body::Bytes(body) = page.body else { panic!("a page in one piece") };
+            let text = String::from_utf8_lossy(&body).into_owned();
             assert!(!text.contains("<script"), "{text}");
             assert!(text.contains("http://p.example/&quot;&gt;&lt;script&gt;/x"), "{text}");
         }

@@ -9,7 +9,7 @@ use crate::serve::pages::answer::style_sheet;
 use crate::serve::pages::overview::{OverviewRows, rows};
 use crate::serve::pages::record::with_policies;
 use crate::serve::pages::repository::details;
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use oaimend_html::Site;
 use oaimend_pages::RecordForm;
 use oaimend_pages::html::{OverviewPage, RepositoryPage, UnknownOperatorPage};
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A page of the admin listener. It exists even if the public listener has no pages.
-pub(crate) async fn operator_page(context: &ServerContext, target: &OperatorTarget) -> OwnPage {
+pub(crate) async fn operator_page(context: &ServerContext, target: &OperatorTarget) -> Response {
     let gateway = context.gateway();
     let site = gateway.site.for_operators();
     let mapping = |id: &str| context.repositories.find(id);
@@ -44,7 +44,7 @@ pub(crate) async fn operator_page(context: &ServerContext, target: &OperatorTarg
     }
 }
 
-async fn overview(context: &ServerContext, site: &Site, target: &OverviewTarget) -> OwnPage {
+async fn overview(context: &ServerContext, site: &Site, target: &OverviewTarget) -> Response {
     let OverviewRows { mut repositories, matching, all } = rows(context, target).await;
     let mut operator = BTreeMap::new();
     for repository in &mut repositories {
@@ -57,7 +57,7 @@ async fn overview(context: &ServerContext, site: &Site, target: &OverviewTarget)
     html(200, OverviewPage { site, filter, repositories: &repositories, matching, all, operator }.render())
 }
 
-async fn repository(context: &ServerContext, site: &Site, mapping: &Arc<Mapping>) -> OwnPage {
+async fn repository(context: &ServerContext, site: &Site, mapping: &Arc<Mapping>) -> Response {
     let mut details = details(context, mapping).await;
     details.summary.has_record_pages &= context.gateway().policy.enabled;
     let operator = operator_details(context, mapping);
@@ -72,13 +72,13 @@ fn operator_details(context: &ServerContext, mapping: &Mapping) -> OperatorDetai
     }
 }
 
-fn no_repository(site: &Site) -> OwnPage {
+fn no_repository(site: &Site) -> Response {
     let text = "No mapping has this id. The overview lists the repositories of this server.";
     html(404, UnknownOperatorPage { site, title: "No such repository", text }.render())
 }
 
 /// A page that no one stores, because it contains what only operators may know.
-fn html(status: u16, html: String) -> OwnPage {
-    let page = OwnPage::new(status, RecordForm::Html.content_type(), html);
+fn html(status: u16, html: String) -> Response {
+    let page = Response::new(status, RecordForm::Html.content_type(), html);
     with_policies(page.with("Cache-Control", "no-store".to_owned()))
 }

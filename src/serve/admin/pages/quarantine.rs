@@ -3,13 +3,13 @@
 use super::html;
 use crate::config::Mapping;
 use crate::serve::context::ServerContext;
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use oaimend_html::Site;
 use oaimend_pages::html::{QuarantinePage, QuarantinedRecordPage, UnknownOperatorPage};
 use oaimend_store::{QUARANTINE_LISTED_MAX, QuarantineError, QuarantineQuery};
 
 /// The list of the quarantined records of a repository.
-pub(super) async fn list(context: &ServerContext, site: &Site, mapping: &Mapping) -> OwnPage {
+pub(super) async fn list(context: &ServerContext, site: &Site, mapping: &Mapping) -> Response {
     match context.store.quarantine.list(mapping.id(), QuarantineQuery::default()).await {
         Ok(records) => {
             let is_cut = records.len() >= QUARANTINE_LISTED_MAX;
@@ -20,7 +20,7 @@ pub(super) async fn list(context: &ServerContext, site: &Site, mapping: &Mapping
 }
 
 /// One quarantined record.
-pub(super) async fn record(context: &ServerContext, site: &Site, mapping: &Mapping, key: &str) -> OwnPage {
+pub(super) async fn record(context: &ServerContext, site: &Site, mapping: &Mapping, key: &str) -> Response {
     match context.store.quarantine.find(mapping.id(), key).await {
         Ok(Some((entry, raw))) => {
             let page =
@@ -35,7 +35,7 @@ pub(super) async fn record(context: &ServerContext, site: &Site, mapping: &Mappi
     }
 }
 
-fn unreadable(site: &Site, error: &QuarantineError) -> OwnPage {
+fn unreadable(site: &Site, error: &QuarantineError) -> Response {
     let text = error.to_string();
     html(500, UnknownOperatorPage { site, title: "The quarantine cannot be read", text: &text }.render())
 }

@@ -3,7 +3,7 @@
 use super::html;
 use crate::serve::context::ServerContext;
 use crate::serve::pages::record::with_policies;
-use crate::serve::response::OwnPage;
+use crate::serve::response::Response;
 use oaimend_html::Site;
 use oaimend_mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
 use oaimend_oai::datestamp::{Granularity, from_secs};
@@ -11,7 +11,7 @@ use oaimend_pages::html::{HarvestRow, HarvestState, RequestRow, SourceRow, Statu
 use std::time::Duration;
 
 /// The page with the requests in flight, the limits of sources, and the queue of harvests.
-pub(super) fn status(context: &ServerContext, site: &Site) -> OwnPage {
+pub(super) fn status(context: &ServerContext, site: &Site) -> Response {
     let (requests, sources, harvests) = (requests(context), sources(context), harvests(context));
     html(200, StatusPage { site, requests: &requests, sources: &sources, harvests: &harvests }.render())
 }
@@ -74,7 +74,7 @@ fn harvests(context: &ServerContext) -> Vec<HarvestRow> {
 }
 
 /// The plot of the plan as SVG.
-pub(super) async fn chart(context: &ServerContext) -> OwnPage {
+pub(super) async fn chart(context: &ServerContext) -> Response {
     let policy = context.mirror_policy();
     let mut repositories = Vec::new();
     for mapping in context.repositories.all().values() {
@@ -87,7 +87,7 @@ pub(super) async fn chart(context: &ServerContext) -> OwnPage {
         }
     }
     if repositories.is_empty() {
-        return OwnPage::text(404, "no mapping has a [mirror] table");
+        return Response::text(404, "no mapping has a [mirror] table");
     }
     let policy = (*policy).clone();
     // Each plan is a search over all repositories.
@@ -97,13 +97,13 @@ pub(super) async fn chart(context: &ServerContext) -> OwnPage {
     });
     match drawn.await.unwrap_or_else(|error| Err(error.to_string())) {
         Ok(svg) => {
-            let page = OwnPage::new(200, "image/svg+xml", svg);
+            let page = Response::new(200, "image/svg+xml", svg);
             with_policies(page.with("Cache-Control", "no-store".to_owned()))
         }
         Err(problem) => unavailable(&problem),
     }
 }
 
-fn unavailable(problem: &str) -> OwnPage {
-    OwnPage::text(500, &format!("no plan can be drawn: {problem}"))
+fn unavailable(problem: &str) -> Response {
+    Response::text(500, &format!("no plan can be drawn: {problem}"))
 }
