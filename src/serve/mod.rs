@@ -13,6 +13,7 @@ mod oai;
 mod pages;
 mod response;
 mod router;
+mod routes;
 mod run;
 mod telemetry;
 mod validators;

@@ -15,8 +15,6 @@ pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Body,
-    /// Whether it is sent without a quota: a health check.
-    pub(crate) is_health: bool,
     /// Whether it is sent with gzip to clients that accept it.
     pub(crate) may_compress: bool,
 }
@@ -89,11 +87,6 @@ impl Response {
         Self::text(414, &text)
     }
 
-    /// The health of the server.
-    pub(crate) fn health(status: u16, text: &str) -> Self {
-        Self { is_health: true, ..Self::text(status, text) }
-    }
-
     /// Refuses a client that exceeds a limit. `Proxy-Status` is absent, since the source has not failed.
     pub(crate) fn refused(retry_after_secs: u64, text: &str) -> Self {
         Self::text(503, text)
@@ -119,7 +112,7 @@ impl Response {
     pub(crate) fn new(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let headers =
             vec![("Content-Type", content_type.to_owned()), ("X-Content-Type-Options", "nosniff".to_owned())];
-        Self { status, headers, body: Body::Bytes(body.into()), is_health: false, may_compress: false }
+        Self { status, headers, body: Body::Bytes(body.into()), may_compress: false }
     }
 
     /// A response with status 200 whose body is made while it is sent. It is sent without further compression.

@@ -5,11 +5,12 @@ use crate::config::{Mapping, ServeFrom};
 use crate::serve::clients::quotas::Permit;
 use crate::serve::context::ServerContext;
 use crate::serve::pages::start::{friends, repository_list, robots};
+use crate::serve::pages::target::PageTarget;
 use crate::serve::pages::{announced_sitemap, is_html_named};
 use crate::serve::response::Response;
+use crate::serve::routes::{Access, PUBLIC, PublicEndpoint, Route};
 use http::{HeaderMap, Method};
 use oaimend_mirror::view::AggregateRepository;
-use oaimend_pages::route::PageTarget;
 use pingora_http::RequestHeader;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,13 +19,13 @@ use std::sync::atomic::Ordering;
 use url::{Position, Url, form_urlencoded};
 
 /// The part of the program that answers a request.
-pub(crate) enum Route {
+pub(crate) enum Destination {
     /// A repository.
     Repository(Target),
-    /// The gateway.
-    Page(PageTarget),
-    /// One of our own pages.
-    Own(Response),
+    /// A page, at a path of this route. `None`: no route leads there.
+    Page(PageTarget, Option<&'static Route<PublicEndpoint>>),
+    /// This response, for those who may have it.
+    Response(Response, Access),
 }
 
 /// The repository of a request.
@@ -90,14 +91,15 @@ impl Target {
 
 impl ServerContext {
     /// Finds the part of the program that answers a request. `local` is the address that received the request.
-    pub(crate) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Route {
+    pub(crate) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Destination {
+        let refused = |response| Destination::Response(response, Access::Clients);
         let max = self.limits().connections.uri_bytes_max;
         if head.raw_path().len() > max {
-            return Route::Own(Response::uri_too_long(max));
+            return refused(Response::uri_too_long(max));
         }
         if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
             let page = Response::text(405, "GET, HEAD and POST are allowed here");
-            return Route::Own(page.with("Allow", "GET, HEAD, POST".to_owned()));
+            return refused(page.with("Allow", "GET, HEAD, POST".to_owned()));
         }
         // The absolute form (RFC 9112, 3.2.2); pingora stores it separately from the URI.
         let is_path = head.raw_path().starts_with(b"/");
@@ -105,28 +107,24 @@ impl ServerContext {
         let absolute = target.and_then(|target| Url::parse(target).ok());
         if let Some(url) = &absolute {
             if let Some(target) = self.mapped(url) {
-                return Route::Repository(target);
+                return Destination::Repository(target);
             }
             if !self.is_own(url, local) {
                 let url = &self.public_url;
                 let text =
                     format!("no repository here has this base URL; see {url}/ for the known repositories");
-                return Route::Own(Response::text(403, &text));
+                return refused(Response::text(403, &text));
             }
         }
-        let gateway = self.gateway();
         let own_target =
             absolute.as_ref().map_or(head.raw_path(), |url| url[Position::BeforePath..].as_bytes());
-        if gateway.policy.enabled
-            && let Some(page) = PageTarget::read(own_target)
+        if self.gateway().policy.enabled
+            && let Some((page, route)) = std::str::from_utf8(own_target).ok().and_then(PageTarget::read)
             && self.is_page(&page, head)
         {
-            return Route::Page(page);
+            return Destination::Page(page, Some(route));
         }
-        match self.repository(head.uri.path()) {
-            Ok(target) => Route::Repository(target),
-            Err(other) => other,
-        }
+        self.without_pages(head.uri.path())
     }
 
     /// Whether a request is answered by a page. The URL of a repository is for harvesters too: only browsers get its
@@ -147,74 +145,83 @@ impl ServerContext {
         }
     }
 
-    /// The repository with this path, or what answers in its place.
-    fn repository(&self, path: &str) -> Result<Target, Route> {
+    /// What answers at this path if no page does: a repository, or what exists without a gateway.
+    fn without_pages(&self, path: &str) -> Destination {
         let mappings = self.repositories.all();
-        Err(Route::Own(match path {
-            "/" => repository_list(200, &self.public_url, &mappings),
-            "/friends.xml" => friends(&self.public_url, &mappings),
-            "/robots.txt" => {
+        let route = PUBLIC.find("GET", path).map(|found| found.route);
+        let access = route.map_or(Access::Clients, |route| route.access);
+        let response = match route.map(|route| route.endpoint) {
+            Some(PublicEndpoint::Overview) => repository_list(200, &self.public_url, &mappings),
+            Some(PublicEndpoint::Friends) => friends(&self.public_url, &mappings),
+            Some(PublicEndpoint::Robots) => {
                 let gateway = self.gateway();
                 let sitemap = announced_sitemap(&gateway, &mappings);
                 robots(gateway.policy.robots, sitemap.as_deref())
             }
-            "/-/livez" => Response::health(200, "ok"),
-            "/-/readyz" => self.readiness(),
-            _ => match self.repository_at(path, &mappings) {
-                Some(target) => return Ok(target),
-                None if self.gateway().policy.enabled => {
-                    let name = path.trim_start_matches('/').trim_end_matches('/');
-                    return Err(Route::Page(PageTarget::Unknown(name.to_owned())));
+            Some(PublicEndpoint::Livez) => Response::text(200, "ok"),
+            Some(PublicEndpoint::Readyz) => self.readiness(),
+            _ => {
+                let name = path.trim_start_matches('/').trim_end_matches('/');
+                match self.repository_at(name, &mappings) {
+                    Some(target) => return Destination::Repository(target),
+                    None if self.gateway().policy.enabled => {
+                        return Destination::Page(PageTarget::Unknown(name.to_owned()), None);
+                    }
+                    None => repository_list(404, &self.public_url, &mappings),
                 }
-                None => repository_list(404, &self.public_url, &mappings),
-            },
-        }))
-    }
-
-    /// The repository with this path.
-    fn repository_at(&self, path: &str, mappings: &BTreeMap<String, Arc<Mapping>>) -> Option<Target> {
-        let path = path.trim_start_matches('/').trim_end_matches('/');
-        let has_gateway = self.gateway().policy.enabled;
-        // The mirror of the repository `xml` is at `_mirror/xml`.
-        let (name, is_xml, repository) = match self.repository_named(path, mappings) {
-            Some(repository) => (path, false, repository),
-            None if has_gateway => {
-                let name = path.strip_suffix(XML_PATH)?;
-                (name, true, self.repository_named(name, mappings)?)
             }
-            None => return None,
         };
-        let base_url = format!("{}/{name}", self.public_url);
-        let path_for_pages = (has_gateway && !is_xml).then(|| name.to_owned());
-        Some(Target { repository, base_url, path_for_pages, is_absolute: false })
+        Destination::Response(response, access)
     }
 
-    /// The repository with this path without slashes around it.
-    fn repository_named(
-        &self,
-        path: &str,
-        mappings: &BTreeMap<String, Arc<Mapping>>,
-    ) -> Option<TargetRepository> {
-        if path == AggregateRepository::NAME && self.has_aggregate(mappings) {
-            return Some(TargetRepository::Aggregate);
+    /// The repository at this path without slashes around it.
+    fn repository_at(&self, name: &str, mappings: &BTreeMap<String, Arc<Mapping>>) -> Option<Target> {
+        let path = format!("/{name}");
+        let found = PUBLIC.find("GET", &path)?;
+        let (endpoint, id) = (found.route.endpoint, found.id());
+        let mapped = |id: &str| {
+            let mapping = mappings.get(id)?;
+            Some(TargetRepository::Mapped(Arc::clone(mapping), mapping.serve))
+        };
+        let mirrored = || {
+            let mapping = mappings.get(id).filter(|mapping| mapping.mirror.is_some())?;
+            Some(TargetRepository::Mapped(Arc::clone(mapping), ServeFrom::Mirror))
+        };
+        let aggregate = || self.has_aggregate(mappings).then_some(TargetRepository::Aggregate);
+        let (repository, name) = match endpoint {
+            // A repository may have the name of a sitemap.
+            PublicEndpoint::Repository | PublicEndpoint::Sitemap => (mapped(name)?, name.to_owned()),
+            PublicEndpoint::RepositoryXml => (mapped(id)?, id.to_owned()),
+            PublicEndpoint::Mirror | PublicEndpoint::MirrorXml => (mirrored()?, format!("_mirror/{id}")),
+            PublicEndpoint::Aggregate | PublicEndpoint::AggregateXml => {
+                (aggregate()?, AggregateRepository::NAME.to_owned())
+            }
+            _ => return None,
+        };
+        let is_xml = matches!(
+            endpoint,
+            PublicEndpoint::RepositoryXml | PublicEndpoint::MirrorXml | PublicEndpoint::AggregateXml
+        );
+        let has_gateway = self.gateway().policy.enabled;
+        // Without pages, XML has no URL of its own.
+        if is_xml && !has_gateway {
+            return None;
         }
-        let mirrored = path.strip_prefix(MIRROR_PATH);
-        let mapping = mappings.get(mirrored.unwrap_or(path));
-        let mapping = mapping.filter(|mapping| mirrored.is_none() || mapping.mirror.is_some())?;
-        let serve = if mirrored.is_some() { ServeFrom::Mirror } else { mapping.serve };
-        Some(TargetRepository::Mapped(Arc::clone(mapping), serve))
+        let base_url = format!("{}/{name}", self.public_url);
+        let path_for_pages = if has_gateway && !is_xml { Some(name) } else { None };
+        Some(Target { repository, base_url, path_for_pages, is_absolute: false })
     }
 
     /// Whether the server accepts requests and can use its stores. Sources have no influence.
     pub(crate) fn readiness(&self) -> Response {
         if self.draining.load(Ordering::Relaxed) {
-            return Response::health(503, "ending");
+            return Response::text(503, "ending");
         }
         match self.store.databases.unusable() {
-            failed if failed.is_empty() => Response::health(200, "ok"),
+            failed if failed.is_empty() => Response::text(200, "ok"),
             failed => {
                 let text = format!("the disk failed under these stores: {}", failed.join(", "));
-                Response::health(503, &text)
+                Response::text(503, &text)
             }
         }
     }
@@ -296,12 +303,6 @@ impl ServerContext {
         self.mirror_policy().aggregate && mappings.values().any(|mapping| mapping.mirror.is_some())
     }
 }
-
-/// The path of the mirror of a repository, before its id.
-const MIRROR_PATH: &str = "_mirror/";
-
-/// The end of a path whose responses are XML for browsers too.
-const XML_PATH: &str = "/xml";
 
 /// Whether two URLs have the same server. The scheme is ignored, since a harvester writes http:// to a proxy for any
 /// source. Therefore the default ports of both schemes are equal.

@@ -1,7 +1,6 @@
 //! Pages for people and crawlers, made from the mirror and from responses.
 //!
-//! [`route`] finds the page of a request, [`operator_route`] that of an operator. [`record`] reads a stored record and
-//! derives what its page says. [`repository`] is what the overview and the pages of repositories contain. [`list`] divides
+//! [`route`] reads what a request names. [`record`] reads a stored record and derives what its page says. [`repository`] is what the overview and the pages of repositories contain. [`list`] divides
 //! the records into lists, [`sitemap`] writes sitemaps, and [`oai_page`] reads an OAI-PMH response. [`html`] renders pages.
 //! None of them reads the store or the network: the caller passes the XML and receives text. Everything in a record is
 //! untrusted.
@@ -9,7 +8,6 @@
 pub mod html;
 pub mod list;
 pub mod oai_page;
-pub mod operator_route;
 pub mod record;
 mod record_form;
 pub mod repository;

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// A task for one repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MaintenanceTask {
+enum MaintenanceTask {
     /// Check all records.
     Verify,
     /// Compare the records with those of the source.
@@ -41,7 +41,7 @@ const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
 
 impl MaintenanceTask {
     /// The task with this name and query; `None` if there is none.
-    pub(crate) fn parse(name: &str, query: Option<&str>) -> Option<Self> {
+    fn parse(name: &str, query: Option<&str>) -> Option<Self> {
         match (name, query.filter(|query| !query.is_empty())) {
             ("verify", None) => Some(Self::Verify),
             ("verify", Some("against_source=true")) => Some(Self::Compare),
@@ -54,7 +54,16 @@ impl MaintenanceTask {
 }
 
 /// Runs a task: `POST /-/mirror/ID/TASK`. The response has a line for each result.
-pub(crate) async fn maintain(context: &Arc<ServerContext>, id: &str, task: MaintenanceTask) -> Response {
+pub(super) async fn maintain(
+    context: &Arc<ServerContext>,
+    id: &str,
+    name: &str,
+    query: Option<&str>,
+) -> Response {
+    let Some(task) = MaintenanceTask::parse(name, query) else {
+        let error = "expected no query; verify accepts against_source=true";
+        return Response::json(400, &json!({ "error": error }));
+    };
     if context.is_ending() {
         return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));
     }
@@ -160,7 +169,7 @@ fn result_lines(
 }
 
 /// The records of one format: `GET /-/mirror/ID/records`.
-pub(crate) async fn export(context: &ServerContext, id: &str, query: Option<&str>) -> Response {
+pub(super) async fn export(context: &ServerContext, id: &str, query: Option<&str>) -> Response {
     let (selection, form) = match read_query(id, query.unwrap_or_default()) {
         Ok(read) => read,
         Err(error) => return Response::json(400, &json!({ "error": error })),

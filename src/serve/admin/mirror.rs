@@ -12,44 +12,48 @@ use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_store::{ListFilter, MirrorError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Most sets of one repository whose records are counted for a page.
 const SETS_COUNTED_MAX: usize = 1_000;
 
-/// A page about the mirror; `parts` is its path after `/-/mirror/`. `None`: there is no such page.
-pub(crate) async fn mirror_json(
-    context: &ServerContext,
-    parts: &[&str],
-) -> Result<Option<Value>, MirrorError> {
+/// All mirrored and stored repositories.
+pub(super) async fn list(context: &ServerContext) -> Result<Option<Value>, MirrorError> {
     let stored = stored_repositories(context.store.mirror.as_ref()).await?;
     let mappings = context.repositories.all();
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
     let ids = mirrored.map(|mapping| mapping.id());
     let ids: BTreeSet<&str> = ids.chain(stored.iter().map(String::as_str)).collect();
-    let mapping = |id: &str| mappings.get(id).filter(|mapping| mapping.mirror.is_some());
-    match parts {
-        [] | [""] => {
-            let mut repositories = Vec::new();
-            for &id in &ids {
-                repositories.push(mirrored_json(context, id, mapping(id).map(AsRef::as_ref)).await?);
-            }
-            Ok(Some(json!({ "repositories": repositories })))
-        }
-        [id] if ids.contains(id) => {
-            let mut value = mirrored_json(context, id, mapping(id).map(AsRef::as_ref)).await?;
-            value["sets"] = sets_json(context, id).await?;
-            Ok(Some(value))
-        }
-        [id, "harvest"] if mapping(id).is_some() => Ok(Some(harvest_json(&context.mirror.runs.of(id)))),
-        _ => Ok(None),
+    let mut repositories = Vec::new();
+    for id in ids {
+        repositories.push(mirrored_json(context, id).await?);
     }
+    Ok(Some(json!({ "repositories": repositories })))
 }
 
-async fn mirrored_json(
-    context: &ServerContext,
-    id: &str,
-    mapping: Option<&Mapping>,
-) -> Result<Value, MirrorError> {
+/// One repository, with its sets; `None` if it is neither mirrored nor stored.
+pub(super) async fn repository(context: &ServerContext, id: &str) -> Result<Option<Value>, MirrorError> {
+    let stored = stored_repositories(context.store.mirror.as_ref()).await?;
+    if mirrored(context, id).is_none() && !stored.iter().any(|stored| stored == id) {
+        return Ok(None);
+    }
+    let mut value = mirrored_json(context, id).await?;
+    value["sets"] = sets_json(context, id).await?;
+    Ok(Some(value))
+}
+
+/// The harvests of a repository; `None` if it is not mirrored.
+pub(super) fn harvest(context: &ServerContext, id: &str) -> Option<Value> {
+    mirrored(context, id).map(|_| harvest_json(&context.mirror.runs.of(id)))
+}
+
+/// The mapping of a repository that is mirrored.
+fn mirrored(context: &ServerContext, id: &str) -> Option<Arc<Mapping>> {
+    context.repositories.find(id).filter(|mapping| mapping.mirror.is_some())
+}
+
+async fn mirrored_json(context: &ServerContext, id: &str) -> Result<Value, MirrorError> {
+    let is_mirrored = mirrored(context, id).is_some();
     let status = repository_status(context.store.mirror.as_ref(), id).await?;
     let runs = context.mirror.runs.of(id);
     let state = state_of(&status, &runs);
@@ -57,9 +61,9 @@ async fn mirrored_json(
     let mut value = json!(status);
     value["state"] = json!(state);
     value["lag_secs"] = json!(lag_secs);
-    value["url"] = json!(mapping.map(|_| format!("{}/_mirror/{id}", context.public_url)));
+    value["url"] = json!(is_mirrored.then(|| format!("{}/_mirror/{id}", context.public_url)));
     value["harvest"] = json!(runs.running.as_ref().map(running_json));
-    let next = runs.next_due_secs.filter(|_| mapping.is_some() && runs.running.is_none());
+    let next = runs.next_due_secs.filter(|_| is_mirrored && runs.running.is_none());
     value["next_harvest_at"] = json!(next.map(to_datestamp));
     Ok(value)
 }
@@ -95,7 +99,7 @@ async fn sets_json(context: &ServerContext, id: &str) -> Result<Value, MirrorErr
 }
 
 /// Sets the metrics of all stored repositories.
-pub(crate) async fn measure_mirror(context: &ServerContext) -> Result<(), MirrorError> {
+pub(super) async fn measure_mirror(context: &ServerContext) -> Result<(), MirrorError> {
     let store = &context.store.mirror;
     let mut sizes = Vec::new();
     for id in stored_repositories(store.as_ref()).await? {
@@ -117,7 +121,7 @@ pub(crate) async fn measure_mirror(context: &ServerContext) -> Result<(), Mirror
 }
 
 /// Requests a harvest: `POST /-/mirror/ID/sync`.
-pub(crate) fn request_harvest(context: &ServerContext, id: &str, query: Option<&str>) -> Response {
+pub(super) fn request_harvest(context: &ServerContext, id: &str, query: Option<&str>) -> Response {
     let accepts_deletions = match query {
         None | Some("") => false,
         Some("accept_deletions=true") => true,
@@ -125,8 +129,7 @@ pub(crate) fn request_harvest(context: &ServerContext, id: &str, query: Option<&
             return Response::json(400, &json!({"error": "expected no query, or accept_deletions=true"}));
         }
     };
-    let mappings = context.repositories.all();
-    if mappings.get(id).is_none_or(|mapping| mapping.mirror.is_none()) {
+    if mirrored(context, id).is_none() {
         return Response::json(404, &json!({"error": "no mapping with this id has a [mirror] table"}));
     }
     if context.is_ending() {

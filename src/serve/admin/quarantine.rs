@@ -22,28 +22,23 @@ const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
 /// Lines that wait for the client.
 const LINES_HELD: usize = 4;
 
-/// `GET /-/repositories/ID/quarantine[/KEY]`; `None` for other paths, and for unknown repositories.
-pub(super) async fn quarantine_json(
-    context: &ServerContext,
-    path: &str,
-    query: Option<&str>,
-) -> Option<Response> {
-    let (id, rest) = path.strip_prefix("/-/repositories/")?.split_once('/')?;
-    let rest = rest.strip_prefix("quarantine").filter(|_| context.repositories.find(id).is_some())?;
-    let found = match rest.strip_prefix('/') {
-        None if rest.is_empty() => match Selected::read(query) {
-            Ok(Selected { state, before: None, is_all: false }) => {
-                entries_json(context, id, state).await.map(Some)
-            }
-            _ => {
-                let error = "expected no query, state=open or state=resolved";
-                return Some(Response::json(400, &json!({ "error": error })));
-            }
-        },
-        Some(key) => record_json(context, id, key).await,
-        None => return None,
+/// The entries of a repository; `None` if no mapping has this id.
+pub(super) async fn list(context: &ServerContext, id: &str, query: Option<&str>) -> Option<Response> {
+    context.repositories.find(id)?;
+    let Ok(Selected { state, before: None, is_all: false }) = Selected::read(query) else {
+        let error = "expected no query, state=open or state=resolved";
+        return Some(Response::json(400, &json!({ "error": error })));
     };
-    Some(match found {
+    Some(match entries_json(context, id, state).await {
+        Ok(value) => Response::json(200, &value),
+        Err(error) => Response::json(500, &json!({ "error": error.to_string() })),
+    })
+}
+
+/// An entry with the raw bytes of the record; `None` if no mapping has this id.
+pub(super) async fn record(context: &ServerContext, id: &str, key: &str) -> Option<Response> {
+    context.repositories.find(id)?;
+    Some(match record_json(context, id, key).await {
         Ok(Some(value)) => Response::json(200, &value),
         Ok(None) => unknown_key(),
         Err(error) => Response::json(500, &json!({ "error": error.to_string() })),
@@ -61,7 +56,6 @@ async fn entries_json(
     Ok(json!({ "records": records }))
 }
 
-/// An entry with the raw bytes of the record.
 async fn record_json(context: &ServerContext, id: &str, key: &str) -> Result<Option<Value>, QuarantineError> {
     let Some((entry, raw)) = context.store.quarantine.find(id, key).await? else { return Ok(None) };
     let mut value = entry_json(key, &entry);
@@ -114,16 +108,16 @@ impl Selected {
 }
 
 /// Removes entries of a repository: one, those that fit the query, or all.
-pub(super) async fn remove_entries(context: &ServerContext, path: &str, query: Option<&str>) -> Response {
-    let rest = path.strip_prefix("/-/repositories/").and_then(|rest| rest.split_once('/'));
-    let Some((id, rest)) = rest.filter(|(_, rest)| rest.split('/').next() == Some("quarantine")) else {
-        let error = "expected DELETE /-/repositories/ID/quarantine/KEY";
-        return Response::json(405, &json!({ "error": error })).with("Allow", "GET".to_owned());
-    };
+pub(super) async fn remove(
+    context: &ServerContext,
+    id: &str,
+    key: Option<&str>,
+    query: Option<&str>,
+) -> Response {
     if context.repositories.find(id).is_none() {
         return Response::json(404, &json!({"error": "no such repository"}));
     }
-    let which = match (rest.strip_prefix("quarantine/"), query) {
+    let which = match (key, query) {
         (Some(key), None) => Some(QuarantineSelection::Key(key.to_owned())),
         (None, query) => Selected::read(query).ok().and_then(|selected| selected.to_removal()),
         _ => None,
@@ -145,17 +139,6 @@ fn wrong_selection() -> Response {
     let error = "expected DELETE /-/repositories/ID/quarantine/KEY, or /-/repositories/ID/quarantine with state=open, \
                  state=resolved or before=YYYY-MM-DD, or with all=true";
     Response::json(400, &json!({ "error": error }))
-}
-
-/// The repository and the key in `/-/repositories/ID/quarantine[/KEY]/retry`. Without a key all open entries.
-pub(super) fn retry_path(path: &str) -> Option<(&str, Option<&str>)> {
-    let (id, rest) = path.strip_prefix("/-/repositories/")?.split_once('/')?;
-    let rest = rest.strip_prefix("quarantine/")?.strip_suffix("retry")?;
-    match rest.strip_suffix('/') {
-        None if rest.is_empty() => Some((id, None)),
-        Some(key) if !key.is_empty() && !key.contains('/') => Some((id, Some(key))),
-        _ => None,
-    }
 }
 
 /// Requests quarantined records again. The response has a line for each. The retry ends if the client is gone.

@@ -3,6 +3,7 @@
 //! A page of a foreign name can point this name at the admin listener (DNS rebinding), and then reads what it answers.
 //! The name stays in `Host`. Requests that change something carry the origin of their page in `Origin`.
 
+use crate::serve::routes::Access;
 use http::{Method, header};
 use pingora_http::RequestHeader;
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,9 +12,10 @@ use std::net::{IpAddr, Ipv6Addr};
 pub(crate) struct AllowedHosts(pub(crate) Vec<String>);
 
 impl AllowedHosts {
-    /// Why a request is refused; `None` if no web page of a foreign name can have sent it.
-    pub(super) fn refusal(&self, request: &RequestHeader) -> Option<&'static str> {
-        if !is_probe(request) && !self.contains(&host_of(request)) {
+    /// Why a request is refused; `None` if no web page of a foreign name can have sent it. What everyone may have contains
+    /// nothing that such a page could use.
+    pub(super) fn refusal(&self, request: &RequestHeader, access: Access) -> Option<&'static str> {
+        if access != Access::Everyone && !self.contains(&host_of(request)) {
             return Some(
                 "this host name is not allowed; use an IP address in the URL, or add the name to admin.hosts in \
                  oaimend.toml",
@@ -38,13 +40,6 @@ impl AllowedHosts {
         let is_named = |allowed: &str| allowed.trim_end_matches('.').eq_ignore_ascii_case(name);
         is_named("localhost") || self.0.iter().any(|allowed| is_named(allowed))
     }
-}
-
-/// Whether a request only asks whether the process lives or is ready. Load balancers and orchestrators send names of
-/// their own, and the response contains nothing.
-fn is_probe(request: &RequestHeader) -> bool {
-    matches!(request.method, Method::GET | Method::HEAD)
-        && matches!(request.uri.path(), "/-/livez" | "/-/readyz")
 }
 
 fn host_of(request: &RequestHeader) -> String {

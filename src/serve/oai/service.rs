@@ -17,9 +17,11 @@ use super::upstream_handle::UpstreamHandle;
 use crate::config::{self, Mapping, RecordPages, ServeFrom};
 use crate::serve::clients::quotas;
 use crate::serve::context::ServerContext;
+use crate::serve::pages::target::PageTarget;
 use crate::serve::pages::{GatewayResponse, ResponseBody, ResponsePageRequest, answer, is_navigation};
 use crate::serve::response::Response;
-use crate::serve::router::{Route, Target, TargetRepository};
+use crate::serve::router::{Destination, Target, TargetRepository};
+use crate::serve::routes::{Access, PublicEndpoint, Route};
 use crate::serve::telemetry::Finished;
 use async_trait::async_trait;
 use http::{Method, Version, header};
@@ -27,7 +29,6 @@ use oaimend_base::clock;
 use oaimend_oai::RequestEcho;
 use oaimend_oai::{Argument, ErrorCode, Request};
 use oaimend_pages::oai_page::RequestAddress;
-use oaimend_pages::route::PageTarget;
 use oaimend_repository::{Account, Failure, Repository, RepositoryRequest, activity_update};
 use oaimend_upstream::{LiveRepository, RequestedBy};
 use pingora_core::modules::http::HttpModules;
@@ -187,7 +188,7 @@ impl ProxyService {
             address.and_then(|address| address.as_inet()).copied()
         };
         let routed = self.0.route(head, inet(session.server_addr()));
-        if !matches!(&routed, Route::Own(page) if page.is_health) {
+        if !matches!(&routed, Destination::Response(_, Access::Everyone)) {
             match self.0.admit(inet(session.client_addr()), &head.headers).await {
                 Ok(permit) => context.permit = permit,
                 Err(page) => {
@@ -197,9 +198,11 @@ impl ProxyService {
             }
         }
         let target = match routed {
-            Route::Repository(target) => target,
-            Route::Page(target) => return Ok(Err(self.gateway_page(session, context, &target).await)),
-            Route::Own(page) => {
+            Destination::Repository(target) => target,
+            Destination::Page(target, route) => {
+                return Ok(Err(self.gateway_page(session, context, &target, route).await));
+            }
+            Destination::Response(page, _) => {
                 // Do not wait for an unread body.
                 session.set_keepalive(None);
                 return Ok(Err(page));
@@ -314,6 +317,7 @@ impl ProxyService {
         session: &mut Session,
         context: &mut RequestContext,
         target: &PageTarget,
+        route: Option<&'static Route<PublicEndpoint>>,
     ) -> Response {
         if !session.as_downstream_mut().is_body_done() {
             // Do not wait for an unread body.
@@ -324,10 +328,13 @@ impl ProxyService {
             session.set_keepalive(None);
             return page;
         }
-        let GatewayResponse { page, logged_as } = answer(&self.0, target, &head.method, &head.headers).await;
-        if let Some((repository, kind)) = logged_as {
-            (context.repository, context.page) = (Some(repository), Some(kind));
+        if let Some(route) = route.filter(|route| !route.methods.contains(&head.method.as_str())) {
+            let page = Response::text(405, "pages accept GET and HEAD");
+            return page.with("Allow", route.methods.join(", "));
         }
+        let GatewayResponse { page, repository } = answer(&self.0, target, &head.headers).await;
+        context.repository = repository;
+        context.page = route.and_then(|route| route.label);
         context.outcome = (400..500).contains(&page.status).then_some("refused");
         page
     }

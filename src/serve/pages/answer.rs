@@ -6,16 +6,17 @@ use super::record::{CACHE_CONTROL, Missing, RecordRequest};
 use super::repository::repository;
 use super::sitemaps;
 use super::state::GatewayState;
+use super::target::PageTarget;
 use crate::config::{Mapping, RecordPages};
 use crate::serve::context::ServerContext;
 use crate::serve::response::Response;
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, header};
 use oaimend_html::StyleSheet;
 use oaimend_pages::RecordForm;
 use oaimend_pages::html::{ListNotice, NoRecordPage, NoRecordReason};
 use oaimend_pages::list::ListTarget;
 use oaimend_pages::record::RecordAddress;
-use oaimend_pages::route::{PageTarget, RecordTarget};
+use oaimend_pages::route::RecordTarget;
 use oaimend_pages::sitemap::SitemapAddress;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,43 +24,30 @@ use std::sync::Arc;
 /// The response to a request for a page.
 pub(crate) struct GatewayResponse {
     pub(crate) page: Response,
-    /// The mirrored repository and the kind of the page, for the log and for metrics; `None` if it belongs to no
-    /// repository that is served.
-    pub(crate) logged_as: Option<(String, &'static str)>,
+    /// The repository for the log and for metrics; `None` if the page belongs to none that is served.
+    pub(crate) repository: Option<String>,
 }
 
 impl From<Response> for GatewayResponse {
     fn from(page: Response) -> Self {
-        Self { page, logged_as: None }
+        Self { page, repository: None }
     }
 }
-
-/// The kinds of pages in the log and in metrics.
-const RECORD_PAGE: &str = "record-page";
-const REPOSITORY_PAGE: &str = "repository-page";
-const LIST_PAGE: &str = "list-page";
-const SITEMAP: &str = "sitemap";
 
 /// Answers a request for a page.
 pub(crate) async fn answer(
     context: &ServerContext,
     target: &PageTarget,
-    method: &Method,
     headers: &HeaderMap,
 ) -> GatewayResponse {
     let gateway = context.gateway();
-    let is_unknown = matches!(target, PageTarget::Unknown(_));
-    if !is_unknown && ![Method::GET, Method::HEAD].contains(method) {
-        let page = Response::text(405, "pages accept GET and HEAD");
-        return page.with("Allow", "GET, HEAD".to_owned()).into();
-    }
     let mappings = context.repositories.all();
     match target {
         PageTarget::Overview(target) => overview(context, &gateway, target, headers).await.into(),
         PageTarget::Repository(id) => match context.repositories.find(id) {
             Some(mapping) => GatewayResponse {
                 page: repository(context, &gateway, &mapping, headers).await,
-                logged_as: Some((mapping.id().to_owned(), REPOSITORY_PAGE)),
+                repository: Some(mapping.id().to_owned()),
             },
             None => unknown(context, &gateway, id, is_html_named(headers)).await.into(),
         },
@@ -67,9 +55,9 @@ pub(crate) async fn answer(
         PageTarget::StyleSheet(path) => style_sheet(gateway.site.style_sheets(), path).into(),
         PageTarget::Sitemap(address) => GatewayResponse {
             page: sitemaps::answer(context, &gateway, address, headers).await,
-            logged_as: match address {
+            repository: match address {
                 SitemapAddress::Records { repository, .. } if mappings.contains_key(repository) => {
-                    Some((repository.clone(), SITEMAP))
+                    Some(repository.clone())
                 }
                 _ => None,
             },
@@ -77,7 +65,7 @@ pub(crate) async fn answer(
         PageTarget::Record(target) => match find_mirrored(context, &mappings, &target.repository).await {
             Mirrored::Served(mapping) => GatewayResponse {
                 page: record(context, &gateway, mapping, target, headers).await,
-                logged_as: Some((mapping.id().to_owned(), RECORD_PAGE)),
+                repository: Some(mapping.id().to_owned()),
             },
             Mirrored::Removed => removed(&gateway, target, form_of(target, headers)).into(),
             Mirrored::Never => unknown(context, &gateway, &target.repository, false).await.into(),
@@ -85,7 +73,7 @@ pub(crate) async fn answer(
         PageTarget::List(target) => match find_mirrored(context, &mappings, target.repository()).await {
             Mirrored::Served(mapping) => GatewayResponse {
                 page: list(context, &gateway, mapping, target, headers).await,
-                logged_as: Some((mapping.id().to_owned(), LIST_PAGE)),
+                repository: Some(mapping.id().to_owned()),
             },
             Mirrored::Removed => {
                 let repository = target.repository();

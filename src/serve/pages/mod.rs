@@ -19,6 +19,7 @@ mod sitemaps;
 pub(crate) mod start;
 pub(crate) mod state;
 mod summary;
+pub(crate) mod target;
 
 pub(crate) use answer::{GatewayResponse, answer, is_html_named};
 pub(crate) use response::{AnsweredRequest, ResponseBody, ResponsePageRequest, is_navigation};

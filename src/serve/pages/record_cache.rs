@@ -125,6 +125,6 @@ impl KeptPage {
         };
         let headers = self.headers.clone();
         let body = Body::Bytes(body);
-        Response { status, headers, body, is_health: false, may_compress: true }
+        Response { status, headers, body, may_compress: true }
     }
 }

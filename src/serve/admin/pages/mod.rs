@@ -5,7 +5,7 @@ mod status;
 
 use crate::config::Mapping;
 use crate::serve::context::ServerContext;
-use crate::serve::pages::answer::style_sheet;
+use crate::serve::pages::answer;
 use crate::serve::pages::overview::{OverviewRows, rows};
 use crate::serve::pages::record::with_policies;
 use crate::serve::pages::repository::details;
@@ -13,39 +13,52 @@ use crate::serve::response::Response;
 use oaimend_html::Site;
 use oaimend_pages::RecordForm;
 use oaimend_pages::html::{OverviewPage, RepositoryPage, UnknownOperatorPage};
-use oaimend_pages::operator_route::OperatorTarget;
 use oaimend_pages::repository::OperatorDetails;
 use oaimend_pages::route::OverviewTarget;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-/// A page of the admin listener. It exists even if the public listener has no pages.
-pub(crate) async fn operator_page(context: &ServerContext, target: &OperatorTarget) -> Response {
-    let gateway = context.gateway();
-    let site = gateway.site.for_operators();
-    let mapping = |id: &str| context.repositories.find(id);
-    match target {
-        OperatorTarget::Overview(target) => overview(context, &site, target).await,
-        OperatorTarget::Status => status::status(context, &site),
-        OperatorTarget::PlanChart => status::chart(context).await,
-        OperatorTarget::StyleSheet(path) => style_sheet(site.style_sheets(), path),
-        OperatorTarget::Repository(id) => match mapping(id) {
-            Some(mapping) => repository(context, &site, &mapping).await,
-            None => no_repository(&site),
-        },
-        OperatorTarget::Quarantine(id) => match mapping(id) {
-            Some(mapping) => quarantine::list(context, &site, &mapping).await,
-            None => no_repository(&site),
-        },
-        OperatorTarget::QuarantinedRecord { repository, key } => match mapping(repository) {
-            Some(mapping) => quarantine::record(context, &site, &mapping, key).await,
-            None => no_repository(&site),
-        },
+/// The site as the admin listener shows it. Its pages exist even if the public listener has none.
+fn site(context: &ServerContext) -> Site {
+    context.gateway().site.for_operators()
+}
+
+/// The requests in flight, the limits of sources, and the queue of harvests.
+pub(super) fn status(context: &ServerContext) -> Response {
+    status::status(context, &site(context))
+}
+
+/// The plot of the plan of all harvests.
+pub(super) async fn plan_chart(context: &ServerContext) -> Response {
+    status::chart(context).await
+}
+
+/// The style sheet at this path.
+pub(super) fn style_sheet(context: &ServerContext, path: &str) -> Response {
+    answer::style_sheet(site(context).style_sheets(), path)
+}
+
+/// The quarantined records of a repository.
+pub(super) async fn quarantine(context: &ServerContext, id: &str) -> Response {
+    let site = site(context);
+    match context.repositories.find(id) {
+        Some(mapping) => quarantine::list(context, &site, &mapping).await,
+        None => no_repository(&site),
     }
 }
 
-async fn overview(context: &ServerContext, site: &Site, target: &OverviewTarget) -> Response {
-    let OverviewRows { mut repositories, matching, all } = rows(context, target).await;
+/// A quarantined record.
+pub(super) async fn quarantined_record(context: &ServerContext, id: &str, key: &str) -> Response {
+    let site = site(context);
+    match context.repositories.find(id) {
+        Some(mapping) => quarantine::record(context, &site, &mapping, key).await,
+        None => no_repository(&site),
+    }
+}
+
+/// The overview of all repositories.
+pub(super) async fn overview(context: &ServerContext, query: Option<&str>) -> Response {
+    let (site, target) = (&site(context), OverviewTarget::read(query.unwrap_or_default()));
+    let OverviewRows { mut repositories, matching, all } = rows(context, &target).await;
     let mut operator = BTreeMap::new();
     for repository in &mut repositories {
         repository.has_record_pages &= context.gateway().policy.enabled;
@@ -57,7 +70,10 @@ async fn overview(context: &ServerContext, site: &Site, target: &OverviewTarget)
     html(200, OverviewPage { site, filter, repositories: &repositories, matching, all, operator }.render())
 }
 
-async fn repository(context: &ServerContext, site: &Site, mapping: &Arc<Mapping>) -> Response {
+/// A repository.
+pub(super) async fn repository(context: &ServerContext, id: &str) -> Response {
+    let site = &site(context);
+    let Some(mapping) = &context.repositories.find(id) else { return no_repository(site) };
     let mut details = details(context, mapping).await;
     details.summary.has_record_pages &= context.gateway().policy.enabled;
     let operator = operator_details(context, mapping);

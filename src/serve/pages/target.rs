@@ -1,0 +1,196 @@
+//! The page that a request target names.
+//!
+//! The target is read as received: identifiers contain any character, so they are decoded exactly once. Pure: no I/O.
+
+use crate::serve::routes::{PUBLIC, PublicEndpoint, Route};
+use oaimend_pages::list::ListTarget;
+use oaimend_pages::route::{OverviewTarget, RecordTarget};
+use oaimend_pages::sitemap::SitemapAddress;
+
+/// A page of the gateway, as a request names it. It need not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PageTarget {
+    /// The overview of all repositories.
+    Overview(OverviewTarget),
+    /// A repository with this id.
+    Repository(String),
+    /// A page that does not exist. The first part of its path is this text.
+    Unknown(String),
+    /// A record of a repository.
+    Record(RecordTarget),
+    /// A list of the records or sets of a repository.
+    List(ListTarget),
+    /// A sitemap, or the index of all sitemaps.
+    Sitemap(SitemapAddress),
+    /// The style sheet at this path.
+    StyleSheet(String),
+}
+
+impl PageTarget {
+    /// Reads a request target: a path that begins with a slash, with its query. `None` if it names no page of the
+    /// gateway.
+    pub(crate) fn read(target: &str) -> Option<(Self, &'static Route<PublicEndpoint>)> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let found = PUBLIC.find("GET", path)?;
+        let id = found.id();
+        let page = match found.route.endpoint {
+            PublicEndpoint::Overview => Self::Overview(OverviewTarget::read(query)),
+            PublicEndpoint::StyleSheet => Self::StyleSheet(path.to_owned()),
+            PublicEndpoint::Sitemap => Self::Sitemap(SitemapAddress::read(path)?),
+            PublicEndpoint::Repository if query.is_empty() => Self::Repository(id.to_owned()),
+            // No repository begins so: `/_all` and the mirrors have no pages of their own.
+            PublicEndpoint::Record | PublicEndpoint::List if id.starts_with('_') => return None,
+            PublicEndpoint::Record => {
+                let written = found.part("identifier").unwrap_or_default();
+                Self::Record(RecordTarget::read(id, written, query)?)
+            }
+            PublicEndpoint::List => {
+                let (_, rest) = path.get(1..)?.split_once('/')?;
+                Self::List(ListTarget::read(id, rest, query)?)
+            }
+            _ => return None,
+        };
+        Some((page, found.route))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oaimend_pages::RecordForm;
+    use oaimend_pages::record::RecordAddress;
+
+    fn read(target: &str) -> Option<PageTarget> {
+        PageTarget::read(target).map(|(page, _)| page)
+    }
+
+    fn record(target: &str) -> Option<RecordTarget> {
+        match read(target) {
+            Some(PageTarget::Record(record)) => Some(record),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn addresses_are_read_as_written() {
+        let long = "é/".repeat(1_000);
+        for identifier in [
+            "oai:x:1",
+            "a/b c",
+            "a//b/",
+            "50%",
+            "%2F",
+            "?#&=+",
+            "ü\"<'>漢",
+            "a.xml",
+            ".xml",
+            "b.json",
+            "c.xml.json",
+            "record/1",
+            "../x",
+            &long,
+        ] {
+            for format in [None, Some("a&b=c")] {
+                let address = RecordAddress { repository: "x", identifier, format };
+                for (url, form) in [
+                    (address.page(""), None),
+                    (address.xml(""), Some(RecordForm::Xml)),
+                    (address.json(""), Some(RecordForm::JsonLd)),
+                ] {
+                    let expected = RecordTarget {
+                        repository: "x".to_owned(),
+                        identifier: identifier.to_owned(),
+                        form,
+                        format: format.map(str::to_owned),
+                    };
+                    assert_eq!(record(&url), Some(expected), "{url}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn identifiers_are_decoded_once() {
+        let identifier = |target| record(target).map(|record| record.identifier);
+        for (target, expected) in [
+            ("/x/record/a/b:c", "a/b:c"),
+            ("/x/record/a%252Fb", "a%2Fb"),
+            ("/x/record/a+b", "a+b"),
+            ("/x/record/50%", "50%"),
+            ("/x/record/é", "é"),
+            ("/x/record/a?utm_source=b&format=", "a"),
+        ] {
+            assert_eq!(identifier(target).as_deref(), Some(expected), "{target}");
+        }
+        let decoded = record("/x/record/a.xml").and_then(|record| record.with_ending_in_identifier());
+        assert_eq!(decoded.map(|record| (record.identifier, record.form)), Some(("a.xml".to_owned(), None)));
+        assert_eq!(record("/x/record/a").and_then(|record| record.with_ending_in_identifier()), None);
+    }
+
+    #[test]
+    fn the_overview_and_repositories_are_pages() {
+        let filter = |target: &str| match read(target) {
+            Some(PageTarget::Overview(overview)) => Some(overview.filter),
+            _ => None,
+        };
+        let long = format!("/?q={}", "x".repeat(999));
+        for (target, expected) in [
+            ("/", ""),
+            ("/?", ""),
+            ("/?utm_source=a", ""),
+            ("/?q=+%C3%9Cni+b%26+", "Üni b&"),
+            (long.as_str(), &"x".repeat(100)),
+        ] {
+            assert_eq!(filter(target).as_deref(), Some(expected), "{target}");
+        }
+        for target in ["/x", "/x/", "/x?", "/x/?"] {
+            let expected = Some(PageTarget::Repository("x".to_owned()));
+            assert_eq!(read(target), expected, "{target}");
+        }
+        let overview = OverviewTarget { filter: "üni".to_owned() };
+        assert!(overview.matches(&["x", "Eine ÜNIVERSITÄT"]) && !overview.matches(&["x", "uni"]));
+    }
+
+    #[test]
+    fn lists_and_sitemaps_are_pages() {
+        let list = |path, query| ListTarget::read("x", path, query).map(PageTarget::List);
+        for (target, path, query) in [
+            ("/x/records/?utm_source=b", "records/", "utm_source=b"),
+            ("/x/records", "records", ""),
+            ("/x/records/1", "records/1", ""),
+            ("/x/sets/a%3Ab/", "sets/a%3Ab/", ""),
+            ("/x/sets/?after=a%3Ab", "sets/", "after=a%3Ab"),
+        ] {
+            assert!(read(target).is_some() && read(target) == list(path, query), "{target}");
+        }
+        assert_eq!(read("/sitemap.xml"), Some(PageTarget::Sitemap(SitemapAddress::Index)));
+        assert_eq!((read("//records/"), read("//sets/")), (None, None));
+    }
+
+    #[test]
+    fn other_targets_are_no_pages() {
+        for target in [
+            "",
+            "x",
+            "//",
+            "/x?a=b",
+            "/x/record",
+            "/x/record/",
+            "//record/1",
+            "/x/y/record/1",
+            "/x?verb=Identify",
+            "/_mirror/records",
+            "/_mirror/sets?verb=ListSets",
+            "/_mirror/record/xml?verb=Identify",
+            "/_all/record/1",
+            "/x?a=/x/record/1",
+            "/-/livez",
+            "/x/record/%FF",
+            "http://x/record/1",
+        ] {
+            assert_eq!(read(target), None, "{target}");
+        }
+        let sheet = PageTarget::StyleSheet("/-/style-1.css".to_owned());
+        assert_eq!(read("/-/style-1.css?x"), Some(sheet));
+    }
+}
