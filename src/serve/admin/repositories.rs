@@ -46,7 +46,7 @@ fn repository_json(context: &ServerContext, mapping: &Mapping) -> Value {
         value["static_file"] = json!(context.clients.file_state(mapping.id()));
     }
     value["set_collisions"] = json!(context.store.profiles.collisions(&mapping.source.source_key()));
-    let learned = context.store.capabilities.detected(mapping.id(), &mapping.fingerprint());
+    let learned = context.store.capabilities.detected(mapping.id(), &mapping.source.fingerprint());
     let pinned = mapping.source.quirks.version.map(|version| version.name().to_owned());
     value["version"] = json!(pinned.or(learned.version));
     let is_in_days = mapping.source.quirks.in_days || learned.refuses_seconds || learned.misses_seconds;

@@ -49,7 +49,7 @@ pub(super) async fn identification(
     mapping: &Arc<Mapping>,
 ) -> Result<Identification, MirrorError> {
     let dates = context.store.profiles.dates(&mapping.source.source_key());
-    let detected = context.store.capabilities.detected(mapping.id(), &mapping.fingerprint());
+    let detected = context.store.capabilities.detected(mapping.id(), &mapping.source.fingerprint());
     let pinned = mapping.source.quirks.version.map(|version| version.name().to_owned());
     let of_profile = Identification {
         earliest_datestamp: dates.earliest,

@@ -31,9 +31,9 @@ pub struct QuarantineAddress<'a> {
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The path of the state of the server on the admin listener.
-pub(crate) const STATUS_PATH: &str = "/-/status";
+pub const STATUS_PATH: &str = "/-/status";
 /// The path of the plot of the plan on the admin listener.
-pub(crate) const PLAN_CHART_PATH: &str = "/-/plan.svg";
+pub const PLAN_CHART_PATH: &str = "/-/plan.svg";
 
 /// A text as one segment of a path, or as a value of a query.
 pub(crate) fn encoded_segment(text: &str) -> String {

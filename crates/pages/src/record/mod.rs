@@ -22,8 +22,8 @@ mod work;
 mod work_type;
 mod xml_tokens;
 
-pub(crate) use address::{PLAN_CHART_PATH, STATUS_PATH, encoded_segment};
-pub use address::{QuarantineAddress, RecordAddress, RepositoryAddress};
+pub(crate) use address::encoded_segment;
+pub use address::{PLAN_CHART_PATH, QuarantineAddress, RecordAddress, RepositoryAddress, STATUS_PATH};
 pub use document::{Field, FieldAttribute, RecordDocument, UnreadableRecord};
 pub use dublin_core::DublinCore;
 pub use json_ld::json_ld;
