@@ -8,6 +8,7 @@ mod admin;
 mod background;
 mod clients;
 mod context;
+mod health;
 mod net;
 mod oai;
 mod pages;
@@ -15,6 +16,7 @@ mod response;
 mod router;
 mod routes;
 mod run;
+mod served;
 mod telemetry;
 mod validators;
 

@@ -2,20 +2,21 @@
 //! request.
 
 use crate::config::{Mapping, ServeFrom};
-use crate::serve::clients::quotas::Permit;
-use crate::serve::context::ServerContext;
+use crate::serve::health;
+use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::pages::start::{friends, repository_list, robots};
+use crate::serve::pages::state::GatewayState;
 use crate::serve::pages::target::PageTarget;
 use crate::serve::pages::{announced_sitemap, is_html_named};
 use crate::serve::response::Response;
 use crate::serve::routes::{Access, PUBLIC, PublicEndpoint, Route};
-use http::{HeaderMap, Method};
+use crate::serve::served::ServedRepositories;
+use http::Method;
 use oaimend_mirror::view::AggregateRepository;
 use pingora_http::RequestHeader;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use url::{Position, Url, form_urlencoded};
 
 /// The part of the program that answers a request.
@@ -89,11 +90,22 @@ impl Target {
     }
 }
 
-impl ServerContext {
+/// Finds what answers requests, with what it needs to know of the server.
+pub(crate) struct PublicRouter<'a> {
+    pub(crate) served: &'a ServedRepositories,
+    pub(crate) gateway: &'a GatewayState,
+    pub(crate) lifecycle: &'a Lifecycle,
+    /// The address of the listener for harvesters.
+    pub(crate) listens_on: SocketAddr,
+    /// Longest request target, in bytes.
+    pub(crate) uri_bytes_max: usize,
+}
+
+impl PublicRouter<'_> {
     /// Finds the part of the program that answers a request. `local` is the address that received the request.
     pub(crate) fn route(&self, head: &RequestHeader, local: Option<SocketAddr>) -> Destination {
         let refused = |response| Destination::Response(response, Access::Clients);
-        let max = self.limits().connections.uri_bytes_max;
+        let max = self.uri_bytes_max;
         if head.raw_path().len() > max {
             return refused(Response::uri_too_long(max));
         }
@@ -110,7 +122,7 @@ impl ServerContext {
                 return Destination::Repository(target);
             }
             if !self.is_own(url, local) {
-                let url = &self.public_url;
+                let url = &self.served.public_url;
                 let text =
                     format!("no repository here has this base URL; see {url}/ for the known repositories");
                 return refused(Response::text(403, &text));
@@ -118,7 +130,7 @@ impl ServerContext {
         }
         let own_target =
             absolute.as_ref().map_or(head.raw_path(), |url| url[Position::BeforePath..].as_bytes());
-        if self.gateway().policy.enabled
+        if self.gateway.policy.enabled
             && let Some((page, route)) = std::str::from_utf8(own_target).ok().and_then(PageTarget::read)
             && self.is_page(&page, head)
         {
@@ -133,13 +145,13 @@ impl ServerContext {
         match page {
             PageTarget::Repository(id) => {
                 let reads = [Method::GET, Method::HEAD].contains(&head.method);
-                reads && is_html_named(&head.headers) && self.repositories.find(id).is_some()
+                reads && is_html_named(&head.headers) && self.served.repositories.find(id).is_some()
             }
             PageTarget::Sitemap(_) => {
                 let has_arguments =
                     head.method == Method::POST || !head.uri.query().unwrap_or_default().is_empty();
                 let name = head.uri.path().trim_start_matches('/');
-                !has_arguments || self.repositories.find(name).is_none()
+                !has_arguments || self.served.repositories.find(name).is_none()
             }
             _ => true,
         }
@@ -147,27 +159,26 @@ impl ServerContext {
 
     /// What answers at this path if no page does: a repository, or what exists without a gateway.
     fn without_pages(&self, path: &str) -> Destination {
-        let mappings = self.repositories.all();
+        let mappings = self.served.repositories.all();
         let route = PUBLIC.find("GET", path).map(|found| found.route);
         let access = route.map_or(Access::Clients, |route| route.access);
         let response = match route.map(|route| route.endpoint) {
-            Some(PublicEndpoint::Overview) => repository_list(200, &self.public_url, &mappings),
-            Some(PublicEndpoint::Friends) => friends(&self.public_url, &mappings),
+            Some(PublicEndpoint::Overview) => repository_list(200, &self.served.public_url, &mappings),
+            Some(PublicEndpoint::Friends) => friends(&self.served.public_url, &mappings),
             Some(PublicEndpoint::Robots) => {
-                let gateway = self.gateway();
-                let sitemap = announced_sitemap(&gateway, &mappings);
-                robots(gateway.policy.robots, sitemap.as_deref())
+                let sitemap = announced_sitemap(self.gateway, &mappings);
+                robots(self.gateway.policy.robots, sitemap.as_deref())
             }
-            Some(PublicEndpoint::Livez) => Response::text(200, "ok"),
-            Some(PublicEndpoint::Readyz) => self.readiness(),
+            Some(PublicEndpoint::Livez) => health::livez(),
+            Some(PublicEndpoint::Readyz) => health::readyz(self.lifecycle, &self.served.store.databases),
             _ => {
                 let name = path.trim_start_matches('/').trim_end_matches('/');
                 match self.repository_at(name, &mappings) {
                     Some(target) => return Destination::Repository(target),
-                    None if self.gateway().policy.enabled => {
+                    None if self.gateway.policy.enabled => {
                         return Destination::Page(PageTarget::Unknown(name.to_owned()), None);
                     }
-                    None => repository_list(404, &self.public_url, &mappings),
+                    None => repository_list(404, &self.served.public_url, &mappings),
                 }
             }
         };
@@ -202,66 +213,14 @@ impl ServerContext {
             endpoint,
             PublicEndpoint::RepositoryXml | PublicEndpoint::MirrorXml | PublicEndpoint::AggregateXml
         );
-        let has_gateway = self.gateway().policy.enabled;
+        let has_gateway = self.gateway.policy.enabled;
         // Without pages, XML has no URL of its own.
         if is_xml && !has_gateway {
             return None;
         }
-        let base_url = format!("{}/{name}", self.public_url);
+        let base_url = format!("{}/{name}", self.served.public_url);
         let path_for_pages = if has_gateway && !is_xml { Some(name) } else { None };
         Some(Target { repository, base_url, path_for_pages, is_absolute: false })
-    }
-
-    /// Whether the server accepts requests and can use its stores. Sources have no influence.
-    pub(crate) fn readiness(&self) -> Response {
-        if self.draining.load(Ordering::Relaxed) {
-            return Response::text(503, "ending");
-        }
-        match self.store.databases.unusable() {
-            failed if failed.is_empty() => Response::text(200, "ok"),
-            failed => {
-                let text = format!("the disk failed under these stores: {}", failed.join(", "));
-                Response::text(503, &text)
-            }
-        }
-    }
-
-    /// Admits a request, or returns the refusal. `None`: its client has no quota.
-    pub(crate) async fn admit(
-        &self,
-        peer: Option<SocketAddr>,
-        headers: &HeaderMap,
-    ) -> Result<Option<Permit>, Response> {
-        let limits = self.limits();
-        let Some(client) = limits.classes.client(peer, headers) else {
-            if limits.classes.should_warn_of_untrusted_proxy(headers) {
-                tracing::warn!(
-                    "X-Forwarded-For from loopback is not trusted, so requests through a local proxy have no quota; \
-                     set clients.trusted_proxies"
-                );
-            }
-            return Ok(None);
-        };
-        limits.quotas.admit(client).await.map(Some).map_err(|refused| {
-            let class = &limits.classes.names()[client.class];
-            self.telemetry.refused(class, refused.reason());
-            tracing::debug!(class, client = %client.origin, reason = refused.reason(), "refused");
-            Response::refused(refused.retry_after_secs, &refused.text(class))
-        })
-    }
-
-    /// Refuses a request that must not reach a source.
-    pub(crate) fn refuse(&self, via: &str) -> Option<Response> {
-        if via.split(',').any(|hop| hop.split_whitespace().nth(1) == Some(&self.instance)) {
-            let status = "oaimend; error=proxy_loop_detected".to_owned();
-            let text = "this request is from this server; the base_url of a mapping points to oaimend itself";
-            return Some(Response::unavailable(3600, status, text));
-        }
-        if self.draining.load(Ordering::Relaxed) {
-            let status = "oaimend; error=connection_limit_reached; details=\"ending\"".to_owned();
-            return Some(Response::unavailable(5, status, "oaimend is stopping; retry later"));
-        }
-        None
     }
 
     /// Whether an absolute URL names this server itself.
@@ -272,14 +231,14 @@ impl ServerContext {
         let addresses = addresses.map(|address| {
             format!("http://{}", SocketAddr::new(address.ip().to_canonical(), address.port()))
         });
-        let names = addresses.chain(loopback).chain([self.public_url.clone()]);
+        let names = addresses.chain(loopback).chain([self.served.public_url.clone()]);
         names.filter_map(|own| Url::parse(&own).ok()).any(|own| same_server(&own, url))
     }
 
     /// The harvester uses this server as its HTTP proxy: finds a repository by its own base URL. Where several share
     /// one path, the query of the base URL decides.
     fn mapped(&self, url: &Url) -> Option<Target> {
-        let mappings = self.repositories.all();
+        let mappings = self.served.repositories.all();
         let requested: Vec<_> = url.query_pairs().collect();
         let fits = |base: &Url| {
             same_server(base, url)
@@ -300,7 +259,7 @@ impl ServerContext {
 
     /// Whether all mirrored repositories are served as one.
     fn has_aggregate(&self, mappings: &BTreeMap<String, Arc<Mapping>>) -> bool {
-        self.mirror_policy().aggregate && mappings.values().any(|mapping| mapping.mirror.is_some())
+        self.served.mirror.policy().aggregate && mappings.values().any(|mapping| mapping.mirror.is_some())
     }
 }
 

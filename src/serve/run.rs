@@ -15,18 +15,20 @@ use crate::serve::background::maintenance::{
 use crate::serve::background::notifications::reports::ReportService;
 use crate::serve::background::notifications::service::NoticeService;
 use crate::serve::background::notifications::state::NoticeState;
-use crate::serve::context::{RequestLimits, ServerContext};
+use crate::serve::clients::limits::ClientLimits;
+use crate::serve::context::ServerContext;
 use crate::serve::net::connection_limiter;
 use crate::serve::net::handover::{self, Sockets, TakenOver};
 use crate::serve::net::installed_program;
+use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::net::listener::BoundService;
 use crate::serve::net::signals::{Signals, StopSignal};
 use crate::serve::net::tls_listener::TlsListener;
 use crate::serve::oai::ProxyService;
 use crate::serve::oai::cache::Cache;
-use crate::serve::pages::record_cache::RecordCache;
-use crate::serve::pages::rendering::RenderLimits;
+use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::state::GatewayState;
+use crate::serve::served::ServedRepositories;
 use crate::serve::telemetry::Telemetry;
 use http::HeaderValue;
 use oaimend_base::clock::{Clock, SystemClock};
@@ -43,8 +45,7 @@ use pingora_proxy::ProxyServiceBuilder;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{oneshot, watch};
 
 /// Most threads of each service for work that blocks, such as that of the databases. Each has a heap of its own.
@@ -124,28 +125,27 @@ impl Server {
         let instance = format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id()));
         let via = HeaderValue::try_from(format!("1.1 {instance}")).expect("letters and digits");
         let gateway = GatewayState::new(config.gateway, &public_url);
-        let shared = ServerContext {
+        let served = ServedRepositories {
             public_url,
+            via,
+            repositories: config.repositories,
+            sources: SourceClients::new(store.static_files.clone()),
+            store,
+            cache,
+            mirror: MirrorState::new(config.mirror),
+            clock,
+        };
+        let shared = ServerContext {
+            served: Arc::new(served),
+            gateway: Arc::new(Gateway::new(gateway)),
+            clients: ClientLimits::new(config.clients, config.connections),
+            telemetry: Arc::new(Telemetry::new()),
+            notices: NoticeState::new(config.notifications, config.reports),
+            live_requests: Arc::default(),
+            lifecycle: Lifecycle::default(),
             listens_on: sockets.public.0,
             tls,
             instance,
-            via,
-            repositories: config.repositories,
-            clients: SourceClients::new(store.static_files.clone()),
-            limits: RwLock::new(Arc::new(RequestLimits::new(config.clients, config.connections))),
-            cache,
-            store,
-            mirror: MirrorState::default(),
-            mirror_policy: RwLock::new(Arc::new(config.mirror)),
-            telemetry: Telemetry::new(),
-            notices: NoticeState::new(config.notifications, config.reports),
-            gateway: RwLock::new(Arc::new(gateway)),
-            rendering: RenderLimits::default(),
-            record_cache: RecordCache::default(),
-            live_requests: Arc::default(),
-            clock,
-            draining: AtomicBool::new(false),
-            handover: watch::Sender::default(),
         };
         let (admin_hosts, data, settings) = (config.admin_hosts, config.data, config.settings);
         Ok(Self { shared: Arc::new(shared), sockets, admin_hosts, data, settings })
@@ -168,7 +168,7 @@ impl Server {
 
     /// The public URL, without a trailing slash.
     pub fn public_url(&self) -> &str {
-        &self.shared.public_url
+        &self.shared.served.public_url
     }
 
     /// Runs until SIGTERM (answers requests in flight first), SIGINT (stops at once), or SIGQUIT (if another process
@@ -214,7 +214,7 @@ impl Server {
             .server_options(connection_limiter::options())
             .custom((), connection_limiter::limit_connections(Arc::clone(&self.shared)))
             .build();
-        let handover = || self.shared.handover.subscribe();
+        let handover = || self.shared.lifecycle.handover();
         let mut sockets = vec![self.sockets.public];
         // TLS begins in the connection limiter.
         sockets.extend(self.sockets.tls);
@@ -232,17 +232,19 @@ impl Server {
             let sockets = vec![(address, listener)];
             server.add_service(BoundService { service: admin, sockets, handover: handover() });
         }
-        if let Some(cache) = self.shared.cache.clone() {
-            let shared = Arc::clone(&self.shared);
-            server.add_service(background_service("cache", CacheMaintenance { cache, shared }));
+        let served = &self.shared.served;
+        if let Some(cache) = served.cache.clone() {
+            let maintenance = CacheMaintenance { cache, served: Arc::clone(served) };
+            server.add_service(background_service("cache", maintenance));
         }
-        let activity = self.shared.store.activity.clone();
+        let activity = served.store.activity.clone();
         server.add_service(background_service("activity", ActivityMaintenance(activity.clone())));
-        let recovery = StoreRecovery(self.shared.store.databases.clone());
+        let recovery = StoreRecovery(served.store.databases.clone());
         server.add_service(background_service("stores", recovery));
-        let quarantine = QuarantineMaintenance(Arc::clone(&self.shared));
+        let quarantine = QuarantineMaintenance(Arc::clone(served));
         server.add_service(background_service("quarantine", quarantine));
-        let schedule = HarvestSchedule(Arc::clone(&self.shared));
+        let schedule =
+            HarvestSchedule { served: Arc::clone(served), telemetry: Arc::clone(&self.shared.telemetry) };
         server.add_service(background_service("mirror", schedule));
         let notices = NoticeService(Arc::clone(&self.shared));
         server.add_service(background_service("notifications", notices));

@@ -4,8 +4,9 @@
 //! if the operator does not wait for it.
 
 use crate::serve::background::harvests::harvester::harvester;
-use crate::serve::context::ServerContext;
+use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::response::Response;
+use crate::serve::served::ServedRepositories;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Either, select};
@@ -55,7 +56,8 @@ impl MaintenanceTask {
 
 /// Runs a task: `POST /-/mirror/ID/TASK`. The response has a line for each result.
 pub(super) async fn maintain(
-    context: &Arc<ServerContext>,
+    served: &Arc<ServedRepositories>,
+    lifecycle: &Lifecycle,
     id: &str,
     name: &str,
     query: Option<&str>,
@@ -64,18 +66,18 @@ pub(super) async fn maintain(
         let error = "expected no query; verify accepts against_source=true";
         return Response::json(400, &json!({ "error": error }));
     };
-    if context.is_ending() {
+    if lifecycle.is_ending() {
         return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));
     }
-    match stored_repositories(context.store.mirror.as_ref()).await {
+    match stored_repositories(served.store.mirror.as_ref()).await {
         Err(error) => return Response::json(500, &json!({"error": error.to_string()})),
         Ok(stored) if stored.iter().any(|stored| stored == id) => {}
-        Ok(_) if task == MaintenanceTask::Compare && is_mirrored(context, id) => {}
+        Ok(_) if task == MaintenanceTask::Compare && served.mirrored(id).is_some() => {}
         Ok(stored) => {
             return Response::json(404, &json!({"error": describe_unstored(id, &stored)}));
         }
     }
-    let (shared, id) = (Arc::clone(context), id.to_owned());
+    let (shared, id) = (Arc::clone(served), id.to_owned());
     let work: BoxFuture<'static, Result<Vec<MaintenanceLine>, MirrorError>> = match task {
         MaintenanceTask::Verify => async move {
             let found = shared.store.mirror.verify(&id).await?;
@@ -102,24 +104,20 @@ pub(super) async fn maintain(
             async move {
                 let _mark = mark;
                 shared.store.mirror.forget(&id).await?;
-                Ok(vec![MaintenanceLine::Forgotten { is_mirrored: is_mirrored(&shared, &id) }])
+                Ok(vec![MaintenanceLine::Forgotten { is_mirrored: shared.mirrored(&id).is_some() }])
             }
             .boxed()
         }
     };
-    Response::download("application/jsonl", result_lines(context, work))
+    Response::download("application/jsonl", result_lines(served, work))
 }
 
-fn is_mirrored(context: &ServerContext, id: &str) -> bool {
-    context.repositories.find(id).is_some_and(|mapping| mapping.mirror.is_some())
-}
-
-async fn compare(context: &ServerContext, id: &str) -> Result<Vec<MaintenanceLine>, MirrorError> {
-    let Some(mapping) = context.repositories.find(id).filter(|mapping| mapping.mirror.is_some()) else {
+async fn compare(served: &ServedRepositories, id: &str) -> Result<Vec<MaintenanceLine>, MirrorError> {
+    let Some(mapping) = served.mirrored(id) else {
         let error = "not compared: its mapping has no [mirror] table".to_owned();
         return Ok(vec![MaintenanceLine::Failed { prefix: None, error }]);
     };
-    match harvester(context, &mapping).await {
+    match harvester(served, &mapping).await {
         Ok(harvester) => compare_with_source(&harvester, &HarvestSettings::of(mapping.mirror.as_ref())).await,
         Err(HarvestError::Store(error)) => Err(error),
         Err(error) => Ok(vec![MaintenanceLine::not_compared(None, &error)]),
@@ -128,10 +126,10 @@ async fn compare(context: &ServerContext, id: &str) -> Result<Vec<MaintenanceLin
 
 /// The lines about a task: one at each interval while it waits and runs, and its results.
 fn result_lines(
-    context: &Arc<ServerContext>,
+    served: &Arc<ServedRepositories>,
     work: BoxFuture<'static, Result<Vec<MaintenanceLine>, MirrorError>>,
 ) -> BoxStream<'static, Result<Bytes, MirrorError>> {
-    let turns = Arc::clone(&context.mirror.maintenance);
+    let turns = Arc::clone(&served.mirror.maintenance);
     let work = async move {
         let turn = turns.lock_owned().await;
         let work = async move {
@@ -146,7 +144,7 @@ fn result_lines(
         vec![MaintenanceLine::Failed { prefix: None, error: format!("failed: {error}") }]
     };
     let work = work.map(move |result| result.unwrap_or_else(failed)).boxed();
-    let clock = Arc::clone(&context.clock);
+    let clock = Arc::clone(&served.clock);
     let lines = stream::unfold(Some((work, 0)), move |state| {
         let clock = Arc::clone(&clock);
         async move {
@@ -169,12 +167,12 @@ fn result_lines(
 }
 
 /// The records of one format: `GET /-/mirror/ID/records`.
-pub(super) async fn export(context: &ServerContext, id: &str, query: Option<&str>) -> Response {
+pub(super) async fn export(served: &ServedRepositories, id: &str, query: Option<&str>) -> Response {
     let (selection, form) = match read_query(id, query.unwrap_or_default()) {
         Ok(read) => read,
         Err(error) => return Response::json(400, &json!({ "error": error })),
     };
-    let export = match Export::begin(Arc::clone(&context.store.mirror), selection, form).await {
+    let export = match Export::begin(Arc::clone(&served.store.mirror), selection, form).await {
         Ok(export) => export,
         Err(error) => {
             let status = match &error {

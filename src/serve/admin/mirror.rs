@@ -1,10 +1,10 @@
 //! The pages of the admin listener about the mirror.
 
-use crate::config::Mapping;
 use crate::serve::background::harvests::runs::{HarvestRequest, RepositoryRuns, RunningHarvest, state_of};
-use crate::serve::context::ServerContext;
+use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::response::Response;
-use crate::serve::telemetry::MirrorSize;
+use crate::serve::served::ServedRepositories;
+use crate::serve::telemetry::{MirrorSize, Telemetry};
 use oaimend_mirror::maintenance::stored_repositories;
 use oaimend_mirror::status::{FormatStatus, repository_status};
 use oaimend_mirror::view::sets::KnownSets;
@@ -12,56 +12,50 @@ use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_store::{ListFilter, MirrorError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// Most sets of one repository whose records are counted for a page.
 const SETS_COUNTED_MAX: usize = 1_000;
 
 /// All mirrored and stored repositories.
-pub(super) async fn list(context: &ServerContext) -> Result<Option<Value>, MirrorError> {
-    let stored = stored_repositories(context.store.mirror.as_ref()).await?;
-    let mappings = context.repositories.all();
+pub(super) async fn list(served: &ServedRepositories) -> Result<Option<Value>, MirrorError> {
+    let stored = stored_repositories(served.store.mirror.as_ref()).await?;
+    let mappings = served.repositories.all();
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
     let ids = mirrored.map(|mapping| mapping.id());
     let ids: BTreeSet<&str> = ids.chain(stored.iter().map(String::as_str)).collect();
     let mut repositories = Vec::new();
     for id in ids {
-        repositories.push(mirrored_json(context, id).await?);
+        repositories.push(mirrored_json(served, id).await?);
     }
     Ok(Some(json!({ "repositories": repositories })))
 }
 
 /// One repository, with its sets; `None` if it is neither mirrored nor stored.
-pub(super) async fn repository(context: &ServerContext, id: &str) -> Result<Option<Value>, MirrorError> {
-    let stored = stored_repositories(context.store.mirror.as_ref()).await?;
-    if mirrored(context, id).is_none() && !stored.iter().any(|stored| stored == id) {
+pub(super) async fn repository(served: &ServedRepositories, id: &str) -> Result<Option<Value>, MirrorError> {
+    let stored = stored_repositories(served.store.mirror.as_ref()).await?;
+    if served.mirrored(id).is_none() && !stored.iter().any(|stored| stored == id) {
         return Ok(None);
     }
-    let mut value = mirrored_json(context, id).await?;
-    value["sets"] = sets_json(context, id).await?;
+    let mut value = mirrored_json(served, id).await?;
+    value["sets"] = sets_json(served, id).await?;
     Ok(Some(value))
 }
 
 /// The harvests of a repository; `None` if it is not mirrored.
-pub(super) fn harvest(context: &ServerContext, id: &str) -> Option<Value> {
-    mirrored(context, id).map(|_| harvest_json(&context.mirror.runs.of(id)))
+pub(super) fn harvest(served: &ServedRepositories, id: &str) -> Option<Value> {
+    served.mirrored(id).map(|_| harvest_json(&served.mirror.runs.of(id)))
 }
 
-/// The mapping of a repository that is mirrored.
-fn mirrored(context: &ServerContext, id: &str) -> Option<Arc<Mapping>> {
-    context.repositories.find(id).filter(|mapping| mapping.mirror.is_some())
-}
-
-async fn mirrored_json(context: &ServerContext, id: &str) -> Result<Value, MirrorError> {
-    let is_mirrored = mirrored(context, id).is_some();
-    let status = repository_status(context.store.mirror.as_ref(), id).await?;
-    let runs = context.mirror.runs.of(id);
+async fn mirrored_json(served: &ServedRepositories, id: &str) -> Result<Value, MirrorError> {
+    let is_mirrored = served.mirrored(id).is_some();
+    let status = repository_status(served.store.mirror.as_ref(), id).await?;
+    let runs = served.mirror.runs.of(id);
     let state = state_of(&status, &runs);
-    let lag_secs = status.lag_secs(now_secs(context));
+    let lag_secs = status.lag_secs(served.now_secs());
     let mut value = json!(status);
     value["state"] = json!(state);
     value["lag_secs"] = json!(lag_secs);
-    value["url"] = json!(is_mirrored.then(|| format!("{}/_mirror/{id}", context.public_url)));
+    value["url"] = json!(is_mirrored.then(|| format!("{}/_mirror/{id}", served.public_url)));
     value["harvest"] = json!(runs.running.as_ref().map(running_json));
     let next = runs.next_due_secs.filter(|_| is_mirrored && runs.running.is_none());
     value["next_harvest_at"] = json!(next.map(to_datestamp));
@@ -69,8 +63,8 @@ async fn mirrored_json(context: &ServerContext, id: &str) -> Result<Value, Mirro
 }
 
 /// The number of records in each set and format, deleted ones included; null where the members are not known.
-async fn sets_json(context: &ServerContext, id: &str) -> Result<Value, MirrorError> {
-    let store = &context.store.mirror;
+async fn sets_json(served: &ServedRepositories, id: &str) -> Result<Value, MirrorError> {
+    let store = &served.store.mirror;
     let names: BTreeMap<String, String> =
         store.catalog(id).await?.sets.into_iter().map(|set| (set.set_spec, set.name)).collect();
     let used = store.sets_in_use(id).await?;
@@ -99,8 +93,11 @@ async fn sets_json(context: &ServerContext, id: &str) -> Result<Value, MirrorErr
 }
 
 /// Sets the metrics of all stored repositories.
-pub(super) async fn measure_mirror(context: &ServerContext) -> Result<(), MirrorError> {
-    let store = &context.store.mirror;
+pub(super) async fn measure_mirror(
+    served: &ServedRepositories,
+    telemetry: &Telemetry,
+) -> Result<(), MirrorError> {
+    let store = &served.store.mirror;
     let mut sizes = Vec::new();
     for id in stored_repositories(store.as_ref()).await? {
         let status = repository_status(store.as_ref(), &id).await?;
@@ -109,19 +106,24 @@ pub(super) async fn measure_mirror(context: &ServerContext) -> Result<(), Mirror
             records: sum(|format| format.records),
             tombstones: sum(|format| format.deleted),
             bytes: sum(|format| format.disk_bytes),
-            lag_secs: status.lag_secs(now_secs(context)),
+            lag_secs: status.lag_secs(served.now_secs()),
             last_success_secs: store.repository_state(&id).await?.last_success_secs,
             missing: sum(|format| format.missing),
             unrepairable: sum(|format| format.unrepairable),
         };
         sizes.push((id, size));
     }
-    context.telemetry.set_mirror_sizes(&sizes);
+    telemetry.set_mirror_sizes(&sizes);
     Ok(())
 }
 
 /// Requests a harvest: `POST /-/mirror/ID/sync`.
-pub(super) fn request_harvest(context: &ServerContext, id: &str, query: Option<&str>) -> Response {
+pub(super) fn request_harvest(
+    served: &ServedRepositories,
+    lifecycle: &Lifecycle,
+    id: &str,
+    query: Option<&str>,
+) -> Response {
     let accepts_deletions = match query {
         None | Some("") => false,
         Some("accept_deletions=true") => true,
@@ -129,24 +131,20 @@ pub(super) fn request_harvest(context: &ServerContext, id: &str, query: Option<&
             return Response::json(400, &json!({"error": "expected no query, or accept_deletions=true"}));
         }
     };
-    if mirrored(context, id).is_none() {
+    if served.mirrored(id).is_none() {
         return Response::json(404, &json!({"error": "no mapping with this id has a [mirror] table"}));
     }
-    if context.is_ending() {
+    if lifecycle.is_ending() {
         return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));
     }
-    let ended = context.mirror.runs.of(id).ended;
-    match context.mirror.runs.request(id, HarvestRequest { accepts_deletions }) {
+    let ended = served.mirror.runs.of(id).ended;
+    match served.mirror.runs.request(id, HarvestRequest { accepts_deletions }) {
         true => Response::json(202, &json!({ "repository": id, "ended": ended })),
         false => {
             let error = "a harvest of this repository runs or waits already, or it is being removed";
             Response::json(409, &json!({ "error": error }))
         }
     }
-}
-
-fn now_secs(context: &ServerContext) -> i64 {
-    i64::try_from(oaimend_base::clock::secs(context.clock.now())).unwrap_or(i64::MAX)
 }
 
 fn harvest_json(runs: &RepositoryRuns) -> Value {

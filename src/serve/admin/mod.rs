@@ -15,6 +15,7 @@ pub(super) use self::web_page::AllowedHosts;
 use self::cache::purge;
 use self::metrics::metrics;
 use crate::serve::context::ServerContext;
+use crate::serve::health;
 use crate::serve::response::{Response, ResponseWriter};
 use crate::serve::routes::{ADMIN, Access, AdminEndpoint, Found, listed_pages};
 use async_trait::async_trait;
@@ -77,40 +78,43 @@ impl Admin {
     }
 
     async fn answer(&self, found: &Found<'_, AdminEndpoint>, path: &str, query: Option<&str>) -> Response {
-        let (context, id, key) = (&self.shared, found.id(), found.part("key"));
+        let ServerContext { served, gateway, telemetry, lifecycle, .. } = &*self.shared;
+        let (id, key) = (found.id(), found.part("key"));
         match found.route.endpoint {
-            AdminEndpoint::Livez => Response::text(200, "ok"),
-            AdminEndpoint::Readyz => context.readiness(),
-            AdminEndpoint::Metrics => metrics(context).await,
-            AdminEndpoint::Repositories => Response::json(200, &repositories::list(context)),
-            AdminEndpoint::Repository => json_page(repositories::state(context, id)),
-            AdminEndpoint::Repairs => json_page(repositories::repairs(context, id)),
-            AdminEndpoint::Report => json_or_error(repositories::report(context, id).await),
+            AdminEndpoint::Livez => health::livez(),
+            AdminEndpoint::Readyz => health::readyz(lifecycle, &served.store.databases),
+            AdminEndpoint::Metrics => metrics(served, telemetry).await,
+            AdminEndpoint::Repositories => Response::json(200, &repositories::list(served, telemetry)),
+            AdminEndpoint::Repository => json_page(repositories::state(served, telemetry, id)),
+            AdminEndpoint::Repairs => json_page(repositories::repairs(served, telemetry, id)),
+            AdminEndpoint::Report => {
+                json_or_error(repositories::report(served, &self.shared.notices, id).await)
+            }
             AdminEndpoint::Quarantine => {
-                quarantine::list(context, id, query).await.unwrap_or_else(no_such_page)
+                quarantine::list(served, id, query).await.unwrap_or_else(no_such_page)
             }
             AdminEndpoint::QuarantinedRecord => {
-                let page = quarantine::record(context, id, key.unwrap_or_default()).await;
+                let page = quarantine::record(served, id, key.unwrap_or_default()).await;
                 page.unwrap_or_else(no_such_page)
             }
-            AdminEndpoint::RemoveQuarantined => quarantine::remove(context, id, key, query).await,
-            AdminEndpoint::RetryQuarantined => quarantine::retry(context, id, key, query).await,
-            AdminEndpoint::Mirrors => json_or_error(mirror::list(context).await),
-            AdminEndpoint::Mirror => json_or_error(mirror::repository(context, id).await),
-            AdminEndpoint::Harvest => json_page(mirror::harvest(context, id)),
-            AdminEndpoint::Records => maintain::export(context, id, query).await,
-            AdminEndpoint::Sync => mirror::request_harvest(context, id, query),
-            AdminEndpoint::Maintenance(name) => maintain::maintain(context, id, name, query).await,
+            AdminEndpoint::RemoveQuarantined => quarantine::remove(served, id, key, query).await,
+            AdminEndpoint::RetryQuarantined => quarantine::retry(served, lifecycle, id, key, query).await,
+            AdminEndpoint::Mirrors => json_or_error(mirror::list(served).await),
+            AdminEndpoint::Mirror => json_or_error(mirror::repository(served, id).await),
+            AdminEndpoint::Harvest => json_page(mirror::harvest(served, id)),
+            AdminEndpoint::Records => maintain::export(served, id, query).await,
+            AdminEndpoint::Sync => mirror::request_harvest(served, lifecycle, id, query),
+            AdminEndpoint::Maintenance(name) => maintain::maintain(served, lifecycle, id, name, query).await,
             AdminEndpoint::Purge => self.purge(id, query).await,
-            AdminEndpoint::StatusPage => pages::status(context),
-            AdminEndpoint::PlanChart => pages::plan_chart(context).await,
-            AdminEndpoint::StyleSheet => pages::style_sheet(context, path),
-            AdminEndpoint::OverviewPage => pages::overview(context, query).await,
+            AdminEndpoint::StatusPage => pages::status(served, &self.shared.live_requests, gateway),
+            AdminEndpoint::PlanChart => pages::plan_chart(served).await,
+            AdminEndpoint::StyleSheet => pages::style_sheet(gateway, path),
+            AdminEndpoint::OverviewPage => pages::overview(served, gateway, query).await,
             AdminEndpoint::RepositoryPage if query.is_some_and(|query| !query.is_empty()) => no_such_page(),
-            AdminEndpoint::RepositoryPage => pages::repository(context, id).await,
-            AdminEndpoint::QuarantinePage => pages::quarantine(context, id).await,
+            AdminEndpoint::RepositoryPage => pages::repository(served, gateway, id).await,
+            AdminEndpoint::QuarantinePage => pages::quarantine(served, gateway, id).await,
             AdminEndpoint::QuarantinedRecordPage => {
-                pages::quarantined_record(context, id, key.unwrap_or_default()).await
+                pages::quarantined_record(served, gateway, id, key.unwrap_or_default()).await
             }
         }
     }
@@ -138,8 +142,8 @@ impl Admin {
 
     /// Removes pages from the cache. It removes files.
     async fn purge(&self, id: &str, query: Option<&str>) -> Response {
-        let (context, id, query) = (Arc::clone(&self.shared), id.to_owned(), query.map(str::to_owned));
-        let purged = tokio::task::spawn_blocking(move || purge(&context, &id, query.as_deref())).await;
+        let (served, id, query) = (Arc::clone(&self.shared.served), id.to_owned(), query.map(str::to_owned));
+        let purged = tokio::task::spawn_blocking(move || purge(&served, &id, query.as_deref())).await;
         let failed = |_| Response::text(500, "the response could not be created; the log says why");
         purged.unwrap_or_else(failed)
     }

@@ -2,8 +2,9 @@
 
 use crate::quarantine_retry::{Retry, RetryLine, RetryRun};
 use crate::serve::background::harvests::harvester::{background_source, idle_harvester};
-use crate::serve::context::ServerContext;
+use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::response::Response;
+use crate::serve::served::ServedRepositories;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::future::{Either, select};
@@ -23,22 +24,22 @@ const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
 const LINES_HELD: usize = 4;
 
 /// The entries of a repository; `None` if no mapping has this id.
-pub(super) async fn list(context: &ServerContext, id: &str, query: Option<&str>) -> Option<Response> {
-    context.repositories.find(id)?;
+pub(super) async fn list(served: &ServedRepositories, id: &str, query: Option<&str>) -> Option<Response> {
+    served.repositories.find(id)?;
     let Ok(Selected { state, before: None, is_all: false }) = Selected::read(query) else {
         let error = "expected no query, state=open or state=resolved";
         return Some(Response::json(400, &json!({ "error": error })));
     };
-    Some(match entries_json(context, id, state).await {
+    Some(match entries_json(served, id, state).await {
         Ok(value) => Response::json(200, &value),
         Err(error) => Response::json(500, &json!({ "error": error.to_string() })),
     })
 }
 
 /// An entry with the raw bytes of the record; `None` if no mapping has this id.
-pub(super) async fn record(context: &ServerContext, id: &str, key: &str) -> Option<Response> {
-    context.repositories.find(id)?;
-    Some(match record_json(context, id, key).await {
+pub(super) async fn record(served: &ServedRepositories, id: &str, key: &str) -> Option<Response> {
+    served.repositories.find(id)?;
+    Some(match record_json(served, id, key).await {
         Ok(Some(value)) => Response::json(200, &value),
         Ok(None) => unknown_key(),
         Err(error) => Response::json(500, &json!({ "error": error.to_string() })),
@@ -46,18 +47,22 @@ pub(super) async fn record(context: &ServerContext, id: &str, key: &str) -> Opti
 }
 
 async fn entries_json(
-    context: &ServerContext,
+    served: &ServedRepositories,
     id: &str,
     state: Option<QuarantineState>,
 ) -> Result<Value, QuarantineError> {
     let query = QuarantineQuery { state, ..QuarantineQuery::default() };
-    let records = context.store.quarantine.list(id, query).await?;
+    let records = served.store.quarantine.list(id, query).await?;
     let records: Vec<Value> = records.iter().map(|(key, entry)| entry_json(key, entry)).collect();
     Ok(json!({ "records": records }))
 }
 
-async fn record_json(context: &ServerContext, id: &str, key: &str) -> Result<Option<Value>, QuarantineError> {
-    let Some((entry, raw)) = context.store.quarantine.find(id, key).await? else { return Ok(None) };
+async fn record_json(
+    served: &ServedRepositories,
+    id: &str,
+    key: &str,
+) -> Result<Option<Value>, QuarantineError> {
+    let Some((entry, raw)) = served.store.quarantine.find(id, key).await? else { return Ok(None) };
     let mut value = entry_json(key, &entry);
     match String::from_utf8(raw) {
         Ok(text) => value["raw"] = json!(text),
@@ -109,12 +114,12 @@ impl Selected {
 
 /// Removes entries of a repository: one, those that fit the query, or all.
 pub(super) async fn remove(
-    context: &ServerContext,
+    served: &ServedRepositories,
     id: &str,
     key: Option<&str>,
     query: Option<&str>,
 ) -> Response {
-    if context.repositories.find(id).is_none() {
+    if served.repositories.find(id).is_none() {
         return Response::json(404, &json!({"error": "no such repository"}));
     }
     let which = match (key, query) {
@@ -124,7 +129,7 @@ pub(super) async fn remove(
     };
     let Some(which) = which else { return wrong_selection() };
     let is_one = matches!(which, QuarantineSelection::Key(_));
-    match context.store.quarantine.remove(id, which).await {
+    match served.store.quarantine.remove(id, which).await {
         Ok(0) if is_one => unknown_key(),
         Ok(removed) => Response::json(200, &json!({ "removed": removed })),
         Err(error) => Response::json(500, &json!({ "error": error.to_string() })),
@@ -143,12 +148,13 @@ fn wrong_selection() -> Response {
 
 /// Requests quarantined records again. The response has a line for each. The retry ends if the client is gone.
 pub(super) async fn retry(
-    context: &Arc<ServerContext>,
+    served: &ServedRepositories,
+    lifecycle: &Lifecycle,
     id: &str,
     key: Option<&str>,
     query: Option<&str>,
 ) -> Response {
-    if context.is_ending() {
+    if lifecycle.is_ending() {
         return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));
     }
     let mut prefix = None;
@@ -158,31 +164,31 @@ pub(super) async fn retry(
             _ => return Response::json(400, &json!({"error": "expected no query, or prefix=PREFIX"})),
         }
     }
-    let Some(mapping) = context.repositories.find(id) else {
+    let Some(mapping) = served.repositories.find(id) else {
         return Response::json(404, &json!({"error": "no such repository"}));
     };
-    let source = match background_source(context, &mapping) {
+    let source = match background_source(served, &mapping) {
         Ok(source) => source,
         Err(failure) => return Response::json(500, &json!({ "error": failure.details })),
     };
     let retry = Retry {
         id: id.to_owned(),
         source: Arc::new(source),
-        quarantine: Arc::clone(&context.store.quarantine),
-        mirror: idle_harvester(context, &mapping).await,
-        clock: Arc::clone(&context.clock),
-        via: context.via.to_str().unwrap_or_default().to_owned(),
-        base_url: format!("{}/{id}", context.public_url),
+        quarantine: Arc::clone(&served.store.quarantine),
+        mirror: idle_harvester(served, &mapping).await,
+        clock: Arc::clone(&served.clock),
+        via: served.via.to_str().unwrap_or_default().to_owned(),
+        base_url: format!("{}/{id}", served.public_url),
         prefix,
     };
     match retry.begin(key).await {
-        Ok(Some(run)) => stream_lines(context, run),
+        Ok(Some(run)) => stream_lines(served, run),
         Ok(None) => unknown_key(),
         Err(error) => Response::json(500, &json!({ "error": error.to_string() })),
     }
 }
 
-fn stream_lines(context: &ServerContext, mut run: RetryRun) -> Response {
+fn stream_lines(served: &ServedRepositories, mut run: RetryRun) -> Response {
     let (sender, lines) = mpsc::channel(LINES_HELD);
     tokio::spawn(async move {
         while let Some(line) = run.next().await {
@@ -192,7 +198,7 @@ fn stream_lines(context: &ServerContext, mut run: RetryRun) -> Response {
             }
         }
     });
-    let clock = Arc::clone(&context.clock);
+    let clock = Arc::clone(&served.clock);
     let pieces = stream::unfold(lines, move |mut lines| {
         let clock = Arc::clone(&clock);
         async move {

@@ -6,6 +6,7 @@ use crate::serve::context::ServerContext;
 use crate::serve::net::service_manager;
 use crate::serve::net::tls_listener::TlsListener;
 use crate::serve::pages::state::GatewayState;
+use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
 use oaimend_base::error::Error;
 use pingora_core::server::ShutdownWatch;
@@ -39,12 +40,12 @@ pub(crate) struct Announcement {
 
 impl Announcement {
     /// Logs the addresses of the server and its repositories.
-    async fn log(mut self, shared: &ServerContext) {
+    async fn log(mut self, served: &ServedRepositories) {
         // The sender was dropped; ignore.
         let _ = self.are_handlers_set.wait_for(|are_handlers_set| *are_handlers_set).await;
-        let repositories = shared.repositories.all();
+        let repositories = served.repositories.all();
         tracing::info!(
-            url = shared.public_url,
+            url = served.public_url,
             listen = %self.listen,
             listen_tls = self.listen_tls.map(tracing::field::display),
             admin = self.admin.map(tracing::field::display),
@@ -53,12 +54,12 @@ impl Announcement {
         );
         let mut listeners = [Some(self.listen), self.listen_tls].into_iter().flatten();
         let is_unusable = |address: SocketAddr| {
-            address.ip().is_unspecified() && shared.public_url.contains(&address.to_string())
+            address.ip().is_unspecified() && served.public_url.contains(&address.to_string())
         };
         if listeners.any(is_unusable) {
             tracing::warn!(
                 "responses contain the URL {}, which harvesters cannot use; set --public-url",
-                shared.public_url
+                served.public_url
             );
         }
         if repositories.is_empty() {
@@ -79,7 +80,7 @@ impl BackgroundService for ConfigWatch {
         };
         let mut watchdog = None;
         if let Some(announcement) = self.announcement.clone() {
-            announcement.log(&self.shared).await;
+            announcement.log(&self.shared.served).await;
             service_manager::notify_serving();
             watchdog = service_manager::watchdog_timeout();
         }
@@ -88,7 +89,7 @@ impl BackgroundService for ConfigWatch {
             watched.report_expiry(&self.shared.telemetry);
         }
         let interval = watchdog.map_or(CONFIG_INTERVAL, |timeout| CONFIG_INTERVAL.min(timeout / 2));
-        let mut mappings = MappingsWatch::new(self.shared.repositories.folder());
+        let mut mappings = MappingsWatch::new(self.shared.served.repositories.folder());
         let mut unreadable = ReportedErrors::default();
         loop {
             // A loop that hangs, for example on a disk that does not respond, ends the messages.
@@ -145,17 +146,11 @@ impl ConfigWatch {
         match read {
             Ok(SettingsReload::Unchanged) => return true,
             Ok(SettingsReload::Changed(change)) => {
-                self.shared.repositories.set_limits(change.limits);
-                let mut mirror = self.shared.mirror_policy.write().unwrap_or_else(PoisonError::into_inner);
-                *mirror = Arc::new(change.mirror);
-                drop(mirror);
+                self.shared.served.repositories.set_limits(change.limits);
+                self.shared.served.mirror.set_policy(change.mirror);
                 self.shared.notices.set(change.notifications, change.reports);
-                let changed = GatewayState::new(change.gateway, &self.shared.public_url);
-                let mut gateway = self.shared.gateway.write().unwrap_or_else(PoisonError::into_inner);
-                *gateway = Arc::new(changed);
-                drop(gateway);
-                let mut limits = self.shared.limits.write().unwrap_or_else(PoisonError::into_inner);
-                *limits = Arc::new(limits.changed(change.clients, change.connections));
+                self.shared.gateway.set(GatewayState::new(change.gateway, &self.shared.served.public_url));
+                self.shared.clients.change(change.clients, change.connections);
                 match change.restart_required.as_slice() {
                     [] => tracing::info!("oaimend.toml read again"),
                     keys => tracing::warn!(
@@ -178,7 +173,7 @@ impl ConfigWatch {
 
     /// Rereads the mappings; returns whether they are unchanged.
     fn reread_mappings(&self, unreadable: &mut ReportedErrors) -> bool {
-        let read = self.shared.repositories.reload();
+        let read = self.shared.served.repositories.reload();
         if read.is_ok() && unreadable.mappings.take().is_some() {
             tracing::info!("the mappings folder can be read again");
         }
@@ -189,15 +184,15 @@ impl ConfigWatch {
                     tracing::error!("{fault}; the repository is unchanged");
                 }
                 if !changes.removed.is_empty()
-                    && let Some(cache) = self.shared.cache.clone()
+                    && let Some(cache) = self.shared.served.cache.clone()
                 {
-                    let kept = self.shared.repositories.all();
+                    let kept = self.shared.served.repositories.all();
                     tokio::task::spawn_blocking(move || cache.purge_others(|id| kept.contains_key(id)));
                 }
                 if faults.is_empty() || changes != MappingChanges::default() {
                     let listed = |ids: Vec<String>| (!ids.is_empty()).then(|| ids.join(", "));
                     tracing::info!(
-                        repositories = self.shared.repositories.all().len(),
+                        repositories = self.shared.served.repositories.all().len(),
                         added = listed(changes.added),
                         changed = listed(changes.changed),
                         removed = listed(changes.removed),

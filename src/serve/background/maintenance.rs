@@ -1,7 +1,7 @@
 //! The background tasks of the cache, of the activity of repositories, of the quarantine and of the stores.
 
-use crate::serve::context::ServerContext;
 use crate::serve::oai::cache::Cache;
+use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
 use oaimend_base::clock;
 use oaimend_store::{
@@ -19,16 +19,16 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// Builds the index of cached pages at start, and removes useless pages and those of removed repositories.
 pub(crate) struct CacheMaintenance {
     pub(crate) cache: Cache,
-    pub(crate) shared: Arc<ServerContext>,
+    pub(crate) served: Arc<ServedRepositories>,
 }
 
 #[async_trait]
 impl BackgroundService for CacheMaintenance {
     async fn start(&self, mut shutdown: ShutdownWatch) {
-        let (cache, shared) = (self.cache.clone(), Arc::clone(&self.shared));
+        let (cache, served) = (self.cache.clone(), Arc::clone(&self.served));
         let mut work = tokio::task::spawn_blocking(move || {
             cache.scan();
-            let repositories = shared.repositories.all();
+            let repositories = served.repositories.all();
             cache.purge_others(|id| repositories.contains_key(id));
         });
         loop {
@@ -101,18 +101,18 @@ impl BackgroundService for StoreRecovery {
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(3_600);
 
 /// Removes expired entries of the quarantine, at start and at each interval.
-pub(crate) struct QuarantineMaintenance(pub(crate) Arc<ServerContext>);
+pub(crate) struct QuarantineMaintenance(pub(crate) Arc<ServedRepositories>);
 
 #[async_trait]
 impl BackgroundService for QuarantineMaintenance {
     async fn start(&self, mut shutdown: ShutdownWatch) {
-        let context = &self.0;
-        let limits = |id: &str| match context.repositories.find(id) {
+        let served = &self.0;
+        let limits = |id: &str| match served.repositories.find(id) {
             Some(mapping) => mapping.source.limits.clone(),
-            None => context.repositories.limits(),
+            None => served.repositories.limits(),
         };
         loop {
-            match expire_entries(context.store.quarantine.as_ref(), limits, context.clock.now()).await {
+            match expire_entries(served.store.quarantine.as_ref(), limits, served.clock.now()).await {
                 Ok(0) | Err(QuarantineError::Closed) => {}
                 Ok(removed) => tracing::info!(removed, "expired records left the quarantine"),
                 Err(error) => {

@@ -1,4 +1,5 @@
-//! Clients: their classes, and the quotas of clients and classes.
+//! Clients: their classes, their quotas, and the current limits of both.
 
 pub(crate) mod client_class;
+pub(crate) mod limits;
 pub(crate) mod quotas;

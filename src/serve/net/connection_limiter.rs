@@ -173,7 +173,7 @@ impl ConnectionLimiter {
 
     /// Counts a connection. `None`: it is closed without a response.
     fn admit(&self, peer: Option<SocketAddr>) -> Option<OpenConnection<'_>> {
-        let now = self.shared.limits();
+        let now = self.shared.clients.current();
         let limits = &now.connections;
         let counted = peer.map(|peer| peer.ip()).filter(|ip| !now.classes.is_local_or_trusted(*ip));
         let origin = counted.map(ClientNetwork::of);
@@ -206,7 +206,7 @@ impl ConnectionLimiter {
 
     /// Reads one complete header within the limits.
     async fn read_head(&self, stream: &mut Stream, shutdown: &mut ShutdownWatch) -> ReceivedHead {
-        let now = self.shared.limits();
+        let now = self.shared.clients.current();
         let limits = &now.connections;
         let mut read = BytesMut::with_capacity(READ_BYTES);
         // Between two requests a connection may be closed at any time.
@@ -231,7 +231,7 @@ impl ConnectionLimiter {
         // The sender was dropped; ignore.
         let _ = shutdown.wait_for(|is_over| *is_over).await;
         // During a handover a last request is answered; the response asks the client to reconnect.
-        let mut handover = self.shared.handover.subscribe();
+        let mut handover = self.shared.lifecycle.handover();
         let _ = handover.wait_for(|handover| *handover != HandoverState::SocketsHandedOver).await;
         // The head of a response that was sent before the handover did not ask the client to reconnect, so its next
         // request can be on its way. A closed connection would lose it.
@@ -276,7 +276,7 @@ impl ConnectionLimiter {
             return Some(fault);
         }
         if head.starts_with(b"CONNECT ") {
-            let url = &self.shared.public_url;
+            let url = &self.shared.served.public_url;
             let text = format!(
                 "CONNECT is not supported, because responses inside a tunnel cannot be repaired. To use oaimend \
                  as an HTTP proxy, set http_proxy and give the harvester http:// base URLs, even if the source \
@@ -289,7 +289,7 @@ impl ConnectionLimiter {
 
     /// The limit that the received part of a header exceeds.
     fn too_long(&self, head: &[u8]) -> Option<(&'static str, Response)> {
-        let now = self.shared.limits();
+        let now = self.shared.clients.current();
         let limits = &now.connections;
         let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
         // The line also contains the method, spaces and the version.
@@ -312,7 +312,7 @@ impl ConnectionLimiter {
         let Some(tls) = self.shared.tls.as_ref().filter(|tls| tls.has_accepted(&stream)) else {
             return Some(stream);
         };
-        let time_max = self.shared.limits().connections.request_timeout;
+        let time_max = self.shared.clients.current().connections.request_timeout;
         let reason = match tls.start(stream, time_max).await {
             Started::Tls(stream) => return Some(stream),
             Started::NoTls(stream) => {
@@ -334,7 +334,7 @@ impl ConnectionLimiter {
     /// Serves HTTP/2 that was agreed on by TLS.
     async fn serve_http_2(&self, proxy: Arc<Proxy>, stream: Stream, shutdown: &ShutdownWatch) {
         let mut options = HttpServerOptions::default();
-        options.h2_idle_timeout = Some(self.shared.limits().connections.idle_timeout);
+        options.h2_idle_timeout = Some(self.shared.clients.current().connections.idle_timeout);
         Arc::new(Http2 { proxy, options }).process_new(stream, shutdown).await;
     }
 
@@ -346,7 +346,7 @@ impl ConnectionLimiter {
         socket.rewind(read);
         let mut options = HttpServerOptions::default();
         options.h2c = true;
-        options.h2_idle_timeout = Some(self.shared.limits().connections.idle_timeout);
+        options.h2_idle_timeout = Some(self.shared.clients.current().connections.idle_timeout);
         Arc::new(Http2 { proxy, options }).process_new(socket, shutdown).await;
     }
 

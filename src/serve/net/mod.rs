@@ -5,6 +5,7 @@
 
 pub(crate) mod connection_limiter;
 pub(crate) mod handover;
+pub(crate) mod lifecycle;
 pub(crate) mod listener;
 pub(crate) mod service_manager;
 pub(crate) mod signals;

@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use oaimend_base::clock;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -97,7 +96,7 @@ impl ShutdownSignalWatch for Signals {
                 tokio::select! {
                     _ = terminate.recv() => {
                         service_manager::notify_stopping();
-                        self.shared.draining.store(true, Ordering::Relaxed);
+                        self.shared.lifecycle.drain();
                         true
                     }
                     _ = quit.recv() => self.hand_over(false).await,
@@ -112,7 +111,7 @@ impl ShutdownSignalWatch for Signals {
         let answered = async {
             let telemetry = &self.shared.telemetry;
             // After a handover, connections stay open a moment longer than the last response.
-            let is_handed_over = *self.shared.handover.subscribe().borrow() == HandoverState::DataHandedOver;
+            let is_handed_over = *self.shared.lifecycle.handover().borrow() == HandoverState::DataHandedOver;
             let mut idle_since = None;
             loop {
                 let now = clock::uptime();
@@ -128,7 +127,7 @@ impl ShutdownSignalWatch for Signals {
         };
         tokio::select! {
             () = answered => {}
-            () = tokio::time::sleep(self.shared.limits().connections.stop_timeout) => {}
+            () = tokio::time::sleep(self.shared.clients.current().connections.stop_timeout) => {}
             _ = interrupt.recv() => return ShutdownSignal::FastShutdown,
         }
         ShutdownSignal::GracefulTerminate
@@ -169,19 +168,19 @@ impl Signals {
             }
         };
         tracing::info!("another process takes over; requests in flight are answered");
-        self.shared.handover.send_replace(HandoverState::SocketsHandedOver);
+        self.shared.lifecycle.set_handover(HandoverState::SocketsHandedOver);
         self.answer_open_connections().await;
-        let shared = Arc::clone(&self.shared);
+        let served = Arc::clone(&self.shared.served);
         let closed = tokio::task::spawn_blocking(move || {
-            if let Some(cache) = &shared.cache {
+            if let Some(cache) = &served.cache {
                 cache.close();
             }
-            shared.store.close();
+            served.store.close();
         });
         if let Err(error) = closed.await {
             tracing::error!(%error, "the data folder was not closed properly");
         }
-        self.shared.handover.send_replace(HandoverState::DataHandedOver);
+        self.shared.lifecycle.set_handover(HandoverState::DataHandedOver);
         if !handover::is_confirmed(connection).await {
             tracing::error!("the new process has ended before it could serve; this process starts again");
             let error = handover::restart_in_place(&self.program, &sockets);

@@ -3,7 +3,7 @@
 //! Harvesters in browsers send plain GET requests, which need no preflight request. The module only adds headers.
 
 use crate::config::CorsOrigins;
-use crate::serve::context::ServerContext;
+use crate::serve::pages::gateway::Gateway;
 use async_trait::async_trait;
 use http::{HeaderValue, header};
 use pingora_core::modules::http::{HttpModule, HttpModuleBuilder, Module};
@@ -13,17 +13,17 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// Creates the module for a request.
-pub(super) struct CorsBuilder(pub(super) Arc<ServerContext>);
+pub(super) struct CorsBuilder(pub(super) Arc<Gateway>);
 
 impl HttpModuleBuilder for CorsBuilder {
     fn init(&self) -> Module {
-        Box::new(CorsModule { context: Arc::clone(&self.0), origin: None })
+        Box::new(CorsModule { gateway: Arc::clone(&self.0), origin: None })
     }
 }
 
 /// Adds the headers to the response to one request.
 struct CorsModule {
-    context: Arc<ServerContext>,
+    gateway: Arc<Gateway>,
     /// The origin of the request.
     origin: Option<HeaderValue>,
 }
@@ -36,7 +36,7 @@ impl HttpModule for CorsModule {
     }
 
     async fn response_header_filter(&mut self, head: &mut ResponseHeader, _end: bool) -> Result<()> {
-        let gateway = self.context.gateway();
+        let gateway = self.gateway.current();
         let allowed = match &gateway.policy.cors_origins {
             CorsOrigins::Listed(origins) if origins.is_empty() => return Ok(()),
             CorsOrigins::Any => HeaderValue::from_static("*"),

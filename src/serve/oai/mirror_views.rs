@@ -1,7 +1,7 @@
 //! The views of mirrored repositories.
 
 use crate::config::Mapping;
-use crate::serve::context::ServerContext;
+use crate::serve::served::ServedRepositories;
 use oaimend_mirror::Stamps;
 use oaimend_mirror::failover::FailoverRepository;
 use oaimend_mirror::view::{
@@ -14,52 +14,52 @@ use std::sync::Arc;
 
 /// The view of a mirrored repository.
 pub(crate) async fn mirror_view(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Mapping,
 ) -> Result<Box<dyn Repository>, Failure> {
-    let stores = view_stores(context).await?.clone();
-    let options = view_options(context, mapping.source.limits.spool_bytes_max);
+    let stores = view_stores(served).await?.clone();
+    let options = view_options(served, mapping.source.limits.spool_bytes_max);
     let source = mirrored_source(mapping, mapping.source.provenance.is_some());
     Ok(Box::new(MirrorRepository::new(stores, options, source)))
 }
 
 /// A repository whose mirror answers if its source fails.
 pub(crate) async fn failover_view(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Mapping,
     live: Box<dyn Repository>,
 ) -> Result<Box<dyn Repository>, Failure> {
-    let stores = view_stores(context).await?.clone();
-    let options = view_options(context, mapping.source.limits.spool_bytes_max);
+    let stores = view_stores(served).await?.clone();
+    let options = view_options(served, mapping.source.limits.spool_bytes_max);
     let histories = ListHistories {
         repository: mapping.id().to_owned(),
-        ledger: Arc::clone(&context.store.ledger),
-        token_key: context.store.token_key.clone(),
+        ledger: Arc::clone(&served.store.ledger),
+        token_key: served.store.token_key.clone(),
     };
     let source = mirrored_source(mapping, false);
     Ok(Box::new(FailoverRepository::new(live, stores, options, source, histories)))
 }
 
 /// The view of all mirrored repositories.
-pub(crate) async fn aggregate_view(context: &ServerContext) -> Result<Box<dyn Repository>, Failure> {
-    let stores = view_stores(context).await?.clone();
-    Ok(Box::new(AggregateRepository::open(stores, || aggregate_settings(context)).await?))
+pub(crate) async fn aggregate_view(served: &ServedRepositories) -> Result<Box<dyn Repository>, Failure> {
+    let stores = view_stores(served).await?.clone();
+    Ok(Box::new(AggregateRepository::open(stores, || aggregate_settings(served)).await?))
 }
 
-fn aggregate_settings(context: &ServerContext) -> AggregateSettings {
-    let policy = context.mirror_policy();
-    let options = view_options(context, context.repositories.limits().spool_bytes_max);
+fn aggregate_settings(served: &ServedRepositories) -> AggregateSettings {
+    let policy = served.mirror.policy();
+    let options = view_options(served, served.repositories.limits().spool_bytes_max);
     let options = ViewOptions { collisions: policy.collisions, ..options };
-    let mappings = context.repositories.all();
+    let mappings = served.repositories.all();
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
     let sources = mirrored.map(|mapping| mirrored_source(mapping, true)).collect();
     let name = policy.aggregate_name.clone();
-    let repository_name = name.unwrap_or_else(|| format!("oaimend at {}", context.public_url));
+    let repository_name = name.unwrap_or_else(|| format!("oaimend at {}", served.public_url));
     AggregateSettings { options, sources, repository_name, admin_emails: policy.aggregate_emails.clone() }
 }
 
-fn view_options(context: &ServerContext, spool_bytes_max: usize) -> ViewOptions {
-    let total_elements = context.mirror_policy().total_elements;
+fn view_options(served: &ServedRepositories, spool_bytes_max: usize) -> ViewOptions {
+    let total_elements = served.mirror.policy().total_elements;
     ViewOptions { spool_bytes_max, total_elements, ..ViewOptions::default() }
 }
 
@@ -76,12 +76,12 @@ fn mirrored_source(mapping: &Mapping, with_provenance: bool) -> MirroredSource {
 }
 
 /// The stores of the mirror, which are opened at their first use.
-pub(crate) async fn view_stores(context: &ServerContext) -> Result<&ViewStores, Failure> {
+pub(crate) async fn view_stores(served: &ServedRepositories) -> Result<&ViewStores, Failure> {
     let open = async || {
-        let store = Arc::clone(&context.store.mirror);
+        let store = Arc::clone(&served.store.mirror);
         let stamps = Arc::new(Stamps::open(Arc::clone(&store)).await?);
-        let (token_key, clock) = (context.store.token_key.clone(), Arc::clone(&context.clock));
+        let (token_key, clock) = (served.store.token_key.clone(), Arc::clone(&served.clock));
         Ok::<_, MirrorError>(ViewStores::new(store, stamps, token_key, clock))
     };
-    Ok(context.mirror.stores.get_or_try_init(open).await?)
+    Ok(served.mirror.stores.get_or_try_init(open).await?)
 }

@@ -20,9 +20,10 @@ use crate::serve::context::ServerContext;
 use crate::serve::pages::target::PageTarget;
 use crate::serve::pages::{GatewayResponse, ResponseBody, ResponsePageRequest, answer, is_navigation};
 use crate::serve::response::Response;
-use crate::serve::router::{Destination, Target, TargetRepository};
+use crate::serve::router::{Destination, PublicRouter, Target, TargetRepository};
 use crate::serve::routes::{Access, PublicEndpoint, Route};
-use crate::serve::telemetry::Finished;
+use crate::serve::served::ServedRepositories;
+use crate::serve::telemetry::{Finished, Telemetry};
 use async_trait::async_trait;
 use http::{Method, Version, header};
 use oaimend_base::clock;
@@ -44,7 +45,8 @@ pub(crate) struct ProxyService(pub(crate) Arc<ServerContext>);
 
 /// The state of one request.
 pub(crate) struct RequestContext {
-    shared: Arc<ServerContext>,
+    served: Arc<ServedRepositories>,
+    telemetry: Arc<Telemetry>,
     started: SystemTime,
     repository: Option<String>,
     request: Option<Request>,
@@ -69,7 +71,7 @@ pub(crate) struct RequestContext {
 
 impl Drop for RequestContext {
     fn drop(&mut self) {
-        self.shared.telemetry.in_flight.dec();
+        self.telemetry.in_flight.dec();
     }
 }
 
@@ -80,7 +82,8 @@ impl ProxyHttp for ProxyService {
     fn new_ctx(&self) -> RequestContext {
         self.0.telemetry.in_flight.inc();
         RequestContext {
-            shared: Arc::clone(&self.0),
+            served: Arc::clone(&self.0.served),
+            telemetry: Arc::clone(&self.0.telemetry),
             started: clock::now(),
             repository: None,
             request: None,
@@ -98,25 +101,25 @@ impl ProxyHttp for ProxyService {
 
     fn init_downstream_modules(&self, modules: &mut HttpModules) {
         modules.add_module(Box::new(GzipBuilder));
-        modules.add_module(Box::new(CorsBuilder(Arc::clone(&self.0))));
+        modules.add_module(Box::new(CorsBuilder(Arc::clone(&self.0.gateway))));
     }
 
     /// Routes, validates and answers. `true`: pingora has nothing left to do.
     async fn request_filter(&self, session: &mut Session, context: &mut RequestContext) -> Result<bool> {
-        let now = self.0.limits();
+        let now = self.0.clients.current();
         let limits = &now.connections;
         session.as_downstream_mut().set_write_timeout(Some(limits.write_timeout));
         session.as_downstream_mut().set_total_drain_timeout(Some(limits.request_timeout));
         let prepared = self.prepare(session, context).await?;
         let RequestContext { lookup, handle, page_request, outcome, .. } = context;
-        let mut downstream = Downstream { session, via: &self.0.via, collected: None };
+        let mut downstream = Downstream { session, via: &self.0.served.via, collected: None };
         match (prepared, page_request.take()) {
             (Ok((repository, request)), None) => {
                 let responder = PageResponder { repository: &*repository };
                 responder.answer(&mut downstream, lookup.as_mut(), handle, request).await?;
             }
             (Ok((repository, request)), Some(page_request)) => {
-                let mut collected = CollectedResponse::new(self.0.rendering.memory());
+                let mut collected = CollectedResponse::new(self.0.gateway.rendering.memory());
                 downstream.collected = Some(&mut collected);
                 let responder = PageResponder { repository: &*repository };
                 let result = responder.answer(&mut downstream, lookup.as_mut(), handle, request).await;
@@ -124,10 +127,10 @@ impl ProxyHttp for ProxyService {
                 if matches!(answered.body, ResponseBody::BrokenOff(_)) {
                     *outcome = Some("broken-off");
                 }
-                self.send(session, page_request.render(&self.0, answered).await).await?;
+                self.send(session, page_request.render(&self.0.gateway.rendering, answered).await).await?;
             }
             (Err(own), Some(page_request)) => {
-                self.send(session, page_request.page_of(&self.0, own).await).await?;
+                self.send(session, page_request.page_of(&self.0.gateway.rendering, own).await).await?;
             }
             (Err(own), None) => self.send(session, own).await?,
         }
@@ -187,9 +190,16 @@ impl ProxyService {
         let inet = |address: Option<&pingora_core::protocols::l4::socket::SocketAddr>| {
             address.and_then(|address| address.as_inet()).copied()
         };
-        let routed = self.0.route(head, inet(session.server_addr()));
+        let router = PublicRouter {
+            served: &self.0.served,
+            gateway: &self.0.gateway.current(),
+            lifecycle: &self.0.lifecycle,
+            listens_on: self.0.listens_on,
+            uri_bytes_max: self.0.clients.current().connections.uri_bytes_max,
+        };
+        let routed = router.route(head, inet(session.server_addr()));
         if !matches!(&routed, Destination::Response(_, Access::Everyone)) {
-            match self.0.admit(inet(session.client_addr()), &head.headers).await {
+            match self.0.clients.admit(inet(session.client_addr()), &head.headers, &self.0.telemetry).await {
                 Ok(permit) => context.permit = permit,
                 Err(page) => {
                     session.set_keepalive(None);
@@ -212,11 +222,11 @@ impl ProxyService {
         context.outcome = Some("refused");
         let via = joined(head, header::VIA);
         let is_version_1_0 = head.version == Version::HTTP_10;
-        if let Some(page) = self.0.refuse(&via) {
+        if let Some(page) = self.refuse(&via) {
             session.set_keepalive(None);
             return Ok(Err(page));
         }
-        let query = match query_of(session, is_form, &self.0.limits().connections).await? {
+        let query = match query_of(session, is_form, &self.0.clients.current().connections).await? {
             Ok(query) => target.arguments(query),
             Err(page) => {
                 session.set_keepalive(None);
@@ -242,7 +252,7 @@ impl ProxyService {
                 ))));
             }
         };
-        let limits = self.0.limits();
+        let limits = self.0.clients.current();
         let class =
             context.permit.as_ref().and_then(|permit| limits.classes.names().get(permit.client.class));
         context.live = Some(self.0.live_requests.begin(LiveRequest {
@@ -257,21 +267,23 @@ impl ProxyService {
             context.lookup = self.cache_lookup(&repository, &request, &base_url, context.started);
         }
         let own = Arc::new(request.to_echo(&base_url));
-        let own_via = self.0.via.to_str().unwrap_or_default();
+        let own_via = self.0.served.via.to_str().unwrap_or_default();
         let via = if via.is_empty() { own_via.to_owned() } else { format!("{via}, {own_via}") };
         let requested_by = context.permit.as_ref().map(|permit| permit.client.as_requester());
         let requested_by = requested_by.unwrap_or(RequestedBy::Harvester(None));
         context.is_of_mirror = repository.live_mapping().is_none();
         let repository = match repository {
-            TargetRepository::Mapped(mapping, ServeFrom::Mirror) => mirror_view(&self.0, &mapping).await,
+            TargetRepository::Mapped(mapping, ServeFrom::Mirror) => {
+                mirror_view(&self.0.served, &mapping).await
+            }
             TargetRepository::Mapped(mapping, ServeFrom::Live) => self.live_repository(mapping, requested_by),
             TargetRepository::Mapped(mapping, ServeFrom::LiveThenMirror) => {
                 match self.live_repository(Arc::clone(&mapping), requested_by) {
-                    Ok(live) => failover_view(&self.0, &mapping, live).await,
+                    Ok(live) => failover_view(&self.0.served, &mapping, live).await,
                     Err(failure) => Err(failure),
                 }
             }
-            TargetRepository::Aggregate => aggregate_view(&self.0).await,
+            TargetRepository::Aggregate => aggregate_view(&self.0.served).await,
         };
         let repository = match repository {
             Ok(repository) => repository,
@@ -285,6 +297,20 @@ impl ProxyService {
         let in_one_piece = is_version_1_0 && context.page_request.is_none() && context.lookup.is_none();
         let request = RepositoryRequest { request, own, via, in_one_piece, reports_records: false };
         Ok(Ok((repository, request)))
+    }
+
+    /// Refuses a request that must not reach a source.
+    fn refuse(&self, via: &str) -> Option<Response> {
+        if via.split(',').any(|hop| hop.split_whitespace().nth(1) == Some(&self.0.instance)) {
+            let status = "oaimend; error=proxy_loop_detected".to_owned();
+            let text = "this request is from this server; the base_url of a mapping points to oaimend itself";
+            return Some(Response::unavailable(3600, status, text));
+        }
+        if self.0.lifecycle.is_draining() {
+            let status = "oaimend; error=connection_limit_reached; details=\"ending\"".to_owned();
+            return Some(Response::unavailable(5, status, "oaimend is stopping; retry later"));
+        }
+        None
     }
 
     /// The page of the response to a request.
@@ -303,7 +329,7 @@ impl ProxyService {
         let has_record_pages =
             mapping.is_some_and(|mapping| mapping.mirror.is_some() && mapping.records != RecordPages::Off);
         ResponsePageRequest {
-            gateway: self.0.gateway(),
+            gateway: self.0.gateway.current(),
             address: RequestAddress { repository: path, query },
             request: request.cloned(),
             repository: mapping.map(|mapping| mapping.id().to_owned()),
@@ -324,7 +350,7 @@ impl ProxyService {
             session.set_keepalive(None);
         }
         let head = session.req_header();
-        if let Some(page) = self.0.refuse(&joined(head, header::VIA)) {
+        if let Some(page) = self.refuse(&joined(head, header::VIA)) {
             session.set_keepalive(None);
             return page;
         }
@@ -332,7 +358,8 @@ impl ProxyService {
             let page = Response::text(405, "pages accept GET and HEAD");
             return page.with("Allow", route.methods.join(", "));
         }
-        let GatewayResponse { page, repository } = answer(&self.0, target, &head.headers).await;
+        let GatewayResponse { page, repository } =
+            answer(&self.0.served, &self.0.gateway, target, &head.headers).await;
         context.repository = repository;
         context.page = route.and_then(|route| route.label);
         context.outcome = (400..500).contains(&page.status).then_some("refused");
@@ -348,14 +375,14 @@ impl ProxyService {
         base_url: &str,
         started: SystemTime,
     ) -> Option<CacheLookup> {
-        let (cache, mapping) = self.0.cache.as_ref().zip(repository.live_mapping())?;
+        let (cache, mapping) = self.0.served.cache.as_ref().zip(repository.live_mapping())?;
         // Two windows may share a token but have different parts of a page.
         let is_part = request.is_resumption()
-            && self.0.store.ledger.has_windows(mapping.id(), clock::secs(self.0.clock.now()));
+            && self.0.served.store.ledger.has_windows(mapping.id(), clock::secs(self.0.served.clock.now()));
         if is_part {
             return None;
         }
-        match self.0.page_variant(mapping, request) {
+        match self.0.served.page_variant(mapping, request) {
             PageVariant::Shared(variant) => {
                 Some(cache.lookup(mapping, request, base_url, variant.as_deref(), started))
             }
@@ -369,13 +396,13 @@ impl ProxyService {
         mapping: Arc<Mapping>,
         requested_by: RequestedBy,
     ) -> std::result::Result<Box<dyn Repository>, Failure> {
-        let client = self.0.clients.client_for(&mapping.source)?.requested_by(requested_by);
-        let (store, clock) = (self.0.store.clone(), Arc::clone(&self.0.clock));
+        let client = self.0.served.sources.client_for(&mapping.source)?.requested_by(requested_by);
+        let (store, clock) = (self.0.served.store.clone(), Arc::clone(&self.0.served.clock));
         Ok(Box::new(LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock }))
     }
 
     async fn send(&self, session: &mut Session, response: Response) -> Result<()> {
-        response.send(&mut Downstream { session, via: &self.0.via, collected: None }).await
+        response.send(&mut Downstream { session, via: &self.0.served.via, collected: None }).await
     }
 }
 
@@ -409,7 +436,7 @@ impl RequestContext {
         });
         let cache = self.lookup.as_ref().map_or("bypass", |lookup| lookup.outcome().name());
         if self.request.is_some() {
-            self.shared.telemetry.looked_up(repository, cache);
+            self.telemetry.looked_up(repository, cache);
         }
         let now = clock::now();
         let at = clock::utc_datetime(now);
@@ -419,7 +446,7 @@ impl RequestContext {
         let took = now.duration_since(self.started).unwrap_or_default();
         // Before the request is counted: a reader of the counters expects its activity.
         self.note_activity(repository, account, failure);
-        self.shared.telemetry.finished(&Finished {
+        self.telemetry.finished(&Finished {
             repository,
             verb,
             request: query,
@@ -462,9 +489,8 @@ impl RequestContext {
     fn note_activity(&self, repository: &str, account: Option<&Account>, failure: Option<&Failure>) {
         let Some(request) = &self.request else { return };
         let (account, failure) = if self.is_of_mirror { (None, None) } else { (account, failure) };
-        let at_secs = i64::try_from(clock::secs(self.shared.clock.now())).unwrap_or(i64::MAX);
         let update = activity_update(request, account, failure);
-        self.shared.store.activity.note(repository, at_secs, update);
+        self.served.store.activity.note(repository, self.served.now_secs(), update);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Finds the response to a request for a page.
 
+use super::gateway::Gateway;
 use super::lists::{ListRequest, list_notice_page};
 use super::overview::{is_stored, overview, unknown};
 use super::record::{CACHE_CONTROL, Missing, RecordRequest};
@@ -8,8 +9,8 @@ use super::sitemaps;
 use super::state::GatewayState;
 use super::target::PageTarget;
 use crate::config::{Mapping, RecordPages};
-use crate::serve::context::ServerContext;
 use crate::serve::response::Response;
+use crate::serve::served::ServedRepositories;
 use http::{HeaderMap, header};
 use oaimend_html::StyleSheet;
 use oaimend_pages::RecordForm;
@@ -36,25 +37,26 @@ impl From<Response> for GatewayResponse {
 
 /// Answers a request for a page.
 pub(crate) async fn answer(
-    context: &ServerContext,
+    served: &ServedRepositories,
+    pages: &Gateway,
     target: &PageTarget,
     headers: &HeaderMap,
 ) -> GatewayResponse {
-    let gateway = context.gateway();
-    let mappings = context.repositories.all();
+    let gateway = pages.current();
+    let mappings = served.repositories.all();
     match target {
-        PageTarget::Overview(target) => overview(context, &gateway, target, headers).await.into(),
-        PageTarget::Repository(id) => match context.repositories.find(id) {
+        PageTarget::Overview(target) => overview(served, &gateway, target, headers).await.into(),
+        PageTarget::Repository(id) => match served.repositories.find(id) {
             Some(mapping) => GatewayResponse {
-                page: repository(context, &gateway, &mapping, headers).await,
+                page: repository(served, &gateway, &mapping, headers).await,
                 repository: Some(mapping.id().to_owned()),
             },
-            None => unknown(context, &gateway, id, is_html_named(headers)).await.into(),
+            None => unknown(served, &gateway, id, is_html_named(headers)).await.into(),
         },
-        PageTarget::Unknown(name) => unknown(context, &gateway, name, is_html_named(headers)).await.into(),
+        PageTarget::Unknown(name) => unknown(served, &gateway, name, is_html_named(headers)).await.into(),
         PageTarget::StyleSheet(path) => style_sheet(gateway.site.style_sheets(), path).into(),
         PageTarget::Sitemap(address) => GatewayResponse {
-            page: sitemaps::answer(context, &gateway, address, headers).await,
+            page: sitemaps::answer(served, &gateway, address, headers).await,
             repository: match address {
                 SitemapAddress::Records { repository, .. } if mappings.contains_key(repository) => {
                     Some(repository.clone())
@@ -62,24 +64,24 @@ pub(crate) async fn answer(
                 _ => None,
             },
         },
-        PageTarget::Record(target) => match find_mirrored(context, &mappings, &target.repository).await {
+        PageTarget::Record(target) => match find_mirrored(served, &mappings, &target.repository).await {
             Mirrored::Served(mapping) => GatewayResponse {
-                page: record(context, &gateway, mapping, target, headers).await,
+                page: record(served, pages, mapping, target, headers).await,
                 repository: Some(mapping.id().to_owned()),
             },
             Mirrored::Removed => removed(&gateway, target, form_of(target, headers)).into(),
-            Mirrored::Never => unknown(context, &gateway, &target.repository, false).await.into(),
+            Mirrored::Never => unknown(served, &gateway, &target.repository, false).await.into(),
         },
-        PageTarget::List(target) => match find_mirrored(context, &mappings, target.repository()).await {
+        PageTarget::List(target) => match find_mirrored(served, &mappings, target.repository()).await {
             Mirrored::Served(mapping) => GatewayResponse {
-                page: list(context, &gateway, mapping, target, headers).await,
+                page: list(served, &gateway, mapping, target, headers).await,
                 repository: Some(mapping.id().to_owned()),
             },
             Mirrored::Removed => {
                 let repository = target.repository();
                 list_notice_page(&gateway, repository, repository, ListNotice::RepositoryRemoved).into()
             }
-            Mirrored::Never => unknown(context, &gateway, target.repository(), false).await.into(),
+            Mirrored::Never => unknown(served, &gateway, target.repository(), false).await.into(),
         },
     }
 }
@@ -95,14 +97,14 @@ enum Mirrored<'m> {
 }
 
 async fn find_mirrored<'m>(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mappings: &'m BTreeMap<String, Arc<Mapping>>,
     repository: &str,
 ) -> Mirrored<'m> {
     if let Some(mapping) = mappings.get(repository).filter(|mapping| mapping.mirror.is_some()) {
         return Mirrored::Served(mapping);
     }
-    match is_stored(context, repository).await {
+    match is_stored(served, repository).await {
         true => Mirrored::Removed,
         false => Mirrored::Never,
     }
@@ -110,13 +112,13 @@ async fn find_mirrored<'m>(
 
 /// A list of a mirrored repository.
 async fn list(
-    context: &ServerContext,
+    served: &ServedRepositories,
     gateway: &GatewayState,
     mapping: &Mapping,
     target: &ListTarget,
     headers: &HeaderMap,
 ) -> Response {
-    let request = ListRequest { store: &*context.store.mirror, gateway, mapping, headers };
+    let request = ListRequest { store: &*served.store.mirror, gateway, mapping, headers };
     match target {
         ListTarget::Records(address) => request.list(address).await,
         ListTarget::Sets(address) => request.sets(address).await,
@@ -160,14 +162,15 @@ fn accept_of(headers: &HeaderMap) -> String {
 
 /// The page of a record of a mirrored repository.
 async fn record(
-    context: &ServerContext,
-    gateway: &Arc<GatewayState>,
+    served: &ServedRepositories,
+    pages: &Gateway,
     mapping: &Arc<Mapping>,
     target: &RecordTarget,
     headers: &HeaderMap,
 ) -> Response {
+    let gateway = &pages.current();
     let request = |target| RecordRequest {
-        store: &*context.store.mirror,
+        store: &*served.store.mirror,
         gateway,
         mapping,
         target,
@@ -177,20 +180,20 @@ async fn record(
     if mapping.records == RecordPages::Off {
         return named.missing(&Missing::NotShown(NoRecordReason::PagesOff)).await;
     }
-    let (cache, store) = (&context.record_cache, &*context.store.mirror);
+    let (cache, store) = (&pages.record_cache, &*served.store.mirror);
     if let Some(page) = cache.find(store, gateway, mapping, &named.page_name()).await {
         return page.respond(headers);
     }
     let versions = named.versions().await;
     let kept = versions.map(|versions| (cache, versions));
     match named.find().await {
-        Ok(found) => named.show(found, headers, &context.rendering, kept).await,
+        Ok(found) => named.show(found, headers, &pages.rendering, kept).await,
         Err(missing) => {
             let whole = target.with_ending_in_identifier().filter(|_| missing == Missing::Unknown);
             if let Some(whole) = whole.as_ref().map(request)
                 && let Ok(found) = whole.find().await
             {
-                return whole.show(found, headers, &context.rendering, None).await;
+                return whole.show(found, headers, &pages.rendering, None).await;
             }
             named.missing(&missing).await
         }

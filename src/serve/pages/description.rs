@@ -1,8 +1,8 @@
 //! Describes a source from stored data: from the mirror, or from the cache and the profile. It sends no request.
 
 use crate::config::Mapping;
-use crate::serve::context::ServerContext;
 use crate::serve::oai::cache::PageVariant;
+use crate::serve::served::ServedRepositories;
 use oaimend_mirror::harvest::{read_formats, read_sets};
 use oaimend_mirror::view::identify::StoredIdentify;
 use oaimend_oai::Request;
@@ -22,34 +22,34 @@ pub(super) struct KnownLists {
 
 /// The response to Identify, if one is known.
 async fn known_identify(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Arc<Mapping>,
 ) -> Result<Option<StoredIdentify>, MirrorError> {
     let document = match &mapping.mirror {
         Some(_) => {
-            let document = context.store.mirror.document(mapping.id(), Document::Identify).await?;
+            let document = served.store.mirror.document(mapping.id(), Document::Identify).await?;
             document.map(|document| document.to_vec())
         }
-        None => cached(context, mapping, &Request::identify()).await,
+        None => cached(served, mapping, &Request::identify()).await,
     };
     Ok(document.and_then(|document| StoredIdentify::read(&String::from_utf8_lossy(&document))))
 }
 
 /// The name of a repository, if it is known.
 pub(super) async fn known_name(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Arc<Mapping>,
 ) -> Result<Option<String>, MirrorError> {
-    Ok(known_identify(context, mapping).await?.and_then(|identify| identify.name()))
+    Ok(known_identify(served, mapping).await?.and_then(|identify| identify.name()))
 }
 
 /// What a source says of itself, as far as it is known.
 pub(super) async fn identification(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Arc<Mapping>,
 ) -> Result<Identification, MirrorError> {
-    let dates = context.store.profiles.dates(&mapping.source.source_key());
-    let detected = context.store.capabilities.detected(mapping.id(), &mapping.source.fingerprint());
+    let dates = served.store.profiles.dates(&mapping.source.source_key());
+    let detected = served.store.capabilities.detected(mapping.id(), &mapping.source.fingerprint());
     let pinned = mapping.source.quirks.version.map(|version| version.name().to_owned());
     let of_profile = Identification {
         earliest_datestamp: dates.earliest,
@@ -57,7 +57,7 @@ pub(super) async fn identification(
         version: pinned.or(detected.version),
         ..Identification::default()
     };
-    Ok(match known_identify(context, mapping).await? {
+    Ok(match known_identify(served, mapping).await? {
         Some(identify) => Identification {
             name: identify.name(),
             admin_emails: identify.admin_emails(),
@@ -72,17 +72,17 @@ pub(super) async fn identification(
 
 /// The formats and sets of a source, as far as they are known.
 pub(super) async fn known_lists(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Arc<Mapping>,
 ) -> Result<KnownLists, MirrorError> {
     if mapping.mirror.is_some() {
-        let Catalog { formats, sets, .. } = context.store.mirror.catalog(mapping.id()).await?;
+        let Catalog { formats, sets, .. } = served.store.mirror.catalog(mapping.id()).await?;
         let is_known = !formats.is_empty();
         return Ok(KnownLists { formats: is_known.then_some(formats), sets: is_known.then_some(sets) });
     }
     let text = |page: Vec<u8>| String::from_utf8_lossy(&page).into_owned();
-    let formats = cached(context, mapping, &Request::list_metadata_formats(None)).await;
-    let sets = cached(context, mapping, &Request::list_sets()).await;
+    let formats = cached(served, mapping, &Request::list_metadata_formats(None)).await;
+    let sets = cached(served, mapping, &Request::list_sets()).await;
     Ok(KnownLists {
         formats: formats.map(|page| read_formats(&text(page))).filter(|formats| !formats.is_empty()),
         sets: sets.map(|page| read_sets(&text(page))),
@@ -90,9 +90,9 @@ pub(super) async fn known_lists(
 }
 
 /// The cached response to a request, of any age.
-async fn cached(context: &ServerContext, mapping: &Arc<Mapping>, request: &Request) -> Option<Vec<u8>> {
-    let base_url = format!("{}/{}", context.public_url, mapping.id());
-    let PageVariant::Shared(variant) = context.page_variant(mapping, request) else { return None };
-    let cache = context.cache.as_ref()?;
+async fn cached(served: &ServedRepositories, mapping: &Arc<Mapping>, request: &Request) -> Option<Vec<u8>> {
+    let base_url = format!("{}/{}", served.public_url, mapping.id());
+    let PageVariant::Shared(variant) = served.page_variant(mapping, request) else { return None };
+    let cache = served.cache.as_ref()?;
     cache.stored(mapping, request, &base_url, variant.as_deref(), CACHED_BYTES_MAX).await
 }

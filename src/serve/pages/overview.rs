@@ -5,8 +5,8 @@ use super::record::with_policies;
 use super::state::GatewayState;
 use super::summary::{mirror_status, summary};
 use crate::config::Mapping;
-use crate::serve::context::ServerContext;
 use crate::serve::response::Response;
+use crate::serve::served::ServedRepositories;
 use crate::serve::validators::Validators;
 use http::HeaderMap;
 use oaimend_html::fingerprint;
@@ -30,12 +30,12 @@ pub(crate) struct OverviewRows {
 
 /// The overview of all repositories.
 pub(super) async fn overview(
-    context: &ServerContext,
+    served: &ServedRepositories,
     gateway: &GatewayState,
     target: &OverviewTarget,
     headers: &HeaderMap,
 ) -> Response {
-    let OverviewRows { repositories, matching, all } = rows(context, target).await;
+    let OverviewRows { repositories, matching, all } = rows(served, target).await;
     let (filter, operator) = (target.filter.as_str(), None);
     let page =
         OverviewPage { site: &gateway.site, filter, repositories: &repositories, matching, all, operator };
@@ -43,12 +43,12 @@ pub(super) async fn overview(
 }
 
 /// The rows of the repositories that match.
-pub(crate) async fn rows(context: &ServerContext, target: &OverviewTarget) -> OverviewRows {
-    let mappings = context.repositories.all();
+pub(crate) async fn rows(served: &ServedRepositories, target: &OverviewTarget) -> OverviewRows {
+    let mappings = served.repositories.all();
     let mut matching: Vec<(&Arc<Mapping>, Option<String>)> = Vec::new();
     for mapping in mappings.values() {
         // Without the store the row has the id in place of the name.
-        let name = known_name(context, mapping).await.unwrap_or_default();
+        let name = known_name(served, mapping).await.unwrap_or_default();
         if target.matches(&[mapping.id(), name.as_deref().unwrap_or_default()]) {
             matching.push((mapping, name));
         }
@@ -56,24 +56,24 @@ pub(crate) async fn rows(context: &ServerContext, target: &OverviewTarget) -> Ov
     let count = matching.len();
     let mut repositories = Vec::new();
     for (mapping, name) in matching.into_iter().take(ROWS_MAX) {
-        let status = mirror_status(context, mapping).await;
-        repositories.push(summary(context, mapping, name, &status));
+        let status = mirror_status(served, mapping).await;
+        repositories.push(summary(served, mapping, name, &status));
     }
     OverviewRows { repositories, matching: count, all: mappings.len() }
 }
 
 /// The page for a path that is in no repository: 410 if the mirror has records of it and a browser asks, else 404.
 pub(super) async fn unknown(
-    context: &ServerContext,
+    served: &ServedRepositories,
     gateway: &GatewayState,
     repository: &str,
     is_browser: bool,
 ) -> Response {
     let content_type = RecordForm::Html.content_type();
-    let page = if is_browser && is_stored(context, repository).await {
+    let page = if is_browser && is_stored(served, repository).await {
         Response::new(410, content_type, RemovedRepositoryPage { site: &gateway.site, repository }.render())
     } else {
-        let mappings = context.repositories.all();
+        let mappings = served.repositories.all();
         let repositories: Vec<&str> = mappings.keys().map(String::as_str).collect();
         let page = UnknownRepositoryPage { site: &gateway.site, repositories: &repositories };
         Response::new(404, content_type, page.render())
@@ -82,8 +82,8 @@ pub(super) async fn unknown(
 }
 
 /// Whether the mirror has records of a repository, although it is not served.
-pub(super) async fn is_stored(context: &ServerContext, repository: &str) -> bool {
-    let stored = context.store.mirror.repositories().await;
+pub(super) async fn is_stored(served: &ServedRepositories, repository: &str) -> bool {
+    let stored = served.store.mirror.repositories().await;
     stored.is_ok_and(|stored| stored.iter().any(|stored| stored == repository))
 }
 

@@ -30,7 +30,7 @@ const KEPT_MAX: Duration = Duration::from_secs(300);
 
 /// The rendered pages of records.
 #[derive(Debug)]
-pub(crate) struct RecordCache(Cache<PageName, Arc<KeptPage>, ByBytes>);
+pub(super) struct RecordCache(Cache<PageName, Arc<KeptPage>, ByBytes>);
 
 /// The name of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

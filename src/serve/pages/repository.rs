@@ -4,10 +4,10 @@ use super::check_report::last_check;
 use super::description::{KnownLists, identification, known_lists};
 use super::overview::changing;
 use super::state::GatewayState;
-use super::summary::{DAYS_SHOWN, mirror_status, now_secs, summary};
+use super::summary::{DAYS_SHOWN, mirror_status, summary};
 use crate::config::{Mapping, ServeFrom};
-use crate::serve::context::ServerContext;
 use crate::serve::response::Response;
+use crate::serve::served::ServedRepositories;
 use http::HeaderMap;
 use oaimend_mirror::status::{CoveredWindow, FormatStatus, RepositoryStatus};
 use oaimend_oai::datestamp::{Granularity, from_secs, to_secs};
@@ -25,28 +25,28 @@ const SETS_MAX: usize = 100;
 
 /// The page of a repository.
 pub(super) async fn repository(
-    context: &ServerContext,
+    served: &ServedRepositories,
     gateway: &GatewayState,
     mapping: &Arc<Mapping>,
     headers: &HeaderMap,
 ) -> Response {
-    let details = details(context, mapping).await;
+    let details = details(served, mapping).await;
     let page = RepositoryPage { site: &gateway.site, details: &details, operator: None };
     changing(page.render(), headers)
 }
 
 /// What the page of a repository shows. What the mirror cannot read is left out.
-pub(crate) async fn details(context: &ServerContext, mapping: &Arc<Mapping>) -> RepositoryDetails {
-    let status = mirror_status(context, mapping).await;
-    let identification = identification(context, mapping).await.unwrap_or_default();
+pub(crate) async fn details(served: &ServedRepositories, mapping: &Arc<Mapping>) -> RepositoryDetails {
+    let status = mirror_status(served, mapping).await;
+    let identification = identification(served, mapping).await.unwrap_or_default();
     let nothing = KnownLists { formats: None, sets: None };
-    let KnownLists { formats, sets } = known_lists(context, mapping).await.unwrap_or(nothing);
-    let summary = summary(context, mapping, identification.name.clone(), &status);
+    let KnownLists { formats, sets } = known_lists(served, mapping).await.unwrap_or(nothing);
+    let summary = summary(served, mapping, identification.name.clone(), &status);
     let status = status.ok().flatten();
     let earliest = identification.earliest_datestamp.as_deref();
-    let mirror = status.as_ref().map(|status| mirror_details(context, mapping, status, earliest));
-    let (repairs, failures) = context.store.activity.read(mapping.id(), |activity| {
-        let repairs = activity.frequent_repairs(now_secs(context), DAYS_SHOWN, REPAIRS_MAX);
+    let mirror = status.as_ref().map(|status| mirror_details(served, mapping, status, earliest));
+    let (repairs, failures) = served.store.activity.read(mapping.id(), |activity| {
+        let repairs = activity.frequent_repairs(served.now_secs(), DAYS_SHOWN, REPAIRS_MAX);
         (repairs, activity.failures().cloned().collect())
     });
     let sizes = status.as_ref().map(|status| status.formats.as_slice()).unwrap_or_default();
@@ -60,7 +60,7 @@ pub(crate) async fn details(context: &ServerContext, mapping: &Arc<Mapping>) -> 
         mirror,
         repairs,
         failures,
-        check: last_check(context, mapping).await,
+        check: last_check(served, mapping).await,
     }
 }
 
@@ -78,12 +78,12 @@ fn set_details(ListedSet { set_spec, name }: ListedSet) -> SetDetails {
 }
 
 fn mirror_details(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Mapping,
     status: &RepositoryStatus,
     earliest: Option<&str>,
 ) -> MirrorDetails {
-    let runs = context.mirror.runs.of(mapping.id());
+    let runs = served.mirror.runs.of(mapping.id());
     let next_due_secs = runs.next_due_secs.filter(|_| runs.running.is_none());
     let last = status.last_harvest.as_ref();
     MirrorDetails {

@@ -1,8 +1,7 @@
 //! The page of a response of a repository, for browsers.
 
-use super::rendering::{RenderMemory, RenderingFailed};
+use super::rendering::{RenderLimits, RenderMemory, RenderingFailed};
 use super::state::GatewayState;
-use crate::serve::context::ServerContext;
 use crate::serve::response::{Body, Response};
 use http::{HeaderMap, Method};
 use oaimend_html::CONTENT_SECURITY_POLICY;
@@ -55,17 +54,17 @@ pub(crate) fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
 
 impl ResponsePageRequest {
     /// The page of a response that needs no repository: an error or a failure.
-    pub(crate) async fn page_of(self, context: &ServerContext, own: Response) -> Response {
+    pub(crate) async fn page_of(self, rendering: &RenderLimits, own: Response) -> Response {
         let Body::Bytes(body) = &own.body else { return own };
         let (status, body) = (own.status, ResponseBody::Whole(body.to_vec()));
         let headers =
             own.headers.into_iter().filter(|(name, _)| ["Retry-After", "Proxy-Status"].contains(name));
-        let memory = context.rendering.memory();
-        self.render(context, AnsweredRequest { status, headers: headers.collect(), body, memory }).await
+        let memory = rendering.memory();
+        self.render(rendering, AnsweredRequest { status, headers: headers.collect(), body, memory }).await
     }
 
     /// The page of a response.
-    pub(crate) async fn render(self, context: &ServerContext, answered: AnsweredRequest) -> Response {
+    pub(crate) async fn render(self, rendering: &RenderLimits, answered: AnsweredRequest) -> Response {
         let AnsweredRequest { status, mut headers, body, memory } = answered;
         let length = match &body {
             ResponseBody::Whole(body) | ResponseBody::BrokenOff(body) => body.len(),
@@ -90,7 +89,7 @@ impl ResponsePageRequest {
             let _held = memory;
             self.html(status, &body, retry_after_secs)
         };
-        let page = match context.rendering.run(length, render).await {
+        let page = match rendering.run(length, render).await {
             Ok(html) => Response::new(status, "text/html; charset=UTF-8", html),
             Err(RenderingFailed) => {
                 Response::text(500, "oaimend failed to render this page; add /xml to its path")

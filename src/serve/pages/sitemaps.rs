@@ -5,8 +5,8 @@ use super::lists::list_notice_page;
 use super::record::{CACHE_CONTROL, with_policies};
 use super::state::GatewayState;
 use crate::config::{Mapping, RecordPages, Robots};
-use crate::serve::context::ServerContext;
 use crate::serve::response::Response;
+use crate::serve::served::ServedRepositories;
 use crate::serve::validators::Validators;
 use bytes::Bytes;
 use flate2::Compression;
@@ -51,26 +51,26 @@ pub(crate) fn announced_sitemap(
 
 /// The response to a request for a sitemap.
 pub(super) async fn answer(
-    context: &ServerContext,
+    served: &ServedRepositories,
     gateway: &GatewayState,
     address: &SitemapAddress,
     headers: &HeaderMap,
 ) -> Response {
     let answered = match address {
-        SitemapAddress::Index => index(context, gateway).await,
-        SitemapAddress::Repositories => repositories(context, gateway),
+        SitemapAddress::Index => index(served, gateway).await,
+        SitemapAddress::Repositories => repositories(served, gateway),
         SitemapAddress::Records { repository, number } => {
-            records(context, gateway, repository, *number, headers).await
+            records(served, gateway, repository, *number, headers).await
         }
     };
     answered.unwrap_or_else(|_| list_notice_page(gateway, "", "Sitemap", ListNotice::Unreadable))
 }
 
 /// The index of all sitemaps. Repositories that were never harvested completely are left out.
-async fn index(context: &ServerContext, gateway: &GatewayState) -> Result<Response, MirrorError> {
-    let store = &*context.store.mirror;
+async fn index(served: &ServedRepositories, gateway: &GatewayState) -> Result<Response, MirrorError> {
+    let store = &*served.store.mirror;
     let mut sitemaps = vec![SitemapAddress::Repositories];
-    for mapping in context.repositories.all().values().filter(|mapping| has_sitemaps(mapping)) {
+    for mapping in served.repositories.all().values().filter(|mapping| has_sitemaps(mapping)) {
         let Some(collection) = ListedCollection::find(store, mapping).await? else { continue };
         let counts = store.count_by_sequence(collection.live(), SITEMAP_SEQUENCES).await?;
         let numbers =
@@ -89,8 +89,8 @@ async fn index(context: &ServerContext, gateway: &GatewayState) -> Result<Respon
 }
 
 /// The sitemap of the pages of all repositories.
-fn repositories(context: &ServerContext, gateway: &GatewayState) -> Result<Response, MirrorError> {
-    let mappings = context.repositories.all();
+fn repositories(served: &ServedRepositories, gateway: &GatewayState) -> Result<Response, MirrorError> {
+    let mappings = served.repositories.all();
     let pages = mappings.values().map(|mapping| (mapping.id(), has_sitemaps(mapping)));
     let xml = repositories_sitemap(gateway.site.public_url(), pages);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(LEVEL));
@@ -107,30 +107,30 @@ fn file(page: Response) -> Response {
 
 /// The sitemap of the records in a range of sequences.
 async fn records(
-    context: &ServerContext,
+    served: &ServedRepositories,
     gateway: &GatewayState,
     repository: &str,
     number: u64,
     headers: &HeaderMap,
 ) -> Result<Response, MirrorError> {
-    let mappings = context.repositories.all();
+    let mappings = served.repositories.all();
     let unknown = || Ok(Response::text(404, "no such sitemap; see /sitemap.xml"));
     let Some(mapping) = mappings.get(repository).filter(|mapping| has_sitemaps(mapping)) else {
         let is_mirrored = mappings.get(repository).is_some_and(|mapping| mapping.mirror.is_some());
-        let stored = context.store.mirror.repositories().await?;
+        let stored = served.store.mirror.repositories().await?;
         return match !is_mirrored && stored.iter().any(|stored| stored == repository) {
             true => Ok(Response::text(410, "this server no longer has the records of this repository")),
             false => unknown(),
         };
     };
-    let Some(collection) = ListedCollection::find(&*context.store.mirror, mapping).await? else {
+    let Some(collection) = ListedCollection::find(&*served.store.mirror, mapping).await? else {
         return Ok(list_notice_page(gateway, repository, repository, ListNotice::NotHarvested));
     };
     let Some(first) = number.checked_mul(SITEMAP_SEQUENCES.get()) else { return unknown() };
     let sequences = first..first.saturating_add(SITEMAP_SEQUENCES.get());
     let filter = ListFilter { sequences: Some(sequences), ..collection.live() };
     // The protocol knows no sitemap without URLs.
-    if context.store.mirror.count(filter.clone()).await? == 0 {
+    if served.store.mirror.count(filter.clone()).await? == 0 {
         return unknown();
     }
     let depends_on = format!("{:?}", (&gateway.version, repository, number, collection.state()));
@@ -142,7 +142,7 @@ async fn records(
         return Ok(file(validators.add_to(Response::new(304, CONTENT_TYPE, ""))));
     }
     let written = WrittenSitemap {
-        store: Arc::clone(&context.store.mirror),
+        store: Arc::clone(&served.store.mirror),
         public_url: gateway.site.public_url().to_owned(),
         filter,
         encoder: GzEncoder::new(Vec::new(), Compression::new(LEVEL)),

@@ -2,8 +2,7 @@
 
 use crate::config::{Mapping, RecordPages};
 use crate::serve::background::harvests::runs::state_of;
-use crate::serve::context::ServerContext;
-use oaimend_base::clock;
+use crate::serve::served::ServedRepositories;
 use oaimend_mirror::status::{RepositoryStatus, repository_status};
 use oaimend_pages::repository::{RepositoryState, RepositorySummary};
 use oaimend_store::MirrorError;
@@ -11,32 +10,27 @@ use oaimend_store::MirrorError;
 /// The days of activity on pages, today included.
 pub(super) const DAYS_SHOWN: usize = 30;
 
-/// The time of the server, in seconds since 1970.
-pub(super) fn now_secs(context: &ServerContext) -> i64 {
-    i64::try_from(clock::secs(context.clock.now())).unwrap_or(i64::MAX)
-}
-
 /// What the mirror contains of a repository; `None` if it is not mirrored.
 pub(super) async fn mirror_status(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Mapping,
 ) -> Result<Option<RepositoryStatus>, MirrorError> {
     match mapping.mirror {
-        Some(_) => Ok(Some(repository_status(&*context.store.mirror, mapping.id()).await?)),
+        Some(_) => Ok(Some(repository_status(&*served.store.mirror, mapping.id()).await?)),
         None => Ok(None),
     }
 }
 
 /// What the overview shows of a repository. `status` is an error if the mirror cannot be read.
 pub(super) fn summary(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Mapping,
     name: Option<String>,
     status: &Result<Option<RepositoryStatus>, MirrorError>,
 ) -> RepositorySummary {
     let is_mirrored = mapping.mirror.is_some();
-    let (days, fails_since, last_response_at) = context.store.activity.read(mapping.id(), |activity| {
-        let days = activity.last_days(now_secs(context), DAYS_SHOWN);
+    let (days, fails_since, last_response_at) = served.store.activity.read(mapping.id(), |activity| {
+        let days = activity.last_days(served.now_secs(), DAYS_SHOWN);
         let owned = |time: Option<&str>| time.map(str::to_owned);
         (days, owned(activity.fails_since()), owned(activity.last_success_at()))
     });
@@ -45,7 +39,7 @@ pub(super) fn summary(
         Ok(Some(status)) => {
             // Each item is in one or more formats.
             let records = status.formats.iter().map(|format| format.records).max();
-            let state = match state_of(status, &context.mirror.runs.of(mapping.id())) {
+            let state = match state_of(status, &served.mirror.runs.of(mapping.id())) {
                 "complete" => RepositoryState::Complete,
                 "harvesting" | "waiting" => RepositoryState::Harvesting,
                 "never-harvested" => RepositoryState::NeverHarvested,

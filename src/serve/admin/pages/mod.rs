@@ -4,12 +4,14 @@ mod quarantine;
 mod status;
 
 use crate::config::Mapping;
-use crate::serve::context::ServerContext;
+use crate::serve::oai::live_requests::LiveRequests;
 use crate::serve::pages::answer;
+use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::overview::{OverviewRows, rows};
 use crate::serve::pages::record::with_policies;
 use crate::serve::pages::repository::details;
 use crate::serve::response::Response;
+use crate::serve::served::ServedRepositories;
 use oaimend_html::Site;
 use oaimend_pages::RecordForm;
 use oaimend_pages::html::{OverviewPage, RepositoryPage, UnknownOperatorPage};
@@ -18,52 +20,65 @@ use oaimend_pages::route::OverviewTarget;
 use std::collections::BTreeMap;
 
 /// The site as the admin listener shows it. Its pages exist even if the public listener has none.
-fn site(context: &ServerContext) -> Site {
-    context.gateway().site.for_operators()
+fn site(gateway: &Gateway) -> Site {
+    gateway.current().site.for_operators()
 }
 
 /// The requests in flight, the limits of sources, and the queue of harvests.
-pub(super) fn status(context: &ServerContext) -> Response {
-    status::status(context, &site(context))
+pub(super) fn status(
+    served: &ServedRepositories,
+    live_requests: &LiveRequests,
+    gateway: &Gateway,
+) -> Response {
+    status::status(served, live_requests, &site(gateway))
 }
 
 /// The plot of the plan of all harvests.
-pub(super) async fn plan_chart(context: &ServerContext) -> Response {
-    status::chart(context).await
+pub(super) async fn plan_chart(served: &ServedRepositories) -> Response {
+    status::chart(served).await
 }
 
 /// The style sheet at this path.
-pub(super) fn style_sheet(context: &ServerContext, path: &str) -> Response {
-    answer::style_sheet(site(context).style_sheets(), path)
+pub(super) fn style_sheet(gateway: &Gateway, path: &str) -> Response {
+    answer::style_sheet(site(gateway).style_sheets(), path)
 }
 
 /// The quarantined records of a repository.
-pub(super) async fn quarantine(context: &ServerContext, id: &str) -> Response {
-    let site = site(context);
-    match context.repositories.find(id) {
-        Some(mapping) => quarantine::list(context, &site, &mapping).await,
+pub(super) async fn quarantine(served: &ServedRepositories, gateway: &Gateway, id: &str) -> Response {
+    let site = site(gateway);
+    match served.repositories.find(id) {
+        Some(mapping) => quarantine::list(served, &site, &mapping).await,
         None => no_repository(&site),
     }
 }
 
 /// A quarantined record.
-pub(super) async fn quarantined_record(context: &ServerContext, id: &str, key: &str) -> Response {
-    let site = site(context);
-    match context.repositories.find(id) {
-        Some(mapping) => quarantine::record(context, &site, &mapping, key).await,
+pub(super) async fn quarantined_record(
+    served: &ServedRepositories,
+    gateway: &Gateway,
+    id: &str,
+    key: &str,
+) -> Response {
+    let site = site(gateway);
+    match served.repositories.find(id) {
+        Some(mapping) => quarantine::record(served, &site, &mapping, key).await,
         None => no_repository(&site),
     }
 }
 
 /// The overview of all repositories.
-pub(super) async fn overview(context: &ServerContext, query: Option<&str>) -> Response {
-    let (site, target) = (&site(context), OverviewTarget::read(query.unwrap_or_default()));
-    let OverviewRows { mut repositories, matching, all } = rows(context, &target).await;
+pub(super) async fn overview(
+    served: &ServedRepositories,
+    gateway: &Gateway,
+    query: Option<&str>,
+) -> Response {
+    let (site, target) = (&site(gateway), OverviewTarget::read(query.unwrap_or_default()));
+    let OverviewRows { mut repositories, matching, all } = rows(served, &target).await;
     let mut operator = BTreeMap::new();
     for repository in &mut repositories {
-        repository.has_record_pages &= context.gateway().policy.enabled;
-        if let Some(mapping) = context.repositories.find(&repository.id) {
-            operator.insert(repository.id.clone(), operator_details(context, &mapping));
+        repository.has_record_pages &= gateway.current().policy.enabled;
+        if let Some(mapping) = served.repositories.find(&repository.id) {
+            operator.insert(repository.id.clone(), operator_details(served, &mapping));
         }
     }
     let (filter, operator) = (target.filter.as_str(), Some(&operator));
@@ -71,19 +86,19 @@ pub(super) async fn overview(context: &ServerContext, query: Option<&str>) -> Re
 }
 
 /// A repository.
-pub(super) async fn repository(context: &ServerContext, id: &str) -> Response {
-    let site = &site(context);
-    let Some(mapping) = &context.repositories.find(id) else { return no_repository(site) };
-    let mut details = details(context, mapping).await;
-    details.summary.has_record_pages &= context.gateway().policy.enabled;
-    let operator = operator_details(context, mapping);
+pub(super) async fn repository(served: &ServedRepositories, gateway: &Gateway, id: &str) -> Response {
+    let site = &site(gateway);
+    let Some(mapping) = &served.repositories.find(id) else { return no_repository(site) };
+    let mut details = details(served, mapping).await;
+    details.summary.has_record_pages &= gateway.current().policy.enabled;
+    let operator = operator_details(served, mapping);
     html(200, RepositoryPage { site, details: &details, operator: Some(&operator) }.render())
 }
 
-fn operator_details(context: &ServerContext, mapping: &Mapping) -> OperatorDetails {
+fn operator_details(served: &ServedRepositories, mapping: &Mapping) -> OperatorDetails {
     OperatorDetails {
         source_base_url: mapping.source.shown_base_url(),
-        circuit_open_secs: context.clients.circuit_open_secs(mapping.id(), context.clock.now()),
+        circuit_open_secs: served.sources.circuit_open_secs(mapping.id(), served.clock.now()),
         configuration: mapping.to_toml(&mapping.source.shown_base_url()),
     }
 }

@@ -2,15 +2,15 @@
 
 use super::html;
 use crate::config::Mapping;
-use crate::serve::context::ServerContext;
 use crate::serve::response::Response;
+use crate::serve::served::ServedRepositories;
 use oaimend_html::Site;
 use oaimend_pages::html::{QuarantinePage, QuarantinedRecordPage, UnknownOperatorPage};
 use oaimend_store::{QUARANTINE_LISTED_MAX, QuarantineError, QuarantineQuery};
 
 /// The list of the quarantined records of a repository.
-pub(super) async fn list(context: &ServerContext, site: &Site, mapping: &Mapping) -> Response {
-    match context.store.quarantine.list(mapping.id(), QuarantineQuery::default()).await {
+pub(super) async fn list(served: &ServedRepositories, site: &Site, mapping: &Mapping) -> Response {
+    match served.store.quarantine.list(mapping.id(), QuarantineQuery::default()).await {
         Ok(records) => {
             let is_cut = records.len() >= QUARANTINE_LISTED_MAX;
             html(200, QuarantinePage { site, repository: mapping.id(), records: &records, is_cut }.render())
@@ -20,8 +20,13 @@ pub(super) async fn list(context: &ServerContext, site: &Site, mapping: &Mapping
 }
 
 /// One quarantined record.
-pub(super) async fn record(context: &ServerContext, site: &Site, mapping: &Mapping, key: &str) -> Response {
-    match context.store.quarantine.find(mapping.id(), key).await {
+pub(super) async fn record(
+    served: &ServedRepositories,
+    site: &Site,
+    mapping: &Mapping,
+    key: &str,
+) -> Response {
+    match served.store.quarantine.find(mapping.id(), key).await {
         Ok(Some((entry, raw))) => {
             let page =
                 QuarantinedRecordPage { site, repository: mapping.id(), key, entry: &entry, raw: &raw };

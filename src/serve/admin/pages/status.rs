@@ -1,24 +1,25 @@
 //! The state of the server, and the plot of the plan.
 
 use super::html;
-use crate::serve::context::ServerContext;
+use crate::serve::oai::live_requests::LiveRequests;
 use crate::serve::pages::record::with_policies;
 use crate::serve::response::Response;
+use crate::serve::served::ServedRepositories;
 use oaimend_html::Site;
 use oaimend_mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::html::{HarvestRow, HarvestState, RequestRow, SourceRow, StatusPage};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The page with the requests in flight, the limits of sources, and the queue of harvests.
-pub(super) fn status(context: &ServerContext, site: &Site) -> Response {
-    let (requests, sources, harvests) = (requests(context), sources(context), harvests(context));
+pub(super) fn status(served: &ServedRepositories, live_requests: &LiveRequests, site: &Site) -> Response {
+    let (requests, sources, harvests) =
+        (requests(live_requests, served.clock.now()), sources(served), harvests(served));
     html(200, StatusPage { site, requests: &requests, sources: &sources, harvests: &harvests }.render())
 }
 
-fn requests(context: &ServerContext) -> Vec<RequestRow> {
-    let now = context.clock.now();
-    let rows = context.live_requests.all().into_iter().map(|request| RequestRow {
+fn requests(live_requests: &LiveRequests, now: SystemTime) -> Vec<RequestRow> {
+    let rows = live_requests.all().into_iter().map(|request| RequestRow {
         secs: now.duration_since(request.began).unwrap_or_default().as_secs(),
         repository: request.repository,
         query: request.query,
@@ -27,31 +28,31 @@ fn requests(context: &ServerContext) -> Vec<RequestRow> {
     rows.collect()
 }
 
-fn sources(context: &ServerContext) -> Vec<SourceRow> {
-    let now = context.clock.now();
+fn sources(served: &ServedRepositories) -> Vec<SourceRow> {
+    let now = served.clock.now();
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let mappings = context.repositories.all();
+    let mappings = served.repositories.all();
     let rows = mappings.keys().filter_map(|id| {
-        let usage = context.clients.limit_usage(id, now)?;
+        let usage = served.sources.limit_usage(id, now)?;
         Some(SourceRow {
             repository: id.clone(),
             lists_in_flight: (usage.lists_in_flight, usage.lists_max),
             waiting: usage.waiting,
             gap_millis: millis(usage.gap),
             wait_millis: millis(usage.wait),
-            circuit_open_secs: context.clients.circuit_open_secs(id, now),
+            circuit_open_secs: served.sources.circuit_open_secs(id, now),
         })
     });
     rows.collect()
 }
 
 /// The mirrored repositories: running harvests first, then requested ones, then the others by their time.
-fn harvests(context: &ServerContext) -> Vec<HarvestRow> {
-    let mappings = context.repositories.all();
+fn harvests(served: &ServedRepositories) -> Vec<HarvestRow> {
+    let mappings = served.repositories.all();
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
     let mut rows: Vec<_> = mirrored
         .map(|mapping| {
-            let runs = context.mirror.runs.of(mapping.id());
+            let runs = served.mirror.runs.of(mapping.id());
             let due_secs = runs.next_due_secs;
             let (rank, state) = match (runs.running, runs.waiting) {
                 (Some(running), _) => {
@@ -74,12 +75,12 @@ fn harvests(context: &ServerContext) -> Vec<HarvestRow> {
 }
 
 /// The plot of the plan as SVG.
-pub(super) async fn chart(context: &ServerContext) -> Response {
-    let policy = context.mirror_policy();
+pub(super) async fn chart(served: &ServedRepositories) -> Response {
+    let policy = served.mirror.policy();
     let mut repositories = Vec::new();
-    for mapping in context.repositories.all().values() {
+    for mapping in served.repositories.all().values() {
         let Some(settings) = &mapping.mirror else { continue };
-        match RepositoryFacts::read(context.store.mirror.as_ref(), mapping.id()).await {
+        match RepositoryFacts::read(served.store.mirror.as_ref(), mapping.id()).await {
             Ok(facts) => {
                 repositories.push(PlannedRepository::new(mapping.id(), facts, settings, policy.intervals));
             }

@@ -2,8 +2,8 @@
 
 use super::runs::HarvestRequest;
 use crate::config::Mapping;
-use crate::serve::context::ServerContext;
 use crate::serve::oai::mirror_views::view_stores;
+use crate::serve::served::ServedRepositories;
 use oaimend_mirror::harvest::{
     HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, HarvestTurn, Harvester,
 };
@@ -13,51 +13,51 @@ use std::sync::Arc;
 
 /// Harvests a repository into the mirror now.
 pub(super) async fn harvest(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Arc<Mapping>,
     (HarvestRequest { accepts_deletions }, turn): (HarvestRequest, HarvestTurn),
     observe: &(dyn Fn(&HarvestStatus) + Send + Sync),
 ) -> Result<HarvestSummary, HarvestError> {
-    let harvester = Harvester { turn, ..harvester(context, mapping).await? };
+    let harvester = Harvester { turn, ..harvester(served, mapping).await? };
     let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping.mirror.as_ref()) };
     harvester.run(&settings, observe).await
 }
 
 /// The harvester of a repository. Requests of harvesters go first.
 pub(crate) async fn harvester(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Arc<Mapping>,
 ) -> Result<Harvester, HarvestError> {
-    let stores = view_stores(context).await.map_err(HarvestError::Source)?;
-    let source = background_source(context, mapping).map_err(HarvestError::Source)?;
+    let stores = view_stores(served).await.map_err(HarvestError::Source)?;
+    let source = background_source(served, mapping).map_err(HarvestError::Source)?;
     Ok(Harvester {
         id: mapping.id().to_owned(),
         source: Arc::new(source),
         store: Arc::clone(&stores.store),
         stamps: Arc::clone(&stores.stamps),
-        clock: Arc::clone(&context.clock),
-        via: context.via.to_str().unwrap_or_default().to_owned(),
-        base_url: format!("{}/_mirror/{}", context.public_url, mapping.id()),
+        clock: Arc::clone(&served.clock),
+        via: served.via.to_str().unwrap_or_default().to_owned(),
+        base_url: format!("{}/_mirror/{}", served.public_url, mapping.id()),
         turn: HarvestTurn::default(),
     })
 }
 
 /// The harvester of a repository; `None` if it is not mirrored, or if a harvest of it runs.
-pub(crate) async fn idle_harvester(context: &ServerContext, mapping: &Arc<Mapping>) -> Option<Harvester> {
-    if mapping.mirror.is_none() || context.mirror.runs.of(mapping.id()).running.is_some() {
+pub(crate) async fn idle_harvester(served: &ServedRepositories, mapping: &Arc<Mapping>) -> Option<Harvester> {
+    if mapping.mirror.is_none() || served.mirror.runs.of(mapping.id()).running.is_some() {
         return None;
     }
     // Without its store, a harvester stores nothing; the harvest that fetches the gaps says so.
-    harvester(context, mapping).await.ok()
+    harvester(served, mapping).await.ok()
 }
 
 /// The repository for requests that can wait: the requests of harvesters go first.
 pub(crate) fn background_source(
-    context: &ServerContext,
+    served: &ServedRepositories,
     mapping: &Arc<Mapping>,
 ) -> Result<ObservedRepository<LiveRepository>, Failure> {
-    let client = context.clients.client_for(&mapping.source)?.requested_by(RequestedBy::Mirror);
-    let (store, clock) = (context.store.clone(), Arc::clone(&context.clock));
+    let client = served.sources.client_for(&mapping.source)?.requested_by(RequestedBy::Mirror);
+    let (store, clock) = (served.store.clone(), Arc::clone(&served.clock));
     let activity = store.activity.clone();
     let live =
         LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock: Arc::clone(&clock) };

@@ -4,10 +4,10 @@ use super::harvester::harvest;
 use super::runs::EndedHarvest;
 use super::state::MirrorState;
 use crate::config::Mapping;
-use crate::serve::context::ServerContext;
+use crate::serve::served::ServedRepositories;
+use crate::serve::telemetry::Telemetry;
 use async_trait::async_trait;
 use futures::FutureExt as _;
-use oaimend_base::clock;
 use oaimend_mirror::harvest::{HarvestError, HarvestStatus, HarvestSummary, HarvestTurn};
 use oaimend_mirror::{RepositoryFacts, intervals_secs};
 use oaimend_rules::schedule::{BACKOFF_FIRST_SECS, backoff_secs, next_due};
@@ -21,7 +21,10 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// Harvests each mirrored repository at its times.
-pub(crate) struct HarvestSchedule(pub(crate) Arc<ServerContext>);
+pub(crate) struct HarvestSchedule {
+    pub(crate) served: Arc<ServedRepositories>,
+    pub(crate) telemetry: Arc<Telemetry>,
+}
 
 /// Time between two looks at the schedule.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
@@ -33,22 +36,27 @@ impl BackgroundService for HarvestSchedule {
         let mut running: JoinSet<(String, Option<EndedHarvest>)> = JoinSet::new();
         // The repositories whose harvest runs, or waits for its turn.
         let mut begun: HashSet<String> = HashSet::new();
-        let MirrorState { runs, turns, .. } = &self.0.mirror;
+        let MirrorState { runs, turns, .. } = &self.served.mirror;
         loop {
-            turns.set_running_max(self.0.mirror_policy().harvests_max);
+            turns.set_running_max(self.served.mirror.policy().harvests_max);
             for mapping in self.due(&mut known).await {
                 if runs.is_removed_now(mapping.id()) {
                     continue;
                 }
                 if begun.insert(mapping.id().to_owned()) {
-                    let turn = turns.begin(mapping.id(), Arc::clone(&self.0.clock));
-                    running.spawn(run(Arc::clone(&self.0), mapping.id().to_owned(), turn));
+                    let turn = turns.begin(mapping.id(), Arc::clone(&self.served.clock));
+                    running.spawn(run(
+                        Arc::clone(&self.served),
+                        Arc::clone(&self.telemetry),
+                        mapping.id().to_owned(),
+                        turn,
+                    ));
                 } else if runs.is_requested(mapping.id()) {
                     turns.advance(mapping.id());
                 }
             }
             tokio::select! {
-                () = self.0.clock.deadline(LOOK_INTERVAL) => {}
+                () = self.served.clock.deadline(LOOK_INTERVAL) => {}
                 () = runs.requested.notified() => {}
                 Some(ended) = running.join_next() => {
                     // A panic is a result too, and nothing aborts a harvest before the end of this loop.
@@ -120,10 +128,10 @@ impl HarvestSchedule {
     /// The repositories whose harvest is due or requested: the requested ones first, then the longest overdue ones.
     /// Some of them may run.
     async fn due(&self, known: &mut HashMap<String, KnownRepository>) -> Vec<Arc<Mapping>> {
-        let (now_secs, policy) = (now_secs(&self.0), self.0.mirror_policy());
-        let runs = &self.0.mirror.runs;
+        let (now_secs, policy) = (self.served.now_secs(), self.served.mirror.policy());
+        let runs = &self.served.mirror.runs;
         let (mut mappings, mut loads) = (Vec::new(), Vec::new());
-        for mapping in self.0.repositories.all().values() {
+        for mapping in self.served.repositories.all().values() {
             let Some(settings) = &mapping.mirror else { continue };
             if runs.take_removed(mapping.id()) {
                 known.remove(mapping.id());
@@ -161,7 +169,7 @@ impl HarvestSchedule {
         if known.get(id).is_some_and(|known| !known.is_outdated) {
             return Ok(());
         }
-        let facts = RepositoryFacts::read(&*self.0.store.mirror, id).await?;
+        let facts = RepositoryFacts::read(&*self.served.store.mirror, id).await?;
         if let Some(known) = known.get_mut(id) {
             (known.facts, known.is_outdated) = (facts, false);
             return Ok(());
@@ -172,7 +180,7 @@ impl HarvestSchedule {
 
     /// Whether the harvest of a format has begun and not ended.
     async fn has_open_list(&self, id: &str) -> Result<bool, MirrorError> {
-        let store = &self.0.store.mirror;
+        let store = &self.served.store.mirror;
         for collection in store.collections(id).await? {
             if store.progress(id, &collection.prefix).await?.open_list.is_some() {
                 return Ok(true);
@@ -185,26 +193,27 @@ impl HarvestSchedule {
 /// Harvests a repository in its turn, and notes the result for operators. There is none if it is not mirrored any more, or
 /// is being removed from the store.
 async fn run(
-    context: Arc<ServerContext>,
+    served: Arc<ServedRepositories>,
+    telemetry: Arc<Telemetry>,
     id: String,
     turn: impl Future<Output = HarvestTurn> + Send,
 ) -> (String, Option<EndedHarvest>) {
     let turn = turn.await;
-    let mapping = context.repositories.find(&id).filter(|mapping| mapping.mirror.is_some());
-    let began_secs = now_secs(&context);
-    let begun = mapping.and_then(|mapping| Some((mapping, context.mirror.runs.begin(&id, began_secs)?)));
+    let mapping = served.mirrored(&id);
+    let began_secs = served.now_secs();
+    let begun = mapping.and_then(|mapping| Some((mapping, served.mirror.runs.begin(&id, began_secs)?)));
     let Some((mapping, (mark, request))) = begun else { return (id, None) };
     let observe = |status: &HarvestStatus| mark.observe(status);
-    let harvest = AssertUnwindSafe(harvest(&context, &mapping, (request, turn), &observe)).catch_unwind();
+    let harvest = AssertUnwindSafe(harvest(&served, &mapping, (request, turn), &observe)).catch_unwind();
     let panicked = |_| Err(MirrorError::Stopped("the harvest has panicked".to_owned()).into());
     let result = harvest.await.unwrap_or_else(panicked);
     log(mapping.id(), &result);
-    context.telemetry.harvested(mapping.id(), outcome(&result));
+    telemetry.harvested(mapping.id(), outcome(&result));
     let summary = result.as_ref().ok();
     let is_complete = summary.is_some_and(HarvestSummary::is_complete);
     let ended = EndedHarvest {
         began_secs,
-        ended_secs: now_secs(&context),
+        ended_secs: served.now_secs(),
         is_complete,
         has_open_gaps: !is_complete && summary.is_some_and(HarvestSummary::has_whole_lists),
         is_success: summary.is_some_and(HarvestSummary::is_success),
@@ -247,10 +256,6 @@ fn log(id: &str, result: &Result<HarvestSummary, HarvestError>) {
         }
         Err(error) => tracing::warn!(repo = id, details = %error, "a harvest of the mirror failed"),
     }
-}
-
-fn now_secs(context: &ServerContext) -> i64 {
-    i64::try_from(clock::secs(context.clock.now())).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

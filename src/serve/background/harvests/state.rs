@@ -2,12 +2,13 @@
 
 use super::runs::HarvestRuns;
 use oaimend_mirror::harvest::HarvestTurns;
+use oaimend_mirror::settings::MirrorPolicy;
 use oaimend_mirror::view::ViewStores;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::{Mutex, OnceCell};
 
 /// The stores of the mirror with their stamps, and its harvests.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct MirrorState {
     /// The stores. They are opened at their first use.
     pub(crate) stores: OnceCell<ViewStores>,
@@ -17,4 +18,27 @@ pub(crate) struct MirrorState {
     pub(crate) runs: Arc<HarvestRuns>,
     /// The turns of the harvests.
     pub(crate) turns: Arc<HarvestTurns>,
+    policy: RwLock<Arc<MirrorPolicy>>,
+}
+
+impl MirrorState {
+    pub(crate) fn new(policy: MirrorPolicy) -> Self {
+        Self {
+            stores: OnceCell::default(),
+            maintenance: Arc::default(),
+            runs: Arc::default(),
+            turns: Arc::default(),
+            policy: RwLock::new(Arc::new(policy)),
+        }
+    }
+
+    /// The configuration at this time. A request or harvest uses one version of it.
+    pub(crate) fn policy(&self) -> Arc<MirrorPolicy> {
+        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the configuration.
+    pub(crate) fn set_policy(&self, policy: MirrorPolicy) {
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
 }

@@ -1,7 +1,7 @@
 //! The address of the administrator of a source, from its response to Identify.
 
 use crate::config::{Mapping, read_mailbox};
-use crate::serve::context::ServerContext;
+use crate::serve::served::ServedRepositories;
 use oaimend_mirror::view::identify::StoredIdentify;
 use oaimend_oai::Request;
 use oaimend_repository::{Event, Repository as _, RepositoryRequest};
@@ -17,16 +17,19 @@ const IDENTIFY_BYTES_MAX: usize = 1 << 20;
 /// # Errors
 ///
 /// The source does not respond, or has no such address.
-pub(super) async fn admin_email(context: &ServerContext, mapping: &Arc<Mapping>) -> Result<String, String> {
-    let client = context.clients.client_for(&mapping.source).map_err(|failure| failure.details)?;
+pub(super) async fn admin_email(
+    served: &ServedRepositories,
+    mapping: &Arc<Mapping>,
+) -> Result<String, String> {
+    let client = served.sources.client_for(&mapping.source).map_err(|failure| failure.details)?;
     // An address of the configuration is not the provider's.
     let mut own = SourceMapping::clone(&mapping.source);
     own.identify.admin_email = None;
-    let (store, clock) = (context.store.clone(), Arc::clone(&context.clock));
+    let (store, clock) = (served.store.clone(), Arc::clone(&served.clock));
     let source = LiveRepository { mapping: Arc::new(own), client, store, clock };
     let request = Request::identify();
     let echo = Arc::new(request.to_echo(mapping.source.base_url.as_str()));
-    let via = context.via.to_str().unwrap_or_default().to_owned();
+    let via = served.via.to_str().unwrap_or_default().to_owned();
     let mut events = source.answer(RepositoryRequest {
         request,
         own: echo,

@@ -2,8 +2,8 @@
 
 use crate::config::Mapping;
 use crate::notify::{Observation, Outage, QuarantineUsage};
-use crate::serve::context::ServerContext;
 use crate::serve::net::tls_listener::TlsListener;
+use crate::serve::served::ServedRepositories;
 use oaimend_base::clock;
 use oaimend_mirror::status::repository_status;
 use oaimend_oai::datestamp;
@@ -20,15 +20,19 @@ pub(super) struct Observer {
 
 impl Observer {
     /// The state of the program, and of each repository in the order of their ids.
-    pub(super) async fn observe(&mut self, context: &ServerContext) -> Vec<Observation> {
-        let mappings = context.repositories.all();
+    pub(super) async fn observe(
+        &mut self,
+        served: &ServedRepositories,
+        tls: Option<&TlsListener>,
+    ) -> Vec<Observation> {
+        let mappings = served.repositories.all();
         self.held.retain(|id, _| mappings.contains_key(id));
-        let sizes = context.store.quarantine.sizes().await;
+        let sizes = served.store.quarantine.sizes().await;
         let sizes = sizes.map(|sizes| sizes.into_iter().collect::<HashMap<_, _>>());
         if let Err(error) = &sizes {
             tracing::warn!(%error, "the quarantine cannot be measured; operators are not told of lost records");
         }
-        let expires = context.tls.as_ref().and_then(TlsListener::certificate_expires);
+        let expires = tls.and_then(TlsListener::certificate_expires);
         let certificate_expires_secs =
             expires.map(|expires| i64::try_from(clock::secs(expires)).unwrap_or(i64::MAX));
         let mut observations = vec![Observation { certificate_expires_secs, ..Observation::default() }];
@@ -41,9 +45,9 @@ impl Observer {
             });
             observations.push(Observation {
                 repository: id.clone(),
-                outage: context.store.activity.read(id, outage),
+                outage: served.store.activity.read(id, outage),
                 quarantine,
-                held_deletions: self.held_deletions(context, mapping).await,
+                held_deletions: self.held_deletions(served, mapping).await,
                 certificate_expires_secs: None,
             });
         }
@@ -51,17 +55,17 @@ impl Observer {
     }
 
     /// The deletions that the mirror holds back; `None` if they cannot be read now.
-    async fn held_deletions(&mut self, context: &ServerContext, mapping: &Mapping) -> Option<u64> {
+    async fn held_deletions(&mut self, served: &ServedRepositories, mapping: &Mapping) -> Option<u64> {
         if mapping.mirror.is_none() {
             return Some(0);
         }
-        let ended = context.mirror.runs.of(mapping.id()).ended;
+        let ended = served.mirror.runs.of(mapping.id()).ended;
         if let Some((after, held)) = self.held.get(mapping.id())
             && *after == ended
         {
             return Some(*held);
         }
-        let status = repository_status(context.store.mirror.as_ref(), mapping.id()).await;
+        let status = repository_status(served.store.mirror.as_ref(), mapping.id()).await;
         let held = status.ok()?.formats.iter().map(|format| format.held_deletions).sum();
         self.held.insert(mapping.id().to_owned(), (ended, held));
         Some(held)

@@ -4,12 +4,13 @@
 //! removed again only if the mail server has certainly not accepted it.
 
 use super::admin_email::admin_email;
+use super::state::NoticeState;
 use crate::config::{MailTarget, Mapping, ReportTo};
 use crate::notify::{Mail, retry_wait};
 use crate::provider_report::{ProviderReport, WeekTime, is_due, slot_secs, week_report};
 use crate::serve::context::ServerContext;
+use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
-use oaimend_base::clock;
 use oaimend_store::QuarantineError;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
@@ -48,11 +49,11 @@ impl BackgroundService for ReportService {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         let mut attempts: HashMap<String, Attempts> = HashMap::new();
         loop {
-            if !self.0.is_ending() {
+            if !self.0.lifecycle.is_ending() {
                 self.look(&mut attempts).await;
             }
             tokio::select! {
-                () = self.0.clock.deadline(LOOK_INTERVAL) => {}
+                () = self.0.served.clock.deadline(LOOK_INTERVAL) => {}
                 _ = shutdown.changed() => return,
             }
         }
@@ -65,21 +66,22 @@ impl BackgroundService for ReportService {
 ///
 /// The quarantine cannot be read.
 pub(crate) async fn report_of(
-    context: &ServerContext,
+    served: &ServedRepositories,
+    notices: &NoticeState,
     mapping: &Mapping,
     last_day_secs: i64,
 ) -> Result<Option<ProviderReport>, QuarantineError> {
-    let docs_url = &context.notices.reports().docs_url;
-    week_report(&context.store, mapping, last_day_secs, &context.public_url, docs_url.as_ref()).await
+    let docs_url = &notices.reports().docs_url;
+    week_report(&served.store, mapping, last_day_secs, &served.public_url, docs_url.as_ref()).await
 }
 
 impl ReportService {
     async fn look(&self, attempts: &mut HashMap<String, Attempts>) {
-        let (context, now_secs) = (&self.0, now_secs(&self.0));
+        let (context, now_secs) = (&self.0, self.0.served.now_secs());
         let policy = context.notices.reports();
         let time = WeekTime { weekday: policy.weekday, hour: policy.hour };
         let slot_secs = slot_secs(time, now_secs);
-        let mappings = context.repositories.all();
+        let mappings = context.served.repositories.all();
         attempts.retain(|id, attempts| mappings.contains_key(id) && attempts.slot_secs == slot_secs);
         for mapping in mappings.values() {
             let Some(report_to) = &mapping.report_to else { continue };
@@ -89,7 +91,7 @@ impl ReportService {
             if is_waiting || !is_due(time, None, now_secs) {
                 continue;
             }
-            let outcome = match context.store.notices.report_sent_secs(mapping.id()).await {
+            let outcome = match context.served.store.notices.report_sent_secs(mapping.id()).await {
                 Ok(sent_secs) if !is_due(time, sent_secs, now_secs) => continue,
                 Ok(sent_secs) => self.report(mapping, report_to, sent_secs).await,
                 Err(error) => Outcome::Failed(error.to_string()),
@@ -102,19 +104,19 @@ impl ReportService {
 
     /// Sends a report. `sent_secs` is the time of the one before.
     async fn report(&self, mapping: &Arc<Mapping>, report_to: &ReportTo, sent_secs: Option<i64>) -> Outcome {
-        let (context, now_secs) = (&self.0, now_secs(&self.0));
+        let (context, now_secs) = (&self.0, self.0.served.now_secs());
         let Some(target) = context.notices.policy().mail.clone() else {
             return Outcome::Failed("[notifications.mail] is not configured".to_owned());
         };
         // Each day is in one report: today is in the next one.
-        let report = match report_of(context, mapping, now_secs - DAY_SECS).await {
+        let report = match report_of(&context.served, &context.notices, mapping, now_secs - DAY_SECS).await {
             Ok(Some(report)) => report,
             Ok(None) => return Outcome::NothingToReport,
             Err(error) => return Outcome::Failed(error.to_string()),
         };
         let to = match report_to {
             ReportTo::Address(address) => address.clone(),
-            ReportTo::Admin => match admin_email(context, mapping).await {
+            ReportTo::Admin => match admin_email(&context.served, mapping).await {
                 Ok(address) => address,
                 Err(problem) => return Outcome::Failed(problem),
             },
@@ -131,11 +133,11 @@ impl ReportService {
         target: &MailTarget,
         sent_secs: Option<i64>,
     ) -> Outcome {
-        let (context, notices) = (&self.0, &self.0.store.notices);
-        if let Err(error) = notices.save_report_sent(id, Some(now_secs(context))).await {
+        let (context, notices) = (&self.0, &self.0.served.store.notices);
+        if let Err(error) = notices.save_report_sent(id, Some(context.served.now_secs())).await {
             return Outcome::Failed(error.to_string());
         }
-        match mail.send(to, target, context.clock.as_ref()).await {
+        match mail.send(to, target, context.served.clock.as_ref()).await {
             Ok(()) => Outcome::Sent,
             Err(error) if error.may_have_arrived => Outcome::Unknown(error.text),
             Err(error) => match notices.save_report_sent(id, sent_secs).await {
@@ -156,10 +158,10 @@ impl ReportService {
                 return None;
             }
             Outcome::Failed(problem) => {
-                if let Some(wait) = retry_wait(failed, context.clock.chance()) {
+                if let Some(wait) = retry_wait(failed, context.served.clock.chance()) {
                     tracing::debug!(repo = id, problem, ?wait, "the weekly report is not sent yet");
                     let wait_secs = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX);
-                    return Some(now_secs(context).saturating_add(wait_secs));
+                    return Some(context.served.now_secs().saturating_add(wait_secs));
                 }
                 ("failed", problem)
             }
@@ -169,8 +171,4 @@ impl ReportService {
         context.telemetry.notified("provider", result, 1);
         None
     }
-}
-
-fn now_secs(context: &ServerContext) -> i64 {
-    i64::try_from(clock::secs(context.clock.now())).unwrap_or(i64::MAX)
 }

@@ -7,7 +7,6 @@ use crate::notify::{MAIL_EVENTS_MAX, Mail, Rules, WebhookMessage, describe, even
 use crate::serve::context::ServerContext;
 use async_trait::async_trait;
 use oaimend_base::certificate::EXPIRY_WARNING;
-use oaimend_base::clock;
 use oaimend_store::{SaveError, WatchedRepository};
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
@@ -35,17 +34,17 @@ impl NoticeService {
     /// Looks at the repositories at intervals.
     async fn watch(&self) {
         let context = &self.0;
-        let saved = context.store.notices.watched().await;
+        let saved = context.served.store.notices.watched().await;
         let mut watched = saved.unwrap_or_else(|error| {
             tracing::warn!(%error, "it is not known which events operators were told of; some come again");
             BTreeMap::new()
         });
         let mut observer = Observer::default();
         loop {
-            if !context.is_ending() && context.notices.policy().has_target() {
+            if !context.lifecycle.is_ending() && context.notices.policy().has_target() {
                 self.look(&mut observer, &mut watched).await;
             }
-            context.clock.deadline(LOOK_INTERVAL).await;
+            context.served.clock.deadline(LOOK_INTERVAL).await;
         }
     }
 
@@ -59,8 +58,9 @@ impl NoticeService {
             records_lost_interval_secs: secs(policy.records_lost_interval),
             certificate_warning_secs: secs(EXPIRY_WARNING),
         };
-        let now_secs = i64::try_from(clock::secs(context.clock.now())).unwrap_or(i64::MAX);
-        let found = events(&rules, watched, now_secs, &observer.observe(context).await);
+        let now_secs = context.served.now_secs();
+        let observations = observer.observe(&context.served, context.tls.as_ref()).await;
+        let found = events(&rules, watched, now_secs, &observations);
         for event in &found {
             tracing::info!(event = event.name(), repository = event.repository, "operators are told");
         }
@@ -78,7 +78,7 @@ impl NoticeService {
         if *watched == before {
             return;
         }
-        match context.store.notices.save_watched(watched.clone()).await {
+        match context.served.store.notices.save_watched(watched.clone()).await {
             Ok(()) | Err(SaveError::Closed) => {}
             Err(error) => tracing::warn!(
                 %error,
@@ -92,7 +92,7 @@ impl NoticeService {
         loop {
             context.notices.webhook.wait().await;
             for event in context.notices.webhook.take(1) {
-                match WebhookMessage::new(&event, &context.public_url) {
+                match WebhookMessage::new(&event, &context.served.public_url) {
                     Ok(message) => self.deliver(Message::Webhook(message), 1).await,
                     Err(problem) => self.give_up("webhook", 1, &problem),
                 }
@@ -105,16 +105,17 @@ impl NoticeService {
         loop {
             context.notices.mail.wait().await;
             let policy = context.notices.policy();
-            context.clock.pause(policy.mail.as_ref().map_or(Duration::ZERO, |target| target.gather)).await;
+            let gather = policy.mail.as_ref().map_or(Duration::ZERO, |target| target.gather);
+            context.served.clock.pause(gather).await;
             let events = context.notices.mail.take(MAIL_EVENTS_MAX);
-            let (subject, text) = describe(&events, &context.public_url);
+            let (subject, text) = describe(&events, &context.served.public_url);
             self.deliver(Message::Mail(Mail::new(subject, text)), events.len()).await;
         }
     }
 
     /// Sends a message until it is accepted, or until there were too many attempts. `count` is the number of its events.
     async fn deliver(&self, message: Message, count: usize) {
-        let (clock, mut failed) = (&self.0.clock, 0);
+        let (clock, mut failed) = (&self.0.served.clock, 0);
         loop {
             let Err(problem) = self.attempt(&message).await else {
                 self.0.telemetry.notified(message.target(), "sent", count);
@@ -132,7 +133,7 @@ impl NoticeService {
 
     /// Sends a message once, by the current configuration.
     async fn attempt(&self, message: &Message) -> Result<(), String> {
-        let (policy, clock) = (self.0.notices.policy(), self.0.clock.as_ref());
+        let (policy, clock) = (self.0.notices.policy(), self.0.served.clock.as_ref());
         match (message, &policy.webhook, &policy.mail) {
             (Message::Webhook(message), Some(target), _) => message.send(target, clock).await.map(drop),
             (Message::Mail(mail), _, Some(target)) => {

@@ -1,0 +1,56 @@
+//! What the requests, pages and harvests of repositories share.
+
+use crate::config::{Mapping, Repositories};
+use crate::serve::background::harvests::state::MirrorState;
+use crate::serve::oai::cache::{Cache, PageVariant};
+use http::HeaderValue;
+use oaimend_base::clock::{self, Clock};
+use oaimend_oai::{Request, Verb};
+use oaimend_store::Store;
+use oaimend_upstream::{SourceClients, origin_of_request};
+use std::sync::Arc;
+
+/// The repositories that a server serves, what is stored of them, and the clients of their sources.
+#[derive(Debug)]
+pub(crate) struct ServedRepositories {
+    /// The URL in `request` and `baseURL`, without a trailing slash.
+    pub(crate) public_url: String,
+    /// Our hop in the `Via` field of requests and responses.
+    pub(crate) via: HeaderValue,
+    pub(crate) repositories: Repositories,
+    pub(crate) sources: SourceClients,
+    pub(crate) store: Store,
+    pub(crate) cache: Option<Cache>,
+    pub(crate) mirror: MirrorState,
+    /// The clock of sessions with sources.
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl ServedRepositories {
+    /// The time of the server, in seconds since 1970.
+    pub(crate) fn now_secs(&self) -> i64 {
+        i64::try_from(clock::secs(self.clock.now())).unwrap_or(i64::MAX)
+    }
+
+    /// The mapping of a mirrored repository.
+    pub(crate) fn mirrored(&self, id: &str) -> Option<Arc<Mapping>> {
+        self.repositories.find(id).filter(|mapping| mapping.mirror.is_some())
+    }
+
+    /// What distinguishes pages that answer the same request: the earliestDatestamp of an Identify response, where it
+    /// differs from that of the source, and the origin of a token.
+    pub(crate) fn page_variant(&self, mapping: &Mapping, request: &Request) -> PageVariant {
+        if request.is_resumption() {
+            return match origin_of_request(&self.store, mapping.id(), request) {
+                Some(origin) => {
+                    PageVariant::Shared(Some(format!("{:016x}", origin ^ self.store.ledger.epoch())))
+                }
+                None => PageVariant::Unshared,
+            };
+        }
+        let is_identify = request.verb() == Verb::Identify;
+        PageVariant::Shared(
+            is_identify.then(|| self.store.profiles.lowered_to(&mapping.source.source_key())).flatten(),
+        )
+    }
+}
