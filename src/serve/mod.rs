@@ -1,8 +1,8 @@
 //! The program of `oaimend serve`: listeners, requests, pages, and the work in the background.
 //!
-//! `run` starts and stops it. Each connection passes `net`; each request passes `router` and the quotas of `clients`.
-//! Requests for a repository go to `oai`, those for pages to `pages`, and those of operators to `admin`. `background`
-//! harvests, notifies and maintains.
+//! `run` starts and stops it. Each connection passes `net`, and each request the quotas of `clients`. `routes` says what
+//! answers it: `oai` for a repository, `pages` for people and crawlers, `admin` for operators. `background` harvests,
+//! notifies and maintains.
 
 mod admin;
 mod background;
@@ -13,7 +13,6 @@ mod net;
 mod oai;
 mod pages;
 mod response;
-mod router;
 mod routes;
 mod run;
 mod served;

@@ -13,6 +13,7 @@ pub(crate) mod live_requests;
 pub(crate) mod mirror_views;
 mod page_response;
 mod response_head;
+mod router;
 mod service;
 mod upstream_handle;
 

@@ -1,11 +1,11 @@
 //! Finds the response to a request for a page.
 
 use super::gateway::Gateway;
-use super::lists::{ListRequest, list_notice_page};
-use super::overview::{is_stored, overview, unknown};
-use super::record::{CACHE_CONTROL, Missing, RecordRequest};
-use super::repository::repository;
-use super::sitemaps;
+use super::records::lists::{ListRequest, list_notice_page};
+use super::records::record::{CACHE_CONTROL, Missing, RecordRequest, notice};
+use super::records::sitemaps;
+use super::repositories::overview::{is_stored, overview, unknown};
+use super::repositories::repository::repository;
 use super::state::GatewayState;
 use super::target::PageTarget;
 use crate::config::{Mapping, RecordPages};
@@ -206,5 +206,5 @@ fn removed(gateway: &GatewayState, target: &RecordTarget, form: RecordForm) -> R
     let RecordTarget { repository, identifier, .. } = target;
     let address = RecordAddress { repository, identifier, format: None };
     let html = || NoRecordPage { site: &gateway.site, repository_name: repository, address, reason }.render();
-    super::record::notice(410, form, reason.title(), html)
+    notice(410, form, reason.title(), html)
 }

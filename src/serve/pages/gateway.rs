@@ -1,6 +1,6 @@
 //! The gateway of a server: its current configuration, the limits of renderings, and rendered pages.
 
-use super::record_cache::RecordCache;
+use super::records::record_cache::RecordCache;
 use super::rendering::RenderLimits;
 use super::state::GatewayState;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -2,7 +2,7 @@
 
 use super::html;
 use crate::serve::oai::live_requests::LiveRequests;
-use crate::serve::pages::record::with_policies;
+use crate::serve::pages::records::record::with_policies;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use oaimend_html::Site;

@@ -1,10 +1,10 @@
 //! The overview of all repositories, and the pages in place of a repository that is not served.
 
 use super::description::known_name;
-use super::record::with_policies;
-use super::state::GatewayState;
 use super::summary::{mirror_status, summary};
 use crate::config::Mapping;
+use crate::serve::pages::records::record::with_policies;
+use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use crate::serve::validators::Validators;
@@ -29,7 +29,7 @@ pub(crate) struct OverviewRows {
 }
 
 /// The overview of all repositories.
-pub(super) async fn overview(
+pub(crate) async fn overview(
     served: &ServedRepositories,
     gateway: &GatewayState,
     target: &OverviewTarget,
@@ -63,7 +63,7 @@ pub(crate) async fn rows(served: &ServedRepositories, target: &OverviewTarget) -
 }
 
 /// The page for a path that is in no repository: 410 if the mirror has records of it and a browser asks, else 404.
-pub(super) async fn unknown(
+pub(crate) async fn unknown(
     served: &ServedRepositories,
     gateway: &GatewayState,
     repository: &str,
@@ -82,13 +82,13 @@ pub(super) async fn unknown(
 }
 
 /// Whether the mirror has records of a repository, although it is not served.
-pub(super) async fn is_stored(served: &ServedRepositories, repository: &str) -> bool {
+pub(crate) async fn is_stored(served: &ServedRepositories, repository: &str) -> bool {
     let stored = served.store.mirror.repositories().await;
     stored.is_ok_and(|stored| stored.iter().any(|stored| stored == repository))
 }
 
 /// A page that may change at any time. Clients ask whether it has changed before they show it again.
-pub(super) fn changing(html: String, headers: &HeaderMap) -> Response {
+pub(crate) fn changing(html: String, headers: &HeaderMap) -> Response {
     let validators = Validators { tag: fingerprint([html.as_bytes()]), modified_secs: None };
     let content_type = RecordForm::Html.content_type();
     let page = match validators.are_known(headers) {

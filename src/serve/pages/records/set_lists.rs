@@ -11,7 +11,7 @@ use std::ops::Bound;
 
 impl ListRequest<'_> {
     /// The page with the sets.
-    pub(super) async fn sets(&self, address: &SetsAddress) -> Response {
+    pub(crate) async fn sets(&self, address: &SetsAddress) -> Response {
         let facts = SourceFacts::read(self.store, self.mapping.id()).await;
         match self.try_sets(address, &facts).await {
             Ok(page) => page,

@@ -3,8 +3,8 @@
 use super::collection::ListedCollection;
 use super::lists::list_notice_page;
 use super::record::{CACHE_CONTROL, with_policies};
-use super::state::GatewayState;
 use crate::config::{Mapping, RecordPages, Robots};
+use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use crate::serve::validators::Validators;
@@ -50,7 +50,7 @@ pub(crate) fn announced_sitemap(
 }
 
 /// The response to a request for a sitemap.
-pub(super) async fn answer(
+pub(crate) async fn answer(
     served: &ServedRepositories,
     gateway: &GatewayState,
     address: &SitemapAddress,

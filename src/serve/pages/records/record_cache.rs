@@ -4,8 +4,8 @@
 //! gateway changes, and for [`KEPT_MAX`] at most. What a page shows of the repository itself, such as its name, may be
 //! that old.
 
-use super::state::GatewayState;
 use crate::config::Mapping;
+use crate::serve::pages::state::GatewayState;
 use crate::serve::response::{Body, Response};
 use crate::serve::validators::Validators;
 use bytes::Bytes;
@@ -30,21 +30,21 @@ const KEPT_MAX: Duration = Duration::from_secs(300);
 
 /// The rendered pages of records.
 #[derive(Debug)]
-pub(super) struct RecordCache(Cache<PageName, Arc<KeptPage>, ByBytes>);
+pub(crate) struct RecordCache(Cache<PageName, Arc<KeptPage>, ByBytes>);
 
 /// The name of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct PageName {
-    pub(super) target: RecordTarget,
-    pub(super) form: RecordForm,
+pub(crate) struct PageName {
+    pub(crate) target: RecordTarget,
+    pub(crate) form: RecordForm,
 }
 
 /// The versions of the collections of a repository, by format.
-pub(super) type Versions = Vec<(String, Option<CollectionVersion>)>;
+pub(crate) type Versions = Vec<(String, Option<CollectionVersion>)>;
 
 /// A rendered page, and everything on which it depends.
 #[derive(Debug)]
-pub(super) struct KeptPage {
+pub(crate) struct KeptPage {
     gateway: Arc<GatewayState>,
     mapping: Arc<Mapping>,
     versions: Versions,
@@ -73,7 +73,7 @@ impl Default for RecordCache {
 
 impl RecordCache {
     /// A kept page that is still the response.
-    pub(super) async fn find(
+    pub(crate) async fn find(
         &self,
         store: &dyn MirrorStore,
         gateway: &Arc<GatewayState>,
@@ -94,7 +94,7 @@ impl RecordCache {
     }
 
     /// Keeps a page. `versions` were read before its record.
-    pub(super) fn keep(
+    pub(crate) fn keep(
         &self,
         name: PageName,
         gateway: &Arc<GatewayState>,
@@ -118,7 +118,7 @@ impl RecordCache {
 
 impl KeptPage {
     /// The response to a request with these headers.
-    pub(super) fn respond(&self, headers: &HeaderMap) -> Response {
+    pub(crate) fn respond(&self, headers: &HeaderMap) -> Response {
         let (status, body) = match self.validators.are_known(headers) {
             true => (304, Bytes::new()),
             false => (200, self.body.clone()),

@@ -2,9 +2,9 @@
 
 use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats};
 use super::record_cache::{PageName, RecordCache, Versions};
-use super::rendering::RenderLimits;
-use super::state::GatewayState;
 use crate::config::{Mapping, RecordPages};
+use crate::serve::pages::rendering::RenderLimits;
+use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
 use crate::serve::validators::Validators;
 use http::HeaderMap;
@@ -27,16 +27,16 @@ use oaimend_store::{MirrorError, MirrorStore, RecordRepairs, RecordStatus, Store
 use std::sync::Arc;
 
 /// A request for a record of a mirrored repository.
-pub(super) struct RecordRequest<'a> {
-    pub(super) store: &'a dyn MirrorStore,
-    pub(super) gateway: &'a Arc<GatewayState>,
-    pub(super) mapping: &'a Arc<Mapping>,
-    pub(super) target: &'a RecordTarget,
-    pub(super) form: RecordForm,
+pub(crate) struct RecordRequest<'a> {
+    pub(crate) store: &'a dyn MirrorStore,
+    pub(crate) gateway: &'a Arc<GatewayState>,
+    pub(crate) mapping: &'a Arc<Mapping>,
+    pub(crate) target: &'a RecordTarget,
+    pub(crate) form: RecordForm,
 }
 
 /// A record, with everything of the store on which its page depends.
-pub(super) struct FoundRecord {
+pub(crate) struct FoundRecord {
     record: StoredRecord,
     /// Its record in [`WORK_FORMAT`], if another format is shown.
     work_record: Option<StoredRecord>,
@@ -47,7 +47,7 @@ pub(super) struct FoundRecord {
 
 /// Why there is no page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(crate) enum Missing {
     /// No record has this identifier, or none in this format.
     Unknown,
     /// The record is deleted.
@@ -75,7 +75,7 @@ impl From<UnreadableRecord> for Missing {
 }
 
 /// The `Cache-Control` of pages. They change with harvests only.
-pub(super) const CACHE_CONTROL: &str = "public, max-age=300";
+pub(crate) const CACHE_CONTROL: &str = "public, max-age=300";
 
 impl RecordRequest<'_> {
     /// Finds the record and its formats in the store.
@@ -83,7 +83,7 @@ impl RecordRequest<'_> {
     /// # Errors
     ///
     /// There is nothing to show. A record that is not stored is unknown only if the harvest was complete.
-    pub(super) async fn find(&self) -> Result<FoundRecord, Missing> {
+    pub(crate) async fn find(&self) -> Result<FoundRecord, Missing> {
         let id = self.mapping.id();
         let mirrored = mirrored_formats(self.store, self.mapping).await?;
         let stored = self.store.formats_of_item(id, &self.target.identifier).await?;
@@ -150,7 +150,7 @@ impl RecordRequest<'_> {
     }
 
     /// The response with a record.
-    pub(super) async fn show(
+    pub(crate) async fn show(
         &self,
         found: FoundRecord,
         headers: &HeaderMap,
@@ -182,12 +182,12 @@ impl RecordRequest<'_> {
         }
     }
 
-    pub(super) fn page_name(&self) -> PageName {
+    pub(crate) fn page_name(&self) -> PageName {
         PageName { target: self.target.clone(), form: self.form }
     }
 
     /// The versions of the mirrored collections. `None` if they cannot be read.
-    pub(super) async fn versions(&self) -> Option<Versions> {
+    pub(crate) async fn versions(&self) -> Option<Versions> {
         let mut versions = Versions::new();
         for prefix in mirrored_formats(self.store, self.mapping).await.ok()? {
             let version = self.store.version(self.mapping.id(), &prefix).await.ok()?;
@@ -197,7 +197,7 @@ impl RecordRequest<'_> {
     }
 
     /// The response in place of a record.
-    pub(super) async fn missing(&self, missing: &Missing) -> Response {
+    pub(crate) async fn missing(&self, missing: &Missing) -> Response {
         let SourceFacts { name, granularity } = SourceFacts::read(self.store, self.mapping.id()).await;
         let (site, repository_name) = (&self.gateway.site, name.as_str());
         let address = self.address(None);
@@ -362,7 +362,7 @@ fn written(record: &StoredRecord, granularity: Granularity) -> Result<String, Mi
 const HEADER_BYTES: usize = 512;
 
 /// A response in place of a record: the page, or one line for programs.
-pub(super) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnce() -> String) -> Response {
+pub(crate) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnce() -> String) -> Response {
     let page = match form {
         RecordForm::Html => Response::new(status, form.content_type(), html()),
         RecordForm::Xml | RecordForm::JsonLd => Response::text(status, line),

@@ -3,9 +3,9 @@
 use super::check_report::last_check;
 use super::description::{KnownLists, identification, known_lists};
 use super::overview::changing;
-use super::state::GatewayState;
 use super::summary::{DAYS_SHOWN, mirror_status, summary};
 use crate::config::{Mapping, ServeFrom};
+use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use http::HeaderMap;
@@ -24,7 +24,7 @@ const REPAIRS_MAX: usize = 10;
 const SETS_MAX: usize = 100;
 
 /// The page of a repository.
-pub(super) async fn repository(
+pub(crate) async fn repository(
     served: &ServedRepositories,
     gateway: &GatewayState,
     mapping: &Arc<Mapping>,

@@ -2,8 +2,8 @@
 
 use super::collection::{ListedCollection, SourceFacts, set_names};
 use super::record::{CACHE_CONTROL, notice, with_policies};
-use super::state::GatewayState;
 use crate::config::{Mapping, RecordPages};
+use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
 use crate::serve::validators::Validators;
 use http::HeaderMap;
@@ -18,11 +18,11 @@ use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, StoredRecor
 use std::num::NonZeroU64;
 
 /// A request for a list of a mirrored repository.
-pub(super) struct ListRequest<'a> {
-    pub(super) store: &'a dyn MirrorStore,
-    pub(super) gateway: &'a GatewayState,
-    pub(super) mapping: &'a Mapping,
-    pub(super) headers: &'a HeaderMap,
+pub(crate) struct ListRequest<'a> {
+    pub(crate) store: &'a dyn MirrorStore,
+    pub(crate) gateway: &'a GatewayState,
+    pub(crate) mapping: &'a Mapping,
+    pub(crate) headers: &'a HeaderMap,
 }
 
 /// Most bytes of records that are read for the titles of a page. Further links have identifiers.
@@ -32,7 +32,7 @@ const BATCH_BYTES: usize = 1 << 20;
 
 impl ListRequest<'_> {
     /// The page of a list.
-    pub(super) async fn list(&self, address: &ListAddress) -> Response {
+    pub(crate) async fn list(&self, address: &ListAddress) -> Response {
         let facts = SourceFacts::read(self.store, self.mapping.id()).await;
         match self.try_list(address, &facts).await {
             Ok(page) => page,
@@ -106,7 +106,7 @@ impl ListRequest<'_> {
 }
 
 /// The page in place of a list.
-pub(super) fn list_notice_page(
+pub(crate) fn list_notice_page(
     gateway: &GatewayState,
     repository: &str,
     repository_name: &str,
