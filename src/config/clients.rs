@@ -77,7 +77,7 @@ pub struct ClientToken([u8; 32]);
 
 impl ClientToken {
     /// Hashes the text of a token.
-    pub fn from_plaintext(text: &[u8]) -> Self {
+    pub(crate) fn from_plaintext(text: &[u8]) -> Self {
         Self(Blake2s256::digest(text).into())
     }
 }

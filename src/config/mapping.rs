@@ -112,7 +112,7 @@ impl Mapping {
 
     /// A hash of the whole mapping in 16 hexadecimal digits; it changes with every change of the
     /// mapping.
-    pub fn fingerprint(&self) -> String {
+    pub(crate) fn fingerprint(&self) -> String {
         hex::encode(&Blake2s256::digest(format!("{self:?}"))[..8])
     }
 }

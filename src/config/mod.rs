@@ -35,12 +35,14 @@ pub use gateway::{CorsOrigins, GatewayPolicy, RecordPages, Robots, Theme};
 pub use listen_tls::ListenTls;
 pub use mapping::{Mapping, check_id};
 pub use mirror::ServeFrom;
-pub use notifications::{MailTarget, MailTls, NotificationPolicy, WebhookKey, WebhookTarget, read_mailbox};
+pub(crate) use notifications::read_mailbox;
+pub use notifications::{MailTarget, MailTls, NotificationPolicy, WebhookKey, WebhookTarget};
 pub use oaimend_base::error::Fault;
 pub use quirks::read_charset;
 pub use reports::{ReportPolicy, ReportTo};
 pub use repositories::{MappingChanges, MappingsReload, Repositories};
-pub use settings::{Settings, SettingsChange, SettingsReload};
+pub use settings::Settings;
+pub(crate) use settings::SettingsReload;
 
 use oaimend_base::error::Error;
 use oaimend_mirror::settings::MirrorPolicy;

@@ -230,7 +230,7 @@ impl MailTarget {
 /// Reads one mail address without a name. No address that passes can end a header, or name a second recipient. A mail
 /// server that passes it to a program cannot read it as an option (`-f@example.org`), a command (`|sh@example.org`) or a file. The
 /// error text names the expected value.
-pub fn read_mailbox(text: &str) -> Result<String, String> {
+pub(crate) fn read_mailbox(text: &str) -> Result<String, String> {
     let address = read_email(text)?;
     let has_one_at = address.bytes().filter(|&byte| byte == b'@').count() == 1;
     if !has_one_at || address.contains(['<', '>', '(', ')', '[', ']', ',', ';', ':', '\\', '"']) {

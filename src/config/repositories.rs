@@ -112,7 +112,7 @@ impl Repositories {
 
     /// Replaces these limits and marks the files of the folder as changed. Repositories of `--map`
     /// keep theirs.
-    pub fn set_limits(&self, limits: Limits) {
+    pub(crate) fn set_limits(&self, limits: Limits) {
         if self.limits() != limits {
             *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
             *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -46,7 +46,7 @@ struct FileStamps {
 
 /// The result of reloading the settings file.
 #[derive(Debug)]
-pub enum SettingsReload {
+pub(crate) enum SettingsReload {
     /// The file has not changed.
     Unchanged,
     /// The file has changed and has no faults.
@@ -57,23 +57,23 @@ pub enum SettingsReload {
 
 /// The settings that take effect at once, and the keys that do not.
 #[derive(Debug)]
-pub struct SettingsChange {
+pub(crate) struct SettingsChange {
     /// How clients are classified, and the quota of each class.
-    pub clients: ClientPolicy,
+    pub(crate) clients: ClientPolicy,
     /// The limits on connections and requests.
-    pub connections: Connections,
+    pub(crate) connections: Connections,
     /// The limits that mappings start with.
-    pub limits: Limits,
+    pub(crate) limits: Limits,
     /// What holds for all mirrored repositories.
-    pub mirror: MirrorPolicy,
+    pub(crate) mirror: MirrorPolicy,
     /// The pages for people and crawlers.
-    pub gateway: GatewayPolicy,
+    pub(crate) gateway: GatewayPolicy,
     /// Which events operators are told of.
-    pub notifications: NotificationPolicy,
+    pub(crate) notifications: NotificationPolicy,
     /// When reports to providers are sent.
-    pub reports: ReportPolicy,
+    pub(crate) reports: ReportPolicy,
     /// Changed keys that take effect only after a restart.
-    pub restart_required: Vec<&'static str>,
+    pub(crate) restart_required: Vec<&'static str>,
 }
 
 impl Settings {
@@ -113,7 +113,7 @@ impl Settings {
     /// # Errors
     ///
     /// The file cannot be read; nothing changes then.
-    pub fn reload(&mut self) -> Result<SettingsReload, Error> {
+    pub(crate) fn reload(&mut self) -> Result<SettingsReload, Error> {
         let now = self.stamps();
         if now == self.seen || now.settings.is_none() {
             return Ok(SettingsReload::Unchanged);

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 /// Most events in one mail.
-pub const MAIL_EVENTS_MAX: usize = 100;
+pub(crate) const MAIL_EVENTS_MAX: usize = 100;
 /// Longest wait for the mail server to accept a mail.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest line of a mail, in bytes, by RFC 5322.
@@ -72,7 +72,7 @@ impl Mail {
 
     /// The same mail, with this address for answers, as [`read_mailbox`](crate::config::read_mailbox) accepts it.
     #[must_use]
-    pub fn with_reply_to(self, address: &str) -> Self {
+    pub(crate) fn with_reply_to(self, address: &str) -> Self {
         Self { reply_to: Some(address.to_owned()), ..self }
     }
 

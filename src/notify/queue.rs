@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Most events that wait for one target. Later ones are dropped.
-pub const QUEUED_EVENTS_MAX: usize = 256;
+const QUEUED_EVENTS_MAX: usize = 256;
 /// Most attempts to deliver one message.
-pub const ATTEMPTS_MAX: u32 = 8;
+const ATTEMPTS_MAX: u32 = 8;
 /// The wait after the first attempt, before it is spread.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 /// The longest wait between two attempts.
@@ -19,14 +19,14 @@ const WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// The events that wait for one target.
 #[derive(Debug, Default)]
-pub struct EventQueue {
+pub(crate) struct EventQueue {
     waiting: Mutex<VecDeque<Event>>,
     arrived: Notify,
 }
 
 impl EventQueue {
     /// Adds events. Returns how many were dropped because the queue is full.
-    pub fn push(&self, events: &[Event]) -> usize {
+    pub(crate) fn push(&self, events: &[Event]) -> usize {
         let mut waiting = self.waiting();
         let free = QUEUED_EVENTS_MAX.saturating_sub(waiting.len());
         waiting.extend(events.iter().take(free).cloned());
@@ -36,14 +36,14 @@ impl EventQueue {
     }
 
     /// Waits until an event is there. One task at a time may wait.
-    pub async fn wait(&self) {
+    pub(crate) async fn wait(&self) {
         while self.waiting().is_empty() {
             self.arrived.notified().await;
         }
     }
 
     /// Takes the oldest events, at most `count_max`.
-    pub fn take(&self, count_max: usize) -> Vec<Event> {
+    pub(crate) fn take(&self, count_max: usize) -> Vec<Event> {
         let mut waiting = self.waiting();
         let count = waiting.len().min(count_max);
         waiting.drain(..count).collect()
@@ -56,7 +56,7 @@ impl EventQueue {
 
 /// The wait after this number of failed attempts; `None`: give up. It doubles up to a limit, and `chance`, from 0 to 1,
 /// spreads it between half of that and all of it.
-pub fn retry_wait(failed_attempts: u32, chance: f64) -> Option<Duration> {
+pub(crate) fn retry_wait(failed_attempts: u32, chance: f64) -> Option<Duration> {
     if failed_attempts >= ATTEMPTS_MAX {
         return None;
     }

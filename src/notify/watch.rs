@@ -8,54 +8,54 @@ use std::collections::BTreeMap;
 
 /// The state of a repository or of the program now. Times are seconds since 1970.
 #[derive(Clone, Debug, Default)]
-pub struct Observation {
+pub(crate) struct Observation {
     /// The repository; empty for the program.
-    pub repository: String,
+    pub(crate) repository: String,
     /// The failures since the last success of its source; `None` if the last request succeeded.
-    pub outage: Option<Outage>,
+    pub(crate) outage: Option<Outage>,
     /// The records in quarantine; `None` if they cannot be counted now.
-    pub quarantine: Option<QuarantineUsage>,
+    pub(crate) quarantine: Option<QuarantineUsage>,
     /// The deletions that wait for a confirmation; `None` if they are not known now.
-    pub held_deletions: Option<u64>,
+    pub(crate) held_deletions: Option<u64>,
     /// The end of the certificate of the listener with TLS; `None` if there is none.
-    pub certificate_expires_secs: Option<i64>,
+    pub(crate) certificate_expires_secs: Option<i64>,
 }
 
 /// The failures of a source since its last success.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outage {
+pub(crate) struct Outage {
     /// The time of the first one.
-    pub since_secs: i64,
+    pub(crate) since_secs: i64,
     /// The time of the last one that was a request to the source.
-    pub last_secs: i64,
+    pub(crate) last_secs: i64,
     /// The kind of the last one.
-    pub reason: String,
+    pub(crate) reason: String,
     /// What happened last, and what to do.
-    pub details: String,
+    pub(crate) details: String,
 }
 
 /// How much a quarantine contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QuarantineUsage {
+pub(crate) struct QuarantineUsage {
     /// Its records.
-    pub records: u64,
+    pub(crate) records: u64,
     /// Its bytes on disk.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// The limit of its bytes.
-    pub bytes_max: u64,
+    pub(crate) bytes_max: u64,
 }
 
 /// When states begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// How long a source fails before it is down, in seconds.
-    pub source_down_after_secs: i64,
+    pub(crate) source_down_after_secs: i64,
     /// The share of its limit from which on a quarantine is nearly full.
-    pub quarantine_share: f64,
+    pub(crate) quarantine_share: f64,
     /// The shortest time between two events about lost records of one repository, in seconds.
-    pub records_lost_interval_secs: i64,
+    pub(crate) records_lost_interval_secs: i64,
     /// How long before its end a certificate is reported, in seconds.
-    pub certificate_warning_secs: i64,
+    pub(crate) certificate_warning_secs: i64,
 }
 
 /// How long lost records are gathered for the first event about them, in seconds. A harvest finds them one after the
@@ -66,7 +66,7 @@ const HAS_SPACE_BELOW: f64 = 0.9;
 
 /// The events since the last call, in the order of the repositories. `watched` is what was told before; repositories
 /// without an observation are forgotten.
-pub fn events(
+pub(crate) fn events(
     rules: &Rules,
     watched: &mut BTreeMap<String, WatchedRepository>,
     now_secs: i64,

@@ -7,5 +7,5 @@ mod schedule;
 mod text;
 
 pub use findings::week_report;
-pub use schedule::{WeekTime, is_due, slot_secs};
+pub(crate) use schedule::{WeekTime, is_due, slot_secs};
 pub use text::ProviderReport;

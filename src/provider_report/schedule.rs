@@ -11,21 +11,21 @@ const GAP_SECS_MIN: i64 = 6 * DAY_SECS;
 
 /// A time of the week, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WeekTime {
+pub(crate) struct WeekTime {
     /// The day, from 0 for Monday to 6 for Sunday.
-    pub weekday: u8,
+    pub(crate) weekday: u8,
     /// The hour, from 0 to 23.
-    pub hour: u8,
+    pub(crate) hour: u8,
 }
 
 /// The last time of a report, up to now, in seconds since 1970.
-pub fn slot_secs(time: WeekTime, now_secs: i64) -> i64 {
+pub(crate) fn slot_secs(time: WeekTime, now_secs: i64) -> i64 {
     let first_secs = MONDAY_SECS + i64::from(time.weekday) * DAY_SECS + i64::from(time.hour) * 3_600;
     now_secs - (now_secs - first_secs).rem_euclid(WEEK_SECS)
 }
 
 /// Whether a report is due now. `sent_secs` is the time of the last one, also if it is in the future.
-pub fn is_due(time: WeekTime, sent_secs: Option<i64>, now_secs: i64) -> bool {
+pub(crate) fn is_due(time: WeekTime, sent_secs: Option<i64>, now_secs: i64) -> bool {
     let is_in_time = now_secs - slot_secs(time, now_secs) < LATE_SECS_MAX;
     is_in_time && sent_secs.is_none_or(|sent_secs| now_secs.saturating_sub(sent_secs) >= GAP_SECS_MIN)
 }

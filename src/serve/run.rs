@@ -87,7 +87,7 @@ impl Server {
     /// # Errors
     ///
     /// As [`Server::bind`].
-    pub fn bind_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+    pub(crate) fn bind_with(config: Config, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let sockets = Sockets::bind(&config)?;
         let store = oaimend_store_local::open(&config.data)?;
         Self::with(config, clock, sockets, store)
