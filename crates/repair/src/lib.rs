@@ -103,7 +103,7 @@ impl Repairer {
 
     /// Takes the next chunk of the body. Never fails.
     pub fn push(&mut self, input: &[u8], sink: &mut impl Sink) {
-        self.decode.push(input, false, &mut |text| self.engine.push(text, sink));
+        self.decode.push(input, &mut |text| self.engine.push(text, sink));
     }
 
     /// The outcome, if no further input can change it. Then the caller can stop reading.
@@ -128,7 +128,7 @@ impl Repairer {
 
     /// Ends the input and returns the summary and the cached start tags.
     pub fn finish_with_cache(mut self, sink: &mut impl Sink) -> (Summary, TagCache) {
-        self.decode.push(&[], true, &mut |text| self.engine.push(text, sink));
+        self.decode.finish(&mut |text| self.engine.push(text, sink));
         let limits = self.engine.response.config().limits.clone();
         let (summary, tags) = self.engine.finish(self.decode.label(), sink);
         let is_kept = tags.is_worth_keeping(TAG_CACHE_BYTES_MAX);

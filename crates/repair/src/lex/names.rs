@@ -42,26 +42,35 @@ pub(crate) fn may_start_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte == b':' || byte >= 0x80
 }
 
+/// The names that a table of bytes is for.
+#[derive(Clone, Copy)]
+enum NameKind {
+    /// With colons and non-ASCII characters.
+    Any,
+    /// ASCII names without a colon.
+    Local,
+}
+
 #[expect(
     clippy::indexing_slicing,
     reason = "evaluated by the compiler, where an index out of bounds is an error"
 )]
-const fn name_bytes(colon_and_high: bool) -> [bool; 256] {
+const fn name_bytes(names: NameKind) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
         let b = byte as u8;
         let is_local = b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
-        table[byte] = is_local || colon_and_high && (b == b':' || b >= 0x80);
+        table[byte] = is_local || matches!(names, NameKind::Any) && (b == b':' || b >= 0x80);
         byte += 1;
     }
     table
 }
 
 /// Bytes that can be part of a name.
-static NAME_BYTES: [bool; 256] = name_bytes(true);
+static NAME_BYTES: [bool; 256] = name_bytes(NameKind::Any);
 /// ASCII bytes that can be part of a name without a colon.
-static LOCAL_BYTES: [bool; 256] = name_bytes(false);
+static LOCAL_BYTES: [bool; 256] = name_bytes(NameKind::Local);
 
 /// The length of the name that `text` seems to begin with: up to the first ASCII byte that no name
 /// contains.

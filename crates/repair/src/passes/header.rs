@@ -75,10 +75,12 @@ impl<'t> HeaderPass<'t> {
         let header = inner.children.iter().find(|child| child.local == b"header").copied();
         self.has_metadata = inner.children.iter().any(|child| child.local == b"metadata");
         let stays = self.is_v1 && element.name == b"record";
-        let mut status = self.repair_attributes(item, element.name == b"header" || stays);
+        let may_have_status = element.name == b"header" || stays;
+        let rule = if may_have_status { StatusRule::Allowed } else { StatusRule::Forbidden };
+        let mut status = self.repair_attributes(item, rule);
         if let Some(header) = header {
             let moved = status;
-            status = self.repair_attributes(header, true);
+            status = self.repair_attributes(header, StatusRule::Allowed);
             if moved && stays {
                 status = true;
             } else if moved && !status {
@@ -206,7 +208,7 @@ impl<'t> HeaderPass<'t> {
     }
 
     fn repair_field(&mut self, check: Text, child: Child<'t>, in_header: bool) {
-        self.repair_attributes(child, false);
+        self.repair_attributes(child, StatusRule::Forbidden);
         let (start, end) = child.content;
         let raw = self.slice(start, end);
         let plain = !raw.iter().any(|&byte| matches!(byte, b'<' | b'&'));
@@ -298,7 +300,7 @@ impl<'t> HeaderPass<'t> {
     /// Removes attributes that the schema does not define.
     ///
     /// Returns whether the element has the status "deleted".
-    fn repair_attributes(&mut self, child: Child<'t>, is_header: bool) -> bool {
+    fn repair_attributes(&mut self, child: Child<'t>, status: StatusRule) -> bool {
         let Some(tag) = read_lenient_tag(self.text, child.start, child.content.0, self.limits) else {
             return false;
         };
@@ -310,7 +312,8 @@ impl<'t> HeaderPass<'t> {
             }
             if name.eq_ignore_ascii_case(b"status") {
                 // A second status would repeat the attribute.
-                deleted |= self.repair_status(attribute, is_header && !deleted);
+                let rule = if deleted { StatusRule::Forbidden } else { status };
+                deleted |= self.repair_status(attribute, rule);
             } else {
                 attribute.remove(RepairId::EnvelopeAttribute, &mut self.edits);
             }
@@ -318,12 +321,12 @@ impl<'t> HeaderPass<'t> {
         deleted
     }
 
-    fn repair_status(&mut self, attribute: &LenientAttribute, is_header: bool) -> bool {
+    fn repair_status(&mut self, attribute: &LenientAttribute, rule: StatusRule) -> bool {
         let value = trim(&attribute.value);
         let is_word = |word: &&[u8]| value.eq_ignore_ascii_case(word);
         let deleted =
             is_word(&b"deleted".as_slice()) || !self.has_metadata && DELETED_WORDS.iter().any(is_word);
-        if !deleted || !is_header {
+        if !deleted || rule == StatusRule::Forbidden {
             attribute.remove(RepairId::StatusValue, &mut self.edits);
         } else if self.slice(attribute.name.0, attribute.name.1) != b"status" {
             attribute.replace(RepairId::StatusValue, b" status=\"deleted\"".to_vec(), &mut self.edits);
@@ -336,7 +339,7 @@ impl<'t> HeaderPass<'t> {
     /// Repairs an element that must contain one payload, and its attributes. An empty `metadata` stays, so the
     /// item stays invalid.
     fn repair_payload(&mut self, child: Child<'t>) {
-        self.repair_attributes(child, false);
+        self.repair_attributes(child, StatusRule::Forbidden);
         let (start, end) = child.content;
         let Some(inner) = outline(self.text, start, end) else { return };
         match inner.children.first() {
@@ -399,6 +402,13 @@ pub(crate) fn keep_only_header(record: &[u8]) -> Edits {
         edits.push(RepairId::WrappedHeader, header.end, item.end, b"");
     }
     edits
+}
+
+/// Whether an element may have the attribute `status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StatusRule {
+    Allowed,
+    Forbidden,
 }
 
 /// The text of a field in an item or in the head.

@@ -41,6 +41,11 @@ impl VerbElement {
         self.name.as_deref()
     }
 
+    /// Forgets what an earlier verb element was.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::default();
+    }
+
     pub(crate) fn set_name(&mut self, name: Option<Vec<u8>>) {
         self.name = name;
     }

@@ -139,10 +139,18 @@ pub(crate) fn decode_twice(text: &[u8]) -> Option<String> {
     if unmappable { None } else { String::from_utf8(bytes.into_owned()).ok() }
 }
 
+/// What is known of the encoding of a node.
+#[derive(Clone, Copy)]
+enum NodeCheck {
+    None,
+    /// The node is valid UTF-8.
+    Utf8,
+}
+
 /// Bytes that need no repair in any context.
-pub(crate) static PLAIN: [bool; 256] = plain_bytes(false);
+pub(crate) static PLAIN: [bool; 256] = plain_bytes(NodeCheck::None);
 /// The same for a node that is valid UTF-8: only EF can begin a noncharacter.
-pub(crate) static PLAIN_IN_VALID: [bool; 256] = plain_bytes(true);
+pub(crate) static PLAIN_IN_VALID: [bool; 256] = plain_bytes(NodeCheck::Utf8);
 
 /// Whether a node consists of ASCII that XML allows. Where references do not count, such a node needs no
 /// repair.
@@ -165,12 +173,12 @@ pub(crate) const fn is_plain_in_valid(byte: u8) -> bool {
     clippy::indexing_slicing,
     reason = "evaluated by the compiler, where an index out of bounds is an error"
 )]
-const fn plain_bytes(valid: bool) -> [bool; 256] {
+const fn plain_bytes(check: NodeCheck) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
         let b = byte as u8;
-        table[byte] = is_plain_in_valid(b) && (valid || b < 0x80);
+        table[byte] = is_plain_in_valid(b) && (matches!(check, NodeCheck::Utf8) || b < 0x80);
         byte += 1;
     }
     table

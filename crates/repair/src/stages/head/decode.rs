@@ -8,6 +8,7 @@
 //! sequence that is no character becomes a form that is illegal in UTF-8. The engine then repairs it, and
 //! the journal contains the repair.
 
+use crate::lex::window::TextWindow;
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 
 pub(crate) const BOM: &[u8] = b"\xEF\xBB\xBF";
@@ -31,18 +32,19 @@ enum DecodeMode {
     Utf8,
     Transcode(Box<Decoder>),
     Wide {
-        unit: CodeUnit,
-        big_endian: bool,
+        form: WideForm,
         /// Whether a byte order mark may follow.
         at_start: bool,
     },
 }
 
-/// The code unit of UTF-16 or UTF-32.
+/// UTF-16 or UTF-32, with its byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CodeUnit {
-    TwoBytes,
-    FourBytes,
+enum WideForm {
+    Utf16Le,
+    Utf16Be,
+    Utf32Le,
+    Utf32Be,
 }
 
 /// Decodes one body.
@@ -69,25 +71,37 @@ impl Decode {
     }
 
     /// Decodes the next chunk and passes the text on.
-    pub fn push(&mut self, input: &[u8], last: bool, text: &mut impl FnMut(&[u8])) {
+    pub fn push(&mut self, input: &[u8], text: &mut impl FnMut(&[u8])) {
         if matches!(self.mode, DecodeMode::Utf8) {
             return text(input);
         }
+        self.read(TextWindow::so_far(input), text);
+    }
+
+    /// Ends the input and passes the rest of the text on.
+    pub fn finish(&mut self, text: &mut impl FnMut(&[u8])) {
+        if !matches!(self.mode, DecodeMode::Utf8) {
+            self.read(TextWindow::whole(b""), text);
+        }
+    }
+
+    fn read(&mut self, input: TextWindow<'_>, text: &mut impl FnMut(&[u8])) {
         let mut held = std::mem::take(&mut self.held);
         let bytes = if held.is_empty() {
-            input
+            input.text
         } else {
-            held.extend_from_slice(input);
+            held.extend_from_slice(input.text);
             &held
         };
-        let used = self.decode(bytes, last, text);
+        let used = self.decode(TextWindow { text: bytes, ..input }, text);
         self.held = bytes.get(used..).unwrap_or_default().to_vec();
     }
 
     /// Decodes bytes and returns the number of used bytes.
-    fn decode(&mut self, bytes: &[u8], last: bool, text: &mut impl FnMut(&[u8])) -> usize {
+    fn decode(&mut self, window: TextWindow<'_>, text: &mut impl FnMut(&[u8])) -> usize {
+        let bytes = window.text;
         if matches!(self.mode, DecodeMode::Start) {
-            match self.detect_mode(bytes, last) {
+            match self.detect_mode(window) {
                 Some(mode) => self.mode = mode,
                 None => return 0,
             }
@@ -105,25 +119,24 @@ impl Decode {
                 if !plain.is_empty() {
                     text(plain);
                 }
-                if rest.is_empty() || rest.len() < EVIDENCE_BYTES && !last {
+                if rest.is_empty() || rest.len() < EVIDENCE_BYTES && !window.is_last {
                     return ascii;
                 }
                 let evidence = rest.get(..rest.len().min(EVIDENCE_BYTES)).unwrap_or_default();
                 self.mode = if is_utf8(evidence) { DecodeMode::Utf8 } else { self.transcode_mode(encoding) };
-                ascii + self.decode(rest, last, text)
+                ascii + self.decode(window.after(ascii), text)
             }
             DecodeMode::Transcode(decoder) => {
-                transcode(decoder, bytes, last, text);
+                transcode(decoder, window, text);
                 bytes.len()
             }
-            DecodeMode::Wide { unit, big_endian, at_start } => {
-                decode_wide(bytes, (*unit, *big_endian), at_start, last, text)
-            }
+            DecodeMode::Wide { form, at_start } => decode_wide(window, *form, at_start, text),
         }
     }
 
     /// Detects the charset from byte order marks, the pattern of zero bytes, and the label.
-    fn detect_mode(&mut self, bytes: &[u8], last: bool) -> Option<DecodeMode> {
+    fn detect_mode(&mut self, window: TextWindow<'_>) -> Option<DecodeMode> {
+        let bytes = window.text;
         // The range of the search must not depend on the chunks of the input.
         let bytes = bytes.get(..bytes.len().min(DECLARATION_BYTES)).unwrap_or_default();
         let root = crate::lex::search::memmem::find(bytes, b"<OAI");
@@ -131,11 +144,11 @@ impl Decode {
         let decided =
             bytes.len() == DECLARATION_BYTES || root.is_some() || find_declaration(before_root).is_some();
         let wide = bytes.len() >= PATTERN_BYTES && is_wide(bytes);
-        if !(last || decided || wide) {
+        if !(window.is_last || decided || wide) {
             return None;
         }
-        if let Some((unit, big_endian)) = wide_by_pattern(bytes) {
-            return Some(self.wide_mode(unit, big_endian));
+        if let Some(form) = wide_by_pattern(bytes) {
+            return Some(self.wide_mode(form));
         }
         Some(match self.charset.or_else(|| declared_charset(before_root)) {
             // A label of UTF-16 or UTF-32 on ASCII bytes is wrong.
@@ -151,14 +164,14 @@ impl Decode {
         DecodeMode::Transcode(Box::new(encoding.new_decoder_with_bom_removal()))
     }
 
-    fn wide_mode(&mut self, unit: CodeUnit, big_endian: bool) -> DecodeMode {
-        self.label = match (unit, big_endian) {
-            (CodeUnit::TwoBytes, false) => "UTF-16LE",
-            (CodeUnit::TwoBytes, true) => "UTF-16BE",
-            (CodeUnit::FourBytes, false) => "UTF-32LE",
-            (CodeUnit::FourBytes, true) => "UTF-32BE",
+    fn wide_mode(&mut self, form: WideForm) -> DecodeMode {
+        self.label = match form {
+            WideForm::Utf16Le => "UTF-16LE",
+            WideForm::Utf16Be => "UTF-16BE",
+            WideForm::Utf32Le => "UTF-32LE",
+            WideForm::Utf32Be => "UTF-32BE",
         };
-        DecodeMode::Wide { unit, big_endian, at_start: true }
+        DecodeMode::Wide { form, at_start: true }
     }
 }
 
@@ -167,22 +180,21 @@ fn is_wide(bytes: &[u8]) -> bool {
     matches!(bytes, [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0, ..] | [_, 0, ..])
 }
 
-/// Returns the code unit and the byte order of UTF-16 or UTF-32, from the first [`PATTERN_BYTES`] of a
-/// body.
+/// Returns the form of UTF-16 or UTF-32, from the first [`PATTERN_BYTES`] of a body.
 ///
 /// A byte order mark before ASCII text is ignored.
-fn wide_by_pattern(bytes: &[u8]) -> Option<(CodeUnit, bool)> {
+fn wide_by_pattern(bytes: &[u8]) -> Option<WideForm> {
     let is_narrow = |text: &[u8]| match text {
         [first, second, ..] => *first != 0 && *second != 0 && first.is_ascii() && second.is_ascii(),
         _ => false,
     };
     match bytes {
         [0xFF, 0xFE, 0, 0, text @ ..] | [0, 0, 0xFE, 0xFF, text @ ..] if is_narrow(text) => None,
-        [0xFF, 0xFE, 0, 0, ..] | [b'<', 0, 0, 0, ..] => Some((CodeUnit::FourBytes, false)),
-        [0, 0, 0xFE, 0xFF, ..] | [0, 0, 0, b'<', ..] => Some((CodeUnit::FourBytes, true)),
+        [0xFF, 0xFE, 0, 0, ..] | [b'<', 0, 0, 0, ..] => Some(WideForm::Utf32Le),
+        [0, 0, 0xFE, 0xFF, ..] | [0, 0, 0, b'<', ..] => Some(WideForm::Utf32Be),
         [0xFF, 0xFE, text @ ..] | [0xFE, 0xFF, text @ ..] if is_narrow(text) || text.starts_with(BOM) => None,
-        [0xFF, 0xFE, ..] | [b'<', 0, _, 0, ..] => Some((CodeUnit::TwoBytes, false)),
-        [0xFE, 0xFF, ..] | [0, b'<', 0, _, ..] => Some((CodeUnit::TwoBytes, true)),
+        [0xFF, 0xFE, ..] | [b'<', 0, _, 0, ..] => Some(WideForm::Utf16Le),
+        [0xFE, 0xFF, ..] | [0, b'<', 0, _, ..] => Some(WideForm::Utf16Be),
         _ => None,
     }
 }
@@ -212,10 +224,12 @@ fn is_utf8(evidence: &[u8]) -> bool {
     whole > broken
 }
 
-fn transcode(decoder: &mut Decoder, mut bytes: &[u8], last: bool, text: &mut impl FnMut(&[u8])) {
+fn transcode(decoder: &mut Decoder, window: TextWindow<'_>, text: &mut impl FnMut(&[u8])) {
+    let mut bytes = window.text;
     let mut buffer = [0; 8192];
     loop {
-        let (result, read, written) = decoder.decode_to_utf8_without_replacement(bytes, &mut buffer, last);
+        let (result, read, written) =
+            decoder.decode_to_utf8_without_replacement(bytes, &mut buffer, window.is_last);
         text(buffer.get(..written).unwrap_or_default());
         bytes = bytes.get(read..).unwrap_or_default();
         match result {
@@ -230,21 +244,21 @@ fn transcode(decoder: &mut Decoder, mut bytes: &[u8], last: bool, text: &mut imp
 ///
 /// A byte order mark is dropped at the start only.
 fn decode_wide(
-    bytes: &[u8],
-    (unit, big_endian): (CodeUnit, bool),
+    window: TextWindow<'_>,
+    form: WideForm,
     at_start: &mut bool,
-    last: bool,
     text: &mut impl FnMut(&[u8]),
 ) -> usize {
+    let bytes = window.text;
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
-    while let Some((code, len)) = next_code(bytes.get(at..).unwrap_or_default(), unit, big_endian, last) {
+    while let Some((code, len)) = next_code(window.after(at), form) {
         at += len;
         if !(std::mem::replace(at_start, false) && code == 0xFEFF) {
             push_code(code, &mut decoded);
         }
     }
-    if last && at < bytes.len() {
+    if window.is_last && at < bytes.len() {
         // The input ends inside a code unit.
         decoded.extend_from_slice(NO_CHARACTER);
         at = bytes.len();
@@ -256,21 +270,20 @@ fn decode_wide(
 /// Returns the next code point and its length in bytes. A surrogate without its pair is returned as it is.
 ///
 /// Returns `None` if the text ends too early to decide.
-fn next_code(bytes: &[u8], unit: CodeUnit, big_endian: bool, last: bool) -> Option<(u32, usize)> {
-    if unit == CodeUnit::FourBytes {
-        let &bytes: &[u8; 4] = bytes.first_chunk()?;
-        let code = if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
-        return Some((code, 4));
-    }
-    let unit_at = |at: usize| -> Option<u16> {
-        let &bytes: &[u8; 2] = bytes.get(at..)?.first_chunk()?;
-        Some(if big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
+fn next_code(window: TextWindow<'_>, form: WideForm) -> Option<(u32, usize)> {
+    let bytes = window.text;
+    let unit_of: fn([u8; 2]) -> u16 = match form {
+        WideForm::Utf32Le => return Some((u32::from_le_bytes(*bytes.first_chunk()?), 4)),
+        WideForm::Utf32Be => return Some((u32::from_be_bytes(*bytes.first_chunk()?), 4)),
+        WideForm::Utf16Le => u16::from_le_bytes,
+        WideForm::Utf16Be => u16::from_be_bytes,
     };
+    let unit_at = |at: usize| -> Option<u16> { Some(unit_of(*bytes.get(at..)?.first_chunk()?)) };
     let first = unit_at(0)?;
     if !(0xD800..0xDC00).contains(&first) {
         return Some((first.into(), 2));
     }
-    let Some(second) = unit_at(2) else { return last.then_some((first.into(), 2)) };
+    let Some(second) = unit_at(2) else { return window.is_last.then_some((first.into(), 2)) };
     match char::decode_utf16([first, second]).next() {
         Some(Ok(c)) => Some((c.into(), 4)),
         _ => Some((first.into(), 2)),

@@ -12,7 +12,7 @@ use crate::passes::lenient_tag::read_lenient_tag;
 use crate::sink::{EnvelopeFacts, Sink};
 use crate::stages::envelope::{element_characters, is_strict_field, strip_envelope_prefixes};
 use crate::stages::head::error_text::{code_for_request, intended_error};
-use crate::stages::head::repair_head::request_echo;
+use crate::stages::head::repair_head::{EchoArguments, request_echo};
 use crate::stages::item_search::begins_item;
 use crate::stages::response::{Response, StepResult};
 use crate::stages::step::Step;
@@ -148,7 +148,8 @@ pub(crate) fn emit_errors(step: &mut Step<'_, impl Sink>) -> Option<StepResult> 
             return Some(step.response.refuse(NotOai::NothingKept));
         }
     }
-    let bare_request = step.response.request.omits_arguments().then(|| request_echo(step.response, false));
+    let bare_request =
+        step.response.request.omits_arguments().then(|| request_echo(step.response, EchoArguments::Omitted));
     if !step.response.output.is_open() {
         let (response_date, root_tag) = (step.response.date.text(), step.response.root.tag());
         step.sink.envelope(&EnvelopeFacts { response_date, root_tag, list: None });

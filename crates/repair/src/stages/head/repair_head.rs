@@ -102,7 +102,7 @@ fn close_field(response: &Response, local: &[u8], field: HeadField, edits: &mut 
 }
 
 fn place_request(response: &mut Response, text: &[u8], fields: HeadFields, place: usize, edits: &mut Edits) {
-    let own = writes_request_echo(response).then(|| request_echo(response, true));
+    let own = writes_request_echo(response).then(|| request_echo(response, EchoArguments::Written));
     let Some(field) = fields.request else {
         let (id, element) = match own {
             Some(own) => (RepairId::MissingRequest, own),
@@ -140,15 +140,27 @@ fn place_request(response: &mut Response, text: &[u8], fields: HeadFields, place
     }
 }
 
+/// Whether the request element of the proxy has its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EchoArguments {
+    Written,
+    /// An error code forbids them.
+    Omitted,
+}
+
 /// Returns the request element of the proxy.
-pub(crate) fn request_echo(response: &Response, arguments: bool) -> Vec<u8> {
+pub(crate) fn request_echo(response: &Response, arguments: EchoArguments) -> Vec<u8> {
     let Some(request) = &response.config().request else { return Vec::new() };
     let prefix = response.written_prefix();
     let mut element = Vec::with_capacity(REQUEST_BYTES_TYPICAL);
     for part in [b"<", prefix, b"request"] {
         element.extend_from_slice(part);
     }
-    for (name, value) in request.arguments.iter().filter(|_| arguments) {
+    let written = match arguments {
+        EchoArguments::Written => request.arguments.as_slice(),
+        EchoArguments::Omitted => &[],
+    };
+    for (name, value) in written {
         for part in [b" ", name.as_bytes(), b"=\""] {
             element.extend_from_slice(part);
         }

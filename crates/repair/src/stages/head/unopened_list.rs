@@ -118,7 +118,7 @@ pub(crate) fn open_missing_list(step: &mut Step<'_, impl Sink>, verb: Verb, at: 
     let Some(head) = read_whole_head(step.response, rest.get(..at).unwrap_or_default()) else {
         return step.response.refuse(NotOai::BrokenEnvelope);
     };
-    step.response.verb_element.set_headers_only(false);
+    step.response.verb_element.reset();
     set_list_verb(step.response, verb);
     let mut list = new_list(step.response, verb);
     list.set_concluded(step.response.request.facts().verb.is_none());

@@ -174,7 +174,7 @@ pub(crate) fn verb_element(
             (local_name(response, text, at), read_first_child(response, window, &mut lexemes, tag)?)
         }
     };
-    response.verb_element.set_headers_only(false);
+    response.verb_element.reset();
     let verb = if local == meant.as_bytes() { renamed_verb(response, meant, first_child) } else { meant };
     set_list_verb(response, verb);
     response.verb_element.set_name((local != verb.as_bytes()).then(|| local.to_vec()));
