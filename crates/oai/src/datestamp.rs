@@ -13,6 +13,7 @@ use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTim
 /// assert!(datestamp::is_legal(stamp.as_bytes()));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Oddity {
     /// Blanks or line breaks in or around it (failure class E6).
     Blank,

@@ -74,8 +74,7 @@ pub struct IdentifyValues {
 /// The known facts of a repository from sources other than this response. The engine does not guess them.
 ///
 /// ```
-/// use oaimend_oai::datestamp::Granularity;
-/// use oaimend_repair::RepairConfig;
+/// use oaimend_repair::{Granularity, RepairConfig};
 ///
 /// let mut config = RepairConfig::default();
 /// // Datestamps with a time become days.
@@ -94,6 +93,7 @@ pub struct RepositoryFacts {
 
 /// The handling of input that ends early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ending {
     /// Close the document, with a comment about the missing end. For files.
     #[default]
@@ -128,6 +128,7 @@ pub struct Origin {
 
 /// The records that get provenance. Deleted records never do, because they have no payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProvenanceScope {
     /// Records whose payload was changed by a repair of [`Effect::Content`](crate::catalog::Effect).
     Altered,

@@ -1,9 +1,25 @@
 //! Repairs OAI-PMH responses: broken bytes in, a valid response and a journal of every change out.
 //!
-//! This is the core of the program, and a library by itself: no I/O, no clock, no async code. Input arrives
-//! in chunks of any size, and no input is an error. The output goes to a [`Sink`]. [`repair()`] repairs a
-//! whole response in memory. ARCHITECTURE.md lists
-//! the invariants.
+//! [`repair()`] repairs a whole response in memory. A [`Repairer`] takes chunks of any size and reports to a
+//! [`Sink`], with bounded memory; [`stream`] adapts it to [`std::io`]. No input is an error: the
+//! [`Summary`] says whether the input was a response, and whether it is complete.
+//!
+//! ```
+//! use oaimend_repair::{Outcome, repair};
+//!
+//! let page = b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><error code='badVerb'>a & b</error></OAI-PMH>";
+//! let repaired = repair(page);
+//! assert_eq!(repaired.summary.outcome, Outcome::Repaired);
+//! assert_eq!(repaired.journal.iter().filter(|entry| entry.original == b"&").count(), 1);
+//! ```
+//!
+//! The crate is pure: it has no I/O except in [`stream`], no clock and no async code.
+//!
+//! # Invariants
+//!
+//! A valid response leaves unchanged, and repairing the output changes nothing. The result does not depend on the
+//! chunks of the input. [`journal::replay`] applied to the input gives the output, and [`journal::undo`] the input
+//! again. A removed record is reported with its bytes, and a truncated list never looks complete.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -29,20 +45,22 @@ mod whole;
 use stages::engine::Engine;
 use validate::start_tag::StartTagCache;
 
-pub use stages::head::decode::Decode;
-
 pub use catalog::{Certainty, NotOai, QuarantineReason, RepairCounts, RepairId, RepairSet};
 pub use config::{Ending, IdentifyValues, Origin, ProvenanceScope, RepairConfig, RepositoryFacts};
 pub use limits::Limits;
-pub use oaimend_oai::RequestEcho;
 pub use output::journal;
 pub use sink::{
     EnvelopeFacts, FieldIssue, IdentifyFacts, ItemSpans, ListEnvelope, Quarantined, RecordFacts, Repair,
     Sink, SwallowedItem, SwallowedItems, TokenFacts, UnresolvedField,
 };
 pub use span::Span;
+pub use stages::head::decode::Decode;
 pub use summary::{Outcome, Summary};
 pub use whole::{Repaired, repair, repair_with};
+
+// Types of the protocol in the signatures above.
+pub use oaimend_oai::datestamp::Granularity;
+pub use oaimend_oai::{ErrorCode, RequestEcho};
 
 /// Cached start tags of earlier responses. They make the next repair faster and never change its result.
 ///
@@ -135,6 +153,10 @@ impl Repairer {
         (summary, if is_kept { TagCache { tags, limits } } else { TagCache::default() })
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(test)]
 mod growth;

@@ -2,6 +2,9 @@
 //!
 //! Each call of the engine takes a [`Sink`] as an argument. The engine does not store it, so a sink may
 //! borrow from the caller.
+//!
+//! Facts can grow, so they are `#[non_exhaustive]`. The entries of the report ([`Repair`], [`Quarantined`],
+//! [`SwallowedItems`], [`UnresolvedField`]) can be built anywhere, so that a sink can be tested alone.
 
 use crate::catalog::{QuarantineReason, RepairId};
 use crate::span::Span;
@@ -116,6 +119,7 @@ impl<'a> Repair<'a> {
 
 /// The envelope of a response as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EnvelopeFacts<'a> {
     /// The text of `responseDate`.
     pub response_date: &'a [u8],
@@ -127,6 +131,7 @@ pub struct EnvelopeFacts<'a> {
 
 /// The part of an envelope that only a list has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListEnvelope<'a> {
     /// The start tag of the verb element, with its angle brackets.
     pub verb_tag: &'a [u8],
@@ -139,6 +144,7 @@ pub struct ListEnvelope<'a> {
 
 /// The facts of an Identify response, as written in the XML. A missing field is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IdentifyFacts<'a> {
     /// `earliestDatestamp`.
     pub earliest_datestamp: &'a [u8],
@@ -151,6 +157,7 @@ pub struct IdentifyFacts<'a> {
 /// The places of the header and its fields in an emitted item. A missing field has an empty place, and so
 /// have all fields of an item that is too long to be held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ItemSpans<'a> {
     /// `header` with its tags.
     pub header: Span,
@@ -164,6 +171,7 @@ pub struct ItemSpans<'a> {
 
 /// The facts about an emitted item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecordFacts<'a> {
     /// `identifier` of a record or header, `setSpec` of a set, `metadataPrefix` of a format, with references
     /// as in the XML.
@@ -231,6 +239,7 @@ pub struct UnresolvedField {
 
 /// The problem with a field that stays unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FieldIssue {
     /// The element is missing.
     Missing,
@@ -253,6 +262,7 @@ impl FieldIssue {
 
 /// The resumptionToken of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TokenFacts<'a> {
     /// Its value, with references as in the XML. Empty on the last page.
     pub token: &'a [u8],

@@ -255,7 +255,7 @@ impl Sink for Recording {
     }
 
     fn identified(&mut self, identify: &IdentifyFacts<'_>) {
-        let IdentifyFacts { earliest_datestamp, deleted_record, granularity } = identify;
+        let IdentifyFacts { earliest_datestamp, deleted_record, granularity, .. } = identify;
         self.events.identify =
             Some([earliest_datestamp, deleted_record, granularity].map(|field| text(field)));
     }

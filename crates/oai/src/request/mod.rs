@@ -182,6 +182,7 @@ pub struct Request {
 /// assert_eq!(error.code, ErrorCode::BadArgument);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RequestError {
     /// `badVerb`, `badArgument` or `badResumptionToken`.
     pub code: ErrorCode,

@@ -63,6 +63,7 @@ pub enum Effect {
 /// }
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct CatalogEntry {
     /// The repair.
     pub id: RepairId,
@@ -668,7 +669,7 @@ catalog! {
 
 impl RepairId {
     /// How many repairs there are.
-    pub const COUNT: usize = Self::RewriteProvenance as usize + 1;
+    pub(crate) const COUNT: usize = Self::RewriteProvenance as usize + 1;
 
     /// The repair of that name.
     pub fn from_name(name: &str) -> Option<Self> {

@@ -455,7 +455,8 @@ pub(crate) fn repair_for(oddity: Oddity) -> RepairId {
         Oddity::Fraction => RepairId::DatestampFraction,
         Oddity::Offset => RepairId::DatestampOffset,
         Oddity::Zone => RepairId::DatestampZone,
-        Oddity::Form => RepairId::DatestampForm,
+        // `Form`, and forms that are not known here.
+        _ => RepairId::DatestampForm,
     }
 }
 

@@ -47,7 +47,18 @@ enum WideForm {
     Utf32Be,
 }
 
-/// Decodes one body.
+/// Decodes the body of one response to UTF-8, as a [`Repairer`](crate::Repairer) does. Bytes that are no
+/// characters stay, so that the engine can repair and report them.
+///
+/// ```
+/// use oaimend_repair::Decode;
+///
+/// let mut text = Vec::new();
+/// let mut decode = Decode::new(Some("ISO-8859-1"));
+/// decode.push(b"<OAI-PMH>\xe9", &mut |part: &[u8]| text.extend_from_slice(part));
+/// decode.finish(&mut |part: &[u8]| text.extend_from_slice(part));
+/// assert_eq!(String::from_utf8(text).as_deref(), Ok("<OAI-PMH>\u{e9}"));
+/// ```
 #[derive(Debug)]
 pub struct Decode {
     mode: DecodeMode,
@@ -58,7 +69,7 @@ pub struct Decode {
 }
 
 impl Decode {
-    /// A decoder. `charset` is that of the HTTP header, if it names one.
+    /// Creates a decoder. `charset` is that of the HTTP header, if it names one.
     pub fn new(charset: Option<&str>) -> Self {
         let charset =
             charset.and_then(|label| Encoding::for_label(label.trim_matches(['"', '\'', ' ']).as_bytes()));
