@@ -125,12 +125,8 @@ impl Mapping {
     }
 }
 
-fn provenance_name(provenance: Option<ProvenanceScope>) -> &'static str {
-    match provenance {
-        None => "off",
-        Some(ProvenanceScope::Altered) => "altered",
-        Some(ProvenanceScope::All) => "all",
-    }
+fn provenance_name(scope: Option<ProvenanceScope>) -> &'static str {
+    scope.map_or("off", ProvenanceScope::name)
 }
 
 /// The names of repairs, in the order of the catalog.

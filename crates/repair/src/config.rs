@@ -135,3 +135,13 @@ pub enum ProvenanceScope {
     /// All records.
     All,
 }
+
+impl ProvenanceScope {
+    /// The name of the scope in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Altered => "altered",
+            Self::All => "all",
+        }
+    }
+}

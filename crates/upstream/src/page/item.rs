@@ -37,7 +37,7 @@ pub(crate) struct FieldPlaces {
 
 impl FieldPlaces {
     pub(crate) fn new(spans: &ItemSpans<'_>) -> Self {
-        let ItemSpans { header, identifier, datestamp, set_specs } = *spans;
+        let ItemSpans { header, identifier, datestamp, set_specs, .. } = *spans;
         Self { header, identifier, datestamp, set_specs: set_specs.to_vec() }
     }
 

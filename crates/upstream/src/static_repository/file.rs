@@ -119,20 +119,21 @@ impl Intake {
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Failed> {
-        self.take(bytes, false)
+        self.take(|decode, mut text| decode.push(bytes, &mut text))
     }
 
     /// Ends the file: the text is on the disk. Returns a hash of it as its version.
     pub(super) fn finish(mut self) -> Result<(File, String), Failed> {
-        self.take(&[], true)?;
+        self.take(|decode, mut text| decode.finish(&mut text))?;
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
         Ok((file, hex::encode(&self.hash.finalize()[..8])))
     }
 
-    fn take(&mut self, bytes: &[u8], last: bool) -> Result<(), Failed> {
+    /// Writes the text that a step of the decoder yields.
+    fn take(&mut self, step: impl FnOnce(&mut Decode, &mut dyn FnMut(&[u8]))) -> Result<(), Failed> {
         let Self { decode, file, hash, len, len_max, failed } = self;
-        decode.push(bytes, last, &mut |mut text| {
+        step(decode, &mut |mut text| {
             if *len == 0 {
                 text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
             }
