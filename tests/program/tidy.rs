@@ -199,7 +199,7 @@ fn quoted(code: &str, fits: impl Fn(&str) -> bool) -> Vec<&str> {
 fn every_metric_and_every_failure_reason_is_documented() {
     let is_name =
         |text: &str| text.len() > 2 && text.bytes().all(|b| b.is_ascii_lowercase() || b"-_".contains(&b));
-    let telemetry = text("src/telemetry.rs");
+    let telemetry = text("src/serve/telemetry.rs");
     let metrics = quoted(&telemetry, |text| {
         is_name(text) && (text.ends_with("_total") || text.starts_with("oaimend_"))
     });

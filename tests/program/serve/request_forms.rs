@@ -7,7 +7,8 @@ use crate::fixtures::source::{Asked, Got, Reply, Source};
 use oaimend::config::Config;
 use oaimend_test_support::envelope::Strictness;
 use oaimend_test_support::judge::judge;
-use oaimend_upstream::settings::{Method, PageFallback};
+use oaimend_upstream::settings::Method;
+use oaimend_upstream::settings::PageFallback::GetRecord;
 use std::time::Duration;
 
 const EARLIEST: &str = "2024-05-30T10:00:00Z";
@@ -258,8 +259,7 @@ fn page_fallback_sends_the_prefix() {
             None => page_after(asked),
         }
     });
-    let proxy =
-        Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.page_fallback = PageFallback::GetRecord);
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.page_fallback = GetRecord);
     check_harvest(&proxy, LIST, &SIX);
 }
 
@@ -364,9 +364,7 @@ fn listed_records_are_requested_literally() {
                 Reply::xml(list(verb, &IDS.map(|id| (id, stamp(id))), None))
             }
         });
-        let proxy = Proxy::tuned(&source, |mapping| {
-            mapping.source_mut().quirks.page_fallback = PageFallback::GetRecord
-        });
+        let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.page_fallback = GetRecord);
         // What harvesters miss proves nothing about records that the source lists.
         for number in 10..14 {
             valid(&proxy.get(&format!("{RECORD}oai:x:{number}")));
