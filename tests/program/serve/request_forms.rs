@@ -5,10 +5,8 @@ use crate::fixtures::harvest::Mirror;
 use crate::fixtures::proxy::{LIST, Proxy};
 use crate::fixtures::source::{Asked, Got, Reply, Source};
 use oaimend::config::Config;
-use oaimend_test_support::envelope::Strictness;
-use oaimend_test_support::judge::judge;
-use oaimend_upstream::settings::Method;
-use oaimend_upstream::settings::PageFallback::GetRecord;
+use oaimend_test_support::{envelope::Strictness, judge::judge};
+use oaimend_upstream::settings::{Method, PageFallback::GetRecord};
 use std::time::Duration;
 
 const EARLIEST: &str = "2024-05-30T10:00:00Z";
