@@ -1,0 +1,131 @@
+//! What the ledger knows of a list.
+
+use oaimend_oai::Window;
+use serde::{Deserialize, Serialize};
+
+/// A page of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListPage {
+    /// The list, by a random number that the proxy assigns.
+    pub list: u64,
+    /// The number of the page, from 0.
+    pub page: u32,
+}
+
+/// The record of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListFacts {
+    /// The query that started the list.
+    pub first_query: String,
+    /// The part of the list that the harvester requested, where the query to the source covers more; `None`: all.
+    #[serde(default, with = "bounds")]
+    pub within: Option<Window>,
+    /// Whether every delivered item is known.
+    pub complete: bool,
+    /// The number of delivered items.
+    pub items: u64,
+    /// The states that its harvests show.
+    #[serde(default)]
+    pub states: HarvestStates,
+    /// The number of harvests in progress.
+    #[serde(default)]
+    pub harvests: u32,
+    /// Changes when a harvest starts the list while no other harvest is in progress.
+    #[serde(default)]
+    pub round: u8,
+    /// Whether several harvests were in progress at the same time in this round.
+    #[serde(default)]
+    pub is_shared: bool,
+    /// The `completeListSize` that all its pages in this round announced; `None` if they have several, or none.
+    #[serde(default)]
+    pub list_size: Option<u64>,
+    /// Whether one token pointed to several pages of the list in this round.
+    #[serde(default)]
+    pub reuses_tokens: bool,
+    /// The time of its last request, in seconds since 1970.
+    pub touched_secs: u64,
+}
+
+/// The oldest states that the harvests of a list show, in seconds since 1970 by the clock of the source.
+///
+/// A harvest that was abandoned is never known to have ended, and must not hold its state for ever. Therefore only the
+/// harvests of this period and the one before count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HarvestStates {
+    /// The oldest state of the harvests that began in this period.
+    current: Option<i64>,
+    /// The oldest state of those that began in the period before.
+    previous: Option<i64>,
+    /// The start of this period, in seconds since 1970.
+    since_secs: u64,
+}
+
+/// Maximum number of harvests of a list that follow reused tokens at the same time. If there are more, one of them may be
+/// refused at a page that only others have received.
+const MIXED_HARVESTS_MAX: u32 = 8;
+
+/// The length of a period, in seconds: two weeks. A harvest that takes longer may miss changes if others share its
+/// list.
+const STATE_PERIOD_SECS: u64 = 14 * 24 * 3600;
+
+impl HarvestStates {
+    /// No harvest, in a period that begins now.
+    pub const fn new(now_secs: u64) -> Self {
+        Self { current: None, previous: None, since_secs: now_secs }
+    }
+
+    /// Adds a harvest that begins.
+    pub fn add(&mut self, state_secs: Option<i64>, now_secs: u64) {
+        if self.is_over(now_secs) {
+            *self = Self::new(now_secs);
+        } else if self.since_secs + STATE_PERIOD_SECS < now_secs {
+            *self = Self { current: None, previous: self.current, since_secs: now_secs };
+        }
+        self.current = self.current.into_iter().chain(state_secs).min();
+    }
+
+    /// Whether both periods have passed.
+    pub const fn is_over(&self, now_secs: u64) -> bool {
+        self.since_secs + 2 * STATE_PERIOD_SECS < now_secs
+    }
+
+    /// The start of this period, in seconds since 1970.
+    pub const fn since_secs(&self) -> u64 {
+        self.since_secs
+    }
+}
+
+impl ListFacts {
+    /// The state that the list shows, in seconds since 1970 by the clock of the source; `None` if unknown. Of harvests
+    /// that share the list, it is the oldest one.
+    pub fn state_secs(&self) -> Option<i64> {
+        let HarvestStates { current, previous, .. } = self.states;
+        current.into_iter().chain(previous).min()
+    }
+
+    /// The number of harvests, where several harvests follow tokens that point to several pages each. The ledger
+    /// then cannot tell which page a harvest has reached. Abandoned harvests count too, but not without bound: a list
+    /// that goes in circles would never be refused.
+    pub fn mixed_harvests(&self) -> Option<u32> {
+        (self.is_shared && self.reuses_tokens).then_some(self.harvests.min(MIXED_HARVESTS_MAX))
+    }
+}
+
+/// How a window is stored: as its two bounds.
+pub mod bounds {
+    use oaimend_oai::Window;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    type Bounds = Option<(Option<String>, Option<String>)>;
+
+    /// Writes the bounds of the window.
+    pub fn serialize<S: Serializer>(window: &Option<Window>, to: S) -> Result<S::Ok, S::Error> {
+        window.as_ref().map(|Window { from, until }| (from, until)).serialize(to)
+    }
+
+    /// Reads the bounds of a window.
+    pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Window>, D::Error> {
+        let bounds = Bounds::deserialize(from)?;
+        Ok(bounds.map(|(from, until)| Window { from, until }))
+    }
+}
