@@ -3,6 +3,9 @@
 use oaimend_oai::Window;
 use serde::{Deserialize, Serialize};
 
+/// How long an abandoned list is kept, in seconds.
+pub const KEPT_SECS: u64 = 3 * 24 * 3600;
+
 /// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListPage {
@@ -95,7 +98,26 @@ impl HarvestStates {
     }
 }
 
+impl ListPage {
+    /// Whether the list may loop at this page, whose first item also started the page `known`. `visits` is the number
+    /// of pages that started with it since the list is known to reuse its tokens.
+    pub const fn may_loop(self, known: Option<u32>, visits: u32, mixed_harvests: Option<u32>) -> bool {
+        match (known, mixed_harvests) {
+            (Some(known), None) => known < self.page,
+            // Each of several harvests may reach a page that another one received, and may request it twice.
+            (Some(known), Some(harvests)) => known < self.page && visits > harvests.saturating_add(1),
+            (None, _) => false,
+        }
+    }
+}
+
 impl ListFacts {
+    /// Whether the ledger may know the identifiers of all items of the list, and each page announced this
+    /// `completeListSize`.
+    pub fn has_size(&self, list_size: u64) -> bool {
+        self.complete && self.list_size == Some(list_size) && self.mixed_harvests().is_none()
+    }
+
     /// The state that the list shows, in seconds since 1970 by the clock of the source; `None` if unknown. Of harvests
     /// that share the list, it is the oldest one.
     pub fn state_secs(&self) -> Option<i64> {
@@ -111,21 +133,42 @@ impl ListFacts {
     }
 }
 
+/// Whether a page of which a harvester requested only a part may still matter. `recorded_secs` is the time when the
+/// last such page of a repository was recorded; both are seconds since 1970.
+pub const fn window_counts(recorded_secs: u64, now_secs: u64) -> bool {
+    // An abandoned list is removed only when the next list starts, which may be some time later.
+    now_secs < recorded_secs + 2 * KEPT_SECS
+}
+
 /// How a window is stored: as its two bounds.
-pub mod bounds {
+pub(super) mod bounds {
     use oaimend_oai::Window;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     type Bounds = Option<(Option<String>, Option<String>)>;
 
     /// Writes the bounds of the window.
-    pub fn serialize<S: Serializer>(window: &Option<Window>, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(window: &Option<Window>, to: S) -> Result<S::Ok, S::Error> {
         window.as_ref().map(|Window { from, until }| (from, until)).serialize(to)
     }
 
     /// Reads the bounds of a window.
-    pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Window>, D::Error> {
+    pub(crate) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Window>, D::Error> {
         let bounds = Bounds::deserialize(from)?;
         Ok(bounds.map(|(from, until)| Window { from, until }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_may_loop_where_an_earlier_page_started_alike() {
+        let place = ListPage { list: 7, page: 4 };
+        assert!(place.may_loop(Some(3), 0, None) && !place.may_loop(Some(4), 0, None));
+        assert!(!place.may_loop(None, 9, None));
+        assert!(place.may_loop(Some(3), 4, Some(2)), "each of two harvests may request a page twice");
+        assert!(!place.may_loop(Some(3), 3, Some(2)) && !place.may_loop(Some(4), 9, Some(2)));
     }
 }

@@ -7,14 +7,23 @@
 //! Harvests with the same arguments and the same tokens share one list. A page of a shared list counts as delivered
 //! only as far as all of them received it. A token of lists with different arguments is ambiguous: its list is never
 //! replayed.
+//!
+//! The trait is what a store implements. What a page changes, and which lists are evicted, is decided here for all
+//! stores: by [`KnownPage`], [`ListEviction`] and [`KeptStates`].
 
 mod delivered_page;
+mod eviction;
 mod lists;
+mod page_changes;
 mod tokens;
 
 pub use delivered_page::{DeliveredPage, ListStatus};
-pub use lists::{HarvestStates, ListFacts, ListPage, bounds};
-pub use tokens::{TokenOrigin, TokenTarget};
+pub use eviction::{
+    EVICTION_INTERVAL_SECS, Evictions, KeptStates, LISTS_EVICTED_TOGETHER, LISTS_MAX, ListEviction, RowCounts,
+};
+pub use lists::{HarvestStates, KEPT_SECS, ListFacts, ListPage, window_counts};
+pub use page_changes::{KnownPage, PageChanges, PageItems, recorded_place};
+pub use tokens::{KnownToken, TokenOrigin, TokenRecord, TokenTarget};
 
 use async_trait::async_trait;
 

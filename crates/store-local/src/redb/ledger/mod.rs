@@ -19,15 +19,14 @@ mod writer;
 use super::database::{SharedDatabase, Unavailable};
 use apply::{apply_page, apply_replay};
 use async_trait::async_trait;
-use eviction::KEPT_SECS;
 use oaimend_base::error::Error;
 use oaimend_store::databases::Databases;
 use oaimend_store::ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, RecordedPart, ReplayProgress,
-    ReplayShortcuts, TokenOrigin, TokenTarget,
+    ReplayShortcuts, TokenOrigin, TokenRecord, TokenTarget, window_counts,
 };
 use origins::Origins;
-use records::{TokenRecord, find_list, find_target, find_token, hashes, number, secs, text};
+use records::{find_known_token, find_list, find_token, hashes, number, secs, text};
 use redb::{Database, ReadableDatabase, TableHandle as _};
 use rows::{DatabaseRows, ListRow, ROWS, View};
 use std::collections::{BTreeMap, HashMap};
@@ -117,10 +116,9 @@ impl RedbLedger {
 
     /// Records a page in the rows, or a part of it.
     fn apply(&self, view: &mut View<'_>, page: &DeliveredPage, part: Option<u64>) -> Result<(), redb::Error> {
-        let origin = apply_page(view, page, part)?;
-        if let Some(token) = &page.next_token {
-            let origin = origin.map_or(TokenOrigin::Ambiguous, TokenOrigin::Known);
-            self.0.origins.note((&page.repository, page.verb, token), origin);
+        let record = apply_page(view, page, part)?;
+        if let (Some(token), Some(record)) = (&page.next_token, record) {
+            self.0.origins.note((&page.repository, page.verb, token), record.token_origin());
         }
         Ok(())
     }
@@ -181,9 +179,7 @@ impl RedbLedger {
     ) -> Result<bool, LedgerError> {
         self.read(|view| {
             let record = find_token(&view, repository, verb, token)?;
-            Ok(record.is_some_and(|record| {
-                !record.ambiguous && record.place.list == place.list && record.lowest_page <= place.page
-            }))
+            Ok(record.is_some_and(|record| record.points_back(place)))
         })
     }
 
@@ -202,15 +198,9 @@ impl RedbLedger {
         self.read(|view| view.find(&rows::of_list(repository, list, row), read))
     }
 
-    /// The earlier page of the list that started with this item, if there was one.
-    fn earlier_page(
-        &self,
-        repository: &str,
-        place: ListPage,
-        first: u64,
-    ) -> Result<Option<u32>, LedgerError> {
-        let page = self.row(repository, place.list, ListRow::First(first), number)?;
-        Ok(page.filter(|page| *page < place.page))
+    /// The lowest page of the list that started with this item.
+    fn first_item_page(&self, repository: &str, list: u64, first: u64) -> Result<Option<u32>, LedgerError> {
+        self.row(repository, list, ListRow::First(first), number)
     }
 
     /// How many pages of the list started with this item, since the list is known to reuse its tokens.
@@ -300,8 +290,7 @@ impl ListLedger for RedbLedger {
     }
 
     fn has_windows(&self, repository: &str, now_secs: u64) -> bool {
-        // An abandoned list is removed only when the next list starts, which may be some time later.
-        self.windows().get(repository).is_some_and(|recorded| now_secs < recorded + 2 * KEPT_SECS)
+        self.windows().get(repository).is_some_and(|recorded| window_counts(*recorded, now_secs))
     }
 
     fn epoch(&self) -> u64 {
@@ -315,9 +304,7 @@ impl ListLedger for RedbLedger {
         }
         let read = self.read(|view| {
             let record = find_token(&view, repository, verb, token)?;
-            let known =
-                |record: TokenRecord| record.origin.map_or(TokenOrigin::Ambiguous, TokenOrigin::Known);
-            let origin = record.map_or(TokenOrigin::Unknown, known);
+            let origin = record.as_ref().map_or(TokenOrigin::Unknown, TokenRecord::token_origin);
             self.0.origins.note(name, origin);
             Ok(origin)
         });
@@ -330,7 +317,8 @@ impl ListLedger for RedbLedger {
         verb: &str,
         token: &str,
     ) -> Result<Option<TokenTarget>, LedgerError> {
-        self.read(|view| find_target(&view, repository, verb, token))
+        let token = self.read(|view| find_known_token(&view, repository, verb, token))?;
+        Ok(token.map(TokenTarget::from))
     }
 
     async fn points_back(
@@ -374,15 +362,12 @@ impl ListLedger for RedbLedger {
         first_item: u64,
         mixed_harvests: Option<u32>,
     ) -> Result<Option<Vec<u64>>, LedgerError> {
-        // Each of several harvests may reach a page that another one received, and may request it twice.
-        let may_loop = match (self.earlier_page(repository, place, first_item)?, mixed_harvests) {
-            (None, _) => false,
-            (Some(_), None) => true,
-            (Some(_), Some(harvests)) => {
-                self.visits(repository, place.list, first_item)? > harvests.saturating_add(1)
-            }
+        let known = self.first_item_page(repository, place.list, first_item)?;
+        let visits = match mixed_harvests {
+            Some(_) => self.visits(repository, place.list, first_item)?,
+            None => 0,
         };
-        if !may_loop {
+        if !place.may_loop(known, visits, mixed_harvests) {
             return Ok(None);
         }
         let repository = repository.to_owned();
@@ -396,10 +381,7 @@ impl ListLedger for RedbLedger {
         list_size: u64,
     ) -> Result<Option<Vec<u64>>, LedgerError> {
         let list = self.list(repository, place.list)?;
-        let is_known = list.is_some_and(|list| {
-            list.complete && list.list_size == Some(list_size) && list.mixed_harvests().is_none()
-        });
-        if !is_known {
+        if !list.is_some_and(|list| list.has_size(list_size)) {
             return Ok(None);
         }
         let repository = repository.to_owned();

@@ -1,52 +1,9 @@
 //! How the values of rows are encoded.
 
 use super::rows::{self, View};
-use oaimend_oai::Window;
-use oaimend_store::ledger::{ListFacts, ListPage, TokenTarget, bounds};
+use oaimend_store::ledger::{KnownToken, ListFacts, TokenRecord};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-
-/// The record of a token.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct TokenRecord {
-    /// The page that the token requests.
-    pub(super) place: ListPage,
-    /// The lowest page of the list that the token requested.
-    #[serde(default)]
-    pub(super) lowest_page: u32,
-    /// Whether lists with different arguments contain the token.
-    pub(super) ambiguous: bool,
-    /// The window that covers the requests for all lists with this token; `None` if one request had no window.
-    #[serde(default, with = "bounds")]
-    pub(super) within: Option<Window>,
-    /// The hash of the pages that lead to the token; `None` if it is ambiguous.
-    #[serde(default)]
-    pub(super) origin: Option<u64>,
-    /// The number of items that lead to the token, if known.
-    #[serde(default)]
-    pub(super) items_before: Option<u64>,
-    /// The round of the list in which a page with the token was last recorded.
-    #[serde(default)]
-    pub(super) round: u8,
-    /// When a page with the token was last delivered, in seconds since 1970.
-    #[serde(default)]
-    pub(super) given_secs: u64,
-}
-
-/// How long the origin of a token counts, in seconds: as long as a page after a token may be cached
-/// (`token_pages_secs`). A page that was cached for an older origin is not fresh any more.
-const ORIGIN_SECS: u64 = 3_600;
-
-impl TokenRecord {
-    /// The origin of a token after a page with `origin` was delivered. `known` is the record before.
-    pub(super) fn origin_after(known: Option<&Self>, origin: Option<u64>, now_secs: u64) -> Option<u64> {
-        match known {
-            Some(known) if now_secs > known.given_secs.saturating_add(ORIGIN_SECS) => origin,
-            Some(known) if known.origin != origin => None,
-            _ => origin,
-        }
-    }
-}
 
 /// Hashes to bytes, 8 for each hash.
 pub(super) fn bytes_of(hashes: &[u64]) -> Vec<u8> {
@@ -101,19 +58,14 @@ pub(super) fn find_list(
     find_json(view, &rows::list(repository, list))
 }
 
-/// Where a token points.
-pub(super) fn find_target(
+/// A token with its list.
+pub(super) fn find_known_token(
     view: &View<'_>,
     repository: &str,
     verb: &str,
     token: &str,
-) -> Result<Option<TokenTarget>, redb::Error> {
+) -> Result<Option<KnownToken>, redb::Error> {
     let Some(record) = find_token(view, repository, verb, token)? else { return Ok(None) };
     let list = find_list(view, repository, record.place.list)?;
-    let is_of_round = list.as_ref().is_some_and(|list| list.round == record.round);
-    let page = if is_of_round { record.place.page } else { record.lowest_page };
-    let place = ListPage { page, ..record.place };
-    let place = if record.ambiguous { None } else { list.map(|list| (place, list)) };
-    let TokenRecord { origin, items_before, within, .. } = record;
-    Ok(Some(TokenTarget { place, origin, items_before, is_of_round, within }))
+    Ok(Some(KnownToken { record, list }))
 }

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | [`list`] | list | [`ListFacts`](oaimend_store::ledger::ListFacts) as JSON |
 //! | [`of_list`] | list, [`ListRow`] | see there |
-//! | [`token`] | verb, token | [`TokenRecord`](super::records::TokenRecord) as JSON |
+//! | [`token`] | verb, token | [`TokenRecord`](oaimend_store::ledger::TokenRecord) as JSON |
 //! | [`state`] | verb, token of a first page | [`HarvestStates`](oaimend_store::ledger::HarvestStates) as JSON |
 //! | [`window`] | | seconds since 1970, 8 bytes |
 //!

@@ -1,9 +1,10 @@
 //! Tests of the ledger, each with a database of its own.
 
-use super::eviction::{EVICTION_INTERVAL_SECS, LISTS_EVICTED_TOGETHER, LISTS_MAX};
 use crate::redb::ledger::*;
 use oaimend_oai::Window;
-use oaimend_store::ledger::ListStatus;
+use oaimend_store::ledger::{
+    EVICTION_INTERVAL_SECS, KEPT_SECS, LISTS_EVICTED_TOGETHER, LISTS_MAX, ListStatus,
+};
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 
@@ -80,8 +81,8 @@ fn a_record_is_readable_at_once_and_after_a_restart() {
         assert_eq!(find(ledger, "x", "ListSets", "b"), None);
         assert_eq!(ledger.delivered_before("x", place).expect("readable"), [1, 2, 3]);
         assert_eq!(ledger.delivered_before("x", ListPage { list: 7, page: 1 }).expect("readable"), [1, 2]);
-        assert_eq!(ledger.earlier_page("x", place, 3).expect("readable"), Some(1));
-        assert_eq!(ledger.earlier_page("x", place, 4).expect("readable"), None);
+        assert_eq!(ledger.first_item_page("x", 7, 3).expect("readable"), Some(1));
+        assert_eq!(ledger.first_item_page("x", 7, 4).expect("readable"), None);
         let facts = ledger.list("x", 7).expect("readable").expect("known");
         assert!(facts.complete && facts.items == 3 && facts.first_query == LIST, "{facts:?}");
     };

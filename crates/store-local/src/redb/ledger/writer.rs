@@ -3,10 +3,11 @@
 //! A record changes rows in memory, where readers see it at once. The thread takes all changed rows together and
 //! writes them in one transaction, with one sync. Rows that change meanwhile wait for the next transaction.
 
-use super::eviction::{Evictions, NewRows};
+use super::eviction::make_room;
 use super::rows::{DatabaseRows, Layer, ROWS, View, list_of_key, state_of_key};
 use crate::redb::database::{SharedDatabase, Unavailable};
 use oaimend_base::clock;
+use oaimend_store::ledger::{Evictions, RowCounts};
 use redb::{Database, ReadableDatabase, ReadableTable};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -215,7 +216,7 @@ fn write_rows(
     let transaction = database.begin_write()?;
     {
         let mut table = transaction.open_table(ROWS)?;
-        let mut new: BTreeMap<&str, NewRows> = BTreeMap::new();
+        let mut new: BTreeMap<&str, RowCounts> = BTreeMap::new();
         for (key, value) in &layer.rows {
             if let Some((repository, _)) = list_of_key(key) {
                 let is_new = value.is_some() && table.get(key.as_slice())?.is_none();
@@ -224,8 +225,8 @@ fn write_rows(
                 new.entry(repository).or_default().states += 1;
             }
         }
-        for (repository, new) in new.into_iter().filter(|(_, new)| new.lists > 0) {
-            evictions.make_room(&mut table, repository, new, now_secs, is_in_use)?;
+        for new in new.into_iter().filter(|(_, new)| new.lists > 0) {
+            make_room(&mut table, evictions, new, now_secs, is_in_use)?;
         }
         for (key, value) in &layer.rows {
             match value {
