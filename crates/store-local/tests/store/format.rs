@@ -1,6 +1,6 @@
 //! The files of earlier versions stay readable, and those of later versions are refused.
 //!
-//! `tests/store/format/v1` was written by `OAIMEND_WRITE_FORMAT=tests/store/format/v1 cargo test --test mirror format`.
+//! `tests/store/format/v1` was written by `OAIMEND_WRITE_FORMAT=… cargo test -p oaimend-store-local format`.
 //! A change of the format gets a new folder; the old ones stay as they are.
 
 use crate::fixtures::{
