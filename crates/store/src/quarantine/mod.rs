@@ -1,0 +1,109 @@
+//! The quarantine: records that are withheld from harvesters, with their raw bytes.
+//!
+//! An entry exists once for each (repository, identifier, raw bytes), and counts how often the record came. It is open
+//! until the source sends the same record whole. Then it is resolved.
+
+mod entries;
+mod records;
+mod selection;
+mod size;
+
+pub use entries::{QuarantineEntry, QuarantineState};
+pub use records::{QuarantineBatch, QuarantinedRecord, WholeRecords};
+pub use selection::{QUARANTINE_LISTED_MAX, QuarantineQuery, QuarantineSelection};
+pub use size::{QuarantineSize, QuarantineSizes};
+
+use async_trait::async_trait;
+
+/// A quarantine. When [`Quarantine::put`] returns, entries and raw bytes are on disk; only then may the records be
+/// left out of a response.
+#[async_trait]
+pub trait Quarantine: std::fmt::Debug + Send + Sync {
+    /// Stores the records of one response, all or none. If there is no room, the entries that were resolved first are
+    /// removed. An entry whose record comes again is open again.
+    ///
+    /// # Errors
+    ///
+    /// No record is stored then, and no entry is removed.
+    async fn put(&self, batch: QuarantineBatch) -> Result<(), QuarantineError>;
+
+    /// Whether a repository has open entries with an identifier. Reads memory only.
+    fn has_open(&self, repository: &str) -> bool;
+
+    /// Whether an open entry of a repository may have this identifier, with references resolved. Reads memory only.
+    /// `false` for entries that are not in memory, because the repository has too many.
+    fn may_be_open(&self, repository: &str, identifier: &str) -> bool;
+
+    /// Marks the open entries of whole records as resolved. Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// No entry is marked then.
+    async fn resolve(&self, whole: WholeRecords) -> Result<u64, QuarantineError>;
+
+    /// Entries of a repository in the order of their keys, with their keys.
+    ///
+    /// # Errors
+    ///
+    /// The quarantine cannot be read.
+    async fn list(
+        &self,
+        repository: &str,
+        query: QuarantineQuery,
+    ) -> Result<Vec<(String, QuarantineEntry)>, QuarantineError>;
+
+    /// One entry with the raw bytes of the record.
+    ///
+    /// # Errors
+    ///
+    /// The quarantine cannot be read.
+    async fn find(
+        &self,
+        repository: &str,
+        key: &str,
+    ) -> Result<Option<(QuarantineEntry, Vec<u8>)>, QuarantineError>;
+
+    /// Removes entries of a repository with their raw bytes. Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// No entry is removed then. Raw bytes may be gone; the next quarantine of their record stores them again.
+    async fn remove(&self, repository: &str, which: QuarantineSelection) -> Result<u64, QuarantineError>;
+
+    /// The size of the quarantine of each repository that has one.
+    ///
+    /// # Errors
+    ///
+    /// The quarantine cannot be read.
+    async fn sizes(&self) -> Result<Vec<(String, QuarantineSizes)>, QuarantineError>;
+
+    /// Closes the quarantine; later calls fail with [`QuarantineError::Closed`]. Blocks on the disk.
+    fn close(&self);
+}
+
+/// Why the quarantine cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum QuarantineError {
+    /// The repository has reached its limit.
+    #[error(
+        "the quarantine of this repository is full of open entries ({max} bytes); remove records with oaimend quarantine rm, or raise quarantine_bytes_max"
+    )]
+    Full {
+        /// The limit, in bytes.
+        max: u64,
+    },
+    /// It was closed because another process has taken over.
+    #[error("another oaimend has taken the quarantine over; send the request again")]
+    Closed,
+    /// A file of raw bytes failed.
+    #[error("the quarantine cannot be written to: {0}; check space and rights of the data folder")]
+    Io(#[from] std::io::Error),
+    /// The database failed.
+    #[error(
+        "the index of the quarantine cannot be written to: {0}; check space and rights of the data folder"
+    )]
+    Database(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The task that used it panicked.
+    #[error("the quarantine stopped: {0}")]
+    Stopped(String),
+}
