@@ -1,6 +1,6 @@
 //! The entries of the quarantine.
 
-use super::records::{WholeRecords, plain_identifier};
+use super::records::{QuarantineBatch, QuarantinedRecord, WholeRecords, plain_identifier};
 use oaimend_oai::{Argument, Request, Verb};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -57,6 +57,23 @@ impl QuarantineState {
 }
 
 impl QuarantineEntry {
+    /// The entry of a record of this batch. It is open. `known` is the entry before.
+    pub fn after(known: Option<&Self>, record: &QuarantinedRecord, batch: &QuarantineBatch) -> Self {
+        let now = batch.received_at.clone();
+        Self {
+            identifier: record.identifier.clone(),
+            why: record.why.to_owned(),
+            offset: record.offset,
+            request: batch.request.clone(),
+            first_seen: known.map_or_else(|| now.clone(), |entry| entry.first_seen.clone()),
+            last_seen: now,
+            seen: 1 + known.map_or(0, |entry| entry.seen),
+            bytes: record.raw.len() as u64,
+            metadata_prefix: batch.metadata_prefix.clone(),
+            resolved_at: None,
+        }
+    }
+
     /// The state.
     pub const fn state(&self) -> QuarantineState {
         match self.resolved_at {
@@ -82,6 +99,12 @@ impl QuarantineEntry {
         }
         let request = Request::parse(self.request.as_bytes()).ok()?;
         Some(Cow::Owned(request.argument(Argument::MetadataPrefix)?.to_owned()))
+    }
+
+    /// The entry after these whole records; `None` if they do not resolve it.
+    pub fn resolved_by(&self, whole: &WholeRecords) -> Option<Self> {
+        let resolved = || Self { resolved_at: Some(whole.received_at.clone()), ..self.clone() };
+        self.is_resolved_by(whole).then(resolved)
     }
 
     /// Whether it is open, and these records contain the same record whole. A header of a record is the same in all

@@ -2,6 +2,9 @@
 //!
 //! An entry exists once for each (repository, identifier, raw bytes), and counts how often the record came. It is open
 //! until the source sends the same record whole. Then it is resolved.
+//!
+//! The trait is what a store implements. The key of a record, its entry, its size and what makes room for it are decided
+//! here for all stores.
 
 mod entries;
 mod records;
@@ -9,7 +12,7 @@ mod selection;
 mod size;
 
 pub use entries::{QuarantineEntry, QuarantineState};
-pub use records::{QuarantineBatch, QuarantinedRecord, WholeRecords};
+pub use records::{KEY_BYTES, QuarantineBatch, QuarantinedRecord, WholeRecords};
 pub use selection::{QUARANTINE_LISTED_MAX, QuarantineQuery, QuarantineSelection};
 pub use size::{QuarantineSize, QuarantineSizes};
 
@@ -107,3 +110,6 @@ pub enum QuarantineError {
     #[error("the quarantine stopped: {0}")]
     Stopped(String),
 }
+
+#[cfg(test)]
+mod tests;

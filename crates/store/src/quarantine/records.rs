@@ -1,6 +1,10 @@
 //! What is quarantined, and what resolves it.
 
+use blake2::{Blake2s256, Digest};
 use std::borrow::Cow;
+
+/// Length of a key, in bytes before it is written in hexadecimal digits.
+pub const KEY_BYTES: usize = 16;
 
 /// Records of one response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +37,17 @@ pub struct QuarantinedRecord {
 }
 
 impl QuarantinedRecord {
+    /// The key of its entry, in hexadecimal digits: the same for the same repository, identifier and raw bytes.
+    pub fn key(&self, repository: &str) -> String {
+        let identifier = self.identifier.as_deref().unwrap_or_default();
+        let mut hash = Blake2s256::new();
+        for part in [repository.as_bytes(), identifier.as_bytes(), &self.raw] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hex::encode(&hash.finalize()[..KEY_BYTES])
+    }
+
     /// The identifier with references resolved.
     pub fn plain_identifier(&self) -> Option<Cow<'_, str>> {
         self.identifier.as_deref().map(plain_identifier)

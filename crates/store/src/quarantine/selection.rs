@@ -37,6 +37,13 @@ impl Default for QuarantineQuery {
     }
 }
 
+impl QuarantineQuery {
+    /// Whether an entry belongs to the listing.
+    pub fn contains(&self, key: &str, entry: &QuarantineEntry) -> bool {
+        key > self.after.as_str() && self.state.is_none_or(|state| state == entry.state())
+    }
+}
+
 impl QuarantineSelection {
     /// All entries.
     pub const ALL: Self = Self::Matching { state: None, before: None };

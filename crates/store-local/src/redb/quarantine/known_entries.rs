@@ -1,7 +1,7 @@
 //! The facts about quarantined records that are in memory, so that pages of repositories without open entries cost
 //! nothing.
 
-use oaimend_store::quarantine::{QuarantineEntry, QuarantineSize, QuarantineState};
+use oaimend_store::quarantine::{KEY_BYTES, QuarantineEntry, QuarantineSize, QuarantineState};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{PoisonError, RwLock};
@@ -9,13 +9,6 @@ use std::sync::{PoisonError, RwLock};
 /// Open entries of one repository in memory. The default limit on its bytes allows 58,000 entries. An entry of 32
 /// bytes makes 3 MiB.
 pub(super) const OPEN_ENTRIES_MAX: usize = 100_000;
-
-/// Length of a key, in bytes before it is written in hexadecimal digits.
-pub(super) const KEY_BYTES: usize = 16;
-/// The file of a record occupies whole blocks of this many bytes.
-pub(super) const BLOCK_BYTES: u64 = 4096;
-/// The bytes of an entry in the index, apart from its identifier and its request.
-pub(super) const ENTRY_BYTES: u64 = 512;
 
 /// The open entries and the resolved bytes of each repository.
 #[derive(Debug, Default)]
@@ -100,7 +93,7 @@ impl KnownRepository {
         match (entry.state(), row) {
             (QuarantineState::Resolved, _) => {
                 self.resolved.records += 1;
-                self.resolved.bytes += disk_bytes(entry);
+                self.resolved.bytes += entry.disk_bytes();
             }
             (QuarantineState::Open, Some(row)) if self.open.len() < OPEN_ENTRIES_MAX => {
                 self.open.insert(row);
@@ -114,7 +107,7 @@ impl KnownRepository {
         match (entry.state(), row) {
             (QuarantineState::Resolved, _) => {
                 self.resolved.records = self.resolved.records.saturating_sub(1);
-                self.resolved.bytes = self.resolved.bytes.saturating_sub(disk_bytes(entry));
+                self.resolved.bytes = self.resolved.bytes.saturating_sub(entry.disk_bytes());
             }
             (QuarantineState::Open, Some(row)) => {
                 self.open.remove(&row);
@@ -126,10 +119,4 @@ impl KnownRepository {
     fn with_hash(&self, hash: u64) -> impl Iterator<Item = [u8; KEY_BYTES]> {
         self.open.range((hash, [0; KEY_BYTES])..=(hash, [u8::MAX; KEY_BYTES])).map(|(_, key)| *key)
     }
-}
-
-/// The bytes of an entry and its record on disk.
-pub(super) fn disk_bytes(entry: &QuarantineEntry) -> u64 {
-    let texts = entry.identifier.as_ref().map_or(0, String::len) + entry.request.len();
-    entry.bytes.next_multiple_of(BLOCK_BYTES) + ENTRY_BYTES + texts as u64
 }

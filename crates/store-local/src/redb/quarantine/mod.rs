@@ -10,14 +10,13 @@ mod tests;
 
 use super::database::{SharedDatabase, Unavailable};
 use async_trait::async_trait;
-use blake2::{Blake2s256, Digest};
-use known_entries::{EntryChange, KEY_BYTES, KnownEntries, disk_bytes};
+use known_entries::{EntryChange, KnownEntries};
 use oaimend_base::error::Error;
 use oaimend_files::data_dir::WRITABLE;
 use oaimend_store::databases::Databases;
 use oaimend_store::quarantine::{
     Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection,
-    QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, WholeRecords,
+    QuarantineSize, QuarantineSizes, QuarantineState, WholeRecords,
 };
 use redb::{Database, ReadableDatabase, ReadableTable, Table, TableDefinition};
 use std::io::Write as _;
@@ -132,12 +131,12 @@ impl RedbQuarantine {
         let mut written = Vec::new();
         let put = self.write(index, &batch.repository, |writing| {
             let keys: Vec<String> =
-                batch.records.iter().map(|record| key_of(&batch.repository, record)).collect();
+                batch.records.iter().map(|record| record.key(&batch.repository)).collect();
             for (record, key) in batch.records.iter().zip(&keys) {
                 let known = writing.find(key)?;
                 let path = self.folder.join(&batch.repository).join(key);
                 let is_new = known.is_none();
-                let entry = entry_after(known.as_ref(), record, batch);
+                let entry = QuarantineEntry::after(known.as_ref(), record, batch);
                 writing.change(key, known, Some(entry))?;
                 if is_new {
                     self.make_room(writing, batch, &keys)?;
@@ -184,10 +183,7 @@ impl RedbQuarantine {
             }
             ControlFlow::Continue(())
         })?;
-        resolved.sort_by(|(_, one), (_, other)| one.changed_at().cmp(other.changed_at()));
-        let mut oldest = resolved.into_iter();
-        while writing.size.bytes > batch.bytes_max {
-            let (key, entry) = oldest.next().ok_or_else(full)?;
+        for (key, entry) in writing.size.surplus(resolved, batch.bytes_max).ok_or_else(full)? {
             writing.change(&key, Some(entry), None)?;
         }
         Ok(())
@@ -201,12 +197,11 @@ impl RedbQuarantine {
         self.write(index, &whole.repository, |writing| {
             let mut resolved = 0;
             for key in &keys {
-                let Some(open) = writing.find(key)?.filter(|entry| entry.is_resolved_by(whole)) else {
-                    continue;
-                };
-                let entry = QuarantineEntry { resolved_at: Some(whole.received_at.clone()), ..open.clone() };
-                writing.change(key, Some(open), Some(entry))?;
-                resolved += 1;
+                let Some(open) = writing.find(key)? else { continue };
+                if let Some(entry) = open.resolved_by(whole) {
+                    writing.change(key, Some(open), Some(entry))?;
+                    resolved += 1;
+                }
             }
             Ok(resolved)
         })
@@ -321,13 +316,7 @@ impl Writing<'_, '_> {
             }
             None => drop(self.entries.remove(place).map_err(index_error)?),
         }
-        let QuarantineSize { records, bytes } = self.size;
-        let count = |entry: &Option<QuarantineEntry>| u64::from(entry.is_some());
-        let length = |entry: &Option<QuarantineEntry>| entry.as_ref().map_or(0, disk_bytes);
-        self.size = QuarantineSize {
-            records: (records + count(&after)).saturating_sub(count(&before)),
-            bytes: (bytes + length(&after)).saturating_sub(length(&before)),
-        };
+        self.size = self.size.after(before.as_ref(), after.as_ref());
         self.changes.push(EntryChange { key: key.to_owned(), before, after });
         Ok(())
     }
@@ -383,27 +372,6 @@ impl Quarantine for RedbQuarantine {
     }
 }
 
-/// The entry of a record after this batch. It is open.
-fn entry_after(
-    known: Option<&QuarantineEntry>,
-    record: &QuarantinedRecord,
-    batch: &QuarantineBatch,
-) -> QuarantineEntry {
-    let now = batch.received_at.clone();
-    QuarantineEntry {
-        identifier: record.identifier.clone(),
-        why: record.why.to_owned(),
-        offset: record.offset,
-        request: batch.request.clone(),
-        first_seen: known.map_or_else(|| now.clone(), |entry| entry.first_seen.clone()),
-        last_seen: now,
-        seen: 1 + known.map_or(0, |entry| entry.seen),
-        bytes: record.raw.len() as u64,
-        metadata_prefix: batch.metadata_prefix.clone(),
-        resolved_at: None,
-    }
-}
-
 /// Reads the facts of all entries that are kept in memory.
 fn read_known(index: &Database, known: &KnownEntries) -> Result<(), redb::Error> {
     let transaction = index.begin_read()?;
@@ -431,7 +399,7 @@ fn list_in(
         if listed.len() >= query.count_max {
             return ControlFlow::Break(());
         }
-        if key > query.after.as_str() && query.state.is_none_or(|state| state == entry.state()) {
+        if query.contains(key, &entry) {
             listed.push((key.to_owned(), entry));
         }
         ControlFlow::Continue(())
@@ -488,17 +456,6 @@ fn entry_in(
     };
     let Some(json) = entries.get((repository, key)).map_err(index_error)? else { return Ok(None) };
     Ok(Some(serde_json::from_slice(json.value()).map_err(std::io::Error::other)?))
-}
-
-/// The key of a record: the same for the same repository, identifier and raw bytes.
-fn key_of(repository: &str, record: &QuarantinedRecord) -> String {
-    let identifier = record.identifier.as_deref().unwrap_or_default();
-    let mut hash = Blake2s256::new();
-    for part in [repository.as_bytes(), identifier.as_bytes(), &record.raw] {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    hex::encode(&hash.finalize()[..KEY_BYTES])
 }
 
 fn index_error(error: impl Into<redb::Error>) -> QuarantineError {

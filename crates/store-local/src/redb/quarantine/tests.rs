@@ -1,7 +1,11 @@
 //! Tests of the quarantine.
 
-use super::known_entries::{BLOCK_BYTES, ENTRY_BYTES, OPEN_ENTRIES_MAX};
+use super::known_entries::OPEN_ENTRIES_MAX;
 use crate::redb::quarantine::*;
+use oaimend_store::quarantine::QuarantinedRecord;
+
+/// The bytes of an entry on disk apart from its texts: a block for the record, and the row in the index.
+const BARE_BYTES: u64 = 4096 + 512;
 
 fn record(identifier: &str, raw: &[u8]) -> QuarantinedRecord {
     let identifier = Some(identifier.to_owned());
@@ -67,8 +71,7 @@ fn a_repeated_record_is_stored_once_and_counted() {
 #[test]
 fn a_full_quarantine_stores_no_new_record_and_counts_repeated_ones() {
     let (data, quarantine) = open();
-    // A block for the bytes, and the entry with its identifier.
-    const ONE: u64 = BLOCK_BYTES + ENTRY_BYTES + 1;
+    const ONE: u64 = BARE_BYTES + 1;
     put(&quarantine, "x", "", "t1", ONE, &[record("1", b"12345")]).expect("it fits exactly");
     let error = put(&quarantine, "x", "", "t2", ONE, &[record("1", b"12345"), record("2", b"6")]);
     assert!(matches!(error, Err(QuarantineError::Full { max: ONE })), "{error:?}");
@@ -88,7 +91,7 @@ fn removed_entries_are_gone_and_make_room() {
     let (data, quarantine) = open();
     let remove =
         |which| quarantine.with_index(|index| quarantine.remove_from(index, "x", &which)).expect("writable");
-    const ONE: u64 = BLOCK_BYTES + ENTRY_BYTES + 1;
+    const ONE: u64 = BARE_BYTES + 1;
     for (name, time) in
         [("1", "2026-01-01T00:00:00Z"), ("2", "2026-02-01T00:00:00Z"), ("3", "2026-02-01T00:00:00Z")]
     {
@@ -192,7 +195,7 @@ fn a_whole_record_resolves_its_entries_until_it_is_broken_again() {
     assert!(quarantine.may_be_open("x", "oai:x:1"));
     let sizes = quarantine.with_index(|index| quarantine.sizes_in(index)).expect("readable").remove(0).1;
     assert_eq!((sizes.open.records, sizes.resolved.records), (2, 1));
-    const ONE: u64 = BLOCK_BYTES + ENTRY_BYTES + "oai:x:1".len() as u64 + LIST.len() as u64;
+    const ONE: u64 = BARE_BYTES + "oai:x:1".len() as u64 + LIST.len() as u64;
     assert_eq!((sizes.open.bytes, sizes.resolved.bytes), (2 * ONE, ONE));
 }
 
@@ -227,7 +230,7 @@ fn only_the_same_record_in_the_same_format_resolves_an_entry() {
 #[test]
 fn the_oldest_resolved_entries_make_room_and_open_ones_stay() {
     let (data, quarantine) = open();
-    const ONE: u64 = BLOCK_BYTES + ENTRY_BYTES + 1 + LIST.len() as u64;
+    const ONE: u64 = BARE_BYTES + 1 + LIST.len() as u64;
     let names = |quarantine: &RedbQuarantine| -> String {
         states(quarantine).into_iter().map(|(identifier, _)| identifier).collect()
     };
