@@ -39,11 +39,12 @@ impl ServedRepositories {
 
     /// What distinguishes pages that answer the same request: the earliestDatestamp of an Identify response, where it
     /// differs from that of the source, and the origin of a token.
-    pub(crate) fn page_variant(&self, mapping: &Mapping, request: &Request) -> PageVariant {
+    pub(crate) async fn page_variant(&self, mapping: &Mapping, request: &Request) -> PageVariant {
         if request.is_resumption() {
-            return match origin_of_request(&self.store, mapping.id(), request) {
+            return match origin_of_request(&self.store, mapping.id(), request).await {
                 Some(origin) => {
-                    PageVariant::Shared(Some(format!("{:016x}", origin ^ self.store.ledger.epoch())))
+                    let epoch = self.store.ledger.epoch().await;
+                    PageVariant::Shared(Some(format!("{:016x}", origin ^ epoch)))
                 }
                 None => PageVariant::Unshared,
             };

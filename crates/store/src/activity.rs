@@ -1,7 +1,8 @@
 //! The activity of each repository: counts by day, the most frequent repairs, and the last failures of the source.
 //!
 //! All of it is held in memory. [`ActivityLog::save_changed`] saves the repositories that have changed since its last
-//! call. The caller decides how often. A process that is killed loses the changes since then.
+//! call. The caller decides how often. A process that is killed loses the changes since then. It is a snapshot: what was
+//! saved when the store was opened, and the requests to this process since.
 
 use super::save_error::SaveError;
 use oaimend_oai::ErrorCode;

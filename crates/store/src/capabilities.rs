@@ -1,7 +1,8 @@
 //! The capabilities of each source, as the proxy has detected them.
 //!
 //! There are few of them and they seldom change, so all of them are held in memory and saved when they change. They
-//! are detected for one version of a mapping, and discarded when the mapping changes.
+//! are detected for one version of a mapping, and discarded when the mapping changes. They are a snapshot: what was
+//! saved when the store was opened, and what this process has detected since.
 
 use super::save_error::SaveError;
 use async_trait::async_trait;

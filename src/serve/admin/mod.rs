@@ -105,7 +105,7 @@ impl Admin {
             AdminEndpoint::Records => maintain::export(served, id, query).await,
             AdminEndpoint::Sync => mirror::request_harvest(served, lifecycle, id, query),
             AdminEndpoint::Maintenance(name) => maintain::maintain(served, lifecycle, id, name, query).await,
-            AdminEndpoint::Purge => self.purge(id, query).await,
+            AdminEndpoint::Purge => purge(served, id, query).await,
             AdminEndpoint::StatusPage => pages::status(served, &self.shared.live_requests, gateway),
             AdminEndpoint::PlanChart => pages::plan_chart(served).await,
             AdminEndpoint::StyleSheet => pages::style_sheet(gateway, path),
@@ -132,20 +132,12 @@ impl Admin {
             )
             .with("Allow", "GET".to_owned()),
             // It says what is right.
-            "PURGE" => self.purge("", query).await,
+            "PURGE" => purge(&self.shared.served, "", query).await,
             _ => {
                 let page = Response::text(405, "the admin listener accepts GET, POST, DELETE and PURGE");
                 page.with("Allow", "GET, POST, DELETE, PURGE".to_owned())
             }
         }
-    }
-
-    /// Removes pages from the cache. It removes files.
-    async fn purge(&self, id: &str, query: Option<&str>) -> Response {
-        let (served, id, query) = (Arc::clone(&self.shared.served), id.to_owned(), query.map(str::to_owned));
-        let purged = tokio::task::spawn_blocking(move || purge(&served, &id, query.as_deref())).await;
-        let failed = |_| Response::text(500, "the response could not be created; the log says why");
-        purged.unwrap_or_else(failed)
     }
 }
 

@@ -264,7 +264,7 @@ impl ProxyService {
         context.request = Some(request.clone());
         context.outcome = None;
         if session.req_header().method != Method::HEAD {
-            context.lookup = self.cache_lookup(&repository, &request, &base_url, context.started);
+            context.lookup = self.cache_lookup(&repository, &request, &base_url, context.started).await;
         }
         let own = Arc::new(request.to_echo(&base_url));
         let own_via = self.0.served.via.to_str().unwrap_or_default();
@@ -368,7 +368,7 @@ impl ProxyService {
 
     /// The cache lookup for a request; `None` if it bypasses the cache. Pages of the mirror are not cached here: no
     /// source is asked for them, and the views keep written pages themselves.
-    fn cache_lookup(
+    async fn cache_lookup(
         &self,
         repository: &TargetRepository,
         request: &Request,
@@ -377,12 +377,13 @@ impl ProxyService {
     ) -> Option<CacheLookup> {
         let (cache, mapping) = self.0.served.cache.as_ref().zip(repository.live_mapping())?;
         // Two windows may share a token but have different parts of a page.
-        let is_part = request.is_resumption()
-            && self.0.served.store.ledger.has_windows(mapping.id(), clock::secs(self.0.served.clock.now()));
+        let now_secs = clock::secs(self.0.served.clock.now());
+        let is_part =
+            request.is_resumption() && self.0.served.store.ledger.has_windows(mapping.id(), now_secs).await;
         if is_part {
             return None;
         }
-        match self.0.served.page_variant(mapping, request) {
+        match self.0.served.page_variant(mapping, request).await {
             PageVariant::Shared(variant) => {
                 Some(cache.lookup(mapping, request, base_url, variant.as_deref(), started))
             }

@@ -42,15 +42,16 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     fn record_replay(&self, progress: ReplayProgress);
 
     /// Whether a token of the repository may request pages of which a harvester requested only a part. The
-    /// response to such a token differs between harvesters. Reads memory only; `now_secs` are seconds since 1970.
-    fn has_windows(&self, repository: &str, now_secs: u64) -> bool;
+    /// response to such a token differs between harvesters. `now_secs` are seconds since 1970. It is called for each
+    /// page after a token, so it must not wait for the disk, and a ledger that cannot be read has some.
+    async fn has_windows(&self, repository: &str, now_secs: u64) -> bool;
 
     /// Another number since each time when pages may have been lost: one was dropped, or the process was killed. The
     /// origins of tokens do not tell pages from before apart.
-    fn epoch(&self) -> u64;
+    async fn epoch(&self) -> u64;
 
     /// The pages that lead to a token. Reads a few rows. A ledger that cannot be read calls every token ambiguous.
-    fn token_origin(&self, repository: &str, verb: &str, token: &str) -> TokenOrigin;
+    async fn token_origin(&self, repository: &str, verb: &str, token: &str) -> TokenOrigin;
 
     /// Where a token points; `None` if the token is unknown.
     ///

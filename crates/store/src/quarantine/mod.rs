@@ -30,12 +30,13 @@ pub trait Quarantine: std::fmt::Debug + Send + Sync {
     /// No record is stored then, and no entry is removed.
     async fn put(&self, batch: QuarantineBatch) -> Result<(), QuarantineError>;
 
-    /// Whether a repository has open entries with an identifier. Reads memory only.
-    fn has_open(&self, repository: &str) -> bool;
+    /// Whether a repository has open entries with an identifier. It is called for each page, so it must not wait for the
+    /// disk. A quarantine that cannot be read has none: an entry that is missed is resolved when its record comes again.
+    async fn has_open(&self, repository: &str) -> bool;
 
-    /// Whether an open entry of a repository may have this identifier, with references resolved. Reads memory only.
-    /// `false` for entries that are not in memory, because the repository has too many.
-    fn may_be_open(&self, repository: &str, identifier: &str) -> bool;
+    /// Those of these identifiers, with references resolved, that an open entry of a repository may have. Like
+    /// [`Quarantine::has_open`]; it may miss entries of a repository that has more than 100,000.
+    async fn open_among(&self, repository: &str, identifiers: Vec<String>) -> Vec<String>;
 
     /// Marks the open entries of whole records as resolved. Returns how many there were.
     ///

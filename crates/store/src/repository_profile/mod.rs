@@ -1,7 +1,9 @@
 //! The profile of each repository, as observed in its responses: its granularity, its oldest datestamp, and the use
 //! of each setSpec that looks escaped.
 //!
-//! All profiles are held in memory. Most responses add nothing, which is decided without the disk.
+//! All profiles are held in memory. Most responses add nothing, which is decided without the disk. They are a snapshot:
+//! what was saved when the store was opened, and what this process has observed since. What another process saves
+//! meanwhile is not seen until the store is opened again.
 //!
 //! Invariant: when [`RepositoryProfiles::update`] returns, the change is on disk. Until then the same change counts as
 //! new in every other response.

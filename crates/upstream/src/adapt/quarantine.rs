@@ -32,14 +32,14 @@ pub(crate) fn keep_evidence(job: &Job, asked: &Request, page: &mut Page, verdict
 }
 
 /// The identifiers of the good items of a page that may have an open entry in the quarantine.
-pub(crate) fn formerly_broken(job: &Job, buffer: &PageBuffer) -> Vec<String> {
+pub(crate) async fn formerly_broken(job: &Job, buffer: &PageBuffer) -> Vec<String> {
     let (quarantine, id) = (&job.store.quarantine, &job.mapping.id);
     let has_records = job.request.verb().is_harvest() || job.request.verb() == Verb::GetRecord;
-    if !has_records || !quarantine.has_open(id) {
+    if !has_records || !quarantine.has_open(id).await {
         return Vec::new();
     }
-    let identifiers = buffer.identifiers().map(|written| unescape_text(&written));
-    identifiers.filter(|identifier| quarantine.may_be_open(id, identifier)).collect()
+    let identifiers = buffer.identifiers().map(|written| unescape_text(&written)).collect();
+    quarantine.open_among(id, identifiers).await
 }
 
 /// Marks the open entries of records that came whole. A failure is only logged: the records are whole without it, and

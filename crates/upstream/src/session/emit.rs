@@ -41,7 +41,7 @@ impl ListSession<'_> {
         if self.filter.as_mut().is_some_and(|filter| !filter.apply(&mut page.buffer, ended)) {
             return Err(Unproven::Held.into());
         }
-        let formerly_broken = formerly_broken(self.requester.job, &page.buffer);
+        let formerly_broken = formerly_broken(self.requester.job, &page.buffer).await;
         let had_items = !self.progress.delivered.is_empty();
         let mut emitted = resumer.take(&mut page.buffer, &mut self.progress.delivered, ended)?;
         emitted.count_in(&mut self.requester.account);

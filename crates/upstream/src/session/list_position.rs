@@ -174,9 +174,11 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     let (first_query, within) = (first_query.unwrap_or_default(), within.flatten());
     let position = ListPosition::at(place, first_query, within);
     // The headers of a list are no pages of it, and the pages of a restarted list are others.
-    let origin = (!is_one_by_one && !own.is_restarted)
-        .then(|| origin_of_request(&job.store, &job.mapping.id, &asked))
-        .flatten();
+    let origin = if is_one_by_one || own.is_restarted {
+        None
+    } else {
+        origin_of_request(&job.store, &job.mapping.id, &asked).await
+    };
     let position = ListPosition { given_out: true, origin, mixed_harvests, state_secs, ..position };
     let known = own.is_restarted.then(|| counted(before.iter().chain(&hashes)));
     let (delivered, position) = (Delivered::from_hashes(&hashes, &names), Some(Box::new(position)));

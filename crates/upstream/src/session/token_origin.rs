@@ -15,8 +15,8 @@ pub(crate) type ListSizes = (Option<u64>, Option<u64>);
 
 /// The origin of the token that a request contains; `None` if the token is ambiguous: pages that it requests are neither
 /// coalesced nor cached. A token that the ledger does not know, such as one of ours, is an origin by itself.
-pub(crate) fn find_origin(store: &Store, repository: &str, verb: &str, token: &str) -> Option<u64> {
-    match store.ledger.token_origin(repository, verb, token) {
+pub(crate) async fn find_origin(store: &Store, repository: &str, verb: &str, token: &str) -> Option<u64> {
+    match store.ledger.token_origin(repository, verb, token).await {
         TokenOrigin::Unknown => Some(origin_of_unknown_token(&store.token_key, token)),
         TokenOrigin::Known(origin) => Some(origin),
         TokenOrigin::Ambiguous => None,
@@ -24,9 +24,9 @@ pub(crate) fn find_origin(store: &Store, repository: &str, verb: &str, token: &s
 }
 
 /// The origin of the pages of a request; `None` if its token is ambiguous.
-pub fn origin_of_request(store: &Store, repository: &str, request: &Request) -> Option<u64> {
+pub async fn origin_of_request(store: &Store, repository: &str, request: &Request) -> Option<u64> {
     match request.argument(Argument::ResumptionToken) {
-        Some(token) => find_origin(store, repository, request.verb().as_str(), token),
+        Some(token) => find_origin(store, repository, request.verb().as_str(), token).await,
         None => Some(origin_of_list(&store.token_key, request)),
     }
 }

@@ -92,7 +92,7 @@ pub(super) async fn known_lists(
 /// The cached response to a request, of any age.
 async fn cached(served: &ServedRepositories, mapping: &Arc<Mapping>, request: &Request) -> Option<Vec<u8>> {
     let base_url = format!("{}/{}", served.public_url, mapping.id());
-    let PageVariant::Shared(variant) = served.page_variant(mapping, request) else { return None };
+    let PageVariant::Shared(variant) = served.page_variant(mapping, request).await else { return None };
     let cache = served.cache.as_ref()?;
     cache.stored(mapping, request, &base_url, variant.as_deref(), CACHED_BYTES_MAX).await
 }

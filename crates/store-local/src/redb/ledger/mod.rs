@@ -289,15 +289,15 @@ impl ListLedger for RedbLedger {
         });
     }
 
-    fn has_windows(&self, repository: &str, now_secs: u64) -> bool {
+    async fn has_windows(&self, repository: &str, now_secs: u64) -> bool {
         self.windows().get(repository).is_some_and(|recorded| window_counts(*recorded, now_secs))
     }
 
-    fn epoch(&self) -> u64 {
+    async fn epoch(&self) -> u64 {
         self.0.epoch.load(Ordering::Relaxed)
     }
 
-    fn token_origin(&self, repository: &str, verb: &str, token: &str) -> TokenOrigin {
+    async fn token_origin(&self, repository: &str, verb: &str, token: &str) -> TokenOrigin {
         let name = (repository, verb, token);
         if let Some(origin) = self.0.origins.find(name) {
             return origin;

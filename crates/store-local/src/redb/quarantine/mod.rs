@@ -328,12 +328,13 @@ impl Quarantine for RedbQuarantine {
         self.blocking(move |quarantine, index| quarantine.put_into(index, &batch)).await
     }
 
-    fn has_open(&self, repository: &str) -> bool {
+    async fn has_open(&self, repository: &str) -> bool {
         self.known.has_open(repository)
     }
 
-    fn may_be_open(&self, repository: &str, identifier: &str) -> bool {
-        self.known.may_be_open(repository, identifier)
+    async fn open_among(&self, repository: &str, identifiers: Vec<String>) -> Vec<String> {
+        let may_be_open = |identifier: &String| self.known.may_be_open(repository, identifier);
+        identifiers.into_iter().filter(may_be_open).collect()
     }
 
     async fn resolve(&self, whole: WholeRecords) -> Result<u64, QuarantineError> {

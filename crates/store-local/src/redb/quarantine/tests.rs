@@ -175,8 +175,8 @@ fn a_whole_record_resolves_its_entries_until_it_is_broken_again() {
     let records = [record("oai:x:1", b"<a>"), record("oai:x:1", b"<b>"), record("oai:x:2", b"<a>")];
     put(&quarantine, "x", LIST, "t1", 1 << 20, &records).expect("it fits");
     put(&quarantine, "y", LIST, "t1", 1 << 20, &records).expect("it fits");
-    assert!(quarantine.has_open("x") && quarantine.may_be_open("x", "oai:x:1"));
-    assert!(!quarantine.has_open("z") && !quarantine.may_be_open("x", "oai:x:3"));
+    assert!(quarantine.known.has_open("x") && quarantine.known.may_be_open("x", "oai:x:1"));
+    assert!(!quarantine.known.has_open("z") && !quarantine.known.may_be_open("x", "oai:x:3"));
     assert_eq!(resolve(&quarantine, &whole("oai:x:3", "t2")), 0);
     assert_eq!(resolve(&quarantine, &whole("oai:x:1", "t2")), 2);
     assert_eq!(resolve(&quarantine, &whole("oai:x:1", "t3")), 0, "the first time counts");
@@ -184,15 +184,15 @@ fn a_whole_record_resolves_its_entries_until_it_is_broken_again() {
     let one = "oai:x:1".to_owned();
     let expected = [(one.clone(), at("t2")), (one.clone(), at("t2")), ("oai:x:2".to_owned(), None)];
     assert_eq!(states(&quarantine), expected);
-    assert!(!quarantine.may_be_open("x", "oai:x:1") && quarantine.may_be_open("y", "oai:x:1"));
+    assert!(!quarantine.known.may_be_open("x", "oai:x:1") && quarantine.known.may_be_open("y", "oai:x:1"));
     drop(quarantine);
     let quarantine = RedbQuarantine::open(data.path(), &Databases::default()).expect("it survives");
     assert_eq!(states(&quarantine), expected);
-    assert!(!quarantine.may_be_open("x", "oai:x:1") && quarantine.may_be_open("x", "oai:x:2"));
+    assert!(!quarantine.known.may_be_open("x", "oai:x:1") && quarantine.known.may_be_open("x", "oai:x:2"));
     put(&quarantine, "x", LIST, "t4", 1 << 20, &records[..1]).expect("it is there already");
     let expected = [(one.clone(), None), (one, at("t2")), ("oai:x:2".to_owned(), None)];
     assert_eq!(states(&quarantine), expected);
-    assert!(quarantine.may_be_open("x", "oai:x:1"));
+    assert!(quarantine.known.may_be_open("x", "oai:x:1"));
     let sizes = quarantine.with_index(|index| quarantine.sizes_in(index)).expect("readable").remove(0).1;
     assert_eq!((sizes.open.records, sizes.resolved.records), (2, 1));
     const ONE: u64 = BARE_BYTES + "oai:x:1".len() as u64 + LIST.len() as u64;
@@ -315,6 +315,6 @@ fn an_entry_past_the_limit_of_memory_is_resolved_too() {
         .collect();
     quarantine.known.apply("x", &others);
     put(&quarantine, "x", LIST, "t1", 1 << 20, &[record("oai:x:2", b"<a>")]).expect("it fits");
-    assert!(!quarantine.may_be_open("x", "oai:x:2"), "memory has no room for it");
+    assert!(!quarantine.known.may_be_open("x", "oai:x:2"), "memory has no room for it");
     assert_eq!(resolve(&quarantine, &whole("oai:x:2", "t2")), 1);
 }
