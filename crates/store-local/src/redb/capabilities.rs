@@ -47,30 +47,3 @@ fn write(database: &Database, repository: &str, detection: &Detection) -> Result
     transaction.open_table(TABLE)?.insert(repository, json.as_slice())?;
     Ok(transaction.commit()?)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use oaimend_store::capabilities::SourceCapabilities;
-
-    #[tokio::test]
-    async fn detected_capabilities_survive_a_restart_but_not_a_new_mapping() {
-        let data = tempfile::tempdir().expect("a temporary folder");
-        let detected = SourceCapabilities {
-            version: Some("1.1".into()),
-            refuses_seconds: true,
-            ..SourceCapabilities::default()
-        };
-        let all = open_capabilities(data.path(), &Databases::default()).expect("it can be written to");
-        assert_eq!(all.detected("x", "a"), SourceCapabilities::default());
-        all.update("x", "a", |known| known.version.clone_from(&detected.version)).await;
-        assert_eq!(all.update("x", "a", |known| known.refuses_seconds = true).await, detected);
-        all.close();
-        all.update("y", "a", |known| known.clone_from(&detected)).await;
-        assert_eq!(all.detected("y", "a"), detected, "known to this process");
-        let again = open_capabilities(data.path(), &Databases::default()).expect("it is closed");
-        assert_eq!(again.detected("x", "a"), detected);
-        assert_eq!(again.detected("x", "b"), SourceCapabilities::default());
-        assert_eq!(again.detected("y", "a"), SourceCapabilities::default());
-    }
-}

@@ -106,34 +106,3 @@ fn write(database: &Database, repository: &str, profile: &SavedProfile) -> Resul
     }
     Ok(transaction.commit()?)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use oaimend_store::ProfileUpdate;
-
-    #[tokio::test]
-    async fn profiles_survive_and_a_closed_file_saves_nothing_more() {
-        let data = tempfile::tempdir().expect("a temporary folder");
-        let open = || open_profiles(data.path(), &Databases::default()).expect("it can be written to");
-        let profiles = open();
-        let usage = SetUsage { escaped: false, legal: true };
-        let dates = ProfileDates {
-            granularity: Some(Granularity::Day),
-            earliest: Some("2015-01-01".to_owned()),
-            oldest_seen: Some("2014-05-05".to_owned()),
-        };
-        let update =
-            |name: &str| ProfileUpdate { dates: dates.clone(), sets: [(name.to_owned(), usage)].into() };
-        profiles.update("x", update("a~x2B.b")).await;
-        let known = profiles.dates("x");
-        profiles.close();
-        profiles.update("x", update("c~x2B.d")).await;
-        assert_eq!(profiles.source_set("x", "c~x2B.d"), None, "it is held in memory");
-        drop(profiles);
-        let reopened = open();
-        assert_eq!(reopened.dates("x"), known);
-        assert_eq!(reopened.source_set("x", "a~x2B.b"), None);
-        assert_eq!(reopened.source_set("x", "c~x2B.d").as_deref(), Some("c+d"));
-    }
-}

@@ -8,3 +8,4 @@ mod full_disk;
 mod kill;
 mod model;
 mod record_log;
+mod stores;

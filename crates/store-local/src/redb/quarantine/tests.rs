@@ -1,4 +1,4 @@
-//! Tests of the quarantine.
+//! Tests of what the contract of quarantines leaves open: files, memory and older versions.
 
 use super::known_entries::OPEN_ENTRIES_MAX;
 use crate::redb::quarantine::*;
@@ -44,28 +44,6 @@ fn open() -> (tempfile::TempDir, RedbQuarantine) {
     let data = tempfile::tempdir().expect("a temporary folder");
     let quarantine = RedbQuarantine::open(data.path(), &Databases::default()).expect("it can be written to");
     (data, quarantine)
-}
-
-#[test]
-fn a_repeated_record_is_stored_once_and_counted() {
-    let (data, quarantine) = open();
-    let records = [record("oai:x:1", b"<a>"), record("oai:x:1", b"<b>"), record("oai:x:1", b"<a>")];
-    put(&quarantine, "x", "verb=1", "t1", 10_000, &records).expect("it fits");
-    put(&quarantine, "x", "verb=2", "t2", 10_000, &records[..1]).expect("it fits");
-    put(&quarantine, "y", "verb=3", "t3", 10_000, &records[..1]).expect("it fits");
-    drop(quarantine);
-    let quarantine = RedbQuarantine::open(data.path(), &Databases::default()).expect("it survives");
-    let listed = list(&quarantine, "x");
-    let mut seen: Vec<u64> = listed.iter().map(|(_, entry)| entry.seen).collect();
-    seen.sort_unstable();
-    assert_eq!(seen, [1, 3]);
-    let (key, entry) = listed.iter().find(|(_, entry)| entry.seen == 3).expect("the first record");
-    assert_eq!((entry.first_seen.as_str(), entry.last_seen.as_str()), ("t1", "t2"));
-    assert_eq!((entry.request.as_str(), entry.offset, entry.bytes), ("verb=2", 7, 3));
-    let found = find(&quarantine, "x", key).expect("it is there");
-    assert_eq!(found, (entry.clone(), b"<a>".to_vec()));
-    assert_eq!(find(&quarantine, "y", key), None);
-    assert_eq!(list(&quarantine, "y").len(), 1);
 }
 
 #[test]
@@ -167,65 +145,6 @@ fn states(quarantine: &RedbQuarantine) -> Vec<(String, Option<String>)> {
 }
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
-const HEADERS: &str = "verb=ListIdentifiers&metadataPrefix=oai_dc";
-
-#[test]
-fn a_whole_record_resolves_its_entries_until_it_is_broken_again() {
-    let (data, quarantine) = open();
-    let records = [record("oai:x:1", b"<a>"), record("oai:x:1", b"<b>"), record("oai:x:2", b"<a>")];
-    put(&quarantine, "x", LIST, "t1", 1 << 20, &records).expect("it fits");
-    put(&quarantine, "y", LIST, "t1", 1 << 20, &records).expect("it fits");
-    assert!(quarantine.known.has_open("x") && quarantine.known.may_be_open("x", "oai:x:1"));
-    assert!(!quarantine.known.has_open("z") && !quarantine.known.may_be_open("x", "oai:x:3"));
-    assert_eq!(resolve(&quarantine, &whole("oai:x:3", "t2")), 0);
-    assert_eq!(resolve(&quarantine, &whole("oai:x:1", "t2")), 2);
-    assert_eq!(resolve(&quarantine, &whole("oai:x:1", "t3")), 0, "the first time counts");
-    let at = |time: &str| Some(time.to_owned());
-    let one = "oai:x:1".to_owned();
-    let expected = [(one.clone(), at("t2")), (one.clone(), at("t2")), ("oai:x:2".to_owned(), None)];
-    assert_eq!(states(&quarantine), expected);
-    assert!(!quarantine.known.may_be_open("x", "oai:x:1") && quarantine.known.may_be_open("y", "oai:x:1"));
-    drop(quarantine);
-    let quarantine = RedbQuarantine::open(data.path(), &Databases::default()).expect("it survives");
-    assert_eq!(states(&quarantine), expected);
-    assert!(!quarantine.known.may_be_open("x", "oai:x:1") && quarantine.known.may_be_open("x", "oai:x:2"));
-    put(&quarantine, "x", LIST, "t4", 1 << 20, &records[..1]).expect("it is there already");
-    let expected = [(one.clone(), None), (one, at("t2")), ("oai:x:2".to_owned(), None)];
-    assert_eq!(states(&quarantine), expected);
-    assert!(quarantine.known.may_be_open("x", "oai:x:1"));
-    let sizes = quarantine.with_index(|index| quarantine.sizes_in(index)).expect("readable").remove(0).1;
-    assert_eq!((sizes.open.records, sizes.resolved.records), (2, 1));
-    const ONE: u64 = BARE_BYTES + "oai:x:1".len() as u64 + LIST.len() as u64;
-    assert_eq!((sizes.open.bytes, sizes.resolved.bytes), (2 * ONE, ONE));
-}
-
-#[test]
-fn only_the_same_record_in_the_same_format_resolves_an_entry() {
-    let (_data, quarantine) = open();
-    let marc = "verb=ListRecords&metadataPrefix=marc21";
-    let token = "verb=ListRecords&resumptionToken=1";
-    for (identifier, request) in
-        [("escaped&amp;1", LIST), ("marc", marc), ("header", HEADERS), ("unknown", token)]
-    {
-        put(&quarantine, "x", request, "t1", 1 << 20, &[record(identifier, b"<a>")]).expect("it fits");
-    }
-    let nobody = QuarantinedRecord { identifier: None, ..record("", b"<a>") };
-    put(&quarantine, "x", LIST, "t1", 1 << 20, &[nobody]).expect("it fits");
-    for (identifier, headers_only, resolved) in [
-        ("escaped&1", true, 0),
-        ("escaped&1", false, 1),
-        ("marc", false, 0),
-        ("header", true, 1),
-        ("unknown", true, 0),
-        ("unknown", false, 1),
-        ("", false, 0),
-    ] {
-        let whole = WholeRecords { headers_only, ..whole(identifier, "t2") };
-        assert_eq!(resolve(&quarantine, &whole), resolved, "{identifier}");
-    }
-    let marc = WholeRecords { metadata_prefix: Some("marc21".to_owned()), ..whole("marc", "t2") };
-    assert_eq!(resolve(&quarantine, &marc), 1);
-}
 
 #[test]
 fn the_oldest_resolved_entries_make_room_and_open_ones_stay() {
@@ -281,25 +200,6 @@ fn entries_of_the_previous_version_are_open_and_can_be_resolved() {
     let (entry, raw) = find(&quarantine, "x", &key).expect("it is readable");
     assert_eq!((entry.state(), entry.format(), raw.as_slice()), (QuarantineState::Open, None, &b"<a>"[..]));
     assert_eq!(resolve(&quarantine, &whole("oai:x:1", "t2")), 1);
-}
-
-#[test]
-fn entries_are_listed_by_state_and_after_a_key() {
-    let (_data, quarantine) = open();
-    for name in ["1", "2", "3"] {
-        put(&quarantine, "x", LIST, "t1", 1 << 20, &[record(name, b"a")]).expect("it fits");
-    }
-    assert_eq!(resolve(&quarantine, &whole("2", "t2")), 1);
-    let keys = |query| {
-        let listed = quarantine.with_index(|index| list_in(index, "x", &query)).expect("readable");
-        listed.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
-    };
-    let all = keys(QuarantineQuery::default());
-    let query = |state| QuarantineQuery { state: Some(state), ..QuarantineQuery::default() };
-    assert_eq!(keys(query(QuarantineState::Open)).len(), 2);
-    assert_eq!(keys(query(QuarantineState::Resolved)).len(), 1);
-    assert_eq!(keys(QuarantineQuery { after: all[0].clone(), ..QuarantineQuery::default() }), all[1..]);
-    assert_eq!(keys(QuarantineQuery { count_max: 2, ..QuarantineQuery::default() }), all[..2]);
 }
 
 #[test]

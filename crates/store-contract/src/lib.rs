@@ -1,0 +1,118 @@
+//! The contract of the stores of a data folder: tests that every implementation passes, and an implementation in memory
+//! that shows that they ask for nothing that only a database of this machine can do.
+//!
+//! An implementation runs all of it with [`contract_tests!`]. Each module is the contract of one trait.
+
+#![allow(missing_docs, reason = "the name of a test says what the stores promise")]
+
+pub mod activity;
+pub mod capabilities;
+pub mod ledger;
+mod memory;
+pub mod notices;
+pub mod profiles;
+pub mod quarantine;
+
+pub use memory::Memory;
+
+use oaimend_store::{
+    ActivityLog, DetectedCapabilities, ListLedger, NoticeStore, Quarantine, RepositoryProfiles,
+};
+use std::sync::Arc;
+
+/// An implementation of the stores.
+pub trait Backend {
+    /// Opens the stores of this test. The caller has closed them before.
+    fn open(&self) -> Stores;
+}
+
+/// The stores that an implementation opens.
+#[derive(Clone, Debug)]
+pub struct Stores {
+    pub ledger: Arc<dyn ListLedger>,
+    pub quarantine: Arc<dyn Quarantine>,
+    pub profiles: RepositoryProfiles,
+    pub capabilities: DetectedCapabilities,
+    pub activity: ActivityLog,
+    pub notices: Arc<dyn NoticeStore>,
+}
+
+impl Stores {
+    /// Closes all of them. Everything recorded before survives.
+    pub fn close(&self) {
+        self.ledger.close();
+        self.profiles.close();
+        self.quarantine.close();
+        self.capabilities.close();
+        self.activity.close();
+        self.notices.close();
+    }
+}
+
+/// The tests of the contract, for an implementation of [`Backend`] that `$backend` prepares.
+#[macro_export]
+macro_rules! contract_tests {
+    ($backend:expr) => {
+        $crate::contract_tests! { $backend; ledger:
+            a_record_is_readable_at_once_and_after_a_restart
+            a_page_that_is_requested_twice_counts_once
+            a_token_of_lists_with_different_arguments_is_ambiguous
+            harvests_with_the_same_arguments_share_a_list_and_its_common_items_count
+            a_harvest_that_starts_alone_replaces_the_delivered_items
+            a_list_may_loop_where_an_earlier_page_started_alike
+            harvests_that_follow_reused_tokens_are_mixed_until_all_have_ended
+            a_list_with_an_unknown_start_is_known_from_its_request_token
+            the_window_of_a_token_covers_all_its_lists
+            an_incomplete_page_makes_the_list_incomplete
+            the_progress_of_a_replay_is_known_until_the_replay_is_over
+            the_last_datestamp_is_from_an_earlier_page
+            abandoned_lists_are_evicted
+            a_token_that_points_to_a_later_list_stays_when_its_first_list_is_removed
+            a_later_list_with_the_same_tokens_is_as_old_as_a_harvest_that_may_continue_in_it
+            a_token_after_different_pages_is_ambiguous_for_an_hour
+            a_token_from_a_cached_page_leads_to_its_first_place
+            identifiers_are_known_while_all_pages_announce_one_size
+            a_page_that_is_dropped_begins_an_epoch
+            a_closed_ledger_refuses
+        }
+        $crate::contract_tests! { $backend; quarantine:
+            a_repeated_record_is_stored_once_and_counted
+            a_full_quarantine_stores_nothing_of_a_response
+            removed_entries_are_gone_and_make_room
+            a_whole_record_resolves_its_entries_until_it_is_broken_again
+            only_the_same_record_in_the_same_format_resolves_an_entry
+            the_entries_that_were_resolved_first_make_room
+            entries_are_listed_by_state_and_after_a_key
+            a_closed_quarantine_refuses
+        }
+        $crate::contract_tests! { $backend; profiles:
+            profiles_survive_a_restart
+            a_closed_store_saves_no_profile
+        }
+        $crate::contract_tests! { $backend; capabilities:
+            capabilities_survive_a_restart_but_not_a_new_mapping
+            a_closed_store_saves_no_capabilities
+        }
+        $crate::contract_tests! { $backend; activity:
+            saved_activity_replaces_the_older_one
+            a_closed_store_saves_no_activity
+        }
+        $crate::contract_tests! { $backend; notices:
+            saved_notices_replace_the_older_ones
+            times_of_reports_survive_a_restart
+            a_closed_store_of_notices_refuses
+        }
+    };
+    ($backend:expr; $contract:ident: $($name:ident)+) => {
+        mod $contract {
+            use super::*;
+
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    $crate::$contract::$name(&$backend).await;
+                }
+            )+
+        }
+    };
+}

@@ -1,0 +1,59 @@
+//! All stores in memory: simple, slow for many rows, and with the policy that every store shares.
+
+mod ledger;
+mod quarantine;
+mod saved;
+
+use crate::{Backend, Stores};
+use ledger::LedgerRows;
+use oaimend_store::{ActivityLog, DetectedCapabilities, RepositoryProfiles};
+use quarantine::Entries;
+use saved::Saved;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Stores in memory, which keep what they contain while this exists.
+#[derive(Debug, Default)]
+pub struct Memory(Arc<Mutex<Shared>>);
+
+/// What the stores contain.
+#[derive(Debug, Default)]
+struct Shared {
+    ledger: LedgerRows,
+    entries: Entries,
+    saved: Saved,
+}
+
+/// One store, until it is closed.
+#[derive(Debug)]
+struct Handle {
+    shared: Arc<Mutex<Shared>>,
+    is_closed: AtomicBool,
+}
+
+impl Handle {
+    /// The result of `task`; `None` if the store is closed.
+    fn with<T>(&self, task: impl FnOnce(&mut Shared) -> T) -> Option<T> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_closed.load(Ordering::Relaxed) { None } else { Some(task(&mut shared)) }
+    }
+
+    fn end(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Backend for Memory {
+    fn open(&self) -> Stores {
+        let handle = || Arc::new(Handle { shared: Arc::clone(&self.0), is_closed: AtomicBool::new(false) });
+        let saved = self.0.lock().unwrap_or_else(PoisonError::into_inner).saved.clone();
+        Stores {
+            ledger: handle(),
+            quarantine: handle(),
+            profiles: RepositoryProfiles::new(handle(), saved.profiles),
+            capabilities: DetectedCapabilities::new(handle(), saved.capabilities),
+            activity: ActivityLog::new(handle(), saved.activity),
+            notices: handle(),
+        }
+    }
+}
