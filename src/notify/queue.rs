@@ -3,6 +3,7 @@
 //! The queue is in memory: events that wait when the program ends are lost.
 
 use super::event::Event;
+use oaimend_rules::backoff;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -60,8 +61,7 @@ pub(crate) fn retry_wait(failed_attempts: u32, chance: f64) -> Option<Duration> 
     if failed_attempts >= ATTEMPTS_MAX {
         return None;
     }
-    let doublings = failed_attempts.saturating_sub(1);
-    let whole = FIRST_WAIT.saturating_mul(1 << doublings).min(WAIT_MAX);
+    let whole = backoff(FIRST_WAIT, failed_attempts.max(1), WAIT_MAX);
     Some(whole.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0))
 }
 

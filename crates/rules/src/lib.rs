@@ -25,6 +25,7 @@
 //! All times are seconds since 1970. Pure: no I/O, no clock, no async.
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod backoff;
 mod harvest_mark;
 mod known_gaps;
 pub mod schedule;
@@ -32,6 +33,7 @@ mod served_spans;
 mod set_members;
 mod stamp_clock;
 
+pub use backoff::backoff;
 pub use harvest_mark::{HarvestMark, ResponseClocks};
 pub use known_gaps::{
     GAP_IDENTIFIER_BYTES_MAX, GAPS_MAX, Gap, GapsBeyond, KnownGaps, MissingItem, Sighting,

@@ -1,5 +1,8 @@
 //! The time of the next request to a source: its next harvest, or a probe after failures.
 
+use crate::backoff::backoff;
+use core::time::Duration;
+
 /// The wait after the first failed harvest.
 pub const BACKOFF_FIRST_SECS: i64 = 60;
 /// The longest wait after repeated failures: a day.
@@ -67,9 +70,8 @@ impl History {
 /// The wait after a number of failures: it doubles from [`BACKOFF_FIRST_SECS`] up to
 /// [`BACKOFF_MAX_SECS`]; 0 without failures.
 pub fn backoff_secs(failures: u32) -> i64 {
-    let Some(doublings) = failures.checked_sub(1) else { return 0 };
-    let factor = 1_i64.checked_shl(doublings).filter(|&factor| factor > 0).unwrap_or(i64::MAX);
-    BACKOFF_FIRST_SECS.saturating_mul(factor).min(BACKOFF_MAX_SECS)
+    let secs = |secs: i64| Duration::from_secs(secs.unsigned_abs());
+    backoff(secs(BACKOFF_FIRST_SECS), failures, secs(BACKOFF_MAX_SECS)).as_secs().cast_signed()
 }
 
 /// Determines the next request to a source.

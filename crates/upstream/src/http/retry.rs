@@ -4,6 +4,7 @@
 
 use oaimend_repair::NotOai;
 use oaimend_repository::{Failure, Reason};
+use oaimend_rules::backoff;
 use std::time::Duration;
 
 /// Attempts at one page without progress, the first included. After this many failures no request
@@ -22,7 +23,7 @@ pub(crate) fn next_wait(failure: &Failure, attempts: u32, left: Duration, random
     if attempts >= ATTEMPTS_MAX || !passes(failure) {
         return None;
     }
-    let bound = LONGEST_WAIT.min(FIRST_WAIT * 2_u32.pow(attempts.saturating_sub(1).min(16)));
+    let bound = backoff(FIRST_WAIT, attempts.max(1), LONGEST_WAIT);
     let jitter = bound.mul_f64(random.clamp(0.0, 1.0));
     let wait = match failure.asked_to_wait_secs {
         // A Retry-After of 0 or of the past asks for nothing.

@@ -10,6 +10,7 @@
 use crate::http::steady_time::SteadyTime;
 use oaimend_repair::NotOai;
 use oaimend_repository::{Failure, Outlook, Reason};
+use oaimend_rules::backoff;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, SystemTime};
@@ -146,7 +147,7 @@ impl Outage {
         let count = self.rest.as_ref().map_or(0, |rest| rest.count);
         let first = if failure.received_status == Some(403) { FORBIDDEN_REST } else { FIRST_REST };
         let requested = Duration::from_secs(failure.asked_to_wait_secs.unwrap_or(0).min(3600));
-        let length = longest.max(first).min(first * 2_u32.pow(count.min(10))).max(requested);
+        let length = backoff(first, count.min(10) + 1, longest.max(first)).max(requested);
         self.rest = Some(Rest { until: now + length, attempt: None, count: count + 1 });
     }
 }
