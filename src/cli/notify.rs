@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: NotifyArguments) -> Result<Exit, Failure> {
 
 /// Sends a test event to each target. Returns the name of each, and how it was accepted or why not.
 async fn send(config: &Config) -> Vec<(String, Result<String, String>)> {
-    let at_secs = i64::try_from(clock::secs(clock::now())).unwrap_or(i64::MAX);
+    let at_secs = clock::unix_secs(clock::now());
     let event = Event { at_secs, repository: String::new(), kind: EventKind::Test };
     let public_url = config.public_url.clone().unwrap_or_else(|| format!("http://{}", config.listen));
     let mut results = Vec::new();

@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: ReportArguments) -> Result<Exit, Failure> {
 fn report_here(config: &Config, mapping: &Mapping, store: Store) -> Result<Option<String>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the threads"), &error))?;
-    let now_secs = i64::try_from(clock::secs(clock::now())).unwrap_or(i64::MAX);
+    let now_secs = clock::unix_secs(clock::now());
     let public_url = config.public_url.clone().unwrap_or_else(|| format!("http://{}", config.listen));
     let docs_url = config.reports.docs_url.as_ref();
     let report = runtime.block_on(week_report(&store, mapping, now_secs, &public_url, docs_url));

@@ -27,11 +27,6 @@ pub(crate) struct ServedRepositories {
 }
 
 impl ServedRepositories {
-    /// The time of the server, in seconds since 1970.
-    pub(crate) fn now_secs(&self) -> i64 {
-        i64::try_from(clock::secs(self.clock.now())).unwrap_or(i64::MAX)
-    }
-
     /// The mapping of a mirrored repository.
     pub(crate) fn mirrored(&self, id: &str) -> Option<Arc<Mapping>> {
         self.repositories.find(id).filter(|mapping| mapping.mirror.is_some())

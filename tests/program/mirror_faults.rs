@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
+use oaimend_base::clock::Clock as _;
 use oaimend_mirror::harvest::{HarvestSettings, SWEEP_INTERVAL_SECS};
 use oaimend_store::RecordStatus;
 
@@ -208,7 +209,7 @@ fn clock_steps_of_an_hour_lose_no_change() {
                 mirror.pass_time(secs);
                 change(&collection, |collection| collection.now_secs += secs);
             };
-            let list = mirror.harvester.stamps.begin_list(now_secs(&mirror));
+            let list = mirror.harvester.stamps.begin_list(mirror.clock.now_secs());
             let date_secs = mirror.runtime.block_on(list).expect("a list").response_date_secs;
             let before = stamps(&mirror);
             // At most one clock steps between two harvests; docs/explanation/complete-harvests.md says why.
@@ -247,11 +248,6 @@ fn clock_steps_of_an_hour_lose_no_change() {
             }
         }
     }
-}
-
-fn now_secs(mirror: &Mirror) -> i64 {
-    use oaimend_base::clock::Clock as _;
-    i64::try_from(oaimend_base::clock::secs(mirror.clock.now())).expect("a time after 1970")
 }
 
 const SOURCES: u64 = 20;

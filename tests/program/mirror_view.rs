@@ -417,7 +417,7 @@ fn serve(view: MirrorRepository) -> Source {
 
 #[test]
 fn the_checker_finds_nothing_in_a_view() {
-    let now_secs = i64::try_from(oaimend_base::clock::secs(oaimend_base::clock::now())).expect("a time");
+    let now_secs = oaimend_base::clock::unix_secs(oaimend_base::clock::now());
     let mirror = mirror();
     mirror.set_time(now_secs);
     let server = serve(mirror.view("x", 100));

@@ -23,7 +23,7 @@ fn stdout(output: &Output) -> String {
 /// A collection of 100 records, some of which were changed in the last 90 days.
 fn collection(recent: usize) -> Source {
     let mut collection = Collection::of(100);
-    let now_secs = i64::try_from(oaimend_base::clock::secs(oaimend_base::clock::now())).expect("a time");
+    let now_secs = oaimend_base::clock::unix_secs(oaimend_base::clock::now());
     for number in 0..recent {
         let entry = collection.entries.get_mut(&identifier(number)).expect("it exists");
         entry.datestamp_secs = now_secs - 2 * DAY_SECS;

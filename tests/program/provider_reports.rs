@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use oaimend::config::{Mapping, NotificationPolicy, ReportTo};
-use oaimend_base::clock::{Clock as _, secs};
+use oaimend_base::clock::Clock as _;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_upstream::settings::Limits;
 use serde_json::{Value, json};
@@ -59,10 +59,6 @@ fn configured(
     }
 }
 
-fn now_secs(proxy: &Proxy) -> i64 {
-    i64::try_from(secs(proxy.clock.now())).expect("a time after 1970")
-}
-
 /// Requests a list with defects, and sets the clock to the next Monday after today, at six.
 fn pass_to_monday(proxy: &Proxy) {
     let report = || proxy.told("/-/repositories/x/report")["text"].take();
@@ -74,7 +70,7 @@ fn pass_to_monday(proxy: &Proxy) {
         assert!(oaimend_base::clock::uptime() < until, "{before}");
         std::thread::yield_now();
     }
-    let now_secs = now_secs(proxy);
+    let now_secs = proxy.clock.now_secs();
     // 1970-01-01 was a Thursday.
     let weekday = (now_secs.div_euclid(DAY_SECS) + 3).rem_euclid(7);
     let monday_secs = (now_secs.div_euclid(DAY_SECS) + 7 - weekday) * DAY_SECS + 6 * 3_600;
@@ -83,7 +79,7 @@ fn pass_to_monday(proxy: &Proxy) {
 
 /// The end of the subject of a report on a Monday.
 fn days_of(proxy: &Proxy) -> String {
-    let day = |days_ago: i64| from_secs(now_secs(proxy) - days_ago * DAY_SECS, Granularity::Day);
+    let day = |days_ago: i64| from_secs(proxy.clock.now_secs() - days_ago * DAY_SECS, Granularity::Day);
     format!(": defects from {} to {}", day(7), day(1))
 }
 

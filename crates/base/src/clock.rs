@@ -43,11 +43,21 @@ pub fn secs(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
+/// Converts a time to whole seconds since 1970, as all arithmetic on times uses them.
+pub fn unix_secs(time: SystemTime) -> i64 {
+    i64::try_from(secs(time)).unwrap_or(i64::MAX)
+}
+
 /// A source of time, for code that waits.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The current date and time.
     fn now(&self) -> SystemTime {
         now()
+    }
+
+    /// The current time in whole seconds since 1970.
+    fn now_secs(&self) -> i64 {
+        unix_secs(self.now())
     }
 
     /// A random number from 0 to 1, to spread waits.

@@ -4,7 +4,7 @@ use crate::activity_update::activity_update;
 use crate::event::Event;
 use crate::event_stream::EventStream;
 use crate::request::{Repository, RepositoryRequest};
-use oaimend_base::clock::{self, Clock};
+use oaimend_base::clock::Clock;
 use oaimend_store::ActivityLog;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -43,7 +43,7 @@ impl<R: Repository> Repository for ObservedRepository<R> {
                     Event::Head(_) | Event::Records(_) | Event::Quarantined(_) | Event::Body(_) => None,
                 };
                 if let Some(update) = update {
-                    let at_secs = i64::try_from(clock::secs(clock.now())).unwrap_or(i64::MAX);
+                    let at_secs = clock.now_secs();
                     activity.note(&id, at_secs, update);
                 }
                 if sender.send(event).await.is_err() {

@@ -182,7 +182,7 @@ impl OpenQuarantine {
             let listed = |(key, entry)| Listed { repository: id.as_str(), key, entry };
             records.extend(entries.into_iter().map(listed));
         }
-        let now_secs = i64::try_from(clock::secs(clock::now())).unwrap_or(i64::MAX);
+        let now_secs = clock::unix_secs(clock::now());
         let text = match json {
             true => {
                 let records: Vec<Value> = records.iter().map(|record| record.to_json(now_secs)).collect();

@@ -51,7 +51,7 @@ async fn mirrored_json(served: &ServedRepositories, id: &str) -> Result<Value, M
     let status = repository_status(served.store.mirror.as_ref(), id).await?;
     let runs = served.mirror.runs.of(id);
     let state = state_of(&status, &runs);
-    let lag_secs = status.lag_secs(served.now_secs());
+    let lag_secs = status.lag_secs(served.clock.now_secs());
     let mut value = json!(status);
     value["state"] = json!(state);
     value["lag_secs"] = json!(lag_secs);
@@ -106,7 +106,7 @@ pub(super) async fn measure_mirror(
             records: sum(|format| format.records),
             tombstones: sum(|format| format.deleted),
             bytes: sum(|format| format.disk_bytes),
-            lag_secs: status.lag_secs(served.now_secs()),
+            lag_secs: status.lag_secs(served.clock.now_secs()),
             last_success_secs: store.repository_state(&id).await?.last_success_secs,
             missing: sum(|format| format.missing),
             unrepairable: sum(|format| format.unrepairable),

@@ -38,7 +38,7 @@ pub(super) async fn report(
     id: &str,
 ) -> Result<Option<Value>, QuarantineError> {
     let Some(mapping) = served.repositories.find(id) else { return Ok(None) };
-    let report = report_of(served, notices, &mapping, served.now_secs()).await?;
+    let report = report_of(served, notices, &mapping, served.clock.now_secs()).await?;
     Ok(Some(json!({ "text": report.map(|report| report.text) })))
 }
 
@@ -57,7 +57,7 @@ fn repository_json(served: &ServedRepositories, telemetry: &Telemetry, mapping: 
     let is_in_days = mapping.source.quirks.in_days || learned.refuses_seconds || learned.misses_seconds;
     value["requests_in_days"] = json!(is_in_days);
     let usage = served.sources.limit_usage(mapping.id(), served.clock.now());
-    let now_secs = served.now_secs();
+    let now_secs = served.clock.now_secs();
     let oai_errors =
         served.store.activity.read(mapping.id(), |activity| activity.oai_errors(now_secs, OAI_ERROR_DAYS));
     value["oai_errors"] = json!(oai_errors);

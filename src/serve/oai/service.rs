@@ -491,7 +491,7 @@ impl RequestContext {
         let Some(request) = &self.request else { return };
         let (account, failure) = if self.is_of_mirror { (None, None) } else { (account, failure) };
         let update = activity_update(request, account, failure);
-        self.served.store.activity.note(repository, self.served.now_secs(), update);
+        self.served.store.activity.note(repository, self.served.clock.now_secs(), update);
     }
 }
 

@@ -44,7 +44,7 @@ fn set_down(collection: &Mutex<Collection>, is_down: bool) {
 /// Lets the time of the proxy and of its source pass. An open circuit breaker closes.
 fn pass_time(proxy: &Proxy, collection: &Mutex<Collection>, secs: u64) {
     drop(proxy.clock.pause(Duration::from_secs(secs)));
-    let now_secs = i64::try_from(oaimend_base::clock::secs(proxy.clock.now())).expect("a time");
+    let now_secs = oaimend_base::clock::unix_secs(proxy.clock.now());
     change(collection, |collection| collection.now_secs = now_secs);
 }
 

@@ -9,7 +9,6 @@ use crate::view::identify::{StoredIdentify, stored_identify};
 use crate::view::presentation::{View, ViewKind};
 use crate::view::sets::{KnownSets, unknown_members};
 use crate::view::{MirroredSource, ViewOptions, ViewStores};
-use oaimend_base::clock;
 use oaimend_oai::Verb;
 use oaimend_oai::datestamp::Granularity;
 use oaimend_oai::set_spec::is_within;
@@ -53,7 +52,7 @@ impl SourceView {
 
     /// The clock, in seconds since 1970.
     pub(super) fn now_secs(&self) -> i64 {
-        i64::try_from(clock::secs(self.view.stores.clock.now())).unwrap_or(i64::MAX)
+        self.view.now_secs()
     }
 
     /// The mirrored repository.

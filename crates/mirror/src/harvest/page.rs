@@ -3,8 +3,9 @@
 use crate::harvest::turns::HarvestTurn;
 use crate::stamps::Stamps;
 use bytes::Bytes;
-use oaimend_base::clock::{self, Clock};
-use oaimend_oai::{Request, datestamp};
+use oaimend_base::clock::Clock;
+use oaimend_oai::Request;
+use oaimend_oai::datestamp;
 use oaimend_repair::QuarantineReason;
 use oaimend_repository::{Account, DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest};
 use oaimend_rules::{GAP_IDENTIFIER_BYTES_MAX, GAPS_MAX, MissingItem};
@@ -78,7 +79,7 @@ pub(crate) struct Outside {
 
 impl Harvester {
     pub(crate) fn now_secs(&self) -> i64 {
-        i64::try_from(clock::secs(self.clock.now())).unwrap_or(i64::MAX)
+        self.clock.now_secs()
     }
 
     /// Pauses before the next request. Returns whether other harvests had their turns meanwhile.

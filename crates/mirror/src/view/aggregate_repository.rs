@@ -5,7 +5,6 @@ use super::answer::answer;
 use super::options::AggregateSettings;
 use super::presentation::{View, ViewKind};
 use super::stores::ViewStores;
-use oaimend_base::clock;
 use oaimend_repository::{EventStream, Repository, RepositoryRequest};
 use oaimend_store::MirrorError;
 use std::sync::Arc;
@@ -34,7 +33,7 @@ impl AggregateRepository {
         stores: ViewStores,
         read_settings: impl FnOnce() -> AggregateSettings,
     ) -> Result<Self, MirrorError> {
-        let now_secs = i64::try_from(clock::secs(stores.clock.now())).unwrap_or(i64::MAX);
+        let now_secs = stores.clock.now_secs();
         let (settings, version) = stores.aggregate.begin_response(now_secs, read_settings).await?;
         let AggregateSettings { options, sources, repository_name, admin_emails } = settings;
         let members = version.members(sources);

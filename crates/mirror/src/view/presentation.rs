@@ -5,7 +5,6 @@ use super::options::{MirroredSource, ViewOptions};
 use super::part::Part;
 use super::stores::ViewStores;
 use crate::spans::{SpanKind, Spans};
-use oaimend_base::clock;
 use oaimend_oai::set_spec;
 use oaimend_repository::{Failure, Reason};
 use oaimend_rules::ListTimes;
@@ -58,7 +57,7 @@ impl View {
 
     /// The clock, in seconds since 1970.
     pub(crate) fn now_secs(&self) -> i64 {
-        i64::try_from(clock::secs(self.stores.clock.now())).unwrap_or(i64::MAX)
+        self.stores.clock.now_secs()
     }
 
     /// Determines the times of a list that begins now. If the view was replaced meanwhile, the list does not show the

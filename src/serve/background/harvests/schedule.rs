@@ -128,7 +128,7 @@ impl HarvestSchedule {
     /// The repositories whose harvest is due or requested: the requested ones first, then the longest overdue ones.
     /// Some of them may run.
     async fn due(&self, known: &mut HashMap<String, KnownRepository>) -> Vec<Arc<Mapping>> {
-        let (now_secs, policy) = (self.served.now_secs(), self.served.mirror.policy());
+        let (now_secs, policy) = (self.served.clock.now_secs(), self.served.mirror.policy());
         let runs = &self.served.mirror.runs;
         let (mut mappings, mut loads) = (Vec::new(), Vec::new());
         for mapping in self.served.repositories.all().values() {
@@ -200,7 +200,7 @@ async fn run(
 ) -> (String, Option<EndedHarvest>) {
     let turn = turn.await;
     let mapping = served.mirrored(&id);
-    let began_secs = served.now_secs();
+    let began_secs = served.clock.now_secs();
     let begun = mapping.and_then(|mapping| Some((mapping, served.mirror.runs.begin(&id, began_secs)?)));
     let Some((mapping, (mark, request))) = begun else { return (id, None) };
     let observe = |status: &HarvestStatus| mark.observe(status);
@@ -213,7 +213,7 @@ async fn run(
     let is_complete = summary.is_some_and(HarvestSummary::is_complete);
     let ended = EndedHarvest {
         began_secs,
-        ended_secs: served.now_secs(),
+        ended_secs: served.clock.now_secs(),
         is_complete,
         has_open_gaps: !is_complete && summary.is_some_and(HarvestSummary::has_whole_lists),
         is_success: summary.is_some_and(HarvestSummary::is_success),

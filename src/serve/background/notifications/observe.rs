@@ -33,8 +33,7 @@ impl Observer {
             tracing::warn!(%error, "the quarantine cannot be measured; operators are not told of lost records");
         }
         let expires = tls.and_then(TlsListener::certificate_expires);
-        let certificate_expires_secs =
-            expires.map(|expires| i64::try_from(clock::secs(expires)).unwrap_or(i64::MAX));
+        let certificate_expires_secs = expires.map(clock::unix_secs);
         let mut observations = vec![Observation { certificate_expires_secs, ..Observation::default() }];
         for (id, mapping) in mappings.iter() {
             let quarantine = sizes.as_ref().ok().map(|sizes| {

@@ -77,7 +77,7 @@ pub(crate) async fn report_of(
 
 impl ReportService {
     async fn look(&self, attempts: &mut HashMap<String, Attempts>) {
-        let (context, now_secs) = (&self.0, self.0.served.now_secs());
+        let (context, now_secs) = (&self.0, self.0.served.clock.now_secs());
         let policy = context.notices.reports();
         let time = WeekTime { weekday: policy.weekday, hour: policy.hour };
         let slot_secs = slot_secs(time, now_secs);
@@ -104,7 +104,7 @@ impl ReportService {
 
     /// Sends a report. `sent_secs` is the time of the one before.
     async fn report(&self, mapping: &Arc<Mapping>, report_to: &ReportTo, sent_secs: Option<i64>) -> Outcome {
-        let (context, now_secs) = (&self.0, self.0.served.now_secs());
+        let (context, now_secs) = (&self.0, self.0.served.clock.now_secs());
         let Some(target) = context.notices.policy().mail.clone() else {
             return Outcome::Failed("[notifications.mail] is not configured".to_owned());
         };
@@ -134,7 +134,7 @@ impl ReportService {
         sent_secs: Option<i64>,
     ) -> Outcome {
         let (context, notices) = (&self.0, &self.0.served.store.notices);
-        if let Err(error) = notices.save_report_sent(id, Some(context.served.now_secs())).await {
+        if let Err(error) = notices.save_report_sent(id, Some(context.served.clock.now_secs())).await {
             return Outcome::Failed(error.to_string());
         }
         match mail.send(to, target, context.served.clock.as_ref()).await {
@@ -161,7 +161,7 @@ impl ReportService {
                 if let Some(wait) = retry_wait(failed, context.served.clock.chance()) {
                     tracing::debug!(repo = id, problem, ?wait, "the weekly report is not sent yet");
                     let wait_secs = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX);
-                    return Some(context.served.now_secs().saturating_add(wait_secs));
+                    return Some(context.served.clock.now_secs().saturating_add(wait_secs));
                 }
                 ("failed", problem)
             }

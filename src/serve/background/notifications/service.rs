@@ -58,7 +58,7 @@ impl NoticeService {
             records_lost_interval_secs: secs(policy.records_lost_interval),
             certificate_warning_secs: secs(EXPIRY_WARNING),
         };
-        let now_secs = context.served.now_secs();
+        let now_secs = context.served.clock.now_secs();
         let observations = observer.observe(&context.served, context.tls.as_ref()).await;
         let found = events(&rules, watched, now_secs, &observations);
         for event in &found {

@@ -46,7 +46,7 @@ pub(crate) async fn details(served: &ServedRepositories, mapping: &Arc<Mapping>)
     let earliest = identification.earliest_datestamp.as_deref();
     let mirror = status.as_ref().map(|status| mirror_details(served, mapping, status, earliest));
     let (repairs, failures) = served.store.activity.read(mapping.id(), |activity| {
-        let repairs = activity.frequent_repairs(served.now_secs(), DAYS_SHOWN, REPAIRS_MAX);
+        let repairs = activity.frequent_repairs(served.clock.now_secs(), DAYS_SHOWN, REPAIRS_MAX);
         (repairs, activity.failures().cloned().collect())
     });
     let sizes = status.as_ref().map(|status| status.formats.as_slice()).unwrap_or_default();

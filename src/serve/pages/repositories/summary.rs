@@ -30,7 +30,7 @@ pub(super) fn summary(
 ) -> RepositorySummary {
     let is_mirrored = mapping.mirror.is_some();
     let (days, fails_since, last_response_at) = served.store.activity.read(mapping.id(), |activity| {
-        let days = activity.last_days(served.now_secs(), DAYS_SHOWN);
+        let days = activity.last_days(served.clock.now_secs(), DAYS_SHOWN);
         let owned = |time: Option<&str>| time.map(str::to_owned);
         (days, owned(activity.fails_since()), owned(activity.last_success_at()))
     });
