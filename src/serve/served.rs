@@ -4,7 +4,7 @@ use crate::config::{Mapping, Repositories};
 use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::oai::cache::{Cache, PageVariant};
 use http::HeaderValue;
-use oaimend_base::clock::{self, Clock};
+use oaimend_base::clock::Clock;
 use oaimend_oai::{Request, Verb};
 use oaimend_store::Store;
 use oaimend_upstream::{SourceClients, origin_of_request};

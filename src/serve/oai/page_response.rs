@@ -25,6 +25,15 @@ pub(super) struct PageResponder<'a> {
     pub(super) repository: &'a dyn Repository,
 }
 
+/// A page in flight.
+struct ArrivingPage<'p> {
+    reader: &'p mut Reader,
+    /// The session with the source, if this request started it.
+    fetching: &'p mut DetachedTask,
+    /// An older page, for the case that the source fails.
+    old: Option<CachedPage>,
+}
+
 impl PageResponder<'_> {
     /// Answers with a cached page, a page in flight, or a page that starts with this request. `upstream` is set to the
     /// session with the source that this request starts.
@@ -58,7 +67,8 @@ impl PageResponder<'_> {
             *upstream = Some(handle);
         }
         let in_flight = Arc::clone(&reader.page);
-        let answered = self.send_in_flight(downstream, lookup, &mut reader, &mut fetching, old).await;
+        let arriving = ArrivingPage { reader: &mut reader, fetching: &mut fetching, old };
+        let answered = self.send_in_flight(downstream, lookup, arriving).await;
         if answered.is_err() {
             // The page continues while others read it or if it is to be cached, and at least to its header for a
             // harvester that retries. Meanwhile the request counts as in flight for the quotas.
@@ -73,9 +83,7 @@ impl PageResponder<'_> {
         &self,
         downstream: &mut Downstream<'_>,
         lookup: &mut CacheLookup,
-        reader: &mut Reader,
-        fetching: &mut DetachedTask,
-        old: Option<CachedPage>,
+        ArrivingPage { reader, fetching, old }: ArrivingPage<'_>,
     ) -> Result<()> {
         let in_flight = Arc::clone(&reader.page);
         let needs_length = downstream.needs_length();

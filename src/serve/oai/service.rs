@@ -4,7 +4,7 @@
 //! `gzip` compresses it. The cache and the upstreams of pingora are not used; docs/explanation/pingora.md explains
 //! why. See also docs/explanation/request-path.md.
 
-use super::cache::{CacheLookup, PageVariant};
+use super::cache::{CacheLookup, CachedRequest, PageVariant};
 use super::collected::CollectedResponse;
 use super::cors::CorsBuilder;
 use super::downstream::Downstream;
@@ -385,7 +385,8 @@ impl ProxyService {
         }
         match self.0.served.page_variant(mapping, request).await {
             PageVariant::Shared(variant) => {
-                Some(cache.lookup(mapping, request, base_url, variant.as_deref(), started))
+                let variant = variant.as_deref();
+                Some(cache.lookup(&CachedRequest { mapping, request, base_url, variant }, started))
             }
             PageVariant::Unshared => None,
         }

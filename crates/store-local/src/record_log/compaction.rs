@@ -124,7 +124,11 @@ fn rewrite(shared: &Shared, key: CollectionKey<'_>, run: &Run) -> Result<Option<
         return Ok(None);
     };
     let freed = change_collection(shared, key, |writing, collection| {
-        replace(writing, collection, number.1, (first, last), &run, &copied)
+        replace(
+            writing,
+            collection,
+            &Replacement { segment: number.1, first, last, run: &run, copied: &copied },
+        )
     })?;
     shared.segments.remove(run.iter().map(|(segment, _)| (number.0, *segment)))?;
     Ok(Some(freed))
@@ -266,15 +270,24 @@ fn later_datestamps(
     Ok(found)
 }
 
+/// A run and its copy.
+struct Replacement<'c> {
+    /// The new segment.
+    segment: u32,
+    /// The sequence numbers of the run.
+    first: u64,
+    last: u64,
+    run: &'c Run,
+    copied: &'c Copied,
+}
+
 /// Replaces the blocks of a run by those of the new segment, and returns the number of freed bytes.
 fn replace(
     writing: &WriteTransaction,
     collection: &mut CollectionRow,
-    new: u32,
-    (first, last): (u64, u64),
-    run: &Run,
-    copied: &Copied,
+    replacement: &Replacement<'_>,
 ) -> Result<u64, IndexError> {
+    let Replacement { segment: new, first, last, run, copied } = *replacement;
     let number = collection.number;
     let range = (sequence_key(number, first), sequence_key(number, last));
     writing

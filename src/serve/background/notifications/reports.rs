@@ -75,6 +75,13 @@ pub(crate) async fn report_of(
     week_report(&served.store, mapping, last_day_secs, &served.public_url, docs_url.as_ref()).await
 }
 
+/// A report on its way.
+struct AddressedMail<'m> {
+    mail: &'m Mail,
+    to: &'m str,
+    server: &'m MailTarget,
+}
+
 impl ReportService {
     async fn look(&self, attempts: &mut HashMap<String, Attempts>) {
         let (context, now_secs) = (&self.0, self.0.served.clock.now_secs());
@@ -122,22 +129,16 @@ impl ReportService {
             },
         };
         let mail = Mail::new(report.subject, report.text).with_reply_to(&target.to);
-        self.send(mapping.id(), &mail, &to, &target, sent_secs).await
+        self.send(mapping.id(), AddressedMail { mail: &mail, to: &to, server: &target }, sent_secs).await
     }
 
-    async fn send(
-        &self,
-        id: &str,
-        mail: &Mail,
-        to: &str,
-        target: &MailTarget,
-        sent_secs: Option<i64>,
-    ) -> Outcome {
+    async fn send(&self, id: &str, addressed: AddressedMail<'_>, sent_secs: Option<i64>) -> Outcome {
+        let AddressedMail { mail, to, server } = addressed;
         let (context, notices) = (&self.0, &self.0.served.store.notices);
         if let Err(error) = notices.save_report_sent(id, Some(context.served.clock.now_secs())).await {
             return Outcome::Failed(error.to_string());
         }
-        match mail.send(to, target, context.served.clock.as_ref()).await {
+        match mail.send(to, server, context.served.clock.as_ref()).await {
             Ok(()) => Outcome::Sent,
             Err(error) if error.may_have_arrived => Outcome::Unknown(error.text),
             Err(error) => match notices.save_report_sent(id, sent_secs).await {

@@ -88,6 +88,17 @@ impl CacheOutcome {
     }
 }
 
+/// A request as the cache knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CachedRequest<'r> {
+    pub(crate) mapping: &'r Arc<Mapping>,
+    pub(crate) request: &'r Request,
+    /// The URL of the repository for the client.
+    pub(crate) base_url: &'r str,
+    /// Distinguishes pages of the same request.
+    pub(crate) variant: Option<&'r str>,
+}
+
 impl Cache {
     /// Opens the cache in the data folder; `None` if it is disabled.
     ///
@@ -116,19 +127,17 @@ impl Cache {
         }
     }
 
-    /// The lookup for a request. `variant` distinguishes pages of the same request.
-    pub(in crate::serve::oai) fn lookup(
-        &self,
-        mapping: &Arc<Mapping>,
-        request: &Request,
-        base_url: &str,
-        variant: Option<&str>,
-        arrived: SystemTime,
-    ) -> CacheLookup {
+    fn key(&self, page: &CachedRequest<'_>) -> PageKey {
+        let CachedRequest { mapping, request, base_url, variant } = *page;
+        rules::key(mapping, &self.generation(mapping), base_url, request, variant)
+    }
+
+    /// The lookup for a request that arrived at this time.
+    pub(in crate::serve::oai) fn lookup(&self, page: &CachedRequest<'_>, arrived: SystemTime) -> CacheLookup {
         CacheLookup {
             cache: self.clone(),
-            key: rules::key(mapping, &self.generation(mapping), base_url, request, variant),
-            plan: CachePlan::of(request, mapping, &self.config),
+            key: self.key(page),
+            plan: CachePlan::of(page.request, page.mapping, &self.config),
             coding: PageCoding::Plain,
             arrived,
             outcome: CacheOutcome::Miss,
@@ -141,15 +150,8 @@ impl Cache {
 
     /// The cached page that answers a request, of any age. `None` if it is longer than `bytes_max`. No request is sent
     /// to the source.
-    pub(crate) async fn stored(
-        &self,
-        mapping: &Arc<Mapping>,
-        request: &Request,
-        base_url: &str,
-        variant: Option<&str>,
-        bytes_max: u64,
-    ) -> Option<Vec<u8>> {
-        let key = rules::key(mapping, &self.generation(mapping), base_url, request, variant);
+    pub(crate) async fn stored(&self, page: &CachedRequest<'_>, bytes_max: u64) -> Option<Vec<u8>> {
+        let key = self.key(page);
         let mut page =
             self.storage.find_cached(&key, PageCoding::Plain).await.filter(|page| page.bytes <= bytes_max)?;
         let mut body = Vec::new();

@@ -17,7 +17,7 @@ mod storage;
 mod tests;
 
 pub(super) use in_flight::{InFlightPage, PageError, Reader};
-pub(crate) use lookup::Cache;
+pub(crate) use lookup::{Cache, CachedRequest};
 pub(super) use lookup::{CacheLookup, FoundPage};
 pub(crate) use rules::PageVariant;
 pub(super) use storage::CachedPage;

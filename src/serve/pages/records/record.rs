@@ -1,7 +1,7 @@
 //! The page of a record, from the store of the mirror.
 
 use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats};
-use super::record_cache::{PageName, RecordCache, Versions};
+use super::record_cache::{PageBasis, PageName, RecordCache, Versions};
 use crate::config::{Mapping, RecordPages};
 use crate::serve::pages::rendering::RenderLimits;
 use crate::serve::pages::state::GatewayState;
@@ -174,7 +174,9 @@ impl RecordRequest<'_> {
         match rendered.unwrap_or(unreadable) {
             Ok(page) => {
                 if let Some((cache, versions)) = cache.filter(|_| page.status == 200) {
-                    cache.keep(self.page_name(), self.gateway, self.mapping, versions, (&page, validators));
+                    let (gateway, mapping) = (Arc::clone(self.gateway), Arc::clone(self.mapping));
+                    let basis = PageBasis { gateway, mapping, versions };
+                    cache.keep(self.page_name(), basis, &page, validators);
                 }
                 page
             }

@@ -42,12 +42,19 @@ pub(crate) struct PageName {
 /// The versions of the collections of a repository, by format.
 pub(crate) type Versions = Vec<(String, Option<CollectionVersion>)>;
 
-/// A rendered page, and everything on which it depends.
+/// Everything on which a rendered page depends.
+#[derive(Debug)]
+pub(crate) struct PageBasis {
+    pub(crate) gateway: Arc<GatewayState>,
+    pub(crate) mapping: Arc<Mapping>,
+    /// They were read before the record.
+    pub(crate) versions: Versions,
+}
+
+/// A rendered page.
 #[derive(Debug)]
 pub(crate) struct KeptPage {
-    gateway: Arc<GatewayState>,
-    mapping: Arc<Mapping>,
-    versions: Versions,
+    basis: PageBasis,
     /// By [`clock::uptime`].
     kept_at: Duration,
     validators: Validators,
@@ -81,11 +88,12 @@ impl RecordCache {
         name: &PageName,
     ) -> Option<Arc<KeptPage>> {
         let page = self.0.get(name)?;
-        let is_configured_so = Arc::ptr_eq(&page.gateway, gateway) && Arc::ptr_eq(&page.mapping, mapping);
+        let is_configured_so =
+            Arc::ptr_eq(&page.basis.gateway, gateway) && Arc::ptr_eq(&page.basis.mapping, mapping);
         if !is_configured_so || clock::uptime().saturating_sub(page.kept_at) > KEPT_MAX {
             return None;
         }
-        for (prefix, version) in &page.versions {
+        for (prefix, version) in &page.basis.versions {
             if store.version(mapping.id(), prefix).await.ok()? != *version {
                 return None;
             }
@@ -93,20 +101,11 @@ impl RecordCache {
         Some(page)
     }
 
-    /// Keeps a page. `versions` were read before its record.
-    pub(crate) fn keep(
-        &self,
-        name: PageName,
-        gateway: &Arc<GatewayState>,
-        mapping: &Arc<Mapping>,
-        versions: Versions,
-        (page, validators): (&Response, Validators),
-    ) {
+    /// Keeps a page.
+    pub(crate) fn keep(&self, name: PageName, basis: PageBasis, page: &Response, validators: Validators) {
         let Body::Bytes(body) = &page.body else { return };
         let kept = KeptPage {
-            gateway: Arc::clone(gateway),
-            mapping: Arc::clone(mapping),
-            versions,
+            basis,
             kept_at: clock::uptime(),
             validators,
             headers: page.headers.clone(),

@@ -1,7 +1,7 @@
 //! Describes a source from stored data: from the mirror, or from the cache and the profile. It sends no request.
 
 use crate::config::Mapping;
-use crate::serve::oai::cache::PageVariant;
+use crate::serve::oai::cache::{CachedRequest, PageVariant};
 use crate::serve::served::ServedRepositories;
 use oaimend_mirror::harvest::{read_formats, read_sets};
 use oaimend_mirror::view::identify::StoredIdentify;
@@ -94,5 +94,6 @@ async fn cached(served: &ServedRepositories, mapping: &Arc<Mapping>, request: &R
     let base_url = format!("{}/{}", served.public_url, mapping.id());
     let PageVariant::Shared(variant) = served.page_variant(mapping, request).await else { return None };
     let cache = served.cache.as_ref()?;
-    cache.stored(mapping, request, &base_url, variant.as_deref(), CACHED_BYTES_MAX).await
+    let page = CachedRequest { mapping, request, base_url: &base_url, variant: variant.as_deref() };
+    cache.stored(&page, CACHED_BYTES_MAX).await
 }

@@ -14,8 +14,7 @@ fn record(identifier: &str, raw: &[u8]) -> QuarantinedRecord {
 
 fn put(
     quarantine: &RedbQuarantine,
-    repository: &str,
-    request: &str,
+    (repository, request): (&str, &str),
     now: &str,
     bytes_max: u64,
     records: &[QuarantinedRecord],
@@ -50,17 +49,17 @@ fn open() -> (tempfile::TempDir, RedbQuarantine) {
 fn a_full_quarantine_stores_no_new_record_and_counts_repeated_ones() {
     let (data, quarantine) = open();
     const ONE: u64 = BARE_BYTES + 1;
-    put(&quarantine, "x", "", "t1", ONE, &[record("1", b"12345")]).expect("it fits exactly");
-    let error = put(&quarantine, "x", "", "t2", ONE, &[record("1", b"12345"), record("2", b"6")]);
+    put(&quarantine, ("x", ""), "t1", ONE, &[record("1", b"12345")]).expect("it fits exactly");
+    let error = put(&quarantine, ("x", ""), "t2", ONE, &[record("1", b"12345"), record("2", b"6")]);
     assert!(matches!(error, Err(QuarantineError::Full { max: ONE })), "{error:?}");
-    let error = put(&quarantine, "x", "", "t2", 3 * ONE - 1, &[record("3", b"6"), record("4", b"7")]);
+    let error = put(&quarantine, ("x", ""), "t2", 3 * ONE - 1, &[record("3", b"6"), record("4", b"7")]);
     assert!(matches!(error, Err(QuarantineError::Full { .. })), "{error:?}");
     let files = std::fs::read_dir(data.path().join("quarantine/x")).expect("a folder").count();
     assert_eq!(files, 1, "refused records take no space");
-    put(&quarantine, "x", "", "t3", ONE, &[record("1", b"12345")]).expect("it is there already");
+    put(&quarantine, ("x", ""), "t3", ONE, &[record("1", b"12345")]).expect("it is there already");
     let seen: Vec<u64> = list(&quarantine, "x").iter().map(|(_, e)| e.seen).collect();
     assert_eq!(seen, [2], "the refused transaction changed nothing");
-    put(&quarantine, "y", "", "t4", ONE, &[record("1", b"12345")])
+    put(&quarantine, ("y", ""), "t4", ONE, &[record("1", b"12345")])
         .expect("each repository has its own limit");
 }
 
@@ -73,22 +72,23 @@ fn removed_entries_are_gone_and_make_room() {
     for (name, time) in
         [("1", "2026-01-01T00:00:00Z"), ("2", "2026-02-01T00:00:00Z"), ("3", "2026-02-01T00:00:00Z")]
     {
-        put(&quarantine, "x", "", time, 3 * ONE, &[record(name, name.as_bytes())]).expect("it fits");
+        put(&quarantine, ("x", ""), time, 3 * ONE, &[record(name, name.as_bytes())]).expect("it fits");
     }
-    put(&quarantine, "y", "", "t", 3 * ONE, &[record("1", b"1")]).expect("it fits");
+    put(&quarantine, ("y", ""), "t", 3 * ONE, &[record("1", b"1")]).expect("it fits");
     let sizes = || quarantine.with_index(|index| quarantine.sizes_in(index)).expect("readable");
     let size = |records| QuarantineSizes {
         open: QuarantineSize { records, bytes: records * ONE },
         ..QuarantineSizes::default()
     };
     assert_eq!(sizes(), [("x".to_owned(), size(3)), ("y".to_owned(), size(1))]);
-    let error = put(&quarantine, "x", "", "t", 3 * ONE, &[record("4", b"4")]);
+    let error = put(&quarantine, ("x", ""), "t", 3 * ONE, &[record("4", b"4")]);
     assert!(matches!(error, Err(QuarantineError::Full { .. })), "{error:?}");
     assert_eq!(
         remove(QuarantineSelection::Matching { state: None, before: Some("2026-02-01".to_owned()) }),
         1
     );
-    put(&quarantine, "x", "", "2026-03-01T00:00:00Z", 3 * ONE, &[record("4", b"4")]).expect("there is room");
+    put(&quarantine, ("x", ""), "2026-03-01T00:00:00Z", 3 * ONE, &[record("4", b"4")])
+        .expect("there is room");
     let key = list(&quarantine, "x").remove(0).0;
     assert_eq!(remove(QuarantineSelection::Key(key.clone())), 1);
     assert_eq!(remove(QuarantineSelection::Key(key.clone())), 0);
@@ -97,7 +97,7 @@ fn removed_entries_are_gone_and_make_room() {
     let (key, _) = list(&quarantine, "x").remove(0);
     std::fs::remove_file(data.path().join("quarantine/x").join(&key)).expect("it is there");
     for (name, time) in [("2", "t"), ("3", "t"), ("4", "t")] {
-        let _ = put(&quarantine, "x", "", time, 3 * ONE, &[record(name, name.as_bytes())]);
+        let _ = put(&quarantine, ("x", ""), time, 3 * ONE, &[record(name, name.as_bytes())]);
     }
     assert!(find(&quarantine, "x", &key).is_some(), "a lost file is written again");
     assert_eq!(remove(QuarantineSelection::ALL), 3);
@@ -154,28 +154,28 @@ fn the_oldest_resolved_entries_make_room_and_open_ones_stay() {
         states(quarantine).into_iter().map(|(identifier, _)| identifier).collect()
     };
     for name in ["1", "2", "3", "4"] {
-        put(&quarantine, "x", LIST, "t1", 4 * ONE, &[record(name, b"a")]).expect("it fits");
+        put(&quarantine, ("x", LIST), "t1", 4 * ONE, &[record(name, b"a")]).expect("it fits");
     }
     for (name, at) in [("3", "t2"), ("1", "t3"), ("2", "t4")] {
         assert_eq!(resolve(&quarantine, &whole(name, at)), 1);
     }
-    put(&quarantine, "x", LIST, "t5", 4 * ONE, &[record("5", b"a")]).expect("3 makes room");
+    put(&quarantine, ("x", LIST), "t5", 4 * ONE, &[record("5", b"a")]).expect("3 makes room");
     assert_eq!(names(&quarantine), "1245");
     let files = || std::fs::read_dir(data.path().join("quarantine/x")).expect("a folder").count();
     assert_eq!(files(), 4);
     let two = [record("1", b"a"), record("6", b"a")];
-    put(&quarantine, "x", LIST, "t6", 4 * ONE, &two).expect("2 makes room; 1 is broken again");
+    put(&quarantine, ("x", LIST), "t6", 4 * ONE, &two).expect("2 makes room; 1 is broken again");
     assert_eq!(names(&quarantine), "1456");
     assert_eq!(resolve(&quarantine, &whole("6", "t7")), 1);
     let before = states(&quarantine);
-    let error = put(&quarantine, "x", LIST, "t8", 4 * ONE, &[record("7", b"a"), record("8", b"a")]);
+    let error = put(&quarantine, ("x", LIST), "t8", 4 * ONE, &[record("7", b"a"), record("8", b"a")]);
     assert!(matches!(error, Err(QuarantineError::Full { .. })), "{error:?}");
     assert_eq!(
         (states(&quarantine), files()),
         (before, 4),
         "nothing was removed for a batch that does not fit"
     );
-    put(&quarantine, "x", LIST, "t9", 4 * ONE, &[record("7", b"a")]).expect("6 makes room");
+    put(&quarantine, ("x", LIST), "t9", 4 * ONE, &[record("7", b"a")]).expect("6 makes room");
     assert_eq!((names(&quarantine), files()), ("1457".to_owned(), 4));
     assert!(quarantine.known.resolved("x").records == 0);
 }
@@ -183,7 +183,7 @@ fn the_oldest_resolved_entries_make_room_and_open_ones_stay() {
 #[test]
 fn entries_of_the_previous_version_are_open_and_can_be_resolved() {
     let (data, quarantine) = open();
-    put(&quarantine, "x", LIST, "t1", 1 << 20, &[record("oai:x:1", b"<a>")]).expect("it fits");
+    put(&quarantine, ("x", LIST), "t1", 1 << 20, &[record("oai:x:1", b"<a>")]).expect("it fits");
     let key = list(&quarantine, "x").remove(0).0;
     let old = r#"{"identifier":"oai:x:1","why":"mismatched-tags","offset":7,"request":"verb=ListRecords&resumptionToken=a",
                   "first_seen":"t1","last_seen":"t1","seen":1,"bytes":3}"#;
@@ -205,7 +205,7 @@ fn entries_of_the_previous_version_are_open_and_can_be_resolved() {
 #[test]
 fn an_entry_past_the_limit_of_memory_is_resolved_too() {
     let (_data, quarantine) = open();
-    put(&quarantine, "x", LIST, "t1", 1 << 20, &[record("oai:x:1", b"<a>")]).expect("it fits");
+    put(&quarantine, ("x", LIST), "t1", 1 << 20, &[record("oai:x:1", b"<a>")]).expect("it fits");
     let entry = list(&quarantine, "x").remove(0).1;
     let others: Vec<EntryChange> = (0..OPEN_ENTRIES_MAX)
         .map(|number| {
@@ -214,7 +214,7 @@ fn an_entry_past_the_limit_of_memory_is_resolved_too() {
         })
         .collect();
     quarantine.known.apply("x", &others);
-    put(&quarantine, "x", LIST, "t1", 1 << 20, &[record("oai:x:2", b"<a>")]).expect("it fits");
+    put(&quarantine, ("x", LIST), "t1", 1 << 20, &[record("oai:x:2", b"<a>")]).expect("it fits");
     assert!(!quarantine.known.may_be_open("x", "oai:x:2"), "memory has no room for it");
     assert_eq!(resolve(&quarantine, &whole("oai:x:2", "t2")), 1);
 }
