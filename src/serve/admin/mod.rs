@@ -106,15 +106,15 @@ impl Admin {
             AdminEndpoint::Sync => mirror::request_harvest(served, lifecycle, id, query),
             AdminEndpoint::Maintenance(name) => maintain::maintain(served, lifecycle, id, name, query).await,
             AdminEndpoint::Purge => purge(served, id, query).await,
-            AdminEndpoint::StatusPage => pages::status(served, &self.shared.live_requests, gateway),
-            AdminEndpoint::PlanChart => pages::plan_chart(served).await,
+            AdminEndpoint::StatusPage => pages::status::status(served, &self.shared.live_requests, gateway),
+            AdminEndpoint::PlanChart => pages::status::chart(served).await,
             AdminEndpoint::StyleSheet => pages::style_sheet(gateway, path),
-            AdminEndpoint::OverviewPage => pages::overview(served, gateway, query).await,
+            AdminEndpoint::OverviewPage => pages::repositories::overview(served, gateway, query).await,
             AdminEndpoint::RepositoryPage if query.is_some_and(|query| !query.is_empty()) => no_such_page(),
-            AdminEndpoint::RepositoryPage => pages::repository(served, gateway, id).await,
-            AdminEndpoint::QuarantinePage => pages::quarantine(served, gateway, id).await,
+            AdminEndpoint::RepositoryPage => pages::repositories::repository(served, gateway, id).await,
+            AdminEndpoint::QuarantinePage => pages::quarantine::list(served, gateway, id).await,
             AdminEndpoint::QuarantinedRecordPage => {
-                pages::quarantined_record(served, gateway, id, key.unwrap_or_default()).await
+                pages::quarantine::record(served, gateway, id, key.unwrap_or_default()).await
             }
         }
     }

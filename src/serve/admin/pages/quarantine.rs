@@ -1,7 +1,7 @@
 //! The pages of the quarantine.
 
-use super::html;
-use crate::config::Mapping;
+use super::page::{html, no_repository, site};
+use crate::serve::pages::gateway::Gateway;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use oaimend_html::Site;
@@ -9,7 +9,9 @@ use oaimend_pages::html::{QuarantinePage, QuarantinedRecordPage, UnknownOperator
 use oaimend_store::{QUARANTINE_LISTED_MAX, QuarantineError, QuarantineQuery};
 
 /// The list of the quarantined records of a repository.
-pub(super) async fn list(served: &ServedRepositories, site: &Site, mapping: &Mapping) -> Response {
+pub(crate) async fn list(served: &ServedRepositories, gateway: &Gateway, id: &str) -> Response {
+    let site = &site(gateway);
+    let Some(mapping) = served.repositories.find(id) else { return no_repository(site) };
     match served.store.quarantine.list(mapping.id(), QuarantineQuery::default()).await {
         Ok(records) => {
             let is_cut = records.len() >= QUARANTINE_LISTED_MAX;
@@ -20,12 +22,9 @@ pub(super) async fn list(served: &ServedRepositories, site: &Site, mapping: &Map
 }
 
 /// One quarantined record.
-pub(super) async fn record(
-    served: &ServedRepositories,
-    site: &Site,
-    mapping: &Mapping,
-    key: &str,
-) -> Response {
+pub(crate) async fn record(served: &ServedRepositories, gateway: &Gateway, id: &str, key: &str) -> Response {
+    let site = &site(gateway);
+    let Some(mapping) = served.repositories.find(id) else { return no_repository(site) };
     match served.store.quarantine.find(mapping.id(), key).await {
         Ok(Some((entry, raw))) => {
             let page =

@@ -1,18 +1,23 @@
 //! The state of the server, and the plot of the plan.
 
-use super::html;
+use super::page::{html, site};
 use crate::serve::oai::live_requests::LiveRequests;
+use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::records::record::with_policies;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
-use oaimend_html::Site;
 use oaimend_mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::html::{HarvestRow, HarvestState, RequestRow, SourceRow, StatusPage};
 use std::time::{Duration, SystemTime};
 
 /// The page with the requests in flight, the limits of sources, and the queue of harvests.
-pub(super) fn status(served: &ServedRepositories, live_requests: &LiveRequests, site: &Site) -> Response {
+pub(crate) fn status(
+    served: &ServedRepositories,
+    live_requests: &LiveRequests,
+    gateway: &Gateway,
+) -> Response {
+    let site = &site(gateway);
     let (requests, sources, harvests) =
         (requests(live_requests, served.clock.now()), sources(served), harvests(served));
     html(200, StatusPage { site, requests: &requests, sources: &sources, harvests: &harvests }.render())
@@ -75,7 +80,7 @@ fn harvests(served: &ServedRepositories) -> Vec<HarvestRow> {
 }
 
 /// The plot of the plan as SVG.
-pub(super) async fn chart(served: &ServedRepositories) -> Response {
+pub(crate) async fn chart(served: &ServedRepositories) -> Response {
     let policy = served.mirror.policy();
     let mut repositories = Vec::new();
     for mapping in served.repositories.all().values() {
