@@ -93,7 +93,8 @@ impl Target {
 /// Finds what answers requests, with what it needs to know of the server.
 pub(crate) struct PublicRouter<'a> {
     pub(crate) served: &'a ServedRepositories,
-    pub(crate) gateway: &'a GatewayState,
+    /// The configuration of the gateway for this request.
+    pub(crate) gateway: Arc<GatewayState>,
     pub(crate) lifecycle: &'a Lifecycle,
     /// The address of the listener for harvesters.
     pub(crate) listens_on: SocketAddr,
@@ -166,7 +167,7 @@ impl PublicRouter<'_> {
             Some(PublicEndpoint::Overview) => repository_list(200, &self.served.public_url, &mappings),
             Some(PublicEndpoint::Friends) => friends(&self.served.public_url, &mappings),
             Some(PublicEndpoint::Robots) => {
-                let sitemap = announced_sitemap(self.gateway, &mappings);
+                let sitemap = announced_sitemap(&self.gateway, &mappings);
                 robots(self.gateway.policy.robots, sitemap.as_deref())
             }
             Some(PublicEndpoint::Livez) => health::livez(),

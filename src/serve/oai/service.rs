@@ -190,14 +190,7 @@ impl ProxyService {
         let inet = |address: Option<&pingora_core::protocols::l4::socket::SocketAddr>| {
             address.and_then(|address| address.as_inet()).copied()
         };
-        let router = PublicRouter {
-            served: &self.0.served,
-            gateway: &self.0.gateway.current(),
-            lifecycle: &self.0.lifecycle,
-            listens_on: self.0.listens_on,
-            uri_bytes_max: self.0.clients.current().connections.uri_bytes_max,
-        };
-        let routed = router.route(head, inet(session.server_addr()));
+        let routed = self.router().route(head, inet(session.server_addr()));
         if !matches!(&routed, Destination::Response(_, Access::Everyone)) {
             match self.0.clients.admit(inet(session.client_addr()), &head.headers, &self.0.telemetry).await {
                 Ok(permit) => context.permit = permit,
@@ -272,20 +265,7 @@ impl ProxyService {
         let requested_by = context.permit.as_ref().map(|permit| permit.client.as_requester());
         let requested_by = requested_by.unwrap_or(RequestedBy::Harvester(None));
         context.is_of_mirror = repository.live_mapping().is_none();
-        let repository = match repository {
-            TargetRepository::Mapped(mapping, ServeFrom::Mirror) => {
-                mirror_view(&self.0.served, &mapping).await
-            }
-            TargetRepository::Mapped(mapping, ServeFrom::Live) => self.live_repository(mapping, requested_by),
-            TargetRepository::Mapped(mapping, ServeFrom::LiveThenMirror) => {
-                match self.live_repository(Arc::clone(&mapping), requested_by) {
-                    Ok(live) => failover_view(&self.0.served, &mapping, live).await,
-                    Err(failure) => Err(failure),
-                }
-            }
-            TargetRepository::Aggregate => aggregate_view(&self.0.served).await,
-        };
-        let repository = match repository {
+        let repository = match self.open(repository, requested_by).await {
             Ok(repository) => repository,
             Err(failure) => {
                 let page = Response::failed(&failure);
@@ -297,6 +277,38 @@ impl ProxyService {
         let in_one_piece = is_version_1_0 && context.page_request.is_none() && context.lookup.is_none();
         let request = RepositoryRequest { request, own, via, in_one_piece, reports_records: false };
         Ok(Ok((repository, request)))
+    }
+
+    fn router(&self) -> PublicRouter<'_> {
+        PublicRouter {
+            served: &self.0.served,
+            gateway: self.0.gateway.current(),
+            lifecycle: &self.0.lifecycle,
+            listens_on: self.0.listens_on,
+            uri_bytes_max: self.0.clients.current().connections.uri_bytes_max,
+        }
+    }
+
+    /// Opens the repository that answers a request.
+    ///
+    /// # Errors
+    ///
+    /// The source is not asked now, or the mirror cannot be read.
+    async fn open(
+        &self,
+        repository: TargetRepository,
+        requested_by: RequestedBy,
+    ) -> std::result::Result<Box<dyn Repository>, Failure> {
+        let served = &self.0.served;
+        match repository {
+            TargetRepository::Mapped(mapping, ServeFrom::Mirror) => mirror_view(served, &mapping).await,
+            TargetRepository::Mapped(mapping, ServeFrom::Live) => self.live_repository(mapping, requested_by),
+            TargetRepository::Mapped(mapping, ServeFrom::LiveThenMirror) => {
+                let live = self.live_repository(Arc::clone(&mapping), requested_by)?;
+                failover_view(served, &mapping, live).await
+            }
+            TargetRepository::Aggregate => aggregate_view(served).await,
+        }
     }
 
     /// Refuses a request that must not reach a source.
