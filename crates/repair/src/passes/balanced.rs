@@ -21,14 +21,14 @@ struct InnerElement {
 /// Each byte is searched once. A failed search ends at the next field, and no field before that position is
 /// searched again.
 pub(crate) fn end_of_balanced_field(tree: &mut Tree<'_>, from: usize) -> Option<usize> {
-    if from < tree.searched_to {
+    if from < tree.position.searched_to() {
         return None;
     }
     let mut at = from;
     let mut inner: Vec<InnerElement> = Vec::new();
     let mut has_elements = false;
-    while at < tree.text.len() {
-        let (lexeme, end) = tree.lexemes.at(at);
+    while at < tree.text().len() {
+        let (lexeme, end) = tree.lexeme_at(at);
         let is_legal = match lexeme {
             Lexeme::Text | Lexeme::Cdata => true,
             Lexeme::Comment => tree.is_legal_comment(at, end),
@@ -38,11 +38,11 @@ pub(crate) fn end_of_balanced_field(tree: &mut Tree<'_>, from: usize) -> Option<
             }
             Lexeme::EndTag => {
                 let name = inner.pop().map(|open| open.name);
-                let field = tree.open.last().map_or((0, 0), |open| open.name);
+                let field = tree.open().last().map_or((0, 0), |open| open.name);
                 let tag = tree.slice((at, end));
                 let matches = end_tag(tag, tree.slice(name.unwrap_or(field))) == Ok(tag.len());
                 if name.is_none() {
-                    tree.searched_to = at;
+                    tree.position.set_searched_to(at);
                     return (matches && has_elements).then_some(at);
                 }
                 matches
@@ -54,7 +54,7 @@ pub(crate) fn end_of_balanced_field(tree: &mut Tree<'_>, from: usize) -> Option<
         }
         at = end;
     }
-    tree.searched_to = at;
+    tree.position.set_searched_to(at);
     None
 }
 
@@ -62,12 +62,12 @@ pub(crate) fn end_of_balanced_field(tree: &mut Tree<'_>, from: usize) -> Option<
 fn open_inner(tree: &mut Tree<'_>, at: usize, end: usize, inner: &mut Vec<InnerElement>) -> bool {
     let name = (at + 1, at + 1 + name_span(tree.slice((at + 1, end))));
     let context = inner.last().map_or(tree.context(), |open| open.context);
-    let is_outside = tree.open.last().is_some_and(|&field| tree.is_sibling(field, tree.slice(name)));
-    let Ok(tag) = tree.tags.open(tree.slice((at, end)), context, tree.limits) else { return false };
+    let is_outside = tree.open().last().is_some_and(|&field| tree.is_sibling(field, tree.slice(name)));
+    let Ok(tag) = tree.open_tag(tree.slice((at, end)), context) else { return false };
     if is_outside
         || at + tag.len as usize != end
         || tag.oai && tree.is_child_of_item(split_name(tree.slice(name)).1)
-        || tree.open.len() + inner.len() >= tree.limits.depth_max
+        || tree.open().len() + inner.len() >= tree.limits().depth_max
     {
         return false;
     }

@@ -20,7 +20,7 @@ use crate::passes::end_tag::{
 };
 use crate::passes::lenient_tag::{LenientTag, read_lenient_tag};
 use crate::passes::plain_field::read_plain_field;
-use crate::passes::tree::{ContentKind, MarkupItem, PayloadRoot, Tree, TreeElement, in_key_field};
+use crate::passes::tree::{ContentKind, MarkupItem, Tree, TreeElement, in_key_field};
 use crate::text::edits::Edits;
 use crate::text::leftovers::leftover_repair;
 use crate::validate::schema::{Content, Element, RECORD};
@@ -42,32 +42,31 @@ pub(crate) fn repair_markup(
             at = end;
             continue;
         }
-        let (lexeme, end) = tree.lexemes.at(at);
-        if at >= tree.kept_until {
+        let (lexeme, end) = tree.lexeme_at(at);
+        if at >= tree.position.kept_until() {
             note_section_start(&mut tree, at);
             read_lexeme(&mut tree, lexeme, at, end)?;
         }
-        if tree.edits.len() > limits.repairs_per_record_max {
+        if tree.edit_count() > limits.repairs_per_record_max {
             return Err(QuarantineReason::TooManyRepairs);
         }
         at = end;
-        if tree.open.is_empty() && !matches!(lexeme, Lexeme::Text) {
+        if tree.open().is_empty() && !matches!(lexeme, Lexeme::Text) {
             break;
         }
     }
     end_item(&mut tree, at)?;
-    if tree.is_ambiguous {
+    if tree.is_ambiguous() {
         return Err(QuarantineReason::MismatchedTags);
     }
-    tree.edits.sort();
-    Ok(tree.edits)
+    Ok(tree.into_edits())
 }
 
 /// Opens the elements around the payload of a record whose first `valid` bytes contain a common header.
 /// Returns the end of the start tag of `metadata`.
 fn enter_payload(tree: &mut Tree<'_>, valid: usize) -> Option<usize> {
-    let envelope = tree.text.get(..valid)?;
-    let is_record = std::ptr::eq(tree.element, &raw const RECORD) && envelope.starts_with(b"<record>");
+    let envelope = tree.text().get(..valid)?;
+    let is_record = std::ptr::eq(tree.element(), &raw const RECORD) && envelope.starts_with(b"<record>");
     let tag = memmem::find(envelope, b"<metadata").filter(|_| is_record)?;
     let (header, payload) = envelope.split_at_checked(tag)?;
     // A payload of `about` may contain an element with the name `metadata`.
@@ -75,18 +74,20 @@ fn enter_payload(tree: &mut Tree<'_>, valid: usize) -> Option<usize> {
         return None;
     }
     let names = [(1, b"<record".len()), (tag + 1, tag + b"<metadata".len())];
-    let kinds = [ContentKind::Envelope(tree.element), ContentKind::PayloadParent];
-    let context = tree.outer;
-    tree.open.extend(names.into_iter().zip(kinds).map(|(name, kind)| TreeElement { name, context, kind }));
-    tree.content_from = tag + b"<metadata>".len();
-    Some(tree.content_from)
+    let kinds = [ContentKind::Envelope(tree.element()), ContentKind::PayloadParent];
+    let context = tree.outer();
+    for (name, kind) in names.into_iter().zip(kinds) {
+        tree.push(TreeElement { name, context, kind });
+    }
+    tree.position.set_content_from(tag + b"<metadata>".len());
+    Some(tree.position.content_from())
 }
 
 fn read_lexeme(tree: &mut Tree<'_>, lexeme: Lexeme, at: usize, end: usize) -> Result<(), QuarantineReason> {
     match lexeme {
         Lexeme::Text if blanks(tree.slice((at, end))) == end - at => {}
         Lexeme::Text | Lexeme::Cdata => {
-            tree.closed = None;
+            tree.forget_closed();
             if lexeme == Lexeme::Text && tree.in_field() {
                 insert_missing_bracket(tree, at, end);
             } else {
@@ -96,7 +97,7 @@ fn read_lexeme(tree: &mut Tree<'_>, lexeme: Lexeme, at: usize, end: usize) -> Re
         Lexeme::StartTag => read_start_tag(tree, at, end)?,
         Lexeme::EndTag => read_end_tag(tree, at, end),
         // An unterminated `<?` is markup, but `a<b` is text.
-        Lexeme::OpenTag if tree.in_field() && tree.text.get(at + 1) != Some(&b'?') => {
+        Lexeme::OpenTag if tree.in_field() && tree.text().get(at + 1) != Some(&b'?') => {
             tree.edit(RepairId::BareLessThan, at, end, b"&lt;")
         }
         Lexeme::OpenTag => match end_of_cut_declaration(tree, at) {
@@ -116,10 +117,10 @@ fn read_lexeme(tree: &mut Tree<'_>, lexeme: Lexeme, at: usize, end: usize) -> Re
 
 /// Returns the end of a declaration before a payload that lost its end mark: its `>`, or the next tag.
 fn end_of_cut_declaration(tree: &Tree<'_>, at: usize) -> Option<usize> {
-    if !matches!(tree.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent)) {
+    if !matches!(tree.open().last().map(|open| open.kind), Some(ContentKind::PayloadParent)) {
         return None;
     }
-    let rest = tree.text.get(at..)?;
+    let rest = tree.text().get(at..)?;
     let end = memchr2(b'<', b'>', rest.get(1..)?)? + 1;
     let end = end + usize::from(rest.get(end) == Some(&b'>'));
     let declaration = rest.get(..end)?;
@@ -155,45 +156,48 @@ fn read_start_tag(tree: &mut Tree<'_>, at: usize, end: usize) -> Result<(), Quar
     if !close_before(tree, name, at) {
         // Page numbers in an identifier of the SICI standard look like a tag.
         let is_sici = memmem::find(name, b"::").is_some();
-        tree.is_ambiguous |= in_key_field(tree) && !is_sici;
+        tree.note_ambiguity(in_key_field(tree) && !is_sici);
         tree.escape(at, end);
         return Ok(());
     }
-    tree.is_ambiguous |= is_envelope_in_payload(tree, split_name(name).1);
+    tree.note_ambiguity(is_envelope_in_payload(tree, split_name(name).1));
     let (tag, lenient) = match valid_tag(tree, at, name_end, end) {
         Some(tag) => (tag, None),
         None => {
-            let lenient = read_lenient_tag(tree.text, at, end, tree.limits);
+            let lenient = read_lenient_tag(tree.text(), at, end, tree.limits());
             let lenient = lenient.ok_or(QuarantineReason::MalformedTag)?;
             (repair_tag(tree, &lenient), Some(lenient))
         }
     };
     let kind = kind_of(tree, name, tag.context);
-    let is_root = matches!(tree.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent));
+    let is_root = matches!(tree.open().last().map(|open| open.kind), Some(ContentKind::PayloadParent));
     if is_root {
         let (prefix, local) = split_name(name);
-        let namespace = tree.tags.contexts.lookup(tag.context, prefix).unwrap_or_default();
-        tree.family = Family::of_root(local, namespace);
-        tree.has_payload = true;
-        tree.payload_root = Some(PayloadRoot { place: tag.attributes_end, added: Vec::new() });
+        let namespace = tree.lookup(tag.context, prefix).unwrap_or_default();
+        let family = Family::of_root(local, namespace);
+        tree.payload.begin(family, tag.attributes_end);
     }
-    if is_root || tree.family.is_container(split_name(name).1) {
-        tree.bare_text = None;
+    if is_root || tree.payload.family().is_container(split_name(name).1) {
+        tree.position.take_bare_text();
     }
     if let Some(lenient) = &lenient {
         let mut names = lenient.attributes.iter().map(|attribute| tree.slice(attribute.name));
-        tree.is_deleted |= matches!(kind, ContentKind::Envelope(_))
+        let has_status = matches!(kind, ContentKind::Envelope(_))
             && names.any(|name| name.eq_ignore_ascii_case(b"status"));
+        tree.payload.note_status(has_status);
         declare_missing(tree, lenient, name, tag.context);
     }
-    tree.content_from = end;
+    tree.position.set_content_from(end);
     if !tag.empty {
-        if tree.open.len() >= tree.limits.depth_max {
+        if tree.open().len() >= tree.limits().depth_max {
             return Err(QuarantineReason::TooDeep);
         }
-        tree.open.push(TreeElement { name: (at + 1, name_end), context: tag.context, kind });
-        if matches!(kind, ContentKind::Field) && tree.payload_root.is_some() {
-            tree.kept_until = end_of_balanced_field(tree, end).unwrap_or(tree.kept_until);
+        tree.push(TreeElement { name: (at + 1, name_end), context: tag.context, kind });
+        if matches!(kind, ContentKind::Field)
+            && tree.payload.is_open()
+            && let Some(kept_until) = end_of_balanced_field(tree, end)
+        {
+            tree.position.keep_until(kept_until);
         }
     }
     Ok(())
@@ -212,16 +216,16 @@ struct RepairedTag {
 /// context. It needs no edit. In the envelope, its attributes are only declarations and schema locations.
 fn valid_tag(tree: &mut Tree<'_>, at: usize, name_end: usize, end: usize) -> Option<RepairedTag> {
     let (text, context) = (tree.slice((at, end)), tree.context());
-    let tag = match tree.tags.cached_tag(text, context) {
+    let tag = match tree.cached_tag(text, context) {
         Some(tag) => *tag,
         // The fast path of the validator does not cache the tags of the envelope.
-        None if name_end + 1 == end => tree.tags.open(text, context, tree.limits).ok()?,
+        None if name_end + 1 == end => tree.open_tag(text, context).ok()?,
         None => return None,
     };
     let inside = text.strip_suffix(b">")?;
     let inside = if tag.empty { inside.strip_suffix(b"/")? } else { inside };
     let attributes_end = at + inside.len() - trailing_blanks(inside);
-    let parent = tree.open.last().map(|open| open.kind);
+    let parent = tree.open().last().map(|open| open.kind);
     let is_in_payload = matches!(parent, Some(ContentKind::PayloadParent | ContentKind::Mixed));
     let is_known = tag.len as usize == text.len() && (is_in_payload || !tag.attributes);
     is_known.then_some(RepairedTag { context: tag.context, attributes_end, empty: tag.empty })
@@ -230,7 +234,7 @@ fn valid_tag(tree: &mut Tree<'_>, at: usize, name_end: usize, end: usize) -> Opt
 /// Makes the edits of a start tag, and declares its namespaces.
 fn repair_tag(tree: &mut Tree<'_>, tag: &LenientTag) -> RepairedTag {
     for edit in tag.edits.iter() {
-        tree.edits.push_edit_unordered(edit.clone());
+        tree.push_edit(edit.clone());
     }
     let context = declare(tree, tag);
     RepairedTag { context, attributes_end: tag.attributes_end, empty: tag.empty }
@@ -240,25 +244,25 @@ fn repair_tag(tree: &mut Tree<'_>, tag: &LenientTag) -> RepairedTag {
 ///
 /// In this case two items were merged into one.
 fn is_envelope_in_payload(tree: &Tree<'_>, local: &[u8]) -> bool {
-    tree.payload_root.is_some()
-        && matches!(tree.family, Family::DublinCore | Family::Marc)
-        && local != tree.element.name
-        && tree.element.contains_name(local)
-        && !tree.family.is_field(local)
+    tree.payload.is_open()
+        && matches!(tree.payload.family(), Family::DublinCore | Family::Marc)
+        && local != tree.element().name
+        && tree.element().contains_name(local)
+        && !tree.payload.family().is_field(local)
 }
 
 /// Closes the elements that cannot contain the element that begins at `at`.
 ///
 /// Returns false if the tag is text of the open field.
 pub(crate) fn close_before(tree: &mut Tree<'_>, name: &[u8], at: usize) -> bool {
-    let Some(top) = tree.open.last().copied() else { return true };
+    let Some(top) = tree.open().last().copied() else { return true };
     let (prefix, local) = split_name(name);
-    let oai = tree.tags.contexts.lookup(top.context, prefix) == Some(OAI);
+    let oai = tree.lookup(top.context, prefix) == Some(OAI);
     if oai
-        && tree.open.len() > 1
+        && tree.open().len() > 1
         && tree.is_child_of_item(local)
         && !tree.in_wrapped_item()
-        && !matches!(top.kind, ContentKind::Envelope(e) if e.name == tree.element.name)
+        && !matches!(top.kind, ContentKind::Envelope(e) if e.name == tree.element().name)
     {
         tree.close_above(1, at);
         return true;
@@ -267,7 +271,7 @@ pub(crate) fn close_before(tree: &mut Tree<'_>, name: &[u8], at: usize) -> bool 
         if tree.is_markup_in_field(top, name) {
             // As in HTML, a paragraph ends the one before it.
             if matches!(local, b"p" | b"itm") && tree.slice(top.name) == name {
-                tree.close_above(tree.open.len() - 1, at);
+                tree.close_above(tree.open().len() - 1, at);
             }
             return true;
         }
@@ -277,9 +281,10 @@ pub(crate) fn close_before(tree: &mut Tree<'_>, name: &[u8], at: usize) -> bool 
         }
         tree.close_fields(at);
     }
-    if let Some(parent) = tree.family.parent(local)
-        && tree.payload_root.is_some()
-        && let Some(depth) = tree.open.iter().rposition(|open| split_name(tree.slice(open.name)).1 == parent)
+    if let Some(parent) = tree.payload.family().parent(local)
+        && tree.payload.is_open()
+        && let Some(depth) =
+            tree.open().iter().rposition(|open| split_name(tree.slice(open.name)).1 == parent)
     {
         tree.close_above(depth + 1, at);
     }
@@ -288,15 +293,15 @@ pub(crate) fn close_before(tree: &mut Tree<'_>, name: &[u8], at: usize) -> bool 
 
 pub(crate) fn kind_of(tree: &Tree<'_>, name: &[u8], context: Context) -> ContentKind {
     let (prefix, local) = split_name(name);
-    let oai = tree.tags.contexts.lookup(context, prefix) == Some(OAI);
-    let element = match tree.open.last().map(|open| open.kind) {
-        None => Some(tree.element).filter(|element| element.name == local),
+    let oai = tree.lookup(context, prefix) == Some(OAI);
+    let element = match tree.open().last().map(|open| open.kind) {
+        None => Some(tree.element()).filter(|element| element.name == local),
         Some(ContentKind::Envelope(Element { content: Content::Children(children), .. })) => {
             children.iter().find(|child| child.name == local && oai)
         }
-        Some(ContentKind::Mixed) if tree.family.is_field(local) => return ContentKind::Field,
+        Some(ContentKind::Mixed) if tree.payload.family().is_field(local) => return ContentKind::Field,
         // Markup of a field: `close_before` has allowed it there.
-        Some(ContentKind::Field) if tree.payload_root.is_some() => return ContentKind::Field,
+        Some(ContentKind::Field) if tree.payload.is_open() => return ContentKind::Field,
         _ => None,
     };
     match element {
@@ -317,7 +322,7 @@ pub(crate) fn declare(tree: &mut Tree<'_>, tag: &LenientTag) -> Context {
         let mut uri = attribute.value.clone();
         if let Some((meant, misspelling)) = correct_namespace(&uri) {
             uri = meant.to_vec();
-            attribute.set(misspelling.repair(), meant, &mut tree.edits);
+            attribute.set(misspelling.repair(), meant, tree.edits_mut());
         }
         declared.push((prefix, uri));
     }
@@ -326,7 +331,7 @@ pub(crate) fn declare(tree: &mut Tree<'_>, tag: &LenientTag) -> Context {
     }
     let declared: Vec<(&[u8], &[u8])> =
         declared.iter().map(|(prefix, uri)| (*prefix, uri.as_slice())).collect();
-    tree.tags.contexts.declare(tree.context(), &declared)
+    tree.declare(&declared)
 }
 
 /// Declares well-known prefixes that the tag uses but no element declares.
@@ -339,11 +344,11 @@ fn declare_missing<'t>(tree: &mut Tree<'t>, tag: &LenientTag, name: &'t [u8], co
         .collect();
     let mut added_here: Vec<&[u8]> = Vec::new();
     for prefix in prefixes {
-        if tree.tags.contexts.lookup(context, prefix).is_some() {
+        if tree.lookup(context, prefix).is_some() {
             continue;
         }
-        let Some(uri) = tree.namespaces.namespace_of(prefix, tree.text) else { continue };
-        let place = match &mut tree.payload_root {
+        let Some(uri) = tree.payload.namespace_of(prefix, tree.text()) else { continue };
+        let place = match tree.payload.root_mut() {
             Some(root) if root.added.iter().any(|added| added == prefix) => continue,
             Some(root) => {
                 root.added.push(prefix.to_vec());
@@ -362,25 +367,25 @@ fn declare_missing<'t>(tree: &mut Tree<'t>, tag: &LenientTag, name: &'t [u8], co
 
 /// Notes the depth of a section with item boundaries that begins at `at`.
 pub(crate) fn note_section_start(tree: &mut Tree<'_>, at: usize) {
-    if tree.sections.binary_search_by_key(&at, |section| section.0).is_ok() {
-        tree.section_depths.push(tree.open.len());
+    if tree.sections().binary_search_by_key(&at, |section| section.0).is_ok() {
+        tree.note_section();
     }
 }
 
 /// Finishes the item at its end tag, which ends at `at`, or at the end of its bytes.
 fn end_item(tree: &mut Tree<'_>, at: usize) -> Result<(), QuarantineReason> {
-    if !tree.open.is_empty() {
+    if !tree.open().is_empty() {
         if is_truncated(tree) {
             return Err(QuarantineReason::Truncated);
         }
         restore_item_end(tree);
-        tree.close_above(0, tree.text.len());
+        tree.close_above(0, tree.text().len());
         return Ok(());
     }
-    let after = tree.slice((at, tree.text.len()));
+    let after = tree.slice((at, tree.text().len()));
     let junk = after.len() - trailing_blanks(after);
     if junk > blanks(after) {
-        if contains_content(after, tree.element) {
+        if contains_content(after, tree.element()) {
             return Err(QuarantineReason::MismatchedTags);
         }
         tree.edit(RepairId::UnexpectedContent, at + blanks(after), at + junk, b"");
@@ -393,8 +398,8 @@ fn end_item(tree: &mut Tree<'_>, at: usize) -> Result<(), QuarantineReason> {
 /// Its text ends in a field, the record has neither payload nor status, or the text contains a fatal error
 /// message of a script.
 pub(crate) fn is_truncated(tree: &Tree<'_>) -> bool {
-    let text = tree.slice((tree.content_from, tree.text.len()));
-    let in_text = tree.in_field() || tree.open.len() > 1 && blanks(text) < text.len();
-    let is_half = tree.element.name == b"record" && !tree.has_payload && !tree.is_deleted;
-    in_text || is_half || is_fatal_message(tree.text)
+    let text = tree.slice((tree.position.content_from(), tree.text().len()));
+    let in_text = tree.in_field() || tree.open().len() > 1 && blanks(text) < text.len();
+    let is_half = tree.element().name == b"record" && !tree.payload.has_begun() && !tree.payload.is_deleted();
+    in_text || is_half || is_fatal_message(tree.text())
 }

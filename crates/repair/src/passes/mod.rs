@@ -17,3 +17,4 @@ pub(crate) mod schema_instance;
 pub(crate) mod strip_prefix;
 pub(crate) mod tag_names;
 pub(crate) mod tree;
+pub(crate) mod tree_parts;

@@ -11,22 +11,23 @@ use crate::passes::tree::{ContentKind, Tree};
 /// Reads the plain field that begins at `at`, and returns its end, or that of the white space up to the
 /// next tag. `None` if it is anything else.
 pub(crate) fn read_plain_field(tree: &mut Tree<'_>, at: usize) -> Option<usize> {
-    let parent = *tree.open.last()?;
+    let parent = *tree.open().last()?;
     let is_in_container = matches!(parent.kind, ContentKind::Mixed)
-        && tree.payload_root.is_some()
-        && tree.closed.is_none()
-        && tree.sections.is_empty()
-        && tree.open.len() < tree.limits.depth_max
-        && at >= tree.kept_until;
+        && tree.payload.is_open()
+        && !tree.has_closed()
+        && tree.sections().is_empty()
+        && tree.open().len() < tree.limits().depth_max
+        && at >= tree.position.kept_until();
     if !is_in_container {
         return None;
     }
-    let field = tree.text.get(at..)?;
-    let tag = tree.tags.cached_tag(field, parent.context)?;
+    let field = tree.text().get(at..)?;
+    let tag = tree.cached_tag(field, parent.context)?;
     let [prefix_len, name_len, tag_len] = [tag.prefix_len, tag.name_len, tag.len].map(|len| len as usize);
     let local = field.get(1 + prefix_len..1 + name_len)?;
-    let is_field = !tag.empty && !tag.oai && tag.context == parent.context && tree.family.is_field(local);
-    let wanted = tree.family.parent(local);
+    let is_field =
+        !tag.empty && !tag.oai && tag.context == parent.context && tree.payload.family().is_field(local);
+    let wanted = tree.payload.family().parent(local);
     if !is_field || wanted.is_some_and(|wanted| split_name(tree.slice(parent.name)).1 != wanted) {
         return None;
     }
@@ -39,12 +40,16 @@ pub(crate) fn read_plain_field(tree: &mut Tree<'_>, at: usize) -> Option<usize> 
         return None;
     }
     let content_from = at + tag_len;
-    if content_from >= tree.searched_to {
-        tree.searched_to = content_from + text.len();
+    if content_from >= tree.position.searched_to() {
+        tree.position.set_searched_to(content_from + text.len());
     }
-    tree.bare_text = None;
-    tree.content_from = content_from + text.len() + b"</>".len() + name_len;
-    let after = tree.text.get(tree.content_from..)?;
+    tree.position.take_bare_text();
+    tree.position.set_content_from(content_from + text.len() + b"</>".len() + name_len);
+    let after = tree.text().get(tree.position.content_from()..)?;
     let gap = blanks(after);
-    Some(if after.get(gap) == Some(&b'<') { tree.content_from + gap } else { tree.content_from })
+    Some(if after.get(gap) == Some(&b'<') {
+        tree.position.content_from() + gap
+    } else {
+        tree.position.content_from()
+    })
 }

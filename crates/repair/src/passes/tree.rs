@@ -7,17 +7,17 @@
 
 use crate::catalog::RepairId;
 use crate::lex::known_namespaces::Family;
-use crate::lex::lexeme::Lexemes;
+use crate::lex::lexeme::{Lexeme, Lexemes};
 use crate::lex::names::{split_name, trailing_blanks};
 use crate::lex::namespaces::{Context, OAI};
 use crate::lex::search::memrchr;
 use crate::limits::Limits;
-use crate::passes::prefixes::PrefixNamespaces;
+use crate::passes::tree_parts::{PayloadRoot, PayloadState, ReadPosition};
 use crate::text::characters::{NodeKind, repair_node};
-use crate::text::edits::Edits;
+use crate::text::edits::{Edit, Edits};
 use crate::text::fixed_positions::blanks_of_field;
 use crate::validate::schema::{Content, Element};
-use crate::validate::start_tag::StartTagCache;
+use crate::validate::start_tag::{StartTag, StartTagCache, TagDefect};
 
 /// The kind of content of an open element.
 #[derive(Clone, Copy, Debug)]
@@ -39,14 +39,6 @@ pub(crate) struct TreeElement {
     pub(crate) kind: ContentKind,
 }
 
-/// The outermost element of the payload, which gets missing namespace declarations.
-#[derive(Debug)]
-pub(crate) struct PayloadRoot {
-    /// Position after its last attribute.
-    pub(crate) place: usize,
-    pub(crate) added: Vec<Vec<u8>>,
-}
-
 /// An item whose markup is repaired, and what is known about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkupItem<'t> {
@@ -60,42 +52,19 @@ pub(crate) struct MarkupItem<'t> {
     pub(crate) valid_bytes: usize,
 }
 
+/// The open elements of an item, and its edits.
 pub(crate) struct Tree<'t> {
-    pub(crate) text: &'t [u8],
-    pub(crate) element: &'static Element,
-    pub(crate) outer: Context,
-    pub(crate) tags: &'t mut StartTagCache,
-    pub(crate) limits: &'t Limits,
-    pub(crate) lexemes: Lexemes<'t>,
-    pub(crate) open: Vec<TreeElement>,
-    pub(crate) family: Family,
-    /// Whether the intent of the tags is ambiguous.
-    ///
-    /// This is so if tags of an unknown format had to be balanced, or if text is in no element.
-    pub(crate) is_ambiguous: bool,
-    /// Sections that contain boundaries of items.
-    pub(crate) sections: &'t [(usize, usize)],
-    /// The number of open elements around each of these sections.
-    ///
-    /// If the innermost element is not closed by its own end tag, the end mark of the section can belong to
-    /// a later item.
-    pub(crate) section_depths: Vec<usize>,
-    pub(crate) payload_root: Option<PayloadRoot>,
-    /// Whether a payload has begun.
-    pub(crate) has_payload: bool,
-    /// Whether an element of the envelope has a status.
-    pub(crate) is_deleted: bool,
-    pub(crate) closed: Option<ClosedPayload>,
-    pub(crate) namespaces: PrefixNamespaces,
-    /// End of the last tag. No end tag is inserted before this position.
-    pub(crate) content_from: usize,
-    /// Start of the text that is directly in a container, after the last field.
-    pub(crate) bare_text: Option<usize>,
-    /// End of the content that stays unchanged.
-    pub(crate) kept_until: usize,
-    /// Content before this position is not searched again for balanced tags.
-    pub(crate) searched_to: usize,
-    pub(crate) edits: Edits,
+    item: MarkupItem<'t>,
+    tags: &'t mut StartTagCache,
+    limits: &'t Limits,
+    lexemes: Lexemes<'t>,
+    open: Vec<TreeElement>,
+    section_depths: Vec<usize>,
+    closed: Option<ClosedPayload>,
+    is_ambiguous: bool,
+    edits: Edits,
+    pub(crate) payload: PayloadState,
+    pub(crate) position: ReadPosition,
 }
 
 /// The payload that was closed last.
@@ -115,34 +84,135 @@ pub(crate) struct ClosedPayload {
 
 impl<'t> Tree<'t> {
     pub(crate) fn new(item: MarkupItem<'t>, tags: &'t mut StartTagCache, limits: &'t Limits) -> Self {
-        let MarkupItem { text, element, outer, sections, .. } = item;
+        let is_well_formed = !item.sections.is_empty();
         Self {
-            text,
-            element,
-            outer,
+            item,
             tags,
             limits,
-            lexemes: if sections.is_empty() { Lexemes::new(text) } else { Lexemes::new_well_formed(text) },
+            lexemes: if is_well_formed {
+                Lexemes::new_well_formed(item.text)
+            } else {
+                Lexemes::new(item.text)
+            },
             open: Vec::new(),
-            family: Family::Other,
-            is_ambiguous: false,
-            sections,
             section_depths: Vec::new(),
-            payload_root: None,
-            has_payload: false,
-            is_deleted: false,
             closed: None,
-            namespaces: PrefixNamespaces::default(),
-            content_from: 0,
-            bare_text: None,
-            kept_until: 0,
-            searched_to: 0,
+            is_ambiguous: false,
             edits: Edits::default(),
+            payload: PayloadState::default(),
+            position: ReadPosition::default(),
         }
     }
 
+    pub(crate) fn text(&self) -> &'t [u8] {
+        self.item.text
+    }
+
+    pub(crate) fn element(&self) -> &'static Element {
+        self.item.element
+    }
+
+    /// Returns the context around the item.
+    pub(crate) fn outer(&self) -> Context {
+        self.item.outer
+    }
+
+    /// Returns the sections that contain boundaries of items.
+    pub(crate) fn sections(&self) -> &'t [(usize, usize)] {
+        self.item.sections
+    }
+
+    pub(crate) fn limits(&self) -> &'t Limits {
+        self.limits
+    }
+
+    pub(crate) fn lexeme_at(&mut self, at: usize) -> (Lexeme, usize) {
+        self.lexemes.at(at)
+    }
+
+    /// Returns the open elements, the outermost first.
+    pub(crate) fn open(&self) -> &[TreeElement] {
+        &self.open
+    }
+
+    pub(crate) fn push(&mut self, element: TreeElement) {
+        self.open.push(element);
+    }
+
+    /// Notes that a section with boundaries of items begins here.
+    ///
+    /// If the innermost element is not closed by its own end tag, the end mark of the section can belong to
+    /// a later item.
+    pub(crate) fn note_section(&mut self) {
+        self.section_depths.push(self.open.len());
+    }
+
+    /// Reads a start tag in this context.
+    pub(crate) fn open_tag(&mut self, tag: &[u8], context: Context) -> Result<StartTag, TagDefect> {
+        self.tags.open(tag, context, self.limits)
+    }
+
+    /// Returns the start tag at the start of the text, if it was read in this context before.
+    pub(crate) fn cached_tag(&self, text: &[u8], context: Context) -> Option<&StartTag> {
+        self.tags.cached_tag(text, context)
+    }
+
+    /// Returns the namespace of a prefix.
+    pub(crate) fn lookup(&self, context: Context, prefix: &[u8]) -> Option<&[u8]> {
+        self.tags.contexts.lookup(context, prefix)
+    }
+
+    /// Returns the context inside the open element after these declarations.
+    pub(crate) fn declare(&mut self, declared: &[(&[u8], &[u8])]) -> Context {
+        let context = self.context();
+        self.tags.contexts.declare(context, declared)
+    }
+
+    /// Returns whether the intent of the tags is ambiguous.
+    ///
+    /// This is so if tags of an unknown format had to be balanced, or if text is in no element.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        self.is_ambiguous
+    }
+
+    pub(crate) fn note_ambiguity(&mut self, is_ambiguous: bool) {
+        self.is_ambiguous |= is_ambiguous;
+    }
+
+    /// Returns whether a payload was closed directly before.
+    pub(crate) fn has_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// Forgets the closed payload, because other content follows it.
+    pub(crate) fn forget_closed(&mut self) {
+        self.closed = None;
+    }
+
+    pub(crate) fn edit_count(&self) -> usize {
+        self.edits.len()
+    }
+
+    pub(crate) fn push_edit(&mut self, edit: Edit) {
+        self.edits.push_edit_unordered(edit);
+    }
+
+    pub(crate) fn drop_last_edit_within(&mut self, start: usize, end: usize) {
+        self.edits.drop_last_within(start, end);
+    }
+
+    pub(crate) fn edits_mut(&mut self) -> &mut Edits {
+        &mut self.edits
+    }
+
+    /// Returns the edits in the order of the text.
+    pub(crate) fn into_edits(mut self) -> Edits {
+        self.edits.sort();
+        self.edits
+    }
+
     pub(crate) fn slice(&self, (start, end): (usize, usize)) -> &'t [u8] {
-        self.text.get(start..end).unwrap_or_default()
+        self.item.text.get(start..end).unwrap_or_default()
     }
 
     pub(crate) fn edit(&mut self, id: RepairId, start: usize, end: usize, replacement: &[u8]) {
@@ -150,12 +220,11 @@ impl<'t> Tree<'t> {
     }
 
     pub(crate) fn context(&self) -> Context {
-        self.open.last().map_or(self.outer, |open| open.context)
+        self.open.last().map_or(self.item.outer, |open| open.context)
     }
 
     pub(crate) fn in_payload(&self) -> bool {
-        self.open.last().is_some_and(|open| matches!(open.kind, ContentKind::Mixed))
-            && self.payload_root.is_some()
+        self.open.last().is_some_and(|open| matches!(open.kind, ContentKind::Mixed)) && self.payload.is_open()
     }
 
     pub(crate) fn in_field(&self) -> bool {
@@ -172,22 +241,22 @@ impl<'t> Tree<'t> {
         let (prefix, local) = split_name(name);
         let has_own_prefix = prefix == split_name(self.slice(field.name)).0;
         // The elements of OpenAIRE have several prefixes, and HTML has none.
-        let is_of_format = self.family.has_unknown_structure()
+        let is_of_format = self.payload.family().has_unknown_structure()
             && !prefix.is_empty()
-            && (has_own_prefix || self.family == Family::DataCite);
+            && (has_own_prefix || self.payload.family() == Family::DataCite);
         let is_known = has_own_prefix
-            && (self.family.is_field(local)
-                || self.family.parent(local).is_some()
-                || self.family.is_group(local));
-        (is_of_format || is_known) && !self.family.is_markup(local) && self.payload_root.is_some()
+            && (self.payload.family().is_field(local)
+                || self.payload.family().parent(local).is_some()
+                || self.payload.family().is_group(local));
+        (is_of_format || is_known) && !self.payload.family().is_markup(local) && self.payload.is_open()
     }
 
     /// Returns whether an element with this name is markup inside the open field.
     pub(crate) fn is_markup_in_field(&self, field: TreeElement, name: &[u8]) -> bool {
         let (prefix, local) = split_name(name);
-        self.payload_root.is_some()
+        self.payload.is_open()
             && prefix == split_name(self.slice(field.name)).0
-            && self.family.is_markup(local)
+            && self.payload.family().is_markup(local)
     }
 
     /// Closes the open field, and the fields around it, before the blanks that precede `at`.
@@ -200,14 +269,14 @@ impl<'t> Tree<'t> {
     pub(crate) fn in_wrapped_item(&self) -> bool {
         self.open.iter().skip(1).any(|open| {
             let (prefix, local) = split_name(self.slice(open.name));
-            local == self.element.name && self.tags.contexts.lookup(open.context, prefix) == Some(OAI)
+            local == self.item.element.name && self.tags.contexts.lookup(open.context, prefix) == Some(OAI)
         })
     }
 
     /// Returns whether the item has a child with this name: header, metadata, about.
     pub(crate) fn is_child_of_item(&self, local: &[u8]) -> bool {
         let top = self.open.last().map(|open| open.kind);
-        match &self.element.content {
+        match &self.item.element.content {
             Content::Children(children) => {
                 children.iter().any(|child| child.name == local && !matches!(child.content, Content::Text(_)))
                     || children.iter().any(|child| child.name == local)
@@ -245,42 +314,43 @@ impl<'t> Tree<'t> {
         while self.section_depths.pop_if(|depth| *depth > self.open.len()).is_some() {}
         let local = closed.map_or(&b""[..], |open| split_name(self.slice(open.name)).1);
         if closed.is_some_and(|open| matches!(open.kind, ContentKind::Field))
-            || self.family.is_container(local)
+            || self.payload.family().is_container(local)
         {
-            self.bare_text = None;
+            self.position.take_bare_text();
         }
         if let Some(open) = closed {
             self.note_closed(open, end);
         }
         if matches!(self.open.last().map(|open| open.kind), Some(ContentKind::PayloadParent)) {
-            self.payload_root = None;
+            self.payload.take_root();
         }
-        self.content_from = end;
+        self.position.set_content_from(end);
     }
 
     /// Closes all elements from depth `keep` on, before the blanks that precede `at`.
     pub(crate) fn close_above(&mut self, keep: usize, at: usize) {
-        let content = self.slice((self.content_from, at));
+        let content = self.slice((self.position.content_from(), at));
         let mut place = at - trailing_blanks(content);
         if self.open.len() > keep
             && self.in_field()
             && let Some(open) = self.open.last()
         {
-            let (tag, rest) = ((open.name.0 - 1, self.content_from), self.slice((place, at)));
-            place += blanks_of_field(self.text, tag, self.slice((self.content_from, place)), rest);
+            let (tag, rest) = ((open.name.0 - 1, self.position.content_from()), self.slice((place, at)));
+            place +=
+                blanks_of_field(self.item.text, tag, self.slice((self.position.content_from(), place)), rest);
         }
         if self.open.len() > keep && in_key_field(self) {
             // The remains of a damaged tag would become part of the value.
-            let value = self.slice((self.content_from, place));
+            let value = self.slice((self.position.content_from(), place));
             self.is_ambiguous |= value.iter().any(|byte| matches!(byte, b'<' | b'>'));
         }
         while self.open.len() > keep {
             let name = self.open.last().map_or(&b""[..], |open| self.slice(open.name));
-            self.is_ambiguous |= self.family.has_unknown_structure() && self.in_payload();
+            self.is_ambiguous |= self.payload.family().has_unknown_structure() && self.in_payload();
             self.is_ambiguous |= self.section_depths.last() == Some(&self.open.len());
             let tag = [b"</", name, b">"].concat();
             self.edit(RepairId::MissingEndTag, place, place, &tag);
-            self.pop(self.content_from);
+            self.pop(self.position.content_from());
         }
     }
 
@@ -305,7 +375,7 @@ impl<'t> Tree<'t> {
         if !is_holder && !is_root {
             return;
         }
-        let is_tag = end > self.content_from;
+        let is_tag = end > self.position.content_from();
         let tag = memrchr(b'<', self.slice((0, end))).filter(|_| is_tag).map(|at| (at, end));
         let name = [b"</", self.slice(open.name), b">"].concat();
         let made = self.edits.iter().next_back().is_some_and(|edit| {
@@ -325,7 +395,7 @@ impl<'t> Tree<'t> {
         } else {
             self.closed = Some(ClosedPayload {
                 root: open,
-                payload_root: self.payload_root.take(),
+                payload_root: self.payload.take_root(),
                 holder: None,
                 tags: tag.into_iter().collect(),
                 edits_before: self.edits.len() - usize::from(made),
@@ -338,7 +408,7 @@ impl<'t> Tree<'t> {
     pub(crate) fn reopen_payload(&mut self, name: &[u8]) {
         let Some(closed) = self.closed.take() else { return };
         let (prefix, local) = split_name(name);
-        let is_field = self.family.is_field(local) || self.family.parent(local).is_some();
+        let is_field = self.payload.family().is_field(local) || self.payload.family().parent(local).is_some();
         let namespace = self.tags.contexts.lookup(closed.root.context, prefix);
         let is_after = match self.open.last().map(|open| open.kind) {
             Some(ContentKind::PayloadParent) => closed.holder.is_none(),
@@ -355,7 +425,7 @@ impl<'t> Tree<'t> {
         }
         self.open.extend(closed.holder);
         self.open.push(closed.root);
-        self.payload_root = closed.payload_root;
+        self.payload.set_root(closed.payload_root);
     }
 }
 
@@ -366,5 +436,5 @@ pub(crate) fn in_key_field(tree: &Tree<'_>) -> bool {
         let local = split_name(tree.slice(open.name)).1;
         matches!(local, b"identifier" | b"datestamp" | b"setSpec" | b"metadataPrefix")
     };
-    tree.payload_root.is_none() && tree.in_field() && tree.open.last().is_some_and(is_key)
+    !tree.payload.is_open() && tree.in_field() && tree.open.last().is_some_and(is_key)
 }
