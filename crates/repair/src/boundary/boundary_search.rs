@@ -244,7 +244,7 @@ impl BoundarySearch {
     }
 
     /// Returns the number of bytes to skip at the section that begins at `at`. This is 1 if no section
-    /// begins here or the section is unclosed. `last`: no more text follows.
+    /// begins here or the section is unclosed.
     fn skip_section(&mut self, window: TextWindow<'_>, at: usize, names: &EnvelopeNames) -> Option<usize> {
         let text = window.text;
         let rest = text.get(at..).unwrap_or_default();

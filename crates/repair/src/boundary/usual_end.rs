@@ -60,7 +60,7 @@ pub(crate) fn may_count(text: &[u8], names: &EnvelopeNames) -> bool {
 }
 
 impl UsualEnd {
-    /// Reads the tag at `at`. `last`: no more text follows.
+    /// Reads the tag at `at`.
     pub(crate) fn read(&mut self, window: TextWindow<'_>, at: usize, names: &EnvelopeNames) -> UsualTag {
         let text = window.text;
         let rest = text.get(at..).unwrap_or_default();

@@ -12,6 +12,7 @@ use crate::catalog::RepairCounts;
 use crate::catalog::{QuarantineReason, RepairId};
 use crate::output::dedup::EmittedItems;
 use crate::sink::{Quarantined, RecordFacts, Repair, Sink, TokenFacts};
+use crate::summary::{Outcome, Summary};
 use oaimend_oai::ErrorCode;
 
 /// The kind of a held part. It decides whether the part is emitted.
@@ -50,20 +51,19 @@ const PARTS_INITIAL: usize = 16;
 #[derive(Debug)]
 pub(crate) struct HeadBuffer {
     held: Option<Vec<HeldPart>>,
-    pub(crate) held_bytes: usize,
-    pub(crate) records: u64,
-    pub(crate) quarantined: u64,
-    pub(crate) lost: u64,
+    held_bytes: usize,
+    records: u64,
+    quarantined: u64,
+    lost: u64,
     /// Texts that went to quarantine because they contain an item or a token. They count as lost too.
-    pub(crate) unread: u64,
-    /// Whether an unreadable item or token was removed. Then the list is not complete.
-    pub(crate) incomplete: bool,
-    pub(crate) swallowed: u64,
-    pub(crate) unresolved: u64,
-    pub(crate) repairs: RepairCounts,
-    pub(crate) changed: bool,
+    unread: u64,
+    incomplete: bool,
+    swallowed: u64,
+    unresolved: u64,
+    repairs: RepairCounts,
+    changed: bool,
     /// The emitted items.
-    pub(crate) emitted: EmittedItems,
+    emitted: EmittedItems,
     /// The codes of the error elements in the held head.
     errors: Vec<ErrorCode>,
     /// The value of the emitted token.
@@ -96,6 +96,66 @@ impl HeadBuffer {
     #[inline]
     pub(crate) fn to<'s, S>(&'s mut self, sink: &'s mut S) -> Output<'s, S> {
         Output { buffer: self, sink }
+    }
+
+    /// The number of bytes that are held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// The number of emitted items.
+    pub(crate) fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Whether items were quarantined or lost.
+    pub(crate) fn lacks_items(&self) -> bool {
+        self.quarantined > 0 || self.lost > 0
+    }
+
+    /// Whether an unreadable item or token was removed. Then the list is not complete.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
+    /// Counts an item that is lost.
+    pub(crate) fn count_lost(&mut self) {
+        self.lost += 1;
+    }
+
+    pub(crate) fn count_swallowed(&mut self, items: usize) {
+        self.swallowed += items as u64;
+    }
+
+    pub(crate) fn count_unresolved(&mut self) {
+        self.unresolved += 1;
+    }
+
+    /// Whether the item was emitted in the first document.
+    pub(crate) fn has_emitted(&mut self, identifier: &[u8], datestamp: &[u8]) -> bool {
+        self.emitted.contains(identifier, datestamp)
+    }
+
+    #[inline]
+    pub(crate) fn note_emitted(&mut self, identifier: &[u8], datestamp: &[u8]) {
+        self.emitted.insert(identifier, datestamp);
+    }
+
+    /// Returns the summary of a response with the counts of its output, if it is neither refused nor truncated.
+    pub(crate) fn summary(&self) -> Summary {
+        Summary {
+            outcome: if self.changed { Outcome::Repaired } else { Outcome::Clean },
+            version: None,
+            records: self.records,
+            quarantined: self.quarantined,
+            lost: self.lost,
+            unread: self.unread,
+            swallowed: self.swallowed,
+            unresolved: self.unresolved,
+            repairs: self.repairs,
+            decoded_as: "UTF-8",
+            held_bytes_peak: 0,
+        }
     }
 
     /// Whether bytes are emitted immediately.

@@ -66,7 +66,7 @@ impl Engine {
             self.unsettled = unsettled;
         }
         self.held_bytes_peak =
-            self.held_bytes_peak.max(self.unsettled.len() + self.response.output.held_bytes);
+            self.held_bytes_peak.max(self.unsettled.len() + self.response.output.held_bytes());
     }
 
     /// Ends the input and returns the summary.
@@ -79,25 +79,15 @@ impl Engine {
         let settled = self.advance(TextWindow::whole(&unsettled), sink);
         debug_assert!(settled == unsettled.len(), "the end settles everything");
         end_input(&mut Step { response: &mut self.response, window: TextWindow::whole(b""), sink });
+        let counted = self.response.output.summary();
+        let is_truncated = self.response.end.is_truncated() || self.response.output.is_incomplete();
         let outcome = match self.response.end.refusal() {
             Some(reason) => Outcome::NotOai(reason),
-            None if self.response.end.is_truncated() || self.response.output.incomplete => Outcome::Truncated,
-            None if self.response.output.changed => Outcome::Repaired,
-            None => Outcome::Clean,
+            None if is_truncated => Outcome::Truncated,
+            None => counted.outcome,
         };
-        let summary = Summary {
-            outcome,
-            version: self.response.root.version(),
-            records: self.response.output.records,
-            quarantined: self.response.output.quarantined,
-            lost: self.response.output.lost,
-            unread: self.response.output.unread,
-            swallowed: self.response.output.swallowed,
-            unresolved: self.response.output.unresolved,
-            repairs: self.response.output.repairs,
-            decoded_as,
-            held_bytes_peak: self.held_bytes_peak,
-        };
+        let (version, held_bytes_peak) = (self.response.root.version(), self.held_bytes_peak);
+        let summary = Summary { outcome, version, decoded_as, held_bytes_peak, ..counted };
         (summary, self.response.into_tags())
     }
 
@@ -150,7 +140,7 @@ impl Engine {
             // After the root's end nothing more is written, and little is held.
             stage @ (Stage::Truncated | Stage::Done | Stage::Epilog) => self.response.enter(stage),
             Stage::List(list) | Stage::Oversized(list) => {
-                self.response.output.lost += 1;
+                self.response.output.count_lost();
                 abandon_list(&mut self.response, &list);
             }
             stage => {

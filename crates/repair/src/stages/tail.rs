@@ -39,7 +39,7 @@ pub(crate) fn step_tail(step: &mut Step<'_, impl Sink>) -> StepResult {
         return step.keep(PartRole::Plain, gap);
     }
     let bytes_max = step.response.limits().head_bytes_max;
-    if !step.response.output.is_open() && step.response.output.held_bytes > bytes_max {
+    if !step.response.output.is_open() && step.response.output.held_bytes() > bytes_max {
         return step.response.refuse(NotOai::BrokenEnvelope);
     }
     let within = rest.get(..rest.len().min(bytes_max)).unwrap_or_default();
@@ -216,8 +216,9 @@ fn end_input_in_list(step: &mut Step<'_, impl Sink>, list: &mut List) {
         return;
     }
     // GetRecord allows one record, and that record was read.
-    let complete = list.token.is_read() || list.verb() == Verb::GetRecord && step.response.output.records > 0;
-    if !complete || step.response.output.incomplete {
+    let complete =
+        list.token.is_read() || list.verb() == Verb::GetRecord && step.response.output.records() > 0;
+    if !complete || step.response.output.is_incomplete() {
         truncate_list(step.response, list);
         if matches!(step.response.stage(), Stage::Truncated) {
             close_truncated(step);

@@ -36,7 +36,7 @@ const TAG_BYTES: usize = br#"<header status="deleted">"#.len();
 /// The index of `metadata` among the children of a record.
 const METADATA: usize = 1;
 
-/// Reads the start of the item at `item_at`. The item was not read before.
+/// Reads the start of the item of the window. The item was not read before.
 pub(crate) fn read_common_start(
     validator: &mut Validator,
     window: ItemWindow<'_>,
@@ -106,7 +106,7 @@ pub(crate) fn read_known_tags(
         let Mark::At(at) = mark else { return mark };
         let rest = window.text.get(at..).unwrap_or_default();
         if rest.starts_with(b"</") {
-            // The window.is_last open element ends the item. The general path handles that.
+            // The last open element ends the item. The general path handles that.
             if top.is_dropped
                 || validator.stack.len() == 1
                 || !is_end_tag_of(rest, validator.element_name(&top, window))

@@ -144,7 +144,7 @@ pub(crate) fn emit_errors(step: &mut Step<'_, impl Sink>) -> Option<StepResult> 
         if step.response.doubts.has_unknown_code() {
             return Some(step.response.refuse(NotOai::UnknownError));
         }
-        if step.response.doubts.has_items_outside_list() || step.response.output.incomplete {
+        if step.response.doubts.has_items_outside_list() || step.response.output.is_incomplete() {
             return Some(step.response.refuse(NotOai::NothingKept));
         }
     }

@@ -19,7 +19,7 @@ use crate::stages::step::Step;
 /// Reads the errors after the head, and the text after them.
 pub(crate) fn step_errors(step: &mut Step<'_, impl Sink>) -> StepResult {
     let rest = step.window.text;
-    if step.response.output.held_bytes > step.response.limits().head_bytes_max {
+    if step.response.output.held_bytes() > step.response.limits().head_bytes_max {
         return step.response.refuse(NotOai::BrokenEnvelope);
     }
     let (within, bounded) = head_window(step.response, rest);
@@ -90,7 +90,7 @@ fn step_error(step: &mut Step<'_, impl Sink>) -> StepResult {
         };
     };
     let Some(edits) = repair_error(step.response, rest.get(..end).unwrap_or_default()) else {
-        // Unless a list with items follows, this step.response is a failed source.
+        // Unless a list with items follows, this response is a failed source.
         step.response.doubts.note_unknown_code();
         step.replace(PartRole::Error, RepairId::ErrorBesideItems, 0..end, b"");
         return StepResult::Settled(end);

@@ -30,7 +30,9 @@ pub(crate) fn count_lost_item(response: &mut Response, verb: Verb, head: &[u8], 
     let is_removal = |edit: &&Edit| matches!(edit.id, RepairId::UnknownElement | RepairId::UnexpectedContent);
     let mut removed = edits.iter().filter(is_removal).filter_map(|edit| head.get(edit.start..edit.end));
     let is_lost = removed.any(|text| contains_envelope_element(text, item_of(verb)));
-    response.output.lost += u64::from(is_lost);
+    if is_lost {
+        response.output.count_lost();
+    }
 }
 
 /// Reads the facts of the head and returns its edits; `None` if one of the repairs is off.

@@ -112,7 +112,7 @@ fn find_first_item(response: &Response, text: &[u8], end: usize) -> Option<(usiz
     None
 }
 
-/// Emits the head, which is the first `at` bytes of `rest`, and the missing start tag of the list.
+/// Emits the head, which is the first `at` bytes of the window, and the missing start tag of the list.
 pub(crate) fn open_missing_list(step: &mut Step<'_, impl Sink>, verb: Verb, at: usize) -> StepResult {
     let rest = step.window.text;
     let Some(head) = read_whole_head(step.response, rest.get(..at).unwrap_or_default()) else {

@@ -20,6 +20,7 @@ use crate::stages::list::rewrite::rewrite_item;
 use crate::stages::list::state::List;
 use crate::stages::response::Response;
 use crate::stages::step::Step;
+use crate::text::edits::Edits;
 use crate::validate::envelope_names::EnvelopeNames;
 use crate::validate::facts::ItemFacts;
 use oaimend_oai::Verb;
@@ -56,8 +57,7 @@ pub(crate) fn emit(
     let identifier = facts.identifier.slice(bytes);
     let datestamp = facts.datestamp.slice(bytes);
     let offset = step.response.position.base() + item.at as u64;
-    if step.response.position.in_second_document()
-        && step.response.output.emitted.contains(identifier, datestamp)
+    if step.response.position.in_second_document() && step.response.output.has_emitted(identifier, datestamp)
     {
         step.remove_without_loss(RepairId::ConcatenatedDocuments, item.range());
         return;
@@ -90,35 +90,16 @@ pub(crate) fn emit(
     if list.verb() == Verb::Identify {
         step.sink.identified(&identify_facts(&output));
     }
-    let (mut from, mut repairs) = (0, 0);
-    for edit in edits.iter() {
-        let original = item.raw.get(edit.start..edit.end).unwrap_or_default();
-        if original == edit.replacement {
-            // A later pass reverted the edit of an earlier one.
-            continue;
-        }
-        repairs += 1;
-        step.sink.write(item.raw.get(from..edit.start).unwrap_or_default());
-        let (offset, replacement) = (offset + edit.start as u64, edit.replacement.as_slice());
-        step.output().report(&Repair {
-            id: edit.id,
-            offset,
-            record: (!identifier.is_empty()).then_some(identifier),
-            original,
-            replacement,
-        });
-        from = edit.end;
-    }
-    step.sink.write(item.raw.get(from..).unwrap_or_default());
+    let repairs = write_edited(step, item, &edits, identifier);
     // The proxy's base URL replaces an illegal one.
     let is_replaced = |issue: &(&str, FieldIssue)| has_own_url && *issue == ("baseURL", FieldIssue::Illegal);
     for &(element, lack) in unresolved.iter().filter(|issue| !is_replaced(issue)) {
-        step.response.output.unresolved += 1;
+        step.response.output.count_unresolved();
         step.sink.unresolved(&UnresolvedField { offset, element, lack });
     }
-    step.response.output.emitted.insert(identifier, datestamp);
+    step.response.output.note_emitted(identifier, datestamp);
     if list.verb() == Verb::Identify {
-        // Identify is the step.response itself and not an item of a list.
+        // Identify is the response itself and not an item of a list.
         return;
     }
     let facts = RecordFacts {
@@ -131,6 +112,32 @@ pub(crate) fn emit(
         spans: spans_of(&written_facts),
     };
     step.output().report_item(&facts, &output);
+}
+
+/// Writes an item with its edits, and reports each of them. Returns their number.
+fn write_edited(
+    step: &mut Step<'_, impl Sink>,
+    item: ReceivedItem<'_>,
+    edits: &Edits,
+    identifier: &[u8],
+) -> usize {
+    let item_offset = step.response.position.base() + item.at as u64;
+    let record = (!identifier.is_empty()).then_some(identifier);
+    let (mut from, mut repairs) = (0, 0);
+    for edit in edits.iter() {
+        let original = item.raw.get(edit.start..edit.end).unwrap_or_default();
+        if original == edit.replacement {
+            // A later pass reverted the edit of an earlier one.
+            continue;
+        }
+        repairs += 1;
+        step.sink.write(item.raw.get(from..edit.start).unwrap_or_default());
+        let (offset, replacement) = (item_offset + edit.start as u64, edit.replacement.as_slice());
+        step.output().report(&Repair { id: edit.id, offset, record, original, replacement });
+        from = edit.end;
+    }
+    step.sink.write(item.raw.get(from..).unwrap_or_default());
+    repairs
 }
 
 /// Returns the fields of a written Identify. It is well-formed, even if fields stay wrong or missing.
@@ -186,7 +193,7 @@ pub(crate) fn report_swallowed(step: &mut Step<'_, impl Sink>, list: &List, item
         if items.is_empty() {
             continue;
         }
-        step.response.output.swallowed += items.len() as u64;
+        step.response.output.count_swallowed(items.len());
         let offset = step.response.position.base() + (item.at + section.0) as u64;
         let identifier = find_identifier(item.raw, &list.names);
         step.sink.items_swallowed(&SwallowedItems { identifier, offset, items });

@@ -44,7 +44,7 @@ pub(crate) fn close_truncated(step: &mut Step<'_, impl Sink>) {
 
 /// Returns whether nothing more may be written, because the incomplete list would look complete.
 pub(crate) fn must_abort(response: &Response) -> bool {
-    response.output.incomplete && response.output.is_open() && response.config().ending == Ending::Abort
+    response.output.is_incomplete() && response.output.is_open() && response.config().ending == Ending::Abort
 }
 
 pub(crate) fn abort_list(response: &mut Response) -> StepResult {
@@ -56,7 +56,7 @@ pub(crate) fn abort_list(response: &mut Response) -> StepResult {
 /// Adds a comment at offset `at` of the text to a closed document that has lost items.
 pub(crate) fn note_incomplete(step: &mut Step<'_, impl Sink>, at: usize) {
     let is_closed = step.response.config().ending == Ending::Close && step.response.output.is_open();
-    if step.response.output.incomplete && is_closed && !step.response.end.note_incomplete() {
+    if step.response.output.is_incomplete() && is_closed && !step.response.end.note_incomplete() {
         step.insert(PartRole::Plain, RepairId::TruncatedInput, at, INCOMPLETE);
     }
 }

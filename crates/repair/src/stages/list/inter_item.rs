@@ -161,7 +161,7 @@ pub(crate) fn step_end_tag(step: &mut Step<'_, impl Sink>, list: &mut List) -> L
     let is_token = list.verb().is_list() && is_token(step.response, name);
     if list.dropped.is_since_last_item() && (is_token || list.names.is_inside_item(name)) {
         // The text before it was a token, or a field of an item whose beginning is lost.
-        step.response.output.lost += 1;
+        step.response.output.count_lost();
         list.dropped.note_counted();
     }
     ListStepResult::Stay(step.change(RepairId::StrayEndTag, end, b""))
@@ -285,7 +285,7 @@ struct RestOfItem {
     inner: Vec<usize>,
 }
 
-/// Returns the rest of an item that begins at the start of `rest`: at a child of an item, or at an element of
+/// Returns the rest of an item that begins at the start of the window: at a child of an item, or at an element of
 /// a payload that contains items. What a payload encloses never becomes an item of the list.
 fn rest_of_item(
     response: &mut Response,
@@ -325,7 +325,7 @@ fn rest_of_item(
     }
 }
 
-/// Returns whether the element at the start of `rest` has another namespace than OAI-PMH.
+/// Returns whether the element at the start of the window has another namespace than OAI-PMH.
 fn is_foreign(response: &mut Response, list: &List, window: TextWindow<'_>) -> Result<bool, StepResult> {
     let rest = window.text;
     let Some(tag_end) = response.tag_end(window)? else { return Ok(false) };

@@ -15,7 +15,7 @@ use crate::validate::schema::item_of;
 use crate::validate::state::Validator;
 use oaimend_oai::Verb;
 
-/// Returns whether an item begins at the start of `rest`, and prepares the list to read it.
+/// Returns whether an item begins at the start of the window, and prepares the list to read it.
 ///
 /// # Errors
 /// `NeedMore` if the text ends too early to decide.

@@ -163,7 +163,7 @@ fn emit_clean(step: &mut Step<'_, impl Sink>, item: ReceivedItem<'_>, facts: &It
         tilde_in_set: facts.tilde_in_set,
         spans: spans_of(facts),
     };
-    step.response.output.emitted.insert(facts.identifier, facts.datestamp);
+    step.response.output.note_emitted(facts.identifier, facts.datestamp);
     step.output().report_item(&facts, raw);
 }
 
@@ -232,7 +232,7 @@ pub(crate) fn step_broken_item(step: &mut Step<'_, impl Sink>, list: &mut List) 
         if boundary == RecordBoundary::InputEnd {
             return ListStepResult::Leave(end_input_in_item(step, list));
         }
-        step.response.output.lost += 1;
+        step.response.output.count_lost();
         abandon_list(step.response, list);
         return ListStepResult::Leave(StepResult::Settled(0));
     };

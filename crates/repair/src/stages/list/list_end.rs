@@ -145,8 +145,7 @@ pub(crate) fn close_list(
             release_list(step, list);
         } else if step.response.doubts.has_unknown_code() {
             return Some(step.response.refuse(NotOai::UnknownError));
-        } else if step.response.output.quarantined > 0
-            || step.response.output.lost > 0
+        } else if step.response.output.lacks_items()
             || list.dropped.is_any() && !step.response.output.contains_error()
             || contains_any_item(step.response, after)
         {
@@ -218,11 +217,11 @@ fn lacks_token(response: &Response, list: &List, after: &[u8]) -> bool {
     list.verb().is_list()
         && !list.token.is_read()
         && !source_aborted
-        && !response.output.incomplete
+        && !response.output.is_incomplete()
         && response.output.is_open()
 }
 
-/// Turns the first `end` bytes of `rest`, a list that contains only white space, into one with an empty token.
+/// Turns the first `end` bytes of the window, a list that contains only white space, into one with an empty token.
 fn end_with_token(step: &mut Step<'_, impl Sink>, list: &mut List, end: usize) -> StepResult {
     let open = |local: &[u8]| [b"<", step.response.written_prefix(), local].concat();
     let token = [open(b"resumptionToken").as_slice(), b"/>"].concat();

@@ -111,7 +111,7 @@ fn step_inter_item(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepR
     if gap > 0 {
         return ListStepResult::Stay(step.keep(PartRole::Plain, gap));
     }
-    if step.response.output.held_bytes > step.response.limits().head_bytes_max {
+    if step.response.output.held_bytes() > step.response.limits().head_bytes_max {
         return ListStepResult::Leave(step.response.refuse(NotOai::BrokenEnvelope));
     }
     if rest.first() != Some(&b'<') {

@@ -24,7 +24,7 @@ pub(crate) fn begin_oversized(step: &mut Step<'_, impl Sink>, list: &mut List) -
     let rest = step.window.text;
     if list.token.is_written() {
         // No item is allowed after the token, and this item is too long for the quarantine.
-        step.response.output.lost += 1;
+        step.response.output.count_lost();
         abandon_list(step.response, list);
         return ListStepResult::Leave(StepResult::Settled(0));
     }
@@ -140,7 +140,7 @@ fn exact_repair_at(
 
 /// Gives up the item and the rest of the list.
 fn abandon_item(step: &mut Step<'_, impl Sink>, list: &List, at: usize) -> StepResult {
-    step.response.output.lost += 1;
+    step.response.output.count_lost();
     close_open_elements(step, list, at);
     abandon_list(step.response, list);
     StepResult::Settled(at)
@@ -157,7 +157,7 @@ fn close_open_elements(step: &mut Step<'_, impl Sink>, list: &List, at: usize) {
 
 /// Ends the input inside an oversized item.
 pub(crate) fn end_input_in_oversized(step: &mut Step<'_, impl Sink>, list: &List) {
-    step.response.output.lost += 1;
+    step.response.output.count_lost();
     close_open_elements(step, list, 0);
     truncate_list(step.response, list);
 }

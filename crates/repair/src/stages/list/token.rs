@@ -141,7 +141,7 @@ fn is_empty_list(response: &Response, list: &List, written: &[u8]) -> bool {
         && !response.is_off(RepairId::EmptyList)
 }
 
-/// Finds the end of the token at the start of `rest`.
+/// Finds the end of the token at the start of the window.
 fn read_list_token(response: &Response, list: &List, window: TextWindow<'_>) -> TokenRead {
     let rest = window.text;
     let Some(tag_end) = start_tag_end_so_far(window) else {
