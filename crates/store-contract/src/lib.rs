@@ -9,6 +9,7 @@ pub mod activity;
 pub mod capabilities;
 pub mod ledger;
 mod memory;
+pub mod mirror;
 pub mod notices;
 pub mod profiles;
 pub mod quarantine;
@@ -113,6 +114,40 @@ macro_rules! contract_tests {
                     $crate::$contract::$name(&$backend).await;
                 }
             )+
+        }
+    };
+}
+
+/// The tests of the contract of the store of the mirror, for an implementation of
+/// [`MirrorBackend`](mirror::fixtures::MirrorBackend) that `$backend` prepares.
+#[macro_export]
+macro_rules! mirror_tests {
+    ($backend:expr) => {
+        $crate::contract_tests! { $backend; mirror:
+            a_page_and_its_progress_survive_a_restart
+            an_unchanged_record_keeps_its_stamp
+            a_new_datestamp_alone_keeps_the_stamp
+            a_deleted_record_stays_as_a_tombstone
+            the_last_record_of_a_page_counts
+            a_stale_progress_stores_nothing
+            a_stamp_below_the_last_one_stores_nothing
+            a_reservation_never_sinks
+            a_set_contains_its_subsets
+            pages_of_any_length_are_in_their_sets
+            bounds_are_included
+            records_are_counted_by_sequence
+            a_page_has_at_least_one_record
+            headers_come_without_bytes
+            headers_of_several_records_come_in_the_order_of_the_request
+            identifiers_come_in_order
+            an_item_has_formats
+            repairs_are_kept_with_the_current_version_of_a_record
+            small_states_are_kept
+            a_repository_is_forgotten_alone
+            the_version_of_a_collection_changes_with_each_commit
+            a_closed_store_refuses
+            an_unknown_repository_is_empty
+            a_store_behaves_like_the_model
         }
     };
 }

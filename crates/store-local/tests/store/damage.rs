@@ -1,11 +1,11 @@
 //! Damaged files of the embedded store: only the records of damaged blocks are lost, they are named, and a new commit
 //! of them repairs the store.
 
-use crate::fixtures::{
-    Backend, PREFIX, REPOSITORY, all_pages, commit, everything, identifiers_in, record, whole,
-};
 use crate::record_log::Folder;
 use oaimend_store::{MirrorError, NewRecord};
+use oaimend_store_contract::mirror::fixtures::{
+    MirrorBackend, PREFIX, REPOSITORY, all_pages, commit, everything, identifiers_in, record, whole,
+};
 use oaimend_test_support::random::Random;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

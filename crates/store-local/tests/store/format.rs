@@ -3,11 +3,11 @@
 //! `tests/store/format/v1` was written by `OAIMEND_WRITE_FORMAT=… cargo test -p oaimend-store-local format`.
 //! A change of the format gets a new folder; the old ones stay as they are.
 
-use crate::fixtures::{
-    Backend, PREFIX, REPOSITORY, all_pages, commit, deleted, everything, identifiers_in, record, whole,
-};
 use crate::record_log::Folder;
 use oaimend_store::{Document, ListFilter, ListOrder, MirrorStore, RecordStatus, StampMarks};
+use oaimend_store_contract::mirror::fixtures::{
+    MirrorBackend, PREFIX, REPOSITORY, all_pages, commit, deleted, everything, identifiers_in, record, whole,
+};
 use oaimend_store_local::RecordLog;
 use redb::TableDefinition;
 use std::path::{Path, PathBuf};

@@ -2,12 +2,12 @@
 //!
 //! The child process is this test binary again, which runs the same test with [`CHILD`] set.
 
-use crate::fixtures::{commit_to, record};
 use crate::kill::{CHILD, child, runtime};
 use oaimend_store::{
     ActivityUpdate, DeliveredPage, ListPage, ListStatus, ProfileDates, ProfileUpdate, QuarantineBatch,
     QuarantineQuery, QuarantinedRecord, Store, WatchedRepository,
 };
+use oaimend_store_contract::mirror::fixtures::{commit_to, record};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeMap;
 use std::path::Path;

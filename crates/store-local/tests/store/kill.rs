@@ -3,9 +3,11 @@
 //! The child process is this test binary again, which runs the same test with [`CHILD`] set.
 //! `OAIMEND_KILLS=200 cargo test --test mirror kill` kills this number of times.
 
-use crate::fixtures::{Backend, PREFIX, REPOSITORY, all_pages, deleted, everything, record, whole};
 use crate::record_log::Folder;
 use oaimend_store::{HarvestProgress, MirrorError, MirrorStore, NewRecord, OpenList, PageCommit};
+use oaimend_store_contract::mirror::fixtures::{
+    MirrorBackend, PREFIX, REPOSITORY, all_pages, deleted, everything, record, whole,
+};
 use oaimend_store_local::RecordLog;
 use oaimend_test_support::random::Random;
 use std::collections::BTreeMap;

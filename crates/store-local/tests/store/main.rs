@@ -1,11 +1,8 @@
-//! Tests of the stores of the mirror: one contract for all implementations, and the faults of each.
+//! Tests of the stores: the contract of all implementations, and the faults of the disk.
 
-mod contract;
 mod damage;
-mod fixtures;
 mod format;
 mod full_disk;
 mod kill;
-mod model;
 mod record_log;
 mod stores;

@@ -1,8 +1,9 @@
 //! The embedded store: the contract, and its own files.
 
-use crate::contract::contract_tests;
-use crate::fixtures::Backend;
 use oaimend_store::MirrorStore;
+use oaimend_store_contract::mirror::a_closed_store_refuses;
+use oaimend_store_contract::mirror::fixtures::MirrorBackend;
+use oaimend_store_contract::mirror_tests;
 use oaimend_store_local::RecordLog;
 use std::sync::Arc;
 
@@ -15,24 +16,19 @@ impl Folder {
     }
 }
 
-impl Backend for Folder {
+impl MirrorBackend for Folder {
     fn open(&self) -> Arc<dyn MirrorStore> {
         Arc::new(RecordLog::open(self.0.path()).expect("it can be written to"))
     }
 }
 
-contract_tests!(Folder::new());
-
-#[tokio::test]
-async fn a_record_log_behaves_like_the_model() {
-    crate::model::a_store_behaves_like_the_model(&Folder::new()).await;
-}
+mirror_tests!(Folder::new());
 
 #[tokio::test]
 async fn a_store_without_records_takes_no_files() {
     let folder = Folder::new();
     let store = folder.open();
-    crate::contract::a_closed_store_refuses(&Folder::new()).await;
+    a_closed_store_refuses(&Folder::new()).await;
     assert_eq!(store.repositories().await.expect("readable"), [""; 0]);
     store.close();
     assert_eq!(std::fs::read_dir(folder.0.path()).expect("readable").count(), 0);

@@ -7,16 +7,16 @@ use oaimend_store::{
 use std::sync::Arc;
 
 /// An implementation of the store.
-pub(crate) trait Backend {
+pub trait MirrorBackend {
     /// Opens the store of this test. The caller has closed it before.
     fn open(&self) -> Arc<dyn MirrorStore>;
 }
 
-pub(crate) const REPOSITORY: &str = "x";
-pub(crate) const PREFIX: &str = "oai_dc";
+pub const REPOSITORY: &str = "x";
+pub const PREFIX: &str = "oai_dc";
 
 /// A live record, whose content is `text`.
-pub(crate) fn record(identifier: &str, datestamp_secs: i64, set_specs: &[&str], text: &str) -> NewRecord {
+pub fn record(identifier: &str, datestamp_secs: i64, set_specs: &[&str], text: &str) -> NewRecord {
     let set_specs: Vec<String> = set_specs.iter().map(|&set_spec| set_spec.to_owned()).collect();
     let bytes = format!("<record><header>{identifier}</header><metadata>{text}</metadata></record>");
     let content_hash = content_hash(RecordStatus::Live, &set_specs, &[bytes.as_bytes()]);
@@ -32,7 +32,7 @@ pub(crate) fn record(identifier: &str, datestamp_secs: i64, set_specs: &[&str], 
 }
 
 /// The same record, deleted.
-pub(crate) fn deleted(identifier: &str, datestamp_secs: i64, set_specs: &[&str]) -> NewRecord {
+pub fn deleted(identifier: &str, datestamp_secs: i64, set_specs: &[&str]) -> NewRecord {
     let live = record(identifier, datestamp_secs, set_specs, "");
     let content_hash = content_hash(RecordStatus::Deleted, &live.set_specs, &[]);
     let bytes = format!("<record><header status=\"deleted\">{identifier}</header></record>").into();
@@ -40,7 +40,7 @@ pub(crate) fn deleted(identifier: &str, datestamp_secs: i64, set_specs: &[&str])
 }
 
 /// Commits records to a collection, with the progress that is stored.
-pub(crate) async fn commit_to(
+pub async fn commit_to(
     store: &dyn MirrorStore,
     (repository, prefix): (&str, &str),
     stamp_secs: i64,
@@ -52,22 +52,22 @@ pub(crate) async fn commit_to(
 }
 
 /// Commits records to the usual collection.
-pub(crate) async fn commit(store: &dyn MirrorStore, stamp_secs: i64, records: Vec<NewRecord>) -> Committed {
+pub async fn commit(store: &dyn MirrorStore, stamp_secs: i64, records: Vec<NewRecord>) -> Committed {
     commit_to(store, (REPOSITORY, PREFIX), stamp_secs, records).await.expect("the commit is in order")
 }
 
 /// All records of the usual collection.
-pub(crate) fn everything() -> ListFilter {
+pub fn everything() -> ListFilter {
     ListFilter { repository: REPOSITORY.to_owned(), prefix: PREFIX.to_owned(), ..ListFilter::default() }
 }
 
 /// The first page of a list, as large as possible.
-pub(crate) fn whole(filter: ListFilter) -> ListQuery {
+pub fn whole(filter: ListFilter) -> ListQuery {
     ListQuery { filter, after: None, count_max: usize::MAX - 1, bytes_max: usize::MAX, with_bytes: true }
 }
 
 /// All pages of a list, and the number of damaged records.
-pub(crate) async fn all_pages(store: &dyn MirrorStore, query: ListQuery) -> (Vec<StoredRecord>, u64) {
+pub async fn all_pages(store: &dyn MirrorStore, query: ListQuery) -> (Vec<StoredRecord>, u64) {
     let (mut records, mut damaged, mut query) = (Vec::new(), 0, query);
     loop {
         let page = store.list(query.clone()).await.expect("readable");
@@ -81,7 +81,7 @@ pub(crate) async fn all_pages(store: &dyn MirrorStore, query: ListQuery) -> (Vec
 }
 
 /// The identifiers of a list.
-pub(crate) async fn identifiers_in(store: &dyn MirrorStore, filter: ListFilter) -> Vec<String> {
+pub async fn identifiers_in(store: &dyn MirrorStore, filter: ListFilter) -> Vec<String> {
     let (records, damaged) = all_pages(store, whole(filter)).await;
     assert_eq!(damaged, 0);
     records.into_iter().map(|record| record.identifier).collect()

@@ -1,11 +1,17 @@
-//! The contract of [`MirrorStore`]. Each implementation runs all of it by `contract_tests!`.
+//! The contract of [`MirrorStore`](oaimend_store::MirrorStore). Each implementation runs all of it by
+//! [`mirror_tests!`](crate::mirror_tests).
+
+pub mod fixtures;
+mod model;
+
+pub use model::a_store_behaves_like_the_model;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroU64;
 
-use crate::fixtures::{
-    Backend, PREFIX, REPOSITORY, all_pages, commit, commit_to, deleted, everything, identifiers_in, record,
-    whole,
+use fixtures::{
+    MirrorBackend, PREFIX, REPOSITORY, all_pages, commit, commit_to, deleted, everything, identifiers_in,
+    record, whole,
 };
 use oaimend_rules::{KnownGaps, MissingItem, Sighting};
 use oaimend_store::{
@@ -15,45 +21,7 @@ use oaimend_store::{
     StampMarks, StoredRecord, Sweep, TimeSpan,
 };
 
-/// The tests of the contract, for an implementation that `$open` prepares.
-macro_rules! contract_tests {
-    ($open:expr; $($name:ident)+) => {$(
-        #[tokio::test]
-        async fn $name() {
-            crate::contract::$name(&$open).await;
-        }
-    )+};
-    ($open:expr) => {
-        contract_tests! { $open;
-            a_page_and_its_progress_survive_a_restart
-            an_unchanged_record_keeps_its_stamp
-            a_new_datestamp_alone_keeps_the_stamp
-            a_deleted_record_stays_as_a_tombstone
-            the_last_record_of_a_page_counts
-            a_stale_progress_stores_nothing
-            a_stamp_below_the_last_one_stores_nothing
-            a_reservation_never_sinks
-            a_set_contains_its_subsets
-            pages_of_any_length_are_in_their_sets
-            bounds_are_included
-            records_are_counted_by_sequence
-            a_page_has_at_least_one_record
-            headers_come_without_bytes
-            headers_of_several_records_come_in_the_order_of_the_request
-            identifiers_come_in_order
-            an_item_has_formats
-            repairs_are_kept_with_the_current_version_of_a_record
-            small_states_are_kept
-            a_repository_is_forgotten_alone
-            the_version_of_a_collection_changes_with_each_commit
-            a_closed_store_refuses
-            an_unknown_repository_is_empty
-        }
-    };
-}
-pub(crate) use contract_tests;
-
-pub(crate) async fn a_page_and_its_progress_survive_a_restart(backend: &impl Backend) {
+pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBackend) {
     let store = backend.open();
     let open_list = Some(OpenList {
         set: "a:b".to_owned(),
@@ -100,7 +68,7 @@ pub(crate) async fn a_page_and_its_progress_survive_a_restart(backend: &impl Bac
     assert_eq!(store.repositories().await.expect("readable"), [REPOSITORY]);
 }
 
-pub(crate) async fn an_unchanged_record_keeps_its_stamp(backend: &impl Backend) {
+pub async fn an_unchanged_record_keeps_its_stamp(backend: &impl MirrorBackend) {
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 1, &["s"], "one"), record("b", 1, &["s"], "two")]).await;
     let again = vec![record("a", 1, &["s"], "one"), record("b", 1, &["s"], "three")];
@@ -115,7 +83,7 @@ pub(crate) async fn an_unchanged_record_keeps_its_stamp(backend: &impl Backend) 
     assert_eq!(store.count(everything()).await.expect("readable"), 2);
 }
 
-pub(crate) async fn a_new_datestamp_alone_keeps_the_stamp(backend: &impl Backend) {
+pub async fn a_new_datestamp_alone_keeps_the_stamp(backend: &impl MirrorBackend) {
     let store = backend.open();
     let filter = ListFilter { by: ListOrder::Datestamp, from_secs: Some(50), ..everything() };
     commit(&*store, 100, vec![record("a", 10, &[], "one"), record("b", 20, &[], "two")]).await;
@@ -133,7 +101,7 @@ pub(crate) async fn a_new_datestamp_alone_keeps_the_stamp(backend: &impl Backend
     assert_eq!((found.datestamp_secs, found.stamp_secs), (5, 100));
 }
 
-pub(crate) async fn a_deleted_record_stays_as_a_tombstone(backend: &impl Backend) {
+pub async fn a_deleted_record_stays_as_a_tombstone(backend: &impl MirrorBackend) {
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 1, &["s"], "one"), deleted("never-seen", 1, &[])]).await;
     let committed = commit(&*store, 200, vec![deleted("a", 2, &["s"])]).await;
@@ -152,7 +120,7 @@ pub(crate) async fn a_deleted_record_stays_as_a_tombstone(backend: &impl Backend
     assert_eq!((sizes[0].earliest_stamp_secs, sizes[0].latest_stamp_secs), (Some(100), Some(300)));
 }
 
-pub(crate) async fn the_last_record_of_a_page_counts(backend: &impl Backend) {
+pub async fn the_last_record_of_a_page_counts(backend: &impl MirrorBackend) {
     let store = backend.open();
     let page = vec![record("a", 1, &[], "old"), record("b", 1, &[], "b"), record("a", 2, &[], "new")];
     let committed = commit(&*store, 100, page).await;
@@ -162,7 +130,7 @@ pub(crate) async fn the_last_record_of_a_page_counts(backend: &impl Backend) {
     assert_eq!(found.bytes, record("a", 2, &[], "new").bytes);
 }
 
-pub(crate) async fn a_stale_progress_stores_nothing(backend: &impl Backend) {
+pub async fn a_stale_progress_stores_nothing(backend: &impl MirrorBackend) {
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 1, &[], "one")]).await;
     let stale = PageCommit {
@@ -180,7 +148,7 @@ pub(crate) async fn a_stale_progress_stores_nothing(backend: &impl Backend) {
     assert_eq!(committed.revision, 2);
 }
 
-pub(crate) async fn a_stamp_below_the_last_one_stores_nothing(backend: &impl Backend) {
+pub async fn a_stamp_below_the_last_one_stores_nothing(backend: &impl MirrorBackend) {
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 1, &[], "one")]).await;
     let page = || vec![record("b", 1, &[], "two")];
@@ -193,7 +161,7 @@ pub(crate) async fn a_stamp_below_the_last_one_stores_nothing(backend: &impl Bac
     assert_eq!(identifiers_in(&*store, everything()).await, ["a", "b"]);
 }
 
-pub(crate) async fn a_reservation_never_sinks(backend: &impl Backend) {
+pub async fn a_reservation_never_sinks(backend: &impl MirrorBackend) {
     let store = backend.open();
     assert_eq!(store.stamp_marks().await.expect("readable"), StampMarks::default());
     store.reserve_stamps(150).await.expect("writable");
@@ -205,7 +173,7 @@ pub(crate) async fn a_reservation_never_sinks(backend: &impl Backend) {
     assert_eq!(backend.open().stamp_marks().await.expect("readable"), marks);
 }
 
-pub(crate) async fn a_set_contains_its_subsets(backend: &impl Backend) {
+pub async fn a_set_contains_its_subsets(backend: &impl MirrorBackend) {
     let store = backend.open();
     let page = vec![
         record("1", 1, &["a:b:c"], ""),
@@ -244,7 +212,7 @@ pub(crate) async fn a_set_contains_its_subsets(backend: &impl Backend) {
 }
 
 /// The first records change with each page, and the others are new.
-pub(crate) async fn pages_of_any_length_are_in_their_sets(backend: &impl Backend) {
+pub async fn pages_of_any_length_are_in_their_sets(backend: &impl MirrorBackend) {
     let store = backend.open();
     let sets_of = |number: usize| -> &[&str] {
         match number % 5 {
@@ -277,7 +245,7 @@ pub(crate) async fn pages_of_any_length_are_in_their_sets(backend: &impl Backend
     }
 }
 
-pub(crate) async fn bounds_are_included(backend: &impl Backend) {
+pub async fn bounds_are_included(backend: &impl MirrorBackend) {
     let store = backend.open();
     for (number, stamp_secs) in [100, 100, 200, 300].into_iter().enumerate() {
         let identifier = number.to_string();
@@ -308,7 +276,7 @@ pub(crate) async fn bounds_are_included(backend: &impl Backend) {
     }
 }
 
-pub(crate) async fn records_are_counted_by_sequence(backend: &impl Backend) {
+pub async fn records_are_counted_by_sequence(backend: &impl MirrorBackend) {
     let store = backend.open();
     let step = |step| NonZeroU64::new(step).expect("above zero");
     let counts = async |filter, by| store.count_by_sequence(filter, step(by)).await.expect("readable");
@@ -346,7 +314,7 @@ pub(crate) async fn records_are_counted_by_sequence(backend: &impl Backend) {
     assert_eq!(store.count(by_datestamp).await.expect("readable"), 3);
 }
 
-pub(crate) async fn a_page_has_at_least_one_record(backend: &impl Backend) {
+pub async fn a_page_has_at_least_one_record(backend: &impl MirrorBackend) {
     let store = backend.open();
     let names = ["a", "b", "c", "d"];
     commit(&*store, 100, names.map(|name| record(name, 1, &[], &"x".repeat(500))).into()).await;
@@ -370,7 +338,7 @@ pub(crate) async fn a_page_has_at_least_one_record(backend: &impl Backend) {
     }
 }
 
-pub(crate) async fn headers_come_without_bytes(backend: &impl Backend) {
+pub async fn headers_come_without_bytes(backend: &impl MirrorBackend) {
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 7, &["s"], "one"), deleted("b", 8, &[])]).await;
     let query = ListQuery { with_bytes: false, ..whole(everything()) };
@@ -380,7 +348,7 @@ pub(crate) async fn headers_come_without_bytes(backend: &impl Backend) {
     assert_eq!(records[1].status, RecordStatus::Deleted);
 }
 
-pub(crate) async fn headers_of_several_records_come_in_the_order_of_the_request(backend: &impl Backend) {
+pub async fn headers_of_several_records_come_in_the_order_of_the_request(backend: &impl MirrorBackend) {
     let store = backend.open();
     let ask = ["c", "none", "a", "b", "a"].map(str::to_owned);
     assert_eq!(store.headers(REPOSITORY, PREFIX, &ask).await.expect("readable"), vec![None; 5]);
@@ -400,7 +368,7 @@ pub(crate) async fn headers_of_several_records_come_in_the_order_of_the_request(
     assert_eq!(store.headers(REPOSITORY, "marcxml", &ask).await.expect("readable"), vec![None; 5]);
 }
 
-pub(crate) async fn identifiers_come_in_order(backend: &impl Backend) {
+pub async fn identifiers_come_in_order(backend: &impl MirrorBackend) {
     let store = backend.open();
     let mut expected = ["oai:x:10", "oai:x:9", "oai:x:é", "oai:x", "oai:x:1", "z"];
     commit(&*store, 100, expected.map(|identifier| record(identifier, 3, &[], "")).into()).await;
@@ -421,7 +389,7 @@ pub(crate) async fn identifiers_come_in_order(backend: &impl Backend) {
     assert_eq!((nine.status, nine.datestamp_secs), (RecordStatus::Deleted, 4));
 }
 
-pub(crate) async fn an_item_has_formats(backend: &impl Backend) {
+pub async fn an_item_has_formats(backend: &impl MirrorBackend) {
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 1, &[], "dc")]).await;
     let marc = (REPOSITORY, "marcxml");
@@ -437,7 +405,7 @@ pub(crate) async fn an_item_has_formats(backend: &impl Backend) {
     assert_eq!(prefixes.iter().map(|size| size.prefix.as_str()).collect::<Vec<_>>(), ["marcxml", PREFIX]);
 }
 
-pub(crate) async fn repairs_are_kept_with_the_current_version_of_a_record(backend: &impl Backend) {
+pub async fn repairs_are_kept_with_the_current_version_of_a_record(backend: &impl MirrorBackend) {
     let repairs = |text: &str| {
         let (before, after) = (Excerpt::new(b"\xe9&"), Excerpt::new(text.as_bytes()));
         RecordRepairs::new([RecordRepair { name: "broken-utf8".to_owned(), before, after }].into_iter())
@@ -469,7 +437,7 @@ pub(crate) async fn repairs_are_kept_with_the_current_version_of_a_record(backen
     store.close();
 }
 
-pub(crate) async fn small_states_are_kept(backend: &impl Backend) {
+pub async fn small_states_are_kept(backend: &impl MirrorBackend) {
     let store = backend.open();
     let catalog = Catalog {
         formats: vec![ListedFormat {
@@ -529,7 +497,7 @@ pub(crate) async fn small_states_are_kept(backend: &impl Backend) {
     assert_eq!(document(Document::ListSets).await.expect("readable"), None);
 }
 
-pub(crate) async fn a_repository_is_forgotten_alone(backend: &impl Backend) {
+pub async fn a_repository_is_forgotten_alone(backend: &impl MirrorBackend) {
     let store = backend.open();
     for repository in ["w", REPOSITORY, "y"] {
         for prefix in [PREFIX, "marcxml"] {
@@ -556,7 +524,7 @@ pub(crate) async fn a_repository_is_forgotten_alone(backend: &impl Backend) {
     assert_eq!(store.sets_in_use(REPOSITORY).await.expect("readable"), ["t"]);
 }
 
-pub(crate) async fn the_version_of_a_collection_changes_with_each_commit(backend: &impl Backend) {
+pub async fn the_version_of_a_collection_changes_with_each_commit(backend: &impl MirrorBackend) {
     let store = backend.open();
     let version = async || store.version(REPOSITORY, PREFIX).await.expect("readable");
     assert_eq!(version().await, None);
@@ -586,7 +554,7 @@ pub(crate) async fn the_version_of_a_collection_changes_with_each_commit(backend
     assert_eq!(all.len(), 7, "{versions:?}");
 }
 
-pub(crate) async fn a_closed_store_refuses(backend: &impl Backend) {
+pub async fn a_closed_store_refuses(backend: &impl MirrorBackend) {
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 1, &[], "")]).await;
     store.close();
@@ -598,7 +566,7 @@ pub(crate) async fn a_closed_store_refuses(backend: &impl Backend) {
     assert_eq!(identifiers_in(&*next, everything()).await, ["a"]);
 }
 
-pub(crate) async fn an_unknown_repository_is_empty(backend: &impl Backend) {
+pub async fn an_unknown_repository_is_empty(backend: &impl MirrorBackend) {
     let store = backend.open();
     for _ in 0..2 {
         assert_eq!(store.count(everything()).await.expect("readable"), 0);

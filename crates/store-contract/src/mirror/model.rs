@@ -1,6 +1,8 @@
 //! Random operations on a store and on a model of it, which is a list of all versions. Both must agree.
 
-use crate::fixtures::{Backend, PREFIX, REPOSITORY, all_pages, commit, deleted, everything, record, whole};
+use super::fixtures::{
+    MirrorBackend, PREFIX, REPOSITORY, all_pages, commit, deleted, everything, record, whole,
+};
 use oaimend_store::{ListFilter, ListOrder, ListQuery, MirrorStore, NewRecord, RecordStatus, StoredRecord};
 use oaimend_test_support::random::Random;
 use std::collections::BTreeMap;
@@ -113,7 +115,7 @@ async fn compare(store: &dyn MirrorStore, model: &Model, random: &mut Random) {
 }
 
 /// Runs some hundred operations.
-pub(crate) async fn a_store_behaves_like_the_model(backend: &impl Backend) {
+pub async fn a_store_behaves_like_the_model(backend: &impl MirrorBackend) {
     let seed = 20_261_123;
     println!("seed {seed}");
     let (mut random, mut model) = (Random::new(seed), Model::default());
