@@ -1,11 +1,13 @@
 //! All stores in memory: simple, slow for many rows, and with the policy that every store shares.
 
 mod ledger;
+mod mirror;
 mod quarantine;
 mod saved;
 
 use crate::{Backend, Stores};
 use ledger::LedgerRows;
+use mirror::MirrorRows;
 use oaimend_store::{ActivityLog, DetectedCapabilities, RepositoryProfiles};
 use quarantine::Entries;
 use saved::Saved;
@@ -20,6 +22,7 @@ pub struct Memory(Arc<Mutex<Shared>>);
 #[derive(Debug, Default)]
 struct Shared {
     ledger: LedgerRows,
+    mirror: MirrorRows,
     entries: Entries,
     saved: Saved,
 }
@@ -43,17 +46,22 @@ impl Handle {
     }
 }
 
+impl Memory {
+    fn handle(&self) -> Arc<Handle> {
+        Arc::new(Handle { shared: Arc::clone(&self.0), is_closed: AtomicBool::new(false) })
+    }
+}
+
 impl Backend for Memory {
     fn open(&self) -> Stores {
-        let handle = || Arc::new(Handle { shared: Arc::clone(&self.0), is_closed: AtomicBool::new(false) });
         let saved = self.0.lock().unwrap_or_else(PoisonError::into_inner).saved.clone();
         Stores {
-            ledger: handle(),
-            quarantine: handle(),
-            profiles: RepositoryProfiles::new(handle(), saved.profiles),
-            capabilities: DetectedCapabilities::new(handle(), saved.capabilities),
-            activity: ActivityLog::new(handle(), saved.activity),
-            notices: handle(),
+            ledger: self.handle(),
+            quarantine: self.handle(),
+            profiles: RepositoryProfiles::new(self.handle(), saved.profiles),
+            capabilities: DetectedCapabilities::new(self.handle(), saved.capabilities),
+            activity: ActivityLog::new(self.handle(), saved.activity),
+            notices: self.handle(),
         }
     }
 }
