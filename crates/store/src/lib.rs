@@ -1,10 +1,12 @@
-//! Everything that must survive a restart.
+//! Everything that must survive a restart: the stores as traits, their types, and the policy that all stores share.
 //!
-//! `ledger`, `quarantine`, `repository_profile`, `capabilities`, `activity` and `notices` define the stores as traits,
-//! which a SQL database can implement too. `redb` implements them. `files` contains the stores that are plain files, among them the key of
-//! our own tokens, which is read once at start and needs no trait. `mirror` is the store of the mirror as a trait, and
-//! `record_log` implements it. `data_dir` locks the data folder. [`Store`] opens
-//! and closes all of them together, except the cached pages.
+//! `ledger`, `quarantine`, `repository_profile`, `capabilities`, `activity`, `notices` and `mirror` define the stores as
+//! traits, which a SQL database can implement too. What a store decides is a pure function here, so that an
+//! implementation only reads and writes. `oaimend_store_local` implements all of them on the disk of this machine. Each
+//! implementation passes the contract of `oaimend_store_contract`.
+//!
+//! The stores that are plain files are in `oaimend_files`. The key of our own tokens is a file too: it is read once at
+//! start and needs no trait. [`Store`] contains all stores, except the cached pages, and closes them together.
 
 pub mod activity;
 pub mod capabilities;

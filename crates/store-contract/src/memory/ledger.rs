@@ -171,7 +171,7 @@ impl ListLedger for Handle {
 
     async fn has_windows(&self, repository: &str, now_secs: u64) -> bool {
         let recorded = self.ledger(|ledger| ledger.windows.get(repository).copied());
-        recorded.is_ok_and(|recorded| recorded.is_some_and(|recorded| window_counts(recorded, now_secs)))
+        recorded.map_or(true, |recorded| recorded.is_some_and(|recorded| window_counts(recorded, now_secs)))
     }
 
     async fn epoch(&self) -> u64 {

@@ -43,7 +43,8 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
 
     /// Whether a token of the repository may request pages of which a harvester requested only a part. The
     /// response to such a token differs between harvesters. `now_secs` are seconds since 1970. It is called for each
-    /// page after a token, so it must not wait for the disk, and a ledger that cannot be read has some.
+    /// page after a token, so it must not wait for the disk. A ledger that cannot be read may say yes, which only
+    /// bypasses the cache.
     async fn has_windows(&self, repository: &str, now_secs: u64) -> bool;
 
     /// Another number since each time when pages may have been lost: one was dropped, or the process was killed. The

@@ -124,7 +124,10 @@ impl KnownPage {
             forgets_replays = self.items.is_some_and(|before| before.hashes != after.hashes);
             items = (list.items <= ITEMS_MAX).then_some(after);
             let known = if is_shared { self.last_datestamp } else { None };
-            last_datestamp = page.last_datestamp.clone().map(|last| known.into_iter().fold(last, Ord::min));
+            last_datestamp = page.last_datestamp.clone().map(|last| match known {
+                Some(known) => last.min(known),
+                None => last,
+            });
         }
         list.complete &= page.complete && list.items <= ITEMS_MAX;
         // The visits of a harvest that was refused must not count against the others.
