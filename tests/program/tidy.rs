@@ -149,7 +149,7 @@ fn tests_named_in(page: &str) -> (Vec<String>, usize) {
     let is_module = |name: &str| {
         let path = name.replace("::", "/");
         let (first, rest) = path.split_once('/').unwrap_or((&path, "lib"));
-        let of_crate = format!("crates/{first}/src/{rest}");
+        let of_crate = format!("crates/{}/src/{rest}", first.replace('_', "-"));
         let folders = ["src", "tests/program", "crates/repair/tests/engine"];
         folders.iter().map(|folder| format!("{folder}/{path}")).chain([of_crate]).any(|path| {
             let path = root().join(path);

@@ -154,6 +154,11 @@ impl Repairer {
     }
 }
 
+// Compiles and runs the example of the how-to guide with the other doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/how-to/library-example.md")]
+struct LibraryExample;
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -22,10 +22,11 @@ use crate::passes::strip_prefix::strip_item_prefixes;
 use crate::passes::tag_names::repair_names;
 use crate::passes::tree::MarkupItem;
 use crate::sink::FieldIssue;
-use crate::text::characters::{CharacterRules, Guesses, guess_characters, item_edits};
+use crate::text::characters::{guess_characters, item_edits};
 use crate::text::charset::detect_charset;
 use crate::text::edits::Edits;
 use crate::text::legal::has_legal_characters;
+use crate::text::node_rules::{CharacterRules, Guesses};
 use crate::v1::items::{V1Item, upgrade_item};
 use crate::validate::envelope_names::{EnvelopeNames, EnvelopePrefixes};
 use crate::validate::facts::{ItemFacts, V1Positions};
@@ -449,7 +450,8 @@ mod tests {
     use crate::passes::markup::repair_markup;
     use crate::passes::name_case::repair_name_case;
     use crate::passes::tree::MarkupItem;
-    use crate::text::characters::{CharacterRules, repair_characters};
+    use crate::text::characters::repair_characters;
+    use crate::text::node_rules::CharacterRules;
     use crate::validate::envelope_names::EnvelopeNames;
     use crate::validate::schema::RECORD;
 

@@ -8,9 +8,10 @@ use crate::lex::lexeme::value_len;
 use crate::lex::names::{blanks, is_blank, is_qualified_name, name_span};
 use crate::lex::search::memchr;
 use crate::limits::Limits;
-use crate::text::characters::{NodeKind, repair_node};
+use crate::text::characters::repair_node;
 use crate::text::edits::Edits;
 use crate::text::escape::escape;
+use crate::text::node_rules::NodeKind;
 
 /// A start tag with its intended meaning. Ranges are offsets into the text that contains the tag.
 #[derive(Debug)]

@@ -13,9 +13,10 @@ use crate::lex::namespaces::{Context, OAI};
 use crate::lex::search::memrchr;
 use crate::limits::Limits;
 use crate::passes::tree_parts::{PayloadRoot, PayloadState, ReadPosition};
-use crate::text::characters::{NodeKind, repair_node};
+use crate::text::characters::repair_node;
 use crate::text::edits::{Edit, Edits};
 use crate::text::fixed_positions::blanks_of_field;
+use crate::text::node_rules::NodeKind;
 use crate::validate::schema::{Content, Element};
 use crate::validate::start_tag::{StartTag, StartTagCache, TagDefect};
 

@@ -12,4 +12,5 @@ pub(crate) mod fixed_positions;
 pub(crate) mod leftovers;
 pub(crate) mod legal;
 pub(crate) mod marks;
+pub(crate) mod node_rules;
 pub(crate) mod references;

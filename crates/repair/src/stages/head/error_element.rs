@@ -16,9 +16,10 @@ use crate::stages::head::repair_head::{EchoArguments, request_echo};
 use crate::stages::item_search::begins_item;
 use crate::stages::response::{Response, StepResult};
 use crate::stages::step::Step;
-use crate::text::characters::{Guesses, guess_characters};
+use crate::text::characters::guess_characters;
 use crate::text::edits::Edits;
 use crate::text::escape::escape;
+use crate::text::node_rules::Guesses;
 use crate::validate::envelope_names::TagMatch;
 use oaimend_oai::ErrorCode;
 

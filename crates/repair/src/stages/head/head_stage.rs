@@ -18,8 +18,9 @@ use crate::stages::head::verb_element::{
 use crate::stages::item_search::{begins_item, contains_any_item, new_list};
 use crate::stages::response::{Response, Stage, StepResult, TopLevelTag};
 use crate::stages::step::Step;
-use crate::text::characters::{CharacterRules, repair_characters};
+use crate::text::characters::repair_characters;
 use crate::text::edits::Edits;
+use crate::text::node_rules::CharacterRules;
 use crate::validate::envelope_names::TagMatch;
 
 /// Reads up to the first top-level tag after the head.

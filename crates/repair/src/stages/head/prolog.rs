@@ -20,8 +20,9 @@ use crate::stages::head::v1_head::find_v1_root;
 use crate::stages::item_search::contains_any_item;
 use crate::stages::response::{Response, Stage, StepResult};
 use crate::stages::step::Step;
-use crate::text::characters::{CharacterRules, repair_characters};
+use crate::text::characters::repair_characters;
 use crate::text::edits::Edits;
+use crate::text::node_rules::CharacterRules;
 use crate::validate::envelope_names::EnvelopePrefixes;
 
 const DECLARATION: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>";

@@ -15,7 +15,8 @@ use crate::stages::list::incomplete::truncate_list;
 use crate::stages::list::state::List;
 use crate::stages::response::{ListStepResult, Response, Stage, StepResult};
 use crate::stages::step::Step;
-use crate::text::characters::{NodeKind, exact_repair, repair_node};
+use crate::text::characters::{exact_repair, repair_node};
+use crate::text::node_rules::NodeKind;
 use crate::validate::state::{Validation, Validator};
 use crate::validate::validator_oversized;
 

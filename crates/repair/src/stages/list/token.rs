@@ -22,8 +22,9 @@ use crate::stages::list::token_element::{
 };
 use crate::stages::response::{ListStepResult, Response, StepResult};
 use crate::stages::step::Step;
-use crate::text::characters::{CharacterRules, repair_characters};
+use crate::text::characters::repair_characters;
 use crate::text::edits::Edits;
+use crate::text::node_rules::CharacterRules;
 use crate::validate::envelope_names::TagMatch;
 use oaimend_oai::Verb;
 use oaimend_oai::datestamp;
