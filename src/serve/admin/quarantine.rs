@@ -6,9 +6,8 @@ use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use bytes::Bytes;
-use futures::StreamExt as _;
 use futures::future::{Either, select};
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use oaimend_oai::datestamp;
 use oaimend_store::{
     QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection, QuarantineState,

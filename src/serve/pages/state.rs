@@ -1,8 +1,7 @@
 //! The configuration of the gateway, as requests use it.
 
 use crate::config::GatewayPolicy;
-use oaimend_html::Site;
-use oaimend_html::fingerprint;
+use oaimend_html::{Site, fingerprint};
 
 /// The configuration of the gateway. A request uses one version of it.
 #[derive(Debug)]

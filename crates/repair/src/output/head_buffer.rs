@@ -8,8 +8,7 @@
 //!   goes to quarantine and counts as lost.
 
 use crate::boundary::removal::{LostContent, RemovalSearch, contains_item_or_token, items_between};
-use crate::catalog::RepairCounts;
-use crate::catalog::{QuarantineReason, RepairId};
+use crate::catalog::{QuarantineReason, RepairCounts, RepairId};
 use crate::output::dedup::EmittedItems;
 use crate::sink::{Quarantined, RecordFacts, Repair, Sink, TokenFacts};
 use crate::summary::{Outcome, Summary};

@@ -8,8 +8,7 @@ use crate::lex::names::{
     blanks, is_blank, is_name_byte, name_span, split_name, strip_end, strip_start, trailing_blanks,
 };
 use crate::lex::search::{memchr, memchr2, memmem, memrchr};
-use crate::validate::schema::item_of;
-use crate::validate::schema::{Content, Element};
+use crate::validate::schema::{Content, Element, item_of};
 use oaimend_oai::Verb;
 
 const TOKEN: &[u8] = b"resumptiontoken";

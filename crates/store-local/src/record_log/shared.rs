@@ -1,8 +1,7 @@
 //! What all operations of the store share: the index, the segments, and the contexts of zstd.
 
 use super::block::{BlockBuilder, ZSTD_LEVEL};
-use super::index::Index;
-use super::index::IndexError;
+use super::index::{Index, IndexError};
 use super::new_blocks::NewBlocks;
 use super::segments::Segments;
 use super::tables::{COLLECTIONS, CollectionRow, REPOSITORIES, collection_row, repository_row, to_json};

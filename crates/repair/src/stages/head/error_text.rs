@@ -7,8 +7,7 @@
 
 use crate::lex::known_namespaces::is_within_distance;
 use crate::stages::request::RequestFacts;
-use oaimend_oai::ErrorCode;
-use oaimend_oai::Verb;
+use oaimend_oai::{ErrorCode, Verb};
 
 const ERROR_CODES: [ErrorCode; 8] = [
     ErrorCode::BadArgument,

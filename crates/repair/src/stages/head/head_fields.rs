@@ -12,8 +12,7 @@ use crate::stages::response::Response;
 use crate::text::edits::Edits;
 use crate::text::escape::{reference_for, resolve, write_escaped};
 use crate::validate::schema::{Text, is_any_uri};
-use oaimend_oai::Verb;
-use oaimend_oai::set_spec;
+use oaimend_oai::{Verb, set_spec};
 
 /// A field of the head: the ranges of the element and its content.
 #[derive(Clone, Copy, Debug)]

@@ -18,8 +18,7 @@ use crate::stages::response::{Response, writes_request_echo};
 use crate::stages::response_parts::ResponseDate;
 use crate::text::edits::{Edit, Edits};
 use crate::text::escape::{escape, reference_for, resolve, write_escaped};
-use crate::validate::schema::is_any_uri;
-use crate::validate::schema::item_of;
+use crate::validate::schema::{is_any_uri, item_of};
 use oaimend_oai::Verb;
 
 /// The typical largest size of a request element of the proxy.

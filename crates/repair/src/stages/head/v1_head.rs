@@ -12,8 +12,7 @@ use crate::stages::head::head_fields::{escape_attribute, escape_url, head_end, i
 use crate::stages::response::{Response, StepResult, TopLevelTag};
 use crate::text::escape::{escape, resolve};
 use crate::v1::envelope::V1Response;
-use crate::validate::schema::Content;
-use crate::validate::schema::v1_item_of;
+use crate::validate::schema::{Content, v1_item_of};
 use oaimend_oai::Verb;
 
 /// Returns the position of a root of 1.x that begins before `before`, and its tag.

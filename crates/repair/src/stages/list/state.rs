@@ -8,8 +8,7 @@ use crate::stages::list::list_parts::{CurrentItem, DroppedText, ListToken, Reque
 use crate::stages::request::RequestFacts;
 use crate::validate::envelope_names::EnvelopeNames;
 use crate::validate::state::Validator;
-use oaimend_oai::ErrorCode;
-use oaimend_oai::Verb;
+use oaimend_oai::{ErrorCode, Verb};
 
 /// The text of the error of an empty list.
 pub(crate) const EMPTY: &str = "The list is empty.";

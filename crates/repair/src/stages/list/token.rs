@@ -26,8 +26,7 @@ use crate::text::characters::repair_characters;
 use crate::text::edits::Edits;
 use crate::text::node_rules::CharacterRules;
 use crate::validate::envelope_names::TagMatch;
-use oaimend_oai::Verb;
-use oaimend_oai::datestamp;
+use oaimend_oai::{Verb, datestamp};
 
 /// The construct after a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

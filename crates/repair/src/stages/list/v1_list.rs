@@ -20,8 +20,7 @@ use crate::stages::step::Step;
 use crate::text::edits::Edits;
 use crate::v1::items::{V1Item, facts_after};
 use crate::validate::envelope_names::EnvelopePrefixes;
-use oaimend_oai::ErrorCode;
-use oaimend_oai::Verb;
+use oaimend_oai::{ErrorCode, Verb};
 
 /// Opens the verb element of 2.0 at the first item of a list of 1.x, or at its end.
 pub(crate) fn open_v1_list(step: &mut Step<'_, impl Sink>, list: &mut List) -> ListStepResult {
