@@ -93,7 +93,6 @@ pub struct RepositoryFacts {
 
 /// The handling of input that ends early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Ending {
     /// Close the document, with a comment about the missing end. For files.
     #[default]
@@ -128,7 +127,6 @@ pub struct Origin {
 
 /// The records that get provenance. Deleted records never do, because they have no payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum ProvenanceScope {
     /// Records whose payload was changed by a repair of [`Effect::Content`](crate::catalog::Effect).
     Altered,
