@@ -1,7 +1,7 @@
 //! Benchmarks of the engine in memory: clean pages, broken pages, small chunks, and a
 //! read-to-write loop of quick-xml with the same bytes.
 //!
-//! Run it with `cargo bench`. `benches/compare` measures whole processes.
+//! Run it with `cargo bench -p oaimend`. `benches/compare` measures whole processes.
 
 mod pages;
 

@@ -25,9 +25,10 @@ def cargo(*arguments):
 
 def crates():
     """The crates that the binary is built from, as name and version."""
-    tree = cargo("tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}")
+    tree = cargo("tree", "--package", "oaimend", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}")
     lines = (line.split() for line in tree.splitlines() if line.strip())
-    return {(words[0], words[1].removeprefix("v")) for words in lines if words[0] != "oaimend"}
+    foreign = (words for words in lines if words[0] != "oaimend" and not words[0].startswith("oaimend-"))
+    return {(words[0], words[1].removeprefix("v")) for words in foreign}
 
 
 def licence_files(package):

@@ -129,7 +129,7 @@ impl RetryOutcome {
 }
 
 impl Retry {
-    /// Selects the entry with this key, or without a key all open entries, at most [`RETRIED_RECORDS_MAX`]. `None` if
+    /// Selects the entry with this key, or without a key all open entries, at most `RETRIED_RECORDS_MAX`. `None` if
     /// there is no such key.
     ///
     /// # Errors

@@ -210,7 +210,7 @@ mod tests {
             "off",
             "oaimend",
             "warn,pingora_core=off",
-            "oaimend::proxy=trace",
+            "oaimend::serve=trace",
             "info,[page]=debug",
         ] {
             assert!(read_filter(right).is_ok(), "{right}");

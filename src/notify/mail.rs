@@ -118,7 +118,7 @@ impl Mail {
     }
 
     /// Tries once to hand the mail to the mail server of `target`. `to` is an address as
-    /// [`read_mailbox`](crate::config::read_mailbox) accepts it.
+    /// `read_mailbox` accepts it.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ pub(crate) enum Body {
 }
 
 /// Writes a response to the client of a listener.
-pub(crate) trait ResponseWriter {
+pub(crate) trait ResponseSink {
     /// The request that is answered.
     fn request(&self) -> &RequestHeader;
 
@@ -149,7 +149,7 @@ impl Response {
     /// # Errors
     ///
     /// The client is gone, or a piece of the body cannot be made.
-    pub(crate) async fn send(self, client: &mut impl ResponseWriter) -> Result<()> {
+    pub(crate) async fn send(self, client: &mut impl ResponseSink) -> Result<()> {
         let mut head = ResponseHeader::build(self.status, Some(self.headers.len() + 2))?;
         for (name, value) in self.headers {
             head.insert_header(name, value)?;

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 /// A row of a table.
 pub(crate) struct Route<E: 'static> {
-    /// The methods. Another one finds no route.
+    /// The methods. The admin listener has no route for others; the public one answers 405 where a page would answer.
     pub(crate) methods: &'static [&'static str],
     /// The paths. `{id}` is one segment, and `{*rest}` all that remain.
     pub(crate) paths: &'static [&'static str],
@@ -138,7 +138,10 @@ const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
         route(READ, &[STATUS_PATH], StatusPage, Operators),
         route(READ, &["/-/livez"], Livez, Everyone),
         route(READ, &["/-/readyz"], Readyz, Everyone),
-        route(READ, &["/-/metrics"], Metrics, Operators),
+        // Some probes and scrapers are configured with a slash at the end.
+        route(READ, &["/-/livez/"], Livez, Operators),
+        route(READ, &["/-/readyz/"], Readyz, Operators),
+        route(READ, &["/-/metrics", "/-/metrics/"], Metrics, Operators),
         route(READ, &["/-/repositories"], Repositories, Operators),
         route(READ, &["/-/repositories/{id}"], Repository, Operators),
         route(READ, &["/-/repositories/{id}/repairs"], Repairs, Operators),
@@ -249,7 +252,7 @@ impl<'p, E> Found<'p, E> {
 /// The paths that the admin listener names to a client with an unknown one. Files are left out.
 pub(crate) fn listed_pages() -> Vec<String> {
     let paths = ADMIN_ROUTES.iter().filter(|route| route.methods == READ).map(|route| route.paths[0]);
-    let listed = paths.filter(|path| path.starts_with("/-/") && !path.contains('.'));
+    let listed = paths.filter(|path| path.starts_with("/-/") && !path.ends_with('/') && !path.contains('.'));
     listed.map(|path| path.replace("{id}", "ID").replace("{key}", "KEY")).collect()
 }
 

@@ -257,6 +257,28 @@ fn the_engine_and_the_rules_are_pure() {
     none("impurities", &found);
 }
 
+/// Which part of the program may use a library. Cargo says it for the crates.
+const HOMES: &[(&str, &str)] = &[
+    ("clap::", "src/cli"),
+    ("clap_complete::", "src/cli"),
+    ("lettre::", "src/notify"),
+    ("pingora_core::", "src/serve"),
+    ("pingora_error::", "src/serve"),
+    ("pingora_http::", "src/serve"),
+    ("pingora_proxy::", "src/serve"),
+];
+
+#[test]
+fn libraries_are_used_in_their_part_of_the_program() {
+    let mut found = Vec::new();
+    for path in sources(&["src"]) {
+        let (name, code) = (shown(&path), code_of(&text(&path)));
+        let strangers = HOMES.iter().filter(|(word, home)| code.contains(word) && !name.starts_with(home));
+        found.extend(strangers.map(|(word, home)| format!("{name}: {word} belongs into {home}")));
+    }
+    none("libraries in other parts", &found);
+}
+
 /// The source without its comments.
 fn code_of(source: &str) -> String {
     let lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));

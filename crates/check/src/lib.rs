@@ -3,7 +3,7 @@
 //!
 //! [`run`] decides which requests are sent; `requester` sends them one after the other. Pure
 //! functions in `judge` judge the responses. A [`Report`] contains the worst verdict for each rule in
-//! [`RULES`]; a [`Profile`] limits it to the rules of one registry. This module does not use the repair
+//! [`RULES`]; a [`Profile`] limits it to the rules of one registry. This crate does not use the repair
 //! engine; quick-xml reads the documents.
 
 mod exchange;

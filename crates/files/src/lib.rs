@@ -1,4 +1,4 @@
-//! The plain files of a data folder, which each node has for itself: cached pages, static repository files, broken
+//! The plain files of a data folder, which each process keeps on its own disk: cached pages, static repository files, broken
 //! pages, reports of checks, and the lock of the folder.
 
 mod broken_pages;

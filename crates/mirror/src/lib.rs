@@ -1,6 +1,6 @@
 //! The mirror: harvested copies of repositories, served while their sources are down.
 //!
-//! [`rules`] contains the decisions about time on which its promise depends. [`Stamps`] applies them to the store.
+//! The crate [`oaimend_rules`] contains the decisions about time on which its promise depends. [`Stamps`] applies them to the store.
 //! [`view`] serves the store as repositories. `harvest` harvests repositories into the store. `failover` answers in
 //! place of a source that fails. [`status`] describes the copies for operators, `maintenance` the results of their
 //! commands, and `export` writes records to files. [`RepositoryFacts`] and [`intervals_secs`] connect the store with the

@@ -1,5 +1,5 @@
-//! The contract of the stores of a data folder: tests that every implementation passes, and an implementation in memory
-//! that shows that they ask for nothing that only a database of this machine can do.
+//! The contract of the stores of a data folder: tests that every implementation passes. The implementation in memory shows
+//! that the tests need no local database.
 //!
 //! An implementation runs all of it with [`contract_tests!`]. Each module is the contract of one trait.
 

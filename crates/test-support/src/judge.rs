@@ -1,6 +1,6 @@
 //! Judges the output with independent parsers.
 //!
-//! There are three judges: quick-xml (see [`strict`](super::strict)), which is always available;
+//! There are three judges: quick-xml (see `strict`), which is always available;
 //! libxml2 with the schema; and expat. The last two run in a Python process that `scripts/judge`
 //! starts. Without Python or lxml the others judge alone, and the captured output of the test says so.
 

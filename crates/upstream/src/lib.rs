@@ -1,7 +1,7 @@
 //! Turns an unreliable provider into one good response, or an explicit failure.
 //!
 //! [`LiveRepository`] answers one request of a harvester with an ordered stream of events. It does not depend
-//! on the proxy. Each folder is a layer and imports only from the layers before it: `xml`, `http`,
+//! on the proxy. Each folder is a layer and imports only from the layers before it: `settings`, `xml`, `http`,
 //! `static_repository`, `client`, `page`, `adapt`, `per_record`, `session`.
 
 mod adapt;

@@ -13,7 +13,7 @@ use oaimend_store::{ListFilter, MirrorError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most sets of one repository whose records are counted for a page.
+/// Maximum number of sets of one repository whose records are counted for a page.
 const SETS_COUNTED_MAX: usize = 1_000;
 
 /// All mirrored and stored repositories.
@@ -57,7 +57,8 @@ async fn mirrored_json(served: &ServedRepositories, id: &str) -> Result<Value, M
     value["lag_secs"] = json!(lag_secs);
     value["url"] = json!(is_mirrored.then(|| format!("{}/_mirror/{id}", served.public_url)));
     value["harvest"] = json!(runs.running.as_ref().map(running_json));
-    let next = runs.next_due_secs.filter(|_| is_mirrored && runs.running.is_none());
+    let waits = is_mirrored && runs.running.is_none();
+    let next = if waits { runs.next_due_secs } else { None };
     value["next_harvest_at"] = json!(next.map(to_datestamp));
     Ok(value)
 }
@@ -138,13 +139,11 @@ pub(super) fn request_harvest(
         return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));
     }
     let ended = served.mirror.runs.of(id).ended;
-    match served.mirror.runs.request(id, HarvestRequest { accepts_deletions }) {
-        true => Response::json(202, &json!({ "repository": id, "ended": ended })),
-        false => {
-            let error = "a harvest of this repository runs or waits already, or it is being removed";
-            Response::json(409, &json!({ "error": error }))
-        }
+    if served.mirror.runs.request(id, HarvestRequest { accepts_deletions }) {
+        return Response::json(202, &json!({ "repository": id, "ended": ended }));
     }
+    let error = "a harvest of this repository runs or waits already, or it is being removed";
+    Response::json(409, &json!({ "error": error }))
 }
 
 fn harvest_json(runs: &RepositoryRuns) -> Value {

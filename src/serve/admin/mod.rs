@@ -16,7 +16,7 @@ use self::cache::purge;
 use self::metrics::metrics;
 use crate::serve::context::ServerContext;
 use crate::serve::health;
-use crate::serve::response::{Response, ResponseWriter};
+use crate::serve::response::{Response, ResponseSink};
 use crate::serve::routes::{ADMIN, Access, AdminEndpoint, Found, listed_pages};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -162,7 +162,7 @@ fn no_such_page() -> Response {
 /// The connection of an operator.
 struct Operator<'a>(&'a mut ServerSession);
 
-impl ResponseWriter for Operator<'_> {
+impl ResponseSink for Operator<'_> {
     fn request(&self) -> &RequestHeader {
         self.0.req_header()
     }

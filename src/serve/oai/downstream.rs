@@ -2,7 +2,7 @@
 
 use super::collected::CollectedResponse;
 use super::{gzip, headers};
-use crate::serve::response::ResponseWriter;
+use crate::serve::response::ResponseSink;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Version, header};
 use oaimend_files::PageCoding;
@@ -52,7 +52,7 @@ impl Downstream<'_> {
             return Ok(());
         }
         head.insert_header(header::VIA, self.via.clone())?;
-        ResponseWriter::write_head(self, head, end).await
+        ResponseSink::write_head(self, head, end).await
     }
 
     /// Takes a piece of the body.
@@ -89,7 +89,7 @@ impl Downstream<'_> {
     }
 }
 
-impl ResponseWriter for Downstream<'_> {
+impl ResponseSink for Downstream<'_> {
     fn request(&self) -> &RequestHeader {
         self.session.req_header()
     }

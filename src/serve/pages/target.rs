@@ -36,7 +36,12 @@ impl PageTarget {
         let page = match found.route.endpoint {
             PublicEndpoint::Overview => Self::Overview(OverviewTarget::read(query)),
             PublicEndpoint::StyleSheet => Self::StyleSheet(path.to_owned()),
-            PublicEndpoint::Sitemap => Self::Sitemap(SitemapAddress::read(path)?),
+            PublicEndpoint::Sitemap => match SitemapAddress::read(path) {
+                Some(address) => Self::Sitemap(address),
+                // A repository may have such a name.
+                None if query.is_empty() => Self::Repository(path.trim_start_matches('/').to_owned()),
+                None => return None,
+            },
             PublicEndpoint::Repository if query.is_empty() => Self::Repository(id.to_owned()),
             // No repository begins so: `/_all` and the mirrors have no pages of their own.
             PublicEndpoint::Record | PublicEndpoint::List if id.starts_with('_') => return None,

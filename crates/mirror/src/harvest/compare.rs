@@ -32,7 +32,7 @@ pub struct Comparison {
 pub struct Difference {
     /// Their number.
     pub count: u64,
-    /// The identifiers of the first ones, at most [`Self::NAMED_MAX`].
+    /// The identifiers of the first ones, at most `NAMED_MAX`.
     pub identifiers: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! What the page of a record contains, from the XML of a stored record.
 //!
 //! [`RecordDocument`] lists the elements of any format. [`DublinCore`] and [`WorkDescription`] are the known fields of
-//! simple Dublin Core. [`meta_tags`], [`json_ld`] and [`signposting`] express them for search engines, reference managers
+//! simple Dublin Core. `meta_tags`, [`json_ld`] and [`signposting`] express them for search engines, reference managers
 //! and crawlers. [`RecordAddress`] contains the URLs of a record.
 //!
 //! Pure: no I/O, no clock. Texts of a record are never HTML here, and nothing but an absolute `http` or `https` URL is a

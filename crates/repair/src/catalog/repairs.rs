@@ -2,7 +2,7 @@
 //!
 //! The name of a repair is the same everywhere: the enum variant, the folder `corpus/broken/<name>/`, the
 //! heading in docs/reference/repairs.md, the metric label, the key in a mapping's `repairs.off` and the
-//! argument of `oaimend explain`. [`QuarantineReason`] has the reasons for quarantine. Each of them has a
+//! argument of `oaimend explain`. [`QuarantineReason`](crate::QuarantineReason) has the reasons for quarantine. Each of them has a
 //! folder `corpus/refused/<name>*/` and a heading in docs/reference/unrepairable.md.
 
 /// The certainty that a repair restores the intended content.

@@ -1,6 +1,6 @@
 //! A depositor who controls the text of one record cannot forge, change or remove another record.
 //!
-//! tests/support/forgery.rs has the attacks. `OAIMEND_RANDOM=20000` runs more inputs, `OAIMEND_SEED=7` sets
+//! crates/test-support/src/forgery.rs has the attacks. `OAIMEND_RANDOM=20000` runs more inputs, `OAIMEND_SEED=7` sets
 //! another seed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,7 +6,7 @@ use core::time::Duration;
 /// The wait after the first failed harvest.
 pub const BACKOFF_FIRST_SECS: i64 = 60;
 /// The longest wait after repeated failures: a day.
-pub const BACKOFF_MAX_SECS: i64 = 86_400;
+pub(super) const BACKOFF_MAX_SECS: i64 = 86_400;
 
 /// The request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl History {
 }
 
 /// The wait after a number of failures: it doubles from [`BACKOFF_FIRST_SECS`] up to
-/// [`BACKOFF_MAX_SECS`]; 0 without failures.
+/// `BACKOFF_MAX_SECS`; 0 without failures.
 pub fn backoff_secs(failures: u32) -> i64 {
     let secs = |secs: i64| Duration::from_secs(secs.unsigned_abs());
     backoff(secs(BACKOFF_FIRST_SECS), failures, secs(BACKOFF_MAX_SECS)).as_secs().cast_signed()

@@ -8,12 +8,12 @@ const SERIES_ARGUMENT_MAX: f64 = 1e-3;
 /// The share of records that are up to date, as a mean over the interval: `(1 - e^-x)/x`.
 ///
 /// A record is up to date at the time t after a harvest with the probability `e^(-λt/N)`.
-pub fn mean_freshness(updates_per_record: f64) -> f64 {
+pub(super) fn mean_freshness(updates_per_record: f64) -> f64 {
     1.0 - mean_staleness(updates_per_record)
 }
 
 /// The share of records that are out of date, as a mean over the interval.
-pub fn mean_staleness(updates_per_record: f64) -> f64 {
+pub(super) fn mean_staleness(updates_per_record: f64) -> f64 {
     let x = updates_per_record;
     if x < SERIES_ARGUMENT_MAX { x * (0.5 - x * (1.0 / 6.0 - x / 24.0)) } else { 1.0 + (-x).exp_m1() / x }
 }

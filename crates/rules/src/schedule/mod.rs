@@ -27,9 +27,8 @@ mod plan;
 mod rate;
 mod search;
 
-pub use due::{Action, BACKOFF_FIRST_SECS, BACKOFF_MAX_SECS, Due, History, backoff_secs, next_due};
-pub use freshness::{mean_freshness, mean_staleness};
+pub use due::{Action, BACKOFF_FIRST_SECS, Due, History, backoff_secs, next_due};
 pub use load::{FreshnessTarget, IntervalBounds, LoadError, RepositoryLoad, TOTAL_ELEMENTS_MAX};
 pub use plan::Plan;
-pub use rate::{GAIN, Observation, RateEstimator};
+pub use rate::{Observation, RateEstimator};
 pub use search::{plan, plan_uniform};

@@ -1,7 +1,7 @@
 //! The estimator of the rate of updates (λ) of a repository.
 
 /// The share of a new observation in the estimate (g in the paper).
-pub const GAIN: f64 = 0.25;
+const GAIN: f64 = 0.25;
 
 /// The result of one complete harvest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! SIGKILL at random moments of commits and compactions, and a full disk: no page is stored in part or twice.
 //!
 //! The child process is this test binary again, which runs the same test with [`CHILD`] set.
-//! `OAIMEND_KILLS=200 cargo test --test mirror kill` kills this number of times.
+//! `OAIMEND_KILLS=200 cargo test -p oaimend-store-local kill` kills this number of times.
 
 use crate::record_log::Folder;
 use oaimend_store::{HarvestProgress, MirrorError, MirrorStore, NewRecord, OpenList, PageCommit};

@@ -17,7 +17,7 @@ pub struct QuarantineBatch {
     pub metadata_prefix: Option<String>,
     /// The time of the response, `YYYY-MM-DDThh:mm:ssZ`.
     pub received_at: String,
-    /// Most bytes of the repository on disk.
+    /// Maximum size of the repository on disk, in bytes.
     pub bytes_max: u64,
     /// The records.
     pub records: Vec<QuarantinedRecord>,

@@ -2,7 +2,7 @@
 
 use super::entries::{QuarantineEntry, QuarantineState};
 
-/// Most records in one listing for operators.
+/// Maximum number of records in one listing for operators.
 pub const QUARANTINE_LISTED_MAX: usize = 1_000;
 
 /// The entries of a listing.
@@ -12,7 +12,7 @@ pub struct QuarantineQuery {
     pub state: Option<QuarantineState>,
     /// Only entries with keys after this one; empty: all.
     pub after: String,
-    /// Most entries.
+    /// Maximum number of entries.
     pub count_max: usize,
 }
 

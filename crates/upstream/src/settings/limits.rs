@@ -9,11 +9,11 @@ pub struct Limits {
     pub repair: oaimend_repair::Limits,
     /// The longest body, in bytes after decoding.
     pub response_bytes_max: u64,
-    /// The number of decoded bytes for each received byte, after the first decoded MiB.
+    /// Maximum number of decoded bytes for each received byte, after the first decoded MiB.
     pub inflate_ratio_max: u64,
-    /// The number of compressed bytes in a row that decode to nothing.
+    /// Maximum number of compressed bytes in a row that decode to nothing.
     pub inflate_empty_bytes_max: u64,
-    /// The number of redirects that are followed.
+    /// Maximum number of redirects that are followed.
     pub redirects_max: usize,
     /// The longest wait for the first valid item, error or other response.
     pub first_record_timeout: Duration,
@@ -30,7 +30,7 @@ pub struct Limits {
     pub spool_bytes_max: usize,
     /// The longest static repository file, in bytes of its text.
     pub static_file_bytes_max: u64,
-    /// The number of records in a static repository file, in all formats together.
+    /// Maximum number of records in a static repository file, in all formats together.
     pub static_records_max: usize,
 }
 

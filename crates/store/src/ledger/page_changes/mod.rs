@@ -141,7 +141,7 @@ impl KnownPage {
         let next_token = page.next_token.as_ref().map(|token| {
             let is_request_token = page.request_token.as_ref() == Some(token);
             // The record of the request may just have changed it.
-            let changed = request_token.clone().filter(|_| is_request_token);
+            let changed = if is_request_token { request_token.clone() } else { None };
             let known = match changed {
                 Some(record) => Some(KnownToken { record, list: None }),
                 None => self.next_token,
@@ -211,7 +211,7 @@ fn list_after(known: Option<ListFacts>, page: &DeliveredPage, is_joined: bool) -
 /// The items of a page after it was delivered. If another harvest of the same round received the page too, only the
 /// items that both received count: a duplicate record is better than a missing one.
 fn items_after(known: Option<&PageItems>, page: &DeliveredPage, round: u8, is_shared: bool) -> PageItems {
-    let known = known.filter(|_| is_shared);
+    let known = if is_shared { known } else { None };
     let hashes = known.map_or_else(|| page.hashes.clone(), |known| intersection(&known.hashes, &page.hashes));
     let names = match known.and_then(|known| known.names.as_ref()) {
         Some(names) => intersection(names, &page.names),
