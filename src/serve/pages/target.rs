@@ -77,6 +77,13 @@ mod tests {
     }
 
     #[test]
+    fn a_repository_may_have_a_name_like_a_sitemap() {
+        let page = |path| read(path).expect("a page");
+        assert!(matches!(page("/sitemap-x-1.xml.gz"), PageTarget::Sitemap(_)));
+        assert!(matches!(page("/sitemap-x.xml.gz"), PageTarget::Repository(id) if id == "sitemap-x.xml.gz"));
+    }
+
+    #[test]
     fn addresses_are_read_as_written() {
         let long = "é/".repeat(1_000);
         for identifier in [
