@@ -141,7 +141,10 @@ fn run_passes(
         let element = item.names.element;
         item.tags.tidy();
         let sections = if defect.is_some() { Vec::new() } else { item.sections_with_boundaries() };
-        let valid_bytes = defect.filter(|_| item.edits.is_empty()).map_or(0, |defect| defect.at);
+        let valid_bytes = match defect {
+            Some(defect) if item.edits.is_empty() => defect.at,
+            _ => 0,
+        };
         let markup_item = MarkupItem { text: &item.text, element, outer, sections: &sections, valid_bytes };
         let markup = repair_markup(markup_item, item.tags, rules.limits)?;
         item.markup = !markup.is_empty();

@@ -1,4 +1,4 @@
-//! What happens to records of several repositories with one identifier.
+//! The choice between records of several repositories that have the same identifier.
 
 use serde::{Deserialize, Serialize};
 

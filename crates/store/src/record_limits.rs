@@ -53,10 +53,7 @@ pub fn check_free_space(folder: &Path) -> Result<(), MirrorError> {
 
 fn check_free_bytes(folder: &Path, free_bytes: u64) -> Result<(), MirrorError> {
     let (path, min_bytes) = (folder.display().to_string(), FREE_BYTES_MIN);
-    match free_bytes < min_bytes {
-        true => Err(MirrorError::NoSpace { path, free_bytes, min_bytes }),
-        false => Ok(()),
-    }
+    if free_bytes < min_bytes { Err(MirrorError::NoSpace { path, free_bytes, min_bytes }) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ impl NewBody<'_> {
 /// A page that is added to the cache.
 #[derive(Debug)]
 pub struct NewPage<'b> {
-    /// What is stored with the body.
+    /// The metadata that is stored with the body.
     pub meta: &'b [u8],
     /// The body.
     pub body: NewBody<'b>,

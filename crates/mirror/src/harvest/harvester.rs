@@ -137,7 +137,9 @@ impl FormatRun<'_> {
         if format.writer.has_records_without_sets {
             note_records_without_sets(harvest, prefix).await?;
         }
-        if let Some(total) = format.total_elements.filter(|_| settings.sets.is_empty()) {
+        if settings.sets.is_empty()
+            && let Some(total) = format.total_elements
+        {
             summary.total_elements.insert(prefix.to_owned(), total);
         }
         save_state(harvest, &state_before, state).await?;

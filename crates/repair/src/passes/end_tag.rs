@@ -180,7 +180,10 @@ fn is_before_field_end(tree: &Tree<'_>, field: TreeElement, name: &[u8], end: us
 
 /// Inserts the missing `<` if the text `at..end` of a field ends with the field's end tag without it.
 pub(crate) fn insert_missing_bracket(tree: &mut Tree<'_>, at: usize, end: usize) {
-    let Some(field) = tree.open().last().copied().filter(|_| tree.payload.is_open()) else { return };
+    if !tree.payload.is_open() {
+        return;
+    }
+    let Some(field) = tree.open().last().copied() else { return };
     let text = tree.slice((at, end - trailing_blanks(tree.slice((at, end)))));
     let tag = text.strip_suffix(b">").and_then(|text| text.strip_suffix(tree.slice(field.name)));
     if let Some(content) = tag.and_then(|tag| tag.strip_suffix(b"/"))

@@ -42,10 +42,12 @@ pub(crate) fn contains_any_item(response: &Response, text: &[u8]) -> bool {
 pub(crate) fn new_list(response: &Response, verb: Verb) -> List {
     let name = if verb == Verb::Identify { b"OAI-PMH" } else { verb.as_bytes() };
     let is_v1 = response.root.is_v1();
-    let element = match is_v1 {
-        true => v1_item_of(verb),
-        false if response.verb_element.headers_only() => item_of(Verb::ListRecords),
-        false => item_of(verb),
+    let element = if is_v1 {
+        v1_item_of(verb)
+    } else if response.verb_element.headers_only() {
+        item_of(Verb::ListRecords)
+    } else {
+        item_of(verb)
     };
     let names = EnvelopeNames {
         element,

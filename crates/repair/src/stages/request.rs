@@ -48,7 +48,8 @@ impl RequestState {
 
     /// Sets the verb of the response. Only GetRecord requests an identifier.
     pub(crate) fn set_verb(&mut self, verb: Verb) {
-        self.requested_identifier = self.facts.identifier.clone().filter(|_| verb == Verb::GetRecord);
+        self.requested_identifier =
+            if verb == Verb::GetRecord { self.facts.identifier.clone() } else { None };
     }
 
     /// Notes an error code that requires a request element without arguments.

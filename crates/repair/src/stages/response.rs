@@ -223,7 +223,7 @@ impl Response {
         self.lookahead = lookahead;
     }
 
-    /// Returns whether too much was read in vain for the settled text.
+    /// Whether the budget of lookahead for the settled text is spent.
     pub(crate) fn is_lookahead_exhausted(&self) -> bool {
         self.lookahead.is_exhausted(self.position.base())
     }

@@ -60,7 +60,7 @@ impl VerbElement {
     }
 }
 
-/// What was read that forbids to answer with an error.
+/// Parts of the source's response for which an error must not replace it.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorDoubts {
     unknown_code: bool,

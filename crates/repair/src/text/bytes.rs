@@ -139,7 +139,7 @@ pub(crate) fn decode_twice(text: &[u8]) -> Option<String> {
     if unmappable { None } else { String::from_utf8(bytes.into_owned()).ok() }
 }
 
-/// What is known of the encoding of a node.
+/// The encoding of a node, as far as it is known.
 #[derive(Clone, Copy)]
 enum NodeCheck {
     None,

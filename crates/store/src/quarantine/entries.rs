@@ -110,10 +110,10 @@ impl QuarantineEntry {
     /// Whether it is open, and these records contain the same record whole. A header of a record is the same in all
     /// formats, and a part of the record. If a format is not known, it counts as the same one.
     pub fn is_resolved_by(&self, whole: &WholeRecords) -> bool {
-        let Some(identifier) = self.plain_identifier().filter(|_| self.state() == QuarantineState::Open)
-        else {
+        if self.state() != QuarantineState::Open {
             return false;
-        };
+        }
+        let Some(identifier) = self.plain_identifier() else { return false };
         let is_header = Request::parse(self.request.as_bytes())
             .is_ok_and(|request| request.verb() == Verb::ListIdentifiers);
         let is_same_format = || match (self.format(), &whole.metadata_prefix) {

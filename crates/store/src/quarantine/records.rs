@@ -1,4 +1,4 @@
-//! What is quarantined, and what resolves it.
+//! Quarantined records, and the complete records that resolve their entries.
 
 use blake2::{Blake2s256, Digest};
 use std::borrow::Cow;

@@ -11,7 +11,7 @@ fn note(profiles: &RepositoryProfiles, repository: &str, update: &ProfileUpdate)
     RUNTIME.block_on(profiles.update(repository, update.clone()))
 }
 
-/// What was saved. It is not saved while a test holds the lock.
+/// A store in memory. A save waits while a test holds the lock.
 #[derive(Clone, Debug, Default)]
 struct Saved(Arc<Mutex<HashMap<String, SavedProfile>>>);
 

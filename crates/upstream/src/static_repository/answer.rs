@@ -60,7 +60,7 @@ const OLD_TOKEN: Refusal = refusal(
     "the file has changed since the resumptionToken was sent; start the list again",
 );
 
-/// What is around the records of a page.
+/// The parts of a page around its records.
 struct Frame<'f> {
     verb: &'f str,
     /// The resumptionToken, as XML; empty at the end of the list.

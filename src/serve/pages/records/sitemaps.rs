@@ -117,10 +117,10 @@ async fn records(
     let Some(mapping) = mappings.get(repository).filter(|mapping| has_sitemaps(mapping)) else {
         let is_mirrored = mappings.get(repository).is_some_and(|mapping| mapping.mirror.is_some());
         let stored = served.store.mirror.repositories().await?;
-        return match !is_mirrored && stored.iter().any(|stored| stored == repository) {
-            true => Ok(Response::text(410, "this server no longer has the records of this repository")),
-            false => unknown(),
-        };
+        if !is_mirrored && stored.iter().any(|stored| stored == repository) {
+            return Ok(Response::text(410, "this server no longer has the records of this repository"));
+        }
+        return unknown();
     };
     let Some(collection) = ListedCollection::find(&*served.store.mirror, mapping).await? else {
         return Ok(list_notice_page(gateway, repository, repository, ListNotice::NotHarvested));

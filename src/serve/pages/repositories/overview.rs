@@ -91,9 +91,10 @@ pub(crate) async fn is_stored(served: &ServedRepositories, repository: &str) -> 
 pub(crate) fn changing(html: String, headers: &HeaderMap) -> Response {
     let validators = Validators { tag: fingerprint([html.as_bytes()]), modified_secs: None };
     let content_type = RecordForm::Html.content_type();
-    let page = match validators.are_known(headers) {
-        true => Response::new(304, content_type, ""),
-        false => Response::new(200, content_type, html),
+    let page = if validators.are_known(headers) {
+        Response::new(304, content_type, "")
+    } else {
+        Response::new(200, content_type, html)
     };
     let page = validators.add_to(page).with("Cache-Control", "no-cache".to_owned());
     with_policies(page).compressible()

@@ -263,7 +263,8 @@ fn element_end(
         return Ok(Some((tag_end, tag_end + close_at + item_close.len())));
     }
     let is_decided = !is_child || item_at.is_some() || complete;
-    match memmem::find(after, &close).filter(|_| is_decided) {
+    let close_at = if is_decided { memmem::find(after, &close) } else { None };
+    match close_at {
         Some(close_at) => {
             let content = after.get(..close_at).unwrap_or_default();
             if !is_item_name(split_name(name).1) && contains_item_or_token(content) {
@@ -388,7 +389,9 @@ fn remove_unknown_element(step: &mut Step<'_, impl Sink>, list: &mut List) -> Li
     let is_content =
         is_content(unprefixed, list.names.element) || contains_content(inner, list.names.element);
     let why = why.or(is_content.then_some(QuarantineReason::IllegalEnvelope));
-    if let Some(why) = why.filter(|_| end > tag_end) {
+    if end > tag_end
+        && let Some(why) = why
+    {
         let raw = rest.get(..end).unwrap_or_default();
         quarantine_item(step, list, ReceivedItem { raw, at: 0 }, why);
         return ListStepResult::Stay(StepResult::Settled(end));

@@ -34,10 +34,10 @@ fn is_skipped_record(
     window: TextWindow<'_>,
 ) -> Option<bool> {
     let after = window.text;
-    let Some(requested) = response.request.requested_identifier().filter(|_| !response.output.is_open())
-    else {
+    if response.output.is_open() {
         return Some(false);
-    };
+    }
+    let Some(requested) = response.request.requested_identifier() else { return Some(false) };
     if resolve(identifier) == *requested || response.is_off(RepairId::AnotherRecord) {
         return Some(false);
     }

@@ -50,11 +50,10 @@ pub(crate) fn may_rewrite_clean(response: &Response) -> bool {
 /// Replaces the source's base URL by the proxy's, in any form of the baseURL tags.
 fn rewrite_base_url(response: &Response, identify: &[u8]) -> Edits {
     let mut edits = Edits::default();
-    let Some(request) =
-        response.config().request.as_ref().filter(|_| !response.is_off(RepairId::RewriteBaseUrl))
-    else {
+    if response.is_off(RepairId::RewriteBaseUrl) {
         return edits;
-    };
+    }
+    let Some(request) = response.config().request.as_ref() else { return edits };
     let own = escape(request.base_url.as_bytes());
     let root = outline(identify, 0, identify.len()).and_then(|root| root.children.first().copied());
     let inner = root.and_then(|root| outline(identify, root.content.0, root.content.1));

@@ -43,7 +43,9 @@ fn evict_lists(
     for list in range(table, &rows::lists(repository))? {
         let (key, json) = list?;
         known += 1;
-        if let Some((_, list)) = list_of_key(key.value()).filter(|_| !is_in_use(key.value())) {
+        if !is_in_use(key.value())
+            && let Some((_, list)) = list_of_key(key.value())
+        {
             let facts: Option<ListFacts> = serde_json::from_slice(json.value()).ok();
             touched.push((facts.map_or(0, |facts| facts.touched_secs), list));
         }

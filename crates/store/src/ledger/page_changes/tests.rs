@@ -33,7 +33,7 @@ fn changes(page: &DeliveredPage, known: KnownPage) -> PageChanges {
     known.after(page, place, false)
 }
 
-/// What is known of the next token of a first page that was recorded as these changes.
+/// The record of the next token, after the first page of a list was recorded with these changes.
 fn token_of(changes: PageChanges) -> KnownToken {
     KnownToken { record: changes.next_token.expect("it has one"), list: Some(changes.list) }
 }
