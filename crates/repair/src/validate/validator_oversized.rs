@@ -26,7 +26,28 @@ pub(crate) fn continue_oversized(
 }
 
 /// The number of bytes of the item that were read and may be emitted.
+///
+/// A container without its element is not emitted: it could not be closed if the rest is defective.
 pub(crate) fn clean_bytes(validator: &Validator, item: &[u8]) -> usize {
+    let clean = legal_bytes(validator, item);
+    empty_container(validator, item, clean).map_or(clean, |start| clean.min(start))
+}
+
+/// The start of the open container whose one element would be missing if the item were cut at `at`.
+/// `None` if it has its element, or was emitted with it.
+fn empty_container(validator: &Validator, item: &[u8], at: usize) -> Option<usize> {
+    let Inside::Payload { seen } = validator.inside else { return None };
+    let depth = validator.payload_depth;
+    let container = validator.stack.get(depth.checked_sub(1)?).filter(|open| !open.is_dropped)?;
+    let is_start_tag = matches!(item.get(at..), Some([b'<', next, ..]) if !b"/!?".contains(next));
+    let is_open = |open: &OpenElement| open.is_dropped || open.name_at as usize <= at;
+    let is_cut_off =
+        at == validator.lexeme_start && is_start_tag && !validator.stack.get(depth).is_some_and(is_open);
+    (!seen || is_cut_off).then(|| (container.name_at as usize).saturating_sub(1))
+}
+
+/// The number of bytes that were read and are complete and legal.
+fn legal_bytes(validator: &Validator, item: &[u8]) -> usize {
     if validator.construct == Construct::None
         && !validator.in_payload()
         && !matches!(validator.inside, Inside::Field { .. })
@@ -63,14 +84,18 @@ pub(crate) fn clean_bytes(validator: &Validator, item: &[u8]) -> usize {
 }
 
 /// Whether there is a defect before the next tag is available: text where only blanks are legal, or a field
-/// that is too long.
+/// or the start of a container that is too long to be held.
 pub(crate) fn has_early_defect(validator: &Validator, item: &[u8]) -> bool {
+    let container = empty_container(validator, item, validator.at);
+    if container.is_some_and(|start| validator.at.saturating_sub(start) > FIELD_BYTES_MAX) {
+        return true;
+    }
     match validator.inside {
         _ if validator.construct != Construct::None || validator.in_payload() => false,
         Inside::Field { check, from, .. } => {
             check != Text::Any && validator.at.saturating_sub(from as usize) > FIELD_BYTES_MAX
         }
-        _ => clean_bytes(validator, item) < validator.at,
+        _ => legal_bytes(validator, item) < validator.at,
     }
 }
 
@@ -79,7 +104,9 @@ pub(crate) fn drop_emitted(validator: &mut Validator, item: &[u8], bytes: usize)
     validator.is_oversized = true;
     keep_facts(validator, item);
     for open in &mut validator.stack {
-        if !open.is_dropped {
+        if !open.is_dropped && open.name_at as usize > bytes {
+            open.name_at -= bytes as u32;
+        } else if !open.is_dropped {
             let name = item.get(open.name_at as usize..(open.name_at + open.name_len) as usize);
             let at = validator.dropped_names.len() as u32;
             validator.dropped_names.extend_from_slice(name.unwrap_or_default());
@@ -115,11 +142,12 @@ pub(crate) fn keep_facts(validator: &mut Validator, item: &[u8]) {
     }
 }
 
-/// Whether text is legal at this position, so that a repair of characters can help.
-pub(crate) fn may_contain_text(validator: &Validator) -> bool {
-    validator.in_payload()
+/// Whether text is legal at `at` and may be emitted, so that a repair of characters can help.
+pub(crate) fn may_contain_text(validator: &Validator, item: &[u8], at: usize) -> bool {
+    let is_text = validator.in_payload()
         || validator.construct != Construct::None
-        || matches!(validator.inside, Inside::Field { .. })
+        || matches!(validator.inside, Inside::Field { .. });
+    is_text && empty_container(validator, item, at).is_none()
 }
 
 /// The kind of node that the byte at `at` belongs to.
@@ -164,13 +192,12 @@ pub(crate) fn mark_byte(validator: &Validator) -> u8 {
     }
 }
 
-/// The last position at or before `at` at which the item can be closed, which is not inside a tag.
-pub(crate) fn cut_at(validator: &Validator, at: usize) -> usize {
-    if validator.construct == Construct::None && at < validator.lexeme_end {
-        validator.lexeme_start.min(at)
-    } else {
-        at
-    }
+/// The last position at or before `at` at which the item can be closed: not inside a tag, and not in a
+/// container without its element.
+pub(crate) fn cut_at(validator: &Validator, item: &[u8], at: usize) -> usize {
+    let is_in_tag = validator.construct == Construct::None && at < validator.lexeme_end;
+    let at = if is_in_tag { validator.lexeme_start.min(at) } else { at };
+    empty_container(validator, item, at).map_or(at, |start| at.min(start))
 }
 
 /// Continues after a repaired defect, which ends at `to`.
@@ -192,16 +219,16 @@ pub(crate) fn section_may_contain_boundary(validator: &Validator, item: &[u8]) -
 
 /// The tags and marks that close all open elements after `item`.
 pub(crate) fn closing_tags(validator: &Validator, item: &[u8]) -> Vec<u8> {
+    let is_emitted = |open: &&OpenElement| open.is_dropped || (open.name_at as usize) < item.len();
     let mut closing = match validator.construct {
+        _ if !validator.stack.last().as_ref().is_some_and(is_emitted) => Vec::new(),
         Construct::None => Vec::new(),
         Construct::Comment(_) if item.ends_with(b"-") => b" -->".to_vec(),
         Construct::Cdata(_) => b"]]>".to_vec(),
         Construct::Comment(_) => b"-->".to_vec(),
         Construct::Instruction(_) => b"?>".to_vec(),
     };
-    for open in
-        validator.stack.iter().rev().filter(|open| open.is_dropped || (open.name_at as usize) < item.len())
-    {
+    for open in validator.stack.iter().rev().filter(is_emitted) {
         closing.extend_from_slice(
             &[b"</", validator.element_name(open, TextWindow::whole(item).item_at(0)), b">"].concat(),
         );

@@ -119,3 +119,40 @@ fn output_is_valid_at_every_limit() {
     }
     report("limits", ran, &failures);
 }
+
+/// The parts of a record after a payload that is longer than `record_bytes_max`.
+const AFTER_LONG_PAYLOAD: [&str; 3] = [
+    "<b><!-- c --><c/><![CDATA[ x ]]> <?pi y?><d>&amp;</d> ]</b></a></metadata></record>",
+    "</a></metadata> <!-- about --> <about> <!-- c --> <x/> <!-- d --></about><about> <y>z</y></about></record>",
+    "</a></metadata><about><x a='&#1;'/></about><about><x a='\u{1}'><y/></x></about></record>",
+];
+
+/// An oversized item is emitted while it is read, so it can be closed wherever it breaks.
+#[test]
+fn oversized_item_is_closed_wherever_it_breaks() {
+    let mut config = RepairConfig::default();
+    config.limits.record_bytes_max = fuzzing::tight_limits().record_bytes_max;
+    let long = "x".repeat(config.limits.record_bytes_max);
+    let root = ROOT.replace("VERB", "ListRecords");
+    let start = format!(
+        "{root}<ListRecords><record><header><identifier>oai:x:1</identifier>\
+         <datestamp>2025-06-03</datestamp></header><metadata><a>{long}"
+    );
+    let (mut ran, mut failures) = (0, Vec::new());
+    for after in AFTER_LONG_PAYLOAD {
+        for at in 0..=after.len() {
+            for damage in ["", "<", "\u{1}", "&bad;", "</record>", "<b a='\u{1}'/>"] {
+                let input = format!("{start}{}{damage}", &after[..at]);
+                let last = input.len() - 1;
+                for chunks in [Chunking::Whole, Chunking::Bytes, Chunking::Blocks(9), Chunking::Split(last)] {
+                    let out = run(input.as_bytes(), &config, chunks);
+                    ran += 1;
+                    if let Err(error) = invariants::valid(&out, &config, fuzzing::judge) {
+                        failures.push(format!("{chunks:?}, {damage:?} after {}: {error}", &after[..at]));
+                    }
+                }
+            }
+        }
+    }
+    report("oversized", ran, &failures);
+}

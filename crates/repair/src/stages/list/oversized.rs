@@ -98,7 +98,7 @@ pub(crate) fn step_oversized(step: &mut Step<'_, impl Sink>) -> StepResult {
                     StepResult::Settled(at + len)
                 }
                 None => {
-                    let at = validator_oversized::cut_at(&list.validator, at);
+                    let at = validator_oversized::cut_at(&list.validator, rest, at);
                     abandon_item(step, &list, at)
                 }
             }
@@ -114,7 +114,7 @@ fn exact_repair_at(
     rest: &[u8],
     at: usize,
 ) -> Option<(usize, RepairId, Vec<u8>)> {
-    if !validator_oversized::may_contain_text(validator) {
+    if !validator_oversized::may_contain_text(validator, rest, at) {
         return None;
     }
     let broken = rest.get(at..)?;
