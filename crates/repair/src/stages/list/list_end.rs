@@ -13,6 +13,7 @@ use crate::stages::list::emit::release_list;
 use crate::stages::list::incomplete::{INCOMPLETE, must_abort, truncate_list};
 use crate::stages::list::list_parts::HeldToken;
 use crate::stages::list::state::{EMPTY, List};
+use crate::stages::list::token::is_empty_list;
 use crate::stages::list::token_element::{token_facts, token_value};
 use crate::stages::list::v1_list::end_v1_list;
 use crate::stages::response::{ListStepResult, Response, Stage, StepResult};
@@ -139,6 +140,10 @@ pub(crate) fn close_list(
     list: &mut List,
     after: &[u8],
 ) -> Option<StepResult> {
+    let held = list.token.held().filter(|element| token_value(element).is_empty());
+    if held.is_some_and(|element| is_empty_list(step.response, element)) {
+        list.token.note_empty_list();
+    }
     let has_token = list.token.is_read() && !list.token.ends_empty_list();
     if !step.response.output.is_open() {
         if has_token {

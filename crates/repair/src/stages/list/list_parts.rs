@@ -61,7 +61,9 @@ impl ListToken {
         self.ends_empty_list
     }
 
+    /// Notes that the list has no items. Its empty token is not written.
     pub(crate) fn note_empty_list(&mut self) {
+        self.held = None;
         self.ends_empty_list = true;
     }
 }

@@ -107,7 +107,9 @@ fn place_token(
         .is_some_and(|earlier| empty || !is_sound && !token_value(earlier).is_empty());
     let id = match follower {
         TokenFollower::ListEnd if is_weaker => RepairId::RepeatedToken,
-        TokenFollower::ListEnd if empty && is_empty_list(step.response, list, &written) => {
+        TokenFollower::ListEnd
+            if empty && list.token.held().is_none() && is_empty_list(step.response, &written) =>
+        {
             list.token.note_empty_list();
             RepairId::EmptyList
         }
@@ -129,16 +131,13 @@ fn place_token(
 
 /// Returns whether a list that ends with the empty token `written` is no list: no item of it is kept, and it is
 /// the first page of its list or has an error. After a token, the empty token is the end of the list.
-fn is_empty_list(response: &Response, list: &List, written: &[u8]) -> bool {
+pub(crate) fn is_empty_list(response: &Response, written: &[u8]) -> bool {
     let output = &response.output;
     let facts = response.request.facts();
     // The request element of some sources lacks the token that was requested.
     let cursor = token_facts(written, b"", None).cursor;
     let is_later_page = facts.resumes || !facts.is_configured && cursor.is_some_and(|cursor| cursor > 0);
-    !output.is_open()
-        && list.token.held().is_none()
-        && (!is_later_page || output.contains_error())
-        && !response.is_off(RepairId::EmptyList)
+    !output.is_open() && (!is_later_page || output.contains_error()) && !response.is_off(RepairId::EmptyList)
 }
 
 /// Finds the end of the token at the start of the window.
