@@ -282,7 +282,17 @@ pub fn begins_record(record: &[u8]) -> bool {
 /// Whether a damaged record affects the list around it. Then the page is a different one, and other
 /// records may change too.
 pub fn affects_other_records(record: &[u8]) -> bool {
-    [b"ListRecords".as_slice(), b"OAI-PMH", b"resumptionToken"].iter().any(|name| {
-        memchr::memmem::find_iter(record, name).any(|at| at > 0 && matches!(record[at - 1], b'<' | b'/'))
-    })
+    let is_token_or_like_it = record.split(|byte| b"</".contains(byte)).skip(1).any(is_like_token);
+    is_token_or_like_it
+        || [b"ListRecords".as_slice(), b"OAI-PMH"].iter().any(|name| {
+            memchr::memmem::find_iter(record, name).any(|at| at > 0 && matches!(record[at - 1], b'<' | b'/'))
+        })
+}
+
+/// Whether a tag has a name that the repair `misspelt-token` may take for `resumptionToken`.
+fn is_like_token(tag: &[u8]) -> bool {
+    let name: Vec<u8> =
+        tag.iter().take_while(|byte| byte.is_ascii_alphanumeric()).map(u8::to_ascii_lowercase).collect();
+    let has = |part: &[u8]| memchr::memmem::find(&name, part).is_some();
+    name.len().abs_diff("resumptionToken".len()) <= 3 && (has(b"sump") || has(b"toke"))
 }
