@@ -306,7 +306,11 @@ impl BoundarySearch {
             more => return more,
         }
         let ends_item = names.match_tag(rest, b"</", names.element.name) == TagMatch::Yes;
-        match self.open.closing(text, name, names) {
+        let closing = match self.open.closing(text, name, names) {
+            Closing::Nothing => self.open.reopen(text, name),
+            found => found,
+        };
+        match closing {
             // An item may have the other prefix of the list in its end tag.
             Closing::Nothing if !ends_item => None,
             Closing::Nothing | Closing::Element(0) => self.item_end(window, at, len, names),

@@ -2,7 +2,8 @@
 //!
 //! [`boundary_search`](crate::boundary::boundary_search) notes each tag here. Damage leaves elements
 //! open, so an end tag closes the nearest open element of its name, together with the elements inside it.
-//! What closes no element is text.
+//! What closes no element is text. If it would have closed an element inside a child of the item, that child
+//! was not closed: its end tag belongs to an element in the payload whose start tag is damaged.
 //!
 //! A place inside an open element is content if an element around it closes later: then the item that
 //! contains it was not torn there. Otherwise the item was torn there, and the list continues at that place.
@@ -82,6 +83,8 @@ pub(crate) enum Closing {
 #[derive(Debug, Default)]
 pub(crate) struct OpenElements {
     elements: Vec<OpenElement>,
+    /// The last child of the item and the elements that were open in it when its end tag closed them.
+    closed_with_child: Vec<OpenElement>,
     places: Vec<OpenPlace>,
     /// Items and tokens inside elements that are open.
     inner: Vec<InnerContent>,
@@ -132,6 +135,7 @@ impl OpenElements {
     /// Opens an element with a name at `name_at` of the item.
     pub(crate) fn open(&mut self, name_at: usize, name_len: usize, kind: ElementKind) {
         self.note_child();
+        self.closed_with_child.clear();
         if self.elements.len() >= OPEN_MAX {
             return;
         }
@@ -227,6 +231,18 @@ impl OpenElements {
         Closing::Nothing
     }
 
+    /// Opens the last child of the item again if an element inside it has this name, and returns that element.
+    pub(crate) fn reopen(&mut self, text: &[u8], name: &[u8]) -> Closing {
+        let inside = self.closed_with_child.iter().rposition(|element| name_of(element, text) == name);
+        match inside {
+            Some(inside) if self.elements.len() == 1 && inside > 0 => {
+                self.elements.append(&mut self.closed_with_child);
+                Closing::Element(1 + inside)
+            }
+            _ => Closing::Nothing,
+        }
+    }
+
     /// Closes the element with this index and the elements in it. All places in it are content.
     pub(crate) fn close(&mut self, index: usize) {
         if let Some([OpenElement { kind: ElementKind::Item, name_at, .. }]) = self.elements.get(index..)
@@ -239,6 +255,10 @@ impl OpenElements {
             if !is_content {
                 self.unproven.push(inner.at as usize);
             }
+        }
+        self.closed_with_child.clear();
+        if index == 1 && self.elements.len() > 2 {
+            self.closed_with_child.extend(self.elements.get(1..).unwrap_or_default());
         }
         self.elements.truncate(index);
         while self.places.last().is_some_and(|place| place.parent as usize >= index) {

@@ -313,6 +313,14 @@ mod tests {
     }
 
     #[test]
+    fn an_end_tag_of_a_child_is_content_if_the_payload_goes_on() {
+        check_all(&[
+            "<metadata><w><r><\u{FFFD}metadata></metadata></r><record>#</record></w></metadata></record>|~",
+            "<metadata><w></metadata></w>|<record>#</record>~",
+        ]);
+    }
+
+    #[test]
     fn a_start_tag_names_the_parent_only_at_the_end() {
         for (before, name) in [
             ("<a><b:c d='e'> \n", "b:c"),
