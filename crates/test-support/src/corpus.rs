@@ -20,7 +20,7 @@ use super::envelope::Strictness;
 use super::harness::{Chunking, Run, run};
 use super::invariants::{self, difference};
 use super::judge::judge;
-use super::{grain, root};
+use super::{grain, root, step_of_series};
 
 /// One case of `corpus/broken` or `corpus/refused`.
 #[derive(Debug)]
@@ -266,6 +266,8 @@ fn sound(case: &Case) -> Result<(), String> {
 
 /// Inputs up to this size are cut at every byte.
 const EVERY_SPLIT_MAX: usize = 3_000;
+/// The distance of the splits, unless all of them are tested.
+const SPLIT_STEP: usize = 17;
 const SEEDS: std::ops::Range<u64> = 0..6;
 
 /// Checks the case with every way to cut its input.
@@ -276,7 +278,8 @@ fn torn(case: &Case, whole: &Run, config: &RepairConfig) -> Result<(), String> {
     } else {
         around_defects(&whole.journal, length)
     };
-    let mut ways: Vec<Chunking> = splits.into_iter().map(Chunking::Split).collect();
+    let splits = splits.into_iter().step_by(step_of_series(SPLIT_STEP));
+    let mut ways: Vec<Chunking> = splits.map(Chunking::Split).collect();
     ways.extend([4_096, 16_384, 65_536].map(Chunking::Blocks));
     ways.extend(SEEDS.map(|seed| Chunking::Random { seed }));
     ways.push(Chunking::Bytes);

@@ -32,6 +32,13 @@ pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
+/// The step at which a test runs a long series of cases: 1 with `OAIMEND_THOROUGH`, as in CI, or else `step`.
+///
+/// The short series answers after an edit in seconds.
+pub fn step_of_series(step: usize) -> usize {
+    if std::env::var_os("OAIMEND_THOROUGH").is_some() { 1 } else { step }
+}
+
 /// Every file below a folder, sorted, so that all machines give the same order.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use oaimend_repair::{Outcome, RepairConfig, Repairer, Sink, TagCache};
 use oaimend_test_support::harness::{Chunking, run, run_with_cache};
-use oaimend_test_support::hostile_pages::{DAMAGE, HEAD, LIST, TAIL, page, record};
+use oaimend_test_support::hostile_pages::{HEAD, LIST, TAIL, page, record, series};
 use oaimend_test_support::{each, invariants, report, strict};
 
 /// The size of the damage: quadratic code takes minutes for it, linear code a moment.
@@ -23,7 +23,7 @@ impl Sink for Nowhere {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "real time is what is measured")]
 fn time_is_linear_in_page_length() {
-    let cases: Vec<_> = DAMAGE.iter().flat_map(|case| [(case, false), (case, true)]).collect();
+    let cases: Vec<_> = series().into_iter().flat_map(|case| [(case, false), (case, true)]).collect();
     let failures = each(&cases, |((place, fragment), in_blocks)| {
         let input = page(place, fragment, DAMAGE_BYTES);
         let piece = if *in_blocks { 16 << 10 } else { input.len() };
@@ -63,7 +63,8 @@ fn identify_with_many_declarations_is_repaired() {
 /// Nothing follows the root's end tag, even if the engine abandons the page.
 #[test]
 fn abandoned_output_is_one_document() {
-    let failures = each(&DAMAGE, |(place, fragment)| {
+    let series = series();
+    let failures = each(&series, |(place, fragment)| {
         let input = page(place, fragment, DAMAGE_BYTES);
         let out = run(&input, &RepairConfig::default(), Chunking::Whole);
         if out.output.is_empty() {
@@ -71,7 +72,7 @@ fn abandoned_output_is_one_document() {
         }
         strict::read(&out.output).err().map(|why| format!("{place} {}: {why}", fragment.escape_ascii()))
     });
-    report("one document", DAMAGE.len(), &failures);
+    report("one document", series.len(), &failures);
 }
 
 /// A page with as many declarations as the engine caches, followed by one of another repository.
@@ -117,7 +118,8 @@ fn long_damaged_page_is_read_to_its_end() {
 
 #[test]
 fn abandoned_output_never_looks_complete() {
-    let failures = each(&DAMAGE, |(place, fragment)| {
+    let series = series();
+    let failures = each(&series, |(place, fragment)| {
         let input = page(place, fragment, DAMAGE_BYTES);
         let out = run(&input, &RepairConfig::default(), Chunking::Whole);
         let other = run(&input, &RepairConfig::default(), Chunking::Blocks(7_919));
@@ -144,5 +146,5 @@ fn abandoned_output_never_looks_complete() {
             .err()
             .map(|why| format!("{place} {}: {why}", fragment.escape_ascii()))
     });
-    report("given up", DAMAGE.len(), &failures);
+    report("given up", series.len(), &failures);
 }

@@ -3,7 +3,7 @@
 
 use oaimend_repair::{Limits, RepairConfig};
 use oaimend_test_support::harness::{Chunking, run};
-use oaimend_test_support::{fuzzing, invariants, keep, report};
+use oaimend_test_support::{fuzzing, invariants, keep, report, step_of_series};
 
 const ROOT: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- made by hand -->\n\
     <OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
@@ -94,7 +94,7 @@ fn output_is_valid_at_every_limit() {
     let (mut ran, mut failures) = (0, Vec::new());
     for (verb, content) in RESPONSES {
         let page = format!("{}{content}\n</OAI-PMH>\n<!-- end -->\n", ROOT.replace("VERB", verb));
-        for at in places(&page) {
+        for at in places(&page).into_iter().step_by(step_of_series(3)) {
             for damage in DAMAGE {
                 let mut input = page.clone().into_bytes();
                 input.splice(at..at, damage.repeat(TIMES));
