@@ -146,7 +146,7 @@ impl Retry {
             loop {
                 let entries = self.quarantine.list(&self.id, query.clone()).await?;
                 let room = RETRIED_RECORDS_MAX - queue.len();
-                let Some((last, _)) = entries.last().filter(|_| room > 0) else { break };
+                let (Some((last, _)), true) = (entries.last(), room > 0) else { break };
                 query.after.clone_from(last);
                 queue.extend(entries.into_iter().take(room).map(|(key, entry)| self.candidate(key, &entry)));
             }

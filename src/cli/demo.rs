@@ -196,8 +196,8 @@ fn page(base_url: &str, query: &str) -> Result<Fetched, Failure> {
 fn token_of(page: &str) -> Option<&str> {
     let (_, element) = page.split_once("<resumptionToken")?;
     let (tag, rest) = element.split_once('>')?;
-    let (token, _) = rest.split_once("</resumptionToken>").filter(|_| !tag.ends_with('/'))?;
-    Some(token).filter(|token| !token.is_empty())
+    let (token, _) = rest.split_once("</resumptionToken>")?;
+    (!tag.ends_with('/') && !token.is_empty()).then_some(token)
 }
 
 /// Escapes bytes that are not UTF-8, and control characters, as `\xE9`.

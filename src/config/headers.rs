@@ -54,14 +54,17 @@ fn read_field(
     if let Some((_, instead)) = OWN.iter().find(|(own, _)| field == *own) {
         return Err((Part::Name, format!("is not allowed: {instead}")));
     }
-    if let Some(key) = credentials.filter(|_| field == AUTHORIZATION) {
+    if field == AUTHORIZATION
+        && let Some(key) = credentials
+    {
         return Err((
             Part::Name,
             format!("is not allowed beside {key}, which sets it; expected one of the two"),
         ));
     }
-    let is_legal = !value.is_empty() && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    let content = HeaderValue::from_str(value).ok().filter(|_| is_legal && value.trim() == value);
+    let is_printable = !value.is_empty() && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let is_legal = is_printable && value.trim() == value;
+    let content = if is_legal { HeaderValue::from_str(value).ok() } else { None };
     let mut content = content.ok_or_else(|| {
         let expected = "expected printable ASCII without spaces at its ends";
         (Part::Value, format!("is not allowed in an HTTP header; {expected}"))

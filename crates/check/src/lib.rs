@@ -241,9 +241,9 @@ impl Run<'_> {
         }
         for format in covered.into_iter().take(FORMATS_MAX) {
             let requested;
-            let page = match in_dc.filter(|_| format.prefix == "oai_dc") {
-                Some(in_dc) => in_dc,
-                None => {
+            let page = match in_dc {
+                Some(in_dc) if format.prefix == "oai_dc" => in_dc,
+                _ => {
                     let list = [("verb", "ListRecords"), ("metadataPrefix", format.prefix.as_str())];
                     requested = self.send_in_any_format(CheckRequest::get(&list)).await;
                     &requested
@@ -291,7 +291,9 @@ impl Run<'_> {
         let records = self.check_window("ListRecords", date, live, Rule::SelectiveHarvest).await;
         let headers = self.check_window("ListIdentifiers", date, live, Rule::SelectiveHarvest).await;
         agreement::judge_lists(&headers, &records, &mut self.findings);
-        if let Some(day) = date.get(..10).filter(|_| date.len() > 10) {
+        if date.len() > 10
+            && let Some(day) = date.get(..10)
+        {
             self.check_window("ListRecords", day, live, Rule::DayHarvest).await;
         }
     }

@@ -403,8 +403,10 @@ fn find_name(word: &str, names: &[&str]) -> Option<u32> {
 
 /// Parses seconds since 1970, for times from 1973 to 2100.
 fn parse_epoch(seconds: i64) -> Option<(String, Oddity)> {
-    let at =
-        DateTime::from_timestamp(seconds, 0).filter(|_| (100_000_000..4_102_444_800).contains(&seconds))?;
+    if !(100_000_000..4_102_444_800).contains(&seconds) {
+        return None;
+    }
+    let at = DateTime::from_timestamp(seconds, 0)?;
     Some((at.format("%Y-%m-%dT%H:%M:%SZ").to_string(), Oddity::Form))
 }
 

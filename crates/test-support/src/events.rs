@@ -62,7 +62,8 @@ pub fn match_output(run: &Run) -> Result<(), String> {
     let document = Document::read(output);
     let (found, reported) = (&document.events, &run.events);
     let has_envelope = !run.output.is_empty();
-    if found.envelope.as_ref().filter(|_| has_envelope) != reported.envelope.as_ref() {
+    let envelope = if has_envelope { found.envelope.as_ref() } else { None };
+    if envelope != reported.envelope.as_ref() {
         return Err(format!("the envelope is {:?}, reported as {:?}", found.envelope, reported.envelope));
     }
     if found.errors != reported.errors {
@@ -176,10 +177,10 @@ impl Document {
                 *field = text[content..content_end].to_owned();
             }
         }
-        let Some((_, item_at, _)) = open.get(2).filter(|_| path.get(1).is_some_and(|of| LISTS.contains(of)))
-        else {
+        let is_in_list = path.get(1).is_some_and(|of| LISTS.contains(of));
+        let (Some((_, item_at, _)), true) = (open.get(2), is_in_list) else {
             let is_header = name == "header" && path.len() == 2 && LISTS.contains(&path[1]);
-            if let Some(places) = self.items.last_mut().filter(|_| is_header) {
+            if is_header && let Some(places) = self.items.last_mut() {
                 places.header = Span { start: 0, end: (end - start) as u32 };
             }
             return;

@@ -257,7 +257,9 @@ impl OpenQuarantine {
                 _ => None,
             };
             let count = self.remove_selected(id, which)?;
-            if let Some(key) = key.filter(|_| count == 0) {
+            if count == 0
+                && let Some(key) = key
+            {
                 return Err(unknown_key(id, &key));
             }
             removed += count;

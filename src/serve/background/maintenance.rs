@@ -141,7 +141,7 @@ async fn expire_entries(
             (QuarantineState::Open, limits.quarantine_open_days_max, sizes.open),
         ] {
             let oldest = now.checked_sub(Duration::from_secs(days_max * 86_400));
-            let Some(oldest) = oldest.filter(|_| days_max > 0 && size.records > 0) else { continue };
+            let (Some(oldest), true) = (oldest, days_max > 0 && size.records > 0) else { continue };
             let (state, before) = (Some(state), Some(clock::utc_datetime(oldest)));
             removed +=
                 quarantine.remove(&repository, QuarantineSelection::Matching { state, before }).await?;

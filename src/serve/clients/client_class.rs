@@ -168,7 +168,10 @@ fn tokens_of(headers: &HeaderMap) -> impl Iterator<Item = ClientToken> {
         if scheme.eq_ignore_ascii_case("bearer") {
             return Some(ClientToken::from_plaintext(shown.as_bytes()));
         }
-        let pair = BASE64_STANDARD.decode(shown).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return None;
+        }
+        let pair = BASE64_STANDARD.decode(shown).ok()?;
         let colon = pair.iter().position(|&byte| byte == b':')?;
         Some(ClientToken::from_plaintext(&pair[colon + 1..]))
     })

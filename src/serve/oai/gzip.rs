@@ -33,7 +33,8 @@ struct GzipModule {
 
 impl GzipModule {
     fn compress(&mut self, piece: Option<&[u8]>, end: bool) -> Result<Option<Bytes>> {
-        let Some(stream) = self.stream.as_mut().filter(|_| piece.is_some() || end) else { return Ok(None) };
+        let has_input = piece.is_some() || end;
+        let (Some(stream), true) = (&mut self.stream, has_input) else { return Ok(None) };
         let compressed = stream.compress(piece.unwrap_or_default(), end);
         if end {
             self.stream = None;

@@ -98,7 +98,9 @@ impl PageResponder<'_> {
             in_flight.head().await
         };
         let mut head = Box::new(downstream.while_connected(head).await?.map_err(truncated)?.clone());
-        if let Some(old) = old.filter(|_| head.status.is_server_error()) {
+        if head.status.is_server_error()
+            && let Some(old) = old
+        {
             let proxy_status = head.headers.get(response_head::PROXY_STATUS).cloned();
             lookup.use_stale(proxy_status.unwrap_or(HeaderValue::from_static("oaimend")));
             return self.send_cached(downstream, lookup, old).await;
@@ -278,7 +280,7 @@ fn complete_head(head: &mut ResponseHeader, lookup: &CacheLookup, length: Option
         head.headers.get(header::CACHE_STATUS).and_then(|forwarded_as| forwarded_as.to_str().ok());
     let status = lookup.cache_status(forwarded_as.unwrap_or_default());
     head.insert_header(header::CACHE_STATUS, status)?;
-    let length = length.filter(|_| head.status == StatusCode::OK);
+    let length = if head.status == StatusCode::OK { length } else { None };
     match (lookup.coding, length) {
         // A response without a body has the tag that its body would have.
         (PageCoding::Gzip, _) => gzip::mark_tag(head),

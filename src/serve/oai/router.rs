@@ -78,7 +78,7 @@ impl TargetRepository {
 impl Target {
     /// The arguments of a query, without the query of the base URL.
     pub(crate) fn arguments(&self, query: Vec<u8>) -> Vec<u8> {
-        let Some(mapping) = self.repository.mapping().filter(|_| self.is_absolute) else { return query };
+        let (Some(mapping), true) = (self.repository.mapping(), self.is_absolute) else { return query };
         let mut own: Vec<_> = mapping.source.base_url.query_pairs().collect();
         let mut pieces: Vec<&[u8]> = query.split(|&byte| byte == b'&').collect();
         pieces.retain(|piece| {
@@ -116,7 +116,7 @@ impl PublicRouter<'_> {
         }
         // The absolute form (RFC 9112, 3.2.2); pingora stores it separately from the URI.
         let is_path = head.raw_path().starts_with(b"/");
-        let target = std::str::from_utf8(head.raw_path()).ok().filter(|_| !is_path);
+        let target = if is_path { None } else { std::str::from_utf8(head.raw_path()).ok() };
         let absolute = target.and_then(|target| Url::parse(target).ok());
         if let Some(url) = &absolute {
             if let Some(target) = self.mapped(url) {

@@ -228,7 +228,9 @@ impl ProxyService {
         let Target { repository, base_url, path_for_pages, .. } = target;
         let request = Request::parse(&query);
         let head = session.req_header();
-        if let Some(path) = path_for_pages.filter(|_| is_navigation(&head.method, &head.headers)) {
+        if is_navigation(&head.method, &head.headers)
+            && let Some(path) = path_for_pages
+        {
             context.page_request = Some(self.page_request(&repository, path, &query, request.as_ref().ok()));
         }
         let request = match request {

@@ -189,7 +189,7 @@ async fn record(
     match named.find().await {
         Ok(found) => named.show(found, headers, &pages.rendering, kept).await,
         Err(missing) => {
-            let whole = target.with_ending_in_identifier().filter(|_| missing == Missing::Unknown);
+            let whole = if missing == Missing::Unknown { target.with_ending_in_identifier() } else { None };
             if let Some(whole) = whole.as_ref().map(request)
                 && let Ok(found) = whole.find().await
             {

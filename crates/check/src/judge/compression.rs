@@ -40,7 +40,7 @@ impl CodingsSeen {
             let received = format!("a response in {coding}; Identify lists {listed}");
             findings.record(Rule::Compression, verdict, request, &received);
         }
-        let Some((request, length)) = self.plain.as_ref().filter(|_| self.used.is_empty()) else { return };
+        let (Some((request, length)), true) = (&self.plain, self.used.is_empty()) else { return };
         let is_announced = announced.iter().any(|coding| coding != "identity");
         let verdict = match (is_announced, *length >= COMPRESSED_BYTES_MIN) {
             (false, _) => Verdict::Holds,

@@ -35,7 +35,7 @@ fn judge_header(response: &CheckResponse, header: &Header, identity: &Identity, 
     let is_legal = datestamp::is_legal(datestamp.as_bytes());
     let fits = is_legal && identity.datestamp_chars.is_none_or(|chars| chars == datestamp.len());
     findings.judge(Rule::DatestampForm, fits, response, format!("\"{datestamp}\" of {identifier}"));
-    if let Some(earliest) = identity.earliest.as_ref().filter(|_| is_legal) {
+    if is_legal && let Some(earliest) = &identity.earliest {
         // Datestamps of different granularity are compared as days.
         let chars = if earliest.len() == datestamp.len() { datestamp.len() } else { 10 };
         if datestamp.get(..chars) < earliest.get(..chars) {

@@ -109,7 +109,7 @@ fn check_element(parent: &Element) -> Option<String> {
     if let Some(child) = children.next() {
         return Some(format!("<{}> in <{}>, where it is not allowed", child.name, parent.name));
     }
-    let status = parent.attribute("status").filter(|_| parent.name == "header");
+    let status = if parent.name == "header" { parent.attribute("status") } else { None };
     status
         .filter(|status| *status != "deleted")
         .map(|status| format!("the unknown header status \"{status}\""))

@@ -48,13 +48,13 @@ pub(crate) fn judge_next(response: &CheckResponse, before: &[String], findings: 
         return;
     }
     let items = identifiers(response);
-    let Some(verb) = response.verb_element().filter(|_| !items.is_empty()) else {
+    let (Some(verb), false) = (response.verb_element(), items.is_empty()) else {
         return findings.fail(Rule::TokenWorks, response, response.summarize());
     };
     judge_number(response, verb, findings);
     let is_new = items.iter().any(|item| !before.contains(item));
     // An item that changed during the list may occur again.
-    if let Some(item) = items.iter().find(|item| before.contains(item)).filter(|_| is_new) {
+    if is_new && let Some(item) = items.iter().find(|item| before.contains(item)) {
         let received = format!("{item} on an earlier page, too");
         findings.record(Rule::UniqueItems, Verdict::Warning, &response.request, &received);
     }

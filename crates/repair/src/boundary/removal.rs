@@ -224,8 +224,10 @@ fn tag_end(text: &[u8]) -> Option<usize> {
 
 fn tag_end_from(text: &[u8], at: usize) -> Option<usize> {
     let name_end = at + 1 + name_span(text.get(at + 1..)?);
-    let is_tag = text.get(name_end).is_some_and(|&byte| is_blank(byte) || byte == b'>');
-    let end = name_end + memchr2(b'<', b'>', text.get(name_end..)?).filter(|_| is_tag)?;
+    if !text.get(name_end).is_some_and(|&byte| is_blank(byte) || byte == b'>') {
+        return None;
+    }
+    let end = name_end + memchr2(b'<', b'>', text.get(name_end..)?)?;
     let is_empty = text.get(..end).is_some_and(|tag| tag.ends_with(b"/"));
     (text.get(end) == Some(&b'>') && !is_empty).then_some(end + 1)
 }

@@ -31,7 +31,8 @@ pub(crate) struct GranularityCheck {
 impl GranularityCheck {
     pub(crate) fn new(config: &RepairConfig) -> Self {
         let is_on = |id| !config.off.contains(id);
-        let granularity = config.repository.granularity.filter(|_| is_on(RepairId::DatestampGranularity));
+        let granularity =
+            if is_on(RepairId::DatestampGranularity) { config.repository.granularity } else { None };
         Self {
             len_bytes: granularity.map_or(0, |granularity| granularity.len_bytes() as u32),
             sentinels: is_on(RepairId::DatestampLowerBound) && lower_bound(&config.repository).is_some(),
@@ -91,7 +92,10 @@ fn repair_datestamp(item: &[u8], facts: &ItemFacts, rules: &Rules<'_>, edits: &m
         edits.push(RepairId::DatestampLowerBound, start, end, bound.as_bytes());
         return Some(());
     }
-    let granularity = rules.repository.granularity.filter(|_| is_on(RepairId::DatestampGranularity))?;
+    if !is_on(RepairId::DatestampGranularity) {
+        return None;
+    }
+    let granularity = rules.repository.granularity?;
     let fitted = granularity.fitted(&resolved);
     let (id, day) = (RepairId::DatestampGranularity, Granularity::Day.len_bytes());
     if fitted == resolved {
@@ -115,7 +119,7 @@ fn repair_identify_dates(item: &[u8], rules: &Rules<'_>, edits: &mut Edits) -> O
     let RepositoryFacts { granularity, oldest_seen, .. } = rules.repository;
     let is_on = |id: &RepairId| !rules.off.contains(*id);
     let is_fitted = is_on(&RepairId::DatestampGranularity);
-    let announced = granularity.filter(|_| is_fitted);
+    let announced = if is_fitted { *granularity } else { None };
     let seen = oldest_seen
         .as_deref()
         .filter(|seen| is_on(&RepairId::EarliestDatestamp) && datestamp::is_legal(seen.as_bytes()));

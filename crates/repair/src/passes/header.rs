@@ -254,7 +254,7 @@ impl<'t> HeaderPass<'t> {
     fn repair_datestamp(&mut self, child: Child<'t>, resolved: &[u8], plain: bool) {
         let (start, end) = child.content;
         let read = std::str::from_utf8(resolved).ok().and_then(datestamp::normalise);
-        let bound = self.bound.filter(|_| child.local == b"datestamp").map(str::as_bytes);
+        let bound = if child.local == b"datestamp" { self.bound.map(str::as_bytes) } else { None };
         let tag = self.slice(child.start, child.end);
         match (read, bound) {
             (Some((stamp, oddity)), _) => {

@@ -67,7 +67,10 @@ pub(crate) fn repair_markup(
 fn enter_payload(tree: &mut Tree<'_>, valid: usize) -> Option<usize> {
     let envelope = tree.text().get(..valid)?;
     let is_record = std::ptr::eq(tree.element(), &raw const RECORD) && envelope.starts_with(b"<record>");
-    let tag = memmem::find(envelope, b"<metadata").filter(|_| is_record)?;
+    if !is_record {
+        return None;
+    }
+    let tag = memmem::find(envelope, b"<metadata")?;
     let (header, payload) = envelope.split_at_checked(tag)?;
     // A payload of `about` may contain an element with the name `metadata`.
     if !payload.starts_with(b"<metadata>") || memmem::find(header, b"<about").is_some() {

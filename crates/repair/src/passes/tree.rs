@@ -377,7 +377,7 @@ impl<'t> Tree<'t> {
             return;
         }
         let is_tag = end > self.position.content_from();
-        let tag = memrchr(b'<', self.slice((0, end))).filter(|_| is_tag).map(|at| (at, end));
+        let tag = if is_tag { memrchr(b'<', self.slice((0, end))).map(|at| (at, end)) } else { None };
         let name = [b"</", self.slice(open.name), b">"].concat();
         let made = self.edits.iter().next_back().is_some_and(|edit| {
             matches!(edit.id, RepairId::MissingEndTag | RepairId::MismatchedEndTag)

@@ -171,8 +171,7 @@ fn repair_surrogate(rest: &[u8], len: usize, high: u32) -> (usize, Option<Repair
     let next = rest.get(len..).unwrap_or_default();
     let next_len = next.iter().take(REFERENCE_BYTES_MAX).position(|&byte| byte == b';');
     let low = next_len
-        .and_then(|end| next.get(1..end))
-        .filter(|_| next.first() == Some(&b'&'))
+        .and_then(|end| next.strip_prefix(b"&")?.get(..end - 1))
         .and_then(|body| numeric_reference(&body.to_ascii_lowercase()).flatten())
         .and_then(|low| u16::try_from(low).ok());
     let pair = low

@@ -364,8 +364,8 @@ fn upgrade_format(item: &[u8], edits: &mut Edits) -> Option<()> {
     match child(b"metadataNamespace") {
         Some(namespace) => {
             let named = content(namespace)?;
-            let meant =
-                known_namespace.filter(|_| meant == OAI_DC_SCHEMA).or_else(|| v2_uri(named)).unwrap_or(named);
+            let of_schema = if meant == OAI_DC_SCHEMA { known_namespace } else { None };
+            let meant = of_schema.or_else(|| v2_uri(named)).unwrap_or(named);
             if meant != named {
                 edits.push_unordered(id, namespace.content.0, namespace.content.1, meant.to_vec());
             }

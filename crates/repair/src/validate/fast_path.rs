@@ -120,7 +120,7 @@ pub(crate) fn read_known_tags(
                 return validator.index.next(window.window());
             }
         } else {
-            let Some(tag) = tags.cached_tag(rest, top.context).filter(|_| rest.starts_with(b"<")) else {
+            let (Some(tag), true) = (tags.cached_tag(rest, top.context), rest.starts_with(b"<")) else {
                 return mark;
             };
             if validator.stack.len() >= limits.depth_max {

@@ -194,7 +194,7 @@ impl Validator {
                         rest.next().is_some_and(|c| c.occurs.is_required() && sequence.count == 0);
                     let missing =
                         sequence.children.iter().skip(sequence.at + 1).find(|c| c.occurs.is_required());
-                    let current = sequence.children.get(sequence.at).filter(|_| current_missing);
+                    let current = if current_missing { sequence.children.get(sequence.at) } else { None };
                     if let Some(child) = current.or(missing) {
                         return Err(defect(offset, missing_child(child)));
                     }

@@ -369,7 +369,8 @@ async fn drain(
             Some(Event::Failed(failure, account)) => {
                 // An earlier retry would receive the same failure.
                 let failure = failure.retried_after(in_flight.plan.failures);
-                let answer = response_head::failed(&failure).ok().filter(|_| in_flight.begun().is_none());
+                let has_begun = in_flight.begun().is_some();
+                let answer = if has_begun { None } else { response_head::failed(&failure).ok() };
                 ended(*account, Some(failure));
                 let Some((head, text)) = answer else {
                     writer.fail();

@@ -308,7 +308,9 @@ impl PageStorage {
         match meta.and_then(first) {
             Ok((meta, first)) => {
                 let (bytes, edition) = (entry.body_bytes, entry.edition);
-                if let Some(edition) = edition.filter(|_| first.len() as u64 == bytes) {
+                if first.len() as u64 == bytes
+                    && let Some(edition) = edition
+                {
                     let hot = HotPage { meta: entry.meta.clone(), body: first.clone(), edition };
                     self.pages.keep_hot(&key, PageCoding::Plain, hot);
                 }

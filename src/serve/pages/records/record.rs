@@ -172,7 +172,9 @@ impl RecordRequest<'_> {
         let unreadable = Err(Missing::NotShown(NoRecordReason::Unreadable));
         match rendered.unwrap_or(unreadable) {
             Ok(page) => {
-                if let Some((cache, versions)) = cache.filter(|_| page.status == 200) {
+                if page.status == 200
+                    && let Some((cache, versions)) = cache
+                {
                     let (gateway, mapping) = (Arc::clone(self.gateway), Arc::clone(self.mapping));
                     let basis = PageBasis { gateway, mapping, versions };
                     cache.keep(self.page_name(), basis, &page, validators);

@@ -84,7 +84,7 @@ fn mirror_details(
     earliest: Option<&str>,
 ) -> MirrorDetails {
     let runs = served.mirror.runs.of(mapping.id());
-    let next_due_secs = runs.next_due_secs.filter(|_| runs.running.is_none());
+    let next_due_secs = if runs.running.is_none() { runs.next_due_secs } else { None };
     let last = status.last_harvest.as_ref();
     MirrorDetails {
         next_harvest_at: next_due_secs.map(|secs| from_secs(secs, Granularity::Second)),

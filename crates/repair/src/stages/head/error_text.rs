@@ -108,7 +108,7 @@ pub(crate) fn code_for_request(code: ErrorCode, request: &RequestFacts) -> Error
         BadArgument, BadResumptionToken, CannotDisseminateFormat, IdDoesNotExist, NoMetadataFormats,
         NoRecordsMatch, NoSetHierarchy,
     };
-    let Some(verb) = request.verb.filter(|_| request.is_configured) else { return code };
+    let (Some(verb), true) = (request.verb, request.is_configured) else { return code };
     match (verb, code) {
         // A token is the only argument then, so the token is the bad argument.
         (Verb::ListRecords | Verb::ListIdentifiers | Verb::ListSets, BadArgument | IdDoesNotExist)

@@ -152,7 +152,7 @@ pub(crate) fn repair_root_tag(root: RootTag<'_>, is_v1: bool, locates: bool, edi
         } else if local == b"schemaLocation" {
             is_located = true;
             let value = respell_locations(attribute, rest, edits);
-            if let Some(located) = complete_locations(&value).filter(|_| locates) {
+            if locates && let Some(located) = complete_locations(&value) {
                 attribute.set(RepairId::SchemaLocation, &located, edits);
             }
         }

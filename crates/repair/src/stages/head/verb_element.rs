@@ -325,7 +325,8 @@ fn misnamed_verb(local: &[u8], first_child: FirstChild, requested: Option<Verb>)
             .filter(|verb| fits.contains(verb) && (first_child != FirstChild::Nothing || is_near(verb))),
         None => {
             let mut near = fits.iter().copied().filter(is_near);
-            near.next().filter(|_| near.next().is_none())
+            let first = near.next()?;
+            near.next().is_none().then_some(first)
         }
     }
 }

@@ -127,10 +127,10 @@ impl Writer {
         self.page.state().is_written = true;
         let began = self.page.begun().map(|begun| begun.at);
         let kept = began.and_then(|began| Some((began, self.page.plan.verdict(account, began)?)));
-        let kept = kept.filter(|_| !self.page.state().is_passing && !self.pages.is_closed());
+        let may_keep = !self.page.state().is_passing && !self.pages.is_closed();
         let is_kept = match kept {
-            Some((began, kept)) => self.commit(kept, PageMeta::new(began, kept).to_bytes()).await,
-            None => false,
+            Some((began, kept)) if may_keep => self.commit(kept, PageMeta::new(began, kept).to_bytes()).await,
+            _ => false,
         };
         // The page on disk is found from now on.
         self.page.finish(End::Whole { at: clock::now(), answers_until: None });
