@@ -284,20 +284,11 @@ impl Requester<'_> {
     }
 
     /// Tries another form after an error. Returns whether there is one to try.
-    fn try_form_after_error(&mut self, request: &Request, error: Option<ErrorCode>) -> bool {
+    pub(crate) fn try_form_after_error(&mut self, request: &Request, error: Option<ErrorCode>) -> bool {
         let Some(part) = self.form_to_try(request, error, IsListed::No) else { return false };
         self.gate(part, IsListed::No).note(self.now(), false);
         self.try_form(|form| part.add_to(form));
         true
-    }
-
-    /// Tries a token with its prefix after a status that may stand for `badArgument`. Returns whether that is new.
-    pub(crate) fn try_prefix_after_failure(&mut self, request: &Request, failure: &Failure) -> bool {
-        let is_refused =
-            failure.reason == Reason::Status && matches!(failure.received_status, Some(400 | 422));
-        is_refused
-            && request.is_resumption()
-            && self.try_form_after_error(request, Some(ErrorCode::BadArgument))
     }
 
     /// The form that the source may need, if a subrequest came out like this.

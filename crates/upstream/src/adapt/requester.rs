@@ -69,13 +69,18 @@ impl<'a> Requester<'a> {
         self.job.client.name()
     }
 
-    /// Changes to the other HTTP method, once, if the failure says that the source refuses this one.
+    /// The other HTTP method, if the failure says that the source refuses this one. It is tried once.
+    pub(crate) fn other_method(&self, failure: &Failure) -> Option<Method> {
+        if self.has_changed_method {
+            return None;
+        }
+        self.job.client.methods.alternative_to(&self.method, failure)
+    }
+
+    /// Changes to the other HTTP method, if the source refuses this one.
     pub(crate) fn change_method(&mut self, failure: &Failure) -> bool {
-        let other = self.job.client.methods.alternative_to(&self.method, failure);
-        let Some(other) = other.filter(|_| !std::mem::replace(&mut self.has_changed_method, true)) else {
-            return false;
-        };
-        self.method = other;
+        let Some(other) = self.other_method(failure) else { return false };
+        (self.method, self.has_changed_method) = (other, true);
         true
     }
 

@@ -10,7 +10,7 @@ use crate::session::end_of_list::has_all_items;
 use crate::session::identify_from_mapping::refused_identify;
 use crate::session::list_position::{PageEnd, PageRest};
 use crate::session::list_session::ListSession;
-use crate::session::outcome::{AttemptEnd, Halt};
+use crate::session::outcome::{AttemptEnd, Halt, Meaning};
 use crate::xml::envelope_tags::EnvelopeTags;
 use crate::xml::text::unescape_text;
 use oaimend_base::clock;
@@ -91,7 +91,7 @@ impl ListSession<'_> {
             let error = std::mem::take(&mut page.buffer.output).into_vec();
             let is_unknown = page.buffer.error == Some(ErrorCode::BadResumptionToken);
             let expired = self.asked.is_resumption() && !self.delivery.has_begun() && is_unknown;
-            return if expired { Ok(AttemptEnd::Expired(error)) } else { Err(Unproven::Items.into()) };
+            return if expired { Ok(AttemptEnd::expired(error)) } else { Err(Unproven::Items.into()) };
         }
         quarantine_early(&mut self.requester, page).await?;
         if self.progress.is_restarted()
@@ -122,16 +122,16 @@ impl ListSession<'_> {
                 self.requester.account.token = token;
                 self.requester.quarantined.extend(self.delivery.take_quarantined());
                 self.note_response_date(page);
-                return Ok(self.retry_if_resumable(page.no_content_failure(NotOai::NothingKept), 0)?);
+                return Ok(AttemptEnd::failed(page.no_content_failure(NotOai::NothingKept)));
             }
             let is_unknown = self.delivery.waiting_error() == Some(ErrorCode::BadResumptionToken);
             if self.asked.is_resumption() && is_unknown {
                 let code = page.buffer.refusal();
                 if self.requester.is_doubtful(&self.asked, code) {
                     let response = self.delivery.take_waiting().into_vec();
-                    return Ok(AttemptEnd::Doubtful { code, response });
+                    return Ok(AttemptEnd::Error { code, response, meaning: Meaning::Doubtful });
                 }
-                return Ok(AttemptEnd::Expired(self.delivery.take_waiting().into_vec()));
+                return Ok(AttemptEnd::expired(self.delivery.take_waiting().into_vec()));
             }
             if let Some(token) = token {
                 self.progress.set_known(resumer.into_missing());
@@ -152,7 +152,7 @@ impl ListSession<'_> {
             && self.requester.is_doubtful(&self.asked, code)
         {
             let response = self.delivery.take_waiting().into_vec();
-            return Ok(AttemptEnd::Doubtful { code, response });
+            return Ok(AttemptEnd::Error { code, response, meaning: Meaning::Doubtful });
         }
         if let Some(failure) = refused_identify(&self.requester, code) {
             return Err(failure.into());
@@ -162,7 +162,7 @@ impl ListSession<'_> {
         }
         if !self.delivery.has_begun() && self.delivery.waiting().is_empty() {
             // Without a byte there is no response, whatever the verdict.
-            return Ok(self.retry_if_resumable(page.no_content_failure(NotOai::Empty), 0)?);
+            return Ok(AttemptEnd::failed(page.no_content_failure(NotOai::Empty)));
         }
         self.note_response_date(page);
         let account = &mut self.requester.account;
@@ -239,34 +239,22 @@ impl ListSession<'_> {
         (error_response(&job.own, &date, code, text).into_bytes(), Some(code))
     }
 
-    /// Ends the response after all attempts have failed: with the error that the source is proven to mean,
-    /// else as a failure.
-    pub(super) async fn end_with_failure(&mut self, failure: Failure) -> Result<(), Stop> {
-        if !self.delivery.has_begun()
-            && let Some(error) = self.requester.diagnose_failure(&failure).await
-        {
-            return self.refuse(error).await;
-        }
-        self.close_with_own_token(failure).await
-    }
-
-    /// Closes a list of which the source does not give the rest with a token of ours for the rest; without
-    /// such a token the transfer is aborted.
-    async fn close_with_own_token(&mut self, failure: Failure) -> Result<(), Stop> {
-        let (Some(position), Some(tags)) = (&self.position, self.delivery.tags()) else {
-            return Err(failure.into());
-        };
+    /// Closes a list of which the source does not give the rest with a token of ours for the rest. Returns whether there
+    /// can be such a token.
+    pub(super) async fn close_with_own_token(&mut self, failure: &Failure) -> Result<bool, Stop> {
+        let (Some(position), Some(tags)) = (&self.position, self.delivery.tags()) else { return Ok(false) };
         let rest = PageRest {
             asked: &self.asked,
             delivered: &self.progress.delivered,
             is_restarted: self.progress.is_restarted(),
         };
         let token = position.own_token(self.requester.job, rest, self.requester.now()).await;
-        let Some(token) = token else { return Err(failure.into()) };
+        let Some(token) = token else { return Ok(false) };
         let end = tags.close_with(Some(&token));
         let account = &mut self.requester.account;
-        (account.continued, account.token) = (Some(failure), Some(token));
-        self.delivery.send_all(end).await
+        (account.continued, account.token) = (Some(failure.clone()), Some(token));
+        self.delivery.send_all(end).await?;
+        Ok(true)
     }
 
     /// Answers with an error.

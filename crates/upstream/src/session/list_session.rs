@@ -7,7 +7,6 @@
 //! clean; a quarantined record is on disk before any byte after it is sent; nothing follows
 //! [`Event::Failed`], and without [`Event::End`] the page is not whole.
 
-use crate::adapt::capability_detection::Diagnosis;
 use crate::adapt::item_filter::{FilterRules, ItemFilter};
 use crate::adapt::quarantine::{keep_evidence, quarantine_early};
 use crate::adapt::repository_facts::{facts_for, log_unresolved_fields};
@@ -17,26 +16,24 @@ use crate::client::job::Job;
 use crate::http::body::{Body, BodyError};
 use crate::http::circuit_breaker::Admission;
 use crate::http::rate_limit::HostPermit;
-use crate::http::retry::{may_depend_on_request, next_wait};
 use crate::page::attempt::{Page, ResponseStart, Verdict};
 use crate::page::buffer::PageBuffer;
 use crate::page::resume::{Resumer, Unproven};
 use crate::per_record::headers::{Feed, HeaderError, HeaderFetcher, fetches_headers};
 use crate::per_record::refetch::Refetcher;
 use crate::per_record::torn_sections::TornSections;
+use crate::session::decision::AttemptCounts;
 use crate::session::delivery::Delivery;
-use crate::session::identify_from_mapping::{answer_from_mapping, refused_identify};
+use crate::session::identify_from_mapping::answer_from_mapping;
 use crate::session::list_position::{ListPosition, ListStart, find_start};
 use crate::session::outage::settle;
 use crate::session::outcome::{AttemptEnd, Halt, unproven_failure};
 use crate::session::progress::Progress;
-use crate::session::restart::plan_restart;
 use oaimend_base::clock;
-use oaimend_oai::{ErrorCode, Request, Verb};
+use oaimend_oai::{Request, Verb};
 use oaimend_repair::NotOai;
 use oaimend_repository::lists::ItemHash;
 use oaimend_repository::{Account, Event, EventStream, Failure, Reason, ResponseWriter, Stop};
-use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Answers a request. The session runs while its events are awaited.
@@ -54,7 +51,7 @@ async fn run_session(job: Job, events: mpsc::Sender<Event>) {
         progress: Progress::default(),
         delivery: Delivery::new(ResponseWriter::new(events.clone(), in_one_piece)),
         sent_query: String::new(),
-        rewordings: 0,
+        counts: AttemptCounts::default(),
         filter: None,
         headers: HeaderFetcher::default(),
         refetcher: Refetcher::default(),
@@ -84,16 +81,16 @@ pub(crate) struct ListSession<'a> {
     pub(super) position: Option<ListPosition>,
     pub(super) progress: Progress,
     pub(super) delivery: Delivery,
-    /// The query of the last attempt, and how often the request was reworded.
-    sent_query: String,
-    rewordings: u32,
+    /// The query of the last attempt.
+    pub(super) sent_query: String,
+    pub(super) counts: AttemptCounts,
     /// How the page of this attempt is filtered.
     pub(super) filter: Option<ItemFilter>,
     headers: HeaderFetcher,
     pub(super) refetcher: Refetcher,
     pub(super) torn: TornSections,
     /// Why the last attempt failed.
-    last_failure: Option<Failure>,
+    pub(super) last_failure: Option<Failure>,
 }
 
 impl ListSession<'_> {
@@ -136,104 +133,11 @@ impl ListSession<'_> {
         end
     }
 
-    /// Makes attempts until the response is whole, or as whole as it can get.
-    async fn run(&mut self) -> Result<(), Stop> {
-        let (mut attempts, mut pages, mut unproven) = (0, 0, 0);
-        loop {
-            let reached = self.requester.account.items();
-            attempts += 1;
-            // Boxed for the same reason as a subrequest: see `Requester::ask`.
-            let end = match self.is_per_record() {
-                true => Box::pin(self.substitute_page(None)).await?,
-                false => self.attempt().await?,
-            };
-            let failure = match end {
-                AttemptEnd::Whole => {
-                    self.requester.job.client.methods.note_success(&self.requester.method);
-                    return self.delivery.finish().await;
-                }
-                AttemptEnd::Refused => return Ok(()),
-                AttemptEnd::NextPage(token) => {
-                    pages += 1;
-                    self.skip_page(token, pages)?;
-                    attempts = 0;
-                    continue;
-                }
-                AttemptEnd::Expired(error) => {
-                    if self.restart_list().await? {
-                        attempts = 0;
-                        continue;
-                    }
-                    self.requester.account.error = Some(ErrorCode::BadResumptionToken);
-                    return self.delivery.send_all(error).await;
-                }
-                AttemptEnd::Doubtful { code, response } => {
-                    match self.requester.diagnose_error(&self.asked, code).await {
-                        Diagnosis::Reword => {
-                            attempts = 0;
-                            continue;
-                        }
-                        Diagnosis::Error(diagnosed) => return self.refuse(diagnosed).await,
-                        Diagnosis::AsReceived => {
-                            if let Some(failure) = refused_identify(&self.requester, code) {
-                                return Err(failure.into());
-                            }
-                            self.requester.account.error = code;
-                            return self.delivery.send_all(response).await;
-                        }
-                    }
-                }
-                AttemptEnd::Retry(failure) => self.cause_of(failure),
-            };
-            if self.delivery.has_begun() && self.requester.account.items() > reached {
-                attempts = 1;
-                self.renew_deadline();
-            }
-            unproven += u32::from(failure.reason == Reason::NotResumable);
-            if !self.may_substitute(&failure) {
-                self.requester.deadline.release();
-            }
-            if self.requester.change_method(&failure)
-                || unproven >= UNPROVEN_MAX && self.restart_list().await?
-                || self.reword(&failure).await
-            {
-                (attempts, unproven) = (0, 0);
-            } else if let Some(wait) = self.next_wait(&failure, attempts) {
-                self.log_retry(&failure, wait);
-                self.requester.deadline.pause(wait).await;
-            } else if self.may_have_expired(&failure) && self.restart_list().await?
-                || self.requester.try_prefix_after_failure(&self.asked, &failure)
-            {
-                attempts = 0;
-            } else if self.may_substitute(&failure) {
-                let account = &self.requester.account;
-                let whole = account
-                    .has_only_quarantined
-                    .then(|| (account.clone(), std::mem::take(&mut self.requester.quarantined)));
-                match Box::pin(self.substitute_page(Some(failure))).await? {
-                    AttemptEnd::Retry(failure) => {
-                        if let Some((account, quarantined)) = whole
-                            && !self.delivery.has_begun()
-                        {
-                            (self.requester.account, self.requester.quarantined) = (account, quarantined);
-                        }
-                        return self.end_with_failure(failure).await;
-                    }
-                    _ => return self.delivery.finish().await,
-                }
-            } else {
-                return self.end_with_failure(failure).await;
-            }
-        }
-    }
-
     /// Requests the page once, and sends what is new of it.
-    async fn attempt(&mut self) -> Result<AttemptEnd, Stop> {
+    pub(super) async fn attempt(&mut self) -> Result<AttemptEnd, Stop> {
         match self.request_page().await {
             Ok(end) => Ok(end),
-            Err(Halt::Unproven(why)) => {
-                self.retry_if_resumable(unproven_failure(&self.requester.name(), why), 0)
-            }
+            Err(Halt::Unproven(why)) => Ok(AttemptEnd::failed(unproven_failure(&self.requester.name(), why))),
             Err(Halt::Stop(stop)) => Err(stop),
         }
     }
@@ -247,7 +151,7 @@ impl ListSession<'_> {
         let is_list = self.asked.verb().is_list();
         let permit = match job.client.acquire_permit(is_list, &mut self.requester.deadline).await {
             Ok(permit) => permit,
-            Err(failure) => return Ok(self.retry_if_resumable(failure, 0)?),
+            Err(failure) => return Ok(AttemptEnd::failed(failure)),
         };
         self.reserve_for_substitute();
         let asked_at = clock::utc_datetime(self.requester.now());
@@ -258,7 +162,7 @@ impl ListSession<'_> {
         (self.sent_query, self.filter) = (query, filter.map(ItemFilter::new));
         let exchange = match exchange {
             Ok(exchange) => exchange,
-            Err(failure) => return Ok(self.retry_if_resumable(failure, 0)?),
+            Err(failure) => return Ok(AttemptEnd::failed(failure)),
         };
         let start = ResponseStart {
             name: job.client.name(),
@@ -311,7 +215,7 @@ impl ListSession<'_> {
                 if account.has_only_quarantined {
                     self.note_response_date(&page);
                 }
-                Ok(self.retry_if_resumable(failure, lost)?)
+                Ok(AttemptEnd::Failed { failure, lost })
             }
         }
     }
@@ -444,7 +348,7 @@ impl ListSession<'_> {
     }
 
     /// The request to the source, adapted to it.
-    fn adapt_request(&self) -> UpstreamQuery {
+    pub(super) fn adapt_request(&self) -> UpstreamQuery {
         let position = self.position.as_ref().filter(|_| self.asked.is_resumption());
         let first = position.and_then(ListPosition::first_request);
         let list = ListContext {
@@ -467,89 +371,12 @@ impl ListSession<'_> {
         }
     }
 
-    /// Rewords the request if the failure shows how. Returns whether it differs now.
-    async fn reword(&mut self, failure: &Failure) -> bool {
-        if self.delivery.has_begun() || self.rewordings >= REWORDINGS_MAX {
-            return false;
-        }
-        self.requester.learn_from_failure(&self.asked, failure).await;
-        let is_reworded = self.adapt_request().query != self.sent_query;
-        self.rewordings += u32::from(is_reworded);
-        is_reworded
-    }
-
-    /// The end of an attempt that failed: whether the page can be resumed. `lost` counts the items that
-    /// were lost after a part of the response was sent.
-    pub(super) fn retry_if_resumable(&self, failure: Failure, lost: u64) -> Result<AttemptEnd, Stop> {
-        let can = !self.delivery.has_begun()
-            || lost == 0
-                && self.requester.job.request.verb().is_list()
-                && self.progress.delivered.is_complete()
-                && self.delivery.can_continue();
-        if can { Ok(AttemptEnd::Retry(failure)) } else { Err(failure.into()) }
-    }
-
-    /// Skips a page without new items by requesting the next one.
-    fn skip_page(&mut self, token: String, pages: u32) -> Result<(), Stop> {
-        self.delivery.check_receiver()?;
-        let next = self.asked.with_token(token);
-        // Time bounds a walk through delivered items, and the next request continues it.
-        if pages >= PAGES_SKIPPED_MAX && !self.progress.is_restarted() || next == self.asked {
-            let name = self.requester.name();
-            let details = format!("{name} sent {pages} pages without a new item one after the other");
-            return Err(Failure::new(Reason::NotOai(NotOai::NothingKept), details).into());
-        }
-        self.asked = next;
-        self.progress.begin_next_page(self.delivery.has_begun());
-        Ok(())
-    }
-
-    /// Begins the list again, if it cannot be continued and that is safe.
-    async fn restart_list(&mut self) -> Result<bool, Stop> {
-        let job = self.requester.job;
-        let has_begun = self.delivery.has_begun();
-        let may_resume =
-            !has_begun || self.progress.delivered.is_complete() && self.delivery.tags().is_some();
-        let Some(position) = self.position.as_ref().filter(|_| may_resume) else { return Ok(false) };
-        let Some(plan) = plan_restart(job, position, self.progress.restart_point()).await? else {
-            return Ok(false);
-        };
-        self.asked = plan.asked;
-        if let Some(position) = &mut self.position {
-            position.note_restart();
-        }
-        self.progress.restart(plan.point, plan.known, has_begun);
-        tracing::info!(
-            repo = job.mapping.id,
-            request = job.request.query(),
-            asked = self.asked.query(),
-            "a list cannot be continued; it is requested again from an earlier point"
-        );
-        Ok(true)
-    }
-
     /// Notes where a walk through the list was left that has found nothing new yet, so that the next
     /// request continues it.
     fn note_walk(&self, end: &Result<(), Stop>) {
         let Some(position) = self.position.as_ref().filter(|_| self.progress.is_restarted()) else { return };
         let is_left = end.is_err() && !self.delivery.has_begun() && self.asked.is_resumption();
         position.note_walk(self.requester.job, is_left.then_some(&self.asked));
-    }
-
-    /// Whether a failure may mean that the source has forgotten its token.
-    fn may_have_expired(&self, failure: &Failure) -> bool {
-        self.asked.is_resumption()
-            && failure.reason == Reason::Status
-            && failure.received_status.is_some_and(|status| !matches!(status, 401 | 403 | 429 | 503))
-    }
-
-    /// Whether the page, which failed several times, may be made of its records.
-    fn may_substitute(&self, failure: &Failure) -> bool {
-        self.requester.may_fetch_per_record()
-            && !self.is_per_record()
-            && may_depend_on_request(failure)
-            && self.progress.delivered.is_complete()
-            && (!self.delivery.has_begun() || self.delivery.tags().is_some())
     }
 
     /// Reserves half of the time that is left for single records, if the page may need them.
@@ -564,37 +391,7 @@ impl ListSession<'_> {
         self.requester.deadline.renew(self.requester.job.mapping.limits.first_record_timeout);
         self.reserve_for_substitute();
     }
-
-    /// Why an attempt failed. If the limiter refused a further attempt, it is the failure before.
-    fn cause_of(&mut self, failure: Failure) -> Failure {
-        let before = self.last_failure.take().filter(|_| failure.reason == Reason::Busy);
-        let cause = before.unwrap_or(failure);
-        self.last_failure = Some(cause.clone());
-        cause
-    }
-
-    /// How long to wait before the next attempt; `None` if there is none.
-    fn next_wait(&self, failure: &Failure, attempts: u32) -> Option<Duration> {
-        let deadline = &self.requester.deadline;
-        next_wait(failure, attempts, deadline.left(), deadline.chance())
-    }
-
-    fn log_retry(&self, failure: &Failure, wait: Duration) {
-        tracing::debug!(
-            repo = self.requester.job.mapping.id,
-            attempt = self.requester.account.attempts,
-            wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            reason = failure.reason.name(),
-            "the request is retried"
-        );
-    }
 }
 
-/// How often a page is requested again that is not proven to be the same.
-const UNPROVEN_MAX: u32 = 2;
 /// Events held between the source and a slow harvester: about a MiB at most.
 const EVENTS_HELD: usize = 8;
-/// Consecutive pages without a new item that are skipped within one request.
-const PAGES_SKIPPED_MAX: u32 = 1_000;
-/// How often a request is reworded.
-const REWORDINGS_MAX: u32 = 3;

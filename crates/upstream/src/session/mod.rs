@@ -1,5 +1,7 @@
 //! One request of a harvester: a stream of events over as many exchanges as necessary.
 
+mod carry_out;
+mod decision;
 mod delivery;
 mod emit;
 mod end_of_list;

@@ -4,7 +4,7 @@ use crate::page::resume::Unproven;
 use oaimend_oai::ErrorCode;
 use oaimend_repository::{Failure, Reason, Stop};
 
-/// The end of an attempt after which the session continues or is complete.
+/// The end of an attempt. What follows is [decided](super::decision::decide) from it.
 pub(crate) enum AttemptEnd {
     /// The response is complete.
     Whole,
@@ -12,12 +12,41 @@ pub(crate) enum AttemptEnd {
     Refused,
     /// The page contains nothing new but a token: the list continues with the next page.
     NextPage(String),
-    /// The source does not know its token any more. Contains its error response.
-    Expired(Vec<u8>),
-    /// The source responded with an error that may mean another one.
-    Doubtful { code: Option<ErrorCode>, response: Vec<u8> },
-    /// The attempt failed, and may be repeated.
-    Retry(Failure),
+    /// The source responded with an error. Nothing was sent of it.
+    Error { code: Option<ErrorCode>, response: Vec<u8>, meaning: Meaning },
+    /// The attempt failed. `lost` counts the items that were lost after a part of the response was sent.
+    Failed { failure: Failure, lost: u64 },
+}
+
+/// The meaning of an error response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// The source does not know its token any more.
+    ExpiredToken,
+    /// It may be another error, or the source may need another form of the request.
+    Doubtful,
+    /// It means what it says.
+    AsReceived,
+}
+
+impl AttemptEnd {
+    /// A failure that has lost no item.
+    pub(crate) fn failed(failure: Failure) -> Self {
+        Self::Failed { failure, lost: 0 }
+    }
+
+    /// The end with an error response that says that the token has expired.
+    pub(crate) fn expired(response: Vec<u8>) -> Self {
+        let code = Some(ErrorCode::BadResumptionToken);
+        Self::Error { code, response, meaning: Meaning::ExpiredToken }
+    }
+
+    /// Notes that an error response means what it says.
+    pub(crate) fn take_as_received(&mut self) {
+        if let Self::Error { meaning, .. } = self {
+            *meaning = Meaning::AsReceived;
+        }
+    }
 }
 
 /// Why an attempt was halted before the end of its page.

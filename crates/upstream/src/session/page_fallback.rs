@@ -30,10 +30,10 @@ impl ListSession<'_> {
         self.requester.deadline.release();
         let failure = failure.unwrap_or_else(|| self.per_record_failure("the headers of the list"));
         if self.requester.metadata_prefix.is_none() || self.position.is_none() {
-            return Ok(AttemptEnd::Retry(failure));
+            return Ok(AttemptEnd::failed(failure));
         }
         let Some(mut headers) = self.find_missing_headers().await? else {
-            return Ok(AttemptEnd::Retry(failure));
+            return Ok(AttemptEnd::failed(failure));
         };
         tracing::info!(
             repo = self.requester.job.mapping.id,
@@ -59,7 +59,7 @@ impl ListSession<'_> {
                 let is_end = stopped.is_none() && headers.token.is_none();
                 return match is_end && (has_withdrawn || self.is_per_record()) {
                     true => self.end_without_records(failure).await,
-                    false => Ok(AttemptEnd::Retry(stopped.unwrap_or(failure))),
+                    false => Ok(AttemptEnd::failed(stopped.unwrap_or(failure))),
                 };
             }
             let continuation = match (&stopped, headers.next()) {
@@ -237,7 +237,7 @@ impl ListSession<'_> {
         let Some(position) = self.position.clone().filter(|_| has_begun || job.request.is_resumption())
         else {
             // Only the source can say that nothing is left of a list from its beginning on.
-            return Ok(AttemptEnd::Retry(failure));
+            return Ok(AttemptEnd::failed(failure));
         };
         let tags = self.delivery.tags().unwrap_or_else(|| EnvelopeTags::for_own_list(job.request.verb()));
         let head = (!has_begun).then(|| tags.open(&clock::utc_datetime(now), &job.own.base_url));
