@@ -260,13 +260,13 @@ impl RetryRun {
 fn judge(identifier: &str, received: &Received) -> (RetryOutcome, Option<String>) {
     let Received { records, why_broken, account, failure } = received;
     let is_stored = failure.as_ref().is_none_or(|failure| failure.reason != Reason::Quarantine);
-    if account.quarantined > 0 && is_stored {
+    if account.items.quarantined() > 0 && is_stored {
         return (RetryOutcome::StillBroken, why_broken.map(str::to_owned));
     }
     if let Some(failure) = failure {
         return (RetryOutcome::Failed, Some(failure.details.clone()));
     }
-    let details = match account.error {
+    let details = match account.page.error {
         Some(ErrorCode::IdDoesNotExist) => return (RetryOutcome::Gone, None),
         Some(ErrorCode::CannotDisseminateFormat) => {
             let details = "the source does not have the record in this format";
@@ -282,7 +282,7 @@ fn judge(identifier: &str, received: &Received) -> (RetryOutcome, Option<String>
                 return (RetryOutcome::Resolved, details);
             }
             // A record that is too long to be reported is sent only if it is valid.
-            [] if account.oversized > 0 => return (RetryOutcome::Resolved, None),
+            [] if account.items.oversized() > 0 => return (RetryOutcome::Resolved, None),
             _ => format!("the source sent {} records", records.len()),
         },
     };
@@ -316,11 +316,11 @@ mod tests {
                 let last = match identifier.split('-').next().unwrap_or_default() {
                     "down" => Event::Failed(failure(Reason::ConnectionRefused), Box::default()),
                     "full" => {
-                        account.quarantined = 1;
+                        account.items.add_quarantined(1);
                         Event::Failed(failure(Reason::Quarantine), Box::new(account))
                     }
                     "long" => {
-                        account.oversized = 1;
+                        account.items.add_oversized(1);
                         Event::End(Box::new(account))
                     }
                     name => {

@@ -402,24 +402,27 @@ impl Telemetry {
             });
         }
         let Some(account) = finished.account else { return };
-        if let Some(code) = account.error {
+        if let Some(code) = account.page.error {
             self.oai_errors.with_label_values(&[repository, code.name()]).inc();
         }
-        for made in &account.repairs {
+        for made in account.items.last_repairs() {
             last.push(LastRepair::new(made, finished));
         }
-        for (id, count) in account.counts.iter() {
+        for (id, count) in account.items.repairs().iter() {
             self.repairs.with_label_values(&[repository, id.entry().name]).inc_by(count);
         }
-        if account.set_collisions > 0 {
-            self.set_collisions.with_label_values(&[repository]).inc_by(account.set_collisions);
+        if account.set_collisions() > 0 {
+            self.set_collisions.with_label_values(&[repository]).inc_by(account.set_collisions());
         }
-        let passed = account.records.saturating_sub(account.repaired);
-        last.records_passed += passed;
-        last.records_repaired += account.repaired;
-        last.records_quarantined += account.quarantined;
-        let actions =
-            [("passed", passed), ("repaired", account.repaired), ("quarantined", account.quarantined)];
+        let items = &account.items;
+        last.records_passed += items.passed();
+        last.records_repaired += items.repaired();
+        last.records_quarantined += items.quarantined();
+        let actions = [
+            ("passed", items.passed()),
+            ("repaired", items.repaired()),
+            ("quarantined", items.quarantined()),
+        ];
         for (action, count) in actions {
             self.records.with_label_values(&[repository, action]).inc_by(count);
         }

@@ -97,8 +97,8 @@ fn records_are_reported_as_they_are_delivered() {
         assert!(collected.body.contains(&record.xml), "{}", record.xml);
         assert!(collected.body.contains(&format!("<datestamp>{}</datestamp>", record.datestamp)));
     }
-    assert_eq!(collected.account.token.as_deref(), Some("t1"));
-    let date = collected.account.response_date.expect("a responseDate");
+    assert_eq!(collected.account.page.token.as_deref(), Some("t1"));
+    let date = collected.account.page.response_date.expect("a responseDate");
     assert!(collected.body.contains(&format!("<responseDate>{date}</responseDate>")));
 }
 
@@ -148,7 +148,10 @@ fn quarantined_items_are_reported() {
     let collected = ask(&source, LIST, |_| {});
     assert_eq!(collected.identifiers(), ["oai:x:0", "oai:x:2"]);
     assert_eq!(collected.quarantined.len(), 1);
-    assert_eq!((collected.quarantined[0].why, collected.account.quarantined), ("missing-identifier", 1));
+    assert_eq!(
+        (collected.quarantined[0].why, collected.account.items.quarantined()),
+        ("missing-identifier", 1)
+    );
 }
 
 #[test]
@@ -161,7 +164,7 @@ fn resumed_page_reports_each_record_once() {
         _ => Reply::xml(whole.clone()),
     });
     let collected = ask(&source, LIST, |_| {});
-    assert!(!collected.failed && collected.account.attempts == 2, "{:?}", collected.account);
+    assert!(!collected.failed && collected.account.attempts() == 2, "{:?}", collected.account);
     let expected: Vec<String> = (0..40).map(|number| format!("oai:x:{number}")).collect();
     assert_eq!(collected.identifiers(), expected);
 }
@@ -211,6 +214,6 @@ fn error_response_reports_its_code() {
     let error = format!("{head}<error code=\"noRecordsMatch\">none</error></OAI-PMH>");
     let source = Source::start(move |_, _| Reply::xml(error.clone()));
     let collected = ask(&source, LIST, |_| {});
-    assert_eq!(collected.account.error.map(oaimend_oai::ErrorCode::name), Some("noRecordsMatch"));
-    assert!(collected.account.response_date.is_some());
+    assert_eq!(collected.account.page.error.map(oaimend_oai::ErrorCode::name), Some("noRecordsMatch"));
+    assert!(collected.account.page.response_date.is_some());
 }

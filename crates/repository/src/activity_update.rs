@@ -14,18 +14,18 @@ pub fn activity_update(
 ) -> ActivityUpdate {
     let mut update = ActivityUpdate::default();
     update.counts.requests = 1;
-    if let Some(account) = account.filter(|account| account.failed_over.is_none()) {
+    if let Some(account) = account.filter(|account| account.end.failed_over.is_none()) {
         update.counts = DayCounts {
-            passed: account.records.saturating_sub(account.repaired),
-            repaired: account.repaired,
-            quarantined: account.quarantined,
+            passed: account.items.passed(),
+            repaired: account.items.repaired(),
+            quarantined: account.items.quarantined(),
             ..update.counts
         };
-        let made = account.counts.iter().filter(|(id, _)| !id.is_rewrite());
+        let made = account.items.repairs().iter().filter(|(id, _)| !id.is_rewrite());
         update.repairs = made.map(|(id, count)| (id.entry().name, count)).collect();
-        update.examples = account.repairs.iter().map(|made| (made.name, example(made))).collect();
+        update.examples = account.items.last_repairs().map(|made| (made.name, example(made))).collect();
         let response = |code| OaiErrorResponse { code, request: request.query().to_owned() };
-        update.oai_error = account.error.map(response);
+        update.oai_error = account.page.error.map(response);
     }
     update.source = match (failure, account) {
         (Some(failure), _) if failure.reason.is_of_source() => {
@@ -60,20 +60,22 @@ mod tests {
 
     #[test]
     fn records_and_repairs_of_the_source_are_counted() {
-        let mut account = Account { records: 5, repaired: 2, quarantined: 1, ..Account::default() };
+        let mut account = Account::default();
+        account.items.add_sent(5, 2);
+        account.items.add_quarantined(1);
         for id in [
             RepairId::BareAmpersand,
             RepairId::BareAmpersand,
             RepairId::BareAmpersand,
             RepairId::RewriteBaseUrl,
         ] {
-            account.counts.add(id);
+            account.items.add_repair(id, None);
         }
         let found = update(Some(&account), None);
         let counts = DayCounts { requests: 1, passed: 3, repaired: 2, quarantined: 1, failures: 0 };
         assert_eq!((found.counts, found.repairs), (counts, vec![("bare-ampersand", 3)]));
         assert_eq!(found.source, SourceResult::Succeeded);
-        account.failed_over = Some(Failure::new(Reason::Dns, ""));
+        account.end.failed_over = Some(Failure::new(Reason::Dns, ""));
         let found = update(Some(&account), Some(Reason::Dns));
         assert_eq!(found.counts, DayCounts { requests: 1, failures: 1, ..DayCounts::default() });
         assert!(found.repairs.is_empty());

@@ -16,7 +16,7 @@ mod request;
 mod response_writer;
 mod secrets;
 
-pub use account::{Account, IdentifyFields, RepairMade};
+pub use account::{Account, IdentifyFields, ItemCounts, PageFacts, RepairMade, ResponseOutcome};
 pub use activity_update::activity_update;
 pub use byte_rope::ByteRope;
 pub use event::{AnsweredBy, DeliveredRecord, Event, ListAge, ResponseHead};

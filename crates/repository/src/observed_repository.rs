@@ -34,7 +34,7 @@ impl<R: Repository> Repository for ObservedRepository<R> {
             while let Some(event) = events.next().await {
                 let update = match &event {
                     Event::End(account) => {
-                        let failure = account.continued.as_ref().or(account.failed_over.as_ref());
+                        let failure = account.end.continued.as_ref().or(account.end.failed_over.as_ref());
                         Some(activity_update(&asked, Some(account), failure))
                     }
                     Event::Failed(failure, account) => {

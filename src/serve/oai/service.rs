@@ -430,9 +430,9 @@ impl RequestContext {
         };
         let ended = self.handle.as_ref().and_then(UpstreamHandle::ended);
         let account = ended.as_ref().map(|ended| &ended.account);
-        let oai_error = account.and_then(|account| account.error).map(ErrorCode::name);
-        let continued = account.and_then(|account| account.continued.as_ref());
-        let failed_over = account.and_then(|account| account.failed_over.as_ref());
+        let oai_error = account.and_then(|account| account.page.error).map(ErrorCode::name);
+        let continued = account.and_then(|account| account.end.continued.as_ref());
+        let failed_over = account.and_then(|account| account.end.failed_over.as_ref());
         let failure = ended.as_ref().map_or(&self.failure, |ended| &ended.failure).as_ref();
         let failure = failure.or(continued).or(failed_over);
         // The session of another request counts its own result.
@@ -479,17 +479,17 @@ impl RequestContext {
             verb,
             set = argument(Argument::Set),
             token = argument(Argument::ResumptionToken),
-            cursor = account.and_then(|account| account.progress.0),
-            total = account.and_then(|account| account.progress.1),
+            cursor = account.and_then(|account| account.page.progress.0),
+            total = account.and_then(|account| account.page.progress.1),
             status,
             outcome,
             oai_error,
             cache,
-            records = account.map(|account| account.records),
-            repairs = account.map(Account::repairs_made),
-            quarantined = account.map(|account| account.quarantined),
-            attempts = account.map(|account| account.attempts),
-            version = account.and_then(|account| account.version),
+            records = account.map(|account| account.items.sent()),
+            repairs = account.map(|account| account.items.repairs_made()),
+            quarantined = account.map(|account| account.items.quarantined()),
+            attempts = account.map(Account::attempts),
+            version = account.and_then(|account| account.page.version),
             ms = u64::try_from(millis).unwrap_or(u64::MAX),
             bytes,
             request = query,

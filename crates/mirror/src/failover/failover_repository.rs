@@ -110,7 +110,7 @@ impl Failover {
                 }
                 Event::End(account) => {
                     // Some harvesters continue from the highest datestamp.
-                    let latest = account.latest_datestamp.as_deref().and_then(to_secs);
+                    let latest = account.page.latest_datestamp.as_deref().and_then(to_secs);
                     match self.record(age, latest).await {
                         Ok(()) => Event::End(account),
                         Err(error) => Event::Failed(error.into(), account),
@@ -152,7 +152,7 @@ impl Failover {
         let writer = ResponseWriter::new(events.clone(), in_one_piece);
         let sent = match answer {
             Ok(answer) => {
-                account.failed_over.clone_from(&failure);
+                account.end.failed_over.clone_from(&failure);
                 response::send(request, answer, failure.map(Box::new), writer, &mut account).await
             }
             Err(of_mirror) => Err(Stop::Failed(match failure {

@@ -139,7 +139,7 @@ impl<'a> CollectionWriter<'a> {
                 Event::Failed(failure, account) => {
                     self.truncate(held_before);
                     let are_items_known =
-                        is_single && page.missing.count() > 0 || account.has_only_quarantined;
+                        is_single && page.missing.count() > 0 || account.end.has_only_quarantined;
                     if !are_items_known {
                         return Err(Interruption::Source(failure));
                     }

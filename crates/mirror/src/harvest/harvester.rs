@@ -168,7 +168,7 @@ impl FormatRun<'_> {
 async fn describe(harvest: &Harvester, settings: &HarvestSettings) -> Result<Description, HarvestError> {
     let sent_at_secs = harvest.now_secs();
     let (identify, account) = harvest.document(Request::identify()).await?;
-    let Some(fields) = account.identify.clone() else {
+    let Some(fields) = account.page.identify.clone() else {
         let details = format!("{} does not answer Identify with its description", harvest.id);
         return Err(HarvestError::Source(Failure::new(Reason::Incomplete, details)));
     };
@@ -179,13 +179,13 @@ async fn describe(harvest: &Harvester, settings: &HarvestSettings) -> Result<Des
     let prefixes = if settings.prefixes.is_empty() { listed.collect() } else { settings.prefixes.clone() };
     let catalog = note_unasked_sets(harvest, &prefixes, catalog).await?;
     harvest.store.save_catalog(&harvest.id, catalog).await?;
-    let response_date = account.response_date.as_deref().and_then(datestamp::to_secs);
+    let response_date = account.page.response_date.as_deref().and_then(datestamp::to_secs);
     Ok(Description {
         prefixes,
         times: times_of(&fields, harvest.now_secs()),
         clocks: ResponseClocks {
             response_date_secs: response_date,
-            http_date_secs: account.http_date_secs,
+            http_date_secs: account.page.http_date_secs,
             sent_at_secs,
         },
         loses_deletions: fields.deleted_record != "persistent",
@@ -203,7 +203,7 @@ fn times_of(fields: &IdentifyFields, now_secs: i64) -> SourceTimes {
 /// The formats and sets of the source, and its responses in the store.
 async fn fetch_catalog(harvest: &Harvester, settings: &HarvestSettings) -> Result<Catalog, HarvestError> {
     let (formats, account) = harvest.document(Request::list_metadata_formats(None)).await?;
-    if let Some(code) = account.error {
+    if let Some(code) = account.page.error {
         let details = format!("{} answers ListMetadataFormats with {}", harvest.id, code.name());
         return Err(HarvestError::Source(Failure::new(Reason::Configuration, details)));
     }
@@ -238,7 +238,7 @@ async fn fetch_sets(harvest: &Harvester, settings: &HarvestSettings) -> Result<V
     for _ in 0..SET_PAGES_MAX {
         harvest.pause(settings.request_gap).await;
         let (page, account) = harvest.document(request.clone()).await?;
-        if let Some(code) = account.error.filter(|code| *code != ErrorCode::NoSetHierarchy) {
+        if let Some(code) = account.page.error.filter(|code| *code != ErrorCode::NoSetHierarchy) {
             return failed(Reason::Incomplete, &format!("ends with {}", code.name()));
         }
         let page = read_sets(&String::from_utf8_lossy(&page));
@@ -251,7 +251,7 @@ async fn fetch_sets(harvest: &Harvester, settings: &HarvestSettings) -> Result<V
             let text = format!("has more than {SETS_MAX} sets or {LISTED_SETS_BYTES_MAX} bytes");
             return failed(Reason::TooLarge, &text);
         }
-        if account.has_concluded_end {
+        if account.end.has_concluded_end {
             // The stored sets that it does not list may still exist.
             let stored = harvest.store.catalog(&harvest.id).await?.sets;
             let known: HashSet<String> = listed.iter().map(|listed| listed.set_spec.clone()).collect();
@@ -279,7 +279,7 @@ const LISTED_SETS_BYTES_MAX: usize = 32 << 20;
 const SET_PAGES_MAX: usize = 10_000;
 
 fn next_page(request: &Request, account: &Account) -> Option<Request> {
-    let next = request.with_token(account.token.clone()?);
+    let next = request.with_token(account.page.token.clone()?);
     (next != *request).then_some(next)
 }
 

@@ -131,7 +131,7 @@ impl Harvester {
                     page.account = *account;
                     return Ok((headers, page));
                 }
-                Event::Failed(_, account) if account.has_only_quarantined => {
+                Event::Failed(_, account) if account.end.has_only_quarantined => {
                     page.account = *account;
                     return Ok((headers, page));
                 }
@@ -253,7 +253,7 @@ impl ReceivedPage {
     /// Counts the items of a whole page that were too long to be reported. They are known by their place.
     pub(crate) fn note_oversized(&mut self) {
         let page = self.identifiers_hash().unwrap_or_default();
-        for number in 0..self.account.oversized {
+        for number in 0..self.account.items.oversized() {
             let hash = hash_of(format!("{page} {number}").as_bytes());
             self.missing.add(None, hash, Some(hash));
         }

@@ -86,15 +86,16 @@ pub(crate) async fn send(
     account: &mut Account,
 ) -> Result<(), Stop> {
     let date = from_secs(answer.date_secs, Granularity::Second);
-    account.version = Some("2.0");
-    account.response_date = Some(date.clone());
+    account.page.version = Some("2.0");
+    account.page.response_date = Some(date.clone());
     let body = match answer.content {
         Content::Error(code, text) => {
-            account.error = Some(code);
+            account.page.error = Some(code);
             error_response(&request.own, &date, code, &text).into_bytes().into()
         }
         Content::Page(page) => {
-            (account.records, account.token, account.progress) = (page.items, page.token, page.progress);
+            account.items.set_sent(page.items);
+            (account.page.token, account.page.progress) = (page.token, page.progress);
             if !page.records.is_empty() {
                 writer.report(Event::Records(page.records)).await?;
             }

@@ -81,7 +81,7 @@ pub(crate) async fn quarantine_and_count(
     requester: &mut Requester<'_>,
     records: Vec<QuarantinedRecord>,
 ) -> Result<(), Failure> {
-    requester.account.quarantined += records.len() as u64;
+    requester.account.items.add_quarantined(records.len() as u64);
     quarantine(requester, records).await
 }
 

@@ -140,7 +140,7 @@ impl<'a> Requester<'a> {
         items_max: usize,
         part: Option<FormPart>,
     ) -> Result<SubResponse, SubrequestError> {
-        self.account.attempts += 1;
+        self.account.add_attempt();
         let options = SubrequestOptions { items_max, ..self.options() }.with_form(part);
         // Boxed: few pages need a subrequest, and a session reserves room for all that it may await.
         Box::pin(send_subrequest(self.job, request, options, &mut self.deadline)).await
@@ -172,7 +172,7 @@ impl<'a> Requester<'a> {
         request: &Request,
         options: SubrequestOptions,
     ) -> Result<SubResponse, SubrequestError> {
-        self.account.attempts += 1;
+        self.account.add_attempt();
         let mut deadline = Deadline::new(Arc::clone(&self.job.clock), limit);
         let response = Box::pin(send_subrequest(self.job, request, options, &mut deadline)).await;
         self.deadline.spend(&deadline);

@@ -383,11 +383,11 @@ impl Replay {
 impl Emitted {
     /// Counts the items and their repairs in the account of the request. Drains the repairs.
     pub(crate) fn count_in(&mut self, account: &mut Account) {
-        account.records += self.items;
-        account.repaired += self.repaired;
-        account.quarantined += self.quarantined.len() as u64;
+        account.items.add_sent(self.items, self.repaired);
+        account.items.add_quarantined(self.quarantined.len() as u64);
+        account.items.add_oversized(self.oversized);
         for (id, made) in self.repairs.drain(..) {
-            account.add_repair(id, made);
+            account.items.add_repair(id, made);
         }
     }
 

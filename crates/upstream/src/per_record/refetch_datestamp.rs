@@ -35,7 +35,6 @@ impl Refetcher {
             let Some(dated) = self.refetch_datestamp(requester, asked, &identifier).await else { continue };
             let Some(before) = buffer.items.get(index).map(PageItem::hash) else { continue };
             if buffer.replace_datestamp(index, &dated.stamp, &dated.of_source) {
-                requester.account.recalled += 1;
                 self.refetched.push((before, dated.hash));
             }
         }

@@ -48,7 +48,6 @@ impl Refetcher {
                 (record, buffer.items.get(index).map(PageItem::hash))
             {
                 buffer.replace_quarantined(index, record.as_bytes(), deleted, fields);
-                requester.account.recalled += 1;
                 if !self.refetched.contains(&(broken, hash)) {
                     self.refetched.push((broken, hash));
                 }

@@ -45,8 +45,7 @@ impl ListSession<'_> {
         let had_items = !self.progress.delivered.is_empty();
         let mut emitted = resumer.take(&mut page.buffer, &mut self.progress.delivered, ended)?;
         emitted.count_in(&mut self.requester.account);
-        let Emitted { mut output, items, quarantined, hashes, records, oversized, .. } = emitted;
-        self.requester.account.oversized += oversized;
+        let Emitted { mut output, items, quarantined, hashes, records, .. } = emitted;
         if !quarantined.is_empty() {
             quarantine(&mut self.requester, quarantined).await?;
         }
@@ -59,7 +58,8 @@ impl ListSession<'_> {
         if !self.delivery.has_begun() {
             // The head waits for the first item that is new: until then every failure is clean.
             self.delivery.hold(output, page.buffer.error);
-            let has_nothing = self.requester.account.records == 0 && items == 0 && !page.is_inside_item();
+            let has_nothing =
+                self.requester.account.items.sent() == 0 && items == 0 && !page.is_inside_item();
             let waits_for_proof =
                 self.progress.is_suspected() && self.delivery.waiting().len() < WAITING_BYTES_MAX;
             if has_nothing || waits_for_proof {
@@ -115,11 +115,11 @@ impl ListSession<'_> {
             token = None;
         }
         self.emit(page, &mut resumer, true).await?;
-        if is_list && self.requester.account.records == 0 {
-            if self.requester.account.quarantined > 0 {
+        if is_list && self.requester.account.items.sent() == 0 {
+            if self.requester.account.items.quarantined() > 0 {
                 // The mirror goes on after such a page, and counts its items as missing.
-                self.requester.account.has_only_quarantined = true;
-                self.requester.account.token = token;
+                self.requester.account.end.has_only_quarantined = true;
+                self.requester.account.page.token = token;
                 self.requester.quarantined.extend(self.delivery.take_quarantined());
                 self.note_response_date(page);
                 return Ok(AttemptEnd::failed(page.no_content_failure(NotOai::NothingKept)));
@@ -148,7 +148,7 @@ impl ListSession<'_> {
         let code = self.delivery.waiting_error();
         self.requester.note_response(&self.asked, code).await;
         if !self.delivery.has_begun()
-            && self.requester.account.records == 0
+            && self.requester.account.items.sent() == 0
             && self.requester.is_doubtful(&self.asked, code)
         {
             let response = self.delivery.take_waiting().into_vec();
@@ -166,13 +166,13 @@ impl ListSession<'_> {
         }
         self.note_response_date(page);
         let account = &mut self.requester.account;
-        account.progress = page.buffer.progress;
-        account.total_elements = page.buffer.total_elements;
-        account.token = token.clone();
-        account.token_expires = page.buffer.token_expires.take();
-        account.error = code;
-        account.has_concluded_end = is_concluded;
-        let sizes = (account.progress.1, account.total_elements);
+        account.page.progress = page.buffer.progress;
+        account.page.total_elements = page.buffer.total_elements;
+        account.page.token = token.clone();
+        account.page.token_expires = page.buffer.token_expires.take();
+        account.page.error = code;
+        account.end.has_concluded_end = is_concluded;
+        let sizes = (account.page.progress.1, account.page.total_elements);
         if let Some(position) = &self.position {
             let datestamp = String::from_utf8(page.buffer.last_datestamp.clone()).ok();
             let last_datestamp = datestamp.filter(|datestamp| !datestamp.is_empty());
@@ -180,7 +180,7 @@ impl ListSession<'_> {
             let names = std::mem::take(&mut page.buffer.names);
             let end = PageEnd { next: token, last_datestamp, sizes, names };
             position.note(job, &self.progress.delivered, end, now);
-            self.requester.account.is_ambiguous = position.is_ambiguous();
+            self.requester.account.page.is_ambiguous = position.is_ambiguous();
         }
         self.delivery.send_waiting(page.status).await?;
         Ok(AttemptEnd::Whole)
@@ -188,20 +188,14 @@ impl ListSession<'_> {
 
     /// Notes the responseDate of the first page that is sent.
     pub(super) fn note_response_date(&mut self, page: &Page) {
-        let date = Some(&page.buffer.response_date).filter(|date| !date.is_empty());
-        if let (None, Some(date)) = (&self.requester.account.response_date, date) {
-            self.requester.account.response_date = Some(date.clone());
-        }
+        self.requester.account.page.note_response_date(&page.buffer.response_date);
     }
 
     /// Notes the state that the list shows, and the times of this page.
     fn note_list_age(&mut self, page: &Page) {
-        let account = &mut self.requester.account;
-        account.http_date_secs = account.http_date_secs.or(page.http_date_secs());
-        let latest = std::str::from_utf8(&page.buffer.latest).ok().filter(|latest| !latest.is_empty());
-        if latest > account.latest_datestamp.as_deref() {
-            account.latest_datestamp = latest.map(str::to_owned);
-        }
+        let facts = &mut self.requester.account.page;
+        facts.note_http_date(page.http_date_secs());
+        facts.note_datestamp(std::str::from_utf8(&page.buffer.latest).unwrap_or_default());
         let is_harvest = self.requester.job.request.verb().is_harvest();
         let shows_state = matches!(page.buffer.error, None | Some(ErrorCode::NoRecordsMatch));
         let position = self.position.as_mut().filter(|_| is_harvest && shows_state);
@@ -219,7 +213,7 @@ impl ListSession<'_> {
     fn is_filtered_empty(&self) -> bool {
         let Some(filter) = &self.filter else { return false };
         let is_token_alone = !filter.has_met()
-            && self.requester.account.records == 0
+            && self.requester.account.items.sent() == 0
             && self.delivery.waiting_error().is_none();
         filter.has_dropped_all() || is_token_alone && self.requester.job.request.verb() != Verb::ListSets
     }
@@ -252,7 +246,7 @@ impl ListSession<'_> {
         let Some(token) = token else { return Ok(false) };
         let end = tags.close_with(Some(&token));
         let account = &mut self.requester.account;
-        (account.continued, account.token) = (Some(failure.clone()), Some(token));
+        (account.end.continued, account.page.token) = (Some(failure.clone()), Some(token));
         self.delivery.send_all(end).await?;
         Ok(true)
     }
@@ -261,7 +255,7 @@ impl ListSession<'_> {
     pub(super) async fn refuse(&mut self, (code, why): DiagnosedError) -> Result<(), Stop> {
         let now = clock::utc_datetime(self.requester.now());
         let error = error_response(&self.requester.job.own, &now, code, &why);
-        self.requester.account.error = Some(code);
+        self.requester.account.page.error = Some(code);
         self.delivery.send_all(error.into_bytes()).await
     }
 

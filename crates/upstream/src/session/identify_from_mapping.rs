@@ -52,11 +52,11 @@ pub(super) async fn answer_from_mapping(
         "Identify is answered from the mapping: the source answers other requests, but not this one"
     );
     let account = &mut requester.account;
-    account.outcome = None;
-    account.records = 1;
-    account.response_date = Some(date.clone());
+    account.end.outcome = None;
+    account.items.set_sent(1);
+    account.page.response_date = Some(date.clone());
     let [name, email, earliest, deleted, granularity] = &fields;
-    account.identify = Some(IdentifyFields {
+    account.page.identify = Some(IdentifyFields {
         earliest_datestamp: earliest.1.clone(),
         deleted_record: deleted.1.clone(),
         granularity: granularity.1.clone(),

@@ -33,7 +33,7 @@ use oaimend_base::clock;
 use oaimend_oai::{Request, Verb};
 use oaimend_repair::NotOai;
 use oaimend_repository::lists::ItemHash;
-use oaimend_repository::{Account, Event, EventStream, Failure, Reason, ResponseWriter, Stop};
+use oaimend_repository::{Event, EventStream, Failure, Reason, ResponseWriter, Stop};
 use tokio::sync::mpsc;
 
 /// Answers a request. The session runs while its events are awaited.
@@ -145,7 +145,7 @@ impl ListSession<'_> {
     async fn request_page(&mut self) -> Result<AttemptEnd, Halt> {
         let job = self.requester.job;
         self.forget_unsent();
-        self.requester.account.attempts += 1;
+        self.requester.account.add_attempt();
         // The wait for a permit may take all of the time.
         self.requester.deadline.release();
         let is_list = self.asked.verb().is_list();
@@ -209,10 +209,10 @@ impl ListSession<'_> {
                     account.note(&summary);
                 }
                 let has_nothing =
-                    failure.reason == Reason::NotOai(NotOai::NothingKept) && account.records == 0;
-                account.has_only_quarantined =
-                    is_list && has_nothing && account.quarantined > 0 && lost == 0 && page.saw_end();
-                if account.has_only_quarantined {
+                    failure.reason == Reason::NotOai(NotOai::NothingKept) && account.items.sent() == 0;
+                account.end.has_only_quarantined =
+                    is_list && has_nothing && account.items.quarantined() > 0 && lost == 0 && page.saw_end();
+                if account.end.has_only_quarantined {
                     self.note_response_date(&page);
                 }
                 Ok(AttemptEnd::Failed { failure, lost })
@@ -337,8 +337,7 @@ impl ListSession<'_> {
     pub(super) fn forget_unsent(&mut self) {
         if !self.delivery.has_begun() {
             self.progress.forget_attempt();
-            let account = &mut self.requester.account;
-            *account = Account { attempts: account.attempts, ..Account::default() };
+            self.requester.account.forget_response();
         }
         if !self.delivery.has_begun() {
             self.requester.quarantined.clear();
@@ -362,7 +361,7 @@ impl ListSession<'_> {
     /// Remembers that the source is asked for a wider window than the harvester's.
     fn note_window(&mut self, filter: Option<&FilterRules>) {
         let window = filter.and_then(|filter| filter.window.clone());
-        self.requester.account.within_a_window = self.asked.is_resumption() && window.is_some();
+        self.requester.account.page.within_a_window = self.asked.is_resumption() && window.is_some();
         // A list that was restarted at a later place has a narrower window.
         if let Some(position) = self.position.as_mut().filter(|position| position.place.page == 0)
             && !self.progress.is_restarted_here()

@@ -123,10 +123,7 @@ impl ListSession<'_> {
                     }
                     self.add_record(page, item.hash, &record).await?;
                 }
-                FetchedRecord::Withdrawn => {
-                    self.requester.account.withdrawn += 1;
-                    self.progress.delivered.note(item.hash);
-                }
+                FetchedRecord::Withdrawn => self.progress.delivered.note(item.hash),
                 FetchedRecord::Lost(record) => page.lost.push((item.hash, record)),
                 FetchedRecord::Stopped(failure) => return Ok(Some(failure)),
             }
@@ -209,8 +206,8 @@ impl ListSession<'_> {
             Err(Halt::Unproven(_)) => return Err(failure.into()),
             Err(Halt::Stop(stop)) => return Err(stop),
         }
-        self.requester.account.is_ambiguous = position.is_ambiguous();
-        self.requester.account.token = match &continuation {
+        self.requester.account.page.is_ambiguous = position.is_ambiguous();
+        self.requester.account.page.token = match &continuation {
             Continuation::SourceToken(token) => Some(token.clone()),
             _ => token.filter(|token| !token.is_empty()),
         };
@@ -222,7 +219,7 @@ impl ListSession<'_> {
             }
             Continuation::End => position.note(job, delivered, PageEnd::default(), now),
             Continuation::SamePage(_) | Continuation::NextPage(_) => {
-                self.requester.account.continued = Some(failure);
+                self.requester.account.end.continued = Some(failure);
             }
         }
         self.progress.suspect(None);

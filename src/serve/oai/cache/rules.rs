@@ -55,23 +55,23 @@ impl CachePlan {
 
     /// The verdict on a complete page. `began` is the time of its start.
     pub(super) fn verdict(&self, account: &Account, began: SystemTime) -> Option<Retention> {
-        let is_whole = matches!(account.outcome, Some(Outcome::Clean | Outcome::Repaired));
-        let is_lasting = account.quarantined == 0
-            && account.continued.is_none()
-            && !account.is_ambiguous
-            && !(self.is_token_page && account.error.is_some())
-            && !account.within_a_window;
+        let is_whole = matches!(account.end.outcome, Some(Outcome::Clean | Outcome::Repaired));
+        let is_lasting = account.items.quarantined() == 0
+            && account.end.continued.is_none()
+            && !account.page.is_ambiguous
+            && !(self.is_token_page && account.page.error.is_some())
+            && !account.page.within_a_window;
         if !self.is_kept || !is_whole || !is_lasting {
             return None;
         }
         let mut kept = Retention { fresh_until: began + self.fresh, stale_if_error: self.stale_if_error };
-        if account.error.is_some() {
+        if account.page.error.is_some() {
             kept = Retention {
                 fresh_until: began + self.failures.min(self.fresh),
                 stale_if_error: Duration::ZERO,
             };
         }
-        if let Some(expires) = account.token_expires.as_deref().and_then(parse_expiration) {
+        if let Some(expires) = account.page.token_expires.as_deref().and_then(parse_expiration) {
             kept.fresh_until = kept.fresh_until.min(expires);
             kept.stale_if_error = Duration::ZERO;
         }

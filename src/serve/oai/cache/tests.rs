@@ -20,7 +20,15 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 fn complete_account() -> Account {
-    Account { outcome: Some(Outcome::Clean), ..Account::default() }
+    account_with(|_| {})
+}
+
+/// The account of a complete page, changed.
+fn account_with(change: impl FnOnce(&mut Account)) -> Account {
+    let mut account = Account::default();
+    account.end.outcome = Some(Outcome::Clean);
+    change(&mut account);
+    account
 }
 
 fn mapping() -> Mapping {
@@ -82,11 +90,11 @@ fn pages_with_losses_or_our_own_token_are_not_cached() {
     let failure = Failure::new(Reason::Incomplete, "");
     for account in [
         Account::default(),
-        Account { outcome: Some(Outcome::Truncated), ..complete_account() },
-        Account { quarantined: 1, ..complete_account() },
-        Account { is_ambiguous: true, ..complete_account() },
-        Account { error: Some(ErrorCode::BadResumptionToken), ..complete_account() },
-        Account { continued: Some(failure), ..complete_account() },
+        account_with(|account| account.end.outcome = Some(Outcome::Truncated)),
+        account_with(|account| account.items.add_quarantined(1)),
+        account_with(|account| account.page.is_ambiguous = true),
+        account_with(|account| account.page.error = Some(ErrorCode::BadResumptionToken)),
+        account_with(|account| account.end.continued = Some(failure)),
     ] {
         assert_eq!(plan.verdict(&account, at(0)), None, "{account:?}");
     }
@@ -97,10 +105,10 @@ fn errors_and_expiring_tokens_shorten_the_retention() {
     let until = |query: &str, account: &Account| {
         plan(query, &mapping()).verdict(account, at(1000)).map(|kept| kept.fresh_until)
     };
-    let error = Account { error: Some(ErrorCode::NoSetHierarchy), ..complete_account() };
+    let error = account_with(|account| account.page.error = Some(ErrorCode::NoSetHierarchy));
     assert_eq!(until("verb=ListSets", &error), Some(at(1005)));
     assert_eq!(until("verb=ListSets", &complete_account()), Some(at(1300)));
-    let token = |date: &str| Account { token_expires: Some(date.to_owned()), ..complete_account() };
+    let token = |date: &str| account_with(|account| account.page.token_expires = Some(date.to_owned()));
     assert_eq!(until(TOKEN, &token("1970-01-01T00:17:00Z")), Some(at(1020)));
     assert_eq!(until(TOKEN, &token(" 1970-01-01T01:17:00+01:00 ")), Some(at(1020)));
     assert_eq!(until(TOKEN, &token("2970-01-01T00:00:00Z")), Some(at(1060)));
