@@ -231,7 +231,7 @@ impl PageFacts {
 
     /// Notes the datestamp of an item.
     pub fn note_datestamp(&mut self, datestamp: &str) {
-        if self.latest_datestamp.as_deref().is_none_or(|latest| latest < datestamp) && !datestamp.is_empty() {
+        if self.latest_datestamp.as_deref().is_none_or(|latest| latest < datestamp) {
             self.latest_datestamp = Some(datestamp.to_owned());
         }
     }

@@ -299,7 +299,7 @@ impl Requester<'_> {
         is_listed: IsListed,
     ) -> Option<FormPart> {
         let error = match response {
-            Ok(response) => response.error_code().and(response.buffer.refusal()),
+            Ok(response) => response.error_code().and(response.buffer.head.refusal()),
             Err(error) => is_missed_item(&error.failure).then_some(ErrorCode::IdDoesNotExist),
         };
         let part = self.form_to_try(request, error, is_listed)?;

@@ -80,7 +80,7 @@ impl Requester<'_> {
             return true;
         }
         let Some(response) = self.probe(&Request::identify()).await else { return false };
-        let identifies_itself = response.buffer.identify.is_some() && response.error_code().is_none();
+        let identifies_itself = response.buffer.head.identify().is_some() && response.error_code().is_none();
         if identifies_itself {
             self.job.client.probe_cache.note(|said| said.identified_at = Some(now));
         }
@@ -202,7 +202,7 @@ impl Requester<'_> {
         if let Some(version) = response.version {
             self.learn_version(version).await;
         }
-        let identify = response.buffer.identify.unwrap_or_default();
+        let identify = response.buffer.head.identify().cloned().unwrap_or_default();
         client.probe_cache.note(|probes| probes.identify = Some((now, identify.clone())));
         Some(identify)
     }

@@ -65,8 +65,7 @@ impl ItemFilter {
     /// Filters the output of the engine. `ended`: there will be no more. Returns false if an item was too
     /// long to be held: it cannot be filtered.
     pub(crate) fn apply(&mut self, buffer: &mut PageBuffer, ended: bool) -> bool {
-        let bytes = std::mem::take(&mut buffer.output).into_vec();
-        let found = std::mem::take(&mut buffer.items);
+        let (bytes, found) = buffer.take_for_edit();
         let (mut out, mut kept) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(found.len()));
         let mut cursor = 0;
         for found in found {
@@ -84,7 +83,9 @@ impl ItemFilter {
             let item = bytes.get(start..cursor).unwrap_or_default();
             let Some((item, fields)) = self.filter_item(item, fields) else { continue };
             if !self.stayed {
-                self.rename_list(buffer);
+                if self.rules.headers {
+                    buffer.head.rename_to_headers(&mut self.head);
+                }
                 out.extend_from_slice(&self.head);
                 self.stayed = true;
             }
@@ -102,16 +103,6 @@ impl ItemFilter {
         }
         buffer.replace(bytes.len(), out, kept);
         true
-    }
-
-    /// Renames the list to a list of headers, if these are wanted.
-    fn rename_list(&mut self, buffer: &mut PageBuffer) {
-        let at = buffer.list_tag_at;
-        let Some(tags) = buffer.envelope.as_mut().filter(|_| self.rules.headers) else { return };
-        let (before, after) = tags.rename_to_headers();
-        if self.head.get(at..).is_some_and(|list| list.starts_with(before.as_bytes())) {
-            self.head.splice(at..at + before.len(), after.into_bytes());
-        }
     }
 
     /// The filtered item; `None` if it is dropped. `fields` are the places in it.
@@ -150,9 +141,9 @@ impl ItemFilter {
 
 /// The end of a filtered page.
 fn end_of_page(buffer: &PageBuffer) -> Vec<u8> {
-    let Some(tags) = &buffer.envelope else { return Vec::new() };
-    let token = buffer.token.as_ref().map(|token| String::from_utf8_lossy(token));
-    let expires = buffer.token_expires.as_ref().map(|date| format!(" expirationDate=\"{date}\""));
+    let Some(tags) = buffer.head.envelope() else { return Vec::new() };
+    let token = buffer.token.as_written().map(String::from_utf8_lossy);
+    let expires = buffer.token.expires().map(|date| format!(" expirationDate=\"{date}\""));
     tags.close_with_attributes(&expires.unwrap_or_default(), token.as_deref())
 }
 

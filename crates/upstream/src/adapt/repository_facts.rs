@@ -84,7 +84,7 @@ pub(crate) async fn fit_repaired_datestamps(
 /// Notes what a page says about its repository, before the page is sent. `ended`: the page is complete.
 pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut PageBuffer, ended: bool) {
     let job = requester.job;
-    let identify = buffer.identify.take();
+    let identify = buffer.head.take_identify();
     let mut dates = identify.as_ref().map(announced_dates).unwrap_or_default();
     if identify.is_some() {
         requester.account.page.identify = identify;
@@ -92,10 +92,10 @@ pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut Pag
     if let Some(granularity) = dates.granularity {
         requester.note_granularity(granularity).await;
     }
-    if ended && !buffer.oldest.is_empty() {
-        dates.oldest_seen = String::from_utf8(std::mem::take(&mut buffer.oldest)).ok();
+    if ended {
+        dates.oldest_seen = buffer.observed.take_oldest();
     }
-    let update = ProfileUpdate { dates, sets: std::mem::take(&mut buffer.sets) };
+    let update = ProfileUpdate { dates, sets: buffer.observed.take_sets() };
     if update == ProfileUpdate::default() {
         return;
     }

@@ -119,7 +119,7 @@ impl<'a> Requester<'a> {
                 response = self.send(request, items_max, part).await;
             }
             self.note_subresponse(request, part, &response).await;
-            if response.as_ref().is_ok_and(|response| response.buffer.lacks_datestamp)
+            if response.as_ref().is_ok_and(|response| response.buffer.defects.lacks_datestamp())
                 && self.learn_lowest_datestamp().await
             {
                 response = self.send(request, items_max, part).await;

@@ -129,17 +129,17 @@ impl SubResponse {
 
     /// The resumptionToken, if the list has more pages.
     pub(crate) fn token(&self) -> Option<String> {
-        self.buffer.token.as_deref().map(unescape_text).filter(|token| !token.is_empty())
+        self.buffer.token.value()
     }
 
     /// The error code, if the response is an error.
     pub(crate) fn error_code(&self) -> Option<ErrorCode> {
-        self.buffer.error.filter(|_| self.items.is_empty())
+        self.buffer.head.error().filter(|_| self.items.is_empty())
     }
 
     /// The namespaces that are declared around the items.
     pub(crate) fn scope(&self) -> NamespaceScope {
-        self.buffer.envelope.as_ref().map(|tags| tags.scope().clone()).unwrap_or_default()
+        self.buffer.head.envelope().map(|tags| tags.scope().clone()).unwrap_or_default()
     }
 
     /// The requested record, if the response is exactly this one and it is whole.
@@ -184,7 +184,7 @@ impl Sink for SubResponse {
         self.items.push(Item {
             identifier: facts.identifier.to_vec(),
             datestamp: facts.datestamp.to_vec(),
-            hash: self.buffer.hash.key(facts.identifier, facts.datestamp),
+            hash: self.buffer.key(facts.identifier, facts.datestamp),
             deleted: facts.deleted,
             bytes: bytes.to_vec(),
             fields: FieldPlaces::new(&facts.spans),

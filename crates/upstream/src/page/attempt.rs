@@ -239,9 +239,9 @@ impl Page {
     /// The clocks of the source in this response, and ours.
     pub(crate) fn clocks(&self) -> ResponseClocks {
         // A page that was made here has our own time as its responseDate.
-        let is_of_source = self.http_date_secs.is_some() || self.buffer.response_date != self.asked_at;
+        let is_of_source = self.http_date_secs.is_some() || self.buffer.head.response_date() != self.asked_at;
         ResponseClocks {
-            response_date_secs: to_secs(&self.buffer.response_date).filter(|_| is_of_source),
+            response_date_secs: to_secs(self.buffer.head.response_date()).filter(|_| is_of_source),
             http_date_secs: self.http_date_secs,
             sent_at_secs: to_secs(&self.asked_at).unwrap_or_default(),
         }
@@ -255,7 +255,7 @@ impl Page {
         failure: Option<&Failure>,
         are_wanted: impl FnOnce(&[&'static str]) -> bool,
     ) -> Option<(ByteRope, BrokenPageInfo)> {
-        let mut needed: Vec<&'static str> = self.buffer.needed.iter().copied().collect();
+        let mut needed: Vec<&'static str> = self.buffer.defects.names().collect();
         needed.extend(failure.map(|failure| failure.reason.name()));
         let raw = self.raw.take().filter(|raw| !needed.is_empty() && !raw.is_empty())?;
         if !are_wanted(&needed) {

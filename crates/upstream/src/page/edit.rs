@@ -39,20 +39,20 @@ impl PageBuffer {
     ) {
         let Some(PageItem::Quarantined { hash, at: Some(at), .. }) = self.items.get(index) else { return };
         let (hash, start, len) = (*hash, *at, item.len());
-        let name = self.hash.key(fields.identifier.slice(item), b"");
-        self.names.push(name);
-        self.output.edit(|bytes| drop(bytes.splice(start..start, item.iter().copied())));
+        let name = self.key(fields.identifier.slice(item), b"");
+        self.observed.add_name(name);
+        let growth = self.output.splice(start..start, item);
         if let Some(found) = self.items.get_mut(index) {
             *found = PageItem::Item { start, len, hash, name, deleted, fields, repairs: Vec::new() };
         }
-        self.shift_items_after(index, len as i64);
+        self.shift_items_after(index, growth);
     }
 
     /// Replaces an item with several. Their places are those in `bytes`.
-    pub(crate) fn split(&mut self, index: usize, bytes: &[u8], items: Vec<PageItem>) {
+    fn split(&mut self, index: usize, bytes: &[u8], items: Vec<PageItem>) {
         let Some(PageItem::Item { start, len, .. }) = self.items.get(index) else { return };
         let (start, len, count) = (*start, *len, items.len());
-        self.output.edit(|made| drop(made.splice(start..start + len, bytes.iter().copied())));
+        let growth = self.output.splice(start..start + len, bytes);
         let moved: Vec<PageItem> = items
             .into_iter()
             .map(|item| {
@@ -61,12 +61,11 @@ impl PageBuffer {
             })
             .collect();
         self.items.splice(index..=index, moved);
-        self.shift_items_after(index + count - 1, bytes.len() as i64 - len as i64);
+        self.shift_items_after(index + count - 1, growth);
     }
 
     /// Moves the items after an index by so many bytes.
-    pub(crate) fn shift_items_after(&mut self, index: usize, delta: i64) {
-        self.drift += delta;
+    fn shift_items_after(&mut self, index: usize, delta: i64) {
         for found in self.items.iter_mut().skip(index + 1) {
             match found {
                 PageItem::Item { start, .. } | PageItem::Quarantined { at: Some(start), .. } => {
@@ -148,7 +147,7 @@ impl PageBuffer {
         let at = *start + fields.datestamp.range().start;
         fields.grow_datestamp(delta);
         *len = len.saturating_add_signed(delta as isize);
-        self.output.edit(|bytes| drop(bytes.splice(at..at + before.len(), stamp.bytes())));
+        self.output.splice(at..at + before.len(), stamp.as_bytes());
         self.shift_items_after(index, delta);
     }
 
@@ -180,7 +179,7 @@ impl PageBuffer {
         let Some(PageItem::Item { start, len, .. }) = self.items.get_mut(index) else { return };
         let at = *start + within;
         *len = len.saturating_add_signed(delta as isize);
-        self.output.edit(|bytes| drop(bytes.splice(at..at + bound.len(), stamp.bytes())));
+        self.output.splice(at..at + bound.len(), stamp.as_bytes());
         self.shift_items_after(index, delta);
     }
 
@@ -208,16 +207,7 @@ impl PageBuffer {
             items.push(PageItem::Item { start: at - start, len, hash, name, deleted, fields, repairs });
         }
         let is_last = self.items.iter().skip(index + 1).all(|item| item.start().is_none());
-        if is_last {
-            self.last_datestamp = torn.last_datestamp;
-        }
-        if !torn.oldest.is_empty() && (self.oldest.is_empty() || torn.oldest < self.oldest) {
-            self.oldest = torn.oldest;
-        }
-        for (name, seen) in torn.sets {
-            let entry = self.sets.entry(name).or_default();
-            *entry = entry.and(seen);
-        }
+        self.observed.add(torn.observed, is_last);
         self.split(index, &bytes, items);
     }
 }

@@ -7,7 +7,7 @@
 //! it twice that was in the page once; nothing of a further attempt is sent before it is proven to be the
 //! same page.
 
-use crate::page::buffer::PageBuffer;
+use crate::page::buffer::{PageBuffer, TakenOutput};
 use crate::page::item::PageItem;
 use crate::xml::envelope_tags::EnvelopeTags;
 use oaimend_repair::RepairId;
@@ -218,10 +218,7 @@ impl Resumer {
         delivered: &mut Delivered,
         ended: bool,
     ) -> Result<Emitted, Unproven> {
-        let made = std::mem::take(&mut buffer.output);
-        let found = std::mem::take(&mut buffer.items);
-        let others = std::mem::take(&mut buffer.repairs);
-        buffer.base += made.len() as u64;
+        let TakenOutput { bytes: made, items: found, repairs: others } = buffer.take();
         let first = found.iter().find_map(PageItem::start);
         if self.in_head {
             let room = HEAD_BYTES_KEPT.saturating_sub(self.head.len());
@@ -230,7 +227,7 @@ impl Resumer {
         let in_head = self.in_head;
         self.in_head &= first.is_none();
         if in_head && first.is_some() {
-            self.tags.clone_from(&buffer.envelope);
+            self.tags = buffer.head.envelope().cloned();
         }
         let Some(replay) = &mut self.replay else {
             let mut taken = Emitted { hashes: Vec::with_capacity(found.len()), ..Emitted::default() };
@@ -299,7 +296,7 @@ impl Resumer {
 
     /// The same, also if the first item is still in the buffer.
     pub(crate) fn tags_with<'t>(&'t self, buffer: &'t PageBuffer) -> Option<&'t EnvelopeTags> {
-        self.tags().or(buffer.envelope.as_ref())
+        self.tags().or(buffer.head.envelope())
     }
 }
 

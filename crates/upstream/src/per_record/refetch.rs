@@ -42,7 +42,7 @@ pub(super) enum Refetched {
 impl Refetched {
     /// Whether the record has no readable datestamp, and no lower bound for one is known.
     pub(super) fn lacks_datestamp(&self) -> bool {
-        matches!(self, Self::Response(response) if response.buffer.lacks_datestamp)
+        matches!(self, Self::Response(response) if response.buffer.defects.lacks_datestamp())
     }
 }
 

@@ -6,7 +6,6 @@
 
 use crate::adapt::requester::Requester;
 use crate::page::buffer::PageBuffer;
-use crate::page::item::PageItem;
 use crate::page::resume::Resumer;
 use crate::per_record::refetch::{HeaderDatestamps, Refetched, Refetcher, SourceDatestamp};
 use crate::xml::text::unescape_text;
@@ -33,7 +32,7 @@ impl Refetcher {
         for index in buffer.with_lower_bound(|hash| resumer.knows(hash)) {
             let Some(identifier) = buffer.identifier_at(index) else { continue };
             let Some(dated) = self.refetch_datestamp(requester, asked, &identifier).await else { continue };
-            let Some(before) = buffer.items.get(index).map(PageItem::hash) else { continue };
+            let Some(before) = buffer.hash_at(index) else { continue };
             if buffer.replace_datestamp(index, &dated.stamp, &dated.of_source) {
                 self.refetched.push((before, dated.hash));
             }

@@ -7,7 +7,7 @@
 
 use crate::adapt::requester::Requester;
 use crate::page::buffer::PageBuffer;
-use crate::page::item::{FieldPlaces, PageItem};
+use crate::page::item::FieldPlaces;
 use crate::page::resume::Resumer;
 use crate::per_record::refetch::{Refetched, Refetcher};
 use crate::xml::text::unescape_text;
@@ -45,7 +45,7 @@ impl Refetcher {
             let identifier = unescape_text(identifier.as_bytes());
             let record = self.refetch_record(requester, &identifier, &prefix, &place).await;
             if let (Some(Refetch { hash, deleted, record, fields }), Some(broken)) =
-                (record, buffer.items.get(index).map(PageItem::hash))
+                (record, buffer.hash_at(index))
             {
                 buffer.replace_quarantined(index, record.as_bytes(), deleted, fields);
                 if !self.refetched.contains(&(broken, hash)) {

@@ -8,7 +8,6 @@
 use crate::adapt::requester::Requester;
 use crate::adapt::subrequest::{Item, SubResponse};
 use crate::page::buffer::PageBuffer;
-use crate::page::item::PageItem;
 use crate::page::resume::Resumer;
 use crate::per_record::refetch::{Refetched, fetch_record, is_allowed};
 use crate::xml::text::unescape_text;
@@ -34,7 +33,7 @@ impl TornSections {
         buffer: &mut PageBuffer,
         resumer: &Resumer,
     ) {
-        let swallowing = std::mem::take(&mut buffer.swallowing);
+        let swallowing = buffer.take_swallowing();
         if swallowing.is_empty() || !may_split(requester) {
             return;
         }
@@ -48,10 +47,10 @@ impl TornSections {
             let index = index + added;
             let Some(item) = buffer.item(index).map(|item| item.into_owned().into_bytes()) else { continue };
             let Some(torn) = read_torn(requester, [&head, &item, &end]) else { continue };
-            if buffer.items.get(index).map(PageItem::hash) != torn.items.first().map(|item| item.hash) {
+            if buffer.hash_at(index) != torn.items.first().map(|item| item.hash) {
                 continue;
             }
-            let key = buffer.hash.key(&item, b"");
+            let key = buffer.key(&item, b"");
             let known = self.decisions.iter().find(|(known, _)| *known == key).map(|(_, is_torn)| *is_torn);
             let is_torn = match known {
                 Some(is_torn) => is_torn,
@@ -111,7 +110,7 @@ fn read_torn(requester: &Requester<'_>, page: [&[u8]; 3]) -> Option<SubResponse>
     }
     let summary = repairer.finish(&mut torn);
     let is_whole = summary.outcome == Outcome::Repaired && summary.lost + summary.quarantined == 0;
-    let is_list = torn.buffer.token.is_none() && !torn.is_too_long && torn.items.len() > 1;
+    let is_list = torn.buffer.token.as_written().is_none() && !torn.is_too_long && torn.items.len() > 1;
     (is_whole && is_list).then_some(torn)
 }
 

@@ -12,7 +12,6 @@ use crate::session::list_position::{PageEnd, PageRest};
 use crate::session::list_session::ListSession;
 use crate::session::outcome::{AttemptEnd, Halt, Meaning};
 use crate::xml::envelope_tags::EnvelopeTags;
-use crate::xml::text::unescape_text;
 use oaimend_base::clock;
 use oaimend_oai::datestamp::Granularity;
 use oaimend_oai::{ErrorCode, Request, Verb, error_response};
@@ -57,7 +56,7 @@ impl ListSession<'_> {
         self.progress.clear_suspicion_by(&hashes);
         if !self.delivery.has_begun() {
             // The head waits for the first item that is new: until then every failure is clean.
-            self.delivery.hold(output, page.buffer.error);
+            self.delivery.hold(output, page.buffer.head.error());
             let has_nothing =
                 self.requester.account.items.sent() == 0 && items == 0 && !page.is_inside_item();
             let waits_for_proof =
@@ -84,12 +83,12 @@ impl ListSession<'_> {
         mut resumer: Resumer,
     ) -> Result<AttemptEnd, Halt> {
         let is_list = self.requester.job.request.verb().is_list();
-        let mut token = page.buffer.token.as_deref().map(unescape_text).filter(|token| !token.is_empty());
+        let mut token = page.buffer.token.value();
         let had_filtered_items = self.filter.as_ref().is_some_and(ItemFilter::has_met);
         if resumer.is_replay() && !resumer.has_items() && !page.buffer.has_items() && !had_filtered_items {
             // An error in place of a page that contains delivered items.
-            let error = std::mem::take(&mut page.buffer.output).into_vec();
-            let is_unknown = page.buffer.error == Some(ErrorCode::BadResumptionToken);
+            let error = page.buffer.output.take().into_vec();
+            let is_unknown = page.buffer.head.error() == Some(ErrorCode::BadResumptionToken);
             let expired = self.asked.is_resumption() && !self.delivery.has_begun() && is_unknown;
             return if expired { Ok(AttemptEnd::expired(error)) } else { Err(Unproven::Items.into()) };
         }
@@ -106,7 +105,7 @@ impl ListSession<'_> {
         }
         let is_concluded = match &token {
             // Boxed, because few lists announce a size and a session reserves room for all that it may await.
-            Some(next) if page.buffer.progress.1.is_some() => {
+            Some(next) if page.buffer.token.progress().1.is_some() => {
                 Box::pin(has_all_items(self, page, next)).await? && page.buffer.empty_token()
             }
             _ => false,
@@ -126,7 +125,7 @@ impl ListSession<'_> {
             }
             let is_unknown = self.delivery.waiting_error() == Some(ErrorCode::BadResumptionToken);
             if self.asked.is_resumption() && is_unknown {
-                let code = page.buffer.refusal();
+                let code = page.buffer.head.refusal();
                 if self.requester.is_doubtful(&self.asked, code) {
                     let response = self.delivery.take_waiting().into_vec();
                     return Ok(AttemptEnd::Error { code, response, meaning: Meaning::Doubtful });
@@ -166,18 +165,17 @@ impl ListSession<'_> {
         }
         self.note_response_date(page);
         let account = &mut self.requester.account;
-        account.page.progress = page.buffer.progress;
-        account.page.total_elements = page.buffer.total_elements;
+        account.page.progress = page.buffer.token.progress();
+        account.page.total_elements = page.buffer.token.total_elements();
         account.page.token = token.clone();
-        account.page.token_expires = page.buffer.token_expires.take();
+        account.page.token_expires = page.buffer.token.expires().map(str::to_owned);
         account.page.error = code;
         account.end.has_concluded_end = is_concluded;
         let sizes = (account.page.progress.1, account.page.total_elements);
         if let Some(position) = &self.position {
-            let datestamp = String::from_utf8(page.buffer.last_datestamp.clone()).ok();
-            let last_datestamp = datestamp.filter(|datestamp| !datestamp.is_empty());
+            let last_datestamp = page.buffer.observed.last_datestamp().map(str::to_owned);
             let (job, now) = (self.requester.job, self.requester.now());
-            let names = std::mem::take(&mut page.buffer.names);
+            let names = page.buffer.observed.take_names();
             let end = PageEnd { next: token, last_datestamp, sizes, names };
             position.note(job, &self.progress.delivered, end, now);
             self.requester.account.page.is_ambiguous = position.is_ambiguous();
@@ -188,16 +186,18 @@ impl ListSession<'_> {
 
     /// Notes the responseDate of the first page that is sent.
     pub(super) fn note_response_date(&mut self, page: &Page) {
-        self.requester.account.page.note_response_date(&page.buffer.response_date);
+        self.requester.account.page.note_response_date(page.buffer.head.response_date());
     }
 
     /// Notes the state that the list shows, and the times of this page.
     fn note_list_age(&mut self, page: &Page) {
         let facts = &mut self.requester.account.page;
         facts.note_http_date(page.http_date_secs());
-        facts.note_datestamp(std::str::from_utf8(&page.buffer.latest).unwrap_or_default());
+        if let Some(latest) = page.buffer.observed.latest_datestamp() {
+            facts.note_datestamp(latest);
+        }
         let is_harvest = self.requester.job.request.verb().is_harvest();
-        let shows_state = matches!(page.buffer.error, None | Some(ErrorCode::NoRecordsMatch));
+        let shows_state = matches!(page.buffer.head.error(), None | Some(ErrorCode::NoRecordsMatch));
         let position = self.position.as_mut().filter(|_| is_harvest && shows_state);
         let Some(position) = position else { return };
         let clocks = page.clocks();

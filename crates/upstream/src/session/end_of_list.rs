@@ -28,9 +28,10 @@ pub(super) async fn has_all_items(
         && !session.progress.is_restarted()
         && !session.requester.adapter.is_version_one()
         && session.requester.account.items.quarantined() == 0;
-    let size = buffer.progress.1.filter(|size| *size > 0 && is_of_source && buffer.error.is_none());
+    let size =
+        buffer.token.progress().1.filter(|size| *size > 0 && is_of_source && buffer.head.error().is_none());
     let (Some(size), Some(position)) = (size, &session.position) else { return Ok(false) };
-    if position.count_delivered(session.requester.job, &buffer.names, size).await? != Some(size) {
+    if position.count_delivered(session.requester.job, buffer.observed.names(), size).await? != Some(size) {
         return Ok(false);
     }
     let request = session.asked.with_token(next.to_owned());
@@ -44,7 +45,7 @@ pub(super) async fn has_all_items(
     let fails = response.is_ok_and(|response| {
         let has_items = !response.items.is_empty() || !response.quarantined.is_empty();
         // The repair of a code makes badResumptionToken of a badArgument, which may have other causes.
-        let is_as_sent = !response.buffer.needed.contains(RepairId::ErrorCode.name());
+        let is_as_sent = !response.buffer.defects.has_repair(RepairId::ErrorCode);
         !has_items && is_as_sent && response.error_code() == Some(ErrorCode::BadResumptionToken)
     });
     if fails {

@@ -89,7 +89,7 @@ async fn date_of_source(requester: &mut Requester<'_>) -> Option<String> {
             if response.error_code().is_some() {
                 return None;
             }
-            let date_secs = datestamp::to_secs(&response.buffer.response_date);
+            let date_secs = datestamp::to_secs(response.buffer.head.response_date());
             date_secs.map(|secs| datestamp::from_secs(secs, Granularity::Second))
         }
         Err(error) => {

@@ -194,7 +194,7 @@ impl ListSession<'_> {
         match verdict {
             Verdict::Whole(summary) => {
                 self.requester.account.note(&summary);
-                log_unresolved_fields(&job.mapping.id, &page.buffer.unresolved);
+                log_unresolved_fields(&job.mapping.id, page.buffer.defects.unresolved());
                 self.finish_page(&mut page, resumer).await
             }
             Verdict::Cut(failure, summary) => {
@@ -238,7 +238,7 @@ impl ListSession<'_> {
         resumer: &mut Resumer,
         start: &ResponseStart,
     ) -> Result<bool, Halt> {
-        if !page.buffer.lacks_datestamp || !self.requester.learn_lowest_datestamp().await {
+        if !page.buffer.defects.lacks_datestamp() || !self.requester.learn_lowest_datestamp().await {
             return Ok(false);
         }
         let received = page.received().ok_or(Unproven::Facts)?;
