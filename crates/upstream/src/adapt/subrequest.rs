@@ -4,7 +4,7 @@
 
 use crate::adapt::request_adapter::{FormPart, ListContext, RequestAdapter};
 use crate::client::job::Job;
-use crate::http::body::Body;
+use crate::http::body::SourceBody;
 use crate::http::deadline::Deadline;
 use crate::page::attempt::{Page, ResponseStart, Verdict};
 use crate::page::buffer::{PageBuffer, to_quarantined_record};
@@ -235,7 +235,7 @@ pub(crate) async fn send_subrequest(
     };
     let own = Arc::new(request.to_echo(&job.own.base_url));
     let mut page = Page::new(&job.mapping, &own, start, SubResponse::new(job));
-    let mut body = Body::new(client.http(), &job.mapping, exchange);
+    let mut body = SourceBody::new(client.http(), &job.mapping, exchange);
     let mut length = 0;
     let broken = loop {
         let (since, spent) = (deadline.now(), deadline.spent());

@@ -2,7 +2,7 @@
 //! redirects and size limits are those of any other request.
 
 use crate::client::source_client::SourceClient;
-use crate::http::body::Body;
+use crate::http::body::SourceBody;
 use crate::http::deadline::Deadline;
 use crate::http::decoding::Coding;
 use crate::http::exchange::Exchange;
@@ -85,7 +85,7 @@ impl SourceClient {
         probed.retry_after = text(header::RETRY_AFTER);
         probed.content_encoding = text(header::CONTENT_ENCODING);
         let exchange = Exchange::new(url, response, budget.now());
-        let mut body = Body::new(self.http(), self.mapping(), exchange);
+        let mut body = SourceBody::new(self.http(), self.mapping(), exchange);
         while let Some(piece) = body.next(&mut budget).await.map_err(|broken| broken.failure)? {
             probed.body.extend_from_slice(&piece);
         }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use oaimend_repository::{Failure, Reason};
 
 /// A body that is being read.
-pub(crate) struct Body<'a> {
+pub(crate) struct SourceBody<'a> {
     client: &'a HttpClient,
     mapping: &'a SourceMapping,
     exchange: Exchange,
@@ -32,7 +32,7 @@ pub(crate) struct BodyError {
 /// Bytes that are decoded and repaired at once: most pages are one piece.
 const PIECE_BYTES: usize = 128 << 10;
 
-impl<'a> Body<'a> {
+impl<'a> SourceBody<'a> {
     pub(crate) fn new(client: &'a HttpClient, mapping: &'a SourceMapping, mut exchange: Exchange) -> Self {
         let limits = &mapping.limits;
         let bounds = Bounds {

@@ -13,7 +13,7 @@ use crate::adapt::item_filter::extract_header;
 use crate::adapt::quarantine::{quarantine, quarantine_and_count};
 use crate::adapt::requester::Requester;
 use crate::adapt::subrequest::SubrequestError;
-use crate::http::body::{Body, BodyError};
+use crate::http::body::{BodyError, SourceBody};
 use crate::http::retry::may_depend_on_request;
 use crate::settings::HeadersVia;
 use crate::xml::envelope_tags::EnvelopeTags;
@@ -109,7 +109,7 @@ impl HeaderFetcher {
     pub(crate) async fn start(
         &mut self,
         requester: &mut Requester<'_>,
-        body: Body<'_>,
+        body: SourceBody<'_>,
     ) -> Result<(Bytes, Option<HeaderPage>), BodyError> {
         let list = read_list(requester, body).await?;
         let Some(identifiers) = IdentifierList::parse(&list) else {
@@ -279,7 +279,7 @@ async fn fetch_header(
 }
 
 /// Reads all of a body into memory.
-async fn read_list(requester: &mut Requester<'_>, mut body: Body<'_>) -> Result<Vec<u8>, BodyError> {
+async fn read_list(requester: &mut Requester<'_>, mut body: SourceBody<'_>) -> Result<Vec<u8>, BodyError> {
     let mut list = Vec::new();
     while let Some(piece) = body.next(&mut requester.deadline).await? {
         list.extend_from_slice(&piece);

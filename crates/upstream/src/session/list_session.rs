@@ -13,7 +13,7 @@ use crate::adapt::repository_facts::{facts_for, log_unresolved_fields};
 use crate::adapt::request_adapter::{ListContext, UpstreamQuery};
 use crate::adapt::requester::Requester;
 use crate::client::job::Job;
-use crate::http::body::{Body, BodyError};
+use crate::http::body::{BodyError, SourceBody};
 use crate::http::circuit_breaker::Admission;
 use crate::http::rate_limit::HostPermit;
 use crate::page::attempt::{Page, ResponseStart, Verdict};
@@ -175,7 +175,7 @@ impl ListSession<'_> {
             repository: self.requester.facts.clone(),
         };
         let (mut page, mut resumer) = self.begin_page(&start);
-        let body = Body::new(job.client.http(), &job.mapping, exchange);
+        let body = SourceBody::new(job.client.http(), &job.mapping, exchange);
         let error = if fetches_headers(&self.requester, &self.asked) {
             self.feed_headers(&mut page, &mut resumer, body, permit).await?
         } else {
@@ -255,7 +255,7 @@ impl ListSession<'_> {
         &mut self,
         page: &mut Page,
         resumer: &mut Resumer,
-        mut body: Body<'_>,
+        mut body: SourceBody<'_>,
         start: &ResponseStart,
     ) -> Result<Option<BodyError>, Halt> {
         loop {
@@ -294,7 +294,7 @@ impl ListSession<'_> {
         &mut self,
         page: &mut Page,
         resumer: &mut Resumer,
-        body: Body<'_>,
+        body: SourceBody<'_>,
         permit: HostPermit,
     ) -> Result<Option<BodyError>, Halt> {
         let started = match self.headers.start(&mut self.requester, body).await {

@@ -9,7 +9,7 @@ use super::index::{Entry, day_of, id_of, range_of};
 use super::page::{self, NOBODY};
 use super::rewrite::conventional;
 use super::token::Token;
-use super::version::{List, Version};
+use super::version::{FileVersion, List};
 use memchr::memmem;
 use oaimend_oai::{Argument, ErrorCode, Request, Verb, error_response};
 use oaimend_repository::rebase_namespaces::{NamespaceScope, declare};
@@ -21,7 +21,7 @@ const PAGE_BYTES: u64 = 4 << 20;
 
 /// A page that is not read from the file yet.
 pub(super) struct Answer<'a> {
-    version: &'a Version,
+    version: &'a FileVersion,
     head: Vec<u8>,
     /// The indexes of its records among the entries.
     records: Vec<usize>,
@@ -61,7 +61,7 @@ const OLD_TOKEN: Refusal = refusal(
 );
 
 /// The parts of a page around its records.
-struct Frame<'f> {
+struct PageFrame<'f> {
     verb: &'f str,
     /// The resumptionToken, as XML; empty at the end of the list.
     closing: &'f str,
@@ -71,7 +71,7 @@ struct Frame<'f> {
 
 impl<'a> Answer<'a> {
     /// The response of a version to a request.
-    pub(super) fn build(version: &'a Version, request: &Request, asked_at: &str) -> Self {
+    pub(super) fn build(version: &'a FileVersion, request: &Request, asked_at: &str) -> Self {
         let answer = match request.verb() {
             Verb::Identify => {
                 Ok(Self::element(version, "Identify", &version.identify_scope, &version.identify, asked_at))
@@ -89,7 +89,7 @@ impl<'a> Answer<'a> {
     }
 
     fn element(
-        version: &'a Version,
+        version: &'a FileVersion,
         verb: &str,
         scope: &NamespaceScope,
         content: &[u8],
@@ -100,7 +100,7 @@ impl<'a> Answer<'a> {
         Self::whole(version, head, format!("\n</{verb}>\n</OAI-PMH>\n").into_bytes())
     }
 
-    fn formats(version: &'a Version, request: &Request, asked_at: &str) -> Result<Self, Refusal> {
+    fn formats(version: &'a FileVersion, request: &Request, asked_at: &str) -> Result<Self, Refusal> {
         let identifier = request.argument(Argument::Identifier);
         let records: Option<Vec<usize>> =
             identifier.map(|identifier| version.of_id(id_of(identifier)).collect());
@@ -121,7 +121,7 @@ impl<'a> Answer<'a> {
         Ok(Self::element(version, "ListMetadataFormats", &version.formats_scope, &content.concat(), asked_at))
     }
 
-    fn record(version: &'a Version, request: &Request, asked_at: &str) -> Result<Self, Refusal> {
+    fn record(version: &'a FileVersion, request: &Request, asked_at: &str) -> Result<Self, Refusal> {
         let argument = |name| request.argument(name).unwrap_or_default();
         let metadata_prefix = argument(Argument::MetadataPrefix);
         if !version.knows(metadata_prefix) {
@@ -134,10 +134,10 @@ impl<'a> Answer<'a> {
         let mut listed = known.filter_map(|at| Some((at, version.list_of(at)?)));
         let found = listed.find(|(_, list)| list.metadata_prefix == metadata_prefix);
         let (at, list) = found.ok_or(NOT_IN_FORMAT)?;
-        Ok(Self::page(version, list, vec![at], Frame { verb: "GetRecord", closing: "", asked_at }))
+        Ok(Self::page(version, list, vec![at], PageFrame { verb: "GetRecord", closing: "", asked_at }))
     }
 
-    fn list(version: &'a Version, request: &Request, asked_at: &str) -> Result<Self, Refusal> {
+    fn list(version: &'a FileVersion, request: &Request, asked_at: &str) -> Result<Self, Refusal> {
         let token = match request.argument(Argument::ResumptionToken) {
             Some(token) => {
                 let token = Token::read(token).ok_or(FOREIGN_TOKEN)?;
@@ -184,23 +184,23 @@ impl<'a> Answer<'a> {
         // A header alone would promise a record that cannot be delivered.
         let is_listed = |at: &usize| !is_headers || version.entries.get(*at).is_some_and(Entry::is_good);
         let records = records.into_iter().filter(is_listed).collect();
-        let frame = Frame { verb: request.verb().as_str(), closing: &closing, asked_at };
+        let frame = PageFrame { verb: request.verb().as_str(), closing: &closing, asked_at };
         Ok(Self::page(version, list, records, frame))
     }
 
     /// No record of the format is good: the file may be another one than expected.
-    fn nothing(version: &'a Version, metadata_prefix: &str) -> Self {
+    fn nothing(version: &'a FileVersion, metadata_prefix: &str) -> Self {
         let nothing = Some(format!("none of its records in {metadata_prefix} can be repaired"));
         Self { nothing, ..Self::whole(version, Vec::new(), Vec::new()) }
     }
 
     /// A page without records.
-    fn whole(version: &'a Version, head: Vec<u8>, tail: Vec<u8>) -> Self {
+    fn whole(version: &'a FileVersion, head: Vec<u8>, tail: Vec<u8>) -> Self {
         Self { version, head, records: Vec::new(), scope: None, headers_only: false, tail, nothing: None }
     }
 
-    fn page(version: &'a Version, list: &'a List, records: Vec<usize>, frame: Frame<'_>) -> Self {
-        let Frame { verb, closing, asked_at } = frame;
+    fn page(version: &'a FileVersion, list: &'a List, records: Vec<usize>, frame: PageFrame<'_>) -> Self {
+        let PageFrame { verb, closing, asked_at } = frame;
         let head = page::head(&version.doctype, verb, &list.scope, asked_at);
         let tail = format!("{closing}</{verb}>\n</OAI-PMH>\n").into_bytes();
         let headers_only = verb == Verb::ListIdentifiers.as_str();
@@ -235,7 +235,7 @@ impl<'a> Answer<'a> {
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The start of a list that is requested by its arguments.
-fn first_page(version: &Version, request: &Request) -> Result<Token, Refusal> {
+fn first_page(version: &FileVersion, request: &Request) -> Result<Token, Refusal> {
     let metadata_prefix = request.argument(Argument::MetadataPrefix).unwrap_or_default();
     if !version.knows(metadata_prefix) {
         return Err(NO_FORMAT);
@@ -261,7 +261,7 @@ fn first_page(version: &Version, request: &Request) -> Result<Token, Refusal> {
 /// The same as [`select`], together with adjacent lists of the format without a good record: these are
 /// quarantined with the next good one, or the last.
 fn with_broken_lists<'v>(
-    version: &'v Version,
+    version: &'v FileVersion,
     lists: impl Iterator<Item = &'v List>,
     list: &List,
     token: &Token,
@@ -292,7 +292,7 @@ fn with_broken_lists<'v>(
 }
 
 /// The records of a list on the page of the token, and where the next page begins.
-fn select(version: &Version, list: &List, token: &Token) -> (Vec<usize>, usize) {
+fn select(version: &FileVersion, list: &List, token: &Token) -> (Vec<usize>, usize) {
     let (mut records, mut broken) = (Vec::new(), Vec::new());
     let (mut good, mut bytes, mut leads) = (0, 0, true);
     for at in list.entries.start.max(token.next)..list.entries.end {

@@ -6,7 +6,7 @@
 
 use super::file::{Failed, Text};
 use super::outline::Part;
-use super::page::{self, Frame};
+use super::page::{self, ListFrame};
 use super::rewrite::{conventional, skeleton_prefixes};
 use crate::xml::text::unescape_text;
 use blake2::{Blake2s256, Digest};
@@ -80,7 +80,7 @@ pub(super) fn entries_of(
     let Some(RecordPrefix { prefix, is_oai }) = prefix_of(text, list)? else {
         return Ok(Records::default());
     };
-    let frame = Frame::of_list(doctype, &list.scope, &prefix);
+    let frame = ListFrame::of_list(doctype, &list.scope, &prefix);
     let mut found = Found { entries_max, ..Found::default() };
     // Prefixes are removed when a record is requested; to do so here would be wasted work.
     let mut as_prefixed = config.clone();
@@ -143,7 +143,7 @@ pub(super) fn range_of(entry: &Entry) -> Range<u64> {
 
 /// An unreadable record, as it will be when it is requested.
 fn look_again(entry: &mut Entry, raw: &[u8], doctype: &[u8], list: &Part, config: &RepairConfig) {
-    let frame = Frame::of_list(doctype, &list.scope, "");
+    let frame = ListFrame::of_list(doctype, &list.scope, "");
     let mut found = Found { entries_max: 1, ..Found::default() };
     let mut repairer = Repairer::new(config);
     for bytes in [frame.head.as_slice(), &conventional(raw, &list.scope), frame.tail.as_bytes()] {

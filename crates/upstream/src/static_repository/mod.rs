@@ -31,7 +31,7 @@ use oaimend_repository::{Failure, Reason};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, watch};
-use version::Version;
+use version::FileVersion;
 
 /// A static repository in the place of a source.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct StaticRepository {
 /// The known state of the file.
 #[derive(Debug, Default)]
 struct Known {
-    version: Option<Arc<Version>>,
+    version: Option<Arc<FileVersion>>,
     stamp: FileStamp,
     /// Why the last check failed.
     failure: Option<Failure>,
@@ -112,7 +112,7 @@ impl StaticRepository {
         self: &Arc<Self>,
         client: &HttpClient,
         budget: &mut Deadline,
-    ) -> Result<Arc<Version>, Failure> {
+    ) -> Result<Arc<FileVersion>, Failure> {
         let mut news = self.news.subscribe();
         self.check_if_due(client, budget);
         loop {
@@ -171,7 +171,7 @@ impl StaticRepository {
     }
 
     /// Uses a version from now on.
-    fn put_in_use(&self, version: Version, stamp: FileStamp) {
+    fn put_in_use(&self, version: FileVersion, stamp: FileStamp) {
         let mut known = self.known();
         (known.version, known.stamp) = (Some(Arc::new(version)), stamp);
         drop(known);

@@ -107,7 +107,7 @@ impl Strict {
         }
         let after = root + reader.buffer_position();
         // Lists after a damaged end tag must not get lost.
-        let rest = list_starts(text, prefix_of(&strict.root), after, text.len())?;
+        let rest = list_tags(text, prefix_of(&strict.root), after, text.len())?;
         Ok(rest.is_empty().then_some(strict.outline))
     }
 
@@ -197,21 +197,21 @@ fn loosely(text: &Text, head: &[u8], root: &str) -> std::result::Result<Outline,
     else {
         return Err(Failed::Wrong("it ends early, without the end tag of Repository".to_owned()));
     };
-    let starts = list_starts(text, prefix, 0, end)?;
-    let before = usize::try_from(starts.first().map_or(end, |start| start.tag.start)).unwrap_or(usize::MAX);
+    let tags = list_tags(text, prefix, 0, end)?;
+    let before = usize::try_from(tags.first().map_or(end, |tag| tag.start)).unwrap_or(usize::MAX);
     let head = head.get(..before.min(head.len())).unwrap_or_default();
     let mut outline = Outline {
         identify: part_of(head, root, &format!("{prefix}Identify")).unwrap_or_default(),
         formats: part_of(head, root, &format!("{prefix}ListMetadataFormats")).unwrap_or_default(),
         ..Outline::default()
     };
-    let ends = starts.iter().skip(1).map(|next| next.tag.start).chain([end]);
-    for (start, end) in starts.iter().zip(ends) {
-        let tag = String::from_utf8_lossy(&text.bytes(start.tag.clone())?).into_owned();
+    let ends = tags.iter().skip(1).map(|next| next.start).chain([end]);
+    for (place, end) in tags.iter().zip(ends) {
+        let tag = String::from_utf8_lossy(&text.bytes(place.clone())?).into_owned();
         let mut part = Part {
             scope: NamespaceScope::parse(&format!("{root}{tag}")),
             metadata_prefix: attribute(&tag, "metadataPrefix").unwrap_or_default(),
-            content: start.tag.end..end,
+            content: place.end..end,
         };
         part.content.end = without_end_tag(text, &part.content, &format!("</{prefix}ListRecords"))?;
         outline.lists.push(part);
@@ -219,20 +219,16 @@ fn loosely(text: &Text, head: &[u8], root: &str) -> std::result::Result<Outline,
     Ok(outline)
 }
 
-struct ListStart {
-    tag: Range<u64>,
-}
-
-/// The beginnings of lists from `from` to `end`: a start tag, followed by a record or the end of the list.
-fn list_starts(
+/// The start tags of lists from `from` to `end`: a record or the end of the list follows each.
+fn list_tags(
     text: &Text,
     prefix: &str,
     mut from: u64,
     end: u64,
-) -> std::result::Result<Vec<ListStart>, Failed> {
+) -> std::result::Result<Vec<Range<u64>>, Failed> {
     let mark = format!("<{prefix}ListRecords");
-    let mut starts = Vec::new();
-    while from < end && starts.len() <= LISTS_MAX {
+    let mut tags = Vec::new();
+    while from < end && tags.len() <= LISTS_MAX {
         let window = text.bytes(from..end.min(from + (WINDOW_BYTES + AHEAD_BYTES) as u64))?;
         let is_last = from + window.len() as u64 == end;
         for at in memmem::find_iter(&window, mark.as_bytes()) {
@@ -246,12 +242,12 @@ fn list_starts(
             let ends_name = rest.first().is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'>');
             if ends_name && begins_list(after) {
                 let start = from + at as u64;
-                starts.push(ListStart { tag: start..start + (mark.len() + close + 1) as u64 });
+                tags.push(start..start + (mark.len() + close + 1) as u64);
             }
         }
         from = if is_last { end } else { from + WINDOW_BYTES as u64 };
     }
-    Ok(starts)
+    Ok(tags)
 }
 
 /// Whether the text begins with a record, a comment or the end of a list.

@@ -4,12 +4,12 @@ use super::rewrite::OAI;
 use oaimend_repository::rebase_namespaces::{NamespaceScope, XSI, declare};
 
 /// The bytes before and after the records of a list that make it a page for the engine.
-pub(super) struct Frame {
+pub(super) struct ListFrame {
     pub(super) head: Vec<u8>,
     pub(super) tail: String,
 }
 
-impl Frame {
+impl ListFrame {
     /// A list whose elements of OAI-PMH have this prefix, colon included.
     pub(super) fn of_list(doctype: &[u8], scope: &NamespaceScope, prefix: &str) -> Self {
         let own = prefix.strip_suffix(':');

@@ -1,9 +1,9 @@
 //! Checks the file of a static repository for changes, and stores new states of it.
 
 use super::file::{Failed, Intake, Text};
-use super::version::Version;
+use super::version::FileVersion;
 use super::{FAILED_GAP, Known, REJECTED_GAP, StaticRepository};
-use crate::http::body::Body;
+use crate::http::body::SourceBody;
 use crate::http::deadline::Deadline;
 use crate::http::exchange::Exchange;
 use crate::http::http_client::HttpClient;
@@ -94,7 +94,7 @@ impl StaticRepository {
             let (file, about) = static_files
                 .find(&mapping.id)
                 .filter(|(_, about)| about.source == mapping.base_url.as_str())?;
-            let version = Version::read(Text::new(file).ok()?, about.version, &mapping).ok()?;
+            let version = FileVersion::read(Text::new(file).ok()?, about.version, &mapping).ok()?;
             Some((version, about.stamp))
         });
         // Without it the file is stored as if for the first time.
@@ -142,7 +142,7 @@ impl StaticRepository {
         }
         let for_reading = mapping.clone();
         let (version, stamp) = blocking(&name, move || {
-            let version = Version::read(Text::new(file)?, about.version.clone(), &for_reading)?;
+            let version = FileVersion::read(Text::new(file)?, about.version.clone(), &for_reading)?;
             new_file.commit(&about)?;
             Ok((version, about.stamp))
         })
@@ -203,7 +203,7 @@ impl StaticRepository {
             let (file, version) = intake.finish()?;
             Ok::<_, Failed>((new_file, file, version))
         });
-        let mut body = Body::new(client, mapping, exchange);
+        let mut body = SourceBody::new(client, mapping, exchange);
         let broken = loop {
             match body.next(&mut budget).await {
                 Ok(Some(piece)) => {

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// A version of the file.
 #[derive(Debug)]
-pub(super) struct Version {
+pub(super) struct FileVersion {
     /// Changes with every change of the text.
     pub(super) id: String,
     pub(super) text: Text,
@@ -38,7 +38,7 @@ pub(super) struct List {
     pub(super) entries: Range<usize>,
 }
 
-impl Version {
+impl FileVersion {
     /// Reads a file. Blocks on the disk, and takes as long as repairing it.
     pub(super) fn read(text: Text, id: String, mapping: &SourceMapping) -> Result<Self, Failed> {
         let limits = &mapping.limits;

@@ -180,14 +180,16 @@ impl Decoder {
     pub fn pull(&mut self, out: &mut [u8]) -> Result<usize, Fault> {
         let count = loop {
             match produce(&mut self.layers, &mut self.announced, &mut self.empty, self.ended, out)? {
-                Step::Bytes(count) => {
+                DecodingStep::Bytes(count) => {
                     self.empty.count = 0;
                     break count;
                 }
-                Step::Starved | Step::Over => return Ok(0),
+                DecodingStep::Starved | DecodingStep::Over => return Ok(0),
                 // The output of a recognised coding may be in another coding.
-                Step::Recognised if self.layers.len() < NESTING_MAX => self.layers.push(Layer::default()),
-                Step::Recognised => self.layers.push(Layer::plain()),
+                DecodingStep::Recognised if self.layers.len() < NESTING_MAX => {
+                    self.layers.push(Layer::default())
+                }
+                DecodingStep::Recognised => self.layers.push(Layer::plain()),
             }
         };
         self.count(count).map(|()| count)
@@ -207,7 +209,7 @@ impl Decoder {
     }
 }
 
-enum Step {
+enum DecodingStep {
     /// The number of decoded bytes.
     Bytes(usize),
     /// More input is needed.
@@ -225,34 +227,34 @@ fn produce(
     empty: &mut EmptyBytes,
     ended: bool,
     out: &mut [u8],
-) -> Result<Step, Fault> {
-    let Some((layer, around)) = layers.split_last_mut() else { return Ok(Step::Over) };
+) -> Result<DecodingStep, Fault> {
+    let Some((layer, around)) = layers.split_last_mut() else { return Ok(DecodingStep::Over) };
     loop {
         if layer.stage.is_none() && (layer.rest().len() >= JUDGED_BYTES || layer.input_over) {
             layer.judge(announced);
             if !matches!(layer.stage, Some(Stage::Plain)) {
-                return Ok(Step::Recognised);
+                return Ok(DecodingStep::Recognised);
             }
         }
         let count = layer.step(out, empty)?;
         if count > 0 {
-            return Ok(Step::Bytes(count));
+            return Ok(DecodingStep::Bytes(count));
         }
         if layer.input_over {
-            return layer.check_end().map(|()| Step::Over);
+            return layer.check_end().map(|()| DecodingStep::Over);
         }
         if around.is_empty() {
             if !ended {
-                return Ok(Step::Starved);
+                return Ok(DecodingStep::Starved);
             }
             layer.input_over = true;
             continue;
         }
         let mut piece = [0; PIECE_BYTES];
         match produce(around, announced, empty, ended, &mut piece)? {
-            Step::Bytes(count) => layer.take(piece.get(..count).unwrap_or_default()),
-            Step::Over => layer.input_over = true,
-            Step::Starved | Step::Recognised => return Ok(Step::Starved),
+            DecodingStep::Bytes(count) => layer.take(piece.get(..count).unwrap_or_default()),
+            DecodingStep::Over => layer.input_over = true,
+            DecodingStep::Starved | DecodingStep::Recognised => return Ok(DecodingStep::Starved),
         }
     }
 }

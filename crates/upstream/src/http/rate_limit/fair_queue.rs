@@ -54,7 +54,7 @@ impl RequestedBy {
 
 /// A waiting request.
 #[derive(Clone, Debug)]
-struct Waiting<T> {
+struct WaitingRequest<T> {
     number: u64,
     is_list: bool,
     /// Wakes the request.
@@ -65,7 +65,7 @@ struct Waiting<T> {
 #[derive(Debug)]
 struct ClientQueue<T> {
     client: Option<IpAddr>,
-    requests: VecDeque<Waiting<T>>,
+    requests: VecDeque<WaitingRequest<T>>,
 }
 
 /// The requests that wait for a host. `T` wakes one of them.
@@ -97,7 +97,7 @@ impl<T> FairQueue<T> {
         self.count += 1;
         let last_turn = self.last_turns[by.class() as usize];
         let clients = self.clients(by);
-        let waiting = Waiting { number, is_list, waker };
+        let waiting = WaitingRequest { number, is_list, waker };
         match clients.iter_mut().find(|queue| queue.client == by.client()) {
             Some(queue) => queue.requests.push_back(waiting),
             None => {

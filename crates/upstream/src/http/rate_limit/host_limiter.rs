@@ -74,7 +74,7 @@ struct QueuePlace<'a> {
 }
 
 /// What a waiting request does next.
-enum Step {
+enum QueueStep {
     /// It is sent now.
     Send(HostPermit),
     /// It waits for its time.
@@ -189,10 +189,10 @@ impl HostLimiter {
         let place = QueuePlace { host: self, by, number, turn };
         loop {
             match self.step(&place, is_list, budget) {
-                Step::Send(permit) => return Ok(permit),
-                Step::WaitFor(time) if time >= budget.left() => return Err(busy(name, NO_TIME_LEFT)),
-                Step::WaitFor(time) => budget.pause(time).await,
-                Step::WaitForOthers => {
+                QueueStep::Send(permit) => return Ok(permit),
+                QueueStep::WaitFor(time) if time >= budget.left() => return Err(busy(name, NO_TIME_LEFT)),
+                QueueStep::WaitFor(time) => budget.pause(time).await,
+                QueueStep::WaitForOthers => {
                     let woken = budget.within(Duration::MAX, place.turn.notified()).await;
                     woken.map_err(|_| busy(name, NO_FURTHER_LIST))?;
                 }
@@ -201,16 +201,16 @@ impl HostLimiter {
     }
 
     /// The next step of a waiting request.
-    fn step(self: &Arc<Self>, place: &QueuePlace<'_>, is_list: bool, budget: &Deadline) -> Step {
+    fn step(self: &Arc<Self>, place: &QueuePlace<'_>, is_list: bool, budget: &Deadline) -> QueueStep {
         let now = budget.now();
         let mut state = lock(&self.state);
         let first = state.first(self.lists_max).map(|(number, _)| number);
         if first != Some(place.number) {
-            return Step::WaitForOthers;
+            return QueueStep::WaitForOthers;
         }
         let wait = state.pace.wait(now).max(state.wait_for_harvester(place.by, is_list, now));
         if !wait.is_zero() {
-            return Step::WaitFor(wait);
+            return QueueStep::WaitFor(wait);
         }
         state.pace.note_request(now);
         state.queue.take_turn(place.by, place.number);
@@ -219,7 +219,7 @@ impl HostLimiter {
         }
         state.wake_first(self.lists_max);
         let list_of = is_list.then(|| Arc::clone(self));
-        Step::Send(HostPermit { list_of, by: place.by, clock: budget.clock() })
+        QueueStep::Send(HostPermit { list_of, by: place.by, clock: budget.clock() })
     }
 }
 
