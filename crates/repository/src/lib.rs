@@ -15,6 +15,7 @@ pub mod rebase_namespaces;
 mod request;
 mod response_writer;
 mod secrets;
+pub mod xml;
 
 pub use account::{Account, IdentifyFields, ItemCounts, PageFacts, RepairMade, ResponseOutcome};
 pub use activity_update::activity_update;

@@ -3,8 +3,8 @@
 //! The meaning of an item depends on the namespaces that the elements around it declare. If the new place
 //! declares others, the item gets declarations of its own. Pure.
 
-use quick_xml::Reader;
-use quick_xml::events::{BytesStart, Event};
+use crate::xml::{XmlEvent, XmlReader};
+use quick_xml::events::BytesStart;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -28,14 +28,13 @@ impl NamespaceScope {
 
     /// The namespaces that are in scope at the end of a head.
     pub fn parse(head: &str) -> Self {
-        let mut reader = Reader::from_str(head);
+        let mut reader = XmlReader::new(head);
         let mut open: Vec<Vec<(String, String)>> = Vec::new();
-        loop {
-            match reader.read_event() {
-                Ok(Event::Start(tag)) => open.push(declarations(&tag)),
-                Ok(Event::End(_)) => drop(open.pop()),
-                Ok(Event::Eof) | Err(_) => break,
-                Ok(_) => {}
+        while let Ok(Some(event)) = reader.read() {
+            match event {
+                XmlEvent::Start(tag) => open.push(tag.declarations()),
+                XmlEvent::End(_) => drop(open.pop()),
+                _ => {}
             }
         }
         Self(open.into_iter().flatten().collect())
@@ -57,11 +56,8 @@ impl NamespaceScope {
         if self.is_kept_in(place) {
             return item.to_owned();
         }
-        let mut reader = Reader::from_str(item);
-        let own = match reader.read_event() {
-            Ok(Event::Start(tag) | Event::Empty(tag)) => declarations(&tag),
-            _ => return item.to_owned(),
-        };
+        let Ok(Some(XmlEvent::Start(tag))) = XmlReader::new(item).read() else { return item.to_owned() };
+        let own = tag.declarations();
         let name_end = item.find(|c: char| c.is_ascii_whitespace() || matches!(c, '>' | '/'));
         let (name, rest) = item.split_at(name_end.unwrap_or(item.len()));
         let mut moved = name.to_owned();
