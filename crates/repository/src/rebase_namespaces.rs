@@ -45,10 +45,14 @@ impl NamespaceScope {
         self.0.get(prefix).map(String::as_str)
     }
 
+    /// The prefixes with their namespaces.
+    pub(crate) fn declarations(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()))
+    }
+
     /// The prefixes with their namespaces, without the default one.
     pub fn prefixes(&self) -> impl Iterator<Item = (&str, &str)> {
-        let all = self.0.iter().map(|(prefix, uri)| (prefix.as_str(), uri.as_str()));
-        all.filter(|(prefix, _)| !prefix.is_empty())
+        self.declarations().filter(|(prefix, _)| !prefix.is_empty())
     }
 
     /// The item with the declarations that keep its meaning in `place`.

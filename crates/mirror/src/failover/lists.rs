@@ -2,8 +2,8 @@
 
 use super::list_token::SourceList;
 use super::source_view::{SourceFacts, SourceView};
-use crate::view::page_items::{PageItems, RecordText};
-use crate::view::record_xml::Header;
+use crate::view::page_items::PageItems;
+use crate::view::record_xml::{Header, read_record};
 use crate::view::response::Answer;
 use crate::view::sets::{TOKEN_TOO_LONG, write_token};
 use oaimend_oai::{Argument, ErrorCode, escape};
@@ -255,7 +255,7 @@ fn write(
 ) -> Result<(), Failure> {
     let header = Header::of_source(record, facts.granularity);
     if with_metadata {
-        items.push_record(&RecordText::read(record)?, &header, &[])
+        items.push_record(&read_record(record)?, &header, &[])
     } else {
         items.push_header(&header)
     }

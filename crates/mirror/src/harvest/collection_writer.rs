@@ -7,10 +7,9 @@
 
 use crate::harvest::list_versions::ListVersions;
 use crate::harvest::page::{Harvester, Interruption, ReceivedPage, stopped, to_new_record};
-use crate::view::record_xml::RecordPlaces;
 use oaimend_oai::set_spec::is_within;
 use oaimend_oai::{Request, Verb};
-use oaimend_repository::Event;
+use oaimend_repository::{Event, RecordView};
 use oaimend_rules::HarvestMark;
 use oaimend_store::{
     Committed, CompleteHarvest, HarvestProgress, MirrorError, NewRecord, PageCommit, RecordStatus,
@@ -246,7 +245,7 @@ impl<'a> CollectionWriter<'a> {
 /// A record in these sets.
 pub(crate) fn with_sets(record: NewRecord, set_specs: Vec<String>) -> NewRecord {
     let text = String::from_utf8_lossy(&record.bytes);
-    let datestamp_at = RecordPlaces::read(&text).and_then(|places| places.datestamp_at(&text));
+    let datestamp_at = RecordView::read(&text).and_then(|record| record.datestamp());
     let datestamp_at = datestamp_at.unwrap_or(text.len()..text.len());
     let content = [text.get(..datestamp_at.start), text.get(datestamp_at.end..)];
     let content = content.map(|part| part.unwrap_or_default().as_bytes());

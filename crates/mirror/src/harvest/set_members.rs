@@ -14,10 +14,9 @@ use crate::harvest::identifier_list::IdentifierList;
 use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::settings::HarvestSettings;
 use crate::harvest::sweep::SWEEP_INTERVAL_SECS;
-use crate::view::record_xml::RecordPlaces;
 use bytes::Bytes;
 use oaimend_oai::set_spec::{is_within, parents};
-use oaimend_repository::{Failure, Reason};
+use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{
     Catalog, Committed, CompleteHarvest, ListFilter, ListOrder, ListQuery, ListedSet, MirrorError, NewRecord,
     RecordStatus, SetMembers, StoredRecord,
@@ -278,7 +277,8 @@ async fn header_set_specs(
         Err(error) => return Err(error),
     };
     let text = String::from_utf8_lossy(&bytes);
-    Ok(RecordPlaces::read(&text).map(|places| places.set_specs(&text)).unwrap_or_default())
+    let record = RecordView::read(&text);
+    Ok(record.map(|record| record.set_specs().map(str::to_owned).collect()).unwrap_or_default())
 }
 
 /// Stores a record again with these sets, and with a new stamp.

@@ -18,8 +18,7 @@ use super::options::{MirroredSource, PageLimits};
 use super::part::Part;
 use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
-use super::record_xml::RecordPlaces;
-use oaimend_repository::{Failure, Reason};
+use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{Collisions, MirrorError, RecordStatus, StoredRecord};
 use std::cmp::Reverse;
 
@@ -129,7 +128,7 @@ async fn read_whole(
 /// The datestamp in a stored record. A record without a legal one is the oldest.
 fn datestamp_of(record: &StoredRecord) -> i64 {
     let text = std::str::from_utf8(&record.bytes).unwrap_or_default();
-    RecordPlaces::read(text).and_then(|places| places.datestamp_secs(text)).unwrap_or(i64::MIN)
+    RecordView::read(text).and_then(|record| record.datestamp_secs()).unwrap_or(i64::MIN)
 }
 
 /// The items of records that were read from a list, in the same order. `parts` are all repositories of the view.

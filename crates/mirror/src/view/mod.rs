@@ -34,7 +34,7 @@ mod merge;
 mod mirror_repository;
 mod options;
 mod page_cache;
-pub mod page_items;
+pub(crate) mod page_items;
 mod part;
 pub(crate) mod presentation;
 mod provenance;

@@ -1,9 +1,8 @@
 //! The items of a page while they are written.
 
-use super::record_xml::{Header, Insertion, RecordPlaces};
+use super::record_xml::{Header, Insertion};
 use super::response::Page;
-use oaimend_repository::{DeliveredRecord, Failure, Reason};
-use oaimend_store::StoredRecord;
+use oaimend_repository::{DeliveredRecord, RecordView};
 
 /// The records or headers of a page.
 #[derive(Default)]
@@ -13,30 +12,6 @@ pub(crate) struct PageItems {
     /// The records as events report them.
     delivered: Vec<DeliveredRecord>,
     is_reported: bool,
-}
-
-/// The text of a stored record, and the places at which a view changes it.
-pub struct RecordText<'r> {
-    /// The record as it is stored.
-    pub text: &'r str,
-    /// Its parts.
-    pub places: RecordPlaces<'r>,
-}
-
-impl<'r> RecordText<'r> {
-    /// Reads a stored record.
-    ///
-    /// # Errors
-    ///
-    /// It is not a record element.
-    pub fn read(record: &'r StoredRecord) -> Result<Self, Failure> {
-        let text = simdutf8::basic::from_utf8(&record.bytes).ok();
-        let read = text.and_then(|text| Some(Self { text, places: RecordPlaces::read(text)? }));
-        read.ok_or_else(|| {
-            let details = format!("the stored record {} is not a record element", record.identifier);
-            Failure::new(Reason::Mirror, details)
-        })
-    }
 }
 
 impl PageItems {
@@ -58,11 +33,11 @@ impl PageItems {
     /// Writes a record with another header, and with these texts in the order of their places.
     pub(crate) fn push_record(
         &mut self,
-        record: &RecordText<'_>,
+        record: &RecordView<'_>,
         header: &Header<'_>,
         insertions: &[Insertion],
     ) {
-        self.push(header, |xml| record.places.write(record.text, header, insertions, xml));
+        self.push(header, |xml| header.write_record(record, insertions, xml));
     }
 
     /// Writes a header alone.

@@ -7,15 +7,13 @@
 use super::catalog;
 use super::identify::source_granularity;
 use super::options::MirroredSource;
-use super::page_items::RecordText;
 use super::presentation::View;
 use super::record_xml::Insertion;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::escape;
+use oaimend_repository::RecordView;
+use oaimend_repository::xml::{NamespaceReader, StartTag, XmlError, XmlEvent, XmlText};
 use oaimend_store::{MirrorError, RecordStatus, StoredRecord};
-use quick_xml::events::{BytesStart, Event};
-use quick_xml::name::{Namespace, ResolveResult};
-use quick_xml::reader::NsReader;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -38,13 +36,13 @@ impl Origins {
         view: &View,
         (member, prefix): (&MirroredSource, &str),
         record: &StoredRecord,
-        text: &RecordText<'_>,
+        read: &RecordView<'_>,
     ) -> Result<Vec<Insertion>, MirrorError> {
         let Some(base_url) = &member.provenance_base_url else { return Ok(Vec::new()) };
         if record.status == RecordStatus::Deleted {
             return Ok(Vec::new());
         }
-        let found = read_descriptions(text.text);
+        let found = read_descriptions(read).unwrap_or_default();
         if found.iter().any(|found| found.base_url == *base_url && found.identifier == record.identifier) {
             return Ok(Vec::new());
         }
@@ -65,14 +63,14 @@ impl Origins {
                 vec![Insertion { at: from, text: start }, Insertion { at: to, text: end }]
             }
             None => {
-                let ((start, end), oai) = (described.to_tags(""), text.places.prefix);
+                let ((start, end), oai) = (described.to_tags(""), read.root().prefix());
                 let about = format!(
                     "<{oai}about><provenance xmlns=\"{NAMESPACE}\" \
                      xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
                      xsi:schemaLocation=\"{NAMESPACE} http://www.openarchives.org/OAI/2.0/provenance.xsd\">\
                      {start}{end}</provenance></{oai}about>"
                 );
-                vec![Insertion { at: text.places.end, text: about }]
+                vec![Insertion { at: read.end(), text: about }]
             }
         })
     }
@@ -120,40 +118,27 @@ struct Description<'r> {
 
 /// Reads the descriptions in all provenance containers of a record. A container with anything but one description has
 /// none.
-fn read_descriptions(record: &str) -> Vec<Description<'_>> {
+fn read_descriptions<'r>(record: &RecordView<'r>) -> Result<Vec<Description<'r>>, XmlError> {
     // Few records have one, and a record is read as a whole for it.
-    if !record.contains(NAMESPACE) {
-        return Vec::new();
+    if !record.text().contains(NAMESPACE) {
+        return Ok(Vec::new());
     }
-    let mut reader = NsReader::from_str(record);
-    reader.config_mut().expand_empty_elements = true;
+    let mut reader = record.content_with_namespaces()?;
     let mut reading = Reading::default();
-    loop {
-        let before = reader.buffer_position() as usize;
-        let Ok(event) = reader.read_event() else { return Vec::new() };
+    while let Some(event) = reader.read()? {
         match event {
-            Event::Start(tag) => {
-                let written = record.get(before + 1..).unwrap_or_default();
-                reading.open(&reader, &tag, (before, written));
-            }
-            Event::Text(text) => reading.add(&text),
-            Event::CData(text) => reading.add(&text),
-            Event::GeneralRef(name) => {
-                let number = name.resolve_char_ref().ok().flatten().map(String::from);
-                let named = || quick_xml::escape::resolve_xml_entity(&name).map(str::to_owned);
-                reading.add(&number.or_else(named).unwrap_or_default());
-            }
-            Event::End(_) => reading.close(reader.buffer_position() as usize),
-            Event::Eof => return reading.found,
+            XmlEvent::Start(tag) => reading.open(&reader, tag),
+            XmlEvent::Text(text) => reading.add(text, reader.depth()),
+            XmlEvent::End(_) => reading.close(reader.depth(), reader.span().end),
             _ => {}
         }
     }
+    Ok(reading.found)
 }
 
 /// A record up to the current event: record, about, provenance, originDescription and its fields.
 #[derive(Default)]
 struct Reading<'r> {
-    depth: usize,
     is_about: bool,
     /// The container that is open, and the number of its children.
     container: Option<(Description<'r>, usize)>,
@@ -163,23 +148,19 @@ struct Reading<'r> {
 }
 
 impl<'r> Reading<'r> {
-    fn open(&mut self, reader: &NsReader<&[u8]>, tag: &BytesStart<'_>, (at, written): (usize, &'r str)) {
-        let local = tag.local_name();
-        let name: &str = local.as_ref();
-        let (namespace, _) = reader.resolver().resolve_element(tag.name());
-        let is_named = |expected: &str| {
-            name == expected && matches!(namespace, ResolveResult::Bound(Namespace(NAMESPACE)))
-        };
-        match (self.depth, &mut self.container) {
+    fn open(&mut self, reader: &NamespaceReader<'r>, tag: StartTag<'r>) {
+        let name = tag.local_name();
+        let is_named = |expected: &str| name == expected && reader.namespace(tag) == Ok(NAMESPACE);
+        match (reader.depth(), &mut self.container) {
             (1, _) => self.is_about = name == "about",
             (2, _) if self.is_about && is_named("provenance") => {
-                let prefix = written.split_once(name).map_or("", |(prefix, _)| prefix);
-                self.container = Some((Description { prefix, ..Description::default() }, 0));
+                self.container = Some((Description { prefix: tag.prefix(), ..Description::default() }, 0));
             }
             (3, Some((description, children))) => {
                 *children += 1;
                 if is_named("originDescription") {
-                    description.range = at..at;
+                    let start = reader.span().start;
+                    description.range = start..start;
                 }
             }
             (4, Some(_)) => {
@@ -191,24 +172,20 @@ impl<'r> Reading<'r> {
             }
             _ => {}
         }
-        self.depth += 1;
     }
 
-    fn add(&mut self, text: &str) {
-        let Some((description, _)) = &mut self.container else { return };
-        if self.depth != 5 {
+    fn add(&mut self, text: XmlText<'_>, depth: usize) {
+        let (Some((description, _)), Some(is_base_url), 5) = (&mut self.container, self.is_base_url, depth)
+        else {
             return;
-        }
-        match self.is_base_url {
-            Some(true) => description.base_url.push_str(text),
-            Some(false) => description.identifier.push_str(text),
-            None => {}
-        }
+        };
+        let value = if is_base_url { &mut description.base_url } else { &mut description.identifier };
+        value.push_str(&text.resolve().unwrap_or_default());
     }
 
-    fn close(&mut self, at: usize) {
-        self.depth = self.depth.saturating_sub(1);
-        match (self.depth, &mut self.container) {
+    /// Closes an element at this depth, which ends at this byte.
+    fn close(&mut self, depth: usize, end: usize) {
+        match (depth, &mut self.container) {
             (2, container) => {
                 let ended =
                     container.take().filter(|(read, children)| *children == 1 && !read.range.is_empty());
@@ -218,7 +195,7 @@ impl<'r> Reading<'r> {
                     self.found.push(Description { range, prefix, base_url, identifier });
                 }
             }
-            (3, Some((description, _))) if description.range.start > 0 => description.range.end = at,
+            (3, Some((description, _))) if description.range.start > 0 => description.range.end = end,
             (4, _) => self.is_base_url = None,
             _ => {}
         }

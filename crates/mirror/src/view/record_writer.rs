@@ -1,11 +1,11 @@
 //! Writes the records of a page.
 
 use super::options::{MirroredSource, PageLimits};
-use super::page_items::{PageItems, RecordText};
+use super::page_items::PageItems;
 use super::part::Part;
 use super::presentation::View;
 use super::provenance::Origins;
-use super::record_xml::Header;
+use super::record_xml::{Header, read_record};
 use oaimend_repository::Failure;
 use oaimend_store::StoredRecord;
 
@@ -52,9 +52,9 @@ impl<'v> RecordWriter<'v> {
             self.items.push_header(&header);
             return Ok(());
         }
-        let text = RecordText::read(&record)?;
-        let provenance = self.origins.insertions(self.view, (member, self.prefix), &record, &text).await?;
-        self.items.push_record(&text, &header, &provenance);
+        let read = read_record(&record)?;
+        let provenance = self.origins.insertions(self.view, (member, self.prefix), &record, &read).await?;
+        self.items.push_record(&read, &header, &provenance);
         Ok(())
     }
 }

@@ -3,12 +3,10 @@
 //! The header of a record is always written from the fields of the store, so that `ListIdentifiers`, `ListRecords`
 //! and `GetRecord` show the same one. The rest of the record is copied as stored.
 
-use oaimend_oai::datestamp::{self, Granularity, from_secs};
+use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::escape;
-use oaimend_repository::DeliveredRecord;
+use oaimend_repository::{DeliveredRecord, Failure, Reason, RecordView};
 use oaimend_store::{RecordRepairs, RecordStatus, StoredRecord};
-use quick_xml::Reader;
-use quick_xml::events::Event;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -62,6 +60,22 @@ impl<'r> Header<'r> {
         push(xml, &["</", prefix, "header>"]);
     }
 
+    /// Writes a stored record with this header, and with these texts in the order of their places.
+    pub fn write_record(&self, record: &RecordView<'_>, insertions: &[Insertion], xml: &mut String) {
+        let text = record.text();
+        let part = |range: Range<usize>| text.get(range).unwrap_or_default();
+        let header = record.header();
+        xml.push_str(part(0..header.start));
+        self.write(record.root().prefix(), xml);
+        let mut written = header.end;
+        for Insertion { at, text } in insertions {
+            xml.push_str(part(written..*at));
+            xml.push_str(text);
+            written = *at;
+        }
+        xml.push_str(part(written..text.len()));
+    }
+
     /// The record with this XML, as an event reports it.
     pub(crate) fn to_delivered(&self, xml: &str) -> DeliveredRecord {
         let datestamp = self.datestamp.clone();
@@ -80,6 +94,19 @@ impl<'r> Header<'r> {
     }
 }
 
+/// Reads a stored record.
+///
+/// # Errors
+///
+/// It is not a record element.
+pub fn read_record(record: &StoredRecord) -> Result<RecordView<'_>, Failure> {
+    let text = simdutf8::basic::from_utf8(&record.bytes).ok();
+    text.and_then(RecordView::read).ok_or_else(|| {
+        let details = format!("the stored record {} is not a record element", record.identifier);
+        Failure::new(Reason::Mirror, details)
+    })
+}
+
 fn push(xml: &mut String, parts: &[&str]) {
     parts.iter().for_each(|part| xml.push_str(part));
 }
@@ -90,101 +117,6 @@ pub struct Insertion {
     /// The place in the stored record.
     pub(crate) at: usize,
     pub(crate) text: String,
-}
-
-/// The places of a stored record at which a view changes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordPlaces<'r> {
-    /// The prefix of the OAI namespace with its colon, or empty.
-    pub(crate) prefix: &'r str,
-    header: Range<usize>,
-    /// The start of the end tag.
-    pub(super) end: usize,
-}
-
-impl<'r> RecordPlaces<'r> {
-    /// Reads a record up to the end of its header. `None` if it is not a record with a header and an end tag.
-    pub(crate) fn read(record: &'r str) -> Option<Self> {
-        let mut reader = Reader::from_str(record);
-        let (mut depth, mut prefix, mut header_start) = (0_usize, "", None);
-        loop {
-            let before = reader.buffer_position() as usize;
-            match reader.read_event().ok()? {
-                Event::Start(tag) => {
-                    let name = tag.local_name();
-                    let name: &str = name.as_ref();
-                    match depth {
-                        0 if name == "record" => {
-                            let written = record.get(before + 1..)?;
-                            prefix = written.split_once("record").map(|(prefix, _)| prefix)?;
-                        }
-                        1 if name == "header" => header_start = Some(before),
-                        0 | 1 => return None,
-                        _ => {}
-                    }
-                    depth += 1;
-                }
-                Event::End(_) => {
-                    depth = depth.checked_sub(1)?;
-                    if let (1, Some(start)) = (depth, header_start) {
-                        let header = start..reader.buffer_position() as usize;
-                        let end = record.rfind("</").filter(|&end| end >= header.end)?;
-                        return Some(Self { prefix, header, end });
-                    }
-                }
-                Event::Eof => return None,
-                _ => {}
-            }
-        }
-    }
-
-    /// The datestamp in the header of the stored record, in seconds since 1970. `None` if it is not legal.
-    pub(super) fn datestamp_secs(&self, record: &str) -> Option<i64> {
-        let (_, rest) = record.get(self.header.clone())?.split_once("datestamp>")?;
-        datestamp::to_secs(rest.split('<').next()?.trim())
-    }
-
-    /// The place of the datestamp in the header of the record. `None` if there is none.
-    pub(crate) fn datestamp_at(&self, record: &str) -> Option<Range<usize>> {
-        let header = record.get(self.header.clone())?;
-        let start = header.find("datestamp>")? + "datestamp>".len();
-        let len = header.get(start..)?.find('<')?;
-        let start = self.header.start + start;
-        Some(start..start + len)
-    }
-
-    /// The setSpecs in the header of the record, as its source sent it.
-    pub(crate) fn set_specs(&self, record: &str) -> Vec<String> {
-        let mut reader = Reader::from_str(record.get(self.header.clone()).unwrap_or_default());
-        let (mut set_specs, mut is_set_spec) = (Vec::new(), false);
-        loop {
-            match reader.read_event() {
-                Ok(Event::Start(tag)) => {
-                    let name = tag.local_name();
-                    let name: &str = name.as_ref();
-                    is_set_spec = name == "setSpec";
-                }
-                Ok(Event::Text(text)) if is_set_spec => set_specs.push(text.as_ref().trim().to_owned()),
-                Ok(Event::End(_)) => is_set_spec = false,
-                Ok(Event::Eof) | Err(_) => return set_specs,
-                Ok(_) => {}
-            }
-        }
-    }
-
-    /// Writes the record with another header, and with these texts in the order of their places.
-    pub fn write(&self, record: &str, header: &Header<'_>, insertions: &[Insertion], xml: &mut String) {
-        let part = |range: Range<usize>| record.get(range).unwrap_or_default();
-        xml.push_str(part(0..self.header.start));
-        header.write(self.prefix, xml);
-        let mut written = self.header.end;
-        for Insertion { at, text } in insertions {
-            xml.push_str(part(written..*at));
-            xml.push_str(text);
-            written = *at;
-        }
-        xml.push_str(part(written..record.len()));
-    }
 }
 
 #[cfg(test)]
@@ -201,9 +133,9 @@ mod tests {
     }
 
     fn rewritten(record: &str, about: &str) -> Option<String> {
-        let (mut xml, places) = (String::new(), RecordPlaces::read(record)?);
-        let about = Insertion { at: places.end, text: about.to_owned() };
-        places.write(record, &header(), &[about], &mut xml);
+        let (mut xml, view) = (String::new(), RecordView::read(record)?);
+        let about = Insertion { at: view.end(), text: about.to_owned() };
+        header().write_record(&view, &[about], &mut xml);
         Some(xml)
     }
 
@@ -240,14 +172,5 @@ mod tests {
         let mut xml = String::new();
         Header { is_deleted: true, ..header() }.write("", &mut xml);
         assert_eq!(xml, format!("<header status=\"deleted\">{FIELDS}</header>"));
-    }
-
-    #[test]
-    fn other_texts_are_no_records() {
-        for text in
-            ["", "text", "<record/>", "<record></record>", "<x><header></header></x>", "<record><header>"]
-        {
-            assert_eq!(RecordPlaces::read(text), None, "{text}");
-        }
     }
 }

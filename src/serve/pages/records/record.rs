@@ -9,8 +9,7 @@ use crate::serve::response::Response;
 use crate::serve::validators::Validators;
 use http::HeaderMap;
 use oaimend_html::{CONTENT_SECURITY_POLICY, Site, fingerprint};
-use oaimend_mirror::view::page_items::RecordText;
-use oaimend_mirror::view::record_xml::Header;
+use oaimend_mirror::view::record_xml::{Header, read_record};
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::RecordForm;
 use oaimend_pages::html::{
@@ -355,9 +354,9 @@ impl Rendering {
 /// which declares some of its namespaces.
 fn written(record: &StoredRecord, granularity: Granularity) -> Result<String, Missing> {
     let damaged = |_| Missing::NotShown(NoRecordReason::Damaged);
-    let text = RecordText::read(record).map_err(damaged)?;
+    let read = read_record(record).map_err(damaged)?;
     let mut xml = String::with_capacity(record.bytes.len() + HEADER_BYTES);
-    text.places.write(text.text, &Header::of_source(record, granularity), &[], &mut xml);
+    Header::of_source(record, granularity).write_record(&read, &[], &mut xml);
     Ok(NamespaceScope::of_own_list().rebase(&xml, &NamespaceScope::default()))
 }
 
