@@ -1,8 +1,7 @@
 //! The formats and sets in the responses of a source, which were repaired.
 
+use oaimend_repository::xml::{XmlEvent, XmlReader};
 use oaimend_store::{ListedFormat, ListedSet};
-use quick_xml::Reader;
-use quick_xml::events::Event;
 
 /// The formats in a response to `ListMetadataFormats`.
 pub fn read_formats(document: &str) -> Vec<ListedFormat> {
@@ -18,34 +17,29 @@ pub fn read_sets(document: &str) -> Vec<ListedSet> {
 
 /// The texts of the children with these names, of each element with the name `item`.
 fn read_items<const N: usize>(document: &str, item: &str, fields: [&str; N]) -> Vec<[String; N]> {
-    let mut reader = Reader::from_str(document);
-    let (mut items, mut path, mut text): (Vec<[String; N]>, Vec<String>, String) = Default::default();
-    while let Ok(event) = reader.read_event() {
-        match event {
-            Event::Start(tag) => {
-                let name = tag.local_name().as_ref().to_owned();
+    let mut reader = XmlReader::new(document);
+    let (mut items, mut is_item, mut text): (Vec<[String; N]>, bool, String) = Default::default();
+    while let Ok(Some(event)) = reader.read() {
+        match (event, reader.depth()) {
+            (XmlEvent::Start(tag), depth) => {
                 // OAI-PMH, the verb element, the item.
-                if path.len() == 2 && name == item {
-                    items.push(std::array::from_fn(|_| String::new()));
+                if depth == 2 {
+                    is_item = tag.local_name() == item;
+                    items.extend(is_item.then(|| std::array::from_fn(|_| String::new())));
                 }
-                path.push(name);
-                text.clear();
+                // A line break of HTML does not divide a name.
+                if depth <= 3 || !tag.is_empty() {
+                    text.clear();
+                }
             }
-            Event::Text(part) => text.push_str(part.as_ref()),
-            Event::CData(part) => text.push_str(part.as_ref()),
-            Event::GeneralRef(name) => {
-                let reference = format!("&{};", name.as_ref() as &str);
-                text.push_str(&quick_xml::escape::unescape(&reference).unwrap_or_default());
-            }
-            Event::End(_) => {
-                let Some(name) = path.pop() else { break };
-                let is_field = path.len() == 3 && path.last().is_some_and(|parent| parent == item);
-                let index = fields.iter().position(|field| *field == name).filter(|_| is_field);
+            (XmlEvent::Text(part), _) => text.push_str(&part.resolve().unwrap_or_default()),
+            (XmlEvent::End(tag), 3) if is_item => {
+                let name = tag.local_name();
+                let index = fields.iter().position(|field| *field == name);
                 if let Some(field) = index.and_then(|index| items.last_mut()?.get_mut(index)) {
                     *field = text.trim().to_owned();
                 }
             }
-            Event::Eof => break,
             _ => {}
         }
     }

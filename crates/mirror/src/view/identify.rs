@@ -9,10 +9,9 @@ use super::response::{Answer, Page};
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::escape;
 use oaimend_repository::Failure;
-use oaimend_repository::rebase_namespaces::{NamespaceScope, declarations};
+use oaimend_repository::rebase_namespaces::NamespaceScope;
+use oaimend_repository::xml::{XmlEvent, XmlReader};
 use oaimend_store::{Document, MirrorError};
-use quick_xml::Reader;
-use quick_xml::events::Event;
 use url::Url;
 
 /// The parts of a stored Identify response that a view serves again.
@@ -62,7 +61,7 @@ pub(crate) async fn source_granularity(
 impl StoredIdentify {
     /// Reads a response. `None` if it is not one to Identify.
     pub fn read(document: &str) -> Option<Self> {
-        let mut reader = Reader::from_str(document);
+        let mut reader = XmlReader::new(document);
         let mut identify = Self {
             name: None,
             admin_emails: Vec::new(),
@@ -71,38 +70,29 @@ impl StoredIdentify {
             earliest_datestamp: None,
             deleted_record: None,
         };
-        // The declarations around the children, and the child that is being read: its name and where it starts.
+        // The declarations around the children, and where the child that is being read starts, with its content.
         let mut declared: Vec<(String, String)> = Vec::new();
-        let (mut depth, mut is_identify, mut child) = (0_usize, false, None);
+        let (mut is_identify, mut child) = (false, None);
         loop {
-            let before = reader.buffer_position() as usize;
-            match reader.read_event().ok()? {
-                Event::Start(tag) => {
-                    let name = tag.local_name();
-                    let name: &str = name.as_ref();
-                    is_identify |= depth == 1 && name == "Identify";
-                    match depth {
-                        0 => declared.extend(declarations(&tag)),
-                        1 if is_identify => declared.extend(declarations(&tag)),
-                        2 if is_identify => {
-                            child = Some((name.to_owned(), before, reader.buffer_position() as usize));
-                        }
-                        _ => {}
-                    }
-                    depth += 1;
-                }
-                Event::End(_) => {
-                    depth = depth.checked_sub(1)?;
-                    if depth == 1 && is_identify {
-                        return Some(identify);
-                    }
-                    if let (2, Some((name, start, content))) = (depth, child.take_if(|_| depth == 2)) {
-                        let text = document.get(content..before)?.trim();
-                        let element = document.get(start..reader.buffer_position() as usize)?;
-                        identify.add(&name, text, element, &declared);
+            let event = reader.read().ok()??;
+            let place = reader.span();
+            match (event, reader.depth()) {
+                (XmlEvent::Start(tag), 0) => declared = tag.declarations(),
+                (XmlEvent::Start(tag), 1) => {
+                    is_identify |= tag.local_name() == "Identify" && !tag.is_empty();
+                    if is_identify {
+                        declared.extend(tag.declarations());
                     }
                 }
-                Event::Eof => return None,
+                (XmlEvent::Start(tag), 2) if is_identify && !tag.is_empty() => child = Some(place),
+                (XmlEvent::End(end), 2) => {
+                    if let Some(start) = child.take() {
+                        let text = document.get(start.end..place.start)?.trim();
+                        let element = document.get(start.start..place.end)?;
+                        identify.add(end.local_name(), text, element, &declared);
+                    }
+                }
+                (XmlEvent::End(_), 1) if is_identify => return Some(identify),
                 _ => {}
             }
         }
