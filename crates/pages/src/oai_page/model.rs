@@ -1,6 +1,6 @@
 //! The parts of an OAI-PMH response that pages show.
 
-use super::super::record::{Field, Text};
+use super::super::record::{Field, RecordDocument, Text};
 
 /// A response of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,8 +27,13 @@ pub enum OaiContent {
     Sets(ItemList<SetItem>),
     /// `ListRecords` or `ListIdentifiers`.
     Records(ItemList<RecordItem>),
-    /// `GetRecord`: the XML of the record, with declarations of its namespaces.
-    Record(String),
+    /// `GetRecord`.
+    Record {
+        /// The XML of the record, with declarations of its namespaces.
+        xml: String,
+        /// The record; `None` if it cannot be read.
+        document: Option<RecordDocument>,
+    },
 }
 
 /// An error.

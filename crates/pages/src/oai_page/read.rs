@@ -5,9 +5,7 @@ use super::model::{
     IdentifyFacts, ItemList, ListToken, MetadataFormat, OaiContent, OaiError, OaiPage, RecordItem, SetItem,
 };
 use oaimend_repository::rebase_namespaces::NamespaceScope;
-use quick_xml::events::{BytesStart, Event};
-use quick_xml::name::{Namespace, ResolveResult};
-use quick_xml::reader::NsReader;
+use oaimend_repository::xml::{NamespaceReader, StartTag, XmlError, XmlEvent, XmlReader};
 
 /// Most items of a list that are kept. Further ones are counted.
 const ITEMS_MAX: usize = 5_000;
@@ -19,8 +17,6 @@ const SET_SPECS_MAX: usize = 20;
 const CREATORS_MAX: usize = 3;
 /// Most errors, and most elements and descriptions of `Identify`, that are kept.
 const FACTS_MAX: usize = 100;
-/// Most namespace declarations that are in scope at once.
-const NAMESPACES_MAX: usize = 4_096;
 /// The namespace of the elements of Dublin Core.
 const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
 
@@ -28,6 +24,12 @@ const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the response cannot be read: {0}")]
 pub struct UnreadableResponse(String);
+
+impl From<XmlError> for UnreadableResponse {
+    fn from(error: XmlError) -> Self {
+        Self(error.to_string())
+    }
+}
 
 impl OaiPage {
     /// Reads a response.
@@ -100,64 +102,40 @@ impl<'x> Reading<'x> {
     }
 
     fn read_all(&mut self) -> Result<(), UnreadableResponse> {
-        let mut reader = NsReader::from_str(self.xml);
-        reader.config_mut().expand_empty_elements = true;
-        reader.resolver_mut().set_max_namespace_bindings(NAMESPACES_MAX);
-        let mut event_start = 0;
+        let mut reader = NamespaceReader::new(XmlReader::new(self.xml));
         let mut is_response = false;
-        loop {
-            let event = reader.read_event().map_err(unreadable)?;
-            let end = usize::try_from(reader.buffer_position()).map_err(unreadable)?;
+        while let Some(event) = reader.read()? {
             match event {
-                Event::Start(tag) => {
-                    is_response |= self.open(&reader, &tag, event_start)?;
-                }
-                Event::End(_) => self.close(end),
-                Event::Text(text) => self.text.push(&text, TEXT_BYTES_MAX),
-                Event::CData(text) => self.text.push(&text, TEXT_BYTES_MAX),
-                Event::GeneralRef(name) => {
-                    let number = name.resolve_char_ref().map_err(unreadable)?;
-                    let named = || quick_xml::escape::resolve_xml_entity(&name).map(str::to_owned);
-                    let characters = number.map(String::from).or_else(named);
-                    let unknown = || UnreadableResponse(format!("the entity {} is not defined", &*name));
-                    self.text.push(&characters.ok_or_else(unknown)?, TEXT_BYTES_MAX);
-                }
-                Event::DocType(_) => {
+                XmlEvent::Start(tag) => is_response |= self.open(&reader, tag)?,
+                XmlEvent::End(_) => self.close(reader.span().end),
+                XmlEvent::Text(text) => self.text.push(&text.resolve()?, TEXT_BYTES_MAX),
+                XmlEvent::Doctype => {
                     return Err(UnreadableResponse("a document type declaration".to_owned()));
                 }
-                Event::Eof => {
-                    return match self.open.last() {
-                        Some(open) => Err(UnreadableResponse(format!("it ends within <{}>", open.name))),
-                        None if is_response => Ok(()),
-                        None => Err(UnreadableResponse("no element".to_owned())),
-                    };
-                }
-                _ => {}
+                XmlEvent::Other => {}
             }
-            event_start = end;
+        }
+        match self.open.last() {
+            Some(open) => Err(UnreadableResponse(format!("it ends within <{}>", open.name))),
+            None if is_response => Ok(()),
+            None => Err(UnreadableResponse("no element".to_owned())),
         }
     }
 
     /// Reads a start tag. Returns whether it is the root of a response.
-    fn open(
-        &mut self,
-        reader: &NsReader<&[u8]>,
-        tag: &BytesStart<'_>,
-        start: usize,
-    ) -> Result<bool, UnreadableResponse> {
-        let local = tag.local_name();
-        let name: &str = local.as_ref();
+    fn open(&mut self, reader: &NamespaceReader<'_>, tag: StartTag<'_>) -> Result<bool, UnreadableResponse> {
+        let name = tag.local_name();
         let depth = self.open.len();
         let is_root = depth == 0 && name == "OAI-PMH";
         match depth {
             0 if !is_root => return Err(UnreadableResponse(format!("<{name}> is not a response"))),
             1 => self.open_content(name, tag)?,
-            2 => self.open_item(name, tag, start)?,
+            2 => self.open_item(name, tag, reader.span().start)?,
             3 if name == "header" => self.record.is_deleted = is_deleted(tag)?,
             _ => {}
         }
         let mut language = self.open.last().and_then(|parent| parent.language.clone());
-        if let Some(own) = attribute(tag, "xml:lang")? {
+        if let Some(own) = tag.attribute("xml:lang")? {
             language = language_tag(&own);
         }
         let field = match name {
@@ -165,10 +143,7 @@ impl<'x> Reading<'x> {
             "creator" => Some(CoreField::Creator),
             _ => None,
         };
-        let is_core = || match reader.resolver().resolve_element(tag.name()).0 {
-            ResolveResult::Bound(Namespace(uri)) => uri == DUBLIN_CORE,
-            _ => false,
-        };
+        let is_core = || reader.namespace(tag) == Ok(DUBLIN_CORE);
         let field = field.filter(|_| depth > 3 && self.is_inside(2, "record") && is_core());
         self.text = Text { language: language.clone(), ..Text::default() };
         self.open.push(OpenElement { name: name.to_owned(), language, field });
@@ -180,11 +155,11 @@ impl<'x> Reading<'x> {
         self.open.get(depth).is_some_and(|open| open.name == name)
     }
 
-    fn open_content(&mut self, name: &str, tag: &BytesStart<'_>) -> Result<(), UnreadableResponse> {
+    fn open_content(&mut self, name: &str, tag: StartTag<'_>) -> Result<(), UnreadableResponse> {
         let content = &mut self.page.content;
         match name {
             "error" => {
-                let code = attribute(tag, "code")?.unwrap_or_default();
+                let code = tag.attribute("code")?.unwrap_or_default().into_owned();
                 let error = OaiError { code, text: Text::default() };
                 match content {
                     OaiContent::Errors(errors) if errors.len() < FACTS_MAX => errors.push(error),
@@ -201,19 +176,17 @@ impl<'x> Reading<'x> {
         Ok(())
     }
 
-    fn open_item(
-        &mut self,
-        name: &str,
-        tag: &BytesStart<'_>,
-        start: usize,
-    ) -> Result<(), UnreadableResponse> {
+    fn open_item(&mut self, name: &str, tag: StartTag<'_>, start: usize) -> Result<(), UnreadableResponse> {
         match name {
             "metadataFormat" => self.format = MetadataFormat::default(),
             "set" => self.set = SetItem::default(),
             "record" => self.record = RecordItem::default(),
             "header" => self.record = RecordItem { is_deleted: is_deleted(tag)?, ..RecordItem::default() },
             "resumptionToken" => {
-                let number = |name| Ok(attribute(tag, name)?.and_then(|value| value.trim().parse().ok()));
+                let number = |name| {
+                    let value = tag.attribute(name)?;
+                    Ok::<_, XmlError>(value.and_then(|value| value.trim().parse().ok()))
+                };
                 let token = ListToken {
                     cursor: number("cursor")?,
                     complete_list_size: number("completeListSize")?,
@@ -307,7 +280,9 @@ impl<'x> Reading<'x> {
                 token.value = text;
             }
             OaiContent::Nothing if is_get_record && name == "record" => {
-                self.page.content = OaiContent::Record(self.section(end));
+                let xml = self.section(end);
+                let document = RecordDocument::read(&xml).ok();
+                self.page.content = OaiContent::Record { xml, document };
             }
             _ => {}
         }
@@ -351,19 +326,8 @@ fn add<T>(list: &mut ItemList<T>, item: T) {
     }
 }
 
-fn is_deleted(header: &BytesStart<'_>) -> Result<bool, UnreadableResponse> {
-    Ok(attribute(header, "status")?.is_some_and(|status| status.trim() == "deleted"))
-}
-
-/// The value of an attribute.
-fn attribute(tag: &BytesStart<'_>, name: &str) -> Result<Option<String>, UnreadableResponse> {
-    let Some(attribute) = tag.try_get_attribute(name).map_err(unreadable)? else { return Ok(None) };
-    let value = attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0).map_err(unreadable)?;
-    Ok(Some(value.into_owned()))
-}
-
-fn unreadable(error: impl std::fmt::Display) -> UnreadableResponse {
-    UnreadableResponse(error.to_string())
+fn is_deleted(header: StartTag<'_>) -> Result<bool, XmlError> {
+    Ok(header.attribute("status")?.is_some_and(|status| status.trim() == "deleted"))
 }
 
 #[cfg(test)]
@@ -487,13 +451,12 @@ mod tests {
     fn a_record_has_its_namespaces() {
         let record =
             content("<GetRecord><record><header/><metadata><a xsi:b='c'/></metadata></record></GetRecord>");
-        let OaiContent::Record(xml) = record else { panic!("{record:?}") };
+        let OaiContent::Record { xml, document } = record else { panic!("{record:?}") };
         assert!(
             xml.starts_with("<record xmlns=\"http://www.openarchives.org/OAI/2.0/\" xmlns:xsi="),
             "{xml}"
         );
-        let document = RecordDocument::read(&xml).expect("it is a document");
-        assert_eq!(document.metadata.len(), 1);
+        assert_eq!(document.map(|document| document.metadata.len()), Some(1));
     }
 
     #[test]

@@ -2,14 +2,11 @@
 
 use super::language::language_tag;
 use super::limits::{
-    ATTRIBUTE_BYTES_MAX, ATTRIBUTES_MAX, FIELDS_BYTES_MAX, FIELDS_MAX, NAMESPACES_MAX, VALUE_BYTES_MAX,
-    shorten,
+    ATTRIBUTE_BYTES_MAX, ATTRIBUTES_MAX, FIELDS_BYTES_MAX, FIELDS_MAX, VALUE_BYTES_MAX, shorten,
 };
 use super::text::Text;
-use quick_xml::XmlVersion;
-use quick_xml::events::{BytesStart, Event};
-use quick_xml::name::{Namespace, ResolveResult};
-use quick_xml::reader::NsReader;
+use oaimend_repository::RecordView;
+use oaimend_repository::xml::{NamespaceReader, StartTag, XmlError, XmlEvent, XmlReader, declared_prefix};
 
 /// The elements of a record.
 ///
@@ -65,40 +62,31 @@ pub struct FieldAttribute {
 #[error("the stored record cannot be read: {0}")]
 pub struct UnreadableRecord(String);
 
+impl From<XmlError> for UnreadableRecord {
+    fn from(error: XmlError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl RecordDocument {
-    /// Reads the XML of a stored record: one `record` element that declares its namespaces.
+    /// Reads a document with a record: one `record` element that declares its namespaces.
     ///
     /// # Errors
     ///
     /// The XML is not well-formed, or its root is not a `record`.
     pub fn read(xml: &str) -> Result<Self, UnreadableRecord> {
-        let mut reader = NsReader::from_str(xml);
-        reader.config_mut().expand_empty_elements = true;
-        reader.resolver_mut().set_max_namespace_bindings(NAMESPACES_MAX);
-        let mut building = Building::default();
-        loop {
-            let event = reader.read_event().map_err(|error| UnreadableRecord(error.to_string()))?;
-            match event {
-                Event::Start(tag) => building.open(&reader, &tag)?,
-                Event::End(_) => building.close(),
-                Event::Text(text) => building.add(&text),
-                Event::CData(text) => building.add(&text),
-                Event::GeneralRef(name) => {
-                    let number =
-                        name.resolve_char_ref().map_err(|error| UnreadableRecord(error.to_string()))?;
-                    let named = || quick_xml::escape::resolve_xml_entity(&name).map(str::to_owned);
-                    match number.map(String::from).or_else(named) {
-                        Some(characters) => building.add(&characters),
-                        None => {
-                            return Err(UnreadableRecord(format!("the entity {} is not defined", &*name)));
-                        }
-                    }
-                }
-                Event::DocType(_) => return Err(UnreadableRecord("a document type declaration".to_owned())),
-                Event::Eof => return building.finish(),
-                _ => {}
-            }
-        }
+        Building::default().read(NamespaceReader::new(XmlReader::new(xml)))
+    }
+
+    /// Reads what follows the header of a stored record. The fields of the header stay empty.
+    ///
+    /// # Errors
+    ///
+    /// The record is not well-formed.
+    pub fn read_content(record: &RecordView<'_>) -> Result<Self, UnreadableRecord> {
+        let root = OpenElement { name: "record".to_owned(), field: None, language: None };
+        let building = Building { open: vec![root], is_record: true, ..Building::default() };
+        building.read(record.content_with_namespaces()?)
     }
 
     /// The element inside `metadata`.
@@ -147,9 +135,21 @@ struct OpenElement {
 }
 
 impl Building {
-    fn open(&mut self, reader: &NsReader<&[u8]>, tag: &BytesStart<'_>) -> Result<(), UnreadableRecord> {
-        let local = tag.local_name();
-        let name: &str = local.as_ref();
+    fn read(mut self, mut reader: NamespaceReader<'_>) -> Result<RecordDocument, UnreadableRecord> {
+        while let Some(event) = reader.read()? {
+            match event {
+                XmlEvent::Start(tag) => self.open(&reader, tag)?,
+                XmlEvent::End(_) => self.close(),
+                XmlEvent::Text(text) => self.add(&text.resolve()?),
+                XmlEvent::Doctype => return Err(UnreadableRecord("a document type declaration".to_owned())),
+                XmlEvent::Other => {}
+            }
+        }
+        self.finish()
+    }
+
+    fn open(&mut self, reader: &NamespaceReader<'_>, tag: StartTag<'_>) -> Result<(), UnreadableRecord> {
+        let name = tag.local_name();
         match self.open.len() {
             0 if name == "record" && !self.is_record => self.is_record = true,
             0 => return Err(UnreadableRecord(format!("<{name}> is not a single record element"))),
@@ -160,12 +160,8 @@ impl Building {
                     "about" => Section::About,
                     _ => Section::Other,
                 };
-                let status =
-                    tag.try_get_attribute("status").map_err(|error| UnreadableRecord(error.to_string()))?;
-                if self.section == Section::Header && status.is_some_and(|status| &*status.value == "deleted")
-                {
-                    self.document.is_deleted = true;
-                }
+                self.document.is_deleted |=
+                    self.section == Section::Header && tag.attribute("status")?.as_deref() == Some("deleted");
             }
             2 if self.section == Section::Header => self.header_text = Text::default(),
             _ => {}
@@ -184,8 +180,8 @@ impl Building {
 
     fn open_field(
         &mut self,
-        reader: &NsReader<&[u8]>,
-        tag: &BytesStart<'_>,
+        reader: &NamespaceReader<'_>,
+        tag: StartTag<'_>,
         opened: &mut OpenElement,
     ) -> Result<(), UnreadableRecord> {
         let fields_count = self.document.metadata.len() + self.document.about.len();
@@ -193,29 +189,19 @@ impl Building {
             self.document.left_out_fields += 1;
             return Ok(());
         }
-        let (namespace, _) = reader.resolver().resolve_element(tag.name());
         let mut field = Field {
-            namespace: match namespace {
-                ResolveResult::Bound(Namespace(uri)) => uri.to_owned(),
-                ResolveResult::Unbound => String::new(),
-                ResolveResult::Unknown(prefix) => {
-                    return Err(UnreadableRecord(format!("the prefix {prefix:?} is not declared")));
-                }
-            },
-            prefix: tag.name().prefix().map(|prefix| prefix.as_ref().to_owned()).unwrap_or_default(),
+            namespace: reader.namespace(tag)?.to_owned(),
+            prefix: tag.prefix().trim_end_matches(':').to_owned(),
             name: opened.name.clone(),
             depth: self.open.len() - 2,
             ..Field::default()
         };
         for attribute in tag.attributes() {
-            let attribute = attribute.map_err(|error| UnreadableRecord(error.to_string()))?;
-            let value = attribute.normalized_value(XmlVersion::Implicit1_0);
-            let value = value.map_err(|error| UnreadableRecord(error.to_string()))?;
-            let name: &str = attribute.key.as_ref();
+            let (name, value) = attribute?;
             if name == "xml:lang" {
                 opened.language = language_tag(&value);
             }
-            if attribute.key.as_namespace_binding().is_none() && field.attributes.len() < ATTRIBUTES_MAX {
+            if declared_prefix(name).is_none() && field.attributes.len() < ATTRIBUTES_MAX {
                 let (kept, left_out_bytes) = shorten(&value, ATTRIBUTE_BYTES_MAX);
                 self.kept_bytes += name.len() + kept.len();
                 field.attributes.push(FieldAttribute {

@@ -10,8 +10,6 @@ pub(super) const FIELDS_BYTES_MAX: usize = 512 << 10;
 pub(super) const ATTRIBUTES_MAX: usize = 32;
 /// Longest value of an attribute that is kept, in bytes.
 pub(super) const ATTRIBUTE_BYTES_MAX: usize = 1 << 10;
-/// Most namespace declarations that are in scope at once.
-pub(super) const NAMESPACES_MAX: usize = 4_096;
 /// Longest text that becomes a link, in bytes.
 pub(super) const LINK_BYTES_MAX: usize = 2_048;
 /// Most links of a record.

@@ -1,7 +1,6 @@
 //! Divides the XML of a record into parts of one colour.
 
-use quick_xml::Reader;
-use quick_xml::events::Event;
+use oaimend_repository::xml::XmlReader;
 
 /// The kind of a part of XML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,31 +38,23 @@ pub struct XmlToken<'x> {
 /// rest is text. Uses memory for about one part per three bytes.
 pub(crate) fn xml_tokens(xml: &str) -> Vec<XmlToken<'_>> {
     let mut tokens = Tokens::default();
-    let mut reader = Reader::from_str(xml);
-    let config = reader.config_mut();
-    config.check_end_names = false;
-    config.allow_unmatched_ends = true;
+    let mut reader = XmlReader::of_part(xml);
     let (mut event_start, mut part_start) = (0, 0);
-    loop {
-        let event = reader.read_event();
-        let end = usize::try_from(reader.buffer_position()).unwrap_or(xml.len());
-        let is_text = matches!(event, Ok(Event::Text(_) | Event::GeneralRef(_)));
+    while let Ok(Some(_)) = reader.read() {
+        let end = reader.span().end;
+        let is_markup = xml.get(event_start..end).is_some_and(|event| event.starts_with('<'));
         // A text and its references are one part, so that a browser orders text of both directions correctly.
-        if is_text && tokens.list.last().is_some_and(|last| last.kind == XmlTokenKind::Text) {
+        if !is_markup && tokens.list.last().is_some_and(|last| last.kind == XmlTokenKind::Text) {
             tokens.list.pop();
         } else {
             part_start = event_start;
         }
-        match event {
-            Ok(Event::Eof) => return tokens.list,
-            Ok(event) => tokens.add(&event, xml.get(part_start..end).unwrap_or_default()),
-            Err(_) => {
-                tokens.push(XmlTokenKind::Text, xml.get(part_start..).unwrap_or_default());
-                return tokens.list;
-            }
-        }
+        tokens.depth = reader.depth();
+        tokens.add(xml.get(part_start..end).unwrap_or_default());
         event_start = end;
     }
+    tokens.push(XmlTokenKind::Text, xml.get(event_start..).unwrap_or_default());
+    tokens.list
 }
 
 #[derive(Default)]
@@ -76,24 +67,30 @@ struct Tokens<'x> {
 }
 
 impl<'x> Tokens<'x> {
-    fn add(&mut self, event: &Event<'_>, raw: &'x str) {
-        let (is_start, is_end) = (matches!(event, Event::Start(_)), matches!(event, Event::End(_)));
-        self.depth -= usize::from(is_end && self.depth > 0);
-        let is_markup = !matches!(event, Event::Text(_) | Event::CData(_) | Event::GeneralRef(_));
+    fn add(&mut self, raw: &'x str) {
+        if raw.is_empty() {
+            // The end of an element that has only one tag.
+            return;
+        }
+        let (is_cdata, is_end) = (raw.starts_with("<![CDATA["), raw.starts_with("</"));
+        let is_comment = raw.starts_with("<!") || raw.starts_with("<?");
+        let is_markup = raw.starts_with('<') && !is_cdata;
         // The end tag of an empty element stays on the line of its start tag.
         let is_empty_element = self.is_after_start && is_end;
         if is_markup && self.is_after_markup && !is_empty_element {
             self.push(XmlTokenKind::Break, "");
         }
-        match event {
-            Event::Start(_) | Event::Empty(_) => self.add_tag(raw, "<"),
-            Event::End(_) => self.add_tag(raw, "</"),
-            Event::Text(_) | Event::GeneralRef(_) => self.push(XmlTokenKind::Text, raw),
-            Event::CData(_) => self.push(XmlTokenKind::CData, raw),
-            _ => self.push(XmlTokenKind::Comment, raw),
+        if is_cdata {
+            self.push(XmlTokenKind::CData, raw);
+        } else if is_comment {
+            self.push(XmlTokenKind::Comment, raw);
+        } else if is_markup {
+            self.add_tag(raw, if is_end { "</" } else { "<" });
+        } else {
+            self.push(XmlTokenKind::Text, raw);
         }
-        self.depth += usize::from(is_start);
-        (self.is_after_markup, self.is_after_start) = (is_markup, is_start);
+        self.is_after_start = is_markup && !is_comment && !is_end && !raw.ends_with("/>");
+        self.is_after_markup = is_markup;
     }
 
     fn push(&mut self, kind: XmlTokenKind, text: &'x str) {

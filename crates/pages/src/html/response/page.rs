@@ -112,7 +112,9 @@ impl ResponsePage<'_> {
                     Some(name) if !name.value.is_empty() => name.clone(),
                     _ => plain(by_verb()),
                 },
-                OaiContent::Record(xml) => super::single::title(xml).unwrap_or_else(|| plain(by_verb())),
+                OaiContent::Record { document: Some(document), .. } => {
+                    super::single::title(document).unwrap_or_else(|| plain(by_verb()))
+                }
                 _ => plain(by_verb()),
             },
         }
@@ -200,7 +202,9 @@ impl ResponsePage<'_> {
             OaiContent::Formats(formats) => super::lists::formats(self.links(), formats),
             OaiContent::Sets(list) => super::lists::sets(self.links(), list, is_whole),
             OaiContent::Records(list) => super::lists::records(self.links(), list, is_whole),
-            OaiContent::Record(xml) => super::single::record(self.links(), xml),
+            OaiContent::Record { xml, document } => {
+                super::single::record(self.links(), xml, document.as_ref())
+            }
         }
     }
 

@@ -50,19 +50,19 @@ pub(super) fn identify(facts: &IdentifyFacts) -> Markup {
 }
 
 /// The title of a record: its first title, or its identifier.
-pub(super) fn title(xml: &str) -> Option<Text> {
-    let document = RecordDocument::read(xml).ok()?;
-    let title = WorkDescription::of(&document).core.titles.into_iter().next();
+pub(super) fn title(document: &RecordDocument) -> Option<Text> {
+    let title = WorkDescription::of(document).core.titles.into_iter().next();
     title.or_else(|| {
-        Some(Text { value: document.identifier, ..Text::default() }).filter(|text| !text.value.is_empty())
+        Some(Text { value: document.identifier.clone(), ..Text::default() })
+            .filter(|text| !text.value.is_empty())
     })
 }
 
-pub(super) fn record(links: RequestLinks<'_>, xml: &str) -> Markup {
+pub(super) fn record(links: RequestLinks<'_>, xml: &str, document: Option<&RecordDocument>) -> Markup {
     html! {
-        @match RecordDocument::read(xml) {
-            Ok(document) => (header_and_fields(links, &document)),
-            Err(_) => p { "This server cannot read the fields of the record." },
+        @match document {
+            Some(document) => (header_and_fields(links, document)),
+            None => p { "This server cannot read the fields of the record." },
         }
         section aria-labelledby="xml" {
             h2 id="xml" { "XML" }
