@@ -1,9 +1,8 @@
 //! The title of a record, for links to it.
 
 use crate::record::{Text, language_tag, shorten};
-use quick_xml::XmlVersion;
-use quick_xml::events::{BytesStart, Event};
-use quick_xml::reader::Reader;
+use oaimend_repository::RecordView;
+use oaimend_repository::xml::{StartTag, XmlEvent};
 
 /// Longest title of a link, in bytes.
 const TITLE_BYTES_MAX: usize = 300;
@@ -14,52 +13,40 @@ const DEPTH_MAX: usize = 100;
 /// if the XML before its end is not well-formed.
 ///
 /// It reads no further than necessary: a page shows the titles of up to 1,000 records.
-pub fn first_title(xml: &str) -> Option<Text> {
-    let mut reader = Reader::from_str(xml);
-    // The languages of the elements around the current place, and whether it is inside `metadata`.
-    let (mut languages, mut is_metadata): (Vec<Option<String>>, bool) = (Vec::new(), false);
+pub fn first_title(record: &RecordView<'_>) -> Option<Text> {
+    let mut reader = record.content();
+    let (mut open, mut is_metadata) = (vec![record.root()], false);
     let mut title: Option<(usize, Text)> = None;
     loop {
-        match reader.read_event().ok()? {
-            Event::Start(tag) => {
-                let language = language_of(&tag).or_else(|| languages.last().cloned().flatten());
-                let (depth, local) = (languages.len(), tag.local_name());
-                is_metadata |= depth == 1 && local.as_ref() == "metadata";
-                if is_metadata && title.is_none() && local.as_ref() == "title" {
-                    title = Some((depth, Text { language: language.clone(), ..Text::default() }));
+        match (reader.read().ok()??, reader.depth()) {
+            (XmlEvent::Start(_), DEPTH_MAX) => return None,
+            (XmlEvent::Start(tag), depth) => {
+                open.push(tag);
+                is_metadata |= depth == 1 && tag.local_name() == "metadata";
+                if is_metadata && title.is_none() && tag.local_name() == "title" {
+                    let language = open.iter().rev().find_map(language_of);
+                    title = Some((depth, Text { language, ..Text::default() }));
                 }
-                if depth == DEPTH_MAX {
-                    return None;
-                }
-                languages.push(language);
             }
-            Event::End(_) => {
-                languages.pop();
-                if let Some((_, text)) = title.take_if(|(depth, _)| *depth == languages.len())
+            (XmlEvent::End(_), depth) => {
+                open.pop();
+                if let Some((_, text)) = title.take_if(|(of_title, _)| *of_title == depth)
                     && let Some(text) = on_one_line(text)
                 {
                     return Some(text);
                 }
-                if is_metadata && languages.len() == 1 {
+                if is_metadata && depth == 1 {
                     return None;
                 }
             }
-            Event::Text(text) => add(&mut title, &text),
-            Event::CData(text) => add(&mut title, &text),
-            Event::GeneralRef(name) => {
-                let number = name.resolve_char_ref().ok()?.map(String::from);
-                let named = || quick_xml::escape::resolve_xml_entity(&name).map(str::to_owned);
-                add(&mut title, &number.or_else(named)?);
-            }
-            Event::Eof => return None,
+            (XmlEvent::Text(text), _) => add(&mut title, &text.resolve().ok()?),
             _ => {}
         }
     }
 }
 
-fn language_of(tag: &BytesStart<'_>) -> Option<String> {
-    let language = tag.try_get_attribute("xml:lang").ok()??;
-    language_tag(&language.normalized_value(XmlVersion::Implicit1_0).ok()?)
+fn language_of(tag: &StartTag<'_>) -> Option<String> {
+    language_tag(&tag.attribute("xml:lang").ok()??)
 }
 
 /// Adds characters to a title. It keeps twice as many as a link shows, because blanks are removed later.
@@ -84,12 +71,16 @@ fn on_one_line(text: Text) -> Option<Text> {
 mod tests {
     use super::*;
 
+    fn title_of(xml: &str) -> Option<Text> {
+        first_title(&RecordView::read(xml)?)
+    }
+
     fn title(metadata: &str) -> Option<(String, Option<String>)> {
         let xml = format!(
             "<record><header><identifier>a&amp;<![CDATA[<title>x</title>]]></identifier></header>\
              <metadata>{metadata}</metadata><about><title>about</title></about></record>"
         );
-        first_title(&xml).map(|text| (text.value, text.language))
+        title_of(&xml).map(|text| (text.value, text.language))
     }
 
     #[test]
@@ -116,8 +107,9 @@ mod tests {
         ] {
             assert_eq!(title(metadata), None, "{metadata}");
         }
-        assert_eq!(first_title("<record><metadata><title>cut"), None);
-        assert_eq!(first_title(&format!("<record><metadata>{}<title>a</title>", "<a>".repeat(1_000))), None);
+        let cut = |metadata: &str| title_of(&format!("<record><header></header><metadata>{metadata}"));
+        assert_eq!(cut("<a></a><title>cut"), None);
+        assert_eq!(cut(&format!("{}<title>a</title>", "<a>".repeat(900))), None);
     }
 
     #[test]
@@ -130,8 +122,11 @@ mod tests {
 
     #[test]
     fn long_titles_are_shortened() {
-        let xml = format!("<record><metadata><title>{}</title></metadata></record>", "é ".repeat(1_000_000));
-        let text = first_title(&xml).expect("it has a title");
+        let xml = format!(
+            "<record><header></header><metadata><title>{}</title></metadata></record>",
+            "é ".repeat(1_000_000)
+        );
+        let text = title_of(&xml).expect("it has a title");
         assert!(text.value.len() <= TITLE_BYTES_MAX && text.left_out_bytes > 0, "{}", text.value.len());
     }
 }

@@ -13,7 +13,7 @@ use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::RecordForm;
 use oaimend_pages::html::{ListContent, ListNotice, ListNoticePage, ListPage, MonthEntry, RecordLink};
 use oaimend_pages::list::{LINKS_MAX, ListAddress, ListPart, Month, SequenceRange, first_title};
-use oaimend_repository::{Failure, Reason};
+use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, StoredRecord};
 use std::num::NonZeroU64;
 
@@ -302,7 +302,7 @@ fn link_to(record: &StoredRecord) -> RecordLink {
     let xml = simdutf8::basic::from_utf8(&record.bytes).unwrap_or_default();
     RecordLink {
         identifier: record.identifier.clone(),
-        title: first_title(xml),
+        title: RecordView::read(xml).and_then(|record| first_title(&record)),
         changed: from_secs(record.stamp_secs, Granularity::Day),
     }
 }

@@ -20,7 +20,7 @@ use oaimend_pages::record::{
 };
 use oaimend_pages::route::RecordTarget;
 use oaimend_repository::rebase_namespaces::NamespaceScope;
-use oaimend_repository::{Failure, Reason};
+use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{MirrorError, MirrorStore, RecordRepairs, RecordStatus, StoredRecord};
 use std::sync::Arc;
 
@@ -279,14 +279,18 @@ impl Rendering {
 
     fn render(&self) -> Result<Response, Missing> {
         let (found, facts) = (&self.found, &self.facts);
-        let xml = written(&found.record, facts.granularity)?;
+        let record = read_record(&found.record).map_err(damaged)?;
+        let xml = written(&record, &Header::of_source(&found.record, facts.granularity));
         if self.form == RecordForm::Xml {
             let text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{xml}\n");
             return Ok(self.with_head(Response::new(200, self.form.content_type(), text)));
         }
-        let document = RecordDocument::read(&xml)?;
+        let document = document_of(&found.record, &record)?;
         let work = match &found.work_record {
-            Some(record) => WorkDescription::of(&RecordDocument::read(&written(record, facts.granularity)?)?),
+            Some(stored) => {
+                let record = read_record(stored).map_err(damaged)?;
+                WorkDescription::of(&document_of(stored, &record)?)
+            }
             None => WorkDescription::of(&document),
         };
         let site = &self.gateway.site;
@@ -350,14 +354,23 @@ impl Rendering {
     }
 }
 
+fn damaged(_: Failure) -> Missing {
+    Missing::NotShown(NoRecordReason::Damaged)
+}
+
+/// The content of a record, with the fields of the header that its page shows.
+fn document_of(stored: &StoredRecord, record: &RecordView<'_>) -> Result<RecordDocument, UnreadableRecord> {
+    let content = RecordDocument::read_content(record)?;
+    let (identifier, set_specs) = (stored.identifier.clone(), stored.set_specs.clone());
+    Ok(RecordDocument { identifier, set_specs, ..content })
+}
+
 /// The XML of a record as a document of its own, with the header of its source. The store has it as an item of a list,
 /// which declares some of its namespaces.
-fn written(record: &StoredRecord, granularity: Granularity) -> Result<String, Missing> {
-    let damaged = |_| Missing::NotShown(NoRecordReason::Damaged);
-    let read = read_record(record).map_err(damaged)?;
-    let mut xml = String::with_capacity(record.bytes.len() + HEADER_BYTES);
-    Header::of_source(record, granularity).write_record(&read, &[], &mut xml);
-    Ok(NamespaceScope::of_own_list().rebase(&xml, &NamespaceScope::default()))
+fn written(record: &RecordView<'_>, header: &Header<'_>) -> String {
+    let mut xml = String::with_capacity(record.text().len() + HEADER_BYTES);
+    header.write_record(record, &[], &mut xml);
+    NamespaceScope::of_own_list().rebase(&xml, &NamespaceScope::default())
 }
 
 /// The usual length of a header, in bytes.
