@@ -5,9 +5,7 @@
 //! element without a type: libxml2 then skips all elements that have no schema, such as the envelope.
 
 use oaimend_base::error::Error;
-use quick_xml::events::{BytesStart, Event};
-use quick_xml::name::{Namespace, ResolveResult};
-use quick_xml::reader::NsReader;
+use oaimend_repository::xml::{NamespaceReader, StartTag, XmlEvent, XmlReader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -152,19 +150,16 @@ fn read_folder(folder: &Path) -> Result<Vec<SchemaFile>, Error> {
 fn read_schema(path: PathBuf) -> Result<SchemaFile, Error> {
     let text = std::fs::read_to_string(&path).map_err(|error| file_error(&path, "read", error))?;
     let mut file = SchemaFile { path, ..SchemaFile::default() };
-    let mut reader = NsReader::from_str(&text);
-    let malformed = |why: &dyn std::fmt::Display, path: &Path| {
-        Error::Usage(format!("{} is not a schema: {why}; copy the file again", path.display()))
-    };
+    let mut reader = NamespaceReader::new(XmlReader::new(&text));
     loop {
-        let (namespace, event) =
-            reader.read_resolved_event().map_err(|error| malformed(&error, &file.path))?;
-        let is_schema = namespace == ResolveResult::Bound(Namespace(XSD));
+        let event = reader.read().map_err(|why| {
+            Error::Usage(format!("{} is not a schema: {why}; copy the file again", file.path.display()))
+        })?;
         match event {
-            Event::Eof => return Ok(file),
-            Event::Start(tag) | Event::Empty(tag) if is_schema => match tag.local_name().as_ref() {
-                "schema" => file.namespace = attribute(&tag, "targetNamespace").unwrap_or_default(),
-                "include" | "redefine" | "override" => file.parts.extend(attribute(&tag, "schemaLocation")),
+            None => return Ok(file),
+            Some(XmlEvent::Start(tag)) if reader.namespace(tag) == Ok(XSD) => match tag.local_name() {
+                "schema" => file.namespace = attribute(tag, "targetNamespace").unwrap_or_default(),
+                "include" | "redefine" | "override" => file.parts.extend(attribute(tag, "schemaLocation")),
                 _ => {}
             },
             _ => {}
@@ -172,9 +167,8 @@ fn read_schema(path: PathBuf) -> Result<SchemaFile, Error> {
     }
 }
 
-fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
-    let found = tag.attributes().flatten().find(|attribute| attribute.key.as_ref() == name)?;
-    Some(quick_xml::escape::unescape(&found.value).ok()?.trim().to_owned())
+fn attribute(tag: StartTag<'_>, name: &str) -> Option<String> {
+    Some(tag.attribute(name).ok()??.trim().to_owned())
 }
 
 /// The schema of each namespace; a file that another one includes is only a part of it.
