@@ -4,7 +4,6 @@
 //! declares others, the item gets declarations of its own. Pure.
 
 use crate::xml::{XmlEvent, XmlReader};
-use quick_xml::events::BytesStart;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -95,17 +94,6 @@ pub fn wrap_header(header: &str) -> String {
     let name = header.trim_start_matches('<').split(|c: char| c.is_ascii_whitespace() || c == '>').next();
     let prefix = name.and_then(|name| name.strip_suffix("header")).unwrap_or_default();
     format!("<{prefix}record>{header}</{prefix}record>")
-}
-
-/// The declarations of a start tag: prefixes, the empty one for the default namespace, and URIs as written.
-pub fn declarations(tag: &BytesStart<'_>) -> Vec<(String, String)> {
-    let attributes = tag.attributes().filter_map(Result::ok);
-    let declared = attributes.filter_map(|attribute| {
-        let name: &str = attribute.key.as_ref();
-        let prefix = if name == "xmlns" { "" } else { name.strip_prefix("xmlns:")? };
-        Some((prefix.to_owned(), attribute.value.into_owned()))
-    });
-    declared.collect()
 }
 
 /// Adds a declaration to the end of a start tag that is still open.

@@ -5,9 +5,9 @@
 //! Pure.
 
 use memchr::memmem;
-use oaimend_repository::rebase_namespaces::{NamespaceScope, declarations, declare};
-use quick_xml::Reader;
-use quick_xml::events::{BytesStart, Event};
+use oaimend_repository::rebase_namespaces::{NamespaceScope, declare};
+use oaimend_repository::xml::{EndTag, StartTag, XmlEvent, XmlReader};
+use std::ops::Range;
 
 /// The OAI-PMH 2.0 namespace.
 pub(super) const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
@@ -117,45 +117,35 @@ impl<'a> Walk<'a> {
     /// The edits; `None` for malformed text.
     fn through(text: &str, scope: &'a NamespaceScope) -> Option<Vec<Edit>> {
         let mut walk = Self { scope, open: Vec::new(), payload: None, edits: Vec::new() };
-        let mut reader = Reader::from_str(text);
-        let mut at = 0;
-        loop {
-            let event = reader.read_event().ok()?;
-            let end = usize::try_from(reader.buffer_position()).ok()?;
+        let mut reader = XmlReader::new(text);
+        while let Some(event) = reader.read().ok()? {
+            let place = reader.span();
             match event {
-                Event::Start(tag) => walk.start(&tag, at, text.get(at..end)?)?,
-                Event::Empty(tag) => {
-                    walk.start(&tag, at, text.get(at..end)?)?;
-                    walk.open.pop();
-                }
-                Event::End(tag) => walk.end(tag.name().as_ref(), at),
-                Event::Eof => break,
+                XmlEvent::Start(tag) => walk.start(tag, place.start, text.get(place)?)?,
+                XmlEvent::End(tag) => walk.end(tag, place),
                 _ => {}
             }
-            at = end;
         }
         walk.open.is_empty().then_some(walk.edits)
     }
 
-    fn start(&mut self, tag: &BytesStart<'_>, at: usize, text: &str) -> Option<()> {
-        let declared = declarations(tag);
-        let name = tag.name();
-        let name: &str = name.as_ref();
-        let (prefix, local) = name.split_once(':').unwrap_or(("", name));
+    fn start(&mut self, tag: StartTag<'_>, at: usize, text: &str) -> Option<()> {
+        let declared = tag.declarations();
+        let (prefix, local) = (tag.prefix(), tag.local_name());
         let own_default = declared.iter().find(|(prefix, _)| prefix.is_empty()).map(|(_, uri)| uri.clone());
         let outer_default = match self.open.last() {
             Some(parent) => parent.default.clone(),
             None => self.scope.uri("").unwrap_or_default().to_owned(),
         };
         let parent = self.open.last().map_or(Role::Skeleton, |parent| parent.role);
-        let uri = self.uri_of(prefix, &declared);
+        let uri = self.uri_of(prefix.trim_end_matches(':'), &declared);
         let role = match parent {
             Role::Skeleton if uri.is_some_and(|uri| is_skeleton(&uri)) => match CONTAINERS.contains(&local) {
                 true => Role::Container,
                 false => Role::Skeleton,
             },
             Role::Skeleton | Role::Container => {
-                self.payload = Some((at + 1 + name.len(), outer_default.clone()));
+                self.payload = Some((at + 1 + tag.name().len(), outer_default.clone()));
                 Role::Payload { settled: own_default.is_some() }
             }
             Role::Payload { settled } => Role::Payload { settled: settled || own_default.is_some() },
@@ -165,7 +155,7 @@ impl<'a> Walk<'a> {
             Role::Payload { .. } => {}
             Role::Skeleton | Role::Container => {
                 if !prefix.is_empty() {
-                    self.remove(at + 1, prefix.len() + 1);
+                    self.remove(at + 1, prefix.len());
                 }
                 if own_default.as_ref().is_some_and(|uri| uri != OAI) {
                     let (start, length) = default_declaration(text)?;
@@ -177,10 +167,11 @@ impl<'a> Walk<'a> {
         Some(())
     }
 
-    fn end(&mut self, name: &str, at: usize) {
+    fn end(&mut self, tag: EndTag<'_>, place: Range<usize>) {
         let Some(Open { role, .. }) = self.open.pop() else { return };
-        if let (Role::Skeleton | Role::Container, Some((prefix, _))) = (role, name.split_once(':')) {
-            self.remove(at + 2, prefix.len() + 1);
+        let prefix = tag.prefix();
+        if !matches!(role, Role::Payload { .. }) && !prefix.is_empty() && !place.is_empty() {
+            self.remove(place.start + 2, prefix.len());
         }
     }
 
