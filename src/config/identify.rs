@@ -6,15 +6,14 @@ use oaimend_repair::IdentifyValues;
 
 /// Reads the `identify` table of a mapping.
 pub(super) fn read(mut table: Table<'_, '_>) -> IdentifyValues {
-    let values = IdentifyValues {
-        repository_name: table.read_parsed("repository_name", read_name),
-        admin_email: table.read_parsed("admin_email", read_email),
-        earliest_datestamp: table.read_parsed("earliest_datestamp", read_datestamp),
-        deleted_record: table
-            .read_parsed("deleted_record", |text| read_one_of(text, &["no", "transient", "persistent"])),
-        granularity: table
-            .read_parsed("granularity", |text| read_one_of(text, &["YYYY-MM-DD", "YYYY-MM-DDThh:mm:ssZ"])),
-    };
+    let mut values = IdentifyValues::default();
+    values.repository_name = table.read_parsed("repository_name", read_name);
+    values.admin_email = table.read_parsed("admin_email", read_email);
+    values.earliest_datestamp = table.read_parsed("earliest_datestamp", read_datestamp);
+    values.deleted_record =
+        table.read_parsed("deleted_record", |text| read_one_of(text, &["no", "transient", "persistent"]));
+    values.granularity =
+        table.read_parsed("granularity", |text| read_one_of(text, &["YYYY-MM-DD", "YYYY-MM-DDThh:mm:ssZ"]));
     table.finish();
     values
 }

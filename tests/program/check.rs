@@ -14,7 +14,6 @@ use crate::fixtures::{faults, static_files};
 use oaimend::config::Mapping;
 use oaimend_base::clock::Clock;
 use oaimend_check::{CheckOptions, Finding, Profile, Progress, RULES, Report, Verdict};
-use oaimend_repair::IdentifyValues;
 use oaimend_test_support as support;
 use oaimend_upstream::settings::Limits;
 use std::path::Path;
@@ -289,13 +288,12 @@ fn proxy_rules_hold_for_any_source() {
     let failures = support::each(&cases, |case| {
         let (source, _) = case.provider.start(case.when, case.fault.clone());
         let proxy = Proxy::tuned(&source, |mapping| {
-            mapping.source_mut().identify = IdentifyValues {
-                repository_name: Some("A repository".to_owned()),
-                admin_email: Some("oai@proxy.example".to_owned()),
-                earliest_datestamp: Some("2020-01-01T00:00:00Z".to_owned()),
-                deleted_record: Some("persistent".to_owned()),
-                granularity: Some("YYYY-MM-DDThh:mm:ssZ".to_owned()),
-            };
+            let identify = &mut mapping.source_mut().identify;
+            identify.repository_name = Some("A repository".to_owned());
+            identify.admin_email = Some("oai@proxy.example".to_owned());
+            identify.earliest_datestamp = Some("2020-01-01T00:00:00Z".to_owned());
+            identify.deleted_record = Some("persistent".to_owned());
+            identify.granularity = Some("YYYY-MM-DDThh:mm:ssZ".to_owned());
         });
         let report = of(&format!("http://{}/x", proxy.address()));
         let broken = rules(&report, Verdict::Fails).into_iter().any(|rule| HELD.contains(&rule));

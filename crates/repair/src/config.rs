@@ -58,6 +58,7 @@ pub struct RepairConfig {
 /// assert_ne!(config.identify, IdentifyValues::default());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IdentifyValues {
     /// `repositoryName`.
     pub repository_name: Option<String>,
@@ -81,6 +82,7 @@ pub struct IdentifyValues {
 /// config.repository.granularity = Some(Granularity::Day);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepositoryFacts {
     /// The granularity in its Identify. `None`: datestamps stay unchanged.
     pub granularity: Option<Granularity>,
@@ -108,21 +110,29 @@ pub enum Ending {
 /// use oaimend_repair::{Origin, ProvenanceScope, RepairConfig};
 ///
 /// let mut config = RepairConfig::default();
-/// config.provenance = Some(Origin {
-///     told: ProvenanceScope::Altered,
-///     base_url: "http://source.example.org/oai".to_owned(),
-///     harvest_date: "2026-01-02T03:04:05Z".to_owned(),
-/// });
+/// config.provenance = Some(Origin::new(
+///     ProvenanceScope::Altered,
+///     "http://source.example.org/oai",
+///     "2026-01-02T03:04:05Z",
+/// ));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Origin {
     /// The records that get provenance.
-    pub told: ProvenanceScope,
+    pub scope: ProvenanceScope,
     /// The base URL of the source.
     pub base_url: String,
     /// The time of the request to the source, `YYYY-MM-DDThh:mm:ssZ`. It is the harvestDate of a response
     /// without a readable responseDate.
     pub harvest_date: String,
+}
+
+impl Origin {
+    /// Describes a source for the records in `scope`. `harvest_date` is the time of the request.
+    pub fn new(scope: ProvenanceScope, base_url: impl Into<String>, harvest_date: impl Into<String>) -> Self {
+        Self { scope, base_url: base_url.into(), harvest_date: harvest_date.into() }
+    }
 }
 
 /// The records that get provenance. Deleted records never do, because they have no payload.

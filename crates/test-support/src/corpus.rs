@@ -10,8 +10,8 @@ use oaimend_oai::RequestEcho;
 use oaimend_oai::datestamp::Granularity;
 use oaimend_repair::journal::{Change, Entry};
 use oaimend_repair::{
-    Ending, IdentifyValues, Limits, NotOai, Origin, Outcome, ProvenanceScope, QuarantineReason, RepairConfig,
-    RepairId, RepairSet, RepositoryFacts,
+    Ending, Limits, NotOai, Origin, Outcome, ProvenanceScope, QuarantineReason, RepairConfig, RepairId,
+    RepairSet,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -123,28 +123,23 @@ impl About {
         config.response_date = self.response_date.clone();
         config.charset = self.charset.clone();
         config.text_charset = self.text_charset.clone();
-        config.repository = RepositoryFacts {
-            granularity: self.granularity.as_deref().map(granularity),
-            lowest_datestamp: self.lowest_datestamp.clone(),
-            oldest_seen: self.oldest_seen.clone(),
-        };
+        config.repository.granularity = self.granularity.as_deref().map(granularity);
+        config.repository.lowest_datestamp = self.lowest_datestamp.clone();
+        config.repository.oldest_seen = self.oldest_seen.clone();
         config.ending = if self.break_off { Ending::Abort } else { Ending::Close };
-        config.provenance = self.provenance.as_deref().map(|told| Origin {
-            told: match told {
+        config.provenance = self.provenance.as_deref().map(|scope| {
+            let scope = match scope {
                 "altered" => ProvenanceScope::Altered,
                 "all" => ProvenanceScope::All,
-                _ => panic!("provenance = {told:?}"),
-            },
-            base_url: "http://source.example.org/oai".to_owned(),
-            harvest_date: "2026-01-02T03:04:05Z".to_owned(),
+                _ => panic!("provenance = {scope:?}"),
+            };
+            Origin::new(scope, "http://source.example.org/oai", "2026-01-02T03:04:05Z")
         });
-        config.identify = IdentifyValues {
-            repository_name: self.identify.repository_name.clone(),
-            admin_email: self.identify.admin_email.clone(),
-            earliest_datestamp: self.identify.earliest_datestamp.clone(),
-            deleted_record: self.identify.deleted_record.clone(),
-            granularity: self.identify.granularity.clone(),
-        };
+        config.identify.repository_name = self.identify.repository_name.clone();
+        config.identify.admin_email = self.identify.admin_email.clone();
+        config.identify.earliest_datestamp = self.identify.earliest_datestamp.clone();
+        config.identify.deleted_record = self.identify.deleted_record.clone();
+        config.identify.granularity = self.identify.granularity.clone();
         config
     }
 }

@@ -7,9 +7,7 @@ use oaimend_oai::datestamp::Granularity;
 use oaimend_oai::{ErrorCode, Request, RequestEcho, error_response};
 use oaimend_repair::catalog::{CATALOG, QuarantineReason};
 use oaimend_repair::journal::Change;
-use oaimend_repair::{
-    IdentifyValues, Limits, Origin, ProvenanceScope, RepairConfig, RepairId, RepairSet, RepositoryFacts,
-};
+use oaimend_repair::{Limits, Origin, ProvenanceScope, RepairConfig, RepairId, RepairSet};
 
 use super::envelope::{self, Strictness};
 use super::forgery::{attack, holds};
@@ -59,30 +57,22 @@ fn seed_of(input: &[u8]) -> u64 {
 
 /// The configurations of the engine; the last one is random.
 fn configs(input: &[u8]) -> [RepairConfig; 7] {
-    let repository = RepositoryFacts {
-        granularity: Some(Granularity::Second),
-        lowest_datestamp: Some("2001-02-03".into()),
-        oldest_seen: Some("1999-12-31".into()),
-    };
     let mut known = RepairConfig::default();
-    known.repository = repository.clone();
-    let mut told = RepairConfig::default();
-    told.provenance = Some(Origin {
-        told: ProvenanceScope::All,
-        base_url: "http://source.example.org/oai?a=1&b=2".into(),
-        harvest_date: "2026-01-02T03:04:05Z".into(),
-    });
-    told.identify = IdentifyValues {
-        repository_name: Some("Maps & <Plans>".into()),
-        admin_email: Some("oai@example.org".into()),
-        earliest_datestamp: Some("2002-01-01".into()),
-        deleted_record: Some("persistent".into()),
-        granularity: Some("YYYY-MM-DD".into()),
-    };
-    told.request = Some(
+    known.repository.granularity = Some(Granularity::Second);
+    known.repository.lowest_datestamp = Some("2001-02-03".into());
+    known.repository.oldest_seen = Some("1999-12-31".into());
+    let mut complete = RepairConfig::default();
+    complete.provenance = Some(Origin::new(
+        ProvenanceScope::All,
+        "http://source.example.org/oai?a=1&b=2",
+        "2026-01-02T03:04:05Z",
+    ));
+    complete.identify = trial::identify();
+    complete.request = Some(
         RequestEcho { base_url: "http://proxy.example.org/x?y=1&z=2".into(), arguments: Vec::new() }.into(),
     );
-    told.repository = RepositoryFacts { granularity: Some(Granularity::Day), ..repository };
+    complete.repository = known.repository.clone();
+    complete.repository.granularity = Some(Granularity::Day);
     // Without each of these repairs the engine takes another path.
     let off = [
         RepairId::EnvelopePrefix,
@@ -93,14 +83,14 @@ fn configs(input: &[u8]) -> [RepairConfig; 7] {
         RepairId::EmptySetSpec,
         RepairId::DatestampGranularity,
     ];
-    let mut without = told.clone();
+    let mut without = complete.clone();
     without.off = off.into_iter().collect();
     let random = trial::config(&mut Random::new(seed_of(input)));
     let mut tight = RepairConfig::default();
     tight.limits = tight_limits();
     let mut random_tight = random.clone();
     random_tight.limits = tight_limits();
-    [RepairConfig::default(), tight, known, told, without, random_tight, random]
+    [RepairConfig::default(), tight, known, complete, without, random_tight, random]
 }
 
 /// Checks a property with each configuration.

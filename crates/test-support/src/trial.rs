@@ -19,10 +19,9 @@ pub fn config(random: &mut Random) -> RepairConfig {
     config.request = random.chance(80).then(|| own_request(random).into());
     config.repository = if random.chance(25) { facts(random) } else { RepositoryFacts::default() };
     config.response_date = random.chance(50).then(|| "2026-05-06T07:08:09Z".to_owned());
-    config.provenance = random.chance(15).then(|| Origin {
-        told: if random.chance(50) { ProvenanceScope::All } else { ProvenanceScope::Altered },
-        base_url: "http://source.example.org/oai?a=1&b=2".into(),
-        harvest_date: "2026-01-02T03:04:05Z".into(),
+    config.provenance = random.chance(15).then(|| {
+        let scope = if random.chance(50) { ProvenanceScope::All } else { ProvenanceScope::Altered };
+        Origin::new(scope, "http://source.example.org/oai?a=1&b=2", "2026-01-02T03:04:05Z")
     });
     config.identify = if random.chance(15) { identify() } else { IdentifyValues::default() };
     config.ending = if random.chance(30) { Ending::Abort } else { Ending::Close };
@@ -86,21 +85,22 @@ fn own_request(random: &mut Random) -> RequestEcho {
 }
 
 fn facts(random: &mut Random) -> RepositoryFacts {
-    RepositoryFacts {
-        granularity: Some(if random.chance(50) { Granularity::Day } else { Granularity::Second }),
-        lowest_datestamp: random.chance(70).then(|| "2001-02-03".into()),
-        oldest_seen: random.chance(50).then(|| "1999-12-31".into()),
-    }
+    let mut facts = RepositoryFacts::default();
+    facts.granularity = Some(if random.chance(50) { Granularity::Day } else { Granularity::Second });
+    facts.lowest_datestamp = random.chance(70).then(|| "2001-02-03".into());
+    facts.oldest_seen = random.chance(50).then(|| "1999-12-31".into());
+    facts
 }
 
-fn identify() -> IdentifyValues {
-    IdentifyValues {
-        repository_name: Some("Maps & <Plans>".into()),
-        admin_email: Some("oai@example.org".into()),
-        earliest_datestamp: Some("2002-01-01".into()),
-        deleted_record: Some("persistent".into()),
-        granularity: Some("YYYY-MM-DD".into()),
-    }
+/// Values for all fields of Identify.
+pub fn identify() -> IdentifyValues {
+    let mut values = IdentifyValues::default();
+    values.repository_name = Some("Maps & <Plans>".into());
+    values.admin_email = Some("oai@example.org".into());
+    values.earliest_datestamp = Some("2002-01-01".into());
+    values.deleted_record = Some("persistent".into());
+    values.granularity = Some("YYYY-MM-DD".into());
+    values
 }
 
 /// A page of 2.0 or 1.1, alone or followed by another one, with misplaced parts.

@@ -32,13 +32,12 @@ fn source_without_identify(refusal: impl Fn() -> Reply + Send + Sync + 'static) 
 }
 
 fn state_all(mapping: &mut Mapping) {
-    mapping.source_mut().identify = IdentifyValues {
-        repository_name: Some("Maps & Plans".to_owned()),
-        admin_email: Some("oai@example.org".to_owned()),
-        earliest_datestamp: Some("2001-02-03".to_owned()),
-        deleted_record: Some("transient".to_owned()),
-        granularity: Some("YYYY-MM-DDThh:mm:ssZ".to_owned()),
-    };
+    let identify = &mut mapping.source_mut().identify;
+    identify.repository_name = Some("Maps & Plans".to_owned());
+    identify.admin_email = Some("oai@example.org".to_owned());
+    identify.earliest_datestamp = Some("2001-02-03".to_owned());
+    identify.deleted_record = Some("transient".to_owned());
+    identify.granularity = Some("YYYY-MM-DDThh:mm:ssZ".to_owned());
 }
 
 #[track_caller]

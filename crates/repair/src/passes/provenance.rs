@@ -56,7 +56,7 @@ impl OutgoingRecord<'_> {
         limits: &Limits,
     ) -> Edits {
         let may_be_altered = self.edits.change_content() || !self.corrected_namespaces.is_empty();
-        if self.facts.deleted || origin.told == ProvenanceScope::Altered && !may_be_altered {
+        if self.facts.deleted || origin.scope == ProvenanceScope::Altered && !may_be_altered {
             return Edits::default();
         }
         self.try_provenance_edits(origin, tags, limits).unwrap_or_default()
@@ -74,7 +74,7 @@ impl OutgoingRecord<'_> {
         let metadata = *parts.iter().find(|part| part.local == b"metadata")?;
         let payload = first_start_tag(item, metadata.content)?;
         let altered = self.is_altered(metadata.content);
-        if origin.told == ProvenanceScope::Altered && !altered {
+        if origin.scope == ProvenanceScope::Altered && !altered {
             return None;
         }
         let within = tags.open(item.get(metadata.start..)?, record.context, limits).ok()?.context;

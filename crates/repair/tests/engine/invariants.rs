@@ -7,7 +7,7 @@ use oaimend_test_support as support;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use oaimend_oai::RequestEcho;
-use oaimend_repair::{Ending, Limits, Outcome, RepairConfig, RepositoryFacts};
+use oaimend_repair::{Ending, Limits, Outcome, RepairConfig};
 use oaimend_test_support::corpus::cases;
 use oaimend_test_support::envelope::Strictness;
 use oaimend_test_support::harness::{Chunking, run};
@@ -407,12 +407,10 @@ fn v1_response_with_an_unread_item_never_looks_complete() {
     for input in [&list[..], identify] {
         for ending in [Ending::Close, Ending::Abort] {
             let request = Some(std::sync::Arc::new(resumed.clone()));
-            let repository =
-                RepositoryFacts { lowest_datestamp: Some("1970-01-01".to_owned()), ..Default::default() };
             let mut config = RepairConfig::default();
             config.request = request;
             config.ending = ending;
-            config.repository = repository;
+            config.repository.lowest_datestamp = Some("1970-01-01".to_owned());
             assert_eq!(everything_told(input, &config), Ok(()), "{}", input.escape_ascii());
         }
     }

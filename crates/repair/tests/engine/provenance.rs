@@ -14,9 +14,8 @@ use oaimend_test_support::{damage, each, judge, report};
 const FIRST_SEED: u64 = 20_261_123;
 const BASE_URL: &str = "http://source.example.org/oai?a=1&b=2";
 
-fn describe_config(told: ProvenanceScope) -> RepairConfig {
-    let harvest_date = "2026-01-02T03:04:05Z".to_owned();
-    let origin = Origin { told, base_url: BASE_URL.to_owned(), harvest_date };
+fn describe_config(scope: ProvenanceScope) -> RepairConfig {
+    let origin = Origin::new(scope, BASE_URL, "2026-01-02T03:04:05Z");
     let mut config = RepairConfig::default();
     config.provenance = Some(origin);
     config

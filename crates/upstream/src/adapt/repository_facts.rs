@@ -29,11 +29,11 @@ pub(crate) fn facts_for(
         (Some(earliest), Some(seen)) if *seen < earliest => Some(seen.clone()),
         (earliest, _) => earliest,
     };
-    RepositoryFacts {
-        granularity: mapping.quirks.granularity.or(announced),
-        lowest_datestamp: from.or(earliest),
-        oldest_seen,
-    }
+    let mut facts = RepositoryFacts::default();
+    facts.granularity = mapping.quirks.granularity.or(announced);
+    facts.lowest_datestamp = from.or(earliest);
+    facts.oldest_seen = oldest_seen;
+    facts
 }
 
 /// Logs the fields of Identify that stay wrong or missing.

@@ -93,11 +93,9 @@ impl<S: Sink> Page<S> {
         config.asked_token = start.asked_token;
         config.repository = start.repository;
         config.ending = Ending::Abort;
-        config.provenance = mapping.provenance.map(|told| Origin {
-            told,
-            base_url: origin_of(mapping, own),
-            harvest_date: start.asked_at.clone(),
-        });
+        config.provenance = mapping
+            .provenance
+            .map(|scope| Origin::new(scope, origin_of(mapping, own), start.asked_at.as_str()));
         Self {
             repairer: Some(Repairer::with_cache(&config, tag_cache_pool::take())),
             buffer,

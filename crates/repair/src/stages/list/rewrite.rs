@@ -41,7 +41,7 @@ fn declares_payload_xsi(response: &Response) -> bool {
 /// Returns whether a clean record may need such an edit.
 #[inline]
 pub(crate) fn may_rewrite_clean(response: &Response) -> bool {
-    let scope = response.config().provenance.as_ref().map(|origin| origin.told);
+    let scope = response.config().provenance.as_ref().map(|origin| origin.scope);
     scope.is_some_and(|scope| {
         scope == ProvenanceScope::All || !response.root.corrected_namespaces().is_empty()
     })
