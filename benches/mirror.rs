@@ -9,6 +9,7 @@
 mod pages;
 
 use oaimend_base::clock::uptime;
+use oaimend_oai::UnixSecs;
 use oaimend_store::{
     HarvestProgress, ListFilter, ListQuery, MirrorStore, NewRecord, PageCommit, Position, RecordRepairs,
     RecordStatus, content_hash,
@@ -48,7 +49,7 @@ impl Texts {
         let set_specs = vec![format!("set{}", number % 50), format!("group:part{}", number % 7)];
         NewRecord {
             identifier: format!("oai:repository.example.org:article/{number}"),
-            datestamp_secs: STAMP_SECS - (number as i64 * 37) % 100_000_000,
+            datestamp_secs: UnixSecs(STAMP_SECS - (number as i64 * 37) % 100_000_000),
             content_hash: content_hash(RecordStatus::Live, &set_specs, &[bytes.as_bytes()]),
             set_specs,
             status: RecordStatus::Live,
@@ -66,7 +67,7 @@ fn filter(set: Option<&str>) -> ListFilter {
 async fn commit(store: &dyn MirrorStore, stamp_secs: i64, records: Vec<NewRecord>) {
     let progress: HarvestProgress = store.progress("x", "oai_dc").await.expect("readable");
     let ListFilter { repository, prefix, .. } = filter(None);
-    let page = PageCommit { repository, prefix, stamp_secs, records, progress };
+    let page = PageCommit { repository, prefix, stamp_secs: UnixSecs(stamp_secs), records, progress };
     store.commit(page).await.expect("writable");
 }
 
@@ -140,7 +141,7 @@ async fn measure_operations(store: &dyn MirrorStore, texts: &Texts, count: usize
     let mut positions: Vec<Option<Position>> = vec![None];
     for _ in 0..200 {
         let sequence = random(&mut seed, count - PAGE_RECORDS) as u64;
-        positions.push(Some(Position { secs: 0, sequence }));
+        positions.push(Some(Position { secs: UnixSecs(0), sequence }));
     }
     let identifiers: Vec<String> =
         (0..200).map(|_| texts.record(random(&mut seed, count), 0).identifier).collect();
@@ -150,7 +151,7 @@ async fn measure_operations(store: &dyn MirrorStore, texts: &Texts, count: usize
         median(|round| store.list(ListQuery { with_bytes: false, ..page(positions[round], None) })).await;
     let one = median(|round| store.record("x", "oai_dc", &identifiers[round])).await;
     let counted = median(|round| {
-        let from_secs = Some(STAMP_SECS + 1 + round as i64 % 7);
+        let from_secs = Some(UnixSecs(STAMP_SECS + 1 + round as i64 % 7));
         store.count(ListFilter { from_secs, ..filter(Some("set7")) })
     })
     .await;

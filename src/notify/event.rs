@@ -3,6 +3,7 @@
 //! Pure. docs/reference/notifications.md describes the JSON. Invariant: a text in an event has one line of printable
 //! ASCII, since part of it comes from sources.
 
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ const SCHEMA_VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When it was noticed.
-    pub at_secs: i64,
+    pub at_secs: UnixSecs,
     /// The repository; empty for an event of no repository.
     pub repository: String,
     /// What happened.
@@ -26,7 +27,7 @@ pub enum EventKind {
     /// A source fails for longer than is configured.
     SourceDown {
         /// The time of its first failure.
-        since_secs: i64,
+        since_secs: UnixSecs,
         /// The kind of its last failure.
         reason: String,
         /// What happened last, and what to do.
@@ -35,14 +36,14 @@ pub enum EventKind {
     /// A source that was down has sent a usable response.
     SourceRecovered {
         /// The time of its first failure.
-        since_secs: i64,
+        since_secs: UnixSecs,
     },
     /// Records were quarantined for the first time.
     RecordsLost {
         /// How many since the last such event.
         count: u64,
         /// When the first of them was found.
-        since_secs: i64,
+        since_secs: UnixSecs,
         /// All records in quarantine.
         quarantined: u64,
     },
@@ -70,12 +71,12 @@ pub enum EventKind {
     /// The certificate of the listener with TLS ends soon, or has ended.
     CertificateExpiring {
         /// Its end.
-        expires_secs: i64,
+        expires_secs: UnixSecs,
     },
     /// A certificate whose end is not near has replaced it.
     CertificateRenewed {
         /// Its end.
-        expires_secs: i64,
+        expires_secs: UnixSecs,
     },
     /// An operator has asked for it.
     Test,
@@ -192,7 +193,7 @@ impl Event {
 }
 
 /// A time as `YYYY-MM-DDThh:mm:ssZ`.
-pub(super) fn to_datestamp(secs: i64) -> String {
+pub(super) fn to_datestamp(secs: UnixSecs) -> String {
     from_secs(secs, Granularity::Second)
 }
 
@@ -203,8 +204,8 @@ mod tests {
     #[test]
     fn json_names_the_event_its_version_and_its_repository() {
         let (reason, details) = ("dns".to_owned(), "no such name".to_owned());
-        let kind = EventKind::SourceDown { since_secs: 0, reason, details };
-        let event = Event { at_secs: 900, repository: "x".to_owned(), kind };
+        let kind = EventKind::SourceDown { since_secs: UnixSecs(0), reason, details };
+        let event = Event { at_secs: UnixSecs(900), repository: "x".to_owned(), kind };
         let expected = json!({
             "type": "source.down",
             "timestamp": "1970-01-01T00:15:00Z",
@@ -220,7 +221,7 @@ mod tests {
             },
         });
         assert_eq!(event.to_json("https://oai.example.org"), expected);
-        let test = Event { at_secs: 0, repository: String::new(), kind: EventKind::Test };
+        let test = Event { at_secs: UnixSecs(0), repository: String::new(), kind: EventKind::Test };
         assert!(test.to_json("")["data"].get("repository").is_none());
     }
 }

@@ -69,6 +69,7 @@ pub(crate) fn retry_wait(failed_attempts: u32, chance: f64) -> Option<Duration> 
 mod tests {
     use super::*;
     use crate::notify::event::EventKind;
+    use oaimend_oai::UnixSecs;
 
     #[test]
     fn waits_double_within_limits_and_end() {
@@ -86,12 +87,12 @@ mod tests {
     async fn queue_is_bounded_and_keeps_the_order() {
         let queue = EventQueue::default();
         let event = |at_secs| Event { at_secs, repository: String::new(), kind: EventKind::Test };
-        let many: Vec<Event> = (0..250).map(event).collect();
+        let many: Vec<Event> = (0..250).map(UnixSecs).map(event).collect();
         assert_eq!(queue.push(&many), 0);
         assert_eq!(queue.push(&many), 244);
         queue.wait().await;
         let taken = queue.take(100);
-        assert_eq!((taken.len(), taken[0].at_secs, taken[99].at_secs), (100, 0, 99));
+        assert_eq!((taken.len(), taken[0].at_secs, taken[99].at_secs), (100, UnixSecs(0), UnixSecs(99)));
         assert_eq!(queue.take(1_000).len(), 156);
         assert!(queue.take(1).is_empty());
     }

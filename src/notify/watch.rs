@@ -3,6 +3,7 @@
 //! Pure: the time is an argument. What was told is an argument too, so that a restart repeats nothing.
 
 use super::event::{Event, EventKind};
+use oaimend_oai::UnixSecs;
 use oaimend_store::WatchedRepository;
 use std::collections::BTreeMap;
 
@@ -18,16 +19,16 @@ pub(crate) struct Observation {
     /// The deletions that wait for a confirmation; `None` if they are not known now.
     pub(crate) held_deletions: Option<u64>,
     /// The end of the certificate of the listener with TLS; `None` if there is none.
-    pub(crate) certificate_expires_secs: Option<i64>,
+    pub(crate) certificate_expires_secs: Option<UnixSecs>,
 }
 
 /// The failures of a source since its last success.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outage {
     /// The time of the first one.
-    pub(crate) since_secs: i64,
+    pub(crate) since_secs: UnixSecs,
     /// The time of the last one that was a request to the source.
-    pub(crate) last_secs: i64,
+    pub(crate) last_secs: UnixSecs,
     /// The kind of the last one.
     pub(crate) reason: String,
     /// What happened last, and what to do.
@@ -69,7 +70,7 @@ const HAS_SPACE_BELOW: f64 = 0.9;
 pub(crate) fn events(
     rules: &Rules,
     watched: &mut BTreeMap<String, WatchedRepository>,
-    now_secs: i64,
+    now_secs: UnixSecs,
     observations: &[Observation],
 ) -> Vec<Event> {
     watched.retain(|id, _| observations.iter().any(|observation| observation.repository == *id));
@@ -95,9 +96,7 @@ pub(crate) fn events(
 /// A single failure long ago is no outage: the last failure must be as long after the first one.
 fn source_event(rules: &Rules, state: &mut WatchedRepository, outage: Option<&Outage>) -> Option<EventKind> {
     match (state.down_since_secs, outage) {
-        (None, Some(outage))
-            if outage.last_secs.saturating_sub(outage.since_secs) >= rules.source_down_after_secs =>
-        {
+        (None, Some(outage)) if outage.last_secs.since(outage.since_secs) >= rules.source_down_after_secs => {
             state.down_since_secs = Some(outage.since_secs);
             let Outage { since_secs, reason, details, .. } = outage.clone();
             Some(EventKind::SourceDown { since_secs, reason, details })
@@ -114,7 +113,7 @@ fn source_event(rules: &Rules, state: &mut WatchedRepository, outage: Option<&Ou
 fn lost_event(
     rules: &Rules,
     state: &mut WatchedRepository,
-    now_secs: i64,
+    now_secs: UnixSecs,
     quarantined: u64,
 ) -> Option<EventKind> {
     let new = quarantined.saturating_sub(state.quarantined.unwrap_or(quarantined));
@@ -127,7 +126,7 @@ fn lost_event(
     let since_secs = state.lost_since_secs?.min(now_secs);
     state.lost_since_secs = Some(since_secs);
     state.lost_told_at_secs = state.lost_told_at_secs.map(|told_at_secs| told_at_secs.min(now_secs));
-    let has_passed = |at_secs: i64, wait_secs: i64| now_secs.saturating_sub(at_secs) >= wait_secs;
+    let has_passed = |at_secs: UnixSecs, wait_secs: i64| now_secs.since(at_secs) >= wait_secs;
     let told_long_ago =
         state.lost_told_at_secs.is_none_or(|told| has_passed(told, rules.records_lost_interval_secs));
     if !told_long_ago || !has_passed(since_secs, LOST_GATHER_SECS) {
@@ -169,10 +168,10 @@ fn deletions_event(state: &mut WatchedRepository, held: u64) -> Option<EventKind
 fn certificate_event(
     rules: &Rules,
     state: &mut WatchedRepository,
-    now_secs: i64,
-    expires_secs: i64,
+    now_secs: UnixSecs,
+    expires_secs: UnixSecs,
 ) -> Option<EventKind> {
-    let is_near = expires_secs.saturating_sub(now_secs) < rules.certificate_warning_secs;
+    let is_near = expires_secs.since(now_secs) < rules.certificate_warning_secs;
     let told = std::mem::replace(&mut state.certificate_expiring_secs, is_near.then_some(expires_secs));
     match (told, is_near) {
         (told, true) if told != Some(expires_secs) => Some(EventKind::CertificateExpiring { expires_secs }),
@@ -203,19 +202,19 @@ mod tests {
         fn see(&mut self, now_secs: i64, change: impl FnOnce(&mut Observation)) -> Vec<EventKind> {
             let mut observation = Observation { repository: "x".to_owned(), ..Observation::default() };
             change(&mut observation);
-            let found = events(&RULES, &mut self.0, now_secs, &[observation]);
-            assert!(found.iter().all(|event| event.repository == "x" && event.at_secs == now_secs));
+            let found = events(&RULES, &mut self.0, UnixSecs(now_secs), &[observation]);
+            assert!(found.iter().all(|event| event.repository == "x" && event.at_secs == UnixSecs(now_secs)));
             found.into_iter().map(|event| event.kind).collect()
         }
 
-        fn outage(&mut self, outage: Option<(i64, i64)>) -> Vec<EventKind> {
+        fn outage(&mut self, outage: Option<(UnixSecs, UnixSecs)>) -> Vec<EventKind> {
             let (reason, details) = ("dns".to_owned(), "gone".to_owned());
             let outage =
                 outage.map(|(since_secs, last_secs)| Outage { since_secs, last_secs, reason, details });
             self.see(100_000, |observation| observation.outage = outage)
         }
 
-        fn records(&mut self, now_secs: i64, records: u64) -> Vec<(u64, i64, u64)> {
+        fn records(&mut self, now_secs: i64, records: u64) -> Vec<(u64, UnixSecs, u64)> {
             let usage = QuarantineUsage { records, bytes: 0, bytes_max: 100 };
             let found = self.see(now_secs, |observation| observation.quarantine = Some(usage));
             let lost = |kind| match kind {
@@ -234,16 +233,23 @@ mod tests {
     #[test]
     fn source_is_down_once_after_the_time_and_recovers_once() {
         let mut watch = Watch::new();
-        assert_eq!(watch.outage(Some((1_000, 1_000))), [], "one failure, however long ago");
-        assert_eq!(watch.outage(Some((1_000, 1_899))), []);
-        let down =
-            EventKind::SourceDown { since_secs: 1_000, reason: "dns".to_owned(), details: "gone".to_owned() };
-        assert_eq!(watch.outage(Some((1_000, 1_900))), [down]);
-        assert_eq!(watch.outage(Some((1_000, 9_000))), []);
-        assert_eq!(watch.outage(None), [EventKind::SourceRecovered { since_secs: 1_000 }]);
+        assert_eq!(
+            watch.outage(Some((UnixSecs(1_000), UnixSecs(1_000)))),
+            [],
+            "one failure, however long ago"
+        );
+        assert_eq!(watch.outage(Some((UnixSecs(1_000), UnixSecs(1_899)))), []);
+        let down = EventKind::SourceDown {
+            since_secs: UnixSecs(1_000),
+            reason: "dns".to_owned(),
+            details: "gone".to_owned(),
+        };
+        assert_eq!(watch.outage(Some((UnixSecs(1_000), UnixSecs(1_900)))), [down]);
+        assert_eq!(watch.outage(Some((UnixSecs(1_000), UnixSecs(9_000)))), []);
+        assert_eq!(watch.outage(None), [EventKind::SourceRecovered { since_secs: UnixSecs(1_000) }]);
         assert_eq!(watch.outage(None), []);
-        assert_eq!(watch.outage(Some((20_000, 20_899))), []);
-        assert_eq!(watch.outage(Some((20_000, 20_900))).len(), 1, "the next outage");
+        assert_eq!(watch.outage(Some((UnixSecs(20_000), UnixSecs(20_899)))), []);
+        assert_eq!(watch.outage(Some((UnixSecs(20_000), UnixSecs(20_900)))).len(), 1, "the next outage");
     }
 
     #[test]
@@ -252,16 +258,16 @@ mod tests {
         assert_eq!(watch.records(1_000, 7), [], "old records are no loss");
         assert_eq!(watch.records(1_010, 8), []);
         assert_eq!(watch.records(1_069, 10), []);
-        assert_eq!(watch.records(1_070, 10), [(3, 1_010, 10)]);
+        assert_eq!(watch.records(1_070, 10), [(3, UnixSecs(1_010), 10)]);
         assert_eq!(watch.records(1_080, 11), []);
         assert_eq!(watch.records(4_669, 12), []);
-        assert_eq!(watch.records(4_670, 12), [(2, 1_080, 12)]);
+        assert_eq!(watch.records(4_670, 12), [(2, UnixSecs(1_080), 12)]);
         assert_eq!(watch.records(9_000, 2), [], "removed by an operator");
         assert_eq!(watch.records(9_001, 3), []);
-        assert_eq!(watch.records(9_061, 3), [(1, 9_001, 3)]);
+        assert_eq!(watch.records(9_061, 3), [(1, UnixSecs(9_001), 3)]);
         assert_eq!(watch.records(9_062, 4), []);
         assert_eq!(watch.records(100, 4), [], "the clock was set back");
-        assert_eq!(watch.records(3_700, 4), [(1, 100, 4)]);
+        assert_eq!(watch.records(3_700, 4), [(1, UnixSecs(100), 4)]);
     }
 
     #[test]
@@ -295,22 +301,28 @@ mod tests {
         let mut see = |now_secs, expires_secs| {
             watch.see(now_secs, |observation| observation.certificate_expires_secs = Some(expires_secs))
         };
-        assert_eq!(see(4_000, 5_000), []);
-        assert_eq!(see(4_001, 5_000), [EventKind::CertificateExpiring { expires_secs: 5_000 }]);
-        assert_eq!(see(6_000, 5_000), [], "it has ended");
+        assert_eq!(see(4_000, UnixSecs(5_000)), []);
         assert_eq!(
-            see(6_001, 7_000),
-            [EventKind::CertificateExpiring { expires_secs: 7_000 }],
+            see(4_001, UnixSecs(5_000)),
+            [EventKind::CertificateExpiring { expires_secs: UnixSecs(5_000) }]
+        );
+        assert_eq!(see(6_000, UnixSecs(5_000)), [], "it has ended");
+        assert_eq!(
+            see(6_001, UnixSecs(7_000)),
+            [EventKind::CertificateExpiring { expires_secs: UnixSecs(7_000) }],
             "a short one"
         );
-        assert_eq!(see(6_002, 9_000), [EventKind::CertificateRenewed { expires_secs: 9_000 }]);
-        assert_eq!(see(6_003, 9_000), []);
+        assert_eq!(
+            see(6_002, UnixSecs(9_000)),
+            [EventKind::CertificateRenewed { expires_secs: UnixSecs(9_000) }]
+        );
+        assert_eq!(see(6_003, UnixSecs(9_000)), []);
     }
 
     #[test]
     fn removed_repositories_are_forgotten() {
         let mut watch = Watch::new();
-        assert_eq!(watch.outage(Some((0, 900))).len(), 1);
-        assert!(events(&RULES, &mut watch.0, 0, &[]).is_empty() && watch.0.is_empty());
+        assert_eq!(watch.outage(Some((UnixSecs(0), UnixSecs(900)))).len(), 1);
+        assert!(events(&RULES, &mut watch.0, UnixSecs(0), &[]).is_empty() && watch.0.is_empty());
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::config::Mapping;
 use crate::provider_report::text::{ProviderReport, REPAIRS_MAX, WeekFindings, render};
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::repository::CheckResult;
 use oaimend_store::{DayCounts, QuarantineError, QuarantineQuery, QuarantineState, Store};
@@ -19,7 +20,7 @@ const DAY_SECS: i64 = 86_400;
 pub async fn week_report(
     store: &Store,
     mapping: &Mapping,
-    last_day_secs: i64,
+    last_day_secs: UnixSecs,
     public_url: &str,
     docs_url: Option<&Url>,
 ) -> Result<Option<ProviderReport>, QuarantineError> {
@@ -33,9 +34,9 @@ pub async fn week_report(
 async fn week_findings(
     store: &Store,
     mapping: &Mapping,
-    last_day_secs: i64,
+    last_day_secs: UnixSecs,
 ) -> Result<WeekFindings, QuarantineError> {
-    let day = |days_ago: i64| from_secs(last_day_secs - days_ago * DAY_SECS, Granularity::Day);
+    let day = |days_ago: i64| from_secs(last_day_secs.minus(days_ago * DAY_SECS), Granularity::Day);
     let days = [day(6), day(0)];
     let is_within = |stamp: &str| {
         stamp.get(..days[0].len()).is_some_and(|day| (days[0].as_str()..=days[1].as_str()).contains(&day))

@@ -1,9 +1,11 @@
 //! When a weekly report is due. Pure: the time is an argument.
 
+use oaimend_oai::UnixSecs;
+
 const DAY_SECS: i64 = 86_400;
 const WEEK_SECS: i64 = 7 * DAY_SECS;
 /// The first Monday before 1970, in seconds since 1970. 1970-01-01 was a Thursday.
-const MONDAY_SECS: i64 = -3 * DAY_SECS;
+const MONDAY_SECS: UnixSecs = UnixSecs(-3 * DAY_SECS);
 /// How long after its time a report is still sent, for example after a restart.
 const LATE_SECS_MAX: i64 = DAY_SECS;
 /// The shortest time between two reports to one provider.
@@ -19,15 +21,15 @@ pub(crate) struct WeekTime {
 }
 
 /// The last time of a report, up to now, in seconds since 1970.
-pub(crate) fn slot_secs(time: WeekTime, now_secs: i64) -> i64 {
-    let first_secs = MONDAY_SECS + i64::from(time.weekday) * DAY_SECS + i64::from(time.hour) * 3_600;
-    now_secs - (now_secs - first_secs).rem_euclid(WEEK_SECS)
+pub(crate) fn slot_secs(time: WeekTime, now_secs: UnixSecs) -> UnixSecs {
+    let first_secs = MONDAY_SECS.plus(i64::from(time.weekday) * DAY_SECS + i64::from(time.hour) * 3_600);
+    now_secs.minus(now_secs.since(first_secs).rem_euclid(WEEK_SECS))
 }
 
 /// Whether a report is due now. `sent_secs` is the time of the last one, also if it is in the future.
-pub(crate) fn is_due(time: WeekTime, sent_secs: Option<i64>, now_secs: i64) -> bool {
-    let is_in_time = now_secs - slot_secs(time, now_secs) < LATE_SECS_MAX;
-    is_in_time && sent_secs.is_none_or(|sent_secs| now_secs.saturating_sub(sent_secs) >= GAP_SECS_MIN)
+pub(crate) fn is_due(time: WeekTime, sent_secs: Option<UnixSecs>, now_secs: UnixSecs) -> bool {
+    let is_in_time = now_secs.since(slot_secs(time, now_secs)) < LATE_SECS_MAX;
+    is_in_time && sent_secs.is_none_or(|sent_secs| now_secs.since(sent_secs) >= GAP_SECS_MIN)
 }
 
 #[cfg(test)]
@@ -37,7 +39,7 @@ mod tests {
 
     const MONDAY_AT_6: WeekTime = WeekTime { weekday: 0, hour: 6 };
 
-    fn secs(stamp: &str) -> i64 {
+    fn secs(stamp: &str) -> UnixSecs {
         to_secs(stamp).expect("a literal datestamp")
     }
 

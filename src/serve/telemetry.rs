@@ -1,5 +1,6 @@
 //! Metrics and recent events for operators.
 
+use oaimend_oai::UnixSecs;
 use oaimend_repository::{Account, Failure, RepairMade};
 use oaimend_store::{QuarantineSizes, QuarantineState, SourceFailure};
 use prometheus::process_collector::ProcessCollector;
@@ -69,7 +70,7 @@ pub(crate) struct MirrorSize {
     /// The time since the state of the source that all formats have reached; `None` before the first one.
     pub(crate) lag_secs: Option<i64>,
     /// The begin of the last complete harvest, in seconds since 1970; `None` before the first one.
-    pub(crate) last_success_secs: Option<i64>,
+    pub(crate) last_success_secs: Option<UnixSecs>,
     /// Items that are missing, unrepairable ones included.
     pub(crate) missing: u64,
     /// Missing items whose bytes stay unreadable.
@@ -321,7 +322,9 @@ impl Telemetry {
             bytes.with_label_values(label).set(size.bytes.cast_signed());
             missing.with_label_values(label).set(size.missing.cast_signed());
             unrepairable.with_label_values(label).set(size.unrepairable.cast_signed());
-            for (gauge, secs) in [(lag_secs, size.lag_secs), (last_success_secs, size.last_success_secs)] {
+            for (gauge, secs) in
+                [(lag_secs, size.lag_secs), (last_success_secs, size.last_success_secs.map(|secs| secs.0))]
+            {
                 if let Some(secs) = secs {
                     gauge.with_label_values(label).set(secs);
                 }

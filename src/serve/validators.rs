@@ -2,6 +2,7 @@
 
 use crate::serve::response::Response;
 use http::{HeaderMap, header};
+use oaimend_oai::UnixSecs;
 use std::time::{Duration, SystemTime};
 
 /// The validators of a page.
@@ -10,7 +11,7 @@ pub(crate) struct Validators {
     /// The entity tag without quotation marks. A compressed response has `-gzip` after it.
     pub(crate) tag: String,
     /// The time of the last change, in seconds since 1970; `None` if it is not known.
-    pub(crate) modified_secs: Option<i64>,
+    pub(crate) modified_secs: Option<UnixSecs>,
 }
 
 impl Validators {
@@ -43,7 +44,7 @@ impl Validators {
     }
 
     fn modified(&self) -> Option<SystemTime> {
-        let secs = u64::try_from(self.modified_secs?).unwrap_or(0);
+        let secs = u64::try_from(self.modified_secs?.0).unwrap_or(0);
         Some(SystemTime::UNIX_EPOCH + Duration::from_secs(secs))
     }
 }
@@ -61,7 +62,7 @@ mod tests {
     use http::HeaderValue;
 
     fn are_known(name: header::HeaderName, value: &'static str) -> bool {
-        let validators = Validators { tag: "a1".to_owned(), modified_secs: Some(1_577_836_800) };
+        let validators = Validators { tag: "a1".to_owned(), modified_secs: Some(UnixSecs(1_577_836_800)) };
         let headers = HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
         validators.are_known(&headers)
     }
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn entity_tags_go_before_times() {
-        let validators = Validators { tag: "a1".to_owned(), modified_secs: Some(0) };
+        let validators = Validators { tag: "a1".to_owned(), modified_secs: Some(UnixSecs(0)) };
         let headers = HeaderMap::from_iter([
             (header::IF_NONE_MATCH, HeaderValue::from_static("\"b\"")),
             (header::IF_MODIFIED_SINCE, HeaderValue::from_static("Thu, 02 Jan 2020 00:00:00 GMT")),

@@ -1,6 +1,7 @@
 //! The mirror answers in place of a source that fails, and no harvester misses a record.
 
 use oaimend_mirror::view::MirroredSource;
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_repository::{Event, Reason};
 
@@ -172,7 +173,7 @@ fn a_response_date_in_the_future_ends_no_harvest() {
     world.harvest();
     // The harvester continues from the responseDate of the source.
     let live = world.ask_valid("verb=ListRecords&metadataPrefix=oai_dc");
-    assert_eq!(response_date(&live), from_secs(YEAR_2099 + 120, Granularity::Second));
+    assert_eq!(response_date(&live), from_secs(UnixSecs(YEAR_2099 + 120), Granularity::Second));
     let change = |world: &World, number| {
         world.collection().entries.get_mut(&identifier(number)).expect("it exists").datestamp_secs =
             NOW_SECS + 180;
@@ -184,7 +185,7 @@ fn a_response_date_in_the_future_ends_no_harvest() {
     let page = world.ask_valid("verb=ListRecords&metadataPrefix=oai_dc");
     assert!(identifiers(std::slice::from_ref(&page)).contains(&identifier(7)));
     let date = response_date(&page);
-    assert!(date < from_secs(NOW_SECS + 7_200, Granularity::Second), "{date}");
+    assert!(date < from_secs(UnixSecs(NOW_SECS + 7_200), Granularity::Second), "{date}");
 }
 
 #[test]
@@ -246,7 +247,7 @@ fn a_later_request_of_the_source_begins_at_the_state_that_the_harvester_has() {
         world.source.asked()[requested..].iter().map(|asked| asked.target.clone()).collect::<String>();
     assert!(!asked.contains(&own_clock.replace(':', "%3A")), "{asked}");
     // A harvester that uses the responseDate gets it without help.
-    assert!(response_date(&list) <= from_secs(state_secs, Granularity::Second));
+    assert!(response_date(&list) <= from_secs(UnixSecs(state_secs), Granularity::Second));
 }
 
 #[test]
@@ -378,8 +379,10 @@ fn the_times_of_a_page_are_stored_before_it_is_sent() {
             let mut events = world.events("verb=ListRecords&metadataPrefix=oai_dc");
             while let Some(event) = events.next().await {
                 match event {
-                    Event::Head(_) => assert!(stored_until().await > Some(NOW_SECS), "{is_down}"),
-                    Event::End(_) => assert!(stored_until().await >= Some(future_secs), "{is_down}"),
+                    Event::Head(_) => assert!(stored_until().await > Some(UnixSecs(NOW_SECS)), "{is_down}"),
+                    Event::End(_) => {
+                        assert!(stored_until().await >= Some(UnixSecs(future_secs)), "{is_down}")
+                    }
                     Event::Failed(failure, _) => panic!("{failure:?}"),
                     _ => {}
                 }

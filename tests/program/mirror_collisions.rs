@@ -1,6 +1,7 @@
 //! The view of all repositories, if several of them have the same identifier: one record is shown, and incremental
 //! harvesters learn of each change of it.
 
+use oaimend_oai::UnixSecs;
 use std::collections::{BTreeMap, BTreeSet};
 
 use oaimend_mirror::view::{AggregateRepository, MirroredSource, ViewOptions};
@@ -61,7 +62,7 @@ impl Truth {
         let is_live = record.status == RecordStatus::Live;
         let is_same = matches!(records.get(id), Some(Some((stored, _))) if is_live && stored == title);
         if !is_same {
-            records.insert(id, is_live.then(|| (title.to_owned(), record.datestamp_secs)));
+            records.insert(id, is_live.then(|| (title.to_owned(), record.datestamp_secs.0)));
         }
     }
 
@@ -278,6 +279,6 @@ fn pages_are_bounded_although_all_records_of_a_repository_are_hidden() {
     let last = pages.last().expect("a page");
     assert_eq!(last.account.page.progress, (Some(2_503), Some(3_003)));
     // All items have a change after the end of the window.
-    let until = from_secs(START_SECS + 30, Granularity::Second);
+    let until = from_secs(UnixSecs(START_SECS + 30), Granularity::Second);
     assert_eq!(ask(&view, &format!("{LIST}&until={until}")).kind(), "noRecordsMatch");
 }

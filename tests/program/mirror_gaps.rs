@@ -1,6 +1,7 @@
 //! Items that a harvest could not store: they are known gaps until they are there, gone or unrepairable, and they do not
 //! fail the rest.
 
+use oaimend_oai::UnixSecs;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -19,7 +20,7 @@ fn set_of(numbers: impl IntoIterator<Item = usize>) -> BTreeSet<String> {
 }
 
 /// The state that the mirror claims, in seconds since 1970.
-fn state_secs(mirror: &Mirror) -> Option<i64> {
+fn state_secs(mirror: &Mirror) -> Option<UnixSecs> {
     let progress = mirror.runtime.block_on(mirror.store.progress("x", "oai_dc")).expect("readable");
     progress.state().map(|state| state.from_secs())
 }
@@ -190,7 +191,10 @@ fn harvester_of_the_source_gets_the_record_that_the_mirror_lacked() {
     let pages = world.rest("ListRecords", first);
     let end = world.mirror.now();
     assert_eq!(identifiers(&pages).len(), 59);
-    assert!(date <= from_secs(FIRST_SECS, Granularity::Second), "{date} claims records that are missing");
+    assert!(
+        date <= from_secs(UnixSecs(FIRST_SECS), Granularity::Second),
+        "{date} claims records that are missing"
+    );
     world.set_down(false);
     world.collection().failing.clear();
     world.harvest();

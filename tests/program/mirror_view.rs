@@ -419,7 +419,7 @@ fn serve(view: MirrorRepository) -> Source {
 fn the_checker_finds_nothing_in_a_view() {
     let now_secs = oaimend_base::clock::unix_secs(oaimend_base::clock::now());
     let mirror = mirror();
-    mirror.set_time(now_secs);
+    mirror.set_time(now_secs.0);
     let server = serve(mirror.view("x", 100));
     let mapping = Mapping::new("x", &server.base_url(), &Limits::default()).expect("a legal base URL");
     let clock = Skipping::new() as Arc<dyn Clock>;

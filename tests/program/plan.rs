@@ -26,7 +26,7 @@ fn collection(recent: usize) -> Source {
     let now_secs = oaimend_base::clock::unix_secs(oaimend_base::clock::now());
     for number in 0..recent {
         let entry = collection.entries.get_mut(&identifier(number)).expect("it exists");
-        entry.datestamp_secs = now_secs - 2 * DAY_SECS;
+        entry.datestamp_secs = now_secs.minus(2 * DAY_SECS).0;
     }
     collection.start().0
 }

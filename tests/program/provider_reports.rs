@@ -1,5 +1,6 @@
 //! Weekly reports to providers, as the program sends and prints them.
 
+use oaimend_oai::UnixSecs;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -72,14 +73,14 @@ fn pass_to_monday(proxy: &Proxy) {
     }
     let now_secs = proxy.clock.now_secs();
     // 1970-01-01 was a Thursday.
-    let weekday = (now_secs.div_euclid(DAY_SECS) + 3).rem_euclid(7);
-    let monday_secs = (now_secs.div_euclid(DAY_SECS) + 7 - weekday) * DAY_SECS + 6 * 3_600;
-    proxy.clock.step(monday_secs + 10 - now_secs);
+    let weekday = (now_secs.0.div_euclid(DAY_SECS) + 3).rem_euclid(7);
+    let monday_secs = (now_secs.0.div_euclid(DAY_SECS) + 7 - weekday) * DAY_SECS + 6 * 3_600;
+    proxy.clock.step(UnixSecs(monday_secs + 10).since(now_secs));
 }
 
 /// The end of the subject of a report on a Monday.
 fn days_of(proxy: &Proxy) -> String {
-    let day = |days_ago: i64| from_secs(proxy.clock.now_secs() - days_ago * DAY_SECS, Granularity::Day);
+    let day = |days_ago: i64| from_secs(proxy.clock.now_secs().minus(days_ago * DAY_SECS), Granularity::Day);
     format!(": defects from {} to {}", day(7), day(1))
 }
 

@@ -6,6 +6,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use oaimend_oai::UnixSecs;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -44,8 +45,8 @@ pub fn secs(time: SystemTime) -> u64 {
 }
 
 /// Converts a time to whole seconds since 1970, as all arithmetic on times uses them.
-pub fn unix_secs(time: SystemTime) -> i64 {
-    i64::try_from(secs(time)).unwrap_or(i64::MAX)
+pub fn unix_secs(time: SystemTime) -> UnixSecs {
+    UnixSecs(i64::try_from(secs(time)).unwrap_or(i64::MAX))
 }
 
 /// A source of time, for code that waits.
@@ -56,7 +57,7 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     }
 
     /// The current time in whole seconds since 1970.
-    fn now_secs(&self) -> i64 {
+    fn now_secs(&self) -> UnixSecs {
         unix_secs(self.now())
     }
 

@@ -1,6 +1,7 @@
 //! The records of one format as a file: for `oaimend mirror cat` and the admin listener.
 
 use crate::view::sets::KnownSets;
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_repository::Failure;
 use oaimend_store::{
@@ -31,9 +32,9 @@ pub struct ExportSelection {
     /// Only records of this set; `None`: all records.
     pub set: Option<String>,
     /// The lowest and the highest datestamp of the source, in seconds since 1970; `None`: no bound.
-    pub from_secs: Option<i64>,
+    pub from_secs: Option<UnixSecs>,
     /// See `from_secs`.
-    pub until_secs: Option<i64>,
+    pub until_secs: Option<UnixSecs>,
 }
 
 /// Why an export cannot begin.

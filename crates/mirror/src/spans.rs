@@ -3,6 +3,7 @@
 //! A harvester that continues from its own clock would miss the changes between the state of its list and the end of
 //! it. [`ServedSpans`] gives the rule. The spans of a page are in the store before the page is sent.
 
+use oaimend_oai::UnixSecs;
 use oaimend_rules::{ListState, ServedSpan, ServedSpans};
 use oaimend_store::{ListSpan, MirrorError, MirrorStore, RepositoryState};
 use std::collections::HashMap;
@@ -85,7 +86,11 @@ impl Spans {
     /// # Errors
     ///
     /// The store cannot be read.
-    pub(crate) async fn widen(&self, from_secs: i64, until_secs: Option<i64>) -> Result<i64, MirrorError> {
+    pub(crate) async fn widen(
+        &self,
+        from_secs: UnixSecs,
+        until_secs: Option<UnixSecs>,
+    ) -> Result<UnixSecs, MirrorError> {
         Ok(lock(self.known().await?).spans.widen_window(from_secs, until_secs))
     }
 
@@ -98,9 +103,9 @@ impl Spans {
     /// changes after a restart. The span stays in memory and is stored with the next page.
     pub(crate) async fn record(
         &self,
-        state_secs: i64,
-        latest_secs: i64,
-        now_secs: i64,
+        state_secs: UnixSecs,
+        latest_secs: UnixSecs,
+        now_secs: UnixSecs,
     ) -> Result<(), MirrorError> {
         let span = ListState::new(state_secs).span(latest_secs, now_secs);
         if lock(self.known().await?).record(span) {
@@ -173,8 +178,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let store: Arc<dyn MirrorStore> = Arc::new(RecordLog::open(folder.path()).expect("a store"));
         let stamps = spans(&store, SpanKind::Stamps);
-        assert_eq!(stamps.widen(100_000, None).await.expect("readable"), 100_000);
-        stamps.record(99_999, 99_999, 120_000).await.expect("stored");
+        assert_eq!(stamps.widen(UnixSecs(100_000), None).await.expect("readable"), UnixSecs(100_000));
+        stamps.record(UnixSecs(99_999), UnixSecs(99_999), UnixSecs(120_000)).await.expect("stored");
         let end_secs = 120_000 + CLOCK_ERROR_MAX_SECS;
         for (from_secs, widened_secs) in
             [(99_998, 99_998), (99_999, 99_999), (end_secs, 99_999), (end_secs + 1, end_secs + 1)]
@@ -182,14 +187,14 @@ mod tests {
             let restarted = spans(&store, SpanKind::Stamps);
             for spans in [&restarted, &stamps] {
                 assert_eq!(
-                    spans.widen(from_secs, None).await.expect("readable"),
-                    widened_secs,
+                    spans.widen(UnixSecs(from_secs), None).await.expect("readable"),
+                    UnixSecs(widened_secs),
                     "{from_secs}"
                 );
             }
         }
         let of_source = spans(&store, SpanKind::Source);
-        assert_eq!(of_source.widen(end_secs, None).await.expect("readable"), end_secs);
+        assert_eq!(of_source.widen(UnixSecs(end_secs), None).await.expect("readable"), UnixSecs(end_secs));
     }
 
     #[tokio::test]
@@ -199,7 +204,7 @@ mod tests {
         let spans = spans(&store, SpanKind::Stamps);
         let start_secs = 20 * SPAN_GRAIN_SECS;
         for now_secs in start_secs + 1..=start_secs + SPAN_GRAIN_SECS {
-            spans.record(now_secs, now_secs, now_secs).await.expect("stored");
+            spans.record(UnixSecs(now_secs), UnixSecs(now_secs), UnixSecs(now_secs)).await.expect("stored");
         }
         assert_eq!(store.repository_state("x").await.expect("readable").revision, 1);
     }
@@ -212,12 +217,18 @@ mod tests {
         // A file in place of the folder of the store.
         let blocked = folder.path().join("mirror");
         std::fs::write(&blocked, "").expect("writable");
-        stamps.record(99_999, 99_999, 120_000).await.expect_err("the store cannot be created");
-        stamps.record(99_999, 99_999, 120_000).await.expect_err("it is not stored yet");
+        stamps
+            .record(UnixSecs(99_999), UnixSecs(99_999), UnixSecs(120_000))
+            .await
+            .expect_err("the store cannot be created");
+        stamps
+            .record(UnixSecs(99_999), UnixSecs(99_999), UnixSecs(120_000))
+            .await
+            .expect_err("it is not stored yet");
         std::fs::remove_file(&blocked).expect("writable");
-        stamps.record(99_999, 99_999, 120_000).await.expect("it is stored now");
+        stamps.record(UnixSecs(99_999), UnixSecs(99_999), UnixSecs(120_000)).await.expect("it is stored now");
         let restarted = spans(&store, SpanKind::Stamps);
-        assert_eq!(restarted.widen(120_000, None).await.expect("readable"), 99_999);
+        assert_eq!(restarted.widen(UnixSecs(120_000), None).await.expect("readable"), UnixSecs(99_999));
     }
 
     #[tokio::test]
@@ -225,7 +236,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let store: Arc<dyn MirrorStore> = Arc::new(RecordLog::open(folder.path()).expect("a store"));
         let stamps = spans(&store, SpanKind::Stamps);
-        let pages = (1..=40).map(|page| stamps.record(page * 10_000, page * 10_000, page * 10_000));
+        let pages = (1..=40).map(|page| {
+            stamps.record(UnixSecs(page * 10_000), UnixSecs(page * 10_000), UnixSecs(page * 10_000))
+        });
         for stored in futures::future::join_all(pages).await {
             stored.expect("no attempt is in the way of another one");
         }

@@ -7,6 +7,7 @@
 //! list, also after a restart. [`StampClock`] keeps this rule. This type stores its reservations before a list needs
 //! them, which costs two writes per minute at most, and finishes every commit that it begins.
 
+use oaimend_oai::UnixSecs;
 use oaimend_rules::{ListTimes, PendingCommit, StampClock};
 use oaimend_store::{Committed, MirrorError, MirrorStore, PageCommit};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,7 +40,11 @@ impl Stamps {
     /// # Errors
     ///
     /// Those of [`MirrorStore::commit`].
-    pub async fn commit(self: &Arc<Self>, page: PageCommit, now_secs: i64) -> Result<Committed, MirrorError> {
+    pub async fn commit(
+        self: &Arc<Self>,
+        page: PageCommit,
+        now_secs: UnixSecs,
+    ) -> Result<Committed, MirrorError> {
         let stamps = Arc::clone(self);
         let committing = tokio::spawn(async move {
             let pending = Pending::begin(&stamps, now_secs);
@@ -58,8 +63,8 @@ impl Stamps {
     /// Those of `change`, or the stamp is not stored.
     pub(crate) async fn commit_change<T: Send + 'static, F>(
         self: &Arc<Self>,
-        now_secs: i64,
-        change: impl FnOnce(i64) -> F + Send + 'static,
+        now_secs: UnixSecs,
+        change: impl FnOnce(UnixSecs) -> F + Send + 'static,
     ) -> Result<T, MirrorError>
     where
         F: Future<Output = Result<T, MirrorError>> + Send,
@@ -69,7 +74,7 @@ impl Stamps {
             let pending = Pending::begin(&stamps, now_secs);
             let stamp_secs = pending.stamp_secs();
             // No record has this stamp, so a restart knows it from the reservation alone.
-            stamps.store.reserve_stamps(stamp_secs.saturating_add(1)).await?;
+            stamps.store.reserve_stamps(stamp_secs.plus(1)).await?;
             change(stamp_secs).await
         });
         committing.await.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string())))
@@ -83,7 +88,7 @@ impl Stamps {
     /// # Errors
     ///
     /// There is no reservation, and none can be stored.
-    pub async fn begin_list(&self, now_secs: i64) -> Result<ListTimes, MirrorError> {
+    pub async fn begin_list(&self, now_secs: UnixSecs) -> Result<ListTimes, MirrorError> {
         let reserved = self.reserve(now_secs).await;
         match (self.with_clock(|clock| clock.begin_list(now_secs)), reserved) {
             (Some(times), Ok(())) => Ok(times),
@@ -97,7 +102,7 @@ impl Stamps {
     }
 
     /// Stores the next reservation if it is due.
-    async fn reserve(&self, now_secs: i64) -> Result<(), MirrorError> {
+    async fn reserve(&self, now_secs: UnixSecs) -> Result<(), MirrorError> {
         let due = || self.with_clock(|clock| clock.reservation_due(now_secs));
         if due().is_some() {
             let _turn = self.reserving.lock().await;
@@ -122,12 +127,12 @@ struct Pending<'s> {
 }
 
 impl<'s> Pending<'s> {
-    fn begin(stamps: &'s Stamps, now_secs: i64) -> Self {
+    fn begin(stamps: &'s Stamps, now_secs: UnixSecs) -> Self {
         Self { stamps, commit: Some(stamps.with_clock(|clock| clock.begin_commit(now_secs))) }
     }
 
-    fn stamp_secs(&self) -> i64 {
-        self.commit.as_ref().map_or(i64::MAX, PendingCommit::stamp_secs)
+    fn stamp_secs(&self) -> UnixSecs {
+        self.commit.as_ref().map_or(UnixSecs::MAX, PendingCommit::stamp_secs)
     }
 }
 
@@ -156,7 +161,7 @@ mod tests {
         page.progress.revision = revision;
         let record = oaimend_store::NewRecord {
             identifier: format!("oai:x:{revision}"),
-            datestamp_secs: 0,
+            datestamp_secs: UnixSecs(0),
             set_specs: Vec::new(),
             status: oaimend_store::RecordStatus::Live,
             content_hash: revision,
@@ -169,22 +174,22 @@ mod tests {
 
     async fn stamp_of(stamps: &Stamps, identifier: &str) -> i64 {
         let record = stamps.store.record("x", "oai_dc", identifier).await.expect("readable");
-        record.expect("stored").stamp_secs
+        record.expect("stored").stamp_secs.0
     }
 
     #[tokio::test]
     async fn stamps_after_a_restart_are_after_all_dates_before_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let stamps = open(folder.path()).await;
-        let date_secs = stamps.begin_list(1_000).await.expect("stored").response_date_secs;
-        assert_eq!(date_secs, 1_000);
+        let date_secs = stamps.begin_list(UnixSecs(1_000)).await.expect("stored").response_date_secs;
+        assert_eq!(date_secs, UnixSecs(1_000));
         stamps.store.close();
         let stamps = open(folder.path()).await;
-        stamps.commit(page("oai_dc", 0), 500).await.expect("in order");
+        stamps.commit(page("oai_dc", 0), UnixSecs(500)).await.expect("in order");
         assert_eq!(stamp_of(&stamps, "oai:x:0").await, 1_000 + RESERVATION_SECS);
         stamps.store.close();
         let stamps = open(folder.path()).await;
-        stamps.commit(page("oai_dc", 1), 500).await.expect("the stamp is not below the last one");
+        stamps.commit(page("oai_dc", 1), UnixSecs(500)).await.expect("the stamp is not below the last one");
         assert_eq!(stamp_of(&stamps, "oai:x:1").await, 1_000 + RESERVATION_SECS);
     }
 
@@ -192,41 +197,47 @@ mod tests {
     async fn a_list_during_a_commit_has_an_earlier_date_than_its_stamp() {
         let folder = tempfile::tempdir().expect("a folder");
         let stamps = open(folder.path()).await;
-        let pending = Pending::begin(&stamps, 1_000);
-        let times = stamps.begin_list(1_500).await.expect("stored");
-        assert_eq!(times, ListTimes { response_date_secs: 999, until_secs: 1_000 });
+        let pending = Pending::begin(&stamps, UnixSecs(1_000));
+        let times = stamps.begin_list(UnixSecs(1_500)).await.expect("stored");
+        assert_eq!(times, ListTimes { response_date_secs: UnixSecs(999), until_secs: UnixSecs(1_000) });
         let commit = PageCommit { stamp_secs: pending.stamp_secs(), ..page("oai_dc", 0) };
         stamps.store.commit(commit).await.expect("in order");
         drop(pending);
-        assert_eq!(stamps.begin_list(1_500).await.expect("stored").response_date_secs, 1_500);
+        assert_eq!(
+            stamps.begin_list(UnixSecs(1_500)).await.expect("stored").response_date_secs,
+            UnixSecs(1_500)
+        );
     }
 
     #[tokio::test]
     async fn a_failed_commit_does_not_hold_the_dates_back() {
         let folder = tempfile::tempdir().expect("a folder");
         let stamps = open(folder.path()).await;
-        let wrong = stamps.commit(page("oai_dc", 7), 1_000).await;
+        let wrong = stamps.commit(page("oai_dc", 7), UnixSecs(1_000)).await;
         assert!(matches!(wrong, Err(MirrorError::Conflict)), "{wrong:?}");
-        assert_eq!(stamps.begin_list(2_000).await.expect("stored").response_date_secs, 2_000);
+        assert_eq!(
+            stamps.begin_list(UnixSecs(2_000)).await.expect("stored").response_date_secs,
+            UnixSecs(2_000)
+        );
     }
 
     #[tokio::test]
     async fn a_change_has_a_stamp_between_the_dates_before_and_after_it_also_after_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
         let stamps = open(folder.path()).await;
-        stamps.begin_list(1_000).await.expect("stored");
+        stamps.begin_list(UnixSecs(1_000)).await.expect("stored");
         let during = Arc::clone(&stamps);
-        let change = move |stamp_secs: i64| async move {
-            let date_secs = during.begin_list(9_000).await?.response_date_secs;
+        let change = move |stamp_secs: UnixSecs| async move {
+            let date_secs = during.begin_list(UnixSecs(9_000)).await?.response_date_secs;
             Ok((date_secs, stamp_secs))
         };
-        let (date_secs, stamp_secs) = stamps.commit_change(5_000, change).await.expect("stored");
-        assert_eq!((date_secs, stamp_secs), (4_999, 5_000));
-        let change = async |stamp_secs: i64| Ok(stamp_secs);
-        assert_eq!(stamps.commit_change(20_000, change).await.expect("stored"), 20_000);
+        let (date_secs, stamp_secs) = stamps.commit_change(UnixSecs(5_000), change).await.expect("stored");
+        assert_eq!((date_secs, stamp_secs), (UnixSecs(4_999), UnixSecs(5_000)));
+        let change = async |stamp_secs: UnixSecs| Ok(stamp_secs);
+        assert_eq!(stamps.commit_change(UnixSecs(20_000), change).await.expect("stored"), UnixSecs(20_000));
         stamps.store.close();
         let stamps = open(folder.path()).await;
-        stamps.commit(page("oai_dc", 0), 500).await.expect("in order");
+        stamps.commit(page("oai_dc", 0), UnixSecs(500)).await.expect("in order");
         assert!(stamp_of(&stamps, "oai:x:0").await > 20_000);
     }
 }

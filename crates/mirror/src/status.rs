@@ -1,5 +1,6 @@
 //! What the mirror contains of a repository, for operators: the admin listener and `oaimend mirror status`.
 
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_store::{HarvestNote, HarvestProgress, MirrorError, MirrorStore, TimeSpan};
 use serde::{Deserialize, Serialize};
@@ -46,7 +47,7 @@ pub struct FormatStatus {
     /// All changes of the source before this time, by its clock, are in the mirror, except for unrepairable items.
     pub complete_until: Option<String>,
     /// The same time by the own clock, in seconds since 1970.
-    pub complete_until_secs: Option<i64>,
+    pub complete_until_secs: Option<UnixSecs>,
     /// Whether a harvest runs, or was interrupted and continues with the next one.
     pub harvest_open: bool,
     /// The windows of this harvest that are complete; between harvests all times up to `complete_until`.
@@ -100,8 +101,7 @@ pub async fn repository_status(store: &dyn MirrorStore, id: &str) -> Result<Repo
             held_deletions: progress.sweep.map_or(0, |sweep| sweep.held),
             disk_bytes: size.disk_bytes,
             complete_until: reached.map(|reached| to_datestamp(reached.from_secs())),
-            complete_until_secs: reached
-                .map(|reached| reached.from_secs().saturating_sub(reached.lead_secs())),
+            complete_until_secs: reached.map(|reached| reached.from_secs().minus(reached.lead_secs())),
             harvest_open: progress.open_list.is_some() || !progress.sets_done.is_empty(),
             coverage: coverage(&progress),
             swept_at: progress.sweep.map(|sweep| to_datestamp(sweep.at_secs)),
@@ -122,9 +122,9 @@ pub async fn repository_status(store: &dyn MirrorStore, id: &str) -> Result<Repo
 impl RepositoryStatus {
     /// The time since the state of the source that all formats have reached, in seconds. `None` if a format was
     /// never harvested completely.
-    pub fn lag_secs(&self, now_secs: i64) -> Option<i64> {
+    pub fn lag_secs(&self, now_secs: UnixSecs) -> Option<i64> {
         let oldest = self.formats.iter().map(|format| format.complete_until_secs).min()?;
-        oldest.map(|oldest| now_secs.saturating_sub(oldest).max(0))
+        oldest.map(|oldest| now_secs.since(oldest).max(0))
     }
 }
 
@@ -143,12 +143,12 @@ fn coverage(progress: &HarvestProgress) -> Vec<CoveredWindow> {
     };
     match (&progress.open_list, progress.state()) {
         (None, Some(reached)) => {
-            vec![CoveredWindow { from: None, until: Some(to_datestamp(reached.from_secs() - 1)) }]
+            vec![CoveredWindow { from: None, until: Some(to_datestamp(reached.from_secs().minus(1))) }]
         }
         _ => progress.complete_windows.iter().map(window).collect(),
     }
 }
 
-fn to_datestamp(secs: i64) -> String {
+fn to_datestamp(secs: UnixSecs) -> String {
     from_secs(secs, Granularity::Second)
 }

@@ -1,6 +1,7 @@
 //! Datestamps: the two legal forms of OAI-PMH 2.0 (section 3.3), and the other forms that providers
 //! write.
 
+use crate::UnixSecs;
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 
 /// The defect of a datestamp that could be parsed nevertheless.
@@ -30,11 +31,12 @@ pub enum Oddity {
 /// The granularity of a repository's datestamps (OAI-PMH 2.0, section 3.3.2).
 ///
 /// ```
+/// use oaimend_oai::UnixSecs;
 /// use oaimend_oai::datestamp::{self, Granularity};
 ///
 /// assert_eq!(Granularity::from_name("YYYY-MM-DD"), Some(Granularity::Day));
 /// assert_eq!(Granularity::Day.fitted("2024-01-31T12:00:00Z"), "2024-01-31");
-/// assert_eq!(datestamp::from_secs(0, Granularity::Second), "1970-01-01T00:00:00Z");
+/// assert_eq!(datestamp::from_secs(UnixSecs(0), Granularity::Second), "1970-01-01T00:00:00Z");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granularity {
@@ -79,7 +81,7 @@ impl Granularity {
 }
 
 /// Converts a legal datestamp to seconds since 1970; a day becomes its first second. `None` for any other text.
-pub fn to_secs(stamp: &str) -> Option<i64> {
+pub fn to_secs(stamp: &str) -> Option<UnixSecs> {
     if !is_legal(stamp.as_bytes()) {
         return None;
     }
@@ -90,20 +92,20 @@ pub fn to_secs(stamp: &str) -> Option<i64> {
         true => NaiveTime::from_hms_opt(number(11, 2)?, number(14, 2)?, number(17, 2)?)?,
         false => NaiveTime::MIN,
     };
-    Some(day.and_time(time).and_utc().timestamp())
+    Some(UnixSecs(day.and_time(time).and_utc().timestamp()))
 }
 
 /// Converts a legal datestamp to seconds since 1970; a day becomes its last second. `None` for any other text.
-pub fn to_last_second(stamp: &str) -> Option<i64> {
+pub fn to_last_second(stamp: &str) -> Option<UnixSecs> {
     const DAY_SECS: i64 = 86_400;
     let secs = to_secs(stamp)?;
-    Some(if stamp.len() == Granularity::Day.name().len() { secs + DAY_SECS - 1 } else { secs })
+    Some(if stamp.len() == Granularity::Day.name().len() { secs.plus(DAY_SECS - 1) } else { secs })
 }
 
 /// Writes seconds since 1970 as a datestamp. Times before the year 1 and after the year 9999 become the first and
 /// the last second that a datestamp can express.
-pub fn from_secs(secs: i64, granularity: Granularity) -> String {
-    let at = DateTime::from_timestamp(secs.clamp(SECS_MIN, SECS_MAX), 0).unwrap_or_default();
+pub fn from_secs(secs: UnixSecs, granularity: Granularity) -> String {
+    let at = DateTime::from_timestamp(secs.0.clamp(SECS_MIN, SECS_MAX), 0).unwrap_or_default();
     let (year, month, day) = (at.year(), at.month(), at.day());
     match granularity {
         Granularity::Day => format!("{year:04}-{month:02}-{day:02}"),
@@ -512,7 +514,7 @@ mod tests {
 
     #[test]
     fn datestamps_and_seconds_convert_into_each_other() {
-        use super::{Granularity, SECS_MAX, SECS_MIN, from_secs, to_secs};
+        use super::{Granularity, SECS_MAX, SECS_MIN, UnixSecs, from_secs, to_secs};
         for (stamp, secs) in [
             ("1970-01-01T00:00:00Z", 0),
             ("2001-09-09T01:46:40Z", 1_000_000_000),
@@ -520,14 +522,14 @@ mod tests {
             ("0001-01-01T00:00:00Z", SECS_MIN),
             ("9999-12-31T23:59:59Z", SECS_MAX),
         ] {
-            assert_eq!(to_secs(stamp), Some(secs), "{stamp}");
-            assert_eq!(from_secs(secs, Granularity::Second), stamp);
+            assert_eq!(to_secs(stamp), Some(UnixSecs(secs)), "{stamp}");
+            assert_eq!(from_secs(UnixSecs(secs), Granularity::Second), stamp);
         }
-        assert_eq!(to_secs("2001-09-09"), Some(999_993_600));
-        assert_eq!(from_secs(1_000_000_000, Granularity::Day), "2001-09-09");
+        assert_eq!(to_secs("2001-09-09"), Some(UnixSecs(999_993_600)));
+        assert_eq!(from_secs(UnixSecs(1_000_000_000), Granularity::Day), "2001-09-09");
         assert_eq!(to_secs("2001-09-09T01:46Z"), None);
-        assert_eq!(from_secs(i64::MAX, Granularity::Second), "9999-12-31T23:59:59Z");
-        assert_eq!(from_secs(i64::MIN, Granularity::Day), "0001-01-01");
+        assert_eq!(from_secs(UnixSecs::MAX, Granularity::Second), "9999-12-31T23:59:59Z");
+        assert_eq!(from_secs(UnixSecs::MIN, Granularity::Day), "0001-01-01");
     }
 
     #[test]

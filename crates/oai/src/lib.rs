@@ -19,12 +19,14 @@ mod errors;
 mod request;
 mod request_echo;
 pub mod set_spec;
+mod unix_secs;
 
 pub use envelope::{escape, is_xml_char, response_head};
 pub use errors::{ErrorCode, error_response};
 pub use request::window::Window;
 pub use request::{Argument, Request, RequestError, Verb};
 pub use request_echo::RequestEcho;
+pub use unix_secs::UnixSecs;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -2,7 +2,7 @@
 
 use crate::Secrets;
 use crate::failure::Failure;
-use oaimend_oai::ErrorCode;
+use oaimend_oai::{ErrorCode, UnixSecs};
 use oaimend_repair::{Outcome, Repair, RepairCounts, RepairId, Summary};
 use oaimend_store::{Excerpt, RecordRepair};
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ pub struct PageFacts {
     /// `responseDate` of the page.
     pub response_date: Option<String>,
     /// The HTTP header `Date` of the source, in seconds since 1970.
-    pub http_date_secs: Option<i64>,
+    pub http_date_secs: Option<UnixSecs>,
     /// The highest datestamp of the page.
     pub latest_datestamp: Option<String>,
     /// The fields of the response to `Identify`.
@@ -225,7 +225,7 @@ impl PageFacts {
     }
 
     /// Notes the HTTP date of a response. That of the first one counts.
-    pub fn note_http_date(&mut self, date_secs: Option<i64>) {
+    pub fn note_http_date(&mut self, date_secs: Option<UnixSecs>) {
         self.http_date_secs = self.http_date_secs.or(date_secs);
     }
 

@@ -3,6 +3,7 @@
 use crate::account::Account;
 use crate::failure::Failure;
 use bytes::Bytes;
+use oaimend_oai::UnixSecs;
 use oaimend_store::{QuarantinedRecord, RecordRepairs};
 use std::ops::Range;
 
@@ -48,9 +49,9 @@ pub enum AnsweredBy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListAge {
     /// The state that the list shows: it contains all changes before this time. It is the same for all pages.
-    pub state_secs: i64,
+    pub state_secs: UnixSecs,
     /// The responseDate of the page.
-    pub response_date_secs: i64,
+    pub response_date_secs: UnixSecs,
 }
 
 /// A record, or the header of one, in a page of a list or in a response to `GetRecord`.

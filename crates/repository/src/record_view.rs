@@ -5,7 +5,7 @@
 
 use crate::rebase_namespaces::NamespaceScope;
 use crate::xml::{NamespaceReader, StartTag, XmlError, XmlEvent, XmlReader};
-use oaimend_oai::datestamp;
+use oaimend_oai::{UnixSecs, datestamp};
 use std::ops::Range;
 
 /// A `record` element with a header, as an item of a list of our own.
@@ -81,7 +81,7 @@ impl<'r> RecordView<'r> {
     }
 
     /// The datestamp in the header, in seconds since 1970. `None` if it is not legal.
-    pub fn datestamp_secs(&self) -> Option<i64> {
+    pub fn datestamp_secs(&self) -> Option<UnixSecs> {
         datestamp::to_secs(self.text.get(self.datestamp()?)?.trim())
     }
 
@@ -134,7 +134,7 @@ mod tests {
             let view = RecordView::read(&text).expect("a record");
             assert_eq!((view.root().prefix(), text.get(view.header())), (prefix, Some(header)));
             assert_eq!(view.datestamp().and_then(|place| text.get(place)).map(str::trim), Some("1970-01-02"));
-            assert_eq!(view.datestamp_secs(), Some(86_400));
+            assert_eq!(view.datestamp_secs(), Some(UnixSecs(86_400)));
             assert_eq!(view.set_specs().collect::<Vec<_>>(), ["a", "b"]);
             assert_eq!(text.get(view.end()..), Some(format!("</{prefix}record>").as_str()));
             let mut content = view.content();

@@ -1,6 +1,7 @@
 //! The items that harvests know to be missing, and the state that the copy shows meanwhile.
 
 use super::harvest_mark::HarvestMark;
+use oaimend_oai::UnixSecs;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -40,12 +41,13 @@ pub enum Sighting {
 /// but S moves on without it. Failed requests never make an item unrepairable.
 ///
 /// ```
+/// use oaimend_oai::UnixSecs;
 /// use oaimend_rules::{HarvestMark, KnownGaps, MissingItem, Sighting};
 ///
-/// let (before, reached) = (HarvestMark::restore(1_000, 0), HarvestMark::restore(5_000, 0));
+/// let (before, reached) = (HarvestMark::restore(UnixSecs(1_000), 0), HarvestMark::restore(UnixSecs(5_000), 0));
 /// let mut gaps = KnownGaps::default();
 /// gaps.note(MissingItem::Named("oai:x:1".to_owned()), Sighting::Listed(None), Some(before));
-/// gaps.end_harvest(Some(1_000));
+/// gaps.end_harvest(Some(UnixSecs(1_000)));
 /// assert_eq!(gaps.state(reached), Some(before));
 /// gaps.resolve("oai:x:1");
 /// assert_eq!(gaps.state(reached), Some(reached));
@@ -218,7 +220,7 @@ impl KnownGaps {
 
     /// Ends a complete harvest with this `from`; `None` if it requested all records. Gaps are closed if the source would
     /// have listed them, and has not.
-    pub fn end_harvest(&mut self, from_secs: Option<i64>) {
+    pub fn end_harvest(&mut self, from_secs: Option<UnixSecs>) {
         let covers = |before: Option<HarvestMark>| match (from_secs, before) {
             (None, _) => true,
             (Some(from_secs), Some(before)) => from_secs <= before.from_secs(),
@@ -276,8 +278,8 @@ fn earlier(one: Option<HarvestMark>, other: Option<HarvestMark>) -> Option<Harve
 mod tests {
     use super::*;
 
-    const BEFORE: HarvestMark = HarvestMark::restore(1_000, 0);
-    const REACHED: HarvestMark = HarvestMark::restore(5_000, 0);
+    const BEFORE: HarvestMark = HarvestMark::restore(UnixSecs(1_000), 0);
+    const REACHED: HarvestMark = HarvestMark::restore(UnixSecs(5_000), 0);
 
     #[test]
     fn state_stops_at_a_gap_until_its_record_is_there_or_gone() {
@@ -286,12 +288,12 @@ mod tests {
         for name in ["a", "b"] {
             gaps.note(named(name), Sighting::Listed(None), Some(BEFORE));
         }
-        gaps.end_harvest(Some(1_000));
+        gaps.end_harvest(Some(UnixSecs(1_000)));
         // Many harvests pass, and every request for the records fails.
         for _ in 0..10 {
             assert_eq!((gaps.state(REACHED), gaps.count()), (Some(BEFORE), 2));
             assert_eq!(gaps.next_harvest(REACHED), Some(REACHED), "records with names need no list");
-            gaps.end_harvest(Some(5_000));
+            gaps.end_harvest(Some(UnixSecs(5_000)));
         }
         gaps.resolve("a");
         assert_eq!(gaps.state(REACHED), Some(BEFORE));
@@ -304,7 +306,7 @@ mod tests {
         let mut gaps = KnownGaps::default();
         gaps.note(named("a"), Sighting::Listed(Some(7)), Some(BEFORE));
         assert!(!gaps.withdraw("a"), "the same harvest has listed it");
-        gaps.end_harvest(Some(1_000));
+        gaps.end_harvest(Some(UnixSecs(1_000)));
         assert!(gaps.withdraw("a"));
     }
 
@@ -315,15 +317,15 @@ mod tests {
             [(1, Some(BEFORE)), (2, Some(BEFORE)), (3, Some(REACHED)), (4, Some(REACHED))]
         {
             gaps.note(named("a"), Sighting::Fetched(7), Some(BEFORE));
-            gaps.end_harvest(Some(5_000));
+            gaps.end_harvest(Some(UnixSecs(5_000)));
             assert_eq!(gaps.state(REACHED), expected, "harvest {harvest}");
             assert_eq!((gaps.count(), gaps.unrepairable()), (1, u64::from(harvest >= 3)));
         }
         assert_eq!(gaps.to_fetch(), ["a"], "it is still requested");
-        let later = HarvestMark::restore(4_000, 0);
+        let later = HarvestMark::restore(UnixSecs(4_000), 0);
         gaps.note(named("a"), Sighting::Fetched(8), Some(later));
         assert_eq!(gaps.state(REACHED), Some(later));
-        gaps.end_harvest(Some(5_000));
+        gaps.end_harvest(Some(UnixSecs(5_000)));
         assert_eq!(gaps.state(REACHED), Some(later));
     }
 
@@ -332,22 +334,22 @@ mod tests {
         let met = || {
             let mut gaps = KnownGaps::default();
             gaps.note(MissingItem::Unnamed(7), Sighting::Listed(Some(7)), Some(BEFORE));
-            gaps.end_harvest(Some(1_000));
+            gaps.end_harvest(Some(UnixSecs(1_000)));
             assert_eq!(gaps.next_harvest(REACHED), Some(BEFORE));
             gaps
         };
         let mut gone = met();
-        gone.end_harvest(Some(5_000));
+        gone.end_harvest(Some(UnixSecs(5_000)));
         assert_eq!(gone.count(), 1, "this harvest has not listed its time");
-        gone.end_harvest(Some(1_000));
+        gone.end_harvest(Some(UnixSecs(1_000)));
         assert!(gone.is_empty());
         let mut unrepairable = met();
         for _ in 0..2 {
             unrepairable.note(MissingItem::Unnamed(7), Sighting::Listed(Some(7)), Some(BEFORE));
-            unrepairable.end_harvest(Some(1_000));
+            unrepairable.end_harvest(Some(UnixSecs(1_000)));
         }
         assert_eq!((unrepairable.unrepairable(), unrepairable.next_harvest(REACHED)), (1, Some(REACHED)));
-        unrepairable.end_harvest(Some(5_000));
+        unrepairable.end_harvest(Some(UnixSecs(5_000)));
         assert_eq!(unrepairable.count(), 1);
     }
 
@@ -370,7 +372,7 @@ mod tests {
             for number in 0..count {
                 gaps.note(named(&number.to_string()), Sighting::Fetched(7), Some(BEFORE));
             }
-            gaps.end_harvest(Some(1_000));
+            gaps.end_harvest(Some(UnixSecs(1_000)));
         };
         for _ in 0..5 {
             list(&mut gaps, GAPS_MAX + 3);

@@ -1,5 +1,7 @@
 //! The spans of time between the state that a list shows and the end of this list.
 
+use oaimend_oai::UnixSecs;
+
 /// The largest expected difference between the clocks of a harvester and of this machine.
 ///
 /// It covers clocks that are wrong by an hour of summer time, on both sides. A longer time costs more
@@ -17,14 +19,14 @@ pub const SPANS_MAX: usize = 64;
 /// Its times are those of the datestamps: the clock of the source, or that of the stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListState {
-    secs: i64,
+    secs: UnixSecs,
 }
 
 impl ListState {
     /// A list that begins with a response of this state. For a source this is
     /// [`HarvestMark::from_secs`](super::HarvestMark::from_secs) of its first response; for a mirror
     /// it is that of the last complete harvest, or the responseDate of [`StampClock`](super::StampClock).
-    pub const fn new(secs: i64) -> Self {
+    pub const fn new(secs: UnixSecs) -> Self {
         Self { secs }
     }
 
@@ -36,7 +38,7 @@ impl ListState {
 
     /// The state in seconds. This is also the responseDate of pages that the mirror serves in place
     /// of the source.
-    pub const fn secs(self) -> i64 {
+    pub const fn secs(self) -> UnixSecs {
         self.secs
     }
 
@@ -44,10 +46,10 @@ impl ListState {
     /// responseDate or a datestamp. Some harvesters continue from the highest datestamp.
     ///
     /// Record it before the page is sent: the page can be the last one that the harvester receives.
-    pub fn span(self, latest_secs: i64, now_secs: i64) -> ServedSpan {
-        let end_secs = now_secs.saturating_add(CLOCK_ERROR_MAX_SECS).max(latest_secs).max(self.secs);
-        let rest_secs = end_secs.rem_euclid(SPAN_GRAIN_SECS);
-        let until_secs = end_secs.saturating_add((SPAN_GRAIN_SECS - rest_secs) % SPAN_GRAIN_SECS);
+    pub fn span(self, latest_secs: UnixSecs, now_secs: UnixSecs) -> ServedSpan {
+        let end_secs = now_secs.plus(CLOCK_ERROR_MAX_SECS).max(latest_secs).max(self.secs);
+        let rest_secs = end_secs.0.rem_euclid(SPAN_GRAIN_SECS);
+        let until_secs = end_secs.plus((SPAN_GRAIN_SECS - rest_secs) % SPAN_GRAIN_SECS);
         ServedSpan { state_secs: self.secs, until_secs }
     }
 }
@@ -56,9 +58,9 @@ impl ListState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServedSpan {
     /// The state that the list shows (S).
-    pub state_secs: i64,
+    pub state_secs: UnixSecs,
     /// The end of the list (E), with the error of the clocks and rounded up.
-    pub until_secs: i64,
+    pub until_secs: UnixSecs,
 }
 
 /// The spans of the lists of one repository.
@@ -73,13 +75,14 @@ pub struct ServedSpan {
 /// the spans, write the values of [`Self::iter`]; collect them to restore the spans.
 ///
 /// ```
+/// use oaimend_oai::UnixSecs;
 /// use oaimend_rules::{ServedSpan, ServedSpans};
 ///
 /// let mut spans = ServedSpans::default();
 /// // From 1,500 to 2,000 the mirror answered with its state of 1,000.
-/// spans.record(ServedSpan { state_secs: 1_000, until_secs: 2_000 });
-/// assert_eq!(spans.widen(1_800), 1_000, "the harvester may have missed records since 1,000");
-/// assert_eq!(spans.widen(2_500), 2_500);
+/// spans.record(ServedSpan { state_secs: UnixSecs(1_000), until_secs: UnixSecs(2_000) });
+/// assert_eq!(spans.widen(UnixSecs(1_800)), UnixSecs(1_000), "the harvester may have missed records since 1,000");
+/// assert_eq!(spans.widen(UnixSecs(2_500)), UnixSecs(2_500));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServedSpans {
@@ -114,7 +117,7 @@ impl ServedSpans {
 
     /// Widens the `from` of a request: returns the earliest state of the spans that contain it, or
     /// `from` itself.
-    pub fn widen(&self, from_secs: i64) -> i64 {
+    pub fn widen(&self, from_secs: UnixSecs) -> UnixSecs {
         let at = self.spans.partition_point(|span| span.until_secs < from_secs);
         self.spans.get(at).map_or(from_secs, |span| span.state_secs.min(from_secs))
     }
@@ -124,7 +127,7 @@ impl ServedSpans {
     /// A window whose first second is its last one stays. It is a request for the records with one datestamp, as
     /// validators send it, and no step of a harvest: the next `from` of a harvester that continues from `until` is the
     /// same second, so it is in the same spans.
-    pub fn widen_window(&self, from_secs: i64, until_secs: Option<i64>) -> i64 {
+    pub fn widen_window(&self, from_secs: UnixSecs, until_secs: Option<UnixSecs>) -> UnixSecs {
         if until_secs == Some(from_secs) { from_secs } else { self.widen(from_secs) }
     }
 
@@ -140,8 +143,8 @@ impl ServedSpans {
         let Some(newest_secs) = self.spans.last().map(|span| span.state_secs) else { return };
         let cost = |pair: &[ServedSpan]| match pair {
             [first, second] => {
-                let distance = second.state_secs.abs_diff(first.state_secs) as f64;
-                distance / (newest_secs.abs_diff(second.state_secs) as f64 + 1.0)
+                let distance = second.state_secs.0.abs_diff(first.state_secs.0) as f64;
+                distance / (newest_secs.0.abs_diff(second.state_secs.0) as f64 + 1.0)
             }
             _ => f64::INFINITY,
         };
@@ -177,29 +180,33 @@ mod tests {
     use super::*;
 
     fn span(state_secs: i64, until_secs: i64) -> ServedSpan {
-        ServedSpan { state_secs, until_secs }
+        ServedSpan { state_secs: UnixSecs(state_secs), until_secs: UnixSecs(until_secs) }
+    }
+
+    fn widen(spans: &ServedSpans, from_secs: i64) -> i64 {
+        spans.widen(UnixSecs(from_secs)).0
     }
 
     #[test]
     fn a_from_inside_a_span_is_widened_to_its_state() {
         let spans: ServedSpans = [span(100, 200), span(300, 400)].into_iter().collect();
-        let widened = [99, 100, 150, 200, 201, 299, 300, 400, 401].map(|from_secs| spans.widen(from_secs));
+        let widened = [99, 100, 150, 200, 201, 299, 300, 400, 401].map(|from_secs| widen(&spans, from_secs));
         assert_eq!(widened, [99, 100, 100, 100, 201, 299, 300, 300, 401]);
-        assert_eq!(ServedSpans::default().widen(7), 7);
+        assert_eq!(widen(&ServedSpans::default(), 7), 7);
     }
 
     #[test]
     fn every_window_but_that_of_one_datestamp_is_widened() {
         let spans: ServedSpans = [span(100, 9_000)].into_iter().collect();
         let until = [None, Some(8_000), Some(1_300), Some(1_001), Some(1_000)];
-        let widened = until.map(|until_secs| spans.widen_window(1_000, until_secs));
+        let widened = until.map(|until_secs| spans.widen_window(UnixSecs(1_000), until_secs.map(UnixSecs)).0);
         assert_eq!(widened, [100, 100, 100, 100, 1_000]);
     }
 
     #[test]
     fn overlapping_spans_widen_to_the_earliest_state_that_contains_the_from() {
         let spans: ServedSpans = [span(100, 200), span(150, 300)].into_iter().collect();
-        assert_eq!([180, 200, 201, 300].map(|from_secs| spans.widen(from_secs)), [100, 100, 150, 150]);
+        assert_eq!([180, 200, 201, 300].map(|from_secs| widen(&spans, from_secs)), [100, 100, 150, 150]);
     }
 
     #[test]
@@ -225,29 +232,32 @@ mod tests {
 
     #[test]
     fn a_list_is_as_old_as_its_oldest_part() {
-        let live = ListState::new(1_000);
-        assert_eq!(live.continued_with(ListState::new(400)).secs(), 400);
-        assert_eq!(live.continued_with(ListState::new(2_000)).secs(), 1_000);
+        let live = ListState::new(UnixSecs(1_000));
+        assert_eq!(live.continued_with(ListState::new(UnixSecs(400))).secs(), UnixSecs(400));
+        assert_eq!(live.continued_with(ListState::new(UnixSecs(2_000))).secs(), UnixSecs(1_000));
     }
 
     #[test]
     fn a_span_includes_the_error_of_the_clocks_and_the_date_of_the_page() {
-        let state = ListState::new(1_000);
-        assert_eq!(state.span(1_000, 6_000), span(1_000, 6_000 + CLOCK_ERROR_MAX_SECS));
-        assert_eq!(state.span(99_000, 6_000), span(1_000, 99_000));
-        assert_eq!(ListState::new(99_000).span(0, 0), span(99_000, 99_000));
-        assert_eq!(state.span(0, i64::MAX), span(1_000, i64::MAX));
+        let state = ListState::new(UnixSecs(1_000));
+        assert_eq!(state.span(UnixSecs(1_000), UnixSecs(6_000)), span(1_000, 6_000 + CLOCK_ERROR_MAX_SECS));
+        assert_eq!(state.span(UnixSecs(99_000), UnixSecs(6_000)), span(1_000, 99_000));
+        assert_eq!(ListState::new(UnixSecs(99_000)).span(UnixSecs(0), UnixSecs(0)), span(99_000, 99_000));
+        assert_eq!(state.span(UnixSecs(0), UnixSecs::MAX), span(1_000, i64::MAX));
     }
 
     #[test]
     fn the_lists_of_some_minutes_share_one_span() {
         let mut spans = ServedSpans::default();
-        let changes = (6_001..6_301).filter(|&now| spans.record(ListState::new(now).span(now, now))).count();
+        let changes = (6_001..6_301)
+            .map(UnixSecs)
+            .filter(|&now| spans.record(ListState::new(now).span(now, now)))
+            .count();
         assert_eq!((changes, spans.iter().count()), (1, 1));
-        assert!(spans.record(ListState::new(6_301).span(6_301, 6_301)));
+        assert!(spans.record(ListState::new(UnixSecs(6_301)).span(UnixSecs(6_301), UnixSecs(6_301))));
         let end_secs = 6_000 + CLOCK_ERROR_MAX_SECS;
-        assert_eq!(spans.widen(end_secs + SPAN_GRAIN_SECS), 6_001);
-        assert_eq!(spans.widen(end_secs + SPAN_GRAIN_SECS + 1), 6_301);
+        assert_eq!(widen(&spans, end_secs + SPAN_GRAIN_SECS), 6_001);
+        assert_eq!(widen(&spans, end_secs + SPAN_GRAIN_SECS + 1), 6_301);
     }
 
     #[test]
@@ -286,7 +296,7 @@ mod tests {
         let hourly = (0..10_000).map(|hour| span(hour * 3_600, hour * 3_600 + 600));
         let spans: ServedSpans = hourly.collect();
         assert!(spans.iter().count() <= SPANS_MAX);
-        let extra = |hour: i64| hour * 3_600 - spans.widen(hour * 3_600 + 600);
+        let extra = |hour: i64| hour * 3_600 - widen(&spans, hour * 3_600 + 600);
         assert_eq!(extra(9_999), 0);
         for hour in [9_990, 9_900, 9_000, 5_000, 100] {
             let age_secs = (10_000 - hour) * 3_600;

@@ -34,9 +34,10 @@ impl SetFacts {
     /// Without an answer of the source, headers are believed if they name sets at all.
     ///
     /// ```
+    /// use oaimend_oai::UnixSecs;
     /// use oaimend_rules::{ListState, SetFacts};
     ///
-    /// let collection = ListState::new(1_000);
+    /// let collection = ListState::new(UnixSecs(1_000));
     /// assert_eq!(SetFacts::default().state(collection), None, "an empty list could be wrong");
     /// let named = SetFacts { headers_name_sets: true, ..SetFacts::default() };
     /// assert_eq!(named.state(collection), Some(collection));
@@ -53,16 +54,20 @@ impl SetFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oaimend_oai::UnixSecs;
 
     #[test]
     fn answer_of_the_source_counts_more_than_the_headers() {
-        let collection = ListState::new(1_000);
+        let collection = ListState::new(UnixSecs(1_000));
         for headers_name_sets in [false, true] {
             let of = |members| SetFacts { headers_name_sets, members }.state(collection);
             assert_eq!(of(KnownMembers::NotAsked), headers_name_sets.then_some(collection));
             assert_eq!(of(KnownMembers::NotAll), None);
-            assert_eq!(of(KnownMembers::All(ListState::new(900))), Some(ListState::new(900)));
-            assert_eq!(of(KnownMembers::All(ListState::new(2_000))), Some(collection));
+            assert_eq!(
+                of(KnownMembers::All(ListState::new(UnixSecs(900)))),
+                Some(ListState::new(UnixSecs(900)))
+            );
+            assert_eq!(of(KnownMembers::All(ListState::new(UnixSecs(2_000)))), Some(collection));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The stamps of commits, and the responseDates of lists over them.
 
+use oaimend_oai::UnixSecs;
 use std::collections::BTreeMap;
 
 /// How far ahead of the clock responseDates are reserved. A clock that was set back across a restart
@@ -21,24 +22,25 @@ pub const RESERVATION_SECS: i64 = 60;
 /// stamps stay at their highest value until the clock reaches it again.
 ///
 /// ```
+/// use oaimend_oai::UnixSecs;
 /// use oaimend_rules::StampClock;
 ///
 /// let mut clock = StampClock::resume(None, None);
-/// clock.reserve(2_000);
-/// let commit = clock.begin_commit(1_000);
+/// clock.reserve(UnixSecs(2_000));
+/// let commit = clock.begin_commit(UnixSecs(1_000));
 /// let stamp_secs = commit.stamp_secs();
 /// clock.finish_commit(commit);
-/// let list = clock.begin_list(1_001).expect("the time is reserved");
+/// let list = clock.begin_list(UnixSecs(1_001)).expect("the time is reserved");
 /// assert!(stamp_secs <= list.until_secs, "the list contains the commit");
 /// ```
 #[derive(Debug)]
 pub struct StampClock {
     /// The lowest possible stamp of the next commit. All issued responseDates are before it.
-    floor_secs: i64,
+    floor_secs: UnixSecs,
     /// All responseDates are before it. `None` before the first reservation.
-    reserved_secs: Option<i64>,
+    reserved_secs: Option<UnixSecs>,
     /// The number of commits that are not visible yet, by stamp.
-    pending: BTreeMap<i64, usize>,
+    pending: BTreeMap<UnixSecs, usize>,
 }
 
 /// A commit that is not visible yet. Pass it to [`StampClock::finish_commit`].
@@ -48,12 +50,12 @@ pub struct StampClock {
 #[must_use = "responseDates do not pass its stamp before it is finished"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct PendingCommit {
-    stamp_secs: i64,
+    stamp_secs: UnixSecs,
 }
 
 impl PendingCommit {
     /// The stamp of all records of this commit.
-    pub const fn stamp_secs(&self) -> i64 {
+    pub const fn stamp_secs(&self) -> UnixSecs {
         self.stamp_secs
     }
 }
@@ -62,23 +64,23 @@ impl PendingCommit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListTimes {
     /// The responseDate: all commits that become visible later have later stamps.
-    pub response_date_secs: i64,
+    pub response_date_secs: UnixSecs,
     /// The stamp up to which the list contains all visible records. It is after the responseDate while
     /// another commit is not visible yet, and after the clock was set back. The next list of the
     /// harvester contains the records between both times again.
-    pub until_secs: i64,
+    pub until_secs: UnixSecs,
 }
 
 impl StampClock {
     /// The clock after a start: `highest_stamp_secs` is the highest stamp in the store, and
     /// `reserved_secs` the stored reservation. Both are `None` for a new store.
-    pub fn resume(highest_stamp_secs: Option<i64>, reserved_secs: Option<i64>) -> Self {
-        let floor_secs = highest_stamp_secs.max(reserved_secs).unwrap_or(i64::MIN);
+    pub fn resume(highest_stamp_secs: Option<UnixSecs>, reserved_secs: Option<UnixSecs>) -> Self {
+        let floor_secs = highest_stamp_secs.max(reserved_secs).unwrap_or(UnixSecs::MIN);
         Self { floor_secs, reserved_secs, pending: BTreeMap::new() }
     }
 
     /// Begins a commit and determines the stamp of its records.
-    pub fn begin_commit(&mut self, now_secs: i64) -> PendingCommit {
+    pub fn begin_commit(&mut self, now_secs: UnixSecs) -> PendingCommit {
         let stamp_secs = now_secs.max(self.floor_secs);
         self.floor_secs = stamp_secs;
         *self.pending.entry(stamp_secs).or_default() += 1;
@@ -99,26 +101,27 @@ impl StampClock {
     /// pages, and the last stamp that it contains.
     ///
     /// `None` before the first reservation.
-    pub fn begin_list(&mut self, now_secs: i64) -> Option<ListTimes> {
-        let low_water_secs = self.pending.first_key_value().map_or(i64::MAX, |(&stamp_secs, _)| stamp_secs);
+    pub fn begin_list(&mut self, now_secs: UnixSecs) -> Option<ListTimes> {
+        let low_water_secs =
+            self.pending.first_key_value().map_or(UnixSecs::MAX, |(&stamp_secs, _)| stamp_secs);
         let end_secs = low_water_secs.min(self.reserved_secs?);
-        let date_secs = now_secs.max(self.floor_secs.saturating_sub(1)).min(end_secs.saturating_sub(1));
+        let date_secs = now_secs.max(self.floor_secs.minus(1)).min(end_secs.minus(1));
         let until_secs = self.floor_secs.max(date_secs);
-        self.floor_secs = self.floor_secs.max(date_secs.saturating_add(1));
+        self.floor_secs = self.floor_secs.max(date_secs.plus(1));
         Some(ListTimes { response_date_secs: date_secs, until_secs })
     }
 
     /// The next reservation, if it is due. Store it first, then pass it to [`Self::reserve`].
     ///
     /// Without it responseDates stay at the end of the last reservation.
-    pub fn reservation_due(&self, now_secs: i64) -> Option<i64> {
+    pub fn reservation_due(&self, now_secs: UnixSecs) -> Option<UnixSecs> {
         let needed_secs = now_secs.max(self.floor_secs);
-        let is_due = |reserved_secs: i64| reserved_secs.saturating_sub(needed_secs) < RESERVATION_SECS / 2;
-        self.reserved_secs.is_none_or(is_due).then(|| needed_secs.saturating_add(RESERVATION_SECS))
+        let is_due = |reserved_secs: UnixSecs| reserved_secs.since(needed_secs) < RESERVATION_SECS / 2;
+        self.reserved_secs.is_none_or(is_due).then(|| needed_secs.plus(RESERVATION_SECS))
     }
 
     /// Permits responseDates before `until_secs`, which the store contains now.
-    pub fn reserve(&mut self, until_secs: i64) {
+    pub fn reserve(&mut self, until_secs: UnixSecs) {
         self.reserved_secs = self.reserved_secs.max(Some(until_secs));
     }
 }
@@ -131,19 +134,19 @@ mod tests {
 
     fn started() -> StampClock {
         let mut clock = StampClock::resume(None, None);
-        clock.reserve(i64::MAX);
+        clock.reserve(UnixSecs::MAX);
         clock
     }
 
     fn commit(clock: &mut StampClock, now_secs: i64) -> i64 {
-        let commit = clock.begin_commit(now_secs);
+        let commit = clock.begin_commit(UnixSecs(now_secs));
         let stamp_secs = commit.stamp_secs();
         clock.finish_commit(commit);
-        stamp_secs
+        stamp_secs.0
     }
 
     fn date(clock: &mut StampClock, now_secs: i64) -> Option<i64> {
-        clock.begin_list(now_secs).map(|times| times.response_date_secs)
+        clock.begin_list(UnixSecs(now_secs)).map(|times| times.response_date_secs.0)
     }
 
     #[test]
@@ -165,8 +168,8 @@ mod tests {
     #[test]
     fn a_response_date_is_before_the_stamps_of_pending_commits() {
         let mut clock = started();
-        let slow = clock.begin_commit(100);
-        let quick = clock.begin_commit(130);
+        let slow = clock.begin_commit(UnixSecs(100));
+        let quick = clock.begin_commit(UnixSecs(130));
         clock.finish_commit(quick);
         assert_eq!(date(&mut clock, 150), Some(99));
         clock.finish_commit(slow);
@@ -176,7 +179,7 @@ mod tests {
     #[test]
     fn pending_commits_with_one_stamp_are_counted() {
         let mut clock = started();
-        let (one, other) = (clock.begin_commit(100), clock.begin_commit(100));
+        let (one, other) = (clock.begin_commit(UnixSecs(100)), clock.begin_commit(UnixSecs(100)));
         clock.finish_commit(one);
         assert_eq!(date(&mut clock, 150), Some(99));
         clock.finish_commit(other);
@@ -186,13 +189,13 @@ mod tests {
     #[test]
     fn a_list_contains_all_records_that_are_visible() {
         let mut clock = started();
-        let slow = clock.begin_commit(100);
+        let slow = clock.begin_commit(UnixSecs(100));
         assert_eq!(commit(&mut clock, 130), 130);
-        let during = ListTimes { response_date_secs: 99, until_secs: 130 };
-        assert_eq!(clock.begin_list(150), Some(during));
+        let during = ListTimes { response_date_secs: UnixSecs(99), until_secs: UnixSecs(130) };
+        assert_eq!(clock.begin_list(UnixSecs(150)), Some(during));
         clock.finish_commit(slow);
-        let after_step = ListTimes { response_date_secs: 129, until_secs: 130 };
-        assert_eq!(clock.begin_list(20), Some(after_step));
+        let after_step = ListTimes { response_date_secs: UnixSecs(129), until_secs: UnixSecs(130) };
+        assert_eq!(clock.begin_list(UnixSecs(20)), Some(after_step));
     }
 
     #[test]
@@ -210,33 +213,37 @@ mod tests {
     fn stamps_after_a_restart_are_after_all_dates_before_it() {
         let mut clock = StampClock::resume(None, None);
         assert_eq!(date(&mut clock, 1_000), None);
-        let reserved = clock.reservation_due(1_000).expect("nothing is reserved");
+        let reserved = clock.reservation_due(UnixSecs(1_000)).expect("nothing is reserved");
         clock.reserve(reserved);
-        assert_eq!(reserved, 1_000 + RESERVATION_SECS);
-        assert_eq!(date(&mut clock, 5_000), Some(reserved - 1), "not beyond the reservation");
+        assert_eq!(reserved, UnixSecs(1_000 + RESERVATION_SECS));
+        assert_eq!(date(&mut clock, 5_000), Some(reserved.0 - 1), "not beyond the reservation");
         let mut clock = StampClock::resume(None, Some(reserved));
-        assert_eq!(commit(&mut clock, 10), reserved);
-        let mut clock = StampClock::resume(Some(7_000), Some(reserved));
+        assert_eq!(commit(&mut clock, 10), reserved.0);
+        let mut clock = StampClock::resume(Some(UnixSecs(7_000)), Some(reserved));
         assert_eq!(commit(&mut clock, 10), 7_000);
     }
 
     #[test]
     fn a_reservation_is_due_before_the_last_one_ends() {
         let mut clock = StampClock::resume(None, None);
-        clock.reserve(1_000);
-        assert_eq!(clock.reservation_due(1_000 - RESERVATION_SECS), None);
-        assert_eq!(clock.reservation_due(999), Some(999 + RESERVATION_SECS));
-        clock.reserve(500);
-        assert_eq!(clock.reservation_due(1_000 - RESERVATION_SECS), None, "reservations never shrink");
+        clock.reserve(UnixSecs(1_000));
+        assert_eq!(clock.reservation_due(UnixSecs(1_000 - RESERVATION_SECS)), None);
+        assert_eq!(clock.reservation_due(UnixSecs(999)), Some(UnixSecs(999 + RESERVATION_SECS)));
+        clock.reserve(UnixSecs(500));
+        assert_eq!(
+            clock.reservation_due(UnixSecs(1_000 - RESERVATION_SECS)),
+            None,
+            "reservations never shrink"
+        );
     }
 
     #[test]
     fn extreme_times_do_not_overflow() {
         for now_secs in [i64::MIN, -1, 0, i64::MAX] {
             let mut clock = started();
-            let pending = clock.begin_commit(now_secs);
+            let pending = clock.begin_commit(UnixSecs(now_secs));
             let _ = date(&mut clock, now_secs);
-            let _ = clock.reservation_due(now_secs);
+            let _ = clock.reservation_due(UnixSecs(now_secs));
             clock.finish_commit(pending);
             assert!(date(&mut clock, now_secs).is_some());
         }
@@ -250,7 +257,7 @@ mod tests {
             i64::try_from(state >> 33).unwrap_or(0) % bound
         };
         let (mut clock, mut now_secs) = (StampClock::resume(None, None), 100_000);
-        let (mut reserved, mut highest, mut last_date) = (None, None, i64::MIN);
+        let (mut reserved, mut highest, mut last_date) = (None, None, UnixSecs::MIN);
         let mut pending: Vec<PendingCommit> = Vec::new();
         for _ in 0..200 {
             now_secs += match random(12) {
@@ -259,7 +266,7 @@ mod tests {
                 _ => random(3),
             };
             match random(6) {
-                0 | 1 => pending.push(clock.begin_commit(now_secs)),
+                0 | 1 => pending.push(clock.begin_commit(UnixSecs(now_secs))),
                 2 | 3 if !pending.is_empty() => {
                     let index = usize::try_from(random(pending.len() as i64)).unwrap_or(0);
                     let commit = pending.swap_remove(index);
@@ -268,11 +275,11 @@ mod tests {
                     clock.finish_commit(commit);
                 }
                 4 => {
-                    if let Some(until_secs) = clock.reservation_due(now_secs) {
+                    if let Some(until_secs) = clock.reservation_due(UnixSecs(now_secs)) {
                         reserved = Some(until_secs);
                         clock.reserve(until_secs);
                     }
-                    let times = clock.begin_list(now_secs).expect("a reservation");
+                    let times = clock.begin_list(UnixSecs(now_secs)).expect("a reservation");
                     let date = times.response_date_secs;
                     assert!(date >= last_date, "seed {seed}: {date} after {last_date}");
                     assert!(Some(times.until_secs) >= highest, "seed {seed}: {times:?} omit {highest:?}");

@@ -1,11 +1,12 @@
 //! The contract of [`ActivityStore`](oaimend_store::ActivityStore), as [`ActivityLog`] uses it.
 
 use crate::Backend;
+use oaimend_oai::UnixSecs;
 use oaimend_store::{
     ActivityLog, ActivityUpdate, DayCounts, RepairExample, RepositoryActivity, SourceResult,
 };
 
-const NOW_SECS: i64 = 1_700_000_000;
+const NOW_SECS: UnixSecs = UnixSecs(1_700_000_000);
 
 fn update(original: &str) -> ActivityUpdate {
     let record = Some("oai:x:1".to_owned());
@@ -34,9 +35,9 @@ pub async fn saved_activity_replaces_the_older_one(backend: &impl Backend) {
     log.note("x", NOW_SECS, update("a & b"));
     log.note("y", NOW_SECS, update("c"));
     log.save_changed();
-    log.note("y", NOW_SECS + 1, update("d"));
+    log.note("y", NOW_SECS.plus(1), update("d"));
     let expected = (read(log, "x"), read(log, "y"));
-    assert_eq!(expected.1.last_days(NOW_SECS + 1, 1)[0].requests, 2);
+    assert_eq!(expected.1.last_days(NOW_SECS.plus(1), 1)[0].requests, 2);
     stores.close();
     let log = backend.open().activity;
     assert_eq!((read(&log, "x"), read(&log, "y")), expected);

@@ -1,7 +1,7 @@
 //! The contract of [`ListLedger`].
 
 use crate::Backend;
-use oaimend_oai::Window;
+use oaimend_oai::{UnixSecs, Window};
 use oaimend_store::ledger::{EVICTION_INTERVAL_SECS, KEPT_SECS};
 use oaimend_store::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, ReplayProgress, TokenOrigin,
@@ -29,7 +29,7 @@ fn delivered(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> Delive
         status: if next.is_none() { ListStatus::Ended } else { ListStatus::Continues },
         last_datestamp: None,
         state_secs: None,
-        now_secs: 1_000_000,
+        now_secs: UnixSecs(1_000_000),
     }
 }
 
@@ -44,8 +44,8 @@ fn refused(page: DeliveredPage) -> DeliveredPage {
 }
 
 /// The same page, `secs` later.
-fn later(secs: u64, page: DeliveredPage) -> DeliveredPage {
-    DeliveredPage { now_secs: page.now_secs + secs, ..page }
+fn later(secs: i64, page: DeliveredPage) -> DeliveredPage {
+    DeliveredPage { now_secs: page.now_secs.plus(secs), ..page }
 }
 
 async fn target(ledger: &dyn ListLedger, token: &str) -> Option<TokenTarget> {
@@ -67,7 +67,8 @@ async fn facts(ledger: &dyn ListLedger, list: u64) -> Option<ListFacts> {
 
 /// Waits until everything that was recorded is on disk.
 async fn write(ledger: &dyn ListLedger) {
-    let page = DeliveredPage { repository: "other".into(), now_secs: 0, ..delivered(0, 0, &[], None) };
+    let page =
+        DeliveredPage { repository: "other".into(), now_secs: UnixSecs(0), ..delivered(0, 0, &[], None) };
     assert!(ledger.record_part(page, 0).await);
 }
 
@@ -229,12 +230,12 @@ pub async fn the_window_of_a_token_covers_all_its_lists(backend: &impl Backend) 
     list(9, "b", Some(window("09:00:00", "09:30:00")));
     list(10, "b", None);
     list(11, "b", Some(window("09:00:00", "09:30:00")));
-    assert!(stores.ledger.has_windows("x", 1_000_000).await);
-    assert!(!stores.ledger.has_windows("y", 1_000_000).await);
+    assert!(stores.ledger.has_windows("x", UnixSecs(1_000_000)).await);
+    assert!(!stores.ledger.has_windows("y", UnixSecs(1_000_000)).await);
     stores.close();
     let ledger = &*backend.open().ledger;
-    assert!(ledger.has_windows("x", 1_000_000).await);
-    assert!(!ledger.has_windows("x", 1_000_000 + 2 * KEPT_SECS).await);
+    assert!(ledger.has_windows("x", UnixSecs(1_000_000)).await);
+    assert!(!ledger.has_windows("x", UnixSecs(1_000_000 + 2 * KEPT_SECS)).await);
     let union = Some(window("09:00:00", "11:00:00"));
     assert_eq!(within(ledger, "a").await, union, "also of a list that has ended");
     assert_eq!(within(ledger, "b").await, None, "one of them had no window");
@@ -329,15 +330,15 @@ pub async fn a_token_that_points_to_a_later_list_stays_when_its_first_list_is_re
 pub async fn a_later_list_with_the_same_tokens_is_as_old_as_a_harvest_that_may_continue_in_it(
     backend: &impl Backend,
 ) {
-    const WEEK_SECS: u64 = 7 * 24 * 3600;
+    const WEEK_SECS: i64 = 7 * 24 * 3600;
     let ledger = &*backend.open().ledger;
-    let first_page = async |list, weeks: u64, token: &str| {
+    let first_page = async |list, weeks: i64, token: &str| {
         let page = later(weeks * WEEK_SECS, delivered(list, 0, &[list], Some(token)));
-        let state_secs = Some(page.now_secs as i64);
+        let state_secs = Some(page.now_secs);
         ledger.record(DeliveredPage { state_secs, ..page });
         let list = facts(ledger, place(ledger, token).await.expect("it was recorded").list).await;
         let state_secs = list.and_then(|list| list.state_secs()).expect("a state");
-        (state_secs - 1_000_000) / WEEK_SECS as i64
+        state_secs.since(UnixSecs(1_000_000)) / WEEK_SECS
     };
     assert_eq!(first_page(1, 0, "a").await, 0);
     // The list of a week before is removed, and its tokens come again.
@@ -351,7 +352,7 @@ pub async fn a_later_list_with_the_same_tokens_is_as_old_as_a_harvest_that_may_c
 }
 
 pub async fn a_token_after_different_pages_is_ambiguous_for_an_hour(backend: &impl Backend) {
-    const HOUR: u64 = 3_600;
+    const HOUR: i64 = 3_600;
     let stores = backend.open();
     let origin = async |ledger: &dyn ListLedger| ledger.token_origin("x", "ListRecords", "a").await;
     let page = |list, secs, next_origin| DeliveredPage {

@@ -1,13 +1,15 @@
 //! The contract of [`NoticeStore`](oaimend_store::NoticeStore).
 
 use crate::Backend;
+use oaimend_oai::UnixSecs;
 use oaimend_store::{SaveError, WatchedRepository};
 use std::collections::BTreeMap;
 
 pub async fn saved_notices_replace_the_older_ones(backend: &impl Backend) {
     let store = backend.open().notices;
     assert!(store.watched().await.expect("readable").is_empty());
-    let down = WatchedRepository { down_since_secs: Some(5), lost: 2, ..WatchedRepository::default() };
+    let down =
+        WatchedRepository { down_since_secs: Some(UnixSecs(5)), lost: 2, ..WatchedRepository::default() };
     for ids in [["x", "y"], ["y", "z"]] {
         let watched = ids.into_iter().map(|id| (id.to_owned(), down.clone())).collect();
         store.save_watched(watched).await.expect("writable");
@@ -20,7 +22,7 @@ pub async fn times_of_reports_survive_a_restart(backend: &impl Backend) {
     let stores = backend.open();
     assert_eq!(stores.notices.report_sent_secs("x").await.expect("readable"), None);
     for (repository, secs) in [("x", Some(5)), ("x", Some(7)), ("y", Some(6)), ("y", None)] {
-        stores.notices.save_report_sent(repository, secs).await.expect("writable");
+        stores.notices.save_report_sent(repository, secs.map(UnixSecs)).await.expect("writable");
     }
     let watched =
         BTreeMap::from([("x".to_owned(), WatchedRepository { lost: 2, ..WatchedRepository::default() })]);
@@ -28,7 +30,7 @@ pub async fn times_of_reports_survive_a_restart(backend: &impl Backend) {
     stores.close();
     let store = backend.open().notices;
     let sent = [store.report_sent_secs("x").await, store.report_sent_secs("y").await];
-    assert_eq!(sent.map(|sent| sent.expect("readable")), [Some(7), None]);
+    assert_eq!(sent.map(|sent| sent.expect("readable")), [Some(UnixSecs(7)), None]);
     assert_eq!(store.watched().await.expect("readable"), watched);
 }
 
@@ -39,5 +41,5 @@ pub async fn a_closed_store_of_notices_refuses(backend: &impl Backend) {
     assert!(matches!(store.watched().await, Err(SaveError::Closed)));
     assert!(matches!(store.save_watched(BTreeMap::new()).await, Err(SaveError::Closed)));
     assert!(matches!(store.report_sent_secs("x").await, Err(SaveError::Closed)));
-    assert!(matches!(store.save_report_sent("x", Some(1)).await, Err(SaveError::Closed)));
+    assert!(matches!(store.save_report_sent("x", Some(UnixSecs(1))).await, Err(SaveError::Closed)));
 }

@@ -5,8 +5,8 @@
 //! saved when the store was opened, and the requests to this process since.
 
 use super::save_error::SaveError;
-use oaimend_oai::ErrorCode;
 use oaimend_oai::datestamp::{Granularity, from_secs};
+use oaimend_oai::{ErrorCode, UnixSecs};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -177,14 +177,14 @@ struct Day {
 
 impl RepositoryActivity {
     /// The counts of the last days up to today, the oldest day first.
-    pub fn last_days(&self, now_secs: i64, days: usize) -> Vec<DayCounts> {
+    pub fn last_days(&self, now_secs: UnixSecs, days: usize) -> Vec<DayCounts> {
         let today = day_of(now_secs);
         let of_day = |day: i64| self.days.get(&day).map(|day| day.counts).unwrap_or_default();
         (0..i64::try_from(days).unwrap_or(0)).rev().map(|ago| of_day(today - ago)).collect()
     }
 
     /// The repairs of the last days up to that of `now_secs`, the most frequent first, at most `count_max`.
-    pub fn frequent_repairs(&self, now_secs: i64, days: usize, count_max: usize) -> Vec<FrequentRepair> {
+    pub fn frequent_repairs(&self, now_secs: UnixSecs, days: usize, count_max: usize) -> Vec<FrequentRepair> {
         let today = day_of(now_secs);
         let first = today - i64::try_from(days).unwrap_or(0) + 1;
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -202,7 +202,7 @@ impl RepositoryActivity {
     }
 
     /// The number of responses with each OAI error, by code, in the last days up to that of `now_secs`.
-    pub fn oai_errors(&self, now_secs: i64, days: usize) -> BTreeMap<String, u64> {
+    pub fn oai_errors(&self, now_secs: UnixSecs, days: usize) -> BTreeMap<String, u64> {
         let today = day_of(now_secs);
         let first = today - i64::try_from(days).unwrap_or(0) + 1;
         let mut counts = BTreeMap::new();
@@ -228,7 +228,7 @@ impl RepositoryActivity {
         self.last_success_at.as_deref()
     }
 
-    fn note(&mut self, at_secs: i64, update: ActivityUpdate) {
+    fn note(&mut self, at_secs: UnixSecs, update: ActivityUpdate) {
         let today = day_of(at_secs);
         if !self.days.contains_key(&today) {
             self.begin_day(today);
@@ -300,8 +300,8 @@ impl RepositoryActivity {
     }
 }
 
-fn day_of(secs: i64) -> i64 {
-    secs.div_euclid(DAY_SECS)
+fn day_of(secs: UnixSecs) -> i64 {
+    secs.0.div_euclid(DAY_SECS)
 }
 
 /// Shortens a text to this many bytes. No character is divided.
@@ -335,8 +335,8 @@ impl ActivityLog {
         Self(Arc::new(Inner { store, known: Mutex::new(known), saving: Mutex::default() }))
     }
 
-    /// Adds the result of a request that ended at `at_secs`, in seconds since 1970.
-    pub fn note(&self, repository: &str, at_secs: i64, update: ActivityUpdate) {
+    /// Adds the result of a request that ended at `at_secs`.
+    pub fn note(&self, repository: &str, at_secs: UnixSecs, update: ActivityUpdate) {
         let mut known = self.known();
         if let Some(activity) = known.activities.get_mut(repository) {
             activity.note(at_secs, update);
@@ -401,7 +401,7 @@ impl ActivityLog {
 mod tests {
     use super::*;
 
-    const NOW_SECS: i64 = 20_000 * DAY_SECS + 5;
+    const NOW_SECS: UnixSecs = UnixSecs(20_000 * DAY_SECS + 5);
 
     fn repairs(name: &'static str, count: u64, original: &str) -> ActivityUpdate {
         let example = RepairExample { original: original.to_owned(), ..RepairExample::default() };
@@ -424,15 +424,15 @@ mod tests {
     fn days_are_counted_and_forgotten() {
         let mut activity = RepositoryActivity::default();
         for (days_ago, count) in [(40, 7), (30, 1), (29, 2), (1, 3), (0, 4), (0, 5)] {
-            activity.note(NOW_SECS - days_ago * DAY_SECS, repairs("a", count, "x"));
+            activity.note(NOW_SECS.minus(days_ago * DAY_SECS), repairs("a", count, "x"));
         }
         let days = activity.last_days(NOW_SECS, 30);
         let repaired: Vec<u64> = days.iter().map(|day| day.repaired).collect();
         assert_eq!((repaired.len(), repaired[0], &repaired[28..]), (30, 2, &[3, 9][..]));
         assert_eq!(activity.frequent_repairs(NOW_SECS, 30, 9)[0].count, 14);
-        assert_eq!(activity.frequent_repairs(NOW_SECS - DAY_SECS, 30, 9)[0].count, 6, "without today");
+        assert_eq!(activity.frequent_repairs(NOW_SECS.minus(DAY_SECS), 30, 9)[0].count, 6, "without today");
         assert_eq!(activity.days.len(), 4, "the oldest is gone");
-        activity.note(NOW_SECS - 10 * DAY_SECS, ActivityUpdate::default());
+        activity.note(NOW_SECS.minus(10 * DAY_SECS), ActivityUpdate::default());
         assert_eq!(activity.days.len(), 3, "days in the future are gone too");
     }
 
@@ -451,7 +451,7 @@ mod tests {
         assert_eq!(activity.frequent_repairs(NOW_SECS, 1, 1).len(), 1);
         activity.note(NOW_SECS, repairs("d", 1, &"é".repeat(9_999)));
         assert_eq!(activity.examples["d"].original.len(), EXAMPLE_BYTES_MAX);
-        activity.note(NOW_SECS + 40 * DAY_SECS, ActivityUpdate::default());
+        activity.note(NOW_SECS.plus(40 * DAY_SECS), ActivityUpdate::default());
         assert!(activity.examples.is_empty());
     }
 
@@ -460,8 +460,8 @@ mod tests {
         let mut activity = RepositoryActivity::default();
         activity.note(NOW_SECS, failure("dns", false));
         for _ in 0..60 {
-            activity.note(NOW_SECS + 60, failure("circuit-open", true));
-            activity.note(NOW_SECS + 120, failure("status", false));
+            activity.note(NOW_SECS.plus(60), failure("circuit-open", true));
+            activity.note(NOW_SECS.plus(120), failure("status", false));
         }
         assert_eq!(activity.fails_since(), Some("2024-10-04T00:00:05Z"));
         let newest = activity.failures().next().expect("it was noted");
@@ -469,9 +469,9 @@ mod tests {
         assert_eq!((newest.request.len(), newest.details.len()), (REQUEST_BYTES_MAX, DETAILS_BYTES_MAX));
         assert_eq!(activity.failures().count(), FAILURES_MAX);
         assert!(activity.failures().all(|failure| failure.reason == "status"));
-        activity.note(NOW_SECS + 180, ActivityUpdate::default());
+        activity.note(NOW_SECS.plus(180), ActivityUpdate::default());
         assert!(activity.fails_since().is_some(), "the source was not asked");
-        activity.note(NOW_SECS + 180, repairs("a", 1, ""));
+        activity.note(NOW_SECS.plus(180), repairs("a", 1, ""));
         assert_eq!(
             (activity.fails_since(), activity.last_success_at()),
             (None, Some("2024-10-04T00:03:05Z"))
@@ -486,10 +486,10 @@ mod tests {
             oai_error: Some(OaiErrorResponse { code, request: "verb=ListRecords".to_owned() }),
             ..ActivityUpdate::default()
         };
-        activity.note(0, error(ErrorCode::NoRecordsMatch));
-        activity.note(6 * DAY_SECS, error(ErrorCode::BadResumptionToken));
-        activity.note(7 * DAY_SECS, error(ErrorCode::BadResumptionToken));
-        let counts = |days| activity.oai_errors(7 * DAY_SECS, days).into_iter().collect::<Vec<_>>();
+        activity.note(UnixSecs(0), error(ErrorCode::NoRecordsMatch));
+        activity.note(UnixSecs(6 * DAY_SECS), error(ErrorCode::BadResumptionToken));
+        activity.note(UnixSecs(7 * DAY_SECS), error(ErrorCode::BadResumptionToken));
+        let counts = |days| activity.oai_errors(UnixSecs(7 * DAY_SECS), days).into_iter().collect::<Vec<_>>();
         assert_eq!(counts(7), [("badResumptionToken".to_owned(), 2)]);
         assert_eq!(counts(8), [("badResumptionToken".to_owned(), 2), ("noRecordsMatch".to_owned(), 1)]);
         let reasons: Vec<_> = activity.failures().map(|failure| failure.reason.as_str()).collect();

@@ -6,6 +6,7 @@
 
 use super::save_error::SaveError;
 use async_trait::async_trait;
+use oaimend_oai::UnixSecs;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,9 +33,9 @@ pub struct SourceCapabilities {
     pub version: Option<String>,
     /// Whether it announces a granularity of seconds, and refuses requests with seconds.
     pub refuses_seconds: bool,
-    /// When this was last checked by a request, in seconds since 1970.
+    /// When this was last checked by a request.
     #[serde(default)]
-    pub seconds_asked_at: u64,
+    pub seconds_asked_at: UnixSecs,
     /// Whether it announces a granularity of days, and answers requests with seconds as if no record matched.
     #[serde(default)]
     pub misses_seconds: bool,

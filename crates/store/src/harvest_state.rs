@@ -4,6 +4,7 @@
 //! writers never overwrite each other. Times are seconds since 1970.
 
 use crate::Collisions;
+use oaimend_oai::UnixSecs;
 use oaimend_rules::{HarvestMark, KnownGaps};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +51,7 @@ pub struct HarvestProgress {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sweep {
     /// The time of the comparison, by the own clock.
-    pub at_secs: i64,
+    pub at_secs: UnixSecs,
     /// The vanished records that wait for a confirmation.
     pub held: u64,
     /// The vanished records of which the source did not say whether they exist.
@@ -83,14 +84,14 @@ pub struct HarvestStart {
     /// The state that it continues from; `None` if it requests all records.
     pub state: Option<CompleteHarvest>,
     /// The `from`, which is not after this state.
-    pub from_secs: Option<i64>,
+    pub from_secs: Option<UnixSecs>,
 }
 
 /// The state that a complete harvest reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompleteHarvest {
     /// The `from` of the next harvest, by the clock of the source.
-    pub from_secs: i64,
+    pub from_secs: UnixSecs,
     /// How far the clock of the source was ahead of the own clock, in seconds.
     pub lead_secs: i64,
 }
@@ -128,9 +129,9 @@ pub struct OpenList {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeSpan {
     /// The first second.
-    pub from_secs: Option<i64>,
+    pub from_secs: Option<UnixSecs>,
     /// The last second.
-    pub until_secs: Option<i64>,
+    pub until_secs: Option<UnixSecs>,
 }
 
 /// What the mirror remembers of a repository, for all its formats.
@@ -155,7 +156,7 @@ pub struct RepositoryState {
     pub last_harvest: Option<HarvestNote>,
     /// The begin of the last complete harvest, by the own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_success_secs: Option<i64>,
+    pub last_success_secs: Option<UnixSecs>,
     /// What the schedule has learned from the harvests.
     #[serde(default)]
     pub schedule: ScheduleState,
@@ -193,7 +194,7 @@ pub struct MemberState {
     pub priority: u64,
     /// The lowest datestamp of its records, in seconds since 1970. `None`: their stamps are their datestamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since_secs: Option<i64>,
+    pub since_secs: Option<UnixSecs>,
 }
 
 /// What the schedule has learned from the harvests of a repository.
@@ -252,9 +253,9 @@ impl Committed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HarvestNote {
     /// Its begin, by the own clock.
-    pub began_secs: i64,
+    pub began_secs: UnixSecs,
     /// Its end, by the own clock.
-    pub ended_secs: i64,
+    pub ended_secs: UnixSecs,
     /// Records that were new, or changed, or came back.
     pub stored: u64,
     /// Records that became deleted.
@@ -271,9 +272,9 @@ pub struct HarvestNote {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListSpan {
     /// All changes before this time were in the list.
-    pub state_secs: i64,
+    pub state_secs: UnixSecs,
     /// The last time that a harvester can derive from the list.
-    pub until_secs: i64,
+    pub until_secs: UnixSecs,
 }
 
 /// The formats and sets that a source lists.
@@ -316,7 +317,7 @@ pub struct SetMembers {
     pub next_sequence: u64,
     /// The time of the last requests for all sets, by the own clock.
     #[serde(default)]
-    pub asked_at_secs: i64,
+    pub asked_at_secs: UnixSecs,
 }
 
 /// One format of a source.
@@ -460,7 +461,7 @@ mod tests {
     #[test]
     fn known_gaps_are_stored_and_read_again() {
         let mut progress = HarvestProgress::default();
-        let before = Some(HarvestMark::restore(1_000, -3));
+        let before = Some(HarvestMark::restore(UnixSecs(1_000), -3));
         progress.gaps.note(MissingItem::Named("a\"<".to_owned()), Sighting::Listed(None), None);
         progress.gaps.note(MissingItem::Named("b".to_owned()), Sighting::Fetched(u64::MAX), before);
         progress.gaps.note(MissingItem::Unnamed(7), Sighting::Listed(Some(7)), before);
@@ -469,7 +470,7 @@ mod tests {
         for _ in 0..2 {
             let json = serde_json::to_vec(&progress).expect("JSON");
             assert_eq!(serde_json::from_slice::<HarvestProgress>(&json).expect("the same"), progress);
-            progress.gaps.end_harvest(Some(0));
+            progress.gaps.end_harvest(Some(UnixSecs(0)));
         }
     }
 
@@ -478,7 +479,10 @@ mod tests {
         let json =
             r#"{"revision":4,"last_complete":{"from_secs":9,"lead_secs":1},"missing":3,"missing_open":2}"#;
         let progress: HarvestProgress = serde_json::from_str(json).expect("an earlier format");
-        assert_eq!((progress.missing_items(), progress.state()), (3, Some(HarvestMark::restore(9, 1))));
+        assert_eq!(
+            (progress.missing_items(), progress.state()),
+            (3, Some(HarvestMark::restore(UnixSecs(9), 1)))
+        );
         let json = serde_json::to_string(&HarvestProgress::default()).expect("JSON");
         assert!(!json.contains("gaps"), "{json}");
     }

@@ -13,6 +13,7 @@ pub use super::mirror_error::MirrorError;
 use super::record_repairs::RecordRepairs;
 use async_trait::async_trait;
 use bytes::Bytes;
+use oaimend_oai::UnixSecs;
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::num::NonZeroU64;
@@ -45,7 +46,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The reservation is not stored.
-    async fn reserve_stamps(&self, until_secs: i64) -> Result<(), MirrorError>;
+    async fn reserve_stamps(&self, until_secs: UnixSecs) -> Result<(), MirrorError>;
 
     /// The number of repositories that were removed so far. A removal and its number are one transaction.
     ///
@@ -306,7 +307,7 @@ pub struct PageCommit {
     pub prefix: String,
     /// The stamp of all changes, in seconds since 1970. It is at least the stamp of the last change of the
     /// collection. The caller chooses it so that no earlier responseDate includes it.
-    pub stamp_secs: i64,
+    pub stamp_secs: UnixSecs,
     /// The records, deleted ones included.
     pub records: Vec<NewRecord>,
     /// The progress after this page, with the revision that was read.
@@ -317,9 +318,9 @@ pub struct PageCommit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StampMarks {
     /// The highest stamp of all collections, in seconds since 1970; `None` before the first commit.
-    pub highest_secs: Option<i64>,
+    pub highest_secs: Option<UnixSecs>,
     /// The time before which responseDates may have been served; `None` before the first reservation.
-    pub reserved_secs: Option<i64>,
+    pub reserved_secs: Option<UnixSecs>,
 }
 
 /// A record as harvested and repaired.
@@ -328,7 +329,7 @@ pub struct NewRecord {
     /// The identifier.
     pub identifier: String,
     /// The datestamp of the source, in seconds since 1970; the first second of a day where it is a day.
-    pub datestamp_secs: i64,
+    pub datestamp_secs: UnixSecs,
     /// The setSpecs.
     pub set_specs: Vec<String>,
     /// Whether the record is deleted.
@@ -362,9 +363,9 @@ pub struct ListFilter {
     /// The time that `from_secs` and `until_secs` refer to, and the order of the list.
     pub by: ListOrder,
     /// The first second; `None`: no bound.
-    pub from_secs: Option<i64>,
+    pub from_secs: Option<UnixSecs>,
     /// The last second; `None`: no bound.
-    pub until_secs: Option<i64>,
+    pub until_secs: Option<UnixSecs>,
     /// The sequences; `None`: no bound.
     pub sequences: Option<std::ops::Range<u64>>,
     /// Whether deleted records are left out.
@@ -400,7 +401,7 @@ pub struct ListQuery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The stamp or datestamp of the record at the position, by the order of the list.
-    pub secs: i64,
+    pub secs: UnixSecs,
     /// Its sequence number.
     pub sequence: u64,
 }
@@ -422,9 +423,9 @@ pub struct StoredRecord {
     /// The identifier.
     pub identifier: String,
     /// The datestamp of the source, in seconds since 1970. The datestamp in `bytes` may be older.
-    pub datestamp_secs: i64,
+    pub datestamp_secs: UnixSecs,
     /// The time of the commit of its last change, in seconds since 1970.
-    pub stamp_secs: i64,
+    pub stamp_secs: UnixSecs,
     /// Its place among the changes of the collection.
     pub sequence: u64,
     /// The setSpecs.
@@ -441,7 +442,7 @@ pub struct IdentifierEntry {
     /// The identifier.
     pub identifier: String,
     /// The datestamp of the source, in seconds since 1970.
-    pub datestamp_secs: i64,
+    pub datestamp_secs: UnixSecs,
     /// Whether the record is deleted.
     pub status: RecordStatus,
 }
@@ -465,7 +466,7 @@ pub struct CollectionVersion {
     /// Rises with each commit.
     pub revision: u64,
     /// The stamp of the last change, in seconds since 1970; the lowest number before the first change.
-    pub last_stamp_secs: i64,
+    pub last_stamp_secs: UnixSecs,
     /// The sequence of the next change. It rises with each change of a record, and with nothing else.
     pub next_sequence: u64,
     /// The number of records that lists lack, because they are damaged.
@@ -490,9 +491,9 @@ pub struct CollectionSize {
     /// The part of `disk_bytes` that replaced records take, estimated.
     pub dead_bytes: u64,
     /// The stamp of the first record of the list; `None` if the collection is empty.
-    pub earliest_stamp_secs: Option<i64>,
+    pub earliest_stamp_secs: Option<UnixSecs>,
     /// The stamp of the last change; `None` before the first one.
-    pub latest_stamp_secs: Option<i64>,
+    pub latest_stamp_secs: Option<UnixSecs>,
 }
 
 /// The disk space of a store.

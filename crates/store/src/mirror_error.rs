@@ -1,5 +1,6 @@
 //! Why the store of the mirror fails.
 
+use oaimend_oai::UnixSecs;
 use std::path::Path;
 
 /// See the module.
@@ -12,12 +13,12 @@ pub enum MirrorError {
     #[error("another harvest has changed the mirror of this repository; the harvest starts again")]
     Conflict,
     /// The stamp of a commit is below the last stamp of the collection.
-    #[error("the clock is {} seconds behind the mirror; set the clock, or wait", last_secs - stamp_secs)]
+    #[error("the clock is {} seconds behind the mirror; set the clock, or wait", last_secs.since(*stamp_secs))]
     StampTooLow {
         /// The stamp of the commit, in seconds since 1970.
-        stamp_secs: i64,
+        stamp_secs: UnixSecs,
         /// The stamp of the last change of the collection.
-        last_secs: i64,
+        last_secs: UnixSecs,
     },
     /// A record, an identifier or a page exceeds a limit.
     #[error("{what} of {bytes} bytes does not fit the mirror, which takes {max}")]

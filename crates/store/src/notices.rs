@@ -2,6 +2,7 @@
 
 use super::save_error::SaveError;
 use async_trait::async_trait;
+use oaimend_oai::UnixSecs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,14 +28,14 @@ pub trait NoticeStore: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// It cannot be read.
-    async fn report_sent_secs(&self, repository: &str) -> Result<Option<i64>, SaveError>;
+    async fn report_sent_secs(&self, repository: &str) -> Result<Option<UnixSecs>, SaveError>;
 
     /// Saves when the last report to the provider of a repository was sent; `None`: never. It is on disk then.
     ///
     /// # Errors
     ///
     /// Nothing is saved.
-    async fn save_report_sent(&self, repository: &str, sent_secs: Option<i64>) -> Result<(), SaveError>;
+    async fn save_report_sent(&self, repository: &str, sent_secs: Option<UnixSecs>) -> Result<(), SaveError>;
 
     /// Closes it; later calls fail with [`SaveError::Closed`]. Blocks on the disk.
     fn close(&self);
@@ -45,7 +46,7 @@ pub trait NoticeStore: std::fmt::Debug + Send + Sync {
 #[serde(default)]
 pub struct WatchedRepository {
     /// Since when the source is down, if they were told so.
-    pub down_since_secs: Option<i64>,
+    pub down_since_secs: Option<UnixSecs>,
     /// Whether they were told that the quarantine is nearly full.
     pub is_quarantine_nearly_full: bool,
     /// Whether they were told that deletions wait for a confirmation.
@@ -55,9 +56,9 @@ pub struct WatchedRepository {
     /// The records that were quarantined since the last event about them.
     pub lost: u64,
     /// When the first of these was found.
-    pub lost_since_secs: Option<i64>,
+    pub lost_since_secs: Option<UnixSecs>,
     /// The time of the last event about lost records.
-    pub lost_told_at_secs: Option<i64>,
+    pub lost_told_at_secs: Option<UnixSecs>,
     /// The end of the certificate that they were told of.
-    pub certificate_expiring_secs: Option<i64>,
+    pub certificate_expiring_secs: Option<UnixSecs>,
 }

@@ -1,6 +1,7 @@
 //! What a store of the mirror takes.
 
 use super::mirror::{MirrorError, NewRecord};
+use oaimend_oai::UnixSecs;
 use std::path::Path;
 
 /// Maximum size of one record, in bytes.
@@ -33,9 +34,9 @@ pub fn check_size(what: &'static str, bytes: usize, max: usize) -> Result<(), Mi
     if bytes > max { Err(MirrorError::TooLarge { what, bytes, max }) } else { Ok(()) }
 }
 
-/// The time that a store keeps in place of this one, in seconds since 1970.
-pub fn clamp_time(secs: i64) -> i64 {
-    secs.clamp(-TIME_BIAS, TIME_BIAS - 1)
+/// The time that a store keeps in place of this one.
+pub fn clamp_time(secs: UnixSecs) -> UnixSecs {
+    secs.clamp(UnixSecs(-TIME_BIAS), UnixSecs(TIME_BIAS - 1))
 }
 
 /// Fails if the disk of a folder is almost full.

@@ -1,5 +1,6 @@
 //! `oaimend mirror cat`: writes the records of a repository.
 
+use oaimend_oai::UnixSecs;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,10 +26,10 @@ pub(super) struct CatArguments {
     set: Option<String>,
     /// Only records with this datestamp of the source or a later one
     #[arg(long, value_name = "DATE", value_parser = parse_from)]
-    from: Option<i64>,
+    from: Option<UnixSecs>,
     /// Only records with this datestamp of the source or an earlier one
     #[arg(long, value_name = "DATE", value_parser = parse_until)]
-    until: Option<i64>,
+    until: Option<UnixSecs>,
     /// The form of the output
     #[arg(long, value_enum, default_value_t = Form::Xml)]
     format: Form,
@@ -102,11 +103,11 @@ fn write_pieces(mut next_piece: impl FnMut() -> Result<Option<Vec<u8>>, Failure>
     Ok(Exit::Success)
 }
 
-fn parse_from(text: &str) -> Result<i64, String> {
+fn parse_from(text: &str) -> Result<UnixSecs, String> {
     to_secs(text).ok_or_else(|| NO_DATE.to_owned())
 }
 
-fn parse_until(text: &str) -> Result<i64, String> {
+fn parse_until(text: &str) -> Result<UnixSecs, String> {
     to_last_second(text).ok_or_else(|| NO_DATE.to_owned())
 }
 

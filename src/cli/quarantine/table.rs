@@ -1,5 +1,6 @@
 //! Quarantined records as a table and as JSON.
 
+use oaimend_oai::UnixSecs;
 use std::fmt::Write as _;
 
 use oaimend_oai::datestamp;
@@ -14,7 +15,7 @@ pub(super) struct Listed<'i> {
 }
 
 impl Listed<'_> {
-    pub(super) fn to_json(&self, now_secs: i64) -> Value {
+    pub(super) fn to_json(&self, now_secs: UnixSecs) -> Value {
         let mut value = json!(self.entry);
         value["repository"] = json!(self.repository);
         value["key"] = json!(self.key);
@@ -24,13 +25,13 @@ impl Listed<'_> {
     }
 
     /// The time since the entry was resolved, or last seen if it is open.
-    fn age_secs(&self, now_secs: i64) -> i64 {
+    fn age_secs(&self, now_secs: UnixSecs) -> i64 {
         let changed_at = datestamp::to_secs(self.entry.changed_at()).unwrap_or(now_secs);
-        (now_secs - changed_at).max(0)
+        now_secs.since(changed_at).max(0)
     }
 }
 
-pub(super) fn format_table(records: &[Listed<'_>], now_secs: i64) -> String {
+pub(super) fn format_table(records: &[Listed<'_>], now_secs: UnixSecs) -> String {
     if records.is_empty() {
         return "no quarantined records\n".to_owned();
     }
@@ -48,7 +49,7 @@ pub(super) fn format_table(records: &[Listed<'_>], now_secs: i64) -> String {
     table
 }
 
-fn cells(record: &Listed<'_>, now_secs: i64) -> [String; 9] {
+fn cells(record: &Listed<'_>, now_secs: UnixSecs) -> [String; 9] {
     let QuarantineEntry { why, seen, last_seen, bytes, identifier, .. } = &record.entry;
     // An identifier may contain characters that control the terminal.
     let identifier =

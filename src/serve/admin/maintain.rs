@@ -16,6 +16,7 @@ use oaimend_mirror::harvest::{HarvestError, HarvestSettings};
 use oaimend_mirror::maintenance::{
     MaintenanceLine, compare_with_source, describe_unstored, stored_repositories,
 };
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{to_last_second, to_secs};
 use oaimend_store::MirrorError;
 use serde_json::json;
@@ -199,8 +200,9 @@ fn read_query(id: &str, query: &str) -> Result<(ExportSelection, ExportForm), St
     let mut selection = ExportSelection { id: id.to_owned(), ..ExportSelection::default() };
     let mut form = ExportForm::default();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-        let date =
-            |secs: Option<i64>| secs.ok_or_else(|| format!("{name}: expected a date such as 2024-01-31"));
+        let date = |secs: Option<UnixSecs>| {
+            secs.ok_or_else(|| format!("{name}: expected a date such as 2024-01-31"))
+        };
         match &*name {
             "prefix" => selection.prefix = Some(value.into_owned()),
             "set" => selection.set = Some(value.into_owned()),

@@ -8,6 +8,7 @@ use crate::serve::telemetry::{MirrorSize, Telemetry};
 use oaimend_mirror::maintenance::stored_repositories;
 use oaimend_mirror::status::{FormatStatus, repository_status};
 use oaimend_mirror::view::sets::KnownSets;
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_store::{ListFilter, MirrorError};
 use serde_json::{Value, json};
@@ -174,6 +175,6 @@ fn running_json(running: &RunningHarvest) -> Value {
     })
 }
 
-fn to_datestamp(secs: i64) -> String {
+fn to_datestamp(secs: UnixSecs) -> String {
     from_secs(secs, Granularity::Second)
 }

@@ -390,7 +390,7 @@ impl ProxyService {
     ) -> Option<CacheLookup> {
         let (cache, mapping) = self.0.served.cache.as_ref().zip(repository.live_mapping())?;
         // Two windows may share a token but have different parts of a page.
-        let now_secs = clock::secs(self.0.served.clock.now());
+        let now_secs = self.0.served.clock.now_secs();
         let is_part =
             request.is_resumption() && self.0.served.store.ledger.has_windows(mapping.id(), now_secs).await;
         if is_part {

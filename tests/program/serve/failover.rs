@@ -1,5 +1,6 @@
 //! The mirror answers over HTTP in place of a source that fails (`serve = "live-then-mirror"`).
 
+use oaimend_oai::UnixSecs;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ fn set_down(collection: &Mutex<Collection>, is_down: bool) {
 fn pass_time(proxy: &Proxy, collection: &Mutex<Collection>, secs: u64) {
     drop(proxy.clock.pause(Duration::from_secs(secs)));
     let now_secs = oaimend_base::clock::unix_secs(proxy.clock.now());
-    change(collection, |collection| collection.now_secs = now_secs);
+    change(collection, |collection| collection.now_secs = now_secs.0);
 }
 
 /// Checks a page of the mirror in place of the source, and returns its responseDate.
@@ -152,7 +153,7 @@ fn request_from_inside_an_outage_is_sent_with_the_state_of_the_mirror() {
     pass_time(&proxy, &collection, 60);
     let requested = source.asked().len();
     let own_clock = collection.lock().expect("no panic").now_secs;
-    let from = from_secs(own_clock, Granularity::Second);
+    let from = from_secs(UnixSecs(own_clock), Granularity::Second);
     let next = proxy.get(&format!("{LIST}&from={from}"));
     check_live(&next);
     assert_eq!(texts_in(&next.text(), "identifier"), [identifier(7)]);

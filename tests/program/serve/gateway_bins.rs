@@ -1,5 +1,6 @@
 //! The lists that lead crawlers to all records: months, bins and sets.
 
+use oaimend_oai::UnixSecs;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
@@ -203,7 +204,7 @@ pub(super) fn store_records(
         NewRecord {
             content_hash: 1,
             identifier,
-            datestamp_secs: 0,
+            datestamp_secs: UnixSecs(0),
             set_specs,
             status: RecordStatus::Live,
             bytes: bytes.into(),
@@ -214,7 +215,7 @@ pub(super) fn store_records(
     runtime.block_on(async {
         let progress = store.progress("x", "oai_dc").await.expect("readable");
         let (repository, prefix) = ("x".to_owned(), "oai_dc".to_owned());
-        let page = PageCommit { repository, prefix, stamp_secs, records, progress };
+        let page = PageCommit { repository, prefix, stamp_secs: UnixSecs(stamp_secs), records, progress };
         store.commit(page).await.expect("the commit is in order");
     });
     store.close();

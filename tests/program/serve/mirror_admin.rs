@@ -1,5 +1,6 @@
 //! The pages of the admin listener about the mirror, and its metrics.
 
+use oaimend_oai::UnixSecs;
 use std::time::Duration;
 
 use oaimend::config::Mapping;
@@ -35,8 +36,10 @@ fn state_of_the_mirror_is_shown() {
         (&json!("complete"), &json!("oai_dc"), &json!(24), &json!(1)),
         "{state}"
     );
-    let reached =
-        oaimend_oai::datestamp::from_secs(now_secs - 1, oaimend_oai::datestamp::Granularity::Second);
+    let reached = oaimend_oai::datestamp::from_secs(
+        UnixSecs(now_secs - 1),
+        oaimend_oai::datestamp::Granularity::Second,
+    );
     assert_eq!(format["complete_until"], reached.as_str());
     assert_eq!(format["coverage"].as_array().map(Vec::len), Some(1), "{state}");
     let sets = state["sets"].as_array().expect("a list");

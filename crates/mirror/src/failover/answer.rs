@@ -129,7 +129,7 @@ async fn begin_list(source: &SourceView, request: &Request) -> Result<SourceList
         with_metadata: request.verb() == Verb::ListRecords,
         prefix: prefix.to_owned(),
         set,
-        from: from.map(|secs| secs - secs.rem_euclid(grain_secs)),
+        from: from.map(|secs| secs.floor_to(grain_secs)),
         until: first.argument(Argument::Until).and_then(to_last_second),
         state: state.secs(),
         count: 0,

@@ -6,7 +6,7 @@ use super::source_view::SourceView;
 use crate::spans::{SpanKind, Spans};
 use crate::view::{MirroredSource, ViewOptions, ViewStores, response};
 use oaimend_oai::datestamp::{Granularity, from_secs, to_last_second, to_secs};
-use oaimend_oai::{Argument, Request};
+use oaimend_oai::{Argument, Request, UnixSecs};
 use oaimend_repository::lists::ListHistories;
 use oaimend_repository::{
     Account, Event, EventStream, Failure, ListAge, Reason, Repository, RepositoryRequest, ResponseWriter,
@@ -133,7 +133,7 @@ impl Failover {
     /// # Errors
     ///
     /// They are not stored, and the page must fail.
-    async fn record(&self, age: Option<ListAge>, latest_secs: Option<i64>) -> Result<(), MirrorError> {
+    async fn record(&self, age: Option<ListAge>, latest_secs: Option<UnixSecs>) -> Result<(), MirrorError> {
         let Some(ListAge { state_secs, response_date_secs }) = age else { return Ok(()) };
         let latest_secs = latest_secs.map_or(response_date_secs, |latest| latest.max(response_date_secs));
         self.spans.record(state_secs, latest_secs, self.mirror.now_secs()).await

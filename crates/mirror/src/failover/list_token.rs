@@ -1,5 +1,6 @@
 //! The resumptionTokens of lists that the mirror continues: the list and the position in it, and no session.
 
+use oaimend_oai::UnixSecs;
 use oaimend_repository::lists::DeliveredPages;
 use oaimend_store::{Position, TokenKey, TokenUse};
 use serde::{Deserialize, Serialize};
@@ -13,11 +14,11 @@ pub(super) struct SourceList {
     pub(super) prefix: String,
     pub(super) set: Option<String>,
     /// The lowest datestamp, in seconds since 1970.
-    pub(super) from: Option<i64>,
+    pub(super) from: Option<UnixSecs>,
     /// The highest datestamp, in seconds since 1970.
-    pub(super) until: Option<i64>,
+    pub(super) until: Option<UnixSecs>,
     /// The state that the list shows, which is the responseDate of its pages.
-    pub(super) state: i64,
+    pub(super) state: UnixSecs,
     /// The number of records on the pages of the mirror before.
     pub(super) count: u64,
     /// The number of records in the list when it began; `None` if unknown.
@@ -43,6 +44,7 @@ impl SourceList {
 
 /// How a position is written: as its two numbers.
 mod position {
+    use oaimend_oai::UnixSecs;
     use oaimend_store::Position;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -51,7 +53,7 @@ mod position {
     }
 
     pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Position>, D::Error> {
-        let numbers = Option::<(i64, u64)>::deserialize(from)?;
+        let numbers = Option::<(UnixSecs, u64)>::deserialize(from)?;
         Ok(numbers.map(|(secs, sequence)| Position { secs, sequence }))
     }
 }

@@ -9,9 +9,9 @@ use crate::view::identify::{StoredIdentify, stored_identify};
 use crate::view::presentation::{View, ViewKind};
 use crate::view::sets::{KnownSets, unknown_members};
 use crate::view::{MirroredSource, ViewOptions, ViewStores};
-use oaimend_oai::Verb;
 use oaimend_oai::datestamp::Granularity;
 use oaimend_oai::set_spec::is_within;
+use oaimend_oai::{UnixSecs, Verb};
 use oaimend_repository::lists::{DeliveredItems, ListHistories, ListHistory};
 use oaimend_repository::{Failure, Reason};
 use oaimend_rules::ListState;
@@ -51,7 +51,7 @@ impl SourceView {
     }
 
     /// The clock, in seconds since 1970.
-    pub(super) fn now_secs(&self) -> i64 {
+    pub(super) fn now_secs(&self) -> UnixSecs {
         self.view.now_secs()
     }
 
@@ -81,7 +81,7 @@ impl SourceView {
     /// # Errors
     ///
     /// The format is not mirrored, was never harvested completely, or has damaged records.
-    pub(super) async fn state_of(&self, prefix: &str) -> Result<i64, Failure> {
+    pub(super) async fn state_of(&self, prefix: &str) -> Result<UnixSecs, Failure> {
         let member = self.member()?;
         let formats = formats_of(&self.view, member).await?;
         let store = &self.view.stores.store;
@@ -98,9 +98,9 @@ impl SourceView {
     }
 
     /// The state of the mirror in its oldest format.
-    pub(super) async fn state(&self) -> Result<i64, Failure> {
+    pub(super) async fn state(&self) -> Result<UnixSecs, Failure> {
         let member = self.member()?;
-        let mut oldest: Option<i64> = None;
+        let mut oldest: Option<UnixSecs> = None;
         for format in formats_of(&self.view, member).await? {
             let state_secs = self.state_of(&format.prefix).await?;
             oldest = Some(oldest.map_or(state_secs, |oldest| oldest.min(state_secs)));
@@ -156,4 +156,4 @@ impl SourceView {
 
 /// The state of a mirror whose first harvest met a gap that is still open: before all records. Harvesters request
 /// everything again when the gap is closed.
-const UNKNOWN_STATE_SECS: i64 = 0;
+const UNKNOWN_STATE_SECS: UnixSecs = UnixSecs(0);

@@ -8,7 +8,7 @@
 use crate::harvest::list_versions::ListVersions;
 use crate::harvest::page::{Harvester, Interruption, ReceivedPage, stopped, to_new_record};
 use oaimend_oai::set_spec::is_within;
-use oaimend_oai::{Request, Verb};
+use oaimend_oai::{Request, UnixSecs, Verb};
 use oaimend_repository::{Event, RecordView};
 use oaimend_rules::HarvestMark;
 use oaimend_store::{
@@ -93,7 +93,7 @@ impl<'a> CollectionWriter<'a> {
     pub(crate) async fn receive_page(
         &mut self,
         request: Request,
-        window: (Option<i64>, Option<i64>),
+        window: (Option<UnixSecs>, Option<UnixSecs>),
     ) -> Result<ReceivedPage, Interruption> {
         let mut page = ReceivedPage::new(self.harvest.now_secs());
         let is_single = request.verb() == Verb::GetRecord;
@@ -219,7 +219,7 @@ impl<'a> CollectionWriter<'a> {
         let page = PageCommit {
             repository: self.harvest.id.clone(),
             prefix: self.prefix.to_owned(),
-            stamp_secs: 0,
+            stamp_secs: UnixSecs(0),
             records: std::mem::take(&mut self.records),
             progress: self.progress.clone(),
         };

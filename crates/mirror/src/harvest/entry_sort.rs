@@ -3,6 +3,7 @@
 //! Entries are sorted in memory up to [`SORT_MEMORY_BYTES_MAX`]. Beyond that, sorted runs are written to one temporary
 //! file beside the store, and merged when they are read. The file has no name, so nothing is left after a kill.
 
+use oaimend_oai::UnixSecs;
 use oaimend_store::{IdentifierEntry, MirrorError, RecordStatus, check_free_space, clamp_time};
 use std::collections::BinaryHeap;
 use std::fs::File;
@@ -46,7 +47,7 @@ pub(super) struct SortedEntries {
 }
 
 /// The rest of an entry whose identifier is known: datestamp and whether it is deleted.
-type Head = (i64, bool);
+type Head = (UnixSecs, bool);
 
 /// A run that is being read.
 #[derive(Debug)]
@@ -122,7 +123,7 @@ impl EntrySort {
             let len = u32::try_from(entry.identifier.len()).unwrap_or(u32::MAX);
             bytes.extend(len.to_le_bytes());
             bytes.extend(entry.identifier.as_bytes());
-            bytes.extend(entry.datestamp_secs.to_le_bytes());
+            bytes.extend(entry.datestamp_secs.0.to_le_bytes());
             bytes.push(u8::from(entry.status == RecordStatus::Deleted));
         }
         self.entry_bytes = 0;
@@ -228,7 +229,7 @@ fn decode(bytes: &[u8]) -> Option<(IdentifierEntry, usize)> {
     let status = if *rest.first()? == 0 { RecordStatus::Live } else { RecordStatus::Deleted };
     let entry = IdentifierEntry {
         identifier: String::from_utf8_lossy(identifier).into_owned(),
-        datestamp_secs: i64::from_le_bytes(*datestamp),
+        datestamp_secs: UnixSecs(i64::from_le_bytes(*datestamp)),
         status,
     };
     Some((entry, FIXED_BYTES + identifier.len()))
@@ -247,7 +248,7 @@ mod tests {
         let long = if random.u8(..) == 0 { "x".repeat(3 * READ_BYTES) } else { String::new() };
         IdentifierEntry {
             identifier: format!("oai:ü:{}{long}", random.u32(..3_000)),
-            datestamp_secs: random.i64(-1_000_000..1_000_000),
+            datestamp_secs: UnixSecs(random.i64(-1_000_000..1_000_000)),
             status: if random.bool() { RecordStatus::Live } else { RecordStatus::Deleted },
         }
     }

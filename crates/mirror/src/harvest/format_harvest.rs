@@ -5,7 +5,7 @@ use crate::harvest::page::{Interruption, ReceivedPage};
 use crate::harvest::repeated_pages::RepeatedPages;
 use crate::harvest::settings::{HarvestSettings, HarvestStatus};
 use crate::harvest::windows::{SourceTimes, add_window};
-use oaimend_oai::{ErrorCode, Request, datestamp};
+use oaimend_oai::{ErrorCode, Request, UnixSecs, datestamp};
 use oaimend_repository::{Failure, Reason};
 use oaimend_rules::{HarvestMark, ResponseClocks};
 use oaimend_store::{CompleteHarvest, OpenList, RepositoryState, TimeSpan};
@@ -18,7 +18,7 @@ pub(crate) struct FormatHarvest<'a> {
     pub(crate) times: SourceTimes,
     /// The `from` of an incremental harvest; `None` for the first one. Sets that it did not cover are harvested as a
     /// whole.
-    pub(crate) from_secs: Option<i64>,
+    pub(crate) from_secs: Option<UnixSecs>,
     pub(crate) state: &'a mut RepositoryState,
     /// The records of the source in this format by its own count; `None` if it names none.
     pub(crate) total_elements: Option<u64>,
@@ -84,7 +84,7 @@ impl FormatHarvest<'_> {
             self.writer.progress.complete_windows = self
                 .from_secs
                 .filter(|_| covers(&self.writer.progress.sets_covered, set))
-                .map(|from| vec![TimeSpan { from_secs: None, until_secs: Some(from - 1) }])
+                .map(|from| vec![TimeSpan { from_secs: None, until_secs: Some(from.minus(1)) }])
                 .unwrap_or_default();
         }
         loop {

@@ -7,7 +7,7 @@ use crate::harvest::collection_writer::CollectionWriter;
 use crate::harvest::page::{Harvester, Interruption, ReceivedPage, is_gap_name, to_new_record};
 use crate::harvest::settings::HarvestSettings;
 use crate::harvest::sweep::{REFETCH_FAILURES_MAX, is_unknown, tombstone};
-use oaimend_oai::{Argument, Request, Verb};
+use oaimend_oai::{Argument, Request, UnixSecs, Verb};
 use oaimend_repository::DeliveredRecord;
 use oaimend_rules::{HarvestMark, MissingItem, Sighting};
 use oaimend_store::{
@@ -81,7 +81,7 @@ pub async fn store_recovered(
     let page = PageCommit {
         repository: harvest.id.clone(),
         prefix: prefix.to_owned(),
-        stamp_secs: 0,
+        stamp_secs: UnixSecs(0),
         records: vec![record],
         progress,
     };
@@ -140,7 +140,7 @@ pub(crate) async fn fetch_gaps(
         writer.commit_if_due().await?;
     }
     // Without a known start, no gap is closed because it was not listed.
-    let from_secs = writer.progress.start.map_or(Some(i64::MAX), |start| start.from_secs);
+    let from_secs = writer.progress.start.map_or(Some(UnixSecs::MAX), |start| start.from_secs);
     writer.progress.gaps.end_harvest(from_secs);
     writer.commit().await?;
     Ok(writer.counts)

@@ -15,7 +15,7 @@ use crate::harvest::settings::{HarvestError, HarvestSettings, HarvestStatus, Har
 use crate::harvest::sweep::{SweepResult, sweep_if_due};
 use crate::harvest::windows::SourceTimes;
 use oaimend_oai::datestamp::{self, Granularity};
-use oaimend_oai::{ErrorCode, Request};
+use oaimend_oai::{ErrorCode, Request, UnixSecs};
 use oaimend_repository::{Account, Failure, IdentifyFields, Reason};
 use oaimend_rules::ResponseClocks;
 use oaimend_store::{
@@ -192,7 +192,7 @@ async fn describe(harvest: &Harvester, settings: &HarvestSettings) -> Result<Des
     })
 }
 
-fn times_of(fields: &IdentifyFields, now_secs: i64) -> SourceTimes {
+fn times_of(fields: &IdentifyFields, now_secs: UnixSecs) -> SourceTimes {
     SourceTimes {
         earliest_secs: datestamp::to_secs(&fields.earliest_datestamp).unwrap_or_default(),
         now_secs,

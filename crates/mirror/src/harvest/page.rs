@@ -4,7 +4,7 @@ use crate::harvest::turns::HarvestTurn;
 use crate::stamps::Stamps;
 use bytes::Bytes;
 use oaimend_base::clock::Clock;
-use oaimend_oai::{Request, datestamp};
+use oaimend_oai::{Request, UnixSecs, datestamp};
 use oaimend_repair::QuarantineReason;
 use oaimend_repository::{Account, DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest};
 use oaimend_rules::{GAP_IDENTIFIER_BYTES_MAX, GAPS_MAX, MissingItem};
@@ -62,7 +62,7 @@ pub(crate) struct ReceivedPage {
     pub(crate) recovered: Vec<String>,
     pub(crate) account: Account,
     /// Our clock when the request was sent, in seconds since 1970.
-    pub(crate) sent_at_secs: i64,
+    pub(crate) sent_at_secs: UnixSecs,
     /// A datestamp before `from`, and one after `until` of the request.
     pub(crate) outside: Outside,
     /// The hash of the identifiers so far.
@@ -77,7 +77,7 @@ pub(crate) struct Outside {
 }
 
 impl Harvester {
-    pub(crate) fn now_secs(&self) -> i64 {
+    pub(crate) fn now_secs(&self) -> UnixSecs {
         self.clock.now_secs()
     }
 
@@ -144,7 +144,7 @@ impl Harvester {
 }
 
 impl ReceivedPage {
-    pub(crate) fn new(sent_at_secs: i64) -> Self {
+    pub(crate) fn new(sent_at_secs: UnixSecs) -> Self {
         Self {
             count: 0,
             missing: MissingItems::default(),
@@ -169,10 +169,14 @@ impl ReceivedPage {
 }
 
 impl Outside {
-    pub(crate) fn note(&mut self, datestamp_secs: i64, (from, until): (Option<i64>, Option<i64>)) {
+    pub(crate) fn note(
+        &mut self,
+        datestamp_secs: UnixSecs,
+        (from, until): (Option<UnixSecs>, Option<UnixSecs>),
+    ) {
         // Sources may compare in their own time zone.
-        self.before |= from.is_some_and(|from| datestamp_secs < from.saturating_sub(ZONE_SECS_MAX));
-        self.after |= until.is_some_and(|until| datestamp_secs > until.saturating_add(ZONE_SECS_MAX));
+        self.before |= from.is_some_and(|from| datestamp_secs < from.minus(ZONE_SECS_MAX));
+        self.after |= until.is_some_and(|until| datestamp_secs > until.plus(ZONE_SECS_MAX));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::harvest::page::Harvester;
 use crate::harvest::settings::{HarvestError, HarvestSummary};
+use oaimend_oai::UnixSecs;
 use oaimend_rules::schedule::{Observation, RateEstimator, TOTAL_ELEMENTS_MAX};
 use oaimend_store::{
     Committed, HarvestNote, ListFilter, ListOrder, MirrorError, ScheduleState, update_repository_state,
@@ -18,7 +19,7 @@ const FIRST_INTERVAL_SECS: i64 = 90 * 86_400;
 /// The result is not stored.
 pub(crate) async fn record_result(
     harvest: &Harvester,
-    began_secs: i64,
+    began_secs: UnixSecs,
     result: &Result<HarvestSummary, HarvestError>,
 ) -> Result<(), MirrorError> {
     let counts = result.as_ref().map(|summary| summary.counts).unwrap_or_default();
@@ -36,9 +37,7 @@ pub(crate) async fn record_result(
         (true, last_secs) => {
             let records = total_elements.unwrap_or(stored);
             let observation = match last_secs {
-                Some(last_secs) => {
-                    observe(before.schedule, counts, records, began_secs.saturating_sub(last_secs))
-                }
+                Some(last_secs) => observe(before.schedule, counts, records, began_secs.since(last_secs)),
                 None => observe_datestamps(harvest, records, began_secs).await?,
             };
             ScheduleState { total_elements, ..after_success(before.schedule, &observation) }
@@ -61,8 +60,8 @@ pub(crate) async fn record_result(
 fn describe(
     result: &Result<HarvestSummary, HarvestError>,
     counts: Committed,
-    began_secs: i64,
-    ended_secs: i64,
+    began_secs: UnixSecs,
+    ended_secs: UnixSecs,
 ) -> HarvestNote {
     let errors = match result {
         Ok(summary) => {
@@ -127,7 +126,7 @@ fn count_total(summary: &HarvestSummary, stored: &BTreeMap<String, u64>) -> Opti
 async fn observe_datestamps(
     harvest: &Harvester,
     records: u64,
-    now_secs: i64,
+    now_secs: UnixSecs,
 ) -> Result<Observation, MirrorError> {
     let mut changed = 0;
     for collection in harvest.store.collections(&harvest.id).await? {
@@ -136,7 +135,7 @@ async fn observe_datestamps(
             prefix: collection.prefix,
             set: None,
             by: ListOrder::Datestamp,
-            from_secs: Some(now_secs.saturating_sub(FIRST_INTERVAL_SECS)),
+            from_secs: Some(now_secs.minus(FIRST_INTERVAL_SECS)),
             until_secs: Some(now_secs),
             ..ListFilter::default()
         };

@@ -15,6 +15,7 @@ use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::settings::HarvestSettings;
 use crate::harvest::sweep::SWEEP_INTERVAL_SECS;
 use bytes::Bytes;
+use oaimend_oai::UnixSecs;
 use oaimend_oai::set_spec::{is_within, parents};
 use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{
@@ -517,8 +518,8 @@ fn names(set_specs: &[String], set: &str) -> bool {
 }
 
 /// Whether a time is less than a day ago. A time in the future was before a step of our clock.
-fn is_recent(harvest: &Harvester, at_secs: i64) -> bool {
-    (0..SWEEP_INTERVAL_SECS).contains(&(harvest.now_secs() - at_secs))
+fn is_recent(harvest: &Harvester, at_secs: UnixSecs) -> bool {
+    (0..SWEEP_INTERVAL_SECS).contains(&harvest.now_secs().since(at_secs))
 }
 
 async fn next_sequence(harvest: &Harvester, prefix: &str) -> Result<u64, MirrorError> {

@@ -41,7 +41,7 @@ pub(crate) async fn sweep_if_due(
     let now_secs = harvest.now_secs();
     let last = harvest.store.progress(&harvest.id, prefix).await?.sweep;
     // A sweep in the future was before a step of our clock.
-    let is_recent = last.is_some_and(|last| (0..SWEEP_INTERVAL_SECS).contains(&(now_secs - last.at_secs)));
+    let is_recent = last.is_some_and(|last| (0..SWEEP_INTERVAL_SECS).contains(&now_secs.since(last.at_secs)));
     if is_recent && !settings.accepts_deletions {
         let Sweep { held, unconfirmed, .. } = last.unwrap_or_default();
         return Ok(SweepResult { held, unconfirmed, ..SweepResult::default() });

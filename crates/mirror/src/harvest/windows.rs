@@ -4,6 +4,7 @@
 //! answers everything gets one window without bounds. A window that fails is halved. After a window succeeds,
 //! the next one is twice as long.
 
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::Granularity;
 use oaimend_store::TimeSpan;
 
@@ -11,9 +12,9 @@ use oaimend_store::TimeSpan;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SourceTimes {
     /// The earliestDatestamp, in seconds since 1970. A window before it is not divided.
-    pub(crate) earliest_secs: i64,
+    pub(crate) earliest_secs: UnixSecs,
     /// The current time, in seconds since 1970. A window after it is not divided.
-    pub(crate) now_secs: i64,
+    pub(crate) now_secs: UnixSecs,
     pub(crate) granularity: Granularity,
 }
 
@@ -32,15 +33,15 @@ impl SourceTimes {
             let is_adjacent =
                 window.from_secs.is_none() || from_secs.is_some_and(|from| window.from_secs <= Some(from));
             if !is_adjacent {
-                gap_until = window.from_secs.map(|from| from - 1);
+                gap_until = window.from_secs.map(|from| from.minus(1));
                 break;
             }
-            from_secs = Some(window.until_secs? + 1);
+            from_secs = Some(window.until_secs?.plus(1));
         }
         let start = from_secs.unwrap_or(self.earliest_secs).max(self.earliest_secs);
-        let limit = size_secs.map(|size| self.end_of_day(start.saturating_add(size - 1)));
+        let limit = size_secs.map(|size| self.end_of_day(start.plus(size - 1)));
         let until_secs = match limit.filter(|limit| *limit < self.now_secs) {
-            Some(limit) => Some(gap_until.map_or(limit, |gap: i64| gap.min(limit))),
+            Some(limit) => Some(gap_until.map_or(limit, |gap: UnixSecs| gap.min(limit))),
             None => gap_until,
         };
         Some(TimeSpan { from_secs, until_secs })
@@ -50,27 +51,27 @@ impl SourceTimes {
     pub(crate) fn halved_secs(&self, window: TimeSpan) -> Option<i64> {
         let from = window.from_secs.unwrap_or(self.earliest_secs).max(self.earliest_secs);
         let until = window.until_secs.unwrap_or(self.now_secs).min(self.now_secs);
-        let length = until.saturating_sub(from).saturating_add(1);
+        let length = until.since(from).saturating_add(1);
         (length >= HALVED_SECS_MIN).then_some(length / 2)
     }
 
     /// The bounds of a window as datestamps.
     pub(crate) fn to_datestamps(self, window: TimeSpan) -> (Option<String>, Option<String>) {
-        let stamp = |secs: i64| oaimend_oai::datestamp::from_secs(secs, self.granularity);
+        let stamp = |secs: UnixSecs| oaimend_oai::datestamp::from_secs(secs, self.granularity);
         (window.from_secs.map(stamp), window.until_secs.map(stamp))
     }
 
     /// The first second that a harvest with this `from` requests.
-    pub(crate) fn aligned(&self, from_secs: i64) -> i64 {
+    pub(crate) fn aligned(&self, from_secs: UnixSecs) -> UnixSecs {
         match self.granularity {
-            Granularity::Day => from_secs - from_secs.rem_euclid(DAY_SECS),
+            Granularity::Day => from_secs.floor_to(DAY_SECS),
             Granularity::Second => from_secs,
         }
     }
 
     /// Windows end with a day, because some sources compare days only.
-    fn end_of_day(&self, secs: i64) -> i64 {
-        secs - secs.rem_euclid(DAY_SECS) + DAY_SECS - 1
+    fn end_of_day(&self, secs: UnixSecs) -> UnixSecs {
+        secs.floor_to(DAY_SECS).plus(DAY_SECS - 1)
     }
 }
 
@@ -94,7 +95,7 @@ pub(crate) fn add_window(complete: &mut Vec<TimeSpan>, window: TimeSpan) {
 /// Whether there is no time between two windows, of which the first begins first.
 fn touches(first: &TimeSpan, second: &TimeSpan) -> bool {
     match (first.until_secs, second.from_secs) {
-        (Some(until), Some(from)) => from <= until.saturating_add(1),
+        (Some(until), Some(from)) => from <= until.plus(1),
         _ => true,
     }
 }
@@ -103,11 +104,14 @@ fn touches(first: &TimeSpan, second: &TimeSpan) -> bool {
 mod tests {
     use super::*;
 
-    const TIMES: SourceTimes =
-        SourceTimes { earliest_secs: 0, now_secs: 100 * DAY_SECS, granularity: Granularity::Day };
+    const TIMES: SourceTimes = SourceTimes {
+        earliest_secs: UnixSecs(0),
+        now_secs: UnixSecs(100 * DAY_SECS),
+        granularity: Granularity::Day,
+    };
 
     fn span(from_secs: Option<i64>, until_secs: Option<i64>) -> TimeSpan {
-        TimeSpan { from_secs, until_secs }
+        TimeSpan { from_secs: from_secs.map(UnixSecs), until_secs: until_secs.map(UnixSecs) }
     }
 
     #[test]
@@ -123,7 +127,7 @@ mod tests {
             let (mut complete, mut next_from, mut count) = (Vec::new(), None, 0);
             while let Some(window) = TIMES.next_window(&complete, Some(size)) {
                 assert_eq!(window.from_secs, next_from, "{size}");
-                next_from = window.until_secs.map(|until| until + 1);
+                next_from = window.until_secs.map(|until| until.plus(1));
                 add_window(&mut complete, window);
                 assert_eq!(complete.len(), 1, "{size}");
                 count += 1;

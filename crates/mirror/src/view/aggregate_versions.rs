@@ -23,6 +23,7 @@
 
 use super::options::{AggregateSettings, MirroredSource};
 use crate::stamps::Stamps;
+use oaimend_oai::UnixSecs;
 use oaimend_store::{
     AggregateState, Collisions, MemberState, MirrorError, MirrorStore, update_repository_state,
 };
@@ -47,7 +48,7 @@ pub(crate) struct AggregateVersions {
 pub(crate) struct AggregateVersion {
     state: Arc<AggregateState>,
     /// The stamp of the change that ended this version.
-    replaced_at_secs: Arc<OnceLock<i64>>,
+    replaced_at_secs: Arc<OnceLock<UnixSecs>>,
 }
 
 impl AggregateVersion {
@@ -57,7 +58,7 @@ impl AggregateVersion {
 
     /// The stamp of the change that ended this version, once there is one. It is set before any responseDate can be at
     /// or after it.
-    pub(super) fn replaced_at_secs(&self) -> Option<i64> {
+    pub(super) fn replaced_at_secs(&self) -> Option<UnixSecs> {
         self.replaced_at_secs.get().copied()
     }
 
@@ -93,7 +94,7 @@ impl AggregateVersions {
     /// The store cannot be read, or a change cannot be stored. No response may show it then.
     pub(super) async fn begin_response(
         &self,
-        now_secs: i64,
+        now_secs: UnixSecs,
         read_settings: impl FnOnce() -> AggregateSettings,
     ) -> Result<(AggregateSettings, AggregateVersion), MirrorError> {
         let mut latest = Arc::clone(&self.latest).lock_owned().await;
@@ -122,7 +123,7 @@ impl AggregateVersions {
             *latest = Some(version.clone());
             return Ok((settings, version));
         }
-        let change = move |stamp_secs: i64| async move {
+        let change = move |stamp_secs: UnixSecs| async move {
             if let Some(known) = known {
                 // A failed attempt may have set an earlier stamp, which is safe; ignore.
                 let _ = known.replaced_at_secs.set(stamp_secs);

@@ -18,6 +18,7 @@ use super::options::{MirroredSource, PageLimits};
 use super::part::Part;
 use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
+use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{Collisions, MirrorError, RecordStatus, StoredRecord};
 use std::cmp::Reverse;
@@ -45,9 +46,9 @@ impl<'v> Item<'v> {
         self.others.iter().all(|other| position(other) < own)
     }
 
-    fn datestamp_secs(&self) -> i64 {
+    fn datestamp_secs(&self) -> UnixSecs {
         let datestamp = |(part, record): &(Part<'v>, StoredRecord)| part.datestamp_secs(record);
-        self.others.iter().map(datestamp).fold(datestamp(&self.found), i64::max)
+        self.others.iter().map(datestamp).fold(datestamp(&self.found), UnixSecs::max)
     }
 
     /// The record that the policy shows: the best one that is not deleted, or the best one if all are deleted. `None`
@@ -64,7 +65,7 @@ impl<'v> Item<'v> {
         let mut best: Option<(Rank, Part<'v>, StoredRecord)> = None;
         for (part, mut record) in std::iter::once(self.found).chain(self.others) {
             let member = part.member;
-            let mut committed_secs = 0;
+            let mut committed_secs = UnixSecs(0);
             if compares_datestamps {
                 record = match read_whole(view, member, prefix, record).await? {
                     Version::Whole(record) => record,
@@ -95,7 +96,7 @@ impl<'v> Item<'v> {
 
 /// Whether a record is live, whether it is mirrored, the datestamp of its source if it counts, the priority and the
 /// name of its repository. The greatest one is shown.
-type Rank = (bool, bool, i64, u64, Reverse<String>);
+type Rank = (bool, bool, UnixSecs, u64, Reverse<String>);
 
 /// A version of a record that was found without its bytes.
 enum Version {
@@ -126,9 +127,9 @@ async fn read_whole(
 }
 
 /// The datestamp in a stored record. A record without a legal one is the oldest.
-fn datestamp_of(record: &StoredRecord) -> i64 {
+fn datestamp_of(record: &StoredRecord) -> UnixSecs {
     let text = std::str::from_utf8(&record.bytes).unwrap_or_default();
-    RecordView::read(text).and_then(|record| record.datestamp_secs()).unwrap_or(i64::MIN)
+    RecordView::read(text).and_then(|record| record.datestamp_secs()).unwrap_or(UnixSecs::MIN)
 }
 
 /// The items of records that were read from a list, in the same order. `parts` are all repositories of the view.

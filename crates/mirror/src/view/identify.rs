@@ -6,6 +6,7 @@
 use super::options::MirroredSource;
 use super::presentation::{View, ViewKind};
 use super::response::{Answer, Page};
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::escape;
 use oaimend_repository::Failure;
@@ -229,8 +230,8 @@ fn escaped(text: &str) -> String {
 }
 
 /// The lowest stamp of all records.
-async fn earliest_stamp(view: &View) -> Result<Option<i64>, MirrorError> {
-    let mut earliest: Option<i64> = None;
+async fn earliest_stamp(view: &View) -> Result<Option<UnixSecs>, MirrorError> {
+    let mut earliest: Option<UnixSecs> = None;
     for member in &view.members {
         for collection in view.stores.store.collections(&member.id).await? {
             let stamp = collection.earliest_stamp_secs;

@@ -1,7 +1,7 @@
 //! The resumptionTokens of the views: the list and the position in it, and no session.
 
 use super::part::Part;
-use oaimend_oai::{ErrorCode, Verb};
+use oaimend_oai::{ErrorCode, UnixSecs, Verb};
 use oaimend_store::{StoredRecord, TokenKey, TokenUse};
 use serde::{Deserialize, Serialize};
 
@@ -27,14 +27,14 @@ pub(super) struct RecordList {
     /// The set of the request.
     pub(super) set: Option<String>,
     /// The lowest stamp, in seconds since 1970.
-    pub(super) from: Option<i64>,
+    pub(super) from: Option<UnixSecs>,
     /// The highest stamp: that of the request, or the last one at the start of the list.
-    pub(super) until: i64,
+    pub(super) until: UnixSecs,
     /// The latest change of the view at the start of the list, in seconds since 1970. Later changes do not move its
     /// records behind its end.
-    pub(super) since: Option<i64>,
+    pub(super) since: Option<UnixSecs>,
     /// The responseDate of all pages.
-    pub(super) date: i64,
+    pub(super) date: UnixSecs,
     /// The number of records on the pages before.
     pub(super) count: u64,
     /// The number of records in the list when it began; `None` if unknown.
@@ -48,13 +48,13 @@ pub(super) struct RecordList {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct Place {
     /// The datestamp of the record in the list, in seconds since 1970.
-    pub(super) secs: i64,
+    pub(super) secs: UnixSecs,
     /// The name of the repository.
     pub(super) id: String,
     /// The sequence number in the collection.
     pub(super) sequence: u64,
     /// The stamp of the record, in seconds since 1970.
-    pub(super) stamp: i64,
+    pub(super) stamp: UnixSecs,
 }
 
 impl Place {
@@ -83,7 +83,7 @@ pub(super) struct SetList {
     /// The name of the view.
     pub(super) view: String,
     /// The responseDate of all pages.
-    pub(super) date: i64,
+    pub(super) date: UnixSecs,
     /// The number of sets on the pages before.
     pub(super) count: u64,
     /// The last setSpec of the page before.
@@ -153,13 +153,13 @@ mod tests {
             with_metadata: true,
             prefix: "oai_dc".into(),
             set: Some("a:b".into()),
-            from: Some(-1),
-            until: i64::MAX,
-            since: Some(3),
-            date: 1_700_000_000,
+            from: Some(UnixSecs(-1)),
+            until: UnixSecs::MAX,
+            since: Some(UnixSecs(3)),
+            date: UnixSecs(1_700_000_000),
             count: 100,
             size: Some(u64::MAX),
-            after: Some(Place { secs: 5, id: "x".into(), sequence: 7, stamp: 2 }),
+            after: Some(Place { secs: UnixSecs(5), id: "x".into(), sequence: 7, stamp: UnixSecs(2) }),
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
         }
         let other = TokenContent::read(&token, &TokenKey::new([2; 32]), "x", Verb::ListRecords);
         assert!(matches!(other, Err((ErrorCode::BadResumptionToken, _))));
-        let sets = SetList { view: "x".into(), date: 0, count: 500, after: Some("a".into()) };
+        let sets = SetList { view: "x".into(), date: UnixSecs(0), count: 500, after: Some("a".into()) };
         let token = TokenContent::Sets(sets.clone()).write(&key).expect("short enough");
         assert_eq!(TokenContent::read(&token, &key, "x", Verb::ListSets), Ok(TokenContent::Sets(sets)));
     }

@@ -12,7 +12,7 @@ use super::record_writer::{RecordWriter, ShownRecord};
 use super::response::{Answer, Page};
 use super::sets::{TOKEN_TOO_LONG, check_members, sets, write_token};
 use oaimend_oai::datestamp::{to_last_second, to_secs};
-use oaimend_oai::{Argument, ErrorCode, Request, Verb, set_spec};
+use oaimend_oai::{Argument, ErrorCode, Request, UnixSecs, Verb, set_spec};
 use oaimend_repository::{Failure, Reason, RepositoryRequest};
 use oaimend_store::{ListFilter, MirrorError};
 
@@ -81,7 +81,7 @@ pub(crate) fn escape_set(set: &str) -> String {
     parts.join("/")
 }
 
-fn unknown_format(date_secs: i64, prefix: &str) -> Answer {
+fn unknown_format(date_secs: UnixSecs, prefix: &str) -> Answer {
     let text = format!("this repository has no format \"{prefix}\"; ListMetadataFormats lists all formats");
     Answer::error(date_secs, ErrorCode::CannotDisseminateFormat, text)
 }
@@ -143,7 +143,7 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
     if page.items == 0 && !is_first {
         // All records of the page have changed or gone since the token was written. A page has at least one record, so
         // the first one of the list is repeated.
-        let whole = RecordList { until: i64::MAX, after: None, ..list.clone() };
+        let whole = RecordList { until: UnixSecs::MAX, after: None, ..list.clone() };
         let limits = PageLimits { records_max: 1, ..limits };
         (page, _) = read_page(view, &parts, &whole, limits, reports_records).await?;
         has_more = false;

@@ -10,6 +10,7 @@
 use super::list_token::{Place, RecordList};
 use super::options::PageLimits;
 use super::part::Part;
+use oaimend_oai::UnixSecs;
 use oaimend_store::{ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, StoredRecord};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -103,15 +104,15 @@ impl Input<'_> {
 }
 
 /// The lowest datestamp and the position after which the records of a repository are in the rest of a list.
-fn rest_of(list: &RecordList, id: &str) -> (Option<i64>, Option<Position>) {
+fn rest_of(list: &RecordList, id: &str) -> (Option<UnixSecs>, Option<Position>) {
     let Some(Place { secs, id: last, sequence, stamp }) = &list.after else { return (list.from, None) };
-    let first_secs = if id < last.as_str() { secs.saturating_add(1) } else { *secs };
+    let first_secs = if id < last.as_str() { secs.plus(1) } else { *secs };
     let after = (id == last).then_some(Position { secs: *stamp, sequence: *sequence });
     (Some(list.from.map_or(first_secs, |from| from.max(first_secs))), after)
 }
 
 /// The records of a repository in a list, from a datestamp on; `None` if all its datestamps are after the list.
-pub(super) fn filter(part: &Part<'_>, list: &RecordList, from_secs: Option<i64>) -> Option<ListFilter> {
+pub(super) fn filter(part: &Part<'_>, list: &RecordList, from_secs: Option<UnixSecs>) -> Option<ListFilter> {
     let is_in_list = part.since_secs <= Some(list.until);
     is_in_list.then(|| ListFilter {
         repository: part.member.id.clone(),

@@ -1,5 +1,6 @@
 //! The limits and the repositories of a view.
 
+use oaimend_oai::UnixSecs;
 use oaimend_store::Collisions;
 
 /// The limits of the responses of a view.
@@ -57,7 +58,7 @@ pub struct MirroredSource {
     pub priority: u64,
     /// The lowest datestamp of its records, in seconds since 1970: the last change of what the view shows of it.
     /// `None`: their stamps are their datestamps. The view of all repositories sets it.
-    pub since_secs: Option<i64>,
+    pub since_secs: Option<UnixSecs>,
     /// Whether its mapping was removed. Its records are deleted in the view. The view of all repositories sets it.
     pub is_withdrawn: bool,
 }

@@ -8,6 +8,7 @@ use super::options::{MirroredSource, PageLimits};
 use super::part::Part;
 use super::response::Page;
 use bytes::Bytes;
+use oaimend_oai::UnixSecs;
 use oaimend_store::CollectionVersion;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -79,9 +80,9 @@ impl PageKey {
     ) -> Self {
         // A list to the last change contains all records, whenever it began.
         let is_to_the_end = part.since_secs.max(Some(version.last_stamp_secs)) <= Some(list.until);
-        let until = if is_to_the_end { i64::MAX } else { list.until };
+        let until = if is_to_the_end { UnixSecs::MAX } else { list.until };
         let since = part.since_secs;
-        let list = RecordList { until, since, date: 0, count: 0, size: None, ..list.clone() };
+        let list = RecordList { until, since, date: UnixSecs(0), count: 0, size: None, ..list.clone() };
         Self { version, source: part.member.clone(), list, limits }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::options::MirroredSource;
 use bytes::Bytes;
+use oaimend_oai::UnixSecs;
 use oaimend_store::{RecordStatus, StoredRecord};
 
 /// The part of a list that one repository has.
@@ -11,7 +12,7 @@ pub(crate) struct Part<'v> {
     /// The set of the repository; `None` for all its records.
     pub(crate) set: Option<&'v str>,
     /// The lowest datestamp of its records; `None`: their stamps are their datestamps.
-    pub(crate) since_secs: Option<i64>,
+    pub(crate) since_secs: Option<UnixSecs>,
     /// Whether its records are deleted in the view.
     is_withdrawn: bool,
 }
@@ -26,15 +27,15 @@ impl<'v> Part<'v> {
         member: &'v MirroredSource,
         prefix: &str,
         set: Option<&'v str>,
-        since_secs: Option<i64>,
+        since_secs: Option<UnixSecs>,
     ) -> Self {
         let since_secs = member.since_secs.min(since_secs);
         Self { member, set, since_secs, is_withdrawn: member.is_withdrawn_in(prefix) }
     }
 
     /// The datestamp of a record in the view, in seconds since 1970.
-    pub(super) fn datestamp_secs(&self, record: &StoredRecord) -> i64 {
-        self.since_secs.unwrap_or(i64::MIN).max(record.stamp_secs)
+    pub(super) fn datestamp_secs(&self, record: &StoredRecord) -> UnixSecs {
+        self.since_secs.unwrap_or(UnixSecs::MIN).max(record.stamp_secs)
     }
 
     /// Whether the configuration mirrors these records. Others are deleted in the view.

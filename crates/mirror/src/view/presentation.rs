@@ -5,6 +5,7 @@ use super::options::{MirroredSource, ViewOptions};
 use super::part::Part;
 use super::stores::ViewStores;
 use crate::spans::{SpanKind, Spans};
+use oaimend_oai::UnixSecs;
 use oaimend_oai::set_spec;
 use oaimend_repository::{Failure, Reason};
 use oaimend_rules::ListTimes;
@@ -56,24 +57,24 @@ impl View {
     }
 
     /// The clock, in seconds since 1970.
-    pub(crate) fn now_secs(&self) -> i64 {
+    pub(crate) fn now_secs(&self) -> UnixSecs {
         self.stores.clock.now_secs()
     }
 
     /// Determines the times of a list that begins now. If the view was replaced meanwhile, the list does not show the
     /// change, and its responseDate is before it.
-    pub(super) async fn begin_list(&self, now_secs: i64) -> Result<ListTimes, MirrorError> {
+    pub(super) async fn begin_list(&self, now_secs: UnixSecs) -> Result<ListTimes, MirrorError> {
         let times = self.stores.stamps.begin_list(now_secs).await?;
         let replaced_at_secs = match &self.kind {
             ViewKind::Single => None,
             ViewKind::Aggregate { version, .. } => version.replaced_at_secs(),
         };
-        let latest_secs = replaced_at_secs.map_or(i64::MAX, |secs| secs.saturating_sub(1));
+        let latest_secs = replaced_at_secs.map_or(UnixSecs::MAX, |secs| secs.minus(1));
         Ok(ListTimes { response_date_secs: times.response_date_secs.min(latest_secs), ..times })
     }
 
     /// The latest change of the view that no commit made.
-    pub(super) fn since_secs(&self) -> Option<i64> {
+    pub(super) fn since_secs(&self) -> Option<UnixSecs> {
         self.members.iter().filter_map(|member| member.since_secs).max()
     }
 
@@ -91,7 +92,7 @@ impl View {
         &'v self,
         prefix: &str,
         set: Option<&'v str>,
-        since_secs: Option<i64>,
+        since_secs: Option<UnixSecs>,
     ) -> Vec<Part<'v>> {
         let part = |member: &'v MirroredSource, set| Part::new(member, prefix, set, since_secs);
         let Some(set) = set else {

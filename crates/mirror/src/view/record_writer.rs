@@ -6,6 +6,7 @@ use super::part::Part;
 use super::presentation::View;
 use super::provenance::Origins;
 use super::record_xml::{Header, read_record};
+use oaimend_oai::UnixSecs;
 use oaimend_repository::Failure;
 use oaimend_store::StoredRecord;
 
@@ -15,7 +16,7 @@ pub(super) struct ShownRecord<'v> {
     pub(super) member: &'v MirroredSource,
     pub(super) record: StoredRecord,
     /// Its datestamp in the view, in seconds since 1970.
-    pub(super) datestamp_secs: i64,
+    pub(super) datestamp_secs: UnixSecs,
 }
 
 impl<'v> ShownRecord<'v> {

@@ -3,6 +3,7 @@
 //! The header of a record is always written from the fields of the store, so that `ListIdentifiers`, `ListRecords`
 //! and `GetRecord` show the same one. The rest of the record is copied as stored.
 
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::escape;
 use oaimend_repository::{DeliveredRecord, Failure, Reason, RecordView};
@@ -23,7 +24,7 @@ impl<'r> Header<'r> {
     /// The header of a stored record with this stamp, in these sets.
     pub(super) fn with_stamp(
         record: &'r StoredRecord,
-        stamp_secs: i64,
+        stamp_secs: UnixSecs,
         set_specs: Cow<'r, [String]>,
     ) -> Self {
         let datestamp = from_secs(stamp_secs, Granularity::Second);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use oaimend_oai::datestamp::{Granularity, from_secs};
-use oaimend_oai::{ErrorCode, error_response, response_head};
+use oaimend_oai::{ErrorCode, UnixSecs, error_response, response_head};
 use oaimend_repository::{
     Account, AnsweredBy, ByteRope, DeliveredRecord, Event, EventStream, Failure, RepositoryRequest,
     ResponseWriter, Stop,
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 /// The response to a request, before it is written.
 pub(crate) struct Answer {
     /// The responseDate, in seconds since 1970.
-    pub(crate) date_secs: i64,
+    pub(crate) date_secs: UnixSecs,
     pub(crate) content: Content,
 }
 
@@ -41,11 +41,11 @@ pub(crate) struct Page {
 }
 
 impl Answer {
-    pub(crate) fn page(date_secs: i64, page: Page) -> Self {
+    pub(crate) fn page(date_secs: UnixSecs, page: Page) -> Self {
         Self { date_secs, content: Content::Page(page) }
     }
 
-    pub(crate) fn error(date_secs: i64, code: ErrorCode, text: impl Into<String>) -> Self {
+    pub(crate) fn error(date_secs: UnixSecs, code: ErrorCode, text: impl Into<String>) -> Self {
         Self { date_secs, content: Content::Error(code, text.into()) }
     }
 }

@@ -6,7 +6,7 @@ use super::list_token::{SetList, TokenContent};
 use super::part::Part;
 use super::presentation::{View, ViewKind, set_name};
 use super::response::{Answer, Page};
-use oaimend_oai::{Argument, ErrorCode, Request, Verb, escape};
+use oaimend_oai::{Argument, ErrorCode, Request, UnixSecs, Verb, escape};
 use oaimend_repository::{Failure, Reason};
 use oaimend_rules::{KnownMembers, ListState, SetFacts};
 use oaimend_store::{MirrorError, MirrorStore, SetMembers};
@@ -85,7 +85,7 @@ impl KnownSets {
     ///
     /// They are not: a list of the set could omit some of them.
     pub fn check(&self, repository: &str, set: &str) -> Result<(), Failure> {
-        match self.state(set, ListState::new(i64::MAX)) {
+        match self.state(set, ListState::new(UnixSecs::MAX)) {
             Some(_) => Ok(()),
             None => Err(unknown_members(repository, set)),
         }

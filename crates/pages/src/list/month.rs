@@ -1,6 +1,7 @@
 //! Months of stamps, in UTC.
 
 use chrono::{DateTime, Datelike as _, NaiveDate};
+use oaimend_oai::UnixSecs;
 use std::fmt;
 
 /// A month in the years 0 to 9999, in UTC.
@@ -28,10 +29,10 @@ const NAMES: [&str; 12] = [
 const END: i32 = 10_000 * 12;
 
 impl Month {
-    /// The month of a time in seconds since 1970. Times outside the years 0 to 9999 are in the first or last month.
-    pub fn of_secs(secs: i64) -> Self {
-        let date = DateTime::from_timestamp(secs, 0).map(|time| time.date_naive());
-        let number = date.map_or(if secs < 0 { 0 } else { END - 1 }, |date| {
+    /// The month of a time. Times outside the years 0 to 9999 are in the first or last month.
+    pub fn of_secs(secs: UnixSecs) -> Self {
+        let date = DateTime::from_timestamp(secs.0, 0).map(|time| time.date_naive());
+        let number = date.map_or(if secs.0 < 0 { 0 } else { END - 1 }, |date| {
             date.year().saturating_mul(12).saturating_add(date.month0().cast_signed())
         });
         Self { number: number.clamp(0, END - 1) }
@@ -48,9 +49,9 @@ impl Month {
         (1..=12).contains(&month).then(|| Self { number: year * 12 + month - 1 })
     }
 
-    /// The first and the last second, in seconds since 1970.
-    pub fn seconds(self) -> (i64, i64) {
-        (first_second(self.number), first_second(self.number + 1) - 1)
+    /// The first and the last second.
+    pub fn seconds(self) -> (UnixSecs, UnixSecs) {
+        (first_second(self.number), first_second(self.number + 1).minus(1))
     }
 
     /// The month before; `None` for the first one.
@@ -76,9 +77,9 @@ impl fmt::Display for Month {
     }
 }
 
-fn first_second(number: i32) -> i64 {
+fn first_second(number: i32) -> UnixSecs {
     let date = NaiveDate::from_ymd_opt(number / 12, (number % 12).cast_unsigned() + 1, 1);
-    date.unwrap_or_default().and_time(chrono::NaiveTime::MIN).and_utc().timestamp()
+    UnixSecs(date.unwrap_or_default().and_time(chrono::NaiveTime::MIN).and_utc().timestamp())
 }
 
 #[cfg(test)]
@@ -95,15 +96,18 @@ mod tests {
             (i64::MIN, "0000-01", "January 0"),
             (i64::MAX, "9999-12", "December 9999"),
         ] {
-            let found = Month::of_secs(secs);
+            let found = Month::of_secs(UnixSecs(secs));
             assert_eq!((found.to_string().as_str(), found.name().as_str()), (month, name));
             assert_eq!(Month::read(month), Some(found));
         }
         let leap = Month::read("2024-02").expect("a month");
-        assert_eq!(leap.seconds(), (1_706_745_600, 1_709_251_199));
+        assert_eq!(leap.seconds(), (UnixSecs(1_706_745_600), UnixSecs(1_709_251_199)));
         let next = leap.next().expect("there is one");
-        assert_eq!((next.seconds().0, next.previous()), (leap.seconds().1 + 1, Some(leap)));
-        assert_eq!((Month::of_secs(i64::MIN).previous(), Month::of_secs(i64::MAX).next()), (None, None));
+        assert_eq!((next.seconds().0, next.previous()), (leap.seconds().1.plus(1), Some(leap)));
+        assert_eq!(
+            (Month::of_secs(UnixSecs::MIN).previous(), Month::of_secs(UnixSecs::MAX).next()),
+            (None, None)
+        );
     }
 
     #[test]

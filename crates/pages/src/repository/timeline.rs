@@ -1,5 +1,7 @@
 //! The windows of datestamps that the mirror has harvested completely.
 
+use oaimend_oai::UnixSecs;
+
 /// The windows of datestamps that the mirror has harvested completely, for each format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
@@ -29,31 +31,30 @@ pub(crate) const AXIS_LEN: u16 = 1_000;
 /// Most windows of a format that are shown.
 const WINDOWS_MAX: usize = 20;
 
-/// A window in seconds since 1970, with its text. `None` is an open bound.
+/// A window with its text. `None` is an open bound.
 pub struct TimelineWindow {
     /// The first second.
-    pub from_secs: Option<i64>,
+    pub from_secs: Option<UnixSecs>,
     /// The last second.
-    pub until_secs: Option<i64>,
+    pub until_secs: Option<UnixSecs>,
     /// The text beside the bar.
     pub text: String,
 }
 
 impl TimelineRow {
-    /// The windows of a format on an axis from and until these times, in seconds since 1970.
-    pub fn new(prefix: &str, windows: Vec<TimelineWindow>, axis_secs: (i64, i64)) -> Self {
+    /// The windows of a format on an axis from and until these times.
+    pub fn new(prefix: &str, windows: Vec<TimelineWindow>, axis_secs: (UnixSecs, UnixSecs)) -> Self {
         let (first, last) = axis_secs;
-        let length = i128::from(last.saturating_sub(first).max(1));
-        let place = |secs: i64| {
-            let place =
-                i128::from(secs.clamp(first, last).saturating_sub(first)) * i128::from(AXIS_LEN) / length;
+        let length = i128::from(last.since(first).max(1));
+        let place = |secs: UnixSecs| {
+            let place = i128::from(secs.clamp(first, last).since(first)) * i128::from(AXIS_LEN) / length;
             u16::try_from(place).unwrap_or(AXIS_LEN)
         };
         let mut spans: Vec<(u16, u16)> = Vec::new();
         for window in &windows {
             let start = place(window.from_secs.unwrap_or(first));
             // The last second belongs to the window.
-            let end = place(window.until_secs.map_or(last, |until| until.saturating_add(1)));
+            let end = place(window.until_secs.map_or(last, |until| until.plus(1)));
             match spans.last_mut() {
                 // Windows that touch are one span.
                 Some(last) if start <= last.1 => last.1 = last.1.max(end),
@@ -72,11 +73,11 @@ mod tests {
 
     fn row(windows: &[(Option<i64>, Option<i64>)]) -> TimelineRow {
         let window = |&(from_secs, until_secs): &(Option<i64>, Option<i64>)| TimelineWindow {
-            from_secs,
-            until_secs,
+            from_secs: from_secs.map(UnixSecs),
+            until_secs: until_secs.map(UnixSecs),
             text: String::new(),
         };
-        TimelineRow::new("oai_dc", windows.iter().map(window).collect(), (100, 300))
+        TimelineRow::new("oai_dc", windows.iter().map(window).collect(), (UnixSecs(100), UnixSecs(300)))
     }
 
     #[test]
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!(row(&[(Some(i64::MIN), Some(i64::MAX))]).spans, [(0, 1_000)]);
         let many = row(&vec![(None, None); 30]);
         assert_eq!((many.windows.len(), many.left_out), (20, 10));
-        let point = TimelineRow::new("x", Vec::new(), (5, 5));
+        let point = TimelineRow::new("x", Vec::new(), (UnixSecs(5), UnixSecs(5)));
         assert!(point.spans.is_empty());
     }
 }

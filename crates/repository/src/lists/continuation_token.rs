@@ -4,6 +4,7 @@
 //! the token contains the hash of these.
 
 use blake2::{Blake2s256, Digest as _};
+use oaimend_oai::UnixSecs;
 use oaimend_store::{ListPage, TokenKey, TokenUse};
 
 /// The content of a token of ours.
@@ -20,7 +21,7 @@ pub struct ContinuationToken {
     /// The hash of their hashes.
     pub delivered: u64,
     /// Seconds since 1970.
-    pub expires_secs: u64,
+    pub expires_secs: UnixSecs,
     /// Whether the list was restarted: any of its items may have been delivered.
     pub is_restarted: bool,
 }
@@ -71,7 +72,7 @@ mod tests {
             place: ListPage { list: u64::MAX, page: 3 },
             count: 7,
             delivered: hash_of_all(&[1, 2]),
-            expires_secs: 1_800_000_000,
+            expires_secs: UnixSecs(1_800_000_000),
             is_restarted: true,
         }
     }

@@ -3,8 +3,8 @@
 use super::continuation_token::ContinuationToken;
 use super::item_hash::ItemHash;
 use crate::Failure;
-use oaimend_base::clock::secs;
-use oaimend_oai::Request;
+use oaimend_base::clock::unix_secs;
+use oaimend_oai::{Request, UnixSecs};
 use oaimend_store::{ListLedger, ListPage, RecordedPart, TokenKey};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -28,7 +28,7 @@ pub struct ListHistory {
     /// The request that began the list.
     pub first: Request,
     /// The state that the pages before show, in seconds since 1970 by the clock of the source, if known.
-    pub state_secs: Option<i64>,
+    pub state_secs: Option<UnixSecs>,
     /// The pages that were delivered; `None` if the ledger cannot tell which.
     pub delivered: Option<DeliveredPages>,
 }
@@ -84,7 +84,7 @@ impl ListHistories {
         now: SystemTime,
     ) -> Result<Option<ListHistory>, Failure> {
         let (facts, delivered) = match ContinuationToken::read(token, &self.token_key) {
-            Some(own) if own.repository != self.repository || secs(now) > own.expires_secs => {
+            Some(own) if own.repository != self.repository || unix_secs(now) > own.expires_secs => {
                 return Ok(None);
             }
             Some(own) => {

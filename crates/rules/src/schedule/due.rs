@@ -2,6 +2,7 @@
 
 use crate::backoff::backoff;
 use core::time::Duration;
+use oaimend_oai::UnixSecs;
 
 /// The wait after the first failed harvest.
 pub const BACKOFF_FIRST_SECS: i64 = 60;
@@ -22,7 +23,7 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// The time of the request, in seconds since 1970. A time in the past means now.
-    pub at_secs: i64,
+    pub at_secs: UnixSecs,
     /// The request.
     pub action: Action,
 }
@@ -30,27 +31,28 @@ pub struct Due {
 /// The past of one source, as far as the schedule depends on it. Times are seconds since 1970.
 ///
 /// ```
+/// use oaimend_oai::UnixSecs;
 /// use oaimend_rules::schedule::{Action, Due, History, next_due};
 ///
 /// let mut history = History::default();
-/// history.record_harvest(1_000);
-/// assert_eq!(next_due(&history, 3_600.0, 1_500), Due { at_secs: 4_600, action: Action::Harvest });
-/// history.record_failure(4_600);
-/// assert_eq!(next_due(&history, 3_600.0, 4_600), Due { at_secs: 4_660, action: Action::Probe });
+/// history.record_harvest(UnixSecs(1_000));
+/// assert_eq!(next_due(&history, 3_600.0, UnixSecs(1_500)), Due { at_secs: UnixSecs(4_600), action: Action::Harvest });
+/// history.record_failure(UnixSecs(4_600));
+/// assert_eq!(next_due(&history, 3_600.0, UnixSecs(4_600)), Due { at_secs: UnixSecs(4_660), action: Action::Probe });
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// The start of the last complete harvest.
-    pub harvested_at_secs: Option<i64>,
+    pub harvested_at_secs: Option<UnixSecs>,
     /// The last failed harvest or probe.
-    pub failed_at_secs: Option<i64>,
+    pub failed_at_secs: Option<UnixSecs>,
     /// The failures since the last success.
     pub failures: u32,
 }
 
 impl History {
     /// Records a complete harvest that began at `started_at_secs`.
-    pub const fn record_harvest(&mut self, started_at_secs: i64) {
+    pub const fn record_harvest(&mut self, started_at_secs: UnixSecs) {
         self.harvested_at_secs = Some(started_at_secs);
         self.failures = 0;
     }
@@ -61,7 +63,7 @@ impl History {
     }
 
     /// Records a failed harvest or probe.
-    pub const fn record_failure(&mut self, at_secs: i64) {
+    pub const fn record_failure(&mut self, at_secs: UnixSecs) {
         self.failed_at_secs = Some(at_secs);
         self.failures = self.failures.saturating_add(1);
     }
@@ -79,11 +81,11 @@ pub fn backoff_secs(failures: u32) -> i64 {
 /// `interval_secs` comes from the plan. Intervals run from start to start of harvests, so that a long
 /// harvest does not delay the next one. The result is never later than one interval after `now_secs`:
 /// a clock that was set back does not stop the harvests.
-pub fn next_due(history: &History, interval_secs: f64, now_secs: i64) -> Due {
+pub fn next_due(history: &History, interval_secs: f64, now_secs: UnixSecs) -> Due {
     // The conversion saturates, and gives 0 for NaN.
     let interval_secs = (interval_secs.round() as i64).max(0);
-    let after = |at_secs: Option<i64>, wait_secs: i64| {
-        at_secs.map_or(now_secs, |at_secs| at_secs.min(now_secs).saturating_add(wait_secs))
+    let after = |at_secs: Option<UnixSecs>, wait_secs: i64| {
+        at_secs.map_or(now_secs, |at_secs| at_secs.min(now_secs).plus(wait_secs))
     };
     if history.failures > 0 {
         let at_secs = after(history.failed_at_secs, backoff_secs(history.failures));
@@ -103,28 +105,37 @@ mod tests {
 
     #[test]
     fn a_new_source_is_harvested_at_once() {
-        assert_eq!(next_due(&History::default(), 3600.0, 50), Due { at_secs: 50, action: HARVEST });
+        assert_eq!(
+            next_due(&History::default(), 3600.0, UnixSecs(50)),
+            Due { at_secs: UnixSecs(50), action: HARVEST }
+        );
     }
 
     #[test]
     fn a_harvest_is_due_one_interval_after_the_start_of_the_last_one() {
         let mut history = History::default();
-        history.record_harvest(1_000);
-        assert_eq!(next_due(&history, 3600.4, 1_500), Due { at_secs: 4_600, action: HARVEST });
-        assert_eq!(next_due(&history, 3600.0, 9_999), Due { at_secs: 4_600, action: HARVEST });
+        history.record_harvest(UnixSecs(1_000));
+        assert_eq!(
+            next_due(&history, 3600.4, UnixSecs(1_500)),
+            Due { at_secs: UnixSecs(4_600), action: HARVEST }
+        );
+        assert_eq!(
+            next_due(&history, 3600.0, UnixSecs(9_999)),
+            Due { at_secs: UnixSecs(4_600), action: HARVEST }
+        );
     }
 
     #[test]
     fn a_failing_source_is_probed_ever_less_often_up_to_once_a_day() {
         let mut history = History::default();
-        history.record_harvest(0);
+        history.record_harvest(UnixSecs(0));
         let mut waits = Vec::new();
         for failure in 1..=40_i64 {
             let at_secs = failure * 200_000;
-            history.record_failure(at_secs);
-            let due = next_due(&history, 3600.0, at_secs);
+            history.record_failure(UnixSecs(at_secs));
+            let due = next_due(&history, 3600.0, UnixSecs(at_secs));
             assert_eq!(due.action, PROBE);
-            waits.push(due.at_secs - at_secs);
+            waits.push(due.at_secs.0 - at_secs);
         }
         assert_eq!(waits[..4], [60, 120, 240, 480]);
         assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]), "{waits:?}");
@@ -136,31 +147,31 @@ mod tests {
     #[test]
     fn an_answered_probe_makes_the_failed_harvest_due() {
         let mut history = History::default();
-        history.record_harvest(0);
-        history.record_failure(3_600);
+        history.record_harvest(UnixSecs(0));
+        history.record_failure(UnixSecs(3_600));
         history.record_probe();
-        let due = next_due(&history, 3600.0, 3_700);
+        let due = next_due(&history, 3600.0, UnixSecs(3_700));
         assert_eq!(due.action, HARVEST);
-        assert!(due.at_secs <= 3_700);
+        assert!(due.at_secs.0 <= 3_700);
     }
 
     #[test]
     fn a_clock_that_was_set_back_delays_by_one_interval_at_most() {
         let mut history = History::default();
-        history.record_harvest(1_000_000);
-        assert_eq!(next_due(&history, 3600.0, 500).at_secs, 4_100);
-        history.record_failure(1_000_000);
-        assert_eq!(next_due(&history, 3600.0, 500).at_secs, 560);
+        history.record_harvest(UnixSecs(1_000_000));
+        assert_eq!(next_due(&history, 3600.0, UnixSecs(500)).at_secs.0, 4_100);
+        history.record_failure(UnixSecs(1_000_000));
+        assert_eq!(next_due(&history, 3600.0, UnixSecs(500)).at_secs.0, 560);
     }
 
     #[test]
     fn extreme_values_do_not_overflow() {
         let mut history = History::default();
-        history.record_harvest(i64::MAX);
+        history.record_harvest(UnixSecs::MAX);
         for interval_secs in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, -5.0] {
-            let due = next_due(&history, interval_secs, i64::MAX);
+            let due = next_due(&history, interval_secs, UnixSecs::MAX);
             assert_eq!(due.action, HARVEST);
         }
-        assert_eq!(next_due(&history, f64::NAN, 7).at_secs, 7);
+        assert_eq!(next_due(&history, f64::NAN, UnixSecs(7)).at_secs.0, 7);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Handle;
 use async_trait::async_trait;
+use oaimend_oai::UnixSecs;
 use oaimend_store::ledger::{
     DeliveredPage, HarvestStates, KeptStates, KnownPage, KnownToken, LedgerError, ListEviction, ListFacts,
     ListLedger, ListPage, PageItems, RecordedPart, ReplayProgress, ReplayShortcuts, TokenOrigin, TokenRecord,
@@ -20,7 +21,7 @@ pub(super) struct LedgerRows {
     tokens: BTreeMap<TokenName, TokenRecord>,
     states: BTreeMap<TokenName, HarvestStates>,
     /// By repository, in seconds since 1970.
-    windows: BTreeMap<String, u64>,
+    windows: BTreeMap<String, UnixSecs>,
     epoch: u64,
 }
 
@@ -109,10 +110,12 @@ impl LedgerRows {
     }
 
     /// Evicts lists and states of a repository after a list has started.
-    fn evict(&mut self, repository: &str, started: u64, now_secs: u64) {
+    fn evict(&mut self, repository: &str, started: u64, now_secs: UnixSecs) {
         let of_repository = self.lists.iter().filter(|((of, _), _)| of == repository);
-        let all: Vec<(u64, u64)> = of_repository
-            .map(|((_, list), rows)| (rows.facts.as_ref().map_or(0, |facts| facts.touched_secs), *list))
+        let all: Vec<(UnixSecs, u64)> = of_repository
+            .map(|((_, list), rows)| {
+                (rows.facts.as_ref().map_or(UnixSecs(0), |facts| facts.touched_secs), *list)
+            })
             .collect();
         let known = all.len() as u64 - 1;
         let touched = all.into_iter().filter(|(_, list)| *list != started).collect();
@@ -169,7 +172,7 @@ impl ListLedger for Handle {
         });
     }
 
-    async fn has_windows(&self, repository: &str, now_secs: u64) -> bool {
+    async fn has_windows(&self, repository: &str, now_secs: UnixSecs) -> bool {
         let recorded = self.ledger(|ledger| ledger.windows.get(repository).copied());
         recorded.map_or(true, |recorded| recorded.is_some_and(|recorded| window_counts(recorded, now_secs)))
     }

@@ -4,6 +4,7 @@ use super::{Handle, Memory};
 use crate::mirror::fixtures::MirrorBackend;
 use async_trait::async_trait;
 use bytes::Bytes;
+use oaimend_oai::UnixSecs;
 use oaimend_store::{
     Catalog, CollectionSize, CollectionVersion, Committed, DiskUsage, Document, HarvestProgress,
     IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord,
@@ -18,7 +19,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(super) struct MirrorRows {
     repositories: BTreeMap<String, Repository>,
-    reserved_secs: Option<i64>,
+    reserved_secs: Option<UnixSecs>,
     removals: u64,
     /// The number of collections that began so far.
     begun: u64,
@@ -39,14 +40,14 @@ struct Collection {
     progress: HarvestProgress,
     records: BTreeMap<String, Version>,
     /// The stamp and the sets of each change, by its sequence.
-    changes: Vec<(i64, Vec<String>)>,
+    changes: Vec<(UnixSecs, Vec<String>)>,
 }
 
 /// The current version of a record.
 #[derive(Debug)]
 struct Version {
     record: NewRecord,
-    stamp_secs: i64,
+    stamp_secs: UnixSecs,
     sequence: u64,
 }
 
@@ -92,11 +93,11 @@ impl Collection {
         listed
     }
 
-    fn last_stamp_secs(&self) -> Option<i64> {
+    fn last_stamp_secs(&self) -> Option<UnixSecs> {
         self.changes.last().map(|(stamp_secs, _)| *stamp_secs)
     }
 
-    fn store(&mut self, record: NewRecord, stamp_secs: i64, committed: &mut Committed) {
+    fn store(&mut self, record: NewRecord, stamp_secs: UnixSecs, committed: &mut Committed) {
         let content = |record: &NewRecord| (record.status, record.set_specs.clone(), record.content_hash);
         match self.records.get_mut(&record.identifier) {
             Some(Version { record: known, .. }) if content(known) == content(&record) => {
@@ -219,7 +220,7 @@ impl MirrorStore for Handle {
         })
     }
 
-    async fn reserve_stamps(&self, until_secs: i64) -> Result<(), MirrorError> {
+    async fn reserve_stamps(&self, until_secs: UnixSecs) -> Result<(), MirrorError> {
         self.mirror(|mirror| mirror.reserved_secs = mirror.reserved_secs.max(Some(until_secs)))
     }
 
@@ -360,7 +361,7 @@ impl MirrorStore for Handle {
             mirror.collection(repository, prefix).map(|collection| CollectionVersion {
                 collection: collection.number,
                 revision: collection.progress.revision,
-                last_stamp_secs: collection.last_stamp_secs().unwrap_or(i64::MIN),
+                last_stamp_secs: collection.last_stamp_secs().unwrap_or(UnixSecs::MIN),
                 next_sequence: collection.changes.len() as u64,
                 damaged: 0,
             })

@@ -2,6 +2,7 @@
 
 use super::Handle;
 use async_trait::async_trait;
+use oaimend_oai::UnixSecs;
 use oaimend_store::{
     ActivityStore, CapabilityStore, Detection, NoticeStore, ProfileStore, RepositoryActivity, SaveError,
     SavedProfile, WatchedRepository,
@@ -14,7 +15,7 @@ pub(super) struct Saved {
     pub(super) capabilities: HashMap<String, Detection>,
     pub(super) activity: HashMap<String, RepositoryActivity>,
     watched: BTreeMap<String, WatchedRepository>,
-    reports: BTreeMap<String, i64>,
+    reports: BTreeMap<String, UnixSecs>,
 }
 
 impl Handle {
@@ -70,11 +71,11 @@ impl NoticeStore for Handle {
         self.saved(|saved| saved.watched = watched)
     }
 
-    async fn report_sent_secs(&self, repository: &str) -> Result<Option<i64>, SaveError> {
+    async fn report_sent_secs(&self, repository: &str) -> Result<Option<UnixSecs>, SaveError> {
         self.saved(|saved| saved.reports.get(repository).copied())
     }
 
-    async fn save_report_sent(&self, repository: &str, sent_secs: Option<i64>) -> Result<(), SaveError> {
+    async fn save_report_sent(&self, repository: &str, sent_secs: Option<UnixSecs>) -> Result<(), SaveError> {
         self.saved(|saved| match sent_secs {
             Some(secs) => drop(saved.reports.insert(repository.to_owned(), secs)),
             None => drop(saved.reports.remove(repository)),

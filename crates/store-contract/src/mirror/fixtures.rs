@@ -1,5 +1,6 @@
 //! Stores to test, and records for them.
 
+use oaimend_oai::UnixSecs;
 use oaimend_store::{
     Committed, HarvestProgress, ListFilter, ListQuery, MirrorError, MirrorStore, NewRecord, PageCommit,
     Position, RecordRepairs, RecordStatus, StoredRecord, content_hash,
@@ -22,7 +23,7 @@ pub fn record(identifier: &str, datestamp_secs: i64, set_specs: &[&str], text: &
     let content_hash = content_hash(RecordStatus::Live, &set_specs, &[bytes.as_bytes()]);
     NewRecord {
         identifier: identifier.to_owned(),
-        datestamp_secs,
+        datestamp_secs: UnixSecs(datestamp_secs),
         set_specs,
         status: RecordStatus::Live,
         content_hash,
@@ -48,7 +49,7 @@ pub async fn commit_to(
 ) -> Result<Committed, MirrorError> {
     let progress: HarvestProgress = store.progress(repository, prefix).await?;
     let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
-    store.commit(PageCommit { repository, prefix, stamp_secs, records, progress }).await
+    store.commit(PageCommit { repository, prefix, stamp_secs: UnixSecs(stamp_secs), records, progress }).await
 }
 
 /// Commits records to the usual collection.

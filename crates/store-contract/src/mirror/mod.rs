@@ -5,6 +5,7 @@ pub mod fixtures;
 mod model;
 
 pub use model::a_store_behaves_like_the_model;
+use oaimend_oai::UnixSecs;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroU64;
@@ -25,10 +26,10 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
     let store = backend.open();
     let open_list = Some(OpenList {
         set: "a:b".to_owned(),
-        window: TimeSpan { from_secs: Some(5), until_secs: None },
+        window: TimeSpan { from_secs: Some(UnixSecs(5)), until_secs: None },
         next_token: Some("t1".to_owned()),
         cursor: 2,
-        reaches: CompleteHarvest { from_secs: 99, lead_secs: -3 },
+        reaches: CompleteHarvest { from_secs: UnixSecs(99), lead_secs: -3 },
     });
     let mut gaps = KnownGaps::default();
     gaps.note(MissingItem::Named("c".to_owned()), Sighting::Listed(Some(5)), None);
@@ -37,14 +38,14 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
         sets_covered: vec!["a".to_owned()],
         missing: 2,
         gaps,
-        sweep: Some(Sweep { at_secs: 7, held: 3, unconfirmed: 1 }),
+        sweep: Some(Sweep { at_secs: UnixSecs(7), held: 3, unconfirmed: 1 }),
         ..HarvestProgress::default()
     };
     let records = vec![record("b", 10, &["s"], "one"), record("a", 20, &[], "two")];
     let page = PageCommit {
         repository: REPOSITORY.to_owned(),
         prefix: PREFIX.to_owned(),
-        stamp_secs: 100,
+        stamp_secs: UnixSecs(100),
         records: records.clone(),
         progress: progress.clone(),
     };
@@ -58,7 +59,7 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
     let (listed, _) = all_pages(&*store, whole(everything())).await;
     for (listed, record) in listed.iter().zip(&records) {
         assert_eq!(listed.identifier, record.identifier);
-        assert_eq!((listed.stamp_secs, listed.datestamp_secs), (100, record.datestamp_secs));
+        assert_eq!((listed.stamp_secs, listed.datestamp_secs), (UnixSecs(100), record.datestamp_secs));
         assert_eq!((&listed.bytes, &listed.set_specs), (&record.bytes, &record.set_specs));
         assert_eq!(listed.status, RecordStatus::Live);
         let found = store.record(REPOSITORY, PREFIX, &record.identifier).await.expect("readable");
@@ -79,26 +80,26 @@ pub async fn an_unchanged_record_keeps_its_stamp(backend: &impl MirrorBackend) {
     let (listed, _) = all_pages(&*store, whole(everything())).await;
     let stamps: Vec<_> =
         listed.iter().map(|record| (record.identifier.as_str(), record.stamp_secs)).collect();
-    assert_eq!(stamps, [("b", 200), ("a", 300)]);
+    assert_eq!(stamps, [("b", UnixSecs(200)), ("a", UnixSecs(300))]);
     assert_eq!(store.count(everything()).await.expect("readable"), 2);
 }
 
 pub async fn a_new_datestamp_alone_keeps_the_stamp(backend: &impl MirrorBackend) {
     let store = backend.open();
-    let filter = ListFilter { by: ListOrder::Datestamp, from_secs: Some(50), ..everything() };
+    let filter = ListFilter { by: ListOrder::Datestamp, from_secs: Some(UnixSecs(50)), ..everything() };
     commit(&*store, 100, vec![record("a", 10, &[], "one"), record("b", 20, &[], "two")]).await;
     assert_eq!(store.count(filter.clone()).await.expect("readable"), 0);
     let committed = commit(&*store, 200, vec![record("a", 60, &[], "one")]).await;
     assert_eq!((committed.touched, committed.stored), (1, 0));
     assert_eq!(identifiers_in(&*store, filter.clone()).await, ["a"]);
     let found = store.record(REPOSITORY, PREFIX, "a").await.expect("readable").expect("it is stored");
-    assert_eq!((found.datestamp_secs, found.stamp_secs), (60, 100));
+    assert_eq!((found.datestamp_secs, found.stamp_secs), (UnixSecs(60), UnixSecs(100)));
     assert_eq!(identifiers_in(&*store, everything()).await, ["a", "b"]);
     store.compact(REPOSITORY).await.expect("writable");
     commit(&*store, 300, vec![record("a", 5, &[], "one")]).await;
     assert_eq!(store.count(filter).await.expect("readable"), 0);
     let found = store.record(REPOSITORY, PREFIX, "a").await.expect("readable").expect("it is stored");
-    assert_eq!((found.datestamp_secs, found.stamp_secs), (5, 100));
+    assert_eq!((found.datestamp_secs, found.stamp_secs), (UnixSecs(5), UnixSecs(100)));
 }
 
 pub async fn a_deleted_record_stays_as_a_tombstone(backend: &impl MirrorBackend) {
@@ -107,7 +108,7 @@ pub async fn a_deleted_record_stays_as_a_tombstone(backend: &impl MirrorBackend)
     let committed = commit(&*store, 200, vec![deleted("a", 2, &["s"])]).await;
     assert_eq!((committed.deleted, committed.stored, committed.added), (1, 0, 0));
     let found = store.record(REPOSITORY, PREFIX, "a").await.expect("readable").expect("a tombstone");
-    assert_eq!((found.status, found.stamp_secs), (RecordStatus::Deleted, 200));
+    assert_eq!((found.status, found.stamp_secs), (RecordStatus::Deleted, UnixSecs(200)));
     assert_eq!(store.count(everything()).await.expect("readable"), 2, "lists contain tombstones");
     let sizes = store.collections(REPOSITORY).await.expect("readable");
     assert_eq!((sizes[0].records, sizes[0].tombstones), (0, 2));
@@ -117,7 +118,10 @@ pub async fn a_deleted_record_stays_as_a_tombstone(backend: &impl MirrorBackend)
     assert_eq!(committed.stored, 1, "a record that returns has a new stamp");
     let sizes = store.collections(REPOSITORY).await.expect("readable");
     assert_eq!((sizes[0].records, sizes[0].tombstones), (1, 1));
-    assert_eq!((sizes[0].earliest_stamp_secs, sizes[0].latest_stamp_secs), (Some(100), Some(300)));
+    assert_eq!(
+        (sizes[0].earliest_stamp_secs, sizes[0].latest_stamp_secs),
+        (Some(UnixSecs(100)), Some(UnixSecs(300)))
+    );
 }
 
 pub async fn the_last_record_of_a_page_counts(backend: &impl MirrorBackend) {
@@ -136,7 +140,7 @@ pub async fn a_stale_progress_stores_nothing(backend: &impl MirrorBackend) {
     let stale = PageCommit {
         repository: REPOSITORY.to_owned(),
         prefix: PREFIX.to_owned(),
-        stamp_secs: 200,
+        stamp_secs: UnixSecs(200),
         records: vec![record("b", 1, &[], "two")],
         progress: HarvestProgress::default(),
     };
@@ -153,7 +157,13 @@ pub async fn a_stamp_below_the_last_one_stores_nothing(backend: &impl MirrorBack
     commit(&*store, 100, vec![record("a", 1, &[], "one")]).await;
     let page = || vec![record("b", 1, &[], "two")];
     let result = commit_to(&*store, (REPOSITORY, PREFIX), 99, page()).await;
-    assert!(matches!(result, Err(MirrorError::StampTooLow { stamp_secs: 99, last_secs: 100 })), "{result:?}");
+    assert!(
+        matches!(
+            result,
+            Err(MirrorError::StampTooLow { stamp_secs: UnixSecs(99), last_secs: UnixSecs(100) })
+        ),
+        "{result:?}"
+    );
     assert_eq!(identifiers_in(&*store, everything()).await, ["a"]);
     assert_eq!(store.progress(REPOSITORY, PREFIX).await.expect("readable").revision, 1);
     commit_to(&*store, (REPOSITORY, "other"), 99, page()).await.expect("another collection");
@@ -164,12 +174,12 @@ pub async fn a_stamp_below_the_last_one_stores_nothing(backend: &impl MirrorBack
 pub async fn a_reservation_never_sinks(backend: &impl MirrorBackend) {
     let store = backend.open();
     assert_eq!(store.stamp_marks().await.expect("readable"), StampMarks::default());
-    store.reserve_stamps(150).await.expect("writable");
-    store.reserve_stamps(120).await.expect("writable");
+    store.reserve_stamps(UnixSecs(150)).await.expect("writable");
+    store.reserve_stamps(UnixSecs(120)).await.expect("writable");
     commit_to(&*store, ("y", PREFIX), 110, vec![record("a", 1, &[], "one")]).await.expect("legal");
     commit(&*store, 100, vec![record("a", 1, &[], "one")]).await;
     store.close();
-    let marks = StampMarks { highest_secs: Some(110), reserved_secs: Some(150) };
+    let marks = StampMarks { highest_secs: Some(UnixSecs(110)), reserved_secs: Some(UnixSecs(150)) };
     assert_eq!(backend.open().stamp_marks().await.expect("readable"), marks);
 }
 
@@ -264,7 +274,12 @@ pub async fn bounds_are_included(backend: &impl MirrorBackend) {
         (Some(i64::MIN), Some(i64::MAX), "0123", "3201"),
     ] {
         for (by, expected) in [(ListOrder::Stamp, by_stamp), (ListOrder::Datestamp, by_datestamp)] {
-            let filter = ListFilter { by, from_secs, until_secs, ..everything() };
+            let filter = ListFilter {
+                by,
+                from_secs: from_secs.map(UnixSecs),
+                until_secs: until_secs.map(UnixSecs),
+                ..everything()
+            };
             let count = store.count(filter.clone()).await.expect("readable");
             assert_eq!(
                 identifiers_in(&*store, filter).await.concat(),
@@ -298,9 +313,9 @@ pub async fn records_are_counted_by_sequence(backend: &impl MirrorBackend) {
             assert_eq!(identifiers_in(&*store, filter).await.len() as u64, expected, "{sequences:?}");
         }
     }
-    let early = ListFilter { until_secs: Some(150), ..live.clone() };
+    let early = ListFilter { until_secs: Some(UnixSecs(150)), ..live.clone() };
     assert_eq!(counts(early, 10).await, [(0, 5), (10, 10)]);
-    let late = ListFilter { from_secs: Some(150), ..live.clone() };
+    let late = ListFilter { from_secs: Some(UnixSecs(150)), ..live.clone() };
     assert_eq!(counts(late, 10).await, [(20, 0)], "the records are deleted, the range is known");
     let unknown = ListFilter { sequences: Some(30..40), ..live.clone() };
     assert_eq!(counts(unknown, 10).await, []);
@@ -344,7 +359,7 @@ pub async fn headers_come_without_bytes(backend: &impl MirrorBackend) {
     let query = ListQuery { with_bytes: false, ..whole(everything()) };
     let (records, damaged) = all_pages(&*store, query).await;
     assert!(records.iter().all(|record| record.bytes.is_empty()) && damaged == 0);
-    assert_eq!((records[0].datestamp_secs, records[0].set_specs.concat()), (7, "s".to_owned()));
+    assert_eq!((records[0].datestamp_secs, records[0].set_specs.concat()), (UnixSecs(7), "s".to_owned()));
     assert_eq!(records[1].status, RecordStatus::Deleted);
 }
 
@@ -362,9 +377,9 @@ pub async fn headers_of_several_records_come_in_the_order_of_the_request(backend
         expected.push(record.map(|record| StoredRecord { bytes: bytes::Bytes::new(), ..record }));
     }
     assert_eq!(found, expected);
-    let stamps: Vec<Option<i64>> =
+    let stamps: Vec<Option<UnixSecs>> =
         found.iter().map(|found| found.as_ref().map(|found| found.stamp_secs)).collect();
-    assert_eq!(stamps, [Some(100), None, Some(100), Some(200), Some(100)]);
+    assert_eq!(stamps, [Some(100), None, Some(100), Some(200), Some(100)].map(|secs| secs.map(UnixSecs)));
     assert_eq!(store.headers(REPOSITORY, "marcxml", &ask).await.expect("readable"), vec![None; 5]);
 }
 
@@ -386,7 +401,7 @@ pub async fn identifiers_come_in_order(backend: &impl MirrorBackend) {
     }
     assert_eq!(found.iter().map(|entry| entry.identifier.as_str()).collect::<Vec<_>>(), expected);
     let nine = found.iter().find(|entry| entry.identifier == "oai:x:9").expect("it is stored");
-    assert_eq!((nine.status, nine.datestamp_secs), (RecordStatus::Deleted, 4));
+    assert_eq!((nine.status, nine.datestamp_secs), (RecordStatus::Deleted, UnixSecs(4)));
 }
 
 pub async fn an_item_has_formats(backend: &impl MirrorBackend) {
@@ -450,28 +465,31 @@ pub async fn small_states_are_kept(backend: &impl MirrorBackend) {
             PREFIX.to_owned(),
             SetMembers {
                 is_harvested: true,
-                known: BTreeMap::from([("a".to_owned(), CompleteHarvest { from_secs: 7, lead_secs: -1 })]),
+                known: BTreeMap::from([(
+                    "a".to_owned(),
+                    CompleteHarvest { from_secs: UnixSecs(7), lead_secs: -1 },
+                )]),
                 has_records_without_sets: true,
                 unasked: BTreeSet::from(["d".to_owned()]),
                 unknown: BTreeSet::from(["a:b".to_owned()]),
                 outdated: BTreeSet::from(["c".to_owned()]),
                 next_sequence: 9,
-                asked_at_secs: 8,
+                asked_at_secs: UnixSecs(8),
             },
         )]),
     };
     let state = RepositoryState {
         honours_windows: Some(true),
-        stamp_spans: vec![ListSpan { state_secs: 10, until_secs: 20 }],
+        stamp_spans: vec![ListSpan { state_secs: UnixSecs(10), until_secs: UnixSecs(20) }],
         last_harvest: Some(HarvestNote {
-            began_secs: 5,
-            ended_secs: 6,
+            began_secs: UnixSecs(5),
+            ended_secs: UnixSecs(6),
             stored: 7,
             deleted: 8,
             surplus_sets: 9,
             errors: vec!["oai_dc: no".to_owned()],
         }),
-        last_success_secs: Some(4),
+        last_success_secs: Some(UnixSecs(4)),
         schedule: ScheduleState {
             updates_per_sec: Some(0.25),
             total_elements: Some(7),
@@ -539,8 +557,8 @@ pub async fn the_version_of_a_collection_changes_with_each_commit(backend: &impl
         commit(&*store, stamp_secs, page).await;
         versions.extend(version().await);
     }
-    let stamps: Vec<i64> = versions.iter().map(|version| version.last_stamp_secs).collect();
-    assert_eq!(stamps, [100, 100, 100, 100, 300], "a new datestamp is no change of the list");
+    let stamps: Vec<UnixSecs> = versions.iter().map(|version| version.last_stamp_secs).collect();
+    assert_eq!(stamps, [100, 100, 100, 100, 300].map(UnixSecs), "a new datestamp is no change of the list");
     let before = versions.last().copied();
     store.compact(REPOSITORY).await.expect("readable");
     assert_eq!(version().await, before, "the records are the same");

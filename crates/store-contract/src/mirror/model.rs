@@ -3,6 +3,7 @@
 use super::fixtures::{
     MirrorBackend, PREFIX, REPOSITORY, all_pages, commit, deleted, everything, record, whole,
 };
+use oaimend_oai::UnixSecs;
 use oaimend_store::{ListFilter, ListOrder, ListQuery, MirrorStore, NewRecord, RecordStatus, StoredRecord};
 use oaimend_test_support::random::Random;
 use std::collections::BTreeMap;
@@ -10,14 +11,14 @@ use std::collections::BTreeMap;
 /// The current versions by identifier, with the stamp and the place of the change.
 #[derive(Default)]
 struct Model {
-    versions: BTreeMap<String, (NewRecord, i64, u64)>,
+    versions: BTreeMap<String, (NewRecord, UnixSecs, u64)>,
     changes: u64,
 }
 
 const SETS: [&str; 6] = ["a", "a:b", "a:b:c", "d", "d:e", "f"];
 
 impl Model {
-    fn commit(&mut self, stamp_secs: i64, page: &[NewRecord]) {
+    fn commit(&mut self, stamp_secs: UnixSecs, page: &[NewRecord]) {
         for (at, record) in page.iter().enumerate() {
             if page[at + 1..].iter().any(|later| later.identifier == record.identifier) {
                 continue;
@@ -36,13 +37,13 @@ impl Model {
         }
     }
 
-    fn list(&self, filter: &ListFilter) -> Vec<(String, i64, i64, RecordStatus)> {
+    fn list(&self, filter: &ListFilter) -> Vec<(String, UnixSecs, UnixSecs, RecordStatus)> {
         let is_in_set = |record: &NewRecord| {
             filter.set.as_ref().is_none_or(|set| {
                 record.set_specs.iter().any(|spec| spec == set || spec.starts_with(&format!("{set}:")))
             })
         };
-        let time = |(record, stamp, _): &(NewRecord, i64, u64)| match filter.by {
+        let time = |(record, stamp, _): &(NewRecord, UnixSecs, u64)| match filter.by {
             ListOrder::Stamp => *stamp,
             ListOrder::Datestamp => record.datestamp_secs,
         };
@@ -56,14 +57,14 @@ impl Model {
             .filter(|version| filter.sequences.as_ref().is_none_or(|range| range.contains(&(version.2 - 1))))
             .collect();
         listed.sort_by_key(|version| (time(version), version.2));
-        let facts = |(record, stamp, _): &(NewRecord, i64, u64)| {
+        let facts = |(record, stamp, _): &(NewRecord, UnixSecs, u64)| {
             (record.identifier.clone(), *stamp, record.datestamp_secs, record.status)
         };
         listed.into_iter().map(facts).collect()
     }
 }
 
-fn facts(record: &StoredRecord) -> (String, i64, i64, RecordStatus) {
+fn facts(record: &StoredRecord) -> (String, UnixSecs, UnixSecs, RecordStatus) {
     (record.identifier.clone(), record.stamp_secs, record.datestamp_secs, record.status)
 }
 
@@ -90,7 +91,7 @@ async fn compare(store: &dyn MirrorStore, model: &Model, random: &mut Random) {
             ListOrder::Stamp => 100 + random.below(150) as i64,
             ListOrder::Datestamp => 1_000_000 + random.below(50_000) as i64,
         };
-        random.chance(40).then_some(bound)
+        random.chance(40).then_some(UnixSecs(bound))
     };
     let set = random.chance(60).then(|| random.pick(&SETS).to_owned());
     let (from_secs, until_secs) = (bound(random), bound(random));
@@ -124,7 +125,7 @@ pub async fn a_store_behaves_like_the_model(backend: &impl MirrorBackend) {
         let stamp_secs = 100 + round / 2;
         let records = page(&mut random, 400);
         commit(&*store, stamp_secs, records.clone()).await;
-        model.commit(stamp_secs, &records);
+        model.commit(UnixSecs(stamp_secs), &records);
         compare(&*store, &model, &mut random).await;
         if random.chance(8) {
             store.compact(REPOSITORY).await.expect("writable");

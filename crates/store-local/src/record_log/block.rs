@@ -8,6 +8,7 @@
 
 use super::varint::{put, put_text, take, take_array, take_text};
 use bytes::Bytes;
+use oaimend_oai::UnixSecs;
 use oaimend_store::mirror::RecordStatus;
 
 /// Bytes of records after which a block is full.
@@ -24,8 +25,8 @@ pub(super) const HEADER_BYTES: usize = 48;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) sequence: u64,
-    pub(super) stamp_secs: i64,
-    pub(super) datestamp_secs: i64,
+    pub(super) stamp_secs: UnixSecs,
+    pub(super) datestamp_secs: UnixSecs,
     pub(super) content_hash: u64,
     pub(super) status: RecordStatus,
     pub(super) identifier: String,
@@ -72,8 +73,8 @@ pub(super) struct BlockFacts {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewSlot<'r> {
     pub(super) sequence: u64,
-    pub(super) stamp_secs: i64,
-    pub(super) datestamp_secs: i64,
+    pub(super) stamp_secs: UnixSecs,
+    pub(super) datestamp_secs: UnixSecs,
     pub(super) content_hash: u64,
     pub(super) status: RecordStatus,
     pub(super) identifier: &'r str,
@@ -91,8 +92,8 @@ impl BlockBuilder {
         self.records += 1;
         let to = &mut self.directory;
         put(to, slot.sequence - self.first);
-        to.extend_from_slice(&slot.stamp_secs.to_le_bytes());
-        to.extend_from_slice(&slot.datestamp_secs.to_le_bytes());
+        to.extend_from_slice(&slot.stamp_secs.0.to_le_bytes());
+        to.extend_from_slice(&slot.datestamp_secs.0.to_le_bytes());
         to.extend_from_slice(&slot.content_hash.to_le_bytes());
         to.push(u8::from(slot.status == RecordStatus::Deleted));
         put_text(to, slot.identifier);
@@ -256,7 +257,7 @@ fn read_directory(mut from: &[u8], first: u64, records: usize, body_bytes: usize
     for _ in 0..records {
         let sequence = first.checked_add(take(&mut from)?)?;
         let [stamp_secs, datestamp_secs] =
-            [take_array(&mut from)?, take_array(&mut from)?].map(i64::from_le_bytes);
+            [take_array(&mut from)?, take_array(&mut from)?].map(|secs| UnixSecs(i64::from_le_bytes(secs)));
         let content_hash = u64::from_le_bytes(take_array(&mut from)?);
         let [deleted] = take_array(&mut from)?;
         let status = if deleted == 0 { RecordStatus::Live } else { RecordStatus::Deleted };
@@ -294,8 +295,8 @@ mod tests {
             let bytes = format!("<record>{}</record>", "text ".repeat(number as usize));
             builder.push(NewSlot {
                 sequence: 1000 + number * 200,
-                stamp_secs: 1_700_000_000,
-                datestamp_secs: -5,
+                stamp_secs: UnixSecs(1_700_000_000),
+                datestamp_secs: UnixSecs(-5),
                 content_hash: number,
                 status: if number == 3 { RecordStatus::Deleted } else { RecordStatus::Live },
                 identifier: &identifier,
@@ -323,7 +324,7 @@ mod tests {
         let records = decode(&encoded()).expect("intact");
         assert_eq!(records.len(), 20);
         let (slot, bytes) = &records[3];
-        assert_eq!((slot.sequence, slot.datestamp_secs, slot.content_hash), (1600, -5, 3));
+        assert_eq!((slot.sequence, slot.datestamp_secs, slot.content_hash), (1600, UnixSecs(-5), 3));
         assert_eq!((slot.status, slot.identifier.as_str()), (RecordStatus::Deleted, "oai:x:3"));
         assert_eq!(bytes, "<record>text text text </record>");
         assert_eq!(records[5].0.set_specs, ["a:b", "c"]);

@@ -7,6 +7,7 @@ use super::postings::{ALL, Postings};
 use super::shared::Shared;
 use super::tables::{BLOCKS, POSTINGS, TOUCHED};
 use bytes::Bytes;
+use oaimend_oai::UnixSecs;
 use oaimend_store::mirror::StoredRecord;
 use redb::{ReadTransaction, ReadableTable};
 use std::collections::VecDeque;
@@ -126,7 +127,7 @@ impl<'s> BlockReader<'s> {
         if self.has_touched {
             let touched = self.reading.open_table(TOUCHED)?;
             let later = touched.get(&sequence_key(self.collection, slot.sequence))?;
-            datestamp_secs = later.map_or(datestamp_secs, |later| later.value());
+            datestamp_secs = later.map_or(datestamp_secs, |later| UnixSecs(later.value()));
         }
         Ok(StoredRecord {
             identifier: slot.identifier.clone(),

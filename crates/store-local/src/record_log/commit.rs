@@ -21,6 +21,7 @@ use super::tables::{
     NEXT_REPOSITORY, POSTINGS, PROGRESS, REPOSITORIES, RepositoryRow, SEGMENTS, STAMPS, SegmentRow, TOUCHED,
     collection_row, from_json, repository_row, to_json,
 };
+use oaimend_oai::UnixSecs;
 use oaimend_store::harvest_state::{Committed, HarvestProgress};
 use oaimend_store::mirror::{MirrorError, NewRecord, PageCommit, RecordStatus};
 use oaimend_store::record_limits::{check_free_space, check_record, check_size, clamp_time};
@@ -114,7 +115,7 @@ fn next_number(writing: &WriteTransaction, name: &str) -> Result<u32, IndexError
     Ok(u32::try_from(number).map_err(|error| MirrorError::Stopped(error.to_string()))?)
 }
 
-fn check_stamp(collection: &CollectionRow, stamp_secs: i64) -> Result<(), IndexError> {
+fn check_stamp(collection: &CollectionRow, stamp_secs: UnixSecs) -> Result<(), IndexError> {
     match collection.last_stamp_secs {
         Some(last_secs) if stamp_secs < last_secs => {
             Err(MirrorError::StampTooLow { stamp_secs, last_secs }.into())
@@ -145,7 +146,7 @@ struct PageChanges<'t> {
     writing: &'t WriteTransaction,
     repository: &'t mut RepositoryRow,
     collection: &'t mut CollectionRow,
-    stamp_secs: i64,
+    stamp_secs: UnixSecs,
     identifiers: Table<'t, &'static [u8], &'static [u8; IDENTIFIER_ROW_BYTES]>,
     dates: Table<'t, &'static [u8; TIME_KEY_BYTES], ()>,
     touched: Table<'t, &'static [u8; SEQUENCE_KEY_BYTES], i64>,
@@ -160,7 +161,7 @@ impl<'t> PageChanges<'t> {
         writing: &'t WriteTransaction,
         repository: &'t mut RepositoryRow,
         collection: &'t mut CollectionRow,
-        stamp_secs: i64,
+        stamp_secs: UnixSecs,
         builder: &'t mut BlockBuilder,
     ) -> Result<Self, IndexError> {
         Ok(Self {
@@ -236,7 +237,12 @@ impl<'t> PageChanges<'t> {
     }
 
     /// Gives a record a new datestamp, if it differs.
-    fn touch(&mut self, key: &[u8], stored: IdentifierRow, datestamp_secs: i64) -> Result<(), IndexError> {
+    fn touch(
+        &mut self,
+        key: &[u8],
+        stored: IdentifierRow,
+        datestamp_secs: UnixSecs,
+    ) -> Result<(), IndexError> {
         if stored.datestamp_secs == datestamp_secs {
             self.committed.unchanged += 1;
             return Ok(());
@@ -246,7 +252,7 @@ impl<'t> PageChanges<'t> {
         self.dates.insert(&time_key(number, datestamp_secs, stored.sequence), ())?;
         let row = IdentifierRow { datestamp_secs, ..stored };
         self.identifiers.insert(key, &row.to_bytes())?;
-        if self.touched.insert(&sequence_key(number, stored.sequence), datestamp_secs)?.is_none() {
+        if self.touched.insert(&sequence_key(number, stored.sequence), datestamp_secs.0)?.is_none() {
             self.collection.touched += 1;
         }
         self.committed.touched += 1;

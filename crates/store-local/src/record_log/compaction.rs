@@ -17,6 +17,7 @@ use super::tables::{
     to_json,
 };
 use super::verify::verify_collection;
+use oaimend_oai::UnixSecs;
 use oaimend_store::mirror::MirrorError;
 use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 use std::collections::BTreeMap;
@@ -163,7 +164,7 @@ fn reserve(
 struct Copied {
     blocks: Vec<BlockFacts>,
     /// Sequences and the later datestamps that are in the new blocks.
-    touched: Vec<(u64, i64)>,
+    touched: Vec<(u64, UnixSecs)>,
 }
 
 /// Copies the listed records of a run to a new segment.
@@ -174,7 +175,7 @@ struct Copy<'s> {
     builder: BlockBuilder,
     blocks: NewBlocks,
     written_bytes: u64,
-    touched: Vec<(u64, i64)>,
+    touched: Vec<(u64, UnixSecs)>,
 }
 
 impl<'s> Copy<'s> {
@@ -218,7 +219,11 @@ impl<'s> Copy<'s> {
     }
 
     /// Copies the listed records of a block; `None` if one is damaged.
-    fn copy(&mut self, block: &ListedBlock, touched: &BTreeMap<u64, i64>) -> Result<Option<()>, IndexError> {
+    fn copy(
+        &mut self,
+        block: &ListedBlock,
+        touched: &BTreeMap<u64, UnixSecs>,
+    ) -> Result<Option<()>, IndexError> {
         let Some((decoded, body)) = read_block(self.shared, self.id.0, block.row)? else { return Ok(None) };
         for sequence in &block.listed {
             let slot = decoded.slot(*sequence).map(|slot| (slot, slot.bytes_in(&body)));
@@ -260,12 +265,12 @@ fn later_datestamps(
     reading: &ReadTransaction,
     collection: u32,
     range: Range<u64>,
-) -> Result<BTreeMap<u64, i64>, IndexError> {
+) -> Result<BTreeMap<u64, UnixSecs>, IndexError> {
     let keys = (sequence_key(collection, range.start), sequence_key(collection, range.end));
     let mut found = BTreeMap::new();
     for row in reading.open_table(TOUCHED)?.range::<&[u8; SEQUENCE_KEY_BYTES]>(&keys.0..&keys.1)? {
         let (key, datestamp) = row?;
-        found.insert(sequence_of(key.value()), datestamp.value());
+        found.insert(sequence_of(key.value()), UnixSecs(datestamp.value()));
     }
     Ok(found)
 }
@@ -314,7 +319,7 @@ fn replace(
     for (sequence, later) in &copied.touched {
         let key = sequence_key(number, *sequence);
         // The record may have got a still later datestamp meanwhile.
-        let is_copied = touched.get(&key)?.is_some_and(|stored| stored.value() == *later);
+        let is_copied = touched.get(&key)?.is_some_and(|stored| stored.value() == later.0);
         if is_copied {
             touched.remove(&key)?;
             collection.touched -= 1;

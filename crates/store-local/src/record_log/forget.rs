@@ -9,6 +9,7 @@ use super::tables::{
     REMOVALS, REMOVED, REPAIRS, REPOSITORIES, SEGMENTS, SET_LIST_NUMBERS, SET_LISTS, SETS, STAMPS, STATES,
     TOUCHED, repository_row,
 };
+use oaimend_oai::UnixSecs;
 use redb::{Key, ReadableTable, TableDefinition, Value, WriteTransaction};
 use std::borrow::Borrow;
 
@@ -93,9 +94,9 @@ fn remove_rows(writing: &WriteTransaction, collection: u32) -> Result<bool, Inde
     let identifiers = [identifier_key(collection, ""), identifier_key(next, "")];
     let identifiers = identifiers.each_ref().map(Vec::as_slice);
     let sequences = [sequence_key(collection, 0), sequence_key(next, 0)];
-    let dates = [time_key(collection, i64::MIN, 0), time_key(next, i64::MIN, 0)];
+    let dates = [time_key(collection, UnixSecs::MIN, 0), time_key(next, UnixSecs::MIN, 0)];
     let postings = [posting_key(collection, 0, 0, 0), posting_key(next, 0, 0, 0)];
-    let stamps = [stamp_key(collection, i64::MIN), stamp_key(next, i64::MIN)];
+    let stamps = [stamp_key(collection, UnixSecs::MIN), stamp_key(next, UnixSecs::MIN)];
     let is_done = [
         remove_some(writing, IDENTIFIERS, identifiers)?,
         remove_some(writing, DAMAGED, identifiers)?,

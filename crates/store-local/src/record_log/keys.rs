@@ -1,6 +1,7 @@
 //! Keys and values of fixed width in the index. Integers in keys are big-endian, so that the order of the bytes is the
 //! order of the numbers.
 
+use oaimend_oai::UnixSecs;
 use oaimend_store::mirror::RecordStatus;
 use oaimend_store::record_limits::{TIME_BIAS, clamp_time};
 
@@ -19,18 +20,18 @@ fn u48(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-fn put_time(to: &mut [u8], secs: i64) {
-    let biased = clamp_time(secs) + TIME_BIAS;
+fn put_time(to: &mut [u8], secs: UnixSecs) {
+    let biased = clamp_time(secs).0 + TIME_BIAS;
     to.copy_from_slice(&biased.to_be_bytes()[3..]);
 }
 
-fn time(bytes: &[u8]) -> i64 {
+fn time(bytes: &[u8]) -> UnixSecs {
     let biased = bytes.iter().fold(0, |value, byte| value << 8 | i64::from(*byte));
-    biased - TIME_BIAS
+    UnixSecs(biased - TIME_BIAS)
 }
 
 /// Collection, time, sequence.
-pub(super) fn time_key(collection: u32, secs: i64, sequence: u64) -> [u8; TIME_KEY_BYTES] {
+pub(super) fn time_key(collection: u32, secs: UnixSecs, sequence: u64) -> [u8; TIME_KEY_BYTES] {
     let mut key = [0; TIME_KEY_BYTES];
     key[..4].copy_from_slice(&collection.to_be_bytes());
     put_time(&mut key[4..9], secs);
@@ -39,12 +40,12 @@ pub(super) fn time_key(collection: u32, secs: i64, sequence: u64) -> [u8; TIME_K
 }
 
 /// Time and sequence of a [`time_key`].
-pub(super) fn time_and_sequence(key: &[u8; TIME_KEY_BYTES]) -> (i64, u64) {
+pub(super) fn time_and_sequence(key: &[u8; TIME_KEY_BYTES]) -> (UnixSecs, u64) {
     (time(&key[4..9]), u48(&key[9..]))
 }
 
 /// Collection, stamp.
-pub(super) fn stamp_key(collection: u32, secs: i64) -> [u8; STAMP_KEY_BYTES] {
+pub(super) fn stamp_key(collection: u32, secs: UnixSecs) -> [u8; STAMP_KEY_BYTES] {
     let mut key = [0; STAMP_KEY_BYTES];
     key[..4].copy_from_slice(&collection.to_be_bytes());
     put_time(&mut key[4..], secs);
@@ -52,7 +53,7 @@ pub(super) fn stamp_key(collection: u32, secs: i64) -> [u8; STAMP_KEY_BYTES] {
 }
 
 /// The stamp of a [`stamp_key`].
-pub(super) fn stamp_of(key: &[u8; STAMP_KEY_BYTES]) -> i64 {
+pub(super) fn stamp_of(key: &[u8; STAMP_KEY_BYTES]) -> UnixSecs {
     time(&key[4..])
 }
 
@@ -99,7 +100,7 @@ pub(super) fn identifier_key(collection: u32, identifier: &str) -> Vec<u8> {
 pub(super) struct IdentifierRow {
     pub(super) sequence: u64,
     pub(super) content_hash: u64,
-    pub(super) datestamp_secs: i64,
+    pub(super) datestamp_secs: UnixSecs,
     pub(super) set_list: u32,
     pub(super) status: RecordStatus,
     /// Whether the record was lost to damage. It is in no list then.
@@ -184,7 +185,7 @@ mod tests {
         let row = IdentifierRow {
             sequence: SEQUENCE_MAX,
             content_hash: 0x0123_4567_89ab_cdef,
-            datestamp_secs: -86_400,
+            datestamp_secs: UnixSecs(-86_400),
             set_list: 77,
             status: RecordStatus::Deleted,
             is_damaged: true,
@@ -192,8 +193,8 @@ mod tests {
         assert_eq!(IdentifierRow::from_bytes(&row.to_bytes()), row);
         let row = BlockRow { segment: 1, offset: 2, directory_end: 3, bytes: u32::MAX, last: 5 };
         assert_eq!(BlockRow::from_bytes(&row.to_bytes()), row);
-        assert_eq!(time_and_sequence(&time_key(7, -5, 9)), (-5, 9));
-        assert_eq!(stamp_of(&stamp_key(7, 1_700_000_000)), 1_700_000_000);
+        assert_eq!(time_and_sequence(&time_key(7, UnixSecs(-5), 9)), (UnixSecs(-5), 9));
+        assert_eq!(stamp_of(&stamp_key(7, UnixSecs(1_700_000_000))), UnixSecs(1_700_000_000));
         assert_eq!(sequence_of(&sequence_key(7, 300)), 300);
         assert_eq!(collection_of(&sequence_key(7, 300)), 7);
         assert_eq!(bucket_of(&posting_key(7, 1, 2, 70_000)), 70_000);
@@ -201,15 +202,15 @@ mod tests {
 
     #[test]
     fn keys_sort_like_their_values() {
-        assert!(time_key(1, -1, 9) < time_key(1, 0, 0));
-        assert!(time_key(1, 5, 255) < time_key(1, 5, 256));
-        assert!(time_key(1, 5, 255) < time_key(2, 0, 0));
+        assert!(time_key(1, UnixSecs(-1), 9) < time_key(1, UnixSecs(0), 0));
+        assert!(time_key(1, UnixSecs(5), 255) < time_key(1, UnixSecs(5), 256));
+        assert!(time_key(1, UnixSecs(5), 255) < time_key(2, UnixSecs(0), 0));
         assert!(posting_key(1, 2, 0, 9) < posting_key(1, 2, 1, 0));
     }
 
     #[test]
     fn a_time_outside_the_range_of_keys_becomes_the_nearest_one() {
-        assert_eq!(time_and_sequence(&time_key(1, i64::MIN, 0)).0, -TIME_BIAS);
-        assert_eq!(time_and_sequence(&time_key(1, i64::MAX, 0)).0, TIME_BIAS - 1);
+        assert_eq!(time_and_sequence(&time_key(1, UnixSecs::MIN, 0)).0, UnixSecs(-TIME_BIAS));
+        assert_eq!(time_and_sequence(&time_key(1, UnixSecs::MAX, 0)).0, UnixSecs(TIME_BIAS - 1));
     }
 }

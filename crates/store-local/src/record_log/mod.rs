@@ -35,6 +35,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use index::IndexError;
 use oaimend_base::error::Error;
+use oaimend_oai::UnixSecs;
 use oaimend_store::databases::Databases;
 use oaimend_store::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState};
 use oaimend_store::mirror::{
@@ -302,7 +303,7 @@ impl MirrorStore for RecordLog {
         self.read(state::stamp_marks).await
     }
 
-    async fn reserve_stamps(&self, until_secs: i64) -> Result<(), MirrorError> {
+    async fn reserve_stamps(&self, until_secs: UnixSecs) -> Result<(), MirrorError> {
         self.write(move |shared| state::reserve_stamps(shared, until_secs)).await
     }
 

@@ -9,6 +9,7 @@ use super::keys::{
 use super::postings::{ALL, Postings};
 use super::shared::{Shared, collections_of, find_collection};
 use super::tables::{CollectionRow, DAMAGED, DATES, IDENTIFIERS, POSTINGS, SETS, STAMPS};
+use oaimend_oai::UnixSecs;
 use oaimend_store::mirror::{
     IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, Position, RecordStatus,
     StoredRecord,
@@ -33,7 +34,7 @@ struct List<'r> {
 /// Where a page ends.
 struct Plan {
     /// The time and sequence of each record. The time is unknown in the order of stamps.
-    records: Vec<(Option<i64>, u64)>,
+    records: Vec<(Option<UnixSecs>, u64)>,
     /// Where the next page begins if this page contains all records of the plan.
     next: Option<Position>,
 }
@@ -66,8 +67,8 @@ impl<'r> List<'r> {
             Some(from_secs) => self.first_with_stamp(from_secs)?,
             None => 0,
         };
-        let end = match self.filter.until_secs.and_then(|until_secs| until_secs.checked_add(1)) {
-            Some(after_secs) => self.first_with_stamp(after_secs)?,
+        let end = match self.filter.until_secs.and_then(|until_secs| until_secs.0.checked_add(1)) {
+            Some(after_secs) => self.first_with_stamp(UnixSecs(after_secs))?,
             None => self.collection.next_sequence,
         };
         let bounds = self.filter.sequences.clone().unwrap_or(0..u64::MAX);
@@ -85,10 +86,10 @@ impl<'r> List<'r> {
     }
 
     /// The first sequence with this stamp or a later one.
-    fn first_with_stamp(&self, secs: i64) -> Result<u64, IndexError> {
+    fn first_with_stamp(&self, secs: UnixSecs) -> Result<u64, IndexError> {
         let number = self.collection.number;
         let stamps = self.reading.open_table(STAMPS)?;
-        let range = stamp_key(number, secs)..stamp_key(number + 1, i64::MIN);
+        let range = stamp_key(number, secs)..stamp_key(number + 1, UnixSecs::MIN);
         let first = stamps.range::<&[u8; STAMP_KEY_BYTES]>(&range.start..&range.end)?.next().transpose()?;
         Ok(first.map_or(self.collection.next_sequence, |(_, sequence)| sequence.value()))
     }
@@ -96,12 +97,12 @@ impl<'r> List<'r> {
     /// The keys of the datestamps that are in the list, and after a position.
     fn dates(&self, after: Option<Position>) -> Range<[u8; TIME_KEY_BYTES]> {
         let number = self.collection.number;
-        let from_secs = self.filter.from_secs.unwrap_or(i64::MIN);
+        let from_secs = self.filter.from_secs.unwrap_or(UnixSecs::MIN);
         let start = time_key(number, from_secs, 0);
         let after = after.map(|after| time_key(number, after.secs, after.sequence + 1));
-        let end = match self.filter.until_secs.and_then(|until_secs| until_secs.checked_add(1)) {
-            Some(after_secs) => time_key(number, after_secs, 0),
-            None => time_key(number + 1, i64::MIN, 0),
+        let end = match self.filter.until_secs.and_then(|until_secs| until_secs.0.checked_add(1)) {
+            Some(after_secs) => time_key(number, UnixSecs(after_secs), 0),
+            None => time_key(number + 1, UnixSecs::MIN, 0),
         };
         after.map_or(start, |after| after.max(start))..end
     }
@@ -116,7 +117,8 @@ impl<'r> List<'r> {
             let has_more = sequences.len() > count_max;
             sequences.truncate(count_max);
             let last = sequences.last().filter(|_| has_more);
-            let next = last.map(|&sequence| Position { secs: self.filter.from_secs.unwrap_or(0), sequence });
+            let next =
+                last.map(|&sequence| Position { secs: self.filter.from_secs.unwrap_or_default(), sequence });
             return Ok(Plan {
                 records: sequences.into_iter().map(|sequence| (None, sequence)).collect(),
                 next,
@@ -394,7 +396,7 @@ pub(super) fn identifier_of(key: &[u8]) -> String {
 pub(super) fn earliest_stamp(
     reading: &ReadTransaction,
     collection: &CollectionRow,
-) -> Result<Option<i64>, IndexError> {
+) -> Result<Option<UnixSecs>, IndexError> {
     let table = reading.open_table(POSTINGS)?;
     let postings = Postings { table: &table, collection: collection.number, set: ALL, live_only: false };
     let first = postings.first(0..collection.next_sequence, 1)?;
@@ -402,7 +404,7 @@ pub(super) fn earliest_stamp(
     // The stamp of a sequence is the last one that begins at or before it. There are few stamps before the first
     // record that is still listed, unless all early records have changed.
     let stamps = reading.open_table(STAMPS)?;
-    let range = stamp_key(collection.number, i64::MIN)..stamp_key(collection.number + 1, i64::MIN);
+    let range = stamp_key(collection.number, UnixSecs::MIN)..stamp_key(collection.number + 1, UnixSecs::MIN);
     let mut earliest = None;
     for row in stamps.range::<&[u8; STAMP_KEY_BYTES]>(&range.start..&range.end)? {
         let (key, first) = row?;

@@ -10,6 +10,7 @@ use super::tables::{
     RESERVED, SEGMENTS, SETS, STATES, SegmentRow, from_json, to_json,
 };
 use bytes::Bytes;
+use oaimend_oai::UnixSecs;
 use oaimend_store::harvest_state::{Catalog, HarvestProgress, RepositoryState};
 use oaimend_store::mirror::{
     CollectionSize, CollectionVersion, DiskUsage, Document, MirrorError, StampMarks,
@@ -31,7 +32,8 @@ pub(super) fn stamp_marks(shared: &Shared) -> Result<StampMarks, IndexError> {
             let row: CollectionRow = from_json(row?.1.value())?;
             highest_secs = highest_secs.max(row.last_stamp_secs);
         }
-        let reserved_secs = reading.open_table(META)?.get(RESERVED)?.map(|reserved| reserved.value());
+        let reserved_secs =
+            reading.open_table(META)?.get(RESERVED)?.map(|reserved| UnixSecs(reserved.value()));
         Ok(StampMarks { highest_secs, reserved_secs })
     })
 }
@@ -43,12 +45,12 @@ pub(super) fn removals(shared: &Shared) -> Result<u64, IndexError> {
     })
 }
 
-pub(super) fn reserve_stamps(shared: &Shared, until_secs: i64) -> Result<(), IndexError> {
+pub(super) fn reserve_stamps(shared: &Shared, until_secs: UnixSecs) -> Result<(), IndexError> {
     let _writer = shared.writer();
     shared.index.write(|writing| {
         let mut meta = writing.open_table(META)?;
         let reserved = meta.get(RESERVED)?.map(|reserved| reserved.value());
-        meta.insert(RESERVED, reserved.map_or(until_secs, |reserved| reserved.max(until_secs)))?;
+        meta.insert(RESERVED, reserved.map_or(until_secs.0, |reserved| reserved.max(until_secs.0)))?;
         Ok(())
     })
 }
@@ -191,7 +193,7 @@ pub(super) fn version(
         Ok(Some(CollectionVersion {
             collection: collection.number.into(),
             revision: progress.map_or(0, |progress| progress.revision),
-            last_stamp_secs: collection.last_stamp_secs.unwrap_or(i64::MIN),
+            last_stamp_secs: collection.last_stamp_secs.unwrap_or(UnixSecs::MIN),
             next_sequence: collection.next_sequence,
             damaged: collection.damaged,
         }))

@@ -6,6 +6,7 @@ use super::keys::{
     BLOCK_ROW_BYTES, IDENTIFIER_ROW_BYTES, POSTING_KEY_BYTES, SEQUENCE_KEY_BYTES, STAMP_KEY_BYTES,
     TIME_KEY_BYTES,
 };
+use oaimend_oai::UnixSecs;
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -89,7 +90,7 @@ pub(super) struct CollectionRow {
     /// The sequence of the next record.
     pub(super) next_sequence: u64,
     /// The stamp of the last record.
-    pub(super) last_stamp_secs: Option<i64>,
+    pub(super) last_stamp_secs: Option<UnixSecs>,
     /// Records in the lists that are not deleted, and that are.
     pub(super) live: u64,
     pub(super) tombstones: u64,

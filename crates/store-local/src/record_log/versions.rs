@@ -64,9 +64,16 @@ impl Versions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oaimend_oai::UnixSecs;
 
     fn version(revision: u64) -> Option<CollectionVersion> {
-        Some(CollectionVersion { collection: 1, revision, last_stamp_secs: 0, next_sequence: 0, damaged: 0 })
+        Some(CollectionVersion {
+            collection: 1,
+            revision,
+            last_stamp_secs: UnixSecs(0),
+            next_sequence: 0,
+            damaged: 0,
+        })
     }
 
     #[test]

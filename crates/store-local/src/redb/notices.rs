@@ -3,6 +3,7 @@
 use super::database::{SharedDatabase, read_json_rows};
 use async_trait::async_trait;
 use oaimend_base::error::Error;
+use oaimend_oai::UnixSecs;
 use oaimend_store::databases::Databases;
 use oaimend_store::notices::{NoticeStore, WatchedRepository};
 use oaimend_store::save_error::SaveError;
@@ -59,26 +60,26 @@ impl NoticeStore for RedbNotices {
         self.run(move |database| write(database, &watched)).await
     }
 
-    async fn report_sent_secs(&self, repository: &str) -> Result<Option<i64>, SaveError> {
+    async fn report_sent_secs(&self, repository: &str) -> Result<Option<UnixSecs>, SaveError> {
         let repository = repository.to_owned();
         self.run(move |database| {
             let reading = database.begin_read()?;
             match reading.open_table(REPORTS) {
                 Err(TableError::TableDoesNotExist(_)) => Ok(None),
-                table => Ok(table?.get(repository.as_str())?.map(|secs| secs.value())),
+                table => Ok(table?.get(repository.as_str())?.map(|secs| UnixSecs(secs.value()))),
             }
         })
         .await
     }
 
-    async fn save_report_sent(&self, repository: &str, sent_secs: Option<i64>) -> Result<(), SaveError> {
+    async fn save_report_sent(&self, repository: &str, sent_secs: Option<UnixSecs>) -> Result<(), SaveError> {
         let repository = repository.to_owned();
         self.run(move |database| {
             let transaction = database.begin_write()?;
             {
                 let mut table = transaction.open_table(REPORTS)?;
                 match sent_secs {
-                    Some(sent_secs) => table.insert(repository.as_str(), sent_secs)?,
+                    Some(sent_secs) => table.insert(repository.as_str(), sent_secs.0)?,
                     None => table.remove(repository.as_str())?,
                 };
             }

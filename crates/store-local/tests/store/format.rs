@@ -4,6 +4,7 @@
 //! A change of the format gets a new folder; the old ones stay as they are.
 
 use crate::record_log::Folder;
+use oaimend_oai::UnixSecs;
 use oaimend_store::{Document, ListFilter, ListOrder, MirrorStore, RecordStatus, StampMarks};
 use oaimend_store_contract::mirror::fixtures::{
     MirrorBackend, PREFIX, REPOSITORY, all_pages, commit, deleted, everything, identifiers_in, record, whole,
@@ -27,7 +28,7 @@ async fn write(store: &dyn MirrorStore) {
     let page = vec![record("oai:x:1", 1500, &["a:b"], "first"), deleted("oai:x:3", 4000, &["c"])];
     commit(store, 1_700_000_100, page).await;
     store.save_document(REPOSITORY, Document::Identify, "<Identify/>".into()).await.expect("writable");
-    store.reserve_stamps(1_700_000_200).await.expect("writable");
+    store.reserve_stamps(UnixSecs(1_700_000_200)).await.expect("writable");
     store.close();
 }
 
@@ -75,7 +76,9 @@ async fn a_store_of_version_1_is_readable() {
     let (listed, damaged) = all_pages(&*store, whole(everything())).await;
     let facts: Vec<_> = listed
         .iter()
-        .map(|record| (record.identifier.as_str(), record.stamp_secs, record.datestamp_secs, record.status))
+        .map(|record| {
+            (record.identifier.as_str(), record.stamp_secs.0, record.datestamp_secs.0, record.status)
+        })
         .collect();
     assert_eq!(damaged, 0);
     let expected = [
@@ -88,14 +91,17 @@ async fn a_store_of_version_1_is_readable() {
     let filter = ListFilter {
         set: Some("a".to_owned()),
         by: ListOrder::Datestamp,
-        from_secs: Some(1500),
+        from_secs: Some(UnixSecs(1500)),
         ..everything()
     };
     assert_eq!(identifiers_in(&*store, filter).await, ["oai:x:1"]);
     let document = store.document(REPOSITORY, Document::Identify).await.expect("readable");
     assert_eq!(document.as_deref(), Some(b"<Identify/>".as_slice()));
     assert_eq!(store.progress(REPOSITORY, PREFIX).await.expect("readable").revision, 2);
-    let marks = StampMarks { highest_secs: Some(1_700_000_100), reserved_secs: Some(1_700_000_200) };
+    let marks = StampMarks {
+        highest_secs: Some(UnixSecs(1_700_000_100)),
+        reserved_secs: Some(UnixSecs(1_700_000_200)),
+    };
     assert_eq!(store.stamp_marks().await.expect("readable"), marks);
     assert_eq!(store.verify(REPOSITORY).await.expect("readable").damaged, 0);
     // The content hash is the same in all versions.

@@ -3,6 +3,7 @@
 //! The child process is this test binary again, which runs the same test with [`CHILD`] set.
 
 use crate::kill::{CHILD, child, runtime};
+use oaimend_oai::UnixSecs;
 use oaimend_store::{
     ActivityUpdate, DeliveredPage, ListPage, ListStatus, ProfileDates, ProfileUpdate, QuarantineBatch,
     QuarantineQuery, QuarantinedRecord, Store, WatchedRepository,
@@ -47,7 +48,7 @@ fn delivered(page: u32) -> DeliveredPage {
         status: ListStatus::Continues,
         last_datestamp: None,
         state_secs: None,
-        now_secs: 1_000_000,
+        now_secs: UnixSecs(1_000_000),
     }
 }
 
@@ -58,7 +59,7 @@ async fn write(store: &Store, number: u32) -> [bool; 4] {
     store.profiles.update("x", ProfileUpdate { dates, sets: BTreeMap::new() }).await;
     let version = format!("1.{number}");
     store.capabilities.update("x", "", |known| known.version = Some(version)).await;
-    store.activity.note("x", 1_700_000_000, ActivityUpdate::default());
+    store.activity.note("x", UnixSecs(1_700_000_000), ActivityUpdate::default());
     store.activity.save_changed();
     let watched = WatchedRepository { lost: number.into(), ..WatchedRepository::default() };
     let records = vec![record(&format!("oai:x:{number}"), 1, &[], "text")];

@@ -4,6 +4,7 @@
 //! `OAIMEND_KILLS=200 cargo test -p oaimend-store-local kill` kills this number of times.
 
 use crate::record_log::Folder;
+use oaimend_oai::UnixSecs;
 use oaimend_store::{HarvestProgress, MirrorError, MirrorStore, NewRecord, OpenList, PageCommit};
 use oaimend_store_contract::mirror::fixtures::{
     MirrorBackend, PREFIX, REPOSITORY, all_pages, deleted, everything, record, whole,
@@ -50,7 +51,7 @@ async fn commit_page(store: &dyn MirrorStore, number: u64, identifiers: usize) -
     let page = PageCommit {
         repository: REPOSITORY.to_owned(),
         prefix: PREFIX.to_owned(),
-        stamp_secs: 1000 + number as i64,
+        stamp_secs: UnixSecs(1000 + number as i64),
         records: page(number, identifiers),
         progress: HarvestProgress { open_list, ..progress },
     };
@@ -76,7 +77,7 @@ async fn check(store: &dyn MirrorStore, identifiers: usize) -> u64 {
     for stored in listed {
         let (record, stamp_secs) = &expected[&stored.identifier];
         assert_eq!((&stored.bytes, stored.status), (&record.bytes, record.status), "after {pages} pages");
-        assert_eq!(stored.stamp_secs, *stamp_secs, "after {pages} pages");
+        assert_eq!(stored.stamp_secs, UnixSecs(*stamp_secs), "after {pages} pages");
     }
     let verification = store.verify(REPOSITORY).await.expect("readable");
     assert_eq!((verification.records, verification.damaged), (expected.len() as u64, 0));

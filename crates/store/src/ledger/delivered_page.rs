@@ -1,7 +1,7 @@
 //! A page of a list as a harvester received it.
 
 use super::lists::ListPage;
-use oaimend_oai::Window;
+use oaimend_oai::{UnixSecs, Window};
 
 /// One page of a list, as far as it was delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,10 +39,10 @@ pub struct DeliveredPage {
     pub status: ListStatus,
     /// The datestamp of the last item, where the page is complete.
     pub last_datestamp: Option<String>,
-    /// The state that the list shows, in seconds since 1970 by the clock of the source; `None` if it has none.
-    pub state_secs: Option<i64>,
-    /// Seconds since 1970.
-    pub now_secs: u64,
+    /// The state that the list shows, by the clock of the source; `None` if it has none.
+    pub state_secs: Option<UnixSecs>,
+    /// The time of its delivery.
+    pub now_secs: UnixSecs,
 }
 
 /// Whether a list continues after a page.

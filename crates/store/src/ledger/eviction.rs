@@ -1,6 +1,7 @@
 //! Which lists and states a ledger evicts: abandoned ones, and the oldest ones when a repository has too many.
 
 use super::lists::{HarvestStates, KEPT_SECS};
+use oaimend_oai::UnixSecs;
 use std::collections::HashMap;
 
 /// Maximum number of first tokens of a repository whose states are kept. With more of them, a list may be believed to
@@ -13,7 +14,7 @@ pub const LISTS_MAX: u64 = 1_000;
 /// How many lists are removed at once when a repository has more.
 pub const LISTS_EVICTED_TOGETHER: u64 = 125;
 /// How often abandoned lists are looked for, in seconds.
-pub const EVICTION_INTERVAL_SECS: u64 = 3600;
+pub const EVICTION_INTERVAL_SECS: i64 = 3600;
 
 /// Numbers of lists and states of a repository.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,26 +34,26 @@ pub struct Evictions(HashMap<String, Room>);
 #[derive(Clone, Copy, Debug)]
 struct Room {
     left: RowCounts,
-    evicted_at_secs: u64,
+    evicted_at_secs: UnixSecs,
 }
 
 impl Evictions {
     /// The room for lists and the room for states after `new` ones are added. `None`: an eviction of them is due first.
-    pub fn left(&self, repository: &str, new: RowCounts, now_secs: u64) -> (Option<u64>, Option<u64>) {
+    pub fn left(&self, repository: &str, new: RowCounts, now_secs: UnixSecs) -> (Option<u64>, Option<u64>) {
         let Some(Room { left, .. }) = self.current(repository, now_secs) else { return (None, None) };
         (left.lists.checked_sub(new.lists), left.states.checked_sub(new.states))
     }
 
     /// Notes the room that is left after rows were added.
-    pub fn note(&mut self, repository: &str, left: RowCounts, now_secs: u64) {
+    pub fn note(&mut self, repository: &str, left: RowCounts, now_secs: UnixSecs) {
         let last = self.current(repository, now_secs);
         let evicted_at_secs = last.map_or(now_secs, |room| room.evicted_at_secs);
         self.0.insert(repository.to_owned(), Room { left, evicted_at_secs });
     }
 
-    fn current(&self, repository: &str, now_secs: u64) -> Option<Room> {
+    fn current(&self, repository: &str, now_secs: UnixSecs) -> Option<Room> {
         let last = self.0.get(repository).copied();
-        last.filter(|room| now_secs < room.evicted_at_secs + EVICTION_INTERVAL_SECS)
+        last.filter(|room| now_secs < room.evicted_at_secs.plus(EVICTION_INTERVAL_SECS))
     }
 }
 
@@ -68,13 +69,13 @@ pub struct ListEviction {
 impl ListEviction {
     /// Chooses among `known` lists. `touched` contains the time of the last request and the number of each list that
     /// is not in use.
-    pub fn choose(mut touched: Vec<(u64, u64)>, known: u64, new: u64, now_secs: u64) -> Self {
+    pub fn choose(mut touched: Vec<(UnixSecs, u64)>, known: u64, new: u64, now_secs: UnixSecs) -> Self {
         touched.sort_unstable();
         let surplus = evicted_together(known + new, LISTS_MAX, LISTS_EVICTED_TOGETHER);
         let lists: Vec<u64> = touched
             .iter()
             .enumerate()
-            .filter(|(at, (secs, _))| (*at as u64) < surplus || secs + KEPT_SECS < now_secs)
+            .filter(|(at, (secs, _))| (*at as u64) < surplus || secs.plus(KEPT_SECS) < now_secs)
             .map(|(_, (_, list))| *list)
             .collect();
         let left = LISTS_MAX.saturating_sub(known - lists.len() as u64 + new);
@@ -85,16 +86,16 @@ impl ListEviction {
 /// The states of a repository that stay when `new` ones are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptStates {
-    since_secs: Option<u64>,
-    now_secs: u64,
+    since_secs: Option<UnixSecs>,
+    now_secs: UnixSecs,
 }
 
 impl KeptStates {
     /// Chooses among all states of a repository: those that no harvest needs any more go, and the oldest ones if there
     /// are too many.
-    pub fn choose(states: impl IntoIterator<Item = HarvestStates>, new: u64, now_secs: u64) -> Self {
+    pub fn choose(states: impl IntoIterator<Item = HarvestStates>, new: u64, now_secs: UnixSecs) -> Self {
         let needed = states.into_iter().filter(|states| !states.is_over(now_secs));
-        let mut since: Vec<u64> = needed.map(|states| states.since_secs()).collect();
+        let mut since: Vec<UnixSecs> = needed.map(|states| states.since_secs()).collect();
         since.sort_unstable();
         let surplus = evicted_together(since.len() as u64 + new, STATES_MAX, STATES_EVICTED_TOGETHER);
         let first = usize::try_from(surplus).ok().and_then(|surplus| since.get(surplus));
@@ -127,11 +128,11 @@ mod tests {
 
     #[test]
     fn abandoned_lists_go_and_then_the_oldest() {
-        let now_secs = 10 * KEPT_SECS;
-        let touched = vec![(now_secs, 1), (now_secs - KEPT_SECS - 1, 2), (now_secs - KEPT_SECS, 3)];
+        let now_secs = UnixSecs(10 * KEPT_SECS);
+        let touched = vec![(now_secs, 1), (now_secs.minus(KEPT_SECS + 1), 2), (now_secs.minus(KEPT_SECS), 3)];
         let eviction = ListEviction::choose(touched, 4, 1, now_secs);
         assert_eq!(eviction, ListEviction { lists: vec![2], left: LISTS_MAX - 4 });
-        let touched = (0..LISTS_MAX).rev().map(|list| (now_secs + list, list));
+        let touched = (0..LISTS_MAX).rev().map(|list| (now_secs.plus(list as i64), list));
         let ListEviction { lists, left } = ListEviction::choose(touched.collect(), LISTS_MAX, 1, now_secs);
         assert_eq!(lists, (0..LISTS_EVICTED_TOGETHER).collect::<Vec<u64>>());
         assert_eq!(left, LISTS_EVICTED_TOGETHER - 1);
@@ -139,27 +140,31 @@ mod tests {
 
     #[test]
     fn the_oldest_states_go_and_those_of_one_second_stay_together() {
-        let state = |since: u64| HarvestStates::new(1_000_000 + since);
+        let state = |since: u64| HarvestStates::new(UnixSecs(1_000_000 + since as i64));
         let all = || (0..STATES_MAX).map(|number| state(number / 3));
-        let kept = KeptStates::choose(all(), 0, 1_000_000);
+        let kept = KeptStates::choose(all(), 0, UnixSecs(1_000_000));
         assert!(kept.contains(&state(0)), "there is room");
-        let kept = KeptStates::choose(all(), 1, 1_000_000);
+        let kept = KeptStates::choose(all(), 1, UnixSecs(1_000_000));
         let first = STATES_EVICTED_TOGETHER / 3;
         assert!(!kept.contains(&state(first - 1)) && kept.contains(&state(first)));
-        let old = HarvestStates::new(0);
-        let later = KeptStates::choose([old, state(0)], 1, 1_000_000 * 10);
+        let old = HarvestStates::new(UnixSecs(0));
+        let later = KeptStates::choose([old, state(0)], 1, UnixSecs(1_000_000 * 10));
         assert!(!later.contains(&old) && !later.contains(&state(0)), "no harvest takes that long");
     }
 
     #[test]
     fn an_eviction_is_due_when_its_room_or_its_time_is_used_up() {
         let (mut evictions, one) = (Evictions::default(), RowCounts { lists: 1, states: 1 });
-        assert_eq!(evictions.left("x", one, 100), (None, None));
-        evictions.note("x", RowCounts { lists: 1, states: 0 }, 100);
-        assert_eq!(evictions.left("x", one, 200), (Some(0), None));
-        assert_eq!(evictions.left("y", one, 200), (None, None));
-        evictions.note("x", RowCounts { lists: 5, states: 5 }, 200);
-        assert_eq!(evictions.left("x", one, 99 + EVICTION_INTERVAL_SECS), (Some(4), Some(4)));
-        assert_eq!(evictions.left("x", one, 100 + EVICTION_INTERVAL_SECS), (None, None), "since the first");
+        assert_eq!(evictions.left("x", one, UnixSecs(100)), (None, None));
+        evictions.note("x", RowCounts { lists: 1, states: 0 }, UnixSecs(100));
+        assert_eq!(evictions.left("x", one, UnixSecs(200)), (Some(0), None));
+        assert_eq!(evictions.left("y", one, UnixSecs(200)), (None, None));
+        evictions.note("x", RowCounts { lists: 5, states: 5 }, UnixSecs(200));
+        assert_eq!(evictions.left("x", one, UnixSecs(99 + EVICTION_INTERVAL_SECS)), (Some(4), Some(4)));
+        assert_eq!(
+            evictions.left("x", one, UnixSecs(100 + EVICTION_INTERVAL_SECS)),
+            (None, None),
+            "since the first"
+        );
     }
 }

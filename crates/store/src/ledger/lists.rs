@@ -1,10 +1,10 @@
 //! What the ledger knows of a list.
 
-use oaimend_oai::Window;
+use oaimend_oai::{UnixSecs, Window};
 use serde::{Deserialize, Serialize};
 
 /// How long an abandoned list is kept, in seconds.
-pub const KEPT_SECS: u64 = 3 * 24 * 3600;
+pub const KEPT_SECS: i64 = 3 * 24 * 3600;
 
 /// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,22 +45,22 @@ pub struct ListFacts {
     /// Whether one token pointed to several pages of the list in this round.
     #[serde(default)]
     pub reuses_tokens: bool,
-    /// The time of its last request, in seconds since 1970.
-    pub touched_secs: u64,
+    /// The time of its last request.
+    pub touched_secs: UnixSecs,
 }
 
-/// The oldest states that the harvests of a list show, in seconds since 1970 by the clock of the source.
+/// The oldest states that the harvests of a list show, by the clock of the source.
 ///
 /// A harvest that was abandoned is never known to have ended, and must not hold its state for ever. Therefore only the
 /// harvests of this period and the one before count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HarvestStates {
     /// The oldest state of the harvests that began in this period.
-    current: Option<i64>,
+    current: Option<UnixSecs>,
     /// The oldest state of those that began in the period before.
-    previous: Option<i64>,
-    /// The start of this period, in seconds since 1970.
-    since_secs: u64,
+    previous: Option<UnixSecs>,
+    /// The start of this period.
+    since_secs: UnixSecs,
 }
 
 /// Maximum number of harvests of a list that follow reused tokens at the same time. If there are more, one of them may be
@@ -69,31 +69,31 @@ const MIXED_HARVESTS_MAX: u32 = 8;
 
 /// The length of a period, in seconds: two weeks. A harvest that takes longer may miss changes if others share its
 /// list.
-const STATE_PERIOD_SECS: u64 = 14 * 24 * 3600;
+const STATE_PERIOD_SECS: i64 = 14 * 24 * 3600;
 
 impl HarvestStates {
     /// No harvest, in a period that begins now.
-    pub const fn new(now_secs: u64) -> Self {
+    pub const fn new(now_secs: UnixSecs) -> Self {
         Self { current: None, previous: None, since_secs: now_secs }
     }
 
     /// Adds a harvest that begins.
-    pub fn add(&mut self, state_secs: Option<i64>, now_secs: u64) {
+    pub fn add(&mut self, state_secs: Option<UnixSecs>, now_secs: UnixSecs) {
         if self.is_over(now_secs) {
             *self = Self::new(now_secs);
-        } else if self.since_secs + STATE_PERIOD_SECS < now_secs {
+        } else if self.since_secs.plus(STATE_PERIOD_SECS) < now_secs {
             *self = Self { current: None, previous: self.current, since_secs: now_secs };
         }
         self.current = self.current.into_iter().chain(state_secs).min();
     }
 
     /// Whether both periods have passed.
-    pub const fn is_over(&self, now_secs: u64) -> bool {
-        self.since_secs + 2 * STATE_PERIOD_SECS < now_secs
+    pub fn is_over(&self, now_secs: UnixSecs) -> bool {
+        self.since_secs.plus(2 * STATE_PERIOD_SECS) < now_secs
     }
 
-    /// The start of this period, in seconds since 1970.
-    pub const fn since_secs(&self) -> u64 {
+    /// The start of this period.
+    pub const fn since_secs(&self) -> UnixSecs {
         self.since_secs
     }
 }
@@ -118,9 +118,9 @@ impl ListFacts {
         self.complete && self.list_size == Some(list_size) && self.mixed_harvests().is_none()
     }
 
-    /// The state that the list shows, in seconds since 1970 by the clock of the source; `None` if unknown. Of harvests
+    /// The state that the list shows, by the clock of the source; `None` if unknown. Of harvests
     /// that share the list, it is the oldest one.
-    pub fn state_secs(&self) -> Option<i64> {
+    pub fn state_secs(&self) -> Option<UnixSecs> {
         let HarvestStates { current, previous, .. } = self.states;
         current.into_iter().chain(previous).min()
     }
@@ -134,10 +134,10 @@ impl ListFacts {
 }
 
 /// Whether a page of which a harvester requested only a part may still matter. `recorded_secs` is the time when the
-/// last such page of a repository was recorded; both are seconds since 1970.
-pub const fn window_counts(recorded_secs: u64, now_secs: u64) -> bool {
+/// last such page of a repository was recorded.
+pub fn window_counts(recorded_secs: UnixSecs, now_secs: UnixSecs) -> bool {
     // An abandoned list is removed only when the next list starts, which may be some time later.
-    now_secs < recorded_secs + 2 * KEPT_SECS
+    now_secs < recorded_secs.plus(2 * KEPT_SECS)
 }
 
 /// How a window is stored: as its two bounds.

@@ -26,6 +26,7 @@ pub use page_changes::{KnownPage, PageChanges, PageItems, recorded_place};
 pub use tokens::{KnownToken, TokenOrigin, TokenRecord, TokenTarget};
 
 use async_trait::async_trait;
+use oaimend_oai::UnixSecs;
 
 /// A ledger. Reads see every page that was recorded before.
 #[async_trait]
@@ -42,10 +43,9 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     fn record_replay(&self, progress: ReplayProgress);
 
     /// Whether a token of the repository may request pages of which a harvester requested only a part. The
-    /// response to such a token differs between harvesters. `now_secs` are seconds since 1970. It is called for each
-    /// page after a token, so it must not wait for the disk. A ledger that cannot be read may say yes, which only
-    /// bypasses the cache.
-    async fn has_windows(&self, repository: &str, now_secs: u64) -> bool;
+    /// response to such a token differs between harvesters. It is called for each page after a token, so it must not
+    /// wait for the disk. A ledger that cannot be read may say yes, which only bypasses the cache.
+    async fn has_windows(&self, repository: &str, now_secs: UnixSecs) -> bool;
 
     /// Another number since each time when pages may have been lost: one was dropped, or the process was killed. The
     /// origins of tokens do not tell pages from before apart.

@@ -2,12 +2,12 @@
 
 use super::delivered_page::DeliveredPage;
 use super::lists::{ListFacts, ListPage, bounds};
-use oaimend_oai::Window;
+use oaimend_oai::{UnixSecs, Window};
 use serde::{Deserialize, Serialize};
 
 /// How long the origin of a token counts, in seconds: as long as a page after a token may be cached
 /// (`token_pages_secs`). A page that was cached for an older origin is not fresh any more.
-const ORIGIN_SECS: u64 = 3_600;
+const ORIGIN_SECS: i64 = 3_600;
 
 /// The record of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,9 +31,9 @@ pub struct TokenRecord {
     /// The round of the list in which a page with the token was last recorded.
     #[serde(default)]
     pub round: u8,
-    /// When a page with the token was last delivered, in seconds since 1970.
+    /// When a page with the token was last delivered.
     #[serde(default)]
-    pub given_secs: u64,
+    pub given_secs: UnixSecs,
 }
 
 /// A token with the list to which it points.
@@ -88,9 +88,9 @@ impl TokenRecord {
     }
 
     /// The origin of a token after a page with `origin` was delivered. `known` is the record before.
-    pub(super) fn origin_after(known: Option<&Self>, origin: Option<u64>, now_secs: u64) -> Option<u64> {
+    pub(super) fn origin_after(known: Option<&Self>, origin: Option<u64>, now_secs: UnixSecs) -> Option<u64> {
         match known {
-            Some(known) if now_secs > known.given_secs.saturating_add(ORIGIN_SECS) => origin,
+            Some(known) if now_secs > known.given_secs.plus(ORIGIN_SECS) => origin,
             Some(known) if known.origin != origin => None,
             _ => origin,
         }
@@ -130,16 +130,16 @@ mod tests {
         origin: Some(1),
         items_before: None,
         round: 0,
-        given_secs: 1_000,
+        given_secs: UnixSecs(1_000),
     };
 
     #[test]
     fn a_token_after_other_pages_is_ambiguous_until_its_origin_is_old() {
-        let after = |origin, now_secs| TokenRecord::origin_after(Some(&RECORD), origin, now_secs);
+        let after = |origin, now_secs| TokenRecord::origin_after(Some(&RECORD), origin, UnixSecs(now_secs));
         assert_eq!(after(Some(1), 1_000), Some(1));
         assert_eq!(after(Some(2), 1_000 + ORIGIN_SECS), None);
         assert_eq!(after(Some(2), 1_001 + ORIGIN_SECS), Some(2));
-        assert_eq!(TokenRecord::origin_after(None, Some(2), 1_000), Some(2));
+        assert_eq!(TokenRecord::origin_after(None, Some(2), UnixSecs(1_000)), Some(2));
     }
 
     #[test]

@@ -51,7 +51,7 @@ enum SecondsSupport {
 }
 
 /// How often a source that refuses seconds is asked again, in seconds.
-const SECONDS_PROBED_EVERY_SECS: u64 = 24 * 3600;
+const SECONDS_PROBED_EVERY_SECS: i64 = 24 * 3600;
 const SECONDS: &str = "YYYY-MM-DDThh:mm:ssZ";
 
 impl Requester<'_> {
@@ -170,7 +170,7 @@ impl Requester<'_> {
         let was_refused = self.days_trial == Some(true);
         if was_refused && error != Some(ErrorCode::BadArgument) {
             self.days_trial = None;
-            let now = clock::secs(self.now());
+            let now = clock::unix_secs(self.now());
             let lesson = move |learned: &mut SourceCapabilities| {
                 (learned.refuses_seconds, learned.seconds_asked_at) = (true, now);
             };
@@ -180,11 +180,11 @@ impl Requester<'_> {
 
     /// Probes from time to time whether a source still refuses seconds.
     pub(crate) async fn recheck_seconds(&mut self, request: &Request) {
-        let (job, now) = (self.job, clock::secs(self.now()));
+        let (job, now) = (self.job, clock::unix_secs(self.now()));
         if job.mapping.quirks.in_days || !self.adapter.form.in_days || !request.has_seconds() {
             return;
         }
-        if now < job.client.capabilities(&job.store).seconds_asked_at + SECONDS_PROBED_EVERY_SECS {
+        if now < job.client.capabilities(&job.store).seconds_asked_at.plus(SECONDS_PROBED_EVERY_SECS) {
             return;
         }
         // Of several concurrent jobs only one probes.

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use http::{Response, Version, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
+use oaimend_oai::UnixSecs;
 use oaimend_repository::Failure;
 use std::time::SystemTime;
 use tokio::sync::mpsc;
@@ -20,7 +21,7 @@ pub(crate) struct Exchange {
     /// The value of `Retry-After`, in seconds.
     pub(crate) retry_after_secs: Option<u64>,
     /// The value of `Date`, in seconds since 1970.
-    pub(crate) date_secs: Option<i64>,
+    pub(crate) date_secs: Option<UnixSecs>,
     /// The URL of the response.
     pub(crate) url: Url,
     body: BodySource,
@@ -119,9 +120,9 @@ fn retry_after_secs(value: &str, now: SystemTime) -> Option<u64> {
 }
 
 /// The time of a `Date` header, in seconds since 1970.
-fn date_secs(value: &str) -> Option<i64> {
+fn date_secs(value: &str) -> Option<UnixSecs> {
     let date = httpdate::parse_http_date(value.trim()).ok()?;
-    i64::try_from(date.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs()).ok()
+    i64::try_from(date.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs()).ok().map(UnixSecs)
 }
 
 #[cfg(test)]

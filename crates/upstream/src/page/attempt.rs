@@ -7,7 +7,7 @@ use crate::settings::{SourceMapping, StaticFile};
 use bytes::Bytes;
 use oaimend_files::{BROKEN_PAGE_BYTES_MAX, BrokenPageInfo};
 use oaimend_oai::datestamp::to_secs;
-use oaimend_oai::{Request, RequestEcho};
+use oaimend_oai::{Request, RequestEcho, UnixSecs};
 use oaimend_repair::{Ending, NotOai, Origin, Outcome, Repairer, RepositoryFacts, Sink, Summary};
 use oaimend_repository::{ByteRope, Failure, Reason, Secrets, printable};
 use oaimend_rules::ResponseClocks;
@@ -22,7 +22,7 @@ pub(crate) struct Page<S = PageBuffer> {
     pub(crate) status: u16,
     retry_after_secs: Option<u64>,
     asked_at: String,
-    http_date_secs: Option<i64>,
+    http_date_secs: Option<UnixSecs>,
     first: Vec<u8>,
     last: Vec<u8>,
     /// The body as received, while it is short enough to be kept.
@@ -63,7 +63,7 @@ pub(crate) struct ResponseStart {
     /// When the request was sent, `YYYY-MM-DDThh:mm:ssZ`.
     pub(crate) asked_at: String,
     /// The `Date` of the response, in seconds since 1970.
-    pub(crate) http_date_secs: Option<i64>,
+    pub(crate) http_date_secs: Option<UnixSecs>,
     /// The resumptionToken of the request, empty if it had none; `None` if the page is made of single records.
     pub(crate) asked_token: Option<String>,
     /// The known facts of the repository.
@@ -230,7 +230,7 @@ impl<S: Sink> Page<S> {
 
 impl Page {
     /// The `Date` of the response, in seconds since 1970.
-    pub(crate) fn http_date_secs(&self) -> Option<i64> {
+    pub(crate) fn http_date_secs(&self) -> Option<UnixSecs> {
         self.http_date_secs
     }
 

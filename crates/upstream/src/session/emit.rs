@@ -204,7 +204,7 @@ impl ListSession<'_> {
         let granularity = self.requester.facts.granularity.unwrap_or(Granularity::Day);
         let of_page = HarvestMark::new(&clocks, granularity).from_secs();
         let age_secs = if position.place.page == 0 { 0 } else { UNKNOWN_LIST_SECS_MAX };
-        let state_secs = *position.state_secs.get_or_insert(of_page.saturating_sub(age_secs));
+        let state_secs = *position.state_secs.get_or_insert(of_page.minus(age_secs));
         let response_date_secs = clocks.response_date_secs.unwrap_or(clocks.sent_at_secs);
         self.delivery.set_list_age(ListAge { state_secs, response_date_secs });
     }

@@ -6,8 +6,8 @@ use crate::page::resume::{Delivered, KnownItems};
 use crate::session::token_origin::{
     ListSizes, origin_after_page, origin_of_list, origin_of_request, origin_of_unknown_token,
 };
-use oaimend_base::clock::secs;
-use oaimend_oai::{Argument, Request, Verb, Window};
+use oaimend_base::clock::unix_secs;
+use oaimend_oai::{Argument, Request, UnixSecs, Verb, Window};
 use oaimend_repository::Failure;
 use oaimend_repository::lists::{ContinuationToken, hash_of_all};
 use oaimend_store::{
@@ -49,7 +49,7 @@ pub(crate) struct ListPosition {
     items_before: Option<u64>,
     /// The state that the list shows, in seconds since 1970 by the clock of the source; `None` before the first
     /// response.
-    pub(crate) state_secs: Option<i64>,
+    pub(crate) state_secs: Option<UnixSecs>,
     /// How many harvests follow the list, if it is unknown which page each of them has reached.
     mixed_harvests: Option<u32>,
 }
@@ -137,7 +137,7 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     if own.repository != job.mapping.id {
         return Ok(ListStart::Refuse("the token is one of another repository"));
     }
-    if secs(now) > own.expires_secs {
+    if unix_secs(now) > own.expires_secs {
         return Ok(ListStart::Refuse("the token has expired; begin the list again"));
     }
     let Ok(asked) = Request::parse(own.query.as_bytes()) else {
@@ -243,7 +243,7 @@ impl ListPosition {
             place: self.place,
             count: delivered.hashes().len() as u64,
             delivered: hash_of_all(delivered.hashes()),
-            expires_secs: secs(now + OWN_TOKEN_LIFE),
+            expires_secs: unix_secs(now + OWN_TOKEN_LIFE),
             is_restarted,
         };
         let token = own.write(&job.store.token_key)?;
@@ -306,7 +306,7 @@ impl ListPosition {
             next_items: None,
             last_datestamp: None,
             state_secs: self.state_secs,
-            now_secs: secs(now),
+            now_secs: unix_secs(now),
         }
     }
 

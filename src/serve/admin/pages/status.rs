@@ -7,6 +7,7 @@ use crate::serve::pages::records::record::with_policies;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use oaimend_mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::html::{HarvestRow, HarvestState, RequestRow, SourceRow, StatusPage};
 use std::time::{Duration, SystemTime};
@@ -64,12 +65,12 @@ fn harvests(served: &ServedRepositories) -> Vec<HarvestRow> {
                     let status = running.status.unwrap_or_default();
                     let began_at = from_secs(running.began_secs, Granularity::Second);
                     let (prefix, records, total) = (status.prefix, status.records, status.total);
-                    (i64::MIN, HarvestState::Running { began_at, prefix, records, total })
+                    (UnixSecs::MIN, HarvestState::Running { began_at, prefix, records, total })
                 }
-                (None, Some(_)) => (i64::MIN + 1, HarvestState::Requested),
+                (None, Some(_)) => (UnixSecs(i64::MIN + 1), HarvestState::Requested),
                 (None, None) => match due_secs {
                     Some(secs) => (secs, HarvestState::Due(from_secs(secs, Granularity::Second))),
-                    None => (i64::MAX, HarvestState::Unknown),
+                    None => (UnixSecs::MAX, HarvestState::Unknown),
                 },
             };
             (rank, HarvestRow { repository: mapping.id().to_owned(), state })

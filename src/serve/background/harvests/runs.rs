@@ -5,6 +5,7 @@
 
 use oaimend_mirror::harvest::HarvestStatus;
 use oaimend_mirror::status::RepositoryStatus;
+use oaimend_oai::UnixSecs;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -29,7 +30,7 @@ pub(crate) struct RepositoryRuns {
     /// The number of harvests that have ended.
     pub(crate) ended: u64,
     /// The time of the next harvest, in seconds since 1970.
-    pub(crate) next_due_secs: Option<i64>,
+    pub(crate) next_due_secs: Option<UnixSecs>,
     /// Whether it is being removed from the store.
     is_removed_now: bool,
     /// Whether it was removed since the schedule has read its history.
@@ -47,7 +48,7 @@ pub(crate) struct HarvestRequest {
 #[derive(Clone, Debug)]
 pub(crate) struct RunningHarvest {
     /// Its begin, in seconds since 1970.
-    pub(crate) began_secs: i64,
+    pub(crate) began_secs: UnixSecs,
     /// The progress of its current list; `None` before its first page.
     pub(crate) status: Option<HarvestStatus>,
 }
@@ -56,8 +57,8 @@ pub(crate) struct RunningHarvest {
 #[derive(Clone, Debug)]
 pub(crate) struct EndedHarvest {
     /// Its begin and its end, in seconds since 1970.
-    pub(crate) began_secs: i64,
-    pub(crate) ended_secs: i64,
+    pub(crate) began_secs: UnixSecs,
+    pub(crate) ended_secs: UnixSecs,
     /// Whether every format was harvested completely.
     pub(crate) is_complete: bool,
     /// Whether all lists ended properly, and items of them are missing that the next harvest fetches.
@@ -109,12 +110,12 @@ impl HarvestRuns {
     }
 
     /// Notes the time of the next harvest.
-    pub(super) fn note_due(&self, id: &str, at_secs: i64) {
+    pub(super) fn note_due(&self, id: &str, at_secs: UnixSecs) {
         self.repositories().entry(id.to_owned()).or_default().next_due_secs = Some(at_secs);
     }
 
     /// Begins a harvest, and returns its mark and the options that an operator has set. `None` if one runs.
-    pub(super) fn begin(self: &Arc<Self>, id: &str, now_secs: i64) -> Option<(RunMark, HarvestRequest)> {
+    pub(super) fn begin(self: &Arc<Self>, id: &str, now_secs: UnixSecs) -> Option<(RunMark, HarvestRequest)> {
         let mut repositories = self.repositories();
         let runs = repositories.entry(id.to_owned()).or_default();
         if runs.running.is_some() || runs.is_removed_now {
@@ -204,16 +205,16 @@ mod tests {
     #[test]
     fn repository_has_one_harvest_at_a_time() {
         let runs = Arc::new(HarvestRuns::default());
-        let (mark, request) = runs.begin("x", 5).expect("none runs");
+        let (mark, request) = runs.begin("x", UnixSecs(5)).expect("none runs");
         assert_eq!(request, HarvestRequest::default());
-        assert!(runs.begin("x", 6).is_none());
+        assert!(runs.begin("x", UnixSecs(6)).is_none());
         assert!(!runs.request("x", HarvestRequest::default()));
-        assert!(runs.begin("y", 6).is_some());
+        assert!(runs.begin("y", UnixSecs(6)).is_some());
         drop(mark);
         assert!(runs.request("x", HarvestRequest { accepts_deletions: true }));
         assert!(!runs.request("x", HarvestRequest::default()));
         assert!(runs.is_requested("x"));
-        let (_mark, request) = runs.begin("x", 7).expect("none runs");
+        let (_mark, request) = runs.begin("x", UnixSecs(7)).expect("none runs");
         assert!(request.accepts_deletions && !runs.is_requested("x"));
         assert_eq!(runs.of("x").ended, 1);
     }
@@ -221,16 +222,16 @@ mod tests {
     #[test]
     fn repository_is_not_harvested_while_it_is_removed() {
         let runs = Arc::new(HarvestRuns::default());
-        let (harvest, _) = runs.begin("x", 5).expect("none runs");
+        let (harvest, _) = runs.begin("x", UnixSecs(5)).expect("none runs");
         assert!(runs.begin_removal("x").is_none());
         drop(harvest);
         let removal = runs.begin_removal("x").expect("no harvest runs");
-        assert!(runs.begin_removal("x").is_none() && runs.begin("x", 6).is_none());
+        assert!(runs.begin_removal("x").is_none() && runs.begin("x", UnixSecs(6)).is_none());
         assert!(runs.is_removed_now("x") && !runs.is_removed_now("y"));
         assert!(!runs.request("x", HarvestRequest::default()));
         assert!(!runs.take_removed("x"));
         drop(removal);
         assert!(runs.take_removed("x") && !runs.take_removed("x"));
-        assert!(runs.begin("x", 7).is_some());
+        assert!(runs.begin("x", UnixSecs(7)).is_some());
     }
 }

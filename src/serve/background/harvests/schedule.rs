@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use oaimend_mirror::harvest::{HarvestError, HarvestStatus, HarvestSummary, HarvestTurn};
 use oaimend_mirror::{RepositoryFacts, intervals_secs};
+use oaimend_oai::UnixSecs;
 use oaimend_rules::schedule::{BACKOFF_FIRST_SECS, backoff_secs, next_due};
 use oaimend_store::MirrorError;
 use pingora_core::server::ShutdownWatch;
@@ -80,11 +81,11 @@ struct KnownRepository {
     /// Whether the process ended during its last harvest.
     is_interrupted: bool,
     /// No harvest begins before this time. The store may be unable to record a failure.
-    blocked_until_secs: i64,
+    blocked_until_secs: UnixSecs,
     /// The harvests in a row that left items to fetch again.
     gap_harvests: u32,
     /// The time to fetch them again; `None` without such items.
-    gaps_due_secs: Option<i64>,
+    gaps_due_secs: Option<UnixSecs>,
 }
 
 impl KnownRepository {
@@ -93,7 +94,7 @@ impl KnownRepository {
             facts,
             is_outdated: false,
             is_interrupted,
-            blocked_until_secs: i64::MIN,
+            blocked_until_secs: UnixSecs::MIN,
             gap_harvests: 0,
             gaps_due_secs: None,
         }
@@ -102,17 +103,17 @@ impl KnownRepository {
     fn end_harvest(&mut self, ended: &EndedHarvest) {
         (self.is_outdated, self.is_interrupted) = (true, false);
         if !ended.is_complete {
-            self.blocked_until_secs = ended.ended_secs.saturating_add(BACKOFF_FIRST_SECS);
+            self.blocked_until_secs = ended.ended_secs.plus(BACKOFF_FIRST_SECS);
         }
         // The missing items are fetched again like a failed harvest: soon, and less and less often.
         self.gap_harvests = if ended.has_open_gaps { self.gap_harvests.saturating_add(1) } else { 0 };
         self.gaps_due_secs =
-            ended.has_open_gaps.then(|| ended.ended_secs.saturating_add(backoff_secs(self.gap_harvests)));
+            ended.has_open_gaps.then(|| ended.ended_secs.plus(backoff_secs(self.gap_harvests)));
     }
 
     /// The time of its next harvest, in seconds since 1970. A failed harvest is repeated at the times of probes: each
     /// harvest begins with Identify, and ends if the source does not answer it.
-    fn due_secs(&self, interval_secs: f64, now_secs: i64) -> i64 {
+    fn due_secs(&self, interval_secs: f64, now_secs: UnixSecs) -> UnixSecs {
         let history = &self.facts.history;
         let due_secs = match self.is_interrupted && history.failures == 0 {
             true => now_secs,
@@ -120,7 +121,7 @@ impl KnownRepository {
         };
         let due_secs = self.gaps_due_secs.map_or(due_secs, |gaps_due_secs| due_secs.min(gaps_due_secs));
         // A clock that was set back does not block longer than the first wait.
-        due_secs.max(self.blocked_until_secs.min(now_secs.saturating_add(BACKOFF_FIRST_SECS)))
+        due_secs.max(self.blocked_until_secs.min(now_secs.plus(BACKOFF_FIRST_SECS)))
     }
 }
 
@@ -151,7 +152,7 @@ impl HarvestSchedule {
             let due_secs = known.due_secs(interval_secs, now_secs);
             runs.note_due(mapping.id(), due_secs);
             if runs.is_requested(mapping.id()) {
-                due.push((i64::MIN, mapping));
+                due.push((UnixSecs::MIN, mapping));
             } else if due_secs <= now_secs {
                 due.push((due_secs, mapping));
             }
@@ -263,57 +264,70 @@ mod tests {
     use super::*;
     use oaimend_rules::schedule::History;
 
-    const COMPLETE: History = History { harvested_at_secs: Some(1_000), failed_at_secs: None, failures: 0 };
+    const COMPLETE: History =
+        History { harvested_at_secs: Some(UnixSecs(1_000)), failed_at_secs: None, failures: 0 };
 
     fn known(history: History) -> KnownRepository {
         KnownRepository::new(RepositoryFacts { history, ..RepositoryFacts::default() }, false)
     }
 
-    fn ended(ended_secs: i64, is_complete: bool, has_open_gaps: bool) -> EndedHarvest {
+    fn ended(ended_secs: UnixSecs, is_complete: bool, has_open_gaps: bool) -> EndedHarvest {
         let (began_secs, is_success, line) = (ended_secs, is_complete, String::new());
         EndedHarvest { began_secs, ended_secs, is_complete, has_open_gaps, line, is_success }
     }
 
     #[test]
     fn harvest_follows_its_interval_and_failures_are_repeated_later_and_later() {
-        assert_eq!(known(History::default()).due_secs(7_200.0, 2_000), 2_000);
-        assert_eq!(known(COMPLETE).due_secs(7_200.0, 2_000), 8_200);
+        assert_eq!(known(History::default()).due_secs(7_200.0, UnixSecs(2_000)), UnixSecs(2_000));
+        assert_eq!(known(COMPLETE).due_secs(7_200.0, UnixSecs(2_000)), UnixSecs(8_200));
         for (failures, wait_secs) in [(1, 60), (4, 480), (20, 86_400)] {
-            let failing = History { failed_at_secs: Some(9_000), failures, ..COMPLETE };
-            assert_eq!(known(failing).due_secs(7_200.0, 9_001), 9_000 + wait_secs, "{failures}");
+            let failing = History { failed_at_secs: Some(UnixSecs(9_000)), failures, ..COMPLETE };
+            assert_eq!(
+                known(failing).due_secs(7_200.0, UnixSecs(9_001)),
+                UnixSecs(9_000 + wait_secs),
+                "{failures}"
+            );
         }
     }
 
     #[test]
     fn interrupted_harvest_continues_at_once_unless_its_source_fails() {
         let interrupted = KnownRepository { is_interrupted: true, ..known(COMPLETE) };
-        assert_eq!(interrupted.due_secs(7_200.0, 2_000), 2_000);
-        let failing = History { failed_at_secs: Some(1_990), failures: 1, ..COMPLETE };
+        assert_eq!(interrupted.due_secs(7_200.0, UnixSecs(2_000)), UnixSecs(2_000));
+        let failing = History { failed_at_secs: Some(UnixSecs(1_990)), failures: 1, ..COMPLETE };
         let failing = KnownRepository { is_interrupted: true, ..known(failing) };
-        assert_eq!(failing.due_secs(7_200.0, 2_000), 2_050);
+        assert_eq!(failing.due_secs(7_200.0, UnixSecs(2_000)), UnixSecs(2_050));
     }
 
     #[test]
     fn failure_that_the_store_does_not_record_delays_the_next_harvest() {
         let mut repository = known(History::default());
-        repository.end_harvest(&ended(2_000, false, false));
-        assert_eq!(repository.due_secs(7_200.0, 2_001), 2_060);
-        assert_eq!(repository.due_secs(7_200.0, 2_060), 2_060);
-        assert_eq!(repository.due_secs(7_200.0, -9_000), -8_940, "a clock that was set back");
+        repository.end_harvest(&ended(UnixSecs(2_000), false, false));
+        assert_eq!(repository.due_secs(7_200.0, UnixSecs(2_001)), UnixSecs(2_060));
+        assert_eq!(repository.due_secs(7_200.0, UnixSecs(2_060)), UnixSecs(2_060));
+        assert_eq!(
+            repository.due_secs(7_200.0, UnixSecs(-9_000)),
+            UnixSecs(-8_940),
+            "a clock that was set back"
+        );
     }
     #[test]
     fn missing_items_are_fetched_again_soon_and_less_and_less_often() {
         let mut repository = known(COMPLETE);
         for wait_secs in [60, 120, 240] {
-            repository.end_harvest(&ended(2_000, false, true));
-            assert_eq!(repository.due_secs(7_200.0, 2_000), 2_000 + wait_secs);
+            repository.end_harvest(&ended(UnixSecs(2_000), false, true));
+            assert_eq!(repository.due_secs(7_200.0, UnixSecs(2_000)), UnixSecs(2_000 + wait_secs));
         }
         for _ in 0..20 {
-            repository.end_harvest(&ended(2_000, false, true));
+            repository.end_harvest(&ended(UnixSecs(2_000), false, true));
         }
-        assert_eq!(repository.due_secs(7_200.0, 2_000), 8_200, "never later than without a gap");
-        repository.end_harvest(&ended(2_000, true, false));
-        repository.end_harvest(&ended(2_000, false, true));
-        assert_eq!(repository.due_secs(7_200.0, 2_000), 2_060);
+        assert_eq!(
+            repository.due_secs(7_200.0, UnixSecs(2_000)),
+            UnixSecs(8_200),
+            "never later than without a gap"
+        );
+        repository.end_harvest(&ended(UnixSecs(2_000), true, false));
+        repository.end_harvest(&ended(UnixSecs(2_000), false, true));
+        assert_eq!(repository.due_secs(7_200.0, UnixSecs(2_000)), UnixSecs(2_060));
     }
 }

@@ -11,6 +11,7 @@ use crate::provider_report::{ProviderReport, WeekTime, is_due, slot_secs, week_r
 use crate::serve::context::ServerContext;
 use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
+use oaimend_oai::UnixSecs;
 use oaimend_store::QuarantineError;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
@@ -28,10 +29,10 @@ pub(crate) struct ReportService(pub(crate) Arc<ServerContext>);
 /// The attempts to send the report of a repository for one time of the week.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attempts {
-    slot_secs: i64,
+    slot_secs: UnixSecs,
     failed: u32,
     /// The time of the next one; `None`: there is none.
-    next_secs: Option<i64>,
+    next_secs: Option<UnixSecs>,
 }
 
 /// What became of a report.
@@ -69,7 +70,7 @@ pub(crate) async fn report_of(
     served: &ServedRepositories,
     notices: &NoticeState,
     mapping: &Mapping,
-    last_day_secs: i64,
+    last_day_secs: UnixSecs,
 ) -> Result<Option<ProviderReport>, QuarantineError> {
     let docs_url = &notices.reports().docs_url;
     week_report(&served.store, mapping, last_day_secs, &served.public_url, docs_url.as_ref()).await
@@ -110,17 +111,23 @@ impl ReportService {
     }
 
     /// Sends a report. `sent_secs` is the time of the one before.
-    async fn report(&self, mapping: &Arc<Mapping>, report_to: &ReportTo, sent_secs: Option<i64>) -> Outcome {
+    async fn report(
+        &self,
+        mapping: &Arc<Mapping>,
+        report_to: &ReportTo,
+        sent_secs: Option<UnixSecs>,
+    ) -> Outcome {
         let (context, now_secs) = (&self.0, self.0.served.clock.now_secs());
         let Some(target) = context.notices.policy().mail.clone() else {
             return Outcome::Failed("[notifications.mail] is not configured".to_owned());
         };
         // Each day is in one report: today is in the next one.
-        let report = match report_of(&context.served, &context.notices, mapping, now_secs - DAY_SECS).await {
-            Ok(Some(report)) => report,
-            Ok(None) => return Outcome::NothingToReport,
-            Err(error) => return Outcome::Failed(error.to_string()),
-        };
+        let report =
+            match report_of(&context.served, &context.notices, mapping, now_secs.minus(DAY_SECS)).await {
+                Ok(Some(report)) => report,
+                Ok(None) => return Outcome::NothingToReport,
+                Err(error) => return Outcome::Failed(error.to_string()),
+            };
         let to = match report_to {
             ReportTo::Address(address) => address.clone(),
             ReportTo::Admin => match admin_email(&context.served, mapping).await {
@@ -132,7 +139,7 @@ impl ReportService {
         self.send(mapping.id(), AddressedMail { mail: &mail, to: &to, server: &target }, sent_secs).await
     }
 
-    async fn send(&self, id: &str, addressed: AddressedMail<'_>, sent_secs: Option<i64>) -> Outcome {
+    async fn send(&self, id: &str, addressed: AddressedMail<'_>, sent_secs: Option<UnixSecs>) -> Outcome {
         let AddressedMail { mail, to, server } = addressed;
         let (context, notices) = (&self.0, &self.0.served.store.notices);
         if let Err(error) = notices.save_report_sent(id, Some(context.served.clock.now_secs())).await {
@@ -149,7 +156,7 @@ impl ReportService {
     }
 
     /// Logs and counts an outcome. Returns the time of the next attempt.
-    fn note(&self, id: &str, outcome: &Outcome, failed: u32) -> Option<i64> {
+    fn note(&self, id: &str, outcome: &Outcome, failed: u32) -> Option<UnixSecs> {
         let context = &self.0;
         let (result, problem) = match outcome {
             Outcome::NothingToReport => return None,
@@ -162,7 +169,7 @@ impl ReportService {
                 if let Some(wait) = retry_wait(failed, context.served.clock.chance()) {
                     tracing::debug!(repo = id, problem, ?wait, "the weekly report is not sent yet");
                     let wait_secs = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX);
-                    return Some(context.served.clock.now_secs().saturating_add(wait_secs));
+                    return Some(context.served.clock.now_secs().plus(wait_secs));
                 }
                 ("failed", problem)
             }

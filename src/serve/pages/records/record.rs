@@ -10,6 +10,7 @@ use crate::serve::validators::Validators;
 use http::HeaderMap;
 use oaimend_html::{CONTENT_SECURITY_POLICY, Site, fingerprint};
 use oaimend_mirror::view::record_xml::{Header, read_record};
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::RecordForm;
 use oaimend_pages::html::{
@@ -51,7 +52,7 @@ pub(crate) enum Missing {
     /// The record is deleted.
     Deleted {
         /// The datestamp of the deletion, in seconds since 1970.
-        datestamp_secs: i64,
+        datestamp_secs: UnixSecs,
     },
     /// It cannot be shown.
     NotShown(NoRecordReason),
@@ -346,7 +347,7 @@ impl Rendering {
                 (version(&found.record), work_record.map(version), &found.repairs),
             )
         );
-        let work_secs = work_record.map_or(i64::MIN, |record| record.stamp_secs);
+        let work_secs = work_record.map_or(UnixSecs::MIN, |record| record.stamp_secs);
         Validators {
             tag: fingerprint([depends_on.as_bytes()]),
             modified_secs: Some(found.record.stamp_secs.max(work_secs)),

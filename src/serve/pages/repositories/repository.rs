@@ -10,6 +10,7 @@ use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use http::HeaderMap;
 use oaimend_mirror::status::{CoveredWindow, FormatStatus, RepositoryStatus};
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs, to_secs};
 use oaimend_pages::html::RepositoryPage;
 use oaimend_pages::repository::{
@@ -101,7 +102,7 @@ fn timeline(status: &RepositoryStatus, earliest: Option<&str>) -> Option<Timelin
     let bounds = status.formats.iter().flat_map(|format| &format.coverage);
     let bounds = bounds.flat_map(|window| [window.from.as_deref(), window.until.as_deref()]).flatten();
     let ended = status.last_harvest.as_ref().map(|last| last.ended_at.as_str());
-    let places: Vec<i64> = bounds.chain(ended).chain(earliest).filter_map(to_secs).collect();
+    let places: Vec<UnixSecs> = bounds.chain(ended).chain(earliest).filter_map(to_secs).collect();
     let first = earliest.and_then(to_secs).or(places.iter().min().copied())?;
     let last = places.iter().max().copied()?;
     let row = |format: &FormatStatus| {

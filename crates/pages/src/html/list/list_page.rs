@@ -226,10 +226,11 @@ fn part_name(part: ListPart) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oaimend_oai::UnixSecs;
 
     fn render(address: &ListAddress, set_name: Option<&str>, content: ListContent) -> String {
         let site = Site::new("Site", None, "https://e.org/b");
-        let neighbours = [None, Some(ListPart::Month(Month::of_secs(0)))];
+        let neighbours = [None, Some(ListPart::Month(Month::of_secs(UnixSecs(0))))];
         let page = ListPage {
             site: &site,
             repository_name: "<i>",
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn months_link_to_their_pages_and_their_ranges() {
-        let month = Month::of_secs(1_793_800_000);
+        let month = Month::of_secs(UnixSecs(1_793_800_000));
         let entry = |ranges| MonthEntry { month, records: 1_234_567, ranges };
         let address = ListAddress::of_repository("x");
         let page = render(&address, None, ListContent::Months(vec![entry(vec![(range(), 1)])]));
@@ -277,7 +278,7 @@ mod tests {
             title,
             changed: "2026-11-24".to_owned(),
         };
-        let month = Month::of_secs(1_793_800_000);
+        let month = Month::of_secs(UnixSecs(1_793_800_000));
         let address = ListAddress {
             repository: "x".to_owned(),
             set: Some("a:b".to_owned()),

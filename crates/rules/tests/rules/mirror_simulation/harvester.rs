@@ -2,6 +2,7 @@
 
 use super::proxy::{Page, Token, View};
 use super::source::{RECORDS, Record, Selection, Source};
+use oaimend_oai::UnixSecs;
 use oaimend_test_support::random::Random;
 
 /// The largest error of a harvester's clock. With that of the proxy's clock, an hour, it is below
@@ -33,10 +34,10 @@ pub(super) enum Kind {
 /// A list that is not complete.
 #[derive(Debug)]
 struct OpenList {
-    started_secs: i64,
+    started_secs: UnixSecs,
     /// The `until` of a list in windows.
-    until_secs: Option<i64>,
-    first_date_secs: Option<i64>,
+    until_secs: Option<UnixSecs>,
+    first_date_secs: Option<UnixSecs>,
     token: Option<Token>,
 }
 
@@ -47,9 +48,9 @@ pub(super) struct Harvester {
     /// Whether it requests the records of the set only.
     pub(super) is_of_set: bool,
     clock_error_secs: i64,
-    from_secs: Option<i64>,
+    from_secs: Option<UnixSecs>,
     copy: [Option<Record>; RECORDS],
-    last_stamp_secs: Option<i64>,
+    last_stamp_secs: Option<UnixSecs>,
     list: Option<OpenList>,
 }
 
@@ -79,8 +80,8 @@ impl Harvester {
     }
 
     /// Starts a list if none is open; returns the window and the token of the request. The last list is open-ended.
-    pub(super) fn request(&mut self, now_secs: i64, is_last: bool) -> (Selection, Option<Token>) {
-        let started_secs = now_secs + self.clock_error_secs;
+    pub(super) fn request(&mut self, now_secs: UnixSecs, is_last: bool) -> (Selection, Option<Token>) {
+        let started_secs = now_secs.plus(self.clock_error_secs);
         let until_secs = if is_last { None } else { self.until_secs(started_secs) };
         let new = || OpenList { started_secs, until_secs, first_date_secs: None, token: None };
         let list = self.list.get_or_insert_with(new);
@@ -89,16 +90,16 @@ impl Harvester {
     }
 
     /// The `until` of a list that begins now; `None` for a harvester that sends none.
-    fn until_secs(&self, clock_secs: i64) -> Option<i64> {
+    fn until_secs(&self, clock_secs: UnixSecs) -> Option<UnixSecs> {
         let Kind::Window(secs) = self.kind else { return None };
         let Some(from_secs) = self.from_secs else { return Some(clock_secs) };
-        let behind_secs = clock_secs - from_secs;
+        let behind_secs = clock_secs.since(from_secs);
         let is_near = (secs..WINDOWS_BEHIND_MAX * secs).contains(&behind_secs);
-        Some(if is_near { from_secs + secs } else { clock_secs.max(from_secs) })
+        Some(if is_near { from_secs.plus(secs) } else { clock_secs.max(from_secs) })
     }
 
     /// Takes a page.
-    pub(super) fn receive(&mut self, page: Page, now_secs: i64, random: &mut Random) {
+    pub(super) fn receive(&mut self, page: Page, now_secs: UnixSecs, random: &mut Random) {
         for (id, record) in page.items {
             self.copy[id] = Some(record);
         }
@@ -115,7 +116,7 @@ impl Harvester {
             Kind::FirstDate => Some(first_date_secs),
             Kind::LastDate => Some(page.date_secs),
             Kind::StartClock => Some(list.started_secs),
-            Kind::EndClock => Some(now_secs + self.clock_error_secs + delay_secs),
+            Kind::EndClock => Some(now_secs.plus(self.clock_error_secs + delay_secs)),
             Kind::LastStamp => self.last_stamp_secs,
             Kind::Window(_) => list.until_secs.or(self.from_secs),
         };

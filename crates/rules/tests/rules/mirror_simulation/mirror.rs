@@ -1,5 +1,6 @@
 //! The simulated mirror: it harvests the source page by page, in commits that take time.
 
+use oaimend_oai::UnixSecs;
 use oaimend_rules::{
     HarvestMark, KnownGaps, KnownMembers, ListState, ListTimes, MissingItem, PendingCommit, SetFacts,
     Sighting, StampClock,
@@ -12,7 +13,7 @@ use super::source::{Items, PAGE_RECORDS, RECORDS, Record, Selection, Source, Sou
 #[derive(Clone, Copy, Debug)]
 struct Stored {
     record: Record,
-    stamp_secs: i64,
+    stamp_secs: UnixSecs,
     /// Whether it names the set: by its header, or because the source listed it there.
     names_set: bool,
 }
@@ -35,14 +36,14 @@ struct Harvest {
 #[derive(Clone, Copy, Debug)]
 struct HarvestStart {
     before: Option<HarvestMark>,
-    from_secs: Option<i64>,
+    from_secs: Option<UnixSecs>,
 }
 
 /// A commit that is not visible yet.
 #[derive(Debug)]
 struct Commit {
     pending: Option<PendingCommit>,
-    stamp_secs: i64,
+    stamp_secs: UnixSecs,
     changes: Items,
     gaps: KnownGaps,
     /// The numbers of members of the set.
@@ -67,7 +68,7 @@ pub(super) struct Mirror {
     members_harvest: Option<MembersHarvest>,
     clock: StampClock,
     /// The stored reservation.
-    reserved_secs: Option<i64>,
+    reserved_secs: Option<UnixSecs>,
     stored: [Option<Stored>; RECORDS],
     /// The mark of the last complete harvest.
     mark: Option<HarvestMark>,
@@ -117,12 +118,12 @@ impl Mirror {
     }
 
     /// The state of the copy in the source's time; `None` before the first complete harvest.
-    pub(super) fn state_secs(&self) -> Option<i64> {
+    pub(super) fn state_secs(&self) -> Option<UnixSecs> {
         let mark = self.mark?;
         if self.broken == Some(Broken::StateIgnoresGaps) {
             return Some(mark.from_secs());
         }
-        Some(self.gaps.state(mark).map_or(UNKNOWN_STATE_SECS, |state| state.from_secs()))
+        Some(self.gaps.state(mark).map_or(UnixSecs(UNKNOWN_STATE_SECS), |state| state.from_secs()))
     }
 
     /// The state of a list in the source's time; `None` if the mirror must not answer it.
@@ -144,7 +145,13 @@ impl Mirror {
     /// Begins a harvest, commits its next page, or makes a commit visible.
     ///
     /// `is_answering` says whether the source answers a request now.
-    pub(super) fn step(&mut self, source: &Source, is_answering: bool, now_secs: i64, our_secs: i64) {
+    pub(super) fn step(
+        &mut self,
+        source: &Source,
+        is_answering: bool,
+        now_secs: UnixSecs,
+        our_secs: UnixSecs,
+    ) {
         if let Some(commit) = self.commit.take() {
             self.finish(commit);
             if let Some(harvest) = self.harvest.take_if(|harvest| harvest.list.is_at_end()) {
@@ -164,7 +171,7 @@ impl Mirror {
     }
 
     /// Requests the next members of the set. Until all of them are known for the first time, none are.
-    fn request_members(&mut self, source: &Source, our_secs: i64) {
+    fn request_members(&mut self, source: &Source, our_secs: UnixSecs) {
         if self.members == KnownMembers::NotAsked {
             self.members = KnownMembers::NotAll;
         }
@@ -187,7 +194,7 @@ impl Mirror {
         }
     }
 
-    fn request(&mut self, source: &Source, now_secs: i64, our_secs: i64) {
+    fn request(&mut self, source: &Source, now_secs: UnixSecs, our_secs: UnixSecs) {
         let clocks = source.clocks(now_secs, our_secs);
         let overlapping = HarvestMark::new(&clocks, source.granularity);
         let mark = match (self.broken, clocks.response_date_secs) {
@@ -221,7 +228,7 @@ impl Mirror {
                     return true;
                 };
                 let bytes =
-                    if fault.is_unreadable { u64::from(record.version) } else { now_secs.unsigned_abs() };
+                    if fault.is_unreadable { u64::from(record.version) } else { now_secs.0.unsigned_abs() };
                 let (item, bytes) = if fault.is_named {
                     (named(id), fault.is_unreadable.then_some(bytes))
                 } else {
@@ -239,7 +246,7 @@ impl Mirror {
     }
 
     /// Requests the missing records alone.
-    fn fetch_gaps(&mut self, start: HarvestStart, source: &Source, is_answering: bool, our_secs: i64) {
+    fn fetch_gaps(&mut self, start: HarvestStart, source: &Source, is_answering: bool, our_secs: UnixSecs) {
         let mut gaps = self.gaps.clone();
         let mut changes = Items::new();
         let is_fetching = is_answering && self.broken != Some(Broken::GapsAreNotFetched);
@@ -267,7 +274,7 @@ impl Mirror {
         self.commit = Some(self.begin(changes, gaps, our_secs));
     }
 
-    fn begin(&mut self, changes: Items, gaps: KnownGaps, our_secs: i64) -> Commit {
+    fn begin(&mut self, changes: Items, gaps: KnownGaps, our_secs: UnixSecs) -> Commit {
         if self.broken == Some(Broken::StampsOfTheClock) {
             return Commit { pending: None, stamp_secs: our_secs, changes, gaps, members: Vec::new() };
         }
@@ -323,7 +330,7 @@ impl Mirror {
     }
 
     /// The times of a list over the stamps of the mirror.
-    pub(super) fn begin_list(&mut self, our_secs: i64) -> ListTimes {
+    pub(super) fn begin_list(&mut self, our_secs: UnixSecs) -> ListTimes {
         if let Some(until_secs) = self.clock.reservation_due(our_secs) {
             self.reserved_secs = Some(until_secs);
             self.clock.reserve(until_secs);
@@ -335,8 +342,8 @@ impl Mirror {
     pub(super) fn page_by_stamp(
         &self,
         selection: Selection,
-        after: Option<(i64, usize)>,
-    ) -> Vec<(i64, usize, Record)> {
+        after: Option<(UnixSecs, usize)>,
+    ) -> Vec<(UnixSecs, usize, Record)> {
         let stored = self.stored.iter().enumerate().filter_map(|(id, stored)| Some((id, (*stored)?)));
         let is_wanted = |(id, stored): &(usize, Stored)| {
             selection.contains(stored.stamp_secs, stored.names_set) && Some((stored.stamp_secs, *id)) > after

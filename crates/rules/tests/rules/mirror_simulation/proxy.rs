@@ -1,5 +1,6 @@
 //! The simulated proxy: it answers from the source or from the mirror, and records spans.
 
+use oaimend_oai::UnixSecs;
 use oaimend_rules::{HarvestMark, ListState, ListTimes, ServedSpan, ServedSpans};
 
 use super::Broken;
@@ -30,13 +31,13 @@ pub(super) enum Token {
         selection: Selection,
         first: usize,
         state: ListState,
-        date_secs: i64,
+        date_secs: UnixSecs,
         is_delivered: [bool; RECORDS],
     },
     Mirror {
         selection: Selection,
         times: ListTimes,
-        after: Option<(i64, usize)>,
+        after: Option<(UnixSecs, usize)>,
     },
 }
 
@@ -44,9 +45,9 @@ pub(super) enum Token {
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) items: Items,
-    pub(super) date_secs: i64,
+    pub(super) date_secs: UnixSecs,
     /// The highest datestamp of the page.
-    pub(super) last_stamp_secs: Option<i64>,
+    pub(super) last_stamp_secs: Option<UnixSecs>,
     /// `None` on the last page.
     pub(super) token: Option<Token>,
 }
@@ -54,9 +55,9 @@ pub(super) struct Page {
 /// The time, and whether the source answers at this time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
-    pub(super) now_secs: i64,
+    pub(super) now_secs: UnixSecs,
     /// The clock of the proxy.
-    pub(super) our_secs: i64,
+    pub(super) our_secs: UnixSecs,
     pub(super) is_answering: bool,
 }
 
@@ -101,7 +102,7 @@ impl Proxy {
             View::Mirror => {
                 mirror.state_of_list(selection.is_of_set)?;
                 let times = mirror.begin_list(at.our_secs);
-                let until_secs = selection.until_secs.unwrap_or(i64::MAX).min(times.until_secs);
+                let until_secs = selection.until_secs.unwrap_or(UnixSecs::MAX).min(times.until_secs);
                 let selection = Selection { until_secs: Some(until_secs), ..selection };
                 Token::Mirror { selection, times, after: None }
             }
@@ -192,7 +193,7 @@ impl Proxy {
 
     /// Whether requests for these times are widened.
     fn widens(&self, selection: Selection) -> bool {
-        let secs = |selection: Selection| Some(selection.until_secs? - selection.from_secs?);
+        let secs = |selection: Selection| Some(selection.until_secs?.since(selection.from_secs?));
         match self.broken {
             Some(Broken::NoWidening) => false,
             Some(Broken::NoWideningOfShortWindows) => secs(selection).is_none_or(|secs| secs >= HOUR_SECS),
@@ -201,7 +202,7 @@ impl Proxy {
     }
 
     /// The span of a page with this latest time.
-    fn span(&self, state: ListState, latest_secs: Option<i64>, at: Moment) -> ServedSpan {
+    fn span(&self, state: ListState, latest_secs: Option<UnixSecs>, at: Moment) -> ServedSpan {
         let latest_secs = latest_secs.unwrap_or(state.secs());
         let span = state.span(latest_secs, at.our_secs);
         match self.broken {
@@ -214,6 +215,6 @@ impl Proxy {
 }
 
 /// The highest datestamp of the source.
-fn last_stamp(items: &Items) -> Option<i64> {
+fn last_stamp(items: &Items) -> Option<UnixSecs> {
     items.iter().map(|(_, record)| record.stamp_secs).max()
 }

@@ -5,6 +5,7 @@ use super::harvester::{Harvester, Kind};
 use super::mirror::Mirror;
 use super::proxy::{Moment, Proxy, View};
 use super::source::{RECORDS, Source};
+use oaimend_oai::UnixSecs;
 use oaimend_test_support::random::Random;
 
 /// The steps of a usual run. A miss shows only if the record does not change again, so short runs find
@@ -77,7 +78,7 @@ struct World {
     pause_secs_max: usize,
     /// The share of steps that change a record, at most 30.
     changes_percent: usize,
-    now_secs: i64,
+    now_secs: UnixSecs,
     /// The time by which the proxy's clock is ahead of the true time.
     our_lead_secs: i64,
     source: Source,
@@ -132,7 +133,7 @@ impl World {
         let source = Source::new(&mut random);
         let mirror = Mirror::new(broken, source.names_set, random.chance(50));
         Self {
-            now_secs: 1_000_000 + random.below(1_000_000) as i64,
+            now_secs: UnixSecs(1_000_000 + random.below(1_000_000) as i64),
             our_lead_secs: CLOCK_STEP_SECS * (random.below(3) as i64 - 1),
             source,
             mirror,
@@ -148,12 +149,12 @@ impl World {
     /// Many events share a second, others are far apart.
     fn pass_time(&mut self) {
         let longest_secs = [1, 3, 60, self.pause_secs_max][self.random.below(4)];
-        self.now_secs += self.random.below(longest_secs) as i64;
+        self.now_secs = self.now_secs.plus(self.random.below(longest_secs) as i64);
     }
 
     fn moment(&mut self, is_reliable: bool) -> Moment {
         let is_answering = self.source.is_up && (is_reliable || !self.random.chance(FAILURES_PERCENT));
-        Moment { now_secs: self.now_secs, our_secs: self.now_secs + self.our_lead_secs, is_answering }
+        Moment { now_secs: self.now_secs, our_secs: self.now_secs.plus(self.our_lead_secs), is_answering }
     }
 
     fn step(&mut self) {

@@ -1,5 +1,6 @@
 //! The simulated source: records that change, and lists of them.
 
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::Granularity;
 use oaimend_rules::ResponseClocks;
 
@@ -15,7 +16,7 @@ pub(super) struct Record {
     pub(super) version: u32,
     pub(super) is_deleted: bool,
     /// Its datestamp at the source.
-    pub(super) stamp_secs: i64,
+    pub(super) stamp_secs: UnixSecs,
     /// Whether it is in the set that harvesters request.
     pub(super) is_in_set: bool,
 }
@@ -67,14 +68,14 @@ pub(super) struct Source {
 /// The times and the set that a list is requested for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Selection {
-    pub(super) from_secs: Option<i64>,
-    pub(super) until_secs: Option<i64>,
+    pub(super) from_secs: Option<UnixSecs>,
+    pub(super) until_secs: Option<UnixSecs>,
     /// Whether only records of the set are requested.
     pub(super) is_of_set: bool,
 }
 
 impl Selection {
-    pub(super) fn contains(self, secs: i64, is_in_set: bool) -> bool {
+    pub(super) fn contains(self, secs: UnixSecs, is_in_set: bool) -> bool {
         self.from_secs.is_none_or(|from_secs| secs >= from_secs)
             && self.until_secs.is_none_or(|until_secs| secs <= until_secs)
             && (is_in_set || !self.is_of_set)
@@ -115,9 +116,9 @@ impl Source {
     }
 
     /// Creates, changes, deletes or restores a record.
-    pub(super) fn change(&mut self, random: &mut Random, now_secs: i64) {
+    pub(super) fn change(&mut self, random: &mut Random, now_secs: UnixSecs) {
         self.versions += 1;
-        let stamp_secs = self.grained(now_secs + self.lead_secs - self.stamp_lag_secs);
+        let stamp_secs = self.grained(now_secs.plus(self.lead_secs - self.stamp_lag_secs));
         let is_deleted = random.chance(25);
         let id = random.below(RECORDS);
         // A deleted record stays in its set.
@@ -158,9 +159,9 @@ impl Source {
     }
 
     /// A time in the granularity of this source.
-    pub(super) fn grained(&self, secs: i64) -> i64 {
+    pub(super) fn grained(&self, secs: UnixSecs) -> UnixSecs {
         match self.granularity {
-            Granularity::Day => secs - secs.rem_euclid(DAY_SECS),
+            Granularity::Day => secs.floor_to(DAY_SECS),
             Granularity::Second => secs,
         }
     }
@@ -168,7 +169,7 @@ impl Source {
     /// A window in the granularity of this source: whole days, or seconds.
     pub(super) fn grained_selection(&self, selection: Selection) -> Selection {
         let last_secs = |secs| match self.granularity {
-            Granularity::Day => self.grained(secs) + DAY_SECS - 1,
+            Granularity::Day => self.grained(secs).plus(DAY_SECS - 1),
             Granularity::Second => secs,
         };
         Selection {
@@ -179,11 +180,11 @@ impl Source {
     }
 
     /// The clocks of a response.
-    pub(super) fn clocks(&self, now_secs: i64, our_secs: i64) -> ResponseClocks {
-        let date_secs = now_secs + self.lead_secs;
+    pub(super) fn clocks(&self, now_secs: UnixSecs, our_secs: UnixSecs) -> ResponseClocks {
+        let date_secs = now_secs.plus(self.lead_secs);
         ResponseClocks {
             response_date_secs: Some(date_secs),
-            http_date_secs: Some(date_secs - self.stamp_lag_secs),
+            http_date_secs: Some(date_secs.minus(self.stamp_lag_secs)),
             sent_at_secs: our_secs,
         }
     }

@@ -127,7 +127,7 @@ fn write_changes(
         view.remove_visits(repository, place.list)?;
     }
     if page.within.is_some() {
-        view.insert(rows::window(repository), page.now_secs.to_le_bytes());
+        view.insert(rows::window(repository), page.now_secs.0.to_le_bytes());
     }
     if let Some(first) = page.hashes.first() {
         if let Some(first_page) = changes.first_item_page {

@@ -1,6 +1,7 @@
 //! Removes the rows of the lists and states that the ledger evicts.
 
 use super::rows::{self, list_of_key};
+use oaimend_oai::UnixSecs;
 use oaimend_store::ledger::{
     Evictions, HarvestStates, KeptStates, ListEviction, ListFacts, RowCounts, TokenRecord,
 };
@@ -15,7 +16,7 @@ pub(super) fn make_room(
     table: &mut RowsTable<'_>,
     evictions: &mut Evictions,
     (repository, new): (&str, RowCounts),
-    now_secs: u64,
+    now_secs: UnixSecs,
     is_in_use: &dyn Fn(&[u8]) -> bool,
 ) -> Result<(), redb::Error> {
     let (lists, states) = evictions.left(repository, new, now_secs);
@@ -36,7 +37,7 @@ fn evict_lists(
     table: &mut RowsTable<'_>,
     repository: &str,
     new: u64,
-    now_secs: u64,
+    now_secs: UnixSecs,
     is_in_use: &dyn Fn(&[u8]) -> bool,
 ) -> Result<u64, redb::Error> {
     let (mut known, mut touched) = (0, Vec::new());
@@ -47,7 +48,7 @@ fn evict_lists(
             && let Some((_, list)) = list_of_key(key.value())
         {
             let facts: Option<ListFacts> = serde_json::from_slice(json.value()).ok();
-            touched.push((facts.map_or(0, |facts| facts.touched_secs), list));
+            touched.push((facts.map_or(UnixSecs(0), |facts| facts.touched_secs), list));
         }
     }
     let ListEviction { lists, left } = ListEviction::choose(touched, known, new, now_secs);
@@ -85,7 +86,7 @@ fn evict_states(
     table: &mut RowsTable<'_>,
     repository: &str,
     new: u64,
-    now_secs: u64,
+    now_secs: UnixSecs,
 ) -> Result<u64, redb::Error> {
     let states = |json: &[u8]| -> HarvestStates { serde_json::from_slice(json).unwrap_or_default() };
     let keys = rows::states(repository);

@@ -20,6 +20,7 @@ use super::database::{SharedDatabase, Unavailable};
 use apply::{apply_page, apply_replay};
 use async_trait::async_trait;
 use oaimend_base::error::Error;
+use oaimend_oai::UnixSecs;
 use oaimend_store::databases::Databases;
 use oaimend_store::ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, RecordedPart, ReplayProgress,
@@ -47,7 +48,7 @@ struct Inner {
     database: Arc<SharedDatabase>,
     /// For each repository: when a page was last recorded of which a harvester requested only a part, in seconds
     /// since 1970.
-    windows: Mutex<HashMap<String, u64>>,
+    windows: Mutex<HashMap<String, UnixSecs>>,
     unwritten: Arc<Unwritten>,
     writer: Mutex<Option<JoinHandle<()>>>,
     /// Changes when a page is not recorded.
@@ -123,14 +124,14 @@ impl RedbLedger {
         Ok(())
     }
 
-    fn windows(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+    fn windows(&self) -> MutexGuard<'_, HashMap<String, UnixSecs>> {
         self.0.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes rows; returns whether they are changed.
     fn change(
         &self,
-        now_secs: Option<u64>,
+        now_secs: Option<UnixSecs>,
         waiter: Option<oneshot::Sender<bool>>,
         change: impl FnOnce(&mut View<'_>) -> Result<(), redb::Error>,
     ) -> bool {
@@ -289,7 +290,7 @@ impl ListLedger for RedbLedger {
         });
     }
 
-    async fn has_windows(&self, repository: &str, now_secs: u64) -> bool {
+    async fn has_windows(&self, repository: &str, now_secs: UnixSecs) -> bool {
         self.windows().get(repository).is_some_and(|recorded| window_counts(*recorded, now_secs))
     }
 
@@ -424,7 +425,7 @@ impl ListLedger for RedbLedger {
 /// The epoch of a ledger that was closed after everything was written.
 fn read_epoch(database: &Database) -> Result<Option<u64>, redb::Error> {
     let rows = DatabaseRows::new(database.begin_read()?).range(&rows::epoch())?;
-    Ok(rows.into_values().next().map(|epoch| secs(&epoch)))
+    Ok(rows.into_values().next().map(|epoch| epoch.try_into().map_or(0, u64::from_le_bytes)))
 }
 
 /// Saves the epoch, or removes it.
@@ -440,7 +441,7 @@ fn save_epoch(database: &Database, epoch: Option<u64>) -> Result<(), redb::Error
     Ok(transaction.commit()?)
 }
 
-fn read_windows(database: &Database) -> Result<HashMap<String, u64>, redb::Error> {
+fn read_windows(database: &Database) -> Result<HashMap<String, UnixSecs>, redb::Error> {
     let rows = DatabaseRows::new(database.begin_read()?).range(&rows::windows())?;
     let window = |(key, at): (Vec<u8>, Vec<u8>)| Some((rows::window_of_key(&key)?.to_owned(), secs(&at)));
     Ok(rows.into_iter().filter_map(window).collect())

@@ -1,6 +1,7 @@
 //! How the values of rows are encoded.
 
 use super::rows::{self, View};
+use oaimend_oai::UnixSecs;
 use oaimend_store::ledger::{KnownToken, ListFacts, TokenRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,9 +21,9 @@ pub(super) fn number(bytes: &[u8]) -> u32 {
     bytes.try_into().map_or(0, u32::from_le_bytes)
 }
 
-/// Bytes to seconds since 1970; 0 if they are none.
-pub(super) fn secs(bytes: &[u8]) -> u64 {
-    bytes.try_into().map_or(0, u64::from_le_bytes)
+/// Bytes to a time; the start of 1970 if they are none.
+pub(super) fn secs(bytes: &[u8]) -> UnixSecs {
+    UnixSecs(bytes.try_into().map_or(0, i64::from_le_bytes))
 }
 
 /// Bytes to a text.

@@ -1,6 +1,7 @@
 //! Tests of what the contract of ledgers leaves open, each with a database of its own.
 
 use crate::redb::ledger::*;
+use oaimend_oai::UnixSecs;
 use oaimend_store::ledger::{LISTS_EVICTED_TOGETHER, LISTS_MAX, ListStatus};
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
@@ -30,7 +31,7 @@ fn delivered(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> Delive
         status: if next.is_none() { ListStatus::Ended } else { ListStatus::Continues },
         last_datestamp: None,
         state_secs: None,
-        now_secs: 1_000_000,
+        now_secs: UnixSecs(1_000_000),
     }
 }
 
@@ -52,7 +53,8 @@ fn epoch(ledger: &RedbLedger) -> u64 {
 
 /// Waits until everything that was recorded is in the database.
 fn write(ledger: &RedbLedger) {
-    let page = DeliveredPage { repository: "other".into(), now_secs: 0, ..delivered(0, 0, &[], None) };
+    let page =
+        DeliveredPage { repository: "other".into(), now_secs: UnixSecs(0), ..delivered(0, 0, &[], None) };
     assert!(record_part(ledger, page, 0));
 }
 
@@ -148,7 +150,11 @@ fn the_number_of_lists_is_limited() {
     };
     let begin = |ledger: &RedbLedger, list: u64| {
         let page = delivered(list, 0, &[list], Some(&format!("token {list}")));
-        assert!(record_part(ledger, DeliveredPage { now_secs: 1_000_000 + list, ..page }, list));
+        assert!(record_part(
+            ledger,
+            DeliveredPage { now_secs: UnixSecs(1_000_000 + list as i64), ..page },
+            list
+        ));
     };
     (0..LISTS_MAX).for_each(|list| begin(&ledger, list));
     assert_eq!(count(&ledger).0.len() as u64, LISTS_MAX);

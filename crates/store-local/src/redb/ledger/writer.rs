@@ -7,6 +7,7 @@ use super::eviction::make_room;
 use super::rows::{DatabaseRows, Layer, ROWS, View, list_of_key, state_of_key};
 use crate::redb::database::{SharedDatabase, Unavailable};
 use oaimend_base::clock;
+use oaimend_oai::UnixSecs;
 use oaimend_store::ledger::{Evictions, RowCounts};
 use redb::{Database, ReadableDatabase, ReadableTable};
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ struct State {
     /// When the oldest of the newest rows changed.
     since: Option<Duration>,
     /// The latest time of a record, in seconds since 1970.
-    now_secs: u64,
+    now_secs: UnixSecs,
     /// Receive whether the newest rows are on disk.
     waiters: Vec<oneshot::Sender<bool>>,
     is_ending: bool,
@@ -65,7 +66,7 @@ impl Unwritten {
     pub(super) fn change(
         &self,
         database: &SharedDatabase,
-        now_secs: Option<u64>,
+        now_secs: Option<UnixSecs>,
         waiter: Option<oneshot::Sender<bool>>,
         change: impl FnOnce(&mut View<'_>) -> Result<(), redb::Error>,
     ) -> Result<(), ChangeError> {
@@ -81,7 +82,7 @@ impl Unwritten {
             Err(Unavailable::Closed) => return Err(ChangeError::Closed),
             Err(Unavailable::Failed(error)) => return Err(ChangeError::Database(error)),
         }
-        state.now_secs = state.now_secs.max(now_secs.unwrap_or(0));
+        state.now_secs = state.now_secs.max(now_secs.unwrap_or_default());
         let is_first = state.since.is_none();
         state.since.get_or_insert_with(clock::uptime);
         state.waiters.extend(waiter);
@@ -171,7 +172,7 @@ impl Unwritten {
 struct Batch {
     rows: Arc<Layer>,
     waiters: Vec<oneshot::Sender<bool>>,
-    now_secs: u64,
+    now_secs: UnixSecs,
 }
 
 impl State {
@@ -209,7 +210,7 @@ impl State {
 fn write_rows(
     database: &Database,
     layer: &Layer,
-    now_secs: u64,
+    now_secs: UnixSecs,
     evictions: &mut Evictions,
     is_in_use: &dyn Fn(&[u8]) -> bool,
 ) -> Result<(), redb::Error> {

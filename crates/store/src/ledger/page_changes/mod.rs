@@ -184,7 +184,7 @@ fn list_after(known: Option<ListFacts>, page: &DeliveredPage, is_joined: bool) -
         reuses_tokens: false,
         touched_secs: page.now_secs,
     });
-    let begins_again = starts && (list.harvests == 0 || list.touched_secs + KEPT_SECS < page.now_secs);
+    let begins_again = starts && (list.harvests == 0 || list.touched_secs.plus(KEPT_SECS) < page.now_secs);
     list.list_size = match &page.next_token {
         _ if begins_again => page.list_size,
         Some(_) if list.list_size == page.list_size => page.list_size,

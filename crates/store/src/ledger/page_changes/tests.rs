@@ -1,6 +1,7 @@
 //! Tests of the changes by a page.
 
 use super::*;
+use oaimend_oai::UnixSecs;
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 
@@ -23,7 +24,7 @@ fn page(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> DeliveredPa
         status: if next.is_none() { ListStatus::Ended } else { ListStatus::Continues },
         last_datestamp: None,
         state_secs: None,
-        now_secs: 1_000_000,
+        now_secs: UnixSecs(1_000_000),
     }
 }
 
