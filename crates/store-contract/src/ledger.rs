@@ -1,7 +1,7 @@
 //! The contract of [`ListLedger`].
 
 use crate::Backend;
-use oaimend_oai::{UnixSecs, Window};
+use oaimend_oai::{UnixSecs, Verb, Window};
 use oaimend_store::ledger::{EVICTION_INTERVAL_SECS, KEPT_SECS};
 use oaimend_store::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, ReplayProgress, TokenOrigin,
@@ -13,7 +13,7 @@ const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 fn delivered(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> DeliveredPage {
     DeliveredPage {
         repository: "x".into(),
-        verb: "ListRecords",
+        verb: Verb::ListRecords,
         place: ListPage { list, page },
         first_query: LIST.into(),
         within: None,
@@ -49,7 +49,7 @@ fn later(secs: i64, page: DeliveredPage) -> DeliveredPage {
 }
 
 async fn target(ledger: &dyn ListLedger, token: &str) -> Option<TokenTarget> {
-    ledger.token_target("x", "ListRecords", token).await.expect("readable")
+    ledger.token_target("x", Verb::ListRecords, token).await.expect("readable")
 }
 
 async fn place(ledger: &dyn ListLedger, token: &str) -> Option<ListPage> {
@@ -79,8 +79,8 @@ pub async fn a_record_is_readable_at_once_and_after_a_restart(backend: &impl Bac
     let at = ListPage { list: 7, page: 2 };
     let check = async |ledger: &dyn ListLedger| {
         assert_eq!(place(ledger, "b").await, Some(at));
-        assert_eq!(ledger.token_target("y", "ListRecords", "b").await.expect("readable"), None);
-        assert_eq!(ledger.token_target("x", "ListSets", "b").await.expect("readable"), None);
+        assert_eq!(ledger.token_target("y", Verb::ListRecords, "b").await.expect("readable"), None);
+        assert_eq!(ledger.token_target("x", Verb::ListSets, "b").await.expect("readable"), None);
         assert_eq!((before(ledger, 7, 2).await, before(ledger, 7, 1).await), (vec![1, 2, 3], vec![1, 2]));
         let facts = facts(ledger, 7).await.expect("known");
         assert!(facts.complete && facts.items == 3 && facts.first_query == LIST, "{facts:?}");
@@ -183,7 +183,7 @@ pub async fn harvests_that_follow_reused_tokens_are_mixed_until_all_have_ended(b
     };
     let points_back = async |token: &str, page| {
         let at = ListPage { list: 7, page };
-        ledger.points_back("x", "ListRecords", token, at).await.expect("readable")
+        ledger.points_back("x", Verb::ListRecords, token, at).await.expect("readable")
     };
     for (page, token) in [(0, "a"), (1, "b"), (2, "a")] {
         ledger.record(delivered(7, page, &[u64::from(page)], Some(token)));
@@ -207,7 +207,7 @@ pub async fn a_list_with_an_unknown_start_is_known_from_its_request_token(backen
     ledger.record(DeliveredPage { request_token: Some("a".into()), first_query: String::new(), ..page });
     let at = |page| ListPage { list: 7, page };
     assert_eq!(place(ledger, "a").await, Some(at(1)));
-    assert!(ledger.points_back("x", "ListRecords", "a", at(2)).await.expect("readable"));
+    assert!(ledger.points_back("x", Verb::ListRecords, "a", at(2)).await.expect("readable"));
     assert!(!facts(ledger, 7).await.expect("known").complete);
     assert_eq!(ledger.replay_start("x", at(2)).await.expect("readable"), None);
 }
@@ -354,7 +354,7 @@ pub async fn a_later_list_with_the_same_tokens_is_as_old_as_a_harvest_that_may_c
 pub async fn a_token_after_different_pages_is_ambiguous_for_an_hour(backend: &impl Backend) {
     const HOUR: i64 = 3_600;
     let stores = backend.open();
-    let origin = async |ledger: &dyn ListLedger| ledger.token_origin("x", "ListRecords", "a").await;
+    let origin = async |ledger: &dyn ListLedger| ledger.token_origin("x", Verb::ListRecords, "a").await;
     let page = |list, secs, next_origin| DeliveredPage {
         next_origin,
         ..later(secs, delivered(list, 0, &[list], Some("a")))
@@ -365,7 +365,7 @@ pub async fn a_token_after_different_pages_is_ambiguous_for_an_hour(backend: &im
     ledger.record(page(8, 0, Some(5)));
     assert_eq!(origin(ledger).await, TokenOrigin::Known(5));
     assert_eq!(target(ledger, "a").await.and_then(|target| target.origin), Some(5));
-    assert_eq!(ledger.token_origin("x", "ListIdentifiers", "a").await, TokenOrigin::Unknown);
+    assert_eq!(ledger.token_origin("x", Verb::ListIdentifiers, "a").await, TokenOrigin::Unknown);
     ledger.record(page(9, HOUR, Some(6)));
     assert_eq!(origin(ledger).await, TokenOrigin::Ambiguous);
     ledger.record(page(9, 2 * HOUR, Some(6)));
@@ -438,14 +438,14 @@ pub async fn a_closed_ledger_refuses(backend: &impl Backend) {
     stores.close();
     let (ledger, at) = (&*stores.ledger, ListPage { list: 7, page: 1 });
     assert!(!ledger.record_part(delivered(7, 1, &[2], None), 2).await);
-    assert!(matches!(ledger.token_target("x", "ListRecords", "a").await, Err(LedgerError::Closed)));
-    assert!(matches!(ledger.points_back("x", "ListRecords", "a", at).await, Err(LedgerError::Closed)));
+    assert!(matches!(ledger.token_target("x", Verb::ListRecords, "a").await, Err(LedgerError::Closed)));
+    assert!(matches!(ledger.points_back("x", Verb::ListRecords, "a", at).await, Err(LedgerError::Closed)));
     assert!(matches!(ledger.recorded_part("x", at, 0, true).await, Err(LedgerError::Closed)));
     assert!(matches!(ledger.suspected_loop("x", at, 1, None).await, Err(LedgerError::Closed)));
     assert!(matches!(ledger.delivered_names("x", at, 1).await, Err(LedgerError::Closed)));
     assert!(matches!(ledger.replay_start("x", at).await, Err(LedgerError::Closed)));
     assert!(matches!(ledger.replay_shortcuts("x", at).await, Err(LedgerError::Closed)));
-    assert_eq!(ledger.token_origin("x", "ListRecords", "b").await, TokenOrigin::Ambiguous, "unreadable");
+    assert_eq!(ledger.token_origin("x", Verb::ListRecords, "b").await, TokenOrigin::Ambiguous, "unreadable");
     let next = backend.open().ledger;
     assert_eq!(place(&*next, "a").await, Some(at));
 }

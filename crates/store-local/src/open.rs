@@ -56,6 +56,7 @@ pub fn open_locked(lock: DataDirLock) -> Result<Store, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oaimend_oai::Verb;
     use oaimend_store::{LedgerError, QuarantineError, QuarantineQuery};
 
     #[tokio::test]
@@ -72,7 +73,10 @@ mod tests {
             clone.quarantine.list("x", QuarantineQuery::default()).await,
             Err(QuarantineError::Closed)
         ));
-        assert!(matches!(clone.ledger.token_target("x", "ListRecords", "a").await, Err(LedgerError::Closed)));
+        assert!(matches!(
+            clone.ledger.token_target("x", Verb::ListRecords, "a").await,
+            Err(LedgerError::Closed)
+        ));
         assert!(next.quarantine.list("x", QuarantineQuery::default()).await.expect("readable").is_empty());
     }
 

@@ -134,7 +134,7 @@ impl SourceView {
 
     pub(super) async fn history(&self, verb: Verb, token: &str) -> Result<ListHistory, Failure> {
         let now = self.view.stores.clock.now();
-        let found = self.histories.find(verb.as_str(), token, now).await?;
+        let found = self.histories.find(verb, token, now).await?;
         found.ok_or_else(|| self.unknown("the list of this resumptionToken"))
     }
 

@@ -4,7 +4,7 @@ use super::continuation_token::ContinuationToken;
 use super::item_hash::ItemHash;
 use crate::Failure;
 use oaimend_base::clock::unix_secs;
-use oaimend_oai::{Request, UnixSecs};
+use oaimend_oai::{Request, UnixSecs, Verb};
 use oaimend_store::{ListLedger, ListPage, RecordedPart, TokenKey};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -79,7 +79,7 @@ impl ListHistories {
     /// The ledger cannot be read.
     pub async fn find(
         &self,
-        verb: &str,
+        verb: Verb,
         token: &str,
         now: SystemTime,
     ) -> Result<Option<ListHistory>, Failure> {
@@ -102,7 +102,7 @@ impl ListHistories {
         let delivered = Some(delivered).filter(|_| facts.mixed_harvests().is_none());
         let state_secs = facts.state_secs();
         let first = Request::parse(facts.first_query.as_bytes()).ok();
-        let first = first.filter(|first| first.verb().as_str() == verb);
+        let first = first.filter(|first| first.verb() == verb);
         Ok(first.map(|first| ListHistory { first, state_secs, delivered }))
     }
 

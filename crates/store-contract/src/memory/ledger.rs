@@ -2,7 +2,7 @@
 
 use super::Handle;
 use async_trait::async_trait;
-use oaimend_oai::UnixSecs;
+use oaimend_oai::{UnixSecs, Verb};
 use oaimend_store::ledger::{
     DeliveredPage, HarvestStates, KeptStates, KnownPage, KnownToken, LedgerError, ListEviction, ListFacts,
     ListLedger, ListPage, PageItems, RecordedPart, ReplayProgress, ReplayShortcuts, TokenOrigin, TokenRecord,
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 /// A repository, a verb and a token.
-type TokenName = (String, String, String);
+type TokenName = (String, &'static str, String);
 
 #[derive(Debug, Default)]
 pub(super) struct LedgerRows {
@@ -38,8 +38,8 @@ struct ListRows {
     visits: BTreeMap<u64, u32>,
 }
 
-fn name(repository: &str, verb: &str, token: &str) -> TokenName {
-    (repository.to_owned(), verb.to_owned(), token.to_owned())
+fn name(repository: &str, verb: Verb, token: &str) -> TokenName {
+    (repository.to_owned(), verb.as_str(), token.to_owned())
 }
 
 impl ListRows {
@@ -52,7 +52,7 @@ impl ListRows {
 }
 
 impl LedgerRows {
-    fn token(&self, repository: &str, verb: &str, token: &str) -> Option<KnownToken> {
+    fn token(&self, repository: &str, verb: Verb, token: &str) -> Option<KnownToken> {
         let record = self.tokens.get(&name(repository, verb, token))?.clone();
         let list = self.list(repository, record.place.list).and_then(|rows| rows.facts.clone());
         Some(KnownToken { record, list })
@@ -181,7 +181,7 @@ impl ListLedger for Handle {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).ledger.epoch
     }
 
-    async fn token_origin(&self, repository: &str, verb: &str, token: &str) -> TokenOrigin {
+    async fn token_origin(&self, repository: &str, verb: Verb, token: &str) -> TokenOrigin {
         let origin = |ledger: &mut LedgerRows| {
             let record = ledger.tokens.get(&name(repository, verb, token));
             record.map_or(TokenOrigin::Unknown, TokenRecord::token_origin)
@@ -192,7 +192,7 @@ impl ListLedger for Handle {
     async fn token_target(
         &self,
         repository: &str,
-        verb: &str,
+        verb: Verb,
         token: &str,
     ) -> Result<Option<TokenTarget>, LedgerError> {
         self.ledger(|ledger| ledger.token(repository, verb, token).map(TokenTarget::from))
@@ -201,7 +201,7 @@ impl ListLedger for Handle {
     async fn points_back(
         &self,
         repository: &str,
-        verb: &str,
+        verb: Verb,
         token: &str,
         place: ListPage,
     ) -> Result<bool, LedgerError> {

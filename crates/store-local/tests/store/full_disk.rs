@@ -3,7 +3,7 @@
 //! The child process is this test binary again, which runs the same test with [`CHILD`] set.
 
 use crate::kill::{CHILD, child, runtime};
-use oaimend_oai::UnixSecs;
+use oaimend_oai::{UnixSecs, Verb};
 use oaimend_store::{
     ActivityUpdate, DeliveredPage, ListPage, ListStatus, ProfileDates, ProfileUpdate, QuarantineBatch,
     QuarantineQuery, QuarantinedRecord, Store, WatchedRepository,
@@ -32,7 +32,7 @@ fn quarantined(number: u32) -> QuarantineBatch {
 fn delivered(page: u32) -> DeliveredPage {
     DeliveredPage {
         repository: "x".to_owned(),
-        verb: "ListRecords",
+        verb: Verb::ListRecords,
         place: ListPage { list: 1, page },
         first_query: "verb=ListRecords&metadataPrefix=oai_dc".to_owned(),
         within: None,
@@ -80,7 +80,7 @@ async fn check(store: &Store) {
     let query = QuarantineQuery { count_max: 10, ..QuarantineQuery::default() };
     assert_eq!(store.quarantine.list("x", query).await.expect("readable").len(), 2);
     for page in 0..3 {
-        let target = store.ledger.token_target("x", "ListRecords", &format!("token-{page}")).await;
+        let target = store.ledger.token_target("x", Verb::ListRecords, &format!("token-{page}")).await;
         assert!(target.expect("readable").is_some(), "page {page}");
     }
     let collections = store.mirror.collections("x").await.expect("readable");

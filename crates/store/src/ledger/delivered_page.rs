@@ -1,7 +1,7 @@
 //! A page of a list as a harvester received it.
 
 use super::lists::ListPage;
-use oaimend_oai::{UnixSecs, Window};
+use oaimend_oai::{UnixSecs, Verb, Window};
 
 /// One page of a list, as far as it was delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct DeliveredPage {
     /// The repository.
     pub repository: String,
     /// The verb.
-    pub verb: &'static str,
+    pub verb: Verb,
     /// The list and the number of the page.
     pub place: ListPage,
     /// The query that started the list.

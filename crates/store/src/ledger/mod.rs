@@ -26,7 +26,7 @@ pub use page_changes::{KnownPage, PageChanges, PageItems, recorded_place};
 pub use tokens::{KnownToken, TokenOrigin, TokenRecord, TokenTarget};
 
 use async_trait::async_trait;
-use oaimend_oai::UnixSecs;
+use oaimend_oai::{UnixSecs, Verb};
 
 /// A ledger. Reads see every page that was recorded before.
 #[async_trait]
@@ -52,7 +52,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     async fn epoch(&self) -> u64;
 
     /// The pages that lead to a token. Reads a few rows. A ledger that cannot be read calls every token ambiguous.
-    async fn token_origin(&self, repository: &str, verb: &str, token: &str) -> TokenOrigin;
+    async fn token_origin(&self, repository: &str, verb: Verb, token: &str) -> TokenOrigin;
 
     /// Where a token points; `None` if the token is unknown.
     ///
@@ -62,7 +62,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     async fn token_target(
         &self,
         repository: &str,
-        verb: &str,
+        verb: Verb,
         token: &str,
     ) -> Result<Option<TokenTarget>, LedgerError>;
 
@@ -74,7 +74,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     async fn points_back(
         &self,
         repository: &str,
-        verb: &str,
+        verb: Verb,
         token: &str,
         place: ListPage,
     ) -> Result<bool, LedgerError>;

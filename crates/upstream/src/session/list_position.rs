@@ -104,7 +104,7 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
     if let Some(own) = ContinuationToken::read(token, &job.store.token_key) {
         return open_own(job, own, now).await;
     }
-    let known = job.store.ledger.token_target(&job.mapping.id, request.verb().as_str(), token).await;
+    let known = job.store.ledger.token_target(&job.mapping.id, request.verb(), token).await;
     let known = default_if_closed(known)?;
     // A list that began elsewhere: it is known from here on.
     let elsewhere =
@@ -290,7 +290,7 @@ impl ListPosition {
     ) -> DeliveredPage {
         DeliveredPage {
             repository: job.mapping.id.clone(),
-            verb: job.request.verb().as_str(),
+            verb: job.request.verb(),
             place: self.place,
             first_query: self.first_query.clone(),
             within: self.within.clone(),
@@ -347,7 +347,7 @@ impl ListPosition {
 
     /// Whether a token leads back to this page or an earlier one of the list.
     pub(crate) async fn leads_back(&self, job: &Job, token: &str) -> Result<bool, Failure> {
-        let verb = job.request.verb().as_str();
+        let verb = job.request.verb();
         default_if_closed(job.store.ledger.points_back(&job.mapping.id, verb, token, self.place).await)
     }
 

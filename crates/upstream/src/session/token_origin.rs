@@ -5,7 +5,7 @@
 //! in between, the records of all later pages have moved. The origin contains the arguments of the list, and of each page
 //! the items and the sizes that it announces. In a list that goes in circles, a token has another origin in each round.
 
-use oaimend_oai::{Argument, Request};
+use oaimend_oai::{Argument, Request, Verb};
 use oaimend_store::{Store, TokenKey, TokenOrigin};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher as _;
@@ -15,7 +15,7 @@ pub(crate) type ListSizes = (Option<u64>, Option<u64>);
 
 /// The origin of the token that a request contains; `None` if the token is ambiguous: pages that it requests are neither
 /// coalesced nor cached. A token that the ledger does not know, such as one of ours, is an origin by itself.
-pub(crate) async fn find_origin(store: &Store, repository: &str, verb: &str, token: &str) -> Option<u64> {
+pub(crate) async fn find_origin(store: &Store, repository: &str, verb: Verb, token: &str) -> Option<u64> {
     match store.ledger.token_origin(repository, verb, token).await {
         TokenOrigin::Unknown => Some(origin_of_unknown_token(&store.token_key, token)),
         TokenOrigin::Known(origin) => Some(origin),
@@ -26,7 +26,7 @@ pub(crate) async fn find_origin(store: &Store, repository: &str, verb: &str, tok
 /// The origin of the pages of a request; `None` if its token is ambiguous.
 pub async fn origin_of_request(store: &Store, repository: &str, request: &Request) -> Option<u64> {
     match request.argument(Argument::ResumptionToken) {
-        Some(token) => find_origin(store, repository, request.verb().as_str(), token).await,
+        Some(token) => find_origin(store, repository, request.verb(), token).await,
         None => Some(origin_of_list(&store.token_key, request)),
     }
 }

@@ -142,7 +142,7 @@ fn write_changes(
     {
         if let (Some(token), Some(record)) = (token, record) {
             view.insert(rows::token(repository, page.verb, token), json(record)?);
-            view.insert(key(ListRow::Token(page.verb, token)), []);
+            view.insert(key(ListRow::Token(page.verb.as_str(), token)), []);
         }
     }
     view.insert(rows::list(repository, place.list), json(&changes.list)?);

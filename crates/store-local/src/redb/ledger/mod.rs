@@ -20,7 +20,7 @@ use super::database::{SharedDatabase, Unavailable};
 use apply::{apply_page, apply_replay};
 use async_trait::async_trait;
 use oaimend_base::error::Error;
-use oaimend_oai::UnixSecs;
+use oaimend_oai::{UnixSecs, Verb};
 use oaimend_store::databases::Databases;
 use oaimend_store::ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, RecordedPart, ReplayProgress,
@@ -174,7 +174,7 @@ impl RedbLedger {
     fn token_points_back(
         &self,
         repository: &str,
-        verb: &str,
+        verb: Verb,
         token: &str,
         place: ListPage,
     ) -> Result<bool, LedgerError> {
@@ -298,7 +298,7 @@ impl ListLedger for RedbLedger {
         self.0.epoch.load(Ordering::Relaxed)
     }
 
-    async fn token_origin(&self, repository: &str, verb: &str, token: &str) -> TokenOrigin {
+    async fn token_origin(&self, repository: &str, verb: Verb, token: &str) -> TokenOrigin {
         let name = (repository, verb, token);
         if let Some(origin) = self.0.origins.find(name) {
             return origin;
@@ -315,7 +315,7 @@ impl ListLedger for RedbLedger {
     async fn token_target(
         &self,
         repository: &str,
-        verb: &str,
+        verb: Verb,
         token: &str,
     ) -> Result<Option<TokenTarget>, LedgerError> {
         let token = self.read(|view| find_known_token(&view, repository, verb, token))?;
@@ -325,7 +325,7 @@ impl ListLedger for RedbLedger {
     async fn points_back(
         &self,
         repository: &str,
-        verb: &str,
+        verb: Verb,
         token: &str,
         place: ListPage,
     ) -> Result<bool, LedgerError> {

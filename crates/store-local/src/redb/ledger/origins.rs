@@ -2,6 +2,7 @@
 //!
 //! Invariant: the origin in memory is that in the rows, because both change under the lock of the rows.
 
+use oaimend_oai::Verb;
 use oaimend_store::ledger::TokenOrigin;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const ORIGINS_MAX: usize = 1 << 16;
 
 /// A repository, a verb and a token.
-pub(super) type TokenName<'a> = (&'a str, &'a str, &'a str);
+pub(super) type TokenName<'a> = (&'a str, Verb, &'a str);
 
 /// The origins in memory, by the hashes of their tokens.
 #[derive(Debug, Default)]

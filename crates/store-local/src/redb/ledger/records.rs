@@ -1,7 +1,7 @@
 //! How the values of rows are encoded.
 
 use super::rows::{self, View};
-use oaimend_oai::UnixSecs;
+use oaimend_oai::{UnixSecs, Verb};
 use oaimend_store::ledger::{KnownToken, ListFacts, TokenRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -44,7 +44,7 @@ pub(super) fn find_json<T: DeserializeOwned>(view: &View<'_>, key: &[u8]) -> Res
 pub(super) fn find_token(
     view: &View<'_>,
     repository: &str,
-    verb: &str,
+    verb: Verb,
     token: &str,
 ) -> Result<Option<TokenRecord>, redb::Error> {
     find_json(view, &rows::token(repository, verb, token))
@@ -63,7 +63,7 @@ pub(super) fn find_list(
 pub(super) fn find_known_token(
     view: &View<'_>,
     repository: &str,
-    verb: &str,
+    verb: Verb,
     token: &str,
 ) -> Result<Option<KnownToken>, redb::Error> {
     let Some(record) = find_token(view, repository, verb, token)? else { return Ok(None) };

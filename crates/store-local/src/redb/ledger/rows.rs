@@ -15,6 +15,7 @@
 //!
 //! Numbers in keys are big-endian, so that their order is that of the pages.
 
+use oaimend_oai::Verb;
 use redb::{ReadOnlyTable, ReadTransaction, TableDefinition, TableError};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -111,7 +112,7 @@ fn visits_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
 }
 
 /// The key of a token.
-pub(super) fn token(repository: &str, verb: &str, token: &str) -> Vec<u8> {
+pub(super) fn token(repository: &str, verb: Verb, token: &str) -> Vec<u8> {
     of_token(start(b't', repository), verb, token)
 }
 
@@ -122,7 +123,7 @@ pub(super) fn tokens(repository: &str) -> Vec<u8> {
 
 /// The key of the states of all lists whose first page has this token. A source may give the same token to a later
 /// list. Harvests of the earlier one may then continue in the later one, also after the earlier one was removed.
-pub(super) fn state(repository: &str, verb: &str, token: &str) -> Vec<u8> {
+pub(super) fn state(repository: &str, verb: Verb, token: &str) -> Vec<u8> {
     of_token(start(b's', repository), verb, token)
 }
 
@@ -180,7 +181,7 @@ fn numbered_part(key: &mut Vec<u8>, kind: u8, page: u32, part: u64) {
     key.extend_from_slice(&part.to_be_bytes());
 }
 
-fn of_token(mut key: Vec<u8>, verb: &str, token: &str) -> Vec<u8> {
+fn of_token(mut key: Vec<u8>, verb: Verb, token: &str) -> Vec<u8> {
     key.extend([verb.as_bytes(), b"\0", token.as_bytes()].concat());
     key
 }

@@ -1,7 +1,7 @@
 //! Tests of what the contract of ledgers leaves open, each with a database of its own.
 
 use crate::redb::ledger::*;
-use oaimend_oai::UnixSecs;
+use oaimend_oai::{UnixSecs, Verb};
 use oaimend_store::ledger::{LISTS_EVICTED_TOGETHER, LISTS_MAX, ListStatus};
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
@@ -15,7 +15,7 @@ fn open() -> (tempfile::TempDir, RedbLedger) {
 fn delivered(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> DeliveredPage {
     DeliveredPage {
         repository: "x".into(),
-        verb: "ListRecords",
+        verb: Verb::ListRecords,
         place: ListPage { list, page },
         first_query: LIST.into(),
         within: None,
@@ -35,12 +35,12 @@ fn delivered(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> Delive
     }
 }
 
-fn find(ledger: &RedbLedger, repository: &str, verb: &str, token: &str) -> Option<TokenTarget> {
+fn find(ledger: &RedbLedger, repository: &str, verb: Verb, token: &str) -> Option<TokenTarget> {
     futures::executor::block_on(ledger.token_target(repository, verb, token)).expect("readable")
 }
 
 fn found(ledger: &RedbLedger, token: &str) -> Option<ListPage> {
-    find(ledger, "x", "ListRecords", token)?.place.map(|(place, _)| place)
+    find(ledger, "x", Verb::ListRecords, token)?.place.map(|(place, _)| place)
 }
 
 fn record_part(ledger: &RedbLedger, page: DeliveredPage, part: u64) -> bool {
@@ -76,11 +76,11 @@ fn a_list_that_is_too_long_to_replay_keeps_the_part_of_our_token() {
 fn harvests_that_follow_reused_tokens_are_mixed() {
     let (_data, ledger) = open();
     let is_mixed = |token: &str| {
-        let target = find(&ledger, "x", "ListRecords", token).expect("it is known");
+        let target = find(&ledger, "x", Verb::ListRecords, token).expect("it is known");
         target.place.expect("the arguments are the same").1.mixed_harvests().is_some()
     };
     let points_back = |token: &str, page| {
-        ledger.token_points_back("x", "ListRecords", token, ListPage { list: 7, page }).expect("readable")
+        ledger.token_points_back("x", Verb::ListRecords, token, ListPage { list: 7, page }).expect("readable")
     };
     for (page, token) in [(0, "a"), (1, "b"), (2, "a")] {
         ledger.record(delivered(7, page, &[u64::from(page)], Some(token)));

@@ -1,14 +1,14 @@
 //! Tests of the changes by a page.
 
 use super::*;
-use oaimend_oai::UnixSecs;
+use oaimend_oai::{UnixSecs, Verb};
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 
 fn page(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> DeliveredPage {
     DeliveredPage {
         repository: "x".into(),
-        verb: "ListRecords",
+        verb: Verb::ListRecords,
         place: ListPage { list, page },
         first_query: LIST.into(),
         within: None,
