@@ -11,8 +11,8 @@ mod pages;
 use oaimend_base::clock::uptime;
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
-    HarvestProgress, ListFilter, ListQuery, MirrorStore, NewRecord, PageCommit, Position, RecordRepairs,
-    RecordStatus, content_hash,
+    HarvestProgress, Identifier, ListFilter, ListQuery, MirrorStore, NewRecord, PageCommit, Position, Prefix,
+    RecordRepairs, RecordStatus, content_hash,
 };
 use oaimend_store_local::RecordLog;
 use redb::{ReadableDatabase, TableDefinition};
@@ -65,7 +65,7 @@ fn filter(set: Option<&str>) -> ListFilter {
 }
 
 async fn commit(store: &dyn MirrorStore, stamp_secs: i64, records: Vec<NewRecord>) {
-    let progress: HarvestProgress = store.progress("x", "oai_dc").await.expect("readable");
+    let progress: HarvestProgress = store.progress("x", Prefix("oai_dc")).await.expect("readable");
     let ListFilter { repository, prefix, .. } = filter(None);
     let page = PageCommit { repository, prefix, stamp_secs: UnixSecs(stamp_secs), records, progress };
     store.commit(page).await.expect("writable");
@@ -149,7 +149,7 @@ async fn measure_operations(store: &dyn MirrorStore, texts: &Texts, count: usize
     let set = median(|round| store.list(page(positions[round], Some("set7")))).await;
     let headers =
         median(|round| store.list(ListQuery { with_bytes: false, ..page(positions[round], None) })).await;
-    let one = median(|round| store.record("x", "oai_dc", &identifiers[round])).await;
+    let one = median(|round| store.record("x", Prefix("oai_dc"), Identifier(&identifiers[round]))).await;
     let counted = median(|round| {
         let from_secs = Some(UnixSecs(STAMP_SECS + 1 + round as i64 % 7));
         store.count(ListFilter { from_secs, ..filter(Some("set7")) })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use oaimend_mirror::harvest::{HarvestSettings, SWEEP_INTERVAL_SECS};
-use oaimend_store::{RecordStatus, StoredRecord};
+use oaimend_store::{Prefix, RecordStatus, StoredRecord};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, Entry, FIRST_SECS, identifier};
 use crate::fixtures::harvest::{Mirror, change, queries, truth};
@@ -116,7 +116,8 @@ fn pages_of_a_fast_source_share_a_commit_and_those_of_a_slow_one_do_not() {
         let summary = mirror.harvest_with(&HarvestSettings { request_gap, ..HarvestSettings::default() });
         assert!(summary.is_complete(), "{summary:?}");
         assert_eq!(mirror.content(), truth(&collection));
-        let progress = mirror.runtime.block_on(mirror.store.progress("x", "oai_dc")).expect("readable");
+        let progress =
+            mirror.runtime.block_on(mirror.store.progress("x", Prefix("oai_dc"))).expect("readable");
         assert_eq!(progress.revision, commits, "with {gap_secs} s between two requests");
     }
 }

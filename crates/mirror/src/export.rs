@@ -5,7 +5,7 @@ use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_repository::Failure;
 use oaimend_store::{
-    ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, RecordStatus, StoredRecord,
+    ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, Prefix, RecordStatus, StoredRecord,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Export {
         };
         let filter =
             ListFilter { repository: id, prefix, set, by, from_secs, until_secs, ..ListFilter::default() };
-        let version = store.version(&filter.repository, &filter.prefix).await?;
+        let version = store.version(&filter.repository, Prefix(&filter.prefix)).await?;
         let is_damaged = version.is_some_and(|version| version.damaged > 0);
         Ok(Self { store, filter, form, rest: Rest::All, is_damaged })
     }

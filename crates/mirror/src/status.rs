@@ -2,7 +2,7 @@
 
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
-use oaimend_store::{HarvestNote, HarvestProgress, MirrorError, MirrorStore, TimeSpan};
+use oaimend_store::{HarvestNote, HarvestProgress, MirrorError, MirrorStore, Prefix, TimeSpan};
 use serde::{Deserialize, Serialize};
 
 /// What the mirror contains of a repository. Times are `YYYY-MM-DDThh:mm:ssZ`.
@@ -90,7 +90,7 @@ pub struct HarvestReport {
 pub async fn repository_status(store: &dyn MirrorStore, id: &str) -> Result<RepositoryStatus, MirrorError> {
     let mut formats = Vec::new();
     for size in store.collections(id).await? {
-        let progress = store.progress(id, &size.prefix).await?;
+        let progress = store.progress(id, Prefix(&size.prefix)).await?;
         let reached = progress.state();
         formats.push(FormatStatus {
             records: size.records,

@@ -13,6 +13,7 @@ pub mod capabilities;
 mod collisions;
 pub mod databases;
 pub mod harvest_state;
+mod keys;
 pub mod ledger;
 pub mod mirror;
 mod mirror_error;
@@ -39,6 +40,7 @@ pub use harvest_state::{
     ListSpan, ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX, ScheduleState,
     SetMembers, Sweep, TimeSpan,
 };
+pub use keys::{Identifier, Prefix};
 pub use ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,
     ReplayShortcuts, TokenOrigin, TokenTarget,

@@ -9,6 +9,7 @@
 //! is compared and replaced in the transaction that uses it.
 
 use super::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState};
+use super::keys::{Identifier, Prefix};
 pub use super::mirror_error::MirrorError;
 use super::record_repairs::RecordRepairs;
 use async_trait::async_trait;
@@ -92,8 +93,8 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     async fn record(
         &self,
         repository: &str,
-        prefix: &str,
-        identifier: &str,
+        prefix: Prefix<'_>,
+        identifier: Identifier<'_>,
     ) -> Result<Option<StoredRecord>, MirrorError>;
 
     /// The repairs of a record; none if it was never stored.
@@ -104,8 +105,8 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     async fn repairs(
         &self,
         repository: &str,
-        prefix: &str,
-        identifier: &str,
+        prefix: Prefix<'_>,
+        identifier: Identifier<'_>,
     ) -> Result<RecordRepairs, MirrorError>;
 
     /// The current versions of records without their bytes, in the order of `identifiers`. `None` for a record that was
@@ -117,7 +118,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     async fn headers(
         &self,
         repository: &str,
-        prefix: &str,
+        prefix: Prefix<'_>,
         identifiers: &[String],
     ) -> Result<Vec<Option<StoredRecord>>, MirrorError>;
 
@@ -129,7 +130,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     async fn formats_of_item(
         &self,
         repository: &str,
-        identifier: &str,
+        identifier: Identifier<'_>,
     ) -> Result<Vec<(String, RecordStatus)>, MirrorError>;
 
     /// The identifiers of a collection in the order of their bytes, after `after`, at most `count_max`.
@@ -140,8 +141,8 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     async fn identifiers(
         &self,
         repository: &str,
-        prefix: &str,
-        after: Option<&str>,
+        prefix: Prefix<'_>,
+        after: Option<Identifier<'_>>,
         count_max: usize,
     ) -> Result<Vec<IdentifierEntry>, MirrorError>;
 
@@ -155,8 +156,8 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     async fn damaged(
         &self,
         repository: &str,
-        prefix: &str,
-        after: Option<&str>,
+        prefix: Prefix<'_>,
+        after: Option<Identifier<'_>>,
         count_max: usize,
     ) -> Result<Vec<String>, MirrorError>;
 
@@ -175,8 +176,11 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The store cannot be read.
-    async fn version(&self, repository: &str, prefix: &str)
-    -> Result<Option<CollectionVersion>, MirrorError>;
+    async fn version(
+        &self,
+        repository: &str,
+        prefix: Prefix<'_>,
+    ) -> Result<Option<CollectionVersion>, MirrorError>;
 
     /// The size of each collection of a repository, in the order of the prefixes.
     ///
@@ -237,7 +241,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The store cannot be read.
-    async fn progress(&self, repository: &str, prefix: &str) -> Result<HarvestProgress, MirrorError>;
+    async fn progress(&self, repository: &str, prefix: Prefix<'_>) -> Result<HarvestProgress, MirrorError>;
 
     /// The state of a repository; the default before it was first saved.
     ///

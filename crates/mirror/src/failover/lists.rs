@@ -10,7 +10,8 @@ use oaimend_oai::{Argument, ErrorCode, escape};
 use oaimend_repository::lists::DeliveredItems;
 use oaimend_repository::{Failure, Reason, RepositoryRequest};
 use oaimend_store::{
-    ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, Position, RecordStatus, StoredRecord,
+    Identifier, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, Position, Prefix, RecordStatus,
+    StoredRecord,
 };
 
 /// The headers that are read at once to find the first record that a page contains.
@@ -26,7 +27,8 @@ pub(super) async fn record(source: &SourceView, request: &RepositoryRequest) -> 
     let (identifier, prefix) = (argument(Argument::Identifier), argument(Argument::MetadataPrefix));
     let state_secs = source.state_of(prefix).await?;
     let facts = source.facts().await?;
-    let stored = source.view.stores.store.record(&source.member()?.id, prefix, identifier).await?;
+    let stored =
+        source.view.stores.store.record(&source.member()?.id, Prefix(prefix), Identifier(identifier)).await?;
     let stored = stored.filter(|record| is_listed(record, facts));
     let record = stored.ok_or_else(|| source.unknown(&format!("the record {identifier}")))?;
     let mut items = PageItems::new(request.reports_records);

@@ -4,7 +4,7 @@ use crate::harvest::entry_sort::{EntrySort, SortedEntries};
 use crate::harvest::identifier_list::IdentifierList;
 use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::settings::{HarvestError, HarvestSettings};
-use oaimend_store::{IdentifierEntry, MirrorError, RecordStatus};
+use oaimend_store::{Identifier, IdentifierEntry, MirrorError, Prefix, RecordStatus};
 use serde::{Deserialize, Serialize};
 
 /// Identifiers that are read from the store at a time. Each has at most 16 KiB.
@@ -66,7 +66,10 @@ pub(crate) async fn compare(
     let mut merge = blocking(move || Merge::new(comparison, listed, vanished)).await?;
     let mut after = None::<String>;
     loop {
-        let stored = harvest.store.identifiers(&harvest.id, prefix, after.as_deref(), BATCH).await?;
+        let stored = harvest
+            .store
+            .identifiers(&harvest.id, Prefix(prefix), after.as_deref().map(Identifier), BATCH)
+            .await?;
         let Some(last) = stored.last() else { break };
         after = Some(last.identifier.clone());
         merge = blocking(move || merge.add_stored(stored)).await?;

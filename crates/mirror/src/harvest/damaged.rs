@@ -5,7 +5,7 @@ use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::settings::HarvestSettings;
 use crate::harvest::sweep::{REFETCH_FAILURES_MAX, tombstone};
 use oaimend_oai::{ErrorCode, Request};
-use oaimend_store::{Committed, IdentifierEntry, RecordStatus};
+use oaimend_store::{Committed, Identifier, IdentifierEntry, Prefix, RecordStatus};
 
 /// Damaged records whose identifiers are in memory at a time.
 const BATCH: usize = 1_000;
@@ -24,7 +24,10 @@ pub(crate) async fn refetch_damaged(
     let mut after = None::<String>;
     let (mut failures, mut last_failure) = (0, None);
     'batches: loop {
-        let batch = harvester.store.damaged(&harvester.id, prefix, after.as_deref(), BATCH).await?;
+        let batch = harvester
+            .store
+            .damaged(&harvester.id, Prefix(prefix), after.as_deref().map(Identifier), BATCH)
+            .await?;
         let Some(last) = batch.last() else { break };
         after = Some(last.clone());
         for identifier in batch {

@@ -11,7 +11,8 @@ use oaimend_oai::{Argument, Request, UnixSecs, Verb};
 use oaimend_repository::DeliveredRecord;
 use oaimend_rules::{HarvestMark, MissingItem, Sighting};
 use oaimend_store::{
-    Committed, HarvestProgress, IdentifierEntry, MirrorError, PageCommit, RecordStatus, check_record,
+    Committed, HarvestProgress, Identifier, IdentifierEntry, MirrorError, PageCommit, Prefix, RecordStatus,
+    check_record,
 };
 
 impl CollectionWriter<'_> {
@@ -68,8 +69,8 @@ pub async fn store_recovered(
     record: DeliveredRecord,
 ) -> Result<(), MirrorError> {
     let record = to_new_record(record);
-    let mut progress = harvest.store.progress(&harvest.id, prefix).await?;
-    let stored = harvest.store.formats_of_item(&harvest.id, &record.identifier).await?;
+    let mut progress = harvest.store.progress(&harvest.id, Prefix(prefix)).await?;
+    let stored = harvest.store.formats_of_item(&harvest.id, Identifier(&record.identifier)).await?;
     let is_wanted = stored.iter().any(|(format, _)| format == prefix)
         || progress.gaps.contains(&record.identifier)
         || progress.sets_covered.iter().any(String::is_empty);
@@ -147,6 +148,6 @@ pub(crate) async fn fetch_gaps(
 }
 
 async fn is_stored_live(harvest: &Harvester, prefix: &str, identifier: &str) -> Result<bool, MirrorError> {
-    let formats = harvest.store.formats_of_item(&harvest.id, identifier).await?;
+    let formats = harvest.store.formats_of_item(&harvest.id, Identifier(identifier)).await?;
     Ok(formats.iter().any(|(format, status)| format == prefix && *status == RecordStatus::Live))
 }

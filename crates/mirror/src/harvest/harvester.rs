@@ -19,8 +19,8 @@ use oaimend_oai::{ErrorCode, Request, UnixSecs};
 use oaimend_repository::{Account, Failure, IdentifyFields, Reason};
 use oaimend_rules::ResponseClocks;
 use oaimend_store::{
-    Catalog, CompleteHarvest, Document, HarvestStart, ListedSet, MirrorError, RepositoryState, SETS_MAX,
-    update_repository_state,
+    Catalog, CompleteHarvest, Document, HarvestStart, ListedSet, MirrorError, Prefix, RepositoryState,
+    SETS_MAX, update_repository_state,
 };
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -65,7 +65,7 @@ async fn harvest_formats(
     for prefix in &description.prefixes {
         let run = FormatRun { harvest, settings, description: &description, prefix };
         let end = run.harvest(&mut summary, observe).await;
-        let progress = harvest.store.progress(&harvest.id, prefix).await?;
+        let progress = harvest.store.progress(&harvest.id, Prefix(prefix)).await?;
         summary.missing = summary.missing.saturating_add(progress.missing_items());
         summary.unrepairable = summary.unrepairable.saturating_add(progress.gaps.unrepairable());
         match end {
@@ -145,7 +145,7 @@ impl FormatRun<'_> {
         save_state(harvest, &state_before, state).await?;
         end?;
         summary.counts.add(fetch_gaps(harvest, settings, prefix, before).await?);
-        if !harvest.store.damaged(&harvest.id, prefix, None, 1).await?.is_empty() {
+        if !harvest.store.damaged(&harvest.id, Prefix(prefix), None, 1).await?.is_empty() {
             forget_members(harvest, prefix).await?;
         }
         summary.counts.add(refetch_damaged(harvest, settings, prefix).await?);

@@ -19,8 +19,8 @@ use oaimend_oai::UnixSecs;
 use oaimend_oai::set_spec::{is_within, parents};
 use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{
-    Catalog, Committed, CompleteHarvest, ListFilter, ListOrder, ListQuery, ListedSet, MirrorError, NewRecord,
-    RecordStatus, SetMembers, StoredRecord,
+    Catalog, Committed, CompleteHarvest, Identifier, ListFilter, ListOrder, ListQuery, ListedSet,
+    MirrorError, NewRecord, Prefix, RecordStatus, SetMembers, StoredRecord,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -87,7 +87,7 @@ pub(crate) async fn list_members(
     settings: &HarvestSettings,
     prefix: &str,
 ) -> Result<Committed, Interruption> {
-    let progress = harvest.store.progress(&harvest.id, prefix).await?;
+    let progress = harvest.store.progress(&harvest.id, Prefix(prefix)).await?;
     if progress.last_complete.is_none() {
         return Ok(Committed::default());
     }
@@ -213,7 +213,7 @@ async fn add_members(
         let identifiers: Vec<String> = headers.into_iter().map(|header| header.identifier).collect();
         let hashes = identifiers.iter().map(|identifier| listed.hasher.hash_one(identifier.as_str()));
         listed.hashes.extend(hashes);
-        let stored = harvest.store.headers(&harvest.id, prefix, &identifiers).await?;
+        let stored = harvest.store.headers(&harvest.id, Prefix(prefix), &identifiers).await?;
         for record in stored.into_iter().flatten().filter(|record| !names(&record.set_specs, set)) {
             let mut set_specs = record.set_specs;
             let bytes: usize = set_specs.iter().map(String::len).sum();
@@ -272,7 +272,12 @@ async fn header_set_specs(
     writer: &CollectionWriter<'_>,
     identifier: &str,
 ) -> Result<Vec<String>, MirrorError> {
-    let bytes = match writer.harvest.store.record(&writer.harvest.id, writer.prefix, identifier).await {
+    let bytes = match writer
+        .harvest
+        .store
+        .record(&writer.harvest.id, Prefix(writer.prefix), Identifier(identifier))
+        .await
+    {
         Ok(record) => record.map(|record| record.bytes).unwrap_or_default(),
         Err(MirrorError::Damaged) => Bytes::new(),
         Err(error) => return Err(error),
@@ -289,13 +294,13 @@ async fn change_sets(
     set_specs: Vec<String>,
 ) -> Result<(), Interruption> {
     let (store, id, prefix) = (&writer.harvest.store, &writer.harvest.id, writer.prefix);
-    let record = match store.record(id, prefix, identifier).await {
+    let record = match store.record(id, Prefix(prefix), Identifier(identifier)).await {
         Ok(Some(record)) => record,
         // A damaged record is fetched again, and its sets are listed after that.
         Ok(None) | Err(MirrorError::Damaged) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let repairs = store.repairs(id, prefix, identifier).await?;
+    let repairs = store.repairs(id, Prefix(prefix), Identifier(identifier)).await?;
     let StoredRecord { identifier, datestamp_secs, status, bytes, .. } = record;
     let (set_list, content_hash) = (Vec::new(), 0);
     let record =
@@ -316,7 +321,7 @@ pub(crate) async fn check_headers(
     prefixes: &[String],
 ) -> Result<(), Interruption> {
     let Some(prefix) = prefixes.first() else { return Ok(()) };
-    let Some(reached) = harvest.store.progress(&harvest.id, prefix).await?.last_complete else {
+    let Some(reached) = harvest.store.progress(&harvest.id, Prefix(prefix)).await?.last_complete else {
         return Ok(());
     };
     let sets = Sets::read(harvest, settings).await?;
@@ -448,7 +453,7 @@ async fn first_page(
     let has_members = !headers.is_empty();
     headers.retain(|header| header.status == RecordStatus::Live);
     let identifiers: Vec<String> = headers.iter().map(|header| header.identifier.clone()).collect();
-    let stored = harvest.store.headers(&harvest.id, prefix, &identifiers).await?;
+    let stored = harvest.store.headers(&harvest.id, Prefix(prefix), &identifiers).await?;
     let is_in_set = |(header, stored): (NewRecord, Option<StoredRecord>)| {
         // A record that has changed since the harvest is not compared.
         stored.is_none_or(|stored| {
@@ -523,6 +528,6 @@ fn is_recent(harvest: &Harvester, at_secs: UnixSecs) -> bool {
 }
 
 async fn next_sequence(harvest: &Harvester, prefix: &str) -> Result<u64, MirrorError> {
-    let version = harvest.store.version(&harvest.id, prefix).await?;
+    let version = harvest.store.version(&harvest.id, Prefix(prefix)).await?;
     Ok(version.map_or(0, |version| version.next_sequence))
 }

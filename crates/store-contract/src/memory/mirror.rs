@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
-    Catalog, CollectionSize, CollectionVersion, Committed, DiskUsage, Document, HarvestProgress,
+    Catalog, CollectionSize, CollectionVersion, Committed, DiskUsage, Document, HarvestProgress, Identifier,
     IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord,
-    PageCommit, Position, RecordRepairs, RecordStatus, RepositoryState, StampMarks, StoredRecord,
+    PageCommit, Position, Prefix, RecordRepairs, RecordStatus, RepositoryState, StampMarks, StoredRecord,
     Verification, check_record,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,7 +137,7 @@ impl Collection {
 impl MirrorRows {
     fn commit(&mut self, page: PageCommit) -> Result<Committed, MirrorError> {
         page.records.iter().try_for_each(check_record)?;
-        let known = self.collection(&page.repository, &page.prefix);
+        let known = self.collection(&page.repository, Prefix(&page.prefix));
         if known.map_or(0, |known| known.progress.revision) != page.progress.revision {
             return Err(MirrorError::Conflict);
         }
@@ -166,12 +166,12 @@ impl MirrorRows {
         Ok(committed)
     }
 
-    fn collection(&self, repository: &str, prefix: &str) -> Option<&Collection> {
-        self.repositories.get(repository)?.collections.get(prefix)
+    fn collection(&self, repository: &str, prefix: Prefix<'_>) -> Option<&Collection> {
+        self.repositories.get(repository)?.collections.get(prefix.0)
     }
 
-    fn version(&self, repository: &str, prefix: &str, identifier: &str) -> Option<&Version> {
-        self.collection(repository, prefix)?.records.get(identifier)
+    fn version(&self, repository: &str, prefix: Prefix<'_>, identifier: Identifier<'_>) -> Option<&Version> {
+        self.collection(repository, prefix)?.records.get(identifier.0)
     }
 }
 
@@ -190,7 +190,7 @@ impl Handle {
     fn collection<T>(
         &self,
         repository: &str,
-        prefix: &str,
+        prefix: Prefix<'_>,
         task: impl FnOnce(&Collection) -> T,
     ) -> Result<T, MirrorError> {
         self.mirror(|mirror| match mirror.collection(repository, prefix) {
@@ -230,7 +230,7 @@ impl MirrorStore for Handle {
 
     async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError> {
         let ListQuery { filter, after, count_max, bytes_max, with_bytes } = query;
-        self.collection(&filter.repository, &filter.prefix, |collection| {
+        self.collection(&filter.repository, Prefix(&filter.prefix), |collection| {
             let listed = collection.list(&filter).into_iter();
             let rest: Vec<_> = listed.filter(|(at, _)| after.is_none_or(|after| after < *at)).collect();
             let (mut page, mut bytes) = (ListedPage::default(), 0);
@@ -248,7 +248,7 @@ impl MirrorStore for Handle {
 
     async fn count(&self, filter: ListFilter) -> Result<u64, MirrorError> {
         let count = |collection: &Collection| collection.list(&filter).len() as u64;
-        self.collection(&filter.repository, &filter.prefix, count)
+        self.collection(&filter.repository, Prefix(&filter.prefix), count)
     }
 
     async fn count_by_sequence(
@@ -257,7 +257,7 @@ impl MirrorStore for Handle {
         step: NonZeroU64,
     ) -> Result<Vec<(u64, u64)>, MirrorError> {
         let start = |at: Position| at.sequence / step * step.get();
-        self.collection(&filter.repository, &filter.prefix, |collection| {
+        self.collection(&filter.repository, Prefix(&filter.prefix), |collection| {
             let mut counts = BTreeMap::new();
             for (sequence, (secs, set_specs)) in (0..).zip(&collection.changes) {
                 let at = Position { secs: *secs, sequence };
@@ -275,8 +275,8 @@ impl MirrorStore for Handle {
     async fn record(
         &self,
         repository: &str,
-        prefix: &str,
-        identifier: &str,
+        prefix: Prefix<'_>,
+        identifier: Identifier<'_>,
     ) -> Result<Option<StoredRecord>, MirrorError> {
         self.mirror(|mirror| Some(mirror.version(repository, prefix, identifier)?.stored(true)))
     }
@@ -284,8 +284,8 @@ impl MirrorStore for Handle {
     async fn repairs(
         &self,
         repository: &str,
-        prefix: &str,
-        identifier: &str,
+        prefix: Prefix<'_>,
+        identifier: Identifier<'_>,
     ) -> Result<RecordRepairs, MirrorError> {
         let repairs = |version: &Version| version.record.repairs.clone();
         self.mirror(|mirror| mirror.version(repository, prefix, identifier).map(repairs).unwrap_or_default())
@@ -294,7 +294,7 @@ impl MirrorStore for Handle {
     async fn headers(
         &self,
         repository: &str,
-        prefix: &str,
+        prefix: Prefix<'_>,
         identifiers: &[String],
     ) -> Result<Vec<Option<StoredRecord>>, MirrorError> {
         self.collection(repository, prefix, |collection| {
@@ -306,11 +306,11 @@ impl MirrorStore for Handle {
     async fn formats_of_item(
         &self,
         repository: &str,
-        identifier: &str,
+        identifier: Identifier<'_>,
     ) -> Result<Vec<(String, RecordStatus)>, MirrorError> {
         self.repository(repository, |repository| {
             let format = |(prefix, collection): (&String, &Collection)| {
-                Some((prefix.clone(), collection.records.get(identifier)?.record.status))
+                Some((prefix.clone(), collection.records.get(identifier.0)?.record.status))
             };
             repository.collections.iter().filter_map(format).collect()
         })
@@ -319,13 +319,14 @@ impl MirrorStore for Handle {
     async fn identifiers(
         &self,
         repository: &str,
-        prefix: &str,
-        after: Option<&str>,
+        prefix: Prefix<'_>,
+        after: Option<Identifier<'_>>,
         count_max: usize,
     ) -> Result<Vec<IdentifierEntry>, MirrorError> {
         self.collection(repository, prefix, |collection| {
             let records = collection.records.values().map(|version| &version.record);
-            let rest = records.filter(|record| after.is_none_or(|after| after < record.identifier.as_str()));
+            let rest =
+                records.filter(|record| after.is_none_or(|after| after.0 < record.identifier.as_str()));
             let entry = |record: &NewRecord| {
                 let NewRecord { identifier, datestamp_secs, status, .. } = record.clone();
                 IdentifierEntry { identifier, datestamp_secs, status }
@@ -337,8 +338,8 @@ impl MirrorStore for Handle {
     async fn damaged(
         &self,
         _repository: &str,
-        _prefix: &str,
-        _after: Option<&str>,
+        _prefix: Prefix<'_>,
+        _after: Option<Identifier<'_>>,
         _count_max: usize,
     ) -> Result<Vec<String>, MirrorError> {
         self.mirror(|_| Vec::new())
@@ -355,7 +356,7 @@ impl MirrorStore for Handle {
     async fn version(
         &self,
         repository: &str,
-        prefix: &str,
+        prefix: Prefix<'_>,
     ) -> Result<Option<CollectionVersion>, MirrorError> {
         self.mirror(|mirror| {
             mirror.collection(repository, prefix).map(|collection| CollectionVersion {
@@ -420,7 +421,7 @@ impl MirrorStore for Handle {
         })
     }
 
-    async fn progress(&self, repository: &str, prefix: &str) -> Result<HarvestProgress, MirrorError> {
+    async fn progress(&self, repository: &str, prefix: Prefix<'_>) -> Result<HarvestProgress, MirrorError> {
         self.collection(repository, prefix, |collection| collection.progress.clone())
     }
 

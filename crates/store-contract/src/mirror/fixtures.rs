@@ -3,7 +3,7 @@
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
     Committed, HarvestProgress, ListFilter, ListQuery, MirrorError, MirrorStore, NewRecord, PageCommit,
-    Position, RecordRepairs, RecordStatus, StoredRecord, content_hash,
+    Position, Prefix, RecordRepairs, RecordStatus, StoredRecord, content_hash,
 };
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub async fn commit_to(
     stamp_secs: i64,
     records: Vec<NewRecord>,
 ) -> Result<Committed, MirrorError> {
-    let progress: HarvestProgress = store.progress(repository, prefix).await?;
+    let progress: HarvestProgress = store.progress(repository, Prefix(prefix)).await?;
     let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
     store.commit(PageCommit { repository, prefix, stamp_secs: UnixSecs(stamp_secs), records, progress }).await
 }

@@ -17,9 +17,9 @@ use fixtures::{
 use oaimend_rules::{KnownGaps, MissingItem, Sighting};
 use oaimend_store::{
     Catalog, CollectionVersion, Committed, CompleteHarvest, Document, Excerpt, HarvestNote, HarvestProgress,
-    ListFilter, ListOrder, ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, NewRecord, OpenList,
-    PageCommit, RecordRepair, RecordRepairs, RecordStatus, RepositoryState, ScheduleState, SetMembers,
-    StampMarks, StoredRecord, Sweep, TimeSpan,
+    Identifier, ListFilter, ListOrder, ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, NewRecord,
+    OpenList, PageCommit, Prefix, RecordRepair, RecordRepairs, RecordStatus, RepositoryState, ScheduleState,
+    SetMembers, StampMarks, StoredRecord, Sweep, TimeSpan,
 };
 
 pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBackend) {
@@ -54,7 +54,7 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
     store.close();
     drop(store);
     let store = backend.open();
-    let stored = store.progress(REPOSITORY, PREFIX).await.expect("readable");
+    let stored = store.progress(REPOSITORY, Prefix(PREFIX)).await.expect("readable");
     assert_eq!(stored, HarvestProgress { revision: 1, ..progress });
     let (listed, _) = all_pages(&*store, whole(everything())).await;
     for (listed, record) in listed.iter().zip(&records) {
@@ -62,7 +62,8 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
         assert_eq!((listed.stamp_secs, listed.datestamp_secs), (UnixSecs(100), record.datestamp_secs));
         assert_eq!((&listed.bytes, &listed.set_specs), (&record.bytes, &record.set_specs));
         assert_eq!(listed.status, RecordStatus::Live);
-        let found = store.record(REPOSITORY, PREFIX, &record.identifier).await.expect("readable");
+        let found =
+            store.record(REPOSITORY, Prefix(PREFIX), Identifier(&record.identifier)).await.expect("readable");
         assert_eq!(found.as_ref(), Some(listed));
     }
     assert_eq!(listed.len(), 2);
@@ -92,13 +93,21 @@ pub async fn a_new_datestamp_alone_keeps_the_stamp(backend: &impl MirrorBackend)
     let committed = commit(&*store, 200, vec![record("a", 60, &[], "one")]).await;
     assert_eq!((committed.touched, committed.stored), (1, 0));
     assert_eq!(identifiers_in(&*store, filter.clone()).await, ["a"]);
-    let found = store.record(REPOSITORY, PREFIX, "a").await.expect("readable").expect("it is stored");
+    let found = store
+        .record(REPOSITORY, Prefix(PREFIX), Identifier("a"))
+        .await
+        .expect("readable")
+        .expect("it is stored");
     assert_eq!((found.datestamp_secs, found.stamp_secs), (UnixSecs(60), UnixSecs(100)));
     assert_eq!(identifiers_in(&*store, everything()).await, ["a", "b"]);
     store.compact(REPOSITORY).await.expect("writable");
     commit(&*store, 300, vec![record("a", 5, &[], "one")]).await;
     assert_eq!(store.count(filter).await.expect("readable"), 0);
-    let found = store.record(REPOSITORY, PREFIX, "a").await.expect("readable").expect("it is stored");
+    let found = store
+        .record(REPOSITORY, Prefix(PREFIX), Identifier("a"))
+        .await
+        .expect("readable")
+        .expect("it is stored");
     assert_eq!((found.datestamp_secs, found.stamp_secs), (UnixSecs(5), UnixSecs(100)));
 }
 
@@ -107,7 +116,11 @@ pub async fn a_deleted_record_stays_as_a_tombstone(backend: &impl MirrorBackend)
     commit(&*store, 100, vec![record("a", 1, &["s"], "one"), deleted("never-seen", 1, &[])]).await;
     let committed = commit(&*store, 200, vec![deleted("a", 2, &["s"])]).await;
     assert_eq!((committed.deleted, committed.stored, committed.added), (1, 0, 0));
-    let found = store.record(REPOSITORY, PREFIX, "a").await.expect("readable").expect("a tombstone");
+    let found = store
+        .record(REPOSITORY, Prefix(PREFIX), Identifier("a"))
+        .await
+        .expect("readable")
+        .expect("a tombstone");
     assert_eq!((found.status, found.stamp_secs), (RecordStatus::Deleted, UnixSecs(200)));
     assert_eq!(store.count(everything()).await.expect("readable"), 2, "lists contain tombstones");
     let sizes = store.collections(REPOSITORY).await.expect("readable");
@@ -130,7 +143,11 @@ pub async fn the_last_record_of_a_page_counts(backend: &impl MirrorBackend) {
     let committed = commit(&*store, 100, page).await;
     assert_eq!(committed.stored, 2);
     assert_eq!(identifiers_in(&*store, everything()).await, ["b", "a"]);
-    let found = store.record(REPOSITORY, PREFIX, "a").await.expect("readable").expect("it is stored");
+    let found = store
+        .record(REPOSITORY, Prefix(PREFIX), Identifier("a"))
+        .await
+        .expect("readable")
+        .expect("it is stored");
     assert_eq!(found.bytes, record("a", 2, &[], "new").bytes);
 }
 
@@ -165,7 +182,7 @@ pub async fn a_stamp_below_the_last_one_stores_nothing(backend: &impl MirrorBack
         "{result:?}"
     );
     assert_eq!(identifiers_in(&*store, everything()).await, ["a"]);
-    assert_eq!(store.progress(REPOSITORY, PREFIX).await.expect("readable").revision, 1);
+    assert_eq!(store.progress(REPOSITORY, Prefix(PREFIX)).await.expect("readable").revision, 1);
     commit_to(&*store, (REPOSITORY, "other"), 99, page()).await.expect("another collection");
     commit(&*store, 100, page()).await;
     assert_eq!(identifiers_in(&*store, everything()).await, ["a", "b"]);
@@ -366,21 +383,22 @@ pub async fn headers_come_without_bytes(backend: &impl MirrorBackend) {
 pub async fn headers_of_several_records_come_in_the_order_of_the_request(backend: &impl MirrorBackend) {
     let store = backend.open();
     let ask = ["c", "none", "a", "b", "a"].map(str::to_owned);
-    assert_eq!(store.headers(REPOSITORY, PREFIX, &ask).await.expect("readable"), vec![None; 5]);
+    assert_eq!(store.headers(REPOSITORY, Prefix(PREFIX), &ask).await.expect("readable"), vec![None; 5]);
     let page = vec![record("a", 7, &["s"], "A"), record("b", 8, &[], "B"), record("c", 9, &[], "C")];
     commit(&*store, 100, page).await;
     commit(&*store, 200, vec![deleted("b", 9, &[]), record("c", 10, &[], "C")]).await;
-    let found = store.headers(REPOSITORY, PREFIX, &ask).await.expect("readable");
+    let found = store.headers(REPOSITORY, Prefix(PREFIX), &ask).await.expect("readable");
     let mut expected = Vec::new();
     for identifier in &ask {
-        let record = store.record(REPOSITORY, PREFIX, identifier).await.expect("readable");
+        let record =
+            store.record(REPOSITORY, Prefix(PREFIX), Identifier(identifier)).await.expect("readable");
         expected.push(record.map(|record| StoredRecord { bytes: bytes::Bytes::new(), ..record }));
     }
     assert_eq!(found, expected);
     let stamps: Vec<Option<UnixSecs>> =
         found.iter().map(|found| found.as_ref().map(|found| found.stamp_secs)).collect();
     assert_eq!(stamps, [Some(100), None, Some(100), Some(200), Some(100)].map(|secs| secs.map(UnixSecs)));
-    assert_eq!(store.headers(REPOSITORY, "marcxml", &ask).await.expect("readable"), vec![None; 5]);
+    assert_eq!(store.headers(REPOSITORY, Prefix("marcxml"), &ask).await.expect("readable"), vec![None; 5]);
 }
 
 pub async fn identifiers_come_in_order(backend: &impl MirrorBackend) {
@@ -393,7 +411,10 @@ pub async fn identifiers_come_in_order(backend: &impl MirrorBackend) {
     let mut found = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let some = store.identifiers(REPOSITORY, PREFIX, after.as_deref(), 2).await.expect("readable");
+        let some = store
+            .identifiers(REPOSITORY, Prefix(PREFIX), after.as_deref().map(Identifier), 2)
+            .await
+            .expect("readable");
         assert!(some.len() <= 2);
         let Some(last) = some.last() else { break };
         after = Some(last.identifier.clone());
@@ -410,12 +431,12 @@ pub async fn an_item_has_formats(backend: &impl MirrorBackend) {
     let marc = (REPOSITORY, "marcxml");
     commit_to(&*store, marc, 100, vec![deleted("a", 1, &[]), record("b", 1, &[], "")]).await.expect("legal");
     commit_to(&*store, ("y", PREFIX), 100, vec![record("b", 1, &[], "")]).await.expect("legal");
-    let formats = store.formats_of_item(REPOSITORY, "a").await.expect("readable");
+    let formats = store.formats_of_item(REPOSITORY, Identifier("a")).await.expect("readable");
     let expected = [("marcxml".to_owned(), RecordStatus::Deleted), (PREFIX.to_owned(), RecordStatus::Live)];
     assert_eq!(formats, expected);
-    let formats = store.formats_of_item(REPOSITORY, "b").await.expect("readable");
+    let formats = store.formats_of_item(REPOSITORY, Identifier("b")).await.expect("readable");
     assert_eq!(formats, [("marcxml".to_owned(), RecordStatus::Live)]);
-    assert_eq!(store.formats_of_item(REPOSITORY, "c").await.expect("readable"), []);
+    assert_eq!(store.formats_of_item(REPOSITORY, Identifier("c")).await.expect("readable"), []);
     let prefixes = store.collections(REPOSITORY).await.expect("readable");
     assert_eq!(prefixes.iter().map(|size| size.prefix.as_str()).collect::<Vec<_>>(), ["marcxml", PREFIX]);
 }
@@ -427,7 +448,9 @@ pub async fn repairs_are_kept_with_the_current_version_of_a_record(backend: &imp
     };
     let repaired = |text: &str| NewRecord { repairs: repairs("é"), ..record("a", 10, &[], text) };
     let store = backend.open();
-    let of = async |identifier: &str| store.repairs(REPOSITORY, PREFIX, identifier).await.expect("readable");
+    let of = async |identifier: &str| {
+        store.repairs(REPOSITORY, Prefix(PREFIX), Identifier(identifier)).await.expect("readable")
+    };
     assert_eq!(of("a").await, RecordRepairs::default());
     commit(&*store, 100, vec![repaired("one"), record("b", 10, &[], "two")]).await;
     assert_eq!((of("a").await, of("b").await), (repairs("é"), RecordRepairs::default()));
@@ -445,10 +468,13 @@ pub async fn repairs_are_kept_with_the_current_version_of_a_record(backend: &imp
     commit(&*store, 105, vec![repaired("four")]).await;
     store.close();
     let store = backend.open();
-    let found = store.repairs(REPOSITORY, PREFIX, "a").await.expect("readable");
+    let found = store.repairs(REPOSITORY, Prefix(PREFIX), Identifier("a")).await.expect("readable");
     assert_eq!(found, repairs("é"));
     store.forget(REPOSITORY).await.expect("the repository is removed");
-    assert_eq!(store.repairs(REPOSITORY, PREFIX, "a").await.expect("readable"), RecordRepairs::default());
+    assert_eq!(
+        store.repairs(REPOSITORY, Prefix(PREFIX), Identifier("a")).await.expect("readable"),
+        RecordRepairs::default()
+    );
     store.close();
 }
 
@@ -531,7 +557,7 @@ pub async fn a_repository_is_forgotten_alone(backend: &impl MirrorBackend) {
     assert_eq!(store.repositories().await.expect("readable"), ["w", "y"]);
     assert_eq!(identifiers_in(&*store, everything()).await, [""; 0]);
     assert_eq!(store.document(REPOSITORY, Document::Identify).await.expect("readable"), None);
-    assert_eq!(store.progress(REPOSITORY, PREFIX).await.expect("readable").revision, 0);
+    assert_eq!(store.progress(REPOSITORY, Prefix(PREFIX)).await.expect("readable").revision, 0);
     for repository in ["w", "y"] {
         let filter = ListFilter { repository: repository.to_owned(), ..everything() };
         assert_eq!(identifiers_in(&*store, filter).await, ["a", "b"]);
@@ -544,7 +570,7 @@ pub async fn a_repository_is_forgotten_alone(backend: &impl MirrorBackend) {
 
 pub async fn the_version_of_a_collection_changes_with_each_commit(backend: &impl MirrorBackend) {
     let store = backend.open();
-    let version = async || store.version(REPOSITORY, PREFIX).await.expect("readable");
+    let version = async || store.version(REPOSITORY, Prefix(PREFIX)).await.expect("readable");
     assert_eq!(version().await, None);
     let mut versions = Vec::new();
     for (stamp_secs, page) in [
@@ -588,7 +614,7 @@ pub async fn an_unknown_repository_is_empty(backend: &impl MirrorBackend) {
     let store = backend.open();
     for _ in 0..2 {
         assert_eq!(store.count(everything()).await.expect("readable"), 0);
-        assert_eq!(store.record(REPOSITORY, PREFIX, "a").await.expect("readable"), None);
+        assert_eq!(store.record(REPOSITORY, Prefix(PREFIX), Identifier("a")).await.expect("readable"), None);
         assert_eq!(store.list(whole(everything())).await.expect("readable").next, None);
         assert_eq!(store.compact(REPOSITORY).await.expect("nothing to do"), 0);
         assert_eq!(store.verify(REPOSITORY).await.expect("nothing to do").records, 0);

@@ -43,6 +43,7 @@ use oaimend_store::mirror::{
     ListedPage, MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord, Verification,
 };
 use oaimend_store::record_repairs::RecordRepairs;
+use oaimend_store::{Identifier, Prefix};
 use redb::ReadableTable as _;
 use shared::{CollectionKey, Shared};
 use std::collections::HashSet;
@@ -330,34 +331,37 @@ impl MirrorStore for RecordLog {
     async fn record(
         &self,
         repository: &str,
-        prefix: &str,
-        identifier: &str,
+        prefix: Prefix<'_>,
+        identifier: Identifier<'_>,
     ) -> Result<Option<StoredRecord>, MirrorError> {
-        let [repository, prefix, identifier] = [repository, prefix, identifier].map(str::to_owned);
-        self.read(move |shared| read::record(shared, &repository, &prefix, &identifier)).await
+        let [repository, prefix, identifier] = [repository, prefix.0, identifier.0].map(str::to_owned);
+        self.read(move |shared| read::record(shared, &repository, Prefix(&prefix), Identifier(&identifier)))
+            .await
     }
 
     async fn repairs(
         &self,
         repository: &str,
-        prefix: &str,
-        identifier: &str,
+        prefix: Prefix<'_>,
+        identifier: Identifier<'_>,
     ) -> Result<RecordRepairs, MirrorError> {
-        let [repository, prefix, identifier] = [repository, prefix, identifier].map(str::to_owned);
-        self.read(move |shared| repairs::read(shared, &repository, &prefix, &identifier)).await
+        let [repository, prefix, identifier] = [repository, prefix.0, identifier.0].map(str::to_owned);
+        self.read(move |shared| repairs::read(shared, &repository, Prefix(&prefix), Identifier(&identifier)))
+            .await
     }
 
     async fn headers(
         &self,
         repository: &str,
-        prefix: &str,
+        prefix: Prefix<'_>,
         identifiers: &[String],
     ) -> Result<Vec<Option<StoredRecord>>, MirrorError> {
         let ([repository, prefix], identifiers) =
-            ([repository, prefix].map(str::to_owned), identifiers.to_vec());
+            ([repository, prefix.0].map(str::to_owned), identifiers.to_vec());
         let count = identifiers.len();
-        let headers =
-            self.read(move |shared| read::headers(shared, &repository, &prefix, &identifiers)).await?;
+        let headers = self
+            .read(move |shared| read::headers(shared, &repository, Prefix(&prefix), &identifiers))
+            .await?;
         // Nothing is read from a store that was never written to.
         Ok(if headers.is_empty() { vec![None; count] } else { headers })
     }
@@ -365,36 +369,46 @@ impl MirrorStore for RecordLog {
     async fn formats_of_item(
         &self,
         repository: &str,
-        identifier: &str,
+        identifier: Identifier<'_>,
     ) -> Result<Vec<(String, RecordStatus)>, MirrorError> {
-        let [repository, identifier] = [repository, identifier].map(str::to_owned);
-        self.read(move |shared| read::formats_of_item(shared, &repository, &identifier)).await
+        let [repository, identifier] = [repository, identifier.0].map(str::to_owned);
+        self.read(move |shared| read::formats_of_item(shared, &repository, Identifier(&identifier))).await
     }
 
     async fn identifiers(
         &self,
         repository: &str,
-        prefix: &str,
-        after: Option<&str>,
+        prefix: Prefix<'_>,
+        after: Option<Identifier<'_>>,
         count_max: usize,
     ) -> Result<Vec<IdentifierEntry>, MirrorError> {
-        let [repository, prefix] = [repository, prefix].map(str::to_owned);
-        let after = after.map(str::to_owned);
-        self.read(move |shared| read::identifiers(shared, &repository, &prefix, after.as_deref(), count_max))
-            .await
+        let [repository, prefix] = [repository, prefix.0].map(str::to_owned);
+        let after = after.map(|after| after.0.to_owned());
+        self.read(move |shared| {
+            read::identifiers(
+                shared,
+                &repository,
+                Prefix(&prefix),
+                after.as_deref().map(Identifier),
+                count_max,
+            )
+        })
+        .await
     }
 
     async fn damaged(
         &self,
         repository: &str,
-        prefix: &str,
-        after: Option<&str>,
+        prefix: Prefix<'_>,
+        after: Option<Identifier<'_>>,
         count_max: usize,
     ) -> Result<Vec<String>, MirrorError> {
-        let [repository, prefix] = [repository, prefix].map(str::to_owned);
-        let after = after.map(str::to_owned);
-        self.read(move |shared| state::damaged(shared, &repository, &prefix, after.as_deref(), count_max))
-            .await
+        let [repository, prefix] = [repository, prefix.0].map(str::to_owned);
+        let after = after.map(|after| after.0.to_owned());
+        self.read(move |shared| {
+            state::damaged(shared, &repository, Prefix(&prefix), after.as_deref().map(Identifier), count_max)
+        })
+        .await
     }
 
     fn scratch_folder(&self) -> PathBuf {
@@ -408,16 +422,16 @@ impl MirrorStore for RecordLog {
     async fn version(
         &self,
         repository: &str,
-        prefix: &str,
+        prefix: Prefix<'_>,
     ) -> Result<Option<CollectionVersion>, MirrorError> {
         let Some(shared) = self.0.shared()? else { return Ok(None) };
         let before = match shared.versions.find(repository, prefix) {
             Ok(version) => return Ok(version),
             Err(before) => before,
         };
-        let [repository, prefix] = [repository, prefix].map(str::to_owned);
+        let [repository, prefix] = [repository, prefix.0].map(str::to_owned);
         self.read(move |shared| {
-            let version = state::version(shared, &repository, &prefix)?;
+            let version = state::version(shared, &repository, Prefix(&prefix))?;
             shared.versions.keep(before, (repository, prefix), version);
             Ok(version)
         })
@@ -463,9 +477,9 @@ impl MirrorStore for RecordLog {
         self.write(move |shared| state::save_document(shared, &repository, document, &bytes)).await
     }
 
-    async fn progress(&self, repository: &str, prefix: &str) -> Result<HarvestProgress, MirrorError> {
-        let [repository, prefix] = [repository, prefix].map(str::to_owned);
-        self.read(move |shared| state::progress(shared, &repository, &prefix)).await
+    async fn progress(&self, repository: &str, prefix: Prefix<'_>) -> Result<HarvestProgress, MirrorError> {
+        let [repository, prefix] = [repository, prefix.0].map(str::to_owned);
+        self.read(move |shared| state::progress(shared, &repository, Prefix(&prefix))).await
     }
 
     async fn repository_state(&self, repository: &str) -> Result<RepositoryState, MirrorError> {

@@ -14,6 +14,7 @@ use oaimend_store::mirror::{
     IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, Position, RecordStatus,
     StoredRecord,
 };
+use oaimend_store::{Identifier, Prefix};
 use redb::ReadTransaction;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -42,7 +43,8 @@ struct Plan {
 impl<'r> List<'r> {
     /// `None` if the list is empty because its collection or its set is.
     fn open(reading: &'r ReadTransaction, filter: &'r ListFilter) -> Result<Option<Self>, IndexError> {
-        let Some((repository, collection)) = find_collection(reading, &filter.repository, &filter.prefix)?
+        let Some((repository, collection)) =
+            find_collection(reading, &filter.repository, Prefix(&filter.prefix))?
         else {
             return Ok(None);
         };
@@ -246,15 +248,15 @@ pub(super) fn count_by_sequence(
 pub(super) fn record(
     shared: &Shared,
     repository: &str,
-    prefix: &str,
-    identifier: &str,
+    prefix: Prefix<'_>,
+    identifier: Identifier<'_>,
 ) -> Result<Option<StoredRecord>, IndexError> {
     retry_moved(|_| {
         shared.index.read(|reading| {
             let Some((_, collection)) = find_collection(reading, repository, prefix)? else {
                 return Ok(Some(None));
             };
-            let Some(row) = identifier_row(reading, collection.number, identifier)? else {
+            let Some(row) = identifier_row(reading, collection.number, identifier.0)? else {
                 return Ok(Some(None));
             };
             if row.is_damaged {
@@ -279,7 +281,7 @@ pub(super) fn record(
 pub(super) fn headers(
     shared: &Shared,
     repository: &str,
-    prefix: &str,
+    prefix: Prefix<'_>,
     identifiers: &[String],
 ) -> Result<Vec<Option<StoredRecord>>, IndexError> {
     retry_moved(|is_last_attempt| {
@@ -342,12 +344,12 @@ fn identifier_row(
 pub(super) fn formats_of_item(
     shared: &Shared,
     repository: &str,
-    identifier: &str,
+    identifier: Identifier<'_>,
 ) -> Result<Vec<(String, RecordStatus)>, IndexError> {
     shared.index.read(|reading| {
         let mut formats = Vec::new();
         for (prefix, collection) in collections_of(reading, repository)? {
-            if let Some(row) = identifier_row(reading, collection.number, identifier)? {
+            if let Some(row) = identifier_row(reading, collection.number, identifier.0)? {
                 formats.push((prefix, row.status));
             }
         }
@@ -359,15 +361,15 @@ pub(super) fn formats_of_item(
 pub(super) fn identifiers(
     shared: &Shared,
     repository: &str,
-    prefix: &str,
-    after: Option<&str>,
+    prefix: Prefix<'_>,
+    after: Option<Identifier<'_>>,
     count_max: usize,
 ) -> Result<Vec<IdentifierEntry>, IndexError> {
     shared.index.read(|reading| {
         let Some((_, collection)) = find_collection(reading, repository, prefix)? else {
             return Ok(Vec::new());
         };
-        let mut start = identifier_key(collection.number, after.unwrap_or_default());
+        let mut start = identifier_key(collection.number, after.map_or("", |after| after.0));
         if after.is_some() {
             start.push(0);
         }

@@ -6,6 +6,7 @@ use super::shared::{Shared, find_collection};
 use super::tables::{CollectionRow, REPAIRS};
 use super::varint::{put, put_bytes, put_text, take, take_bytes, take_text};
 use oaimend_store::record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};
+use oaimend_store::{Identifier, Prefix};
 use redb::{ReadableTable, WriteTransaction};
 
 /// Replaces the repairs of a record. `key` is its key in the index.
@@ -38,8 +39,8 @@ pub(super) fn replace(
 pub(super) fn read(
     shared: &Shared,
     repository: &str,
-    prefix: &str,
-    identifier: &str,
+    prefix: Prefix<'_>,
+    identifier: Identifier<'_>,
 ) -> Result<RecordRepairs, IndexError> {
     shared.index.read(|reading| {
         let found = find_collection(reading, repository, prefix)?;
@@ -47,7 +48,7 @@ pub(super) fn read(
             return Ok(RecordRepairs::default());
         };
         let row =
-            reading.open_table(REPAIRS)?.get(identifier_key(collection.number, identifier).as_slice())?;
+            reading.open_table(REPAIRS)?.get(identifier_key(collection.number, identifier.0).as_slice())?;
         Ok(row.and_then(|row| from_row(row.value())).unwrap_or_default())
     })
 }

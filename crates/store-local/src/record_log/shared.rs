@@ -8,6 +8,7 @@ use super::tables::{COLLECTIONS, CollectionRow, REPOSITORIES, collection_row, re
 use super::versions::Versions;
 use oaimend_base::error::Error;
 use oaimend_files::data_dir::WRITABLE;
+use oaimend_store::Prefix;
 use oaimend_store::databases::Databases;
 use oaimend_store::mirror::MirrorError;
 use redb::{ReadTransaction, WriteTransaction};
@@ -182,10 +183,10 @@ pub(super) fn change_collection<T>(
 pub(super) fn find_collection(
     reading: &ReadTransaction,
     repository: &str,
-    prefix: &str,
+    prefix: Prefix<'_>,
 ) -> Result<Option<(u32, CollectionRow)>, IndexError> {
     let Some(number) = find_repository(reading, repository)? else { return Ok(None) };
-    let collection = collection_row(&reading.open_table(COLLECTIONS)?, number, prefix)?;
+    let collection = collection_row(&reading.open_table(COLLECTIONS)?, number, prefix.0)?;
     Ok(collection.map(|collection| (number, collection)))
 }
 

@@ -15,6 +15,7 @@ use oaimend_store::harvest_state::{Catalog, HarvestProgress, RepositoryState};
 use oaimend_store::mirror::{
     CollectionSize, CollectionVersion, DiskUsage, Document, MirrorError, StampMarks,
 };
+use oaimend_store::{Identifier, Prefix};
 use redb::{ReadableTable, TableDefinition};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -58,13 +59,13 @@ pub(super) fn reserve_stamps(shared: &Shared, until_secs: UnixSecs) -> Result<()
 pub(super) fn progress(
     shared: &Shared,
     repository: &str,
-    prefix: &str,
+    prefix: Prefix<'_>,
 ) -> Result<HarvestProgress, IndexError> {
     shared.index.read(|reading| {
         let Some(number) = find_repository(reading, repository)? else {
             return Ok(HarvestProgress::default());
         };
-        let json = reading.open_table(PROGRESS)?.get((number, prefix))?;
+        let json = reading.open_table(PROGRESS)?.get((number, prefix.0))?;
         Ok(json.map(|json| from_json(json.value())).transpose()?.unwrap_or_default())
     })
 }
@@ -182,13 +183,13 @@ pub(super) fn repositories(shared: &Shared) -> Result<Vec<String>, IndexError> {
 pub(super) fn version(
     shared: &Shared,
     repository: &str,
-    prefix: &str,
+    prefix: Prefix<'_>,
 ) -> Result<Option<CollectionVersion>, IndexError> {
     shared.index.read(|reading| {
         let Some((number, collection)) = find_collection(reading, repository, prefix)? else {
             return Ok(None);
         };
-        let json = reading.open_table(PROGRESS)?.get((number, prefix))?;
+        let json = reading.open_table(PROGRESS)?.get((number, prefix.0))?;
         let progress: Option<HarvestProgress> = json.map(|json| from_json(json.value())).transpose()?;
         Ok(Some(CollectionVersion {
             collection: collection.number.into(),
@@ -250,15 +251,15 @@ pub(super) fn sets_in_use(shared: &Shared, repository: &str) -> Result<Vec<Strin
 pub(super) fn damaged(
     shared: &Shared,
     repository: &str,
-    prefix: &str,
-    after: Option<&str>,
+    prefix: Prefix<'_>,
+    after: Option<Identifier<'_>>,
     count_max: usize,
 ) -> Result<Vec<String>, IndexError> {
     shared.index.read(|reading| {
         let Some((_, collection)) = find_collection(reading, repository, prefix)? else {
             return Ok(Vec::new());
         };
-        let mut start = identifier_key(collection.number, after.unwrap_or_default());
+        let mut start = identifier_key(collection.number, after.map_or("", |after| after.0));
         if after.is_some() {
             start.push(0);
         }

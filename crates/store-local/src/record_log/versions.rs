@@ -2,6 +2,7 @@
 //!
 //! Invariant: a known version is that of the index, or a commit that changes it has not returned yet.
 
+use oaimend_store::Prefix;
 use oaimend_store::mirror::CollectionVersion;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,10 +28,10 @@ impl Versions {
     pub(super) fn find(
         &self,
         repository: &str,
-        prefix: &str,
+        prefix: Prefix<'_>,
     ) -> Result<Option<CollectionVersion>, BeforeRead> {
         let known = self.known();
-        let key = (repository.to_owned(), prefix.to_owned());
+        let key = (repository.to_owned(), prefix.0.to_owned());
         known.versions.get(&key).copied().ok_or(BeforeRead(known.changes))
     }
 
@@ -80,17 +81,17 @@ mod tests {
     fn version_that_was_read_before_a_change_is_not_kept() {
         let versions = Versions::default();
         let key = |prefix: &str| ("x".to_owned(), prefix.to_owned());
-        let before = versions.find("x", "a").expect_err("nothing is known");
+        let before = versions.find("x", Prefix("a")).expect_err("nothing is known");
         versions.change("x", Some("a"));
         versions.keep(before, key("a"), version(1));
-        let before = versions.find("x", "a").expect_err("the version is older than the change");
+        let before = versions.find("x", Prefix("a")).expect_err("the version is older than the change");
         versions.keep(before, key("a"), version(2));
         versions.keep(before, key("b"), version(3));
-        assert_eq!(versions.find("x", "a").ok(), Some(version(2)));
+        assert_eq!(versions.find("x", Prefix("a")).ok(), Some(version(2)));
         versions.change("x", Some("a"));
-        assert!(versions.find("x", "a").is_err());
-        assert_eq!(versions.find("x", "b").ok(), Some(version(3)));
+        assert!(versions.find("x", Prefix("a")).is_err());
+        assert_eq!(versions.find("x", Prefix("b")).ok(), Some(version(3)));
         versions.change("x", None);
-        assert!(versions.find("x", "b").is_err());
+        assert!(versions.find("x", Prefix("b")).is_err());
     }
 }

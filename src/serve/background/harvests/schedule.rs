@@ -12,7 +12,7 @@ use oaimend_mirror::harvest::{HarvestError, HarvestStatus, HarvestSummary, Harve
 use oaimend_mirror::{RepositoryFacts, intervals_secs};
 use oaimend_oai::UnixSecs;
 use oaimend_rules::schedule::{BACKOFF_FIRST_SECS, backoff_secs, next_due};
-use oaimend_store::MirrorError;
+use oaimend_store::{MirrorError, Prefix};
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
 use std::collections::{HashMap, HashSet};
@@ -183,7 +183,7 @@ impl HarvestSchedule {
     async fn has_open_list(&self, id: &str) -> Result<bool, MirrorError> {
         let store = &self.served.store.mirror;
         for collection in store.collections(id).await? {
-            if store.progress(id, &collection.prefix).await?.open_list.is_some() {
+            if store.progress(id, Prefix(&collection.prefix)).await?.open_list.is_some() {
                 return Ok(true);
             }
         }

@@ -3,7 +3,7 @@
 use crate::config::Mapping;
 use oaimend_mirror::view::identify::StoredIdentify;
 use oaimend_oai::datestamp::Granularity;
-use oaimend_store::{CollectionVersion, Document, ListFilter, MirrorError, MirrorStore};
+use oaimend_store::{CollectionVersion, Document, ListFilter, MirrorError, MirrorStore, Prefix};
 use std::collections::BTreeMap;
 
 /// The format that describes works, and that pages show by default.
@@ -33,7 +33,7 @@ impl ListedCollection {
         prefixes.sort_by_key(|prefix| prefix != WORK_FORMAT);
         for prefix in prefixes {
             if is_complete(store, mapping.id(), &prefix).await?
-                && let Some(version) = store.version(mapping.id(), &prefix).await?
+                && let Some(version) = store.version(mapping.id(), Prefix(&prefix)).await?
             {
                 return Ok(Some(Self { repository: mapping.id().to_owned(), prefix, version }));
             }
@@ -73,7 +73,7 @@ pub(super) async fn is_complete(
     repository: &str,
     prefix: &str,
 ) -> Result<bool, MirrorError> {
-    Ok(store.progress(repository, prefix).await?.last_complete.is_some())
+    Ok(store.progress(repository, Prefix(prefix)).await?.last_complete.is_some())
 }
 
 /// The names of the sets of a repository by their setSpecs: the sets that its source lists, and those that its records

@@ -22,7 +22,9 @@ use oaimend_pages::record::{
 use oaimend_pages::route::RecordTarget;
 use oaimend_repository::rebase_namespaces::NamespaceScope;
 use oaimend_repository::{Failure, Reason, RecordView};
-use oaimend_store::{MirrorError, MirrorStore, RecordRepairs, RecordStatus, StoredRecord};
+use oaimend_store::{
+    Identifier, MirrorError, MirrorStore, Prefix, RecordRepairs, RecordStatus, StoredRecord,
+};
 use std::sync::Arc;
 
 /// A request for a record of a mirrored repository.
@@ -85,7 +87,7 @@ impl RecordRequest<'_> {
     pub(crate) async fn find(&self) -> Result<FoundRecord, Missing> {
         let id = self.mapping.id();
         let mirrored = mirrored_formats(self.store, self.mapping).await?;
-        let stored = self.store.formats_of_item(id, &self.target.identifier).await?;
+        let stored = self.store.formats_of_item(id, Identifier(&self.target.identifier)).await?;
         let of_item: Vec<_> =
             mirrored.iter().filter_map(|prefix| stored.iter().find(|(stored, _)| stored == prefix)).collect();
         let live: Vec<&String> = of_item
@@ -106,14 +108,22 @@ impl RecordRequest<'_> {
         if !self.is_complete(shown).await? {
             return Err(Missing::NotShown(NoRecordReason::NotHarvested));
         }
-        let record = self.store.record(id, shown, &self.target.identifier).await?.ok_or(Missing::Unknown)?;
+        let record = self
+            .store
+            .record(id, Prefix(shown), Identifier(&self.target.identifier))
+            .await?
+            .ok_or(Missing::Unknown)?;
         if record.status == RecordStatus::Deleted {
             return Err(Missing::Deleted { datestamp_secs: record.datestamp_secs });
         }
         let has_work_record = shown != WORK_FORMAT && live.iter().any(|prefix| *prefix == WORK_FORMAT);
         let work_record = match has_work_record {
             // Without this record the page is poorer, and still true.
-            true => self.store.record(id, WORK_FORMAT, &self.target.identifier).await.unwrap_or_default(),
+            true => self
+                .store
+                .record(id, Prefix(WORK_FORMAT), Identifier(&self.target.identifier))
+                .await
+                .unwrap_or_default(),
             false => None,
         };
         let tab = |prefix: &String| FormatTab {
@@ -123,7 +133,9 @@ impl RecordRequest<'_> {
         };
         let formats = live.into_iter().map(tab).collect();
         let repairs = match self.form {
-            RecordForm::Html => self.store.repairs(id, shown, &self.target.identifier).await?,
+            RecordForm::Html => {
+                self.store.repairs(id, Prefix(shown), Identifier(&self.target.identifier)).await?
+            }
             RecordForm::Xml | RecordForm::JsonLd => RecordRepairs::default(),
         };
         Ok(FoundRecord { record, work_record, formats, repairs })
@@ -193,7 +205,7 @@ impl RecordRequest<'_> {
     pub(crate) async fn versions(&self) -> Option<Versions> {
         let mut versions = Versions::new();
         for prefix in mirrored_formats(self.store, self.mapping).await.ok()? {
-            let version = self.store.version(self.mapping.id(), &prefix).await.ok()?;
+            let version = self.store.version(self.mapping.id(), Prefix(&prefix)).await.ok()?;
             versions.push((prefix, version));
         }
         Some(versions)
