@@ -34,11 +34,10 @@ pub struct Due {
 /// use oaimend_oai::UnixSecs;
 /// use oaimend_rules::schedule::{Action, Due, History, next_due};
 ///
-/// let mut history = History::default();
-/// history.record_harvest(UnixSecs(1_000));
+/// let history = History { harvested_at_secs: Some(UnixSecs(1_000)), ..History::default() };
 /// assert_eq!(next_due(&history, 3_600.0, UnixSecs(1_500)), Due { at_secs: UnixSecs(4_600), action: Action::Harvest });
-/// history.record_failure(UnixSecs(4_600));
-/// assert_eq!(next_due(&history, 3_600.0, UnixSecs(4_600)), Due { at_secs: UnixSecs(4_660), action: Action::Probe });
+/// let failing = History { failed_at_secs: Some(UnixSecs(4_600)), failures: 1, ..history };
+/// assert_eq!(next_due(&failing, 3_600.0, UnixSecs(4_600)), Due { at_secs: UnixSecs(4_660), action: Action::Probe });
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct History {
@@ -48,25 +47,6 @@ pub struct History {
     pub failed_at_secs: Option<UnixSecs>,
     /// The failures since the last success.
     pub failures: u32,
-}
-
-impl History {
-    /// Records a complete harvest that began at `started_at_secs`.
-    pub const fn record_harvest(&mut self, started_at_secs: UnixSecs) {
-        self.harvested_at_secs = Some(started_at_secs);
-        self.failures = 0;
-    }
-
-    /// Records a probe that was answered. The harvest that failed is due again.
-    pub const fn record_probe(&mut self) {
-        self.failures = 0;
-    }
-
-    /// Records a failed harvest or probe.
-    pub const fn record_failure(&mut self, at_secs: UnixSecs) {
-        self.failed_at_secs = Some(at_secs);
-        self.failures = self.failures.saturating_add(1);
-    }
 }
 
 /// The wait after a number of failures: it doubles from [`BACKOFF_FIRST_SECS`] up to
@@ -103,6 +83,10 @@ mod tests {
     const HARVEST: Action = Action::Harvest;
     const PROBE: Action = Action::Probe;
 
+    fn harvested_at(secs: i64) -> History {
+        History { harvested_at_secs: Some(UnixSecs(secs)), ..History::default() }
+    }
+
     #[test]
     fn a_new_source_is_harvested_at_once() {
         assert_eq!(
@@ -113,8 +97,7 @@ mod tests {
 
     #[test]
     fn a_harvest_is_due_one_interval_after_the_start_of_the_last_one() {
-        let mut history = History::default();
-        history.record_harvest(UnixSecs(1_000));
+        let history = harvested_at(1_000);
         assert_eq!(
             next_due(&history, 3600.4, UnixSecs(1_500)),
             Due { at_secs: UnixSecs(4_600), action: HARVEST }
@@ -127,13 +110,11 @@ mod tests {
 
     #[test]
     fn a_failing_source_is_probed_ever_less_often_up_to_once_a_day() {
-        let mut history = History::default();
-        history.record_harvest(UnixSecs(0));
         let mut waits = Vec::new();
-        for failure in 1..=40_i64 {
-            let at_secs = failure * 200_000;
-            history.record_failure(UnixSecs(at_secs));
-            let due = next_due(&history, 3600.0, UnixSecs(at_secs));
+        for failures in 1..=40_u32 {
+            let at_secs = i64::from(failures) * 200_000;
+            let failing = History { failed_at_secs: Some(UnixSecs(at_secs)), failures, ..harvested_at(0) };
+            let due = next_due(&failing, 3600.0, UnixSecs(at_secs));
             assert_eq!(due.action, PROBE);
             waits.push(due.at_secs.0 - at_secs);
         }
@@ -146,28 +127,23 @@ mod tests {
 
     #[test]
     fn an_answered_probe_makes_the_failed_harvest_due() {
-        let mut history = History::default();
-        history.record_harvest(UnixSecs(0));
-        history.record_failure(UnixSecs(3_600));
-        history.record_probe();
-        let due = next_due(&history, 3600.0, UnixSecs(3_700));
+        let answered = History { failed_at_secs: Some(UnixSecs(3_600)), failures: 0, ..harvested_at(0) };
+        let due = next_due(&answered, 3600.0, UnixSecs(3_700));
         assert_eq!(due.action, HARVEST);
         assert!(due.at_secs.0 <= 3_700);
     }
 
     #[test]
     fn a_clock_that_was_set_back_delays_by_one_interval_at_most() {
-        let mut history = History::default();
-        history.record_harvest(UnixSecs(1_000_000));
+        let history = harvested_at(1_000_000);
         assert_eq!(next_due(&history, 3600.0, UnixSecs(500)).at_secs.0, 4_100);
-        history.record_failure(UnixSecs(1_000_000));
-        assert_eq!(next_due(&history, 3600.0, UnixSecs(500)).at_secs.0, 560);
+        let failing = History { failed_at_secs: Some(UnixSecs(1_000_000)), failures: 1, ..history };
+        assert_eq!(next_due(&failing, 3600.0, UnixSecs(500)).at_secs.0, 560);
     }
 
     #[test]
     fn extreme_values_do_not_overflow() {
-        let mut history = History::default();
-        history.record_harvest(UnixSecs::MAX);
+        let history = harvested_at(i64::MAX);
         for interval_secs in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, -5.0] {
             let due = next_due(&history, interval_secs, UnixSecs::MAX);
             assert_eq!(due.action, HARVEST);

@@ -11,14 +11,14 @@ use oaimend_repair::NotOai;
 use oaimend_repository::{Failure, Reason, Stop};
 use std::time::Duration;
 
-/// What came of a remedy.
+/// The effect of a remedy.
 enum RemedyEffect {
     /// The request is sent again, and differs now.
     Changed,
     /// The response was ended.
     Ended,
     /// Nothing.
-    InVain,
+    Nothing,
     /// Nothing, and the page fails for this reason now.
     Failed(Failure),
 }
@@ -124,7 +124,7 @@ impl ListSession<'_> {
                         return Ok(Course::Attempt);
                     }
                     RemedyEffect::Ended => return Ok(Course::End),
-                    RemedyEffect::InVain => tried.push(remedy),
+                    RemedyEffect::Nothing => tried.push(remedy),
                     RemedyEffect::Failed(failure) => {
                         tried.push(remedy);
                         end = AttemptEnd::failed(failure);
@@ -164,17 +164,17 @@ impl ListSession<'_> {
             Remedy::SingleRecords => return self.fetch_single_records(failure).await,
             Remedy::ProvenError => {
                 let Some(error) = self.requester.diagnose_failure(failure).await else {
-                    return Ok(RemedyEffect::InVain);
+                    return Ok(RemedyEffect::Nothing);
                 };
                 self.refuse(error).await?;
                 return Ok(RemedyEffect::Ended);
             }
             Remedy::OwnToken => {
                 let is_closed = self.close_with_own_token(failure).await?;
-                return Ok(if is_closed { RemedyEffect::Ended } else { RemedyEffect::InVain });
+                return Ok(if is_closed { RemedyEffect::Ended } else { RemedyEffect::Nothing });
             }
         };
-        Ok(if has_changed { RemedyEffect::Changed } else { RemedyEffect::InVain })
+        Ok(if has_changed { RemedyEffect::Changed } else { RemedyEffect::Nothing })
     }
 
     /// Makes the page of its records.
@@ -196,7 +196,7 @@ impl ListSession<'_> {
         Ok(RemedyEffect::Failed(failure))
     }
 
-    /// What is known after an attempt. `tried` are the remedies that were in vain.
+    /// The facts after an attempt. `tried` are the remedies that had no effect.
     fn facts<'a>(&'a self, failure: Option<&Failure>, tried: &'a [Remedy]) -> Facts<'a> {
         Facts {
             asked: &self.asked,

@@ -3,7 +3,7 @@
 //! Pure: the end of the attempt, the facts, the remaining time and a random number are arguments. The session carries
 //! the decision out.
 //!
-//! A remedy may be in vain, which shows only when it is tried: a list may have no point from which it can begin again.
+//! Whether a remedy has an effect shows only when it is tried: a list may have no point from which it can begin again.
 //! Then the session asks again for a decision, with the remedy among those that were tried.
 //!
 //! Invariants: each remedy is tried once after an attempt; nothing follows a part of a response that cannot be
@@ -28,7 +28,7 @@ pub(super) enum Next<'e> {
     Restart,
     /// It is found out what the error means.
     Diagnose(Option<ErrorCode>),
-    /// This is tried against the failure. If it is in vain, a further decision follows.
+    /// This is tried against the failure. If it has no effect, a further decision follows.
     Try(Remedy, &'e Failure),
     /// The request is repeated after this time.
     RetryAfter(Duration, &'e Failure),
@@ -103,7 +103,7 @@ pub(super) struct Facts<'a> {
     pub(super) left: Duration,
     /// A random number from 0 to 1.
     pub(super) random: f64,
-    /// What was tried in vain after this attempt.
+    /// The remedies that were tried after this attempt and had no effect.
     pub(super) tried: &'a [Remedy],
 }
 
@@ -264,7 +264,7 @@ mod tests {
         Failure::new(Reason::Status, "").after_status(code, None)
     }
 
-    /// The decisions until one is no remedy, each remedy in vain.
+    /// The decisions until one is no remedy. No remedy has an effect.
     fn all_after(failure: &Failure, facts: Facts<'_>) -> Vec<String> {
         let end = AttemptEnd::failed(failure.clone());
         let (mut tried, mut decisions) = (Vec::new(), Vec::new());
@@ -325,7 +325,7 @@ mod tests {
         let mut end = AttemptEnd::expired(response.clone());
         end.take_as_received();
         let as_received = Next::SendError(Some(ErrorCode::BadResumptionToken), &response);
-        assert_eq!(decide(&end, &facts), as_received, "the restart was in vain");
+        assert_eq!(decide(&end, &facts), as_received, "the restart had no effect");
     }
 
     #[test]
