@@ -12,7 +12,7 @@ use oaimend_base::clock::uptime;
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
     HarvestProgress, Identifier, ListFilter, ListQuery, MirrorStore, NewRecord, PageCommit, Position, Prefix,
-    RecordRepairs, RecordStatus, content_hash,
+    RecordRepairs, RecordStatus, RepositoryId, content_hash,
 };
 use oaimend_store_local::RecordLog;
 use redb::{ReadableDatabase, TableDefinition};
@@ -65,7 +65,8 @@ fn filter(set: Option<&str>) -> ListFilter {
 }
 
 async fn commit(store: &dyn MirrorStore, stamp_secs: i64, records: Vec<NewRecord>) {
-    let progress: HarvestProgress = store.progress("x", Prefix("oai_dc")).await.expect("readable");
+    let progress: HarvestProgress =
+        store.progress(RepositoryId("x"), Prefix("oai_dc")).await.expect("readable");
     let ListFilter { repository, prefix, .. } = filter(None);
     let page = PageCommit { repository, prefix, stamp_secs: UnixSecs(stamp_secs), records, progress };
     store.commit(page).await.expect("writable");
@@ -149,7 +150,9 @@ async fn measure_operations(store: &dyn MirrorStore, texts: &Texts, count: usize
     let set = median(|round| store.list(page(positions[round], Some("set7")))).await;
     let headers =
         median(|round| store.list(ListQuery { with_bytes: false, ..page(positions[round], None) })).await;
-    let one = median(|round| store.record("x", Prefix("oai_dc"), Identifier(&identifiers[round]))).await;
+    let one =
+        median(|round| store.record(RepositoryId("x"), Prefix("oai_dc"), Identifier(&identifiers[round])))
+            .await;
     let counted = median(|round| {
         let from_secs = Some(UnixSecs(STAMP_SECS + 1 + round as i64 % 7));
         store.count(ListFilter { from_secs, ..filter(Some("set7")) })
@@ -244,10 +247,10 @@ async fn measure(texts: &Texts, count: usize) {
     if count <= TIMED_RECORDS_MAX {
         update(&store, texts, count).await;
         print_disk(&store, "after ten rounds of updates", raw_bytes).await;
-        store.compact("x").await.expect("writable");
+        store.compact(RepositoryId("x")).await.expect("writable");
         print_disk(&store, "after a thorough compaction", raw_bytes).await;
         let start = uptime();
-        let verification = store.verify("x").await.expect("readable");
+        let verification = store.verify(RepositoryId("x")).await.expect("readable");
         println!("  verify: {:.1?} for {} records", uptime() - start, verification.records);
     }
     print_memory();

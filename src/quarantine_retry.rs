@@ -8,7 +8,8 @@ use oaimend_mirror::harvest::{Harvester, store_recovered};
 use oaimend_oai::{ErrorCode, Request};
 use oaimend_repository::{Account, DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest};
 use oaimend_store::{
-    Quarantine, QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineState, WholeRecords,
+    Quarantine, QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineState, RepositoryId,
+    WholeRecords,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
@@ -138,13 +139,15 @@ impl Retry {
     pub async fn begin(self, key: Option<&str>) -> Result<Option<RetryRun>, QuarantineError> {
         let mut queue = VecDeque::new();
         if let Some(key) = key {
-            let Some((entry, _)) = self.quarantine.find(&self.id, key).await? else { return Ok(None) };
+            let Some((entry, _)) = self.quarantine.find(RepositoryId(&self.id), key).await? else {
+                return Ok(None);
+            };
             queue.push_back(self.candidate(key.to_owned(), &entry));
         } else {
             let mut query =
                 QuarantineQuery { state: Some(QuarantineState::Open), ..QuarantineQuery::default() };
             loop {
-                let entries = self.quarantine.list(&self.id, query.clone()).await?;
+                let entries = self.quarantine.list(RepositoryId(&self.id), query.clone()).await?;
                 let room = RETRIED_RECORDS_MAX - queue.len();
                 let (Some((last, _)), true) = (entries.last(), room > 0) else { break };
                 query.after.clone_from(last);
@@ -387,9 +390,9 @@ mod tests {
             lines.push(line);
         }
         let open = QuarantineQuery { state: Some(QuarantineState::Open), ..QuarantineQuery::default() };
-        let open = quarantine.list("x", open).await.expect("readable").len();
+        let open = quarantine.list(RepositoryId("x"), open).await.expect("readable").len();
         let all = QuarantineSelection::ALL;
-        assert_eq!(quarantine.remove("x", all).await.expect("writable"), records.len() as u64);
+        assert_eq!(quarantine.remove(RepositoryId("x"), all).await.expect("writable"), records.len() as u64);
         let asked = asked.lock().expect("no panic").clone();
         (lines, asked, open)
     }

@@ -5,7 +5,7 @@ use crate::provider_report::text::{ProviderReport, REPAIRS_MAX, WeekFindings, re
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::repository::CheckResult;
-use oaimend_store::{DayCounts, QuarantineError, QuarantineQuery, QuarantineState, Store};
+use oaimend_store::{DayCounts, QuarantineError, QuarantineQuery, QuarantineState, RepositoryId, Store};
 use url::Url;
 
 const DAYS: usize = 7;
@@ -54,7 +54,7 @@ async fn week_findings(
     findings.base_url = mapping.source.shown_base_url();
     // The source has repaired the resolved records.
     let open = QuarantineQuery { state: Some(QuarantineState::Open), ..QuarantineQuery::default() };
-    let quarantined = store.quarantine.list(mapping.id(), open).await?.into_iter();
+    let quarantined = store.quarantine.list(RepositoryId(mapping.id()), open).await?.into_iter();
     findings.quarantined =
         quarantined.map(|(_, entry)| entry).filter(|entry| is_within(&entry.last_seen)).collect();
     findings.quarantined.sort_by(|one, other| other.last_seen.cmp(&one.last_seen));

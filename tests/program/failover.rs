@@ -4,7 +4,7 @@ use oaimend_mirror::view::MirroredSource;
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_repository::{Event, Reason};
-use oaimend_store::Prefix;
+use oaimend_store::{Prefix, RepositoryId};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, Entry, identifier};
 use crate::fixtures::failover::{NOW_SECS, World};
@@ -40,8 +40,9 @@ fn the_mirror_answers_each_verb_as_the_source_did() {
     ];
     let before: Vec<Answered> = requests.iter().map(|request| world.ask_valid(request)).collect();
     world.set_down(true);
-    let state =
-        runtime().block_on(world.mirror.stores().store.progress("x", Prefix("oai_dc"))).expect("readable");
+    let state = runtime()
+        .block_on(world.mirror.stores().store.progress(RepositoryId("x"), Prefix("oai_dc")))
+        .expect("readable");
     let state = state.last_complete.expect("a complete harvest").from_secs;
     for (request, before) in requests.iter().zip(&before) {
         let after = world.ask_valid(request);
@@ -374,7 +375,8 @@ fn the_times_of_a_page_are_stored_before_it_is_sent() {
         world.harvest();
         world.set_down(is_down);
         let stored_until = async || {
-            let state = world.mirror.stores().store.repository_state("x").await.expect("readable");
+            let state =
+                world.mirror.stores().store.repository_state(RepositoryId("x")).await.expect("readable");
             state.source_spans.last().map(|span| span.until_secs)
         };
         runtime().block_on(async {

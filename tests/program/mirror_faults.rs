@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 use oaimend_base::clock::Clock as _;
 use oaimend_mirror::harvest::{HarvestSettings, SWEEP_INTERVAL_SECS};
-use oaimend_store::{Prefix, RecordStatus};
+use oaimend_store::{Prefix, RecordStatus, RepositoryId};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, Entry, identifier};
 use crate::fixtures::harvest::{Mirror, change, queries, truth};
@@ -285,7 +285,7 @@ fn many_failing_sources_are_harvested_completely_at_once() {
         requests += queries(source).len();
     }
     println!("{requests} requests");
-    assert_eq!(mirror.runtime.block_on(mirror.store.verify("x3")).expect("a check").damaged, 0);
+    assert_eq!(mirror.runtime.block_on(mirror.store.verify(RepositoryId("x3"))).expect("a check").damaged, 0);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn comparison_changes_nothing() {
         collection.entries.get_mut(&identifier(7)).expect("it exists").deleted = true;
     });
     let before = mirror.records();
-    let progress = mirror.runtime.block_on(mirror.store.progress("x", Prefix("oai_dc")));
+    let progress = mirror.runtime.block_on(mirror.store.progress(RepositoryId("x"), Prefix("oai_dc")));
     let compared = mirror.compare();
     assert_eq!((compared.listed, compared.stored), (29, 30));
     assert_eq!(compared.missing.identifiers, [identifier(30)]);
@@ -309,7 +309,7 @@ fn comparison_changes_nothing() {
     assert_eq!(compared.vanished.identifiers, [identifier(5), identifier(7)]);
     assert!(!compared.is_equal());
     assert_eq!(mirror.records(), before);
-    let after = mirror.runtime.block_on(mirror.store.progress("x", Prefix("oai_dc")));
+    let after = mirror.runtime.block_on(mirror.store.progress(RepositoryId("x"), Prefix("oai_dc")));
     assert_eq!(after.expect("readable"), progress.expect("readable"));
     assert!(mirror.records().iter().all(|record| record.status == RecordStatus::Live));
 }

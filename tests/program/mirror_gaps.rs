@@ -2,7 +2,7 @@
 //! fail the rest.
 
 use oaimend_oai::UnixSecs;
-use oaimend_store::Prefix;
+use oaimend_store::{Prefix, RepositoryId};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -22,7 +22,10 @@ fn set_of(numbers: impl IntoIterator<Item = usize>) -> BTreeSet<String> {
 
 /// The state that the mirror claims, in seconds since 1970.
 fn state_secs(mirror: &Mirror) -> Option<UnixSecs> {
-    let progress = mirror.runtime.block_on(mirror.store.progress("x", Prefix("oai_dc"))).expect("readable");
+    let progress = mirror
+        .runtime
+        .block_on(mirror.store.progress(RepositoryId("x"), Prefix("oai_dc")))
+        .expect("readable");
     progress.state().map(|state| state.from_secs())
 }
 

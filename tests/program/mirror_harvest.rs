@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use oaimend_mirror::harvest::{HarvestSettings, SWEEP_INTERVAL_SECS};
-use oaimend_store::{Prefix, RecordStatus, StoredRecord};
+use oaimend_store::{Prefix, RecordStatus, RepositoryId, StoredRecord};
 
 use crate::fixtures::collection::{Collection, DAY_SECS, Entry, FIRST_SECS, identifier};
 use crate::fixtures::harvest::{Mirror, change, queries, truth};
@@ -19,7 +19,7 @@ fn first_harvest_stores_every_record() {
     assert!(summary.is_complete(), "{summary:?}");
     assert_eq!((summary.counts.stored, summary.missing), (35, 0));
     assert_eq!(mirror.content(), truth(&collection));
-    let catalog = mirror.runtime.block_on(mirror.store.catalog("x")).expect("a catalog");
+    let catalog = mirror.runtime.block_on(mirror.store.catalog(RepositoryId("x"))).expect("a catalog");
     assert_eq!(catalog.formats[0].prefix, "oai_dc");
     assert_eq!((catalog.sets[0].set_spec.as_str(), catalog.sets[0].name.as_str()), ("even", "Even numbers"));
 }
@@ -116,8 +116,10 @@ fn pages_of_a_fast_source_share_a_commit_and_those_of_a_slow_one_do_not() {
         let summary = mirror.harvest_with(&HarvestSettings { request_gap, ..HarvestSettings::default() });
         assert!(summary.is_complete(), "{summary:?}");
         assert_eq!(mirror.content(), truth(&collection));
-        let progress =
-            mirror.runtime.block_on(mirror.store.progress("x", Prefix("oai_dc"))).expect("readable");
+        let progress = mirror
+            .runtime
+            .block_on(mirror.store.progress(RepositoryId("x"), Prefix("oai_dc")))
+            .expect("readable");
         assert_eq!(progress.revision, commits, "with {gap_secs} s between two requests");
     }
 }
@@ -130,7 +132,7 @@ fn list_that_fails_is_harvested_in_windows() {
     let summary = mirror.harvest();
     assert!(summary.is_complete(), "{summary:?}");
     assert_eq!(mirror.content(), truth(&collection));
-    let state = mirror.runtime.block_on(mirror.store.repository_state("x")).expect("a state");
+    let state = mirror.runtime.block_on(mirror.store.repository_state(RepositoryId("x"))).expect("a state");
     assert_eq!(state.honours_windows, Some(true));
 }
 
@@ -285,7 +287,8 @@ fn harvests_learn_how_often_the_source_changes() {
     let (source, collection) = new.start();
     let folder = tempfile::tempdir().expect("a folder");
     let mirror = Mirror::open(&source, folder.path());
-    let state = || mirror.runtime.block_on(mirror.store.repository_state("x")).expect("readable");
+    let state =
+        || mirror.runtime.block_on(mirror.store.repository_state(RepositoryId("x"))).expect("readable");
     assert!(mirror.harvest().is_complete());
     let per_day = |rate: Option<f64>| rate.expect("a rate") * DAY_SECS as f64;
     let first = per_day(state().schedule.updates_per_sec);

@@ -1,5 +1,6 @@
 //! Sources that could fill the disk of the mirror, or keep it from harvesting others.
 
+use oaimend_store::RepositoryId;
 use std::sync::Mutex;
 
 use oaimend::config::Mapping;
@@ -82,14 +83,14 @@ fn records_in_deep_and_in_many_sets_are_kept_with_a_limited_number_of_sets() {
     // The deep set, and those after the 999th one below `m`.
     assert_eq!(summary.counts.surplus_sets, 1 + 4_001, "{summary:?}");
     assert!(summary.describe().contains("; 4002 setSpecs of records are beyond the limits"), "{summary:?}");
-    let in_use = mirror.runtime.block_on(mirror.store.sets_in_use("x")).expect("sets");
+    let in_use = mirror.runtime.block_on(mirror.store.sets_in_use(RepositoryId("x"))).expect("sets");
     assert_eq!(in_use.len(), 32 + 1 + 1_000 + 1, "{in_use:?}");
     let records = mirror.records();
     let highest = vec!["a"; 32].join(":");
     assert_eq!(records[0].set_specs, [highest, "b".to_owned()]);
     assert_eq!(records[1].set_specs.len(), 1_000);
     assert_eq!(records[2].set_specs, ["b:c"]);
-    let state = mirror.runtime.block_on(mirror.store.repository_state("x")).expect("a state");
+    let state = mirror.runtime.block_on(mirror.store.repository_state(RepositoryId("x"))).expect("a state");
     assert_eq!(state.last_harvest.expect("a harvest").surplus_sets, 4_002);
     let bytes = bytes_in(&folder.path().join("mirror"));
     assert!(bytes < 16 << 20, "{bytes} bytes for three records");

@@ -5,7 +5,8 @@ use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_repository::Failure;
 use oaimend_store::{
-    ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, Prefix, RecordStatus, StoredRecord,
+    ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, Prefix, RecordStatus, RepositoryId,
+    StoredRecord,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -106,7 +107,7 @@ impl Export {
         };
         let filter =
             ListFilter { repository: id, prefix, set, by, from_secs, until_secs, ..ListFilter::default() };
-        let version = store.version(&filter.repository, Prefix(&filter.prefix)).await?;
+        let version = store.version(RepositoryId(&filter.repository), Prefix(&filter.prefix)).await?;
         let is_damaged = version.is_some_and(|version| version.damaged > 0);
         Ok(Self { store, filter, form, rest: Rest::All, is_damaged })
     }
@@ -154,7 +155,8 @@ async fn find_prefix(
     id: &str,
     wanted: Option<String>,
 ) -> Result<String, ExportError> {
-    let known: Vec<String> = store.collections(id).await?.into_iter().map(|size| size.prefix).collect();
+    let known: Vec<String> =
+        store.collections(RepositoryId(id)).await?.into_iter().map(|size| size.prefix).collect();
     let never = |what: String| Err(ExportError::NeverHarvested { what, id: id.to_owned() });
     match (wanted, known.as_slice()) {
         (_, []) => never(format!("\"{}\"", id.escape_debug())),

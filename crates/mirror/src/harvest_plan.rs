@@ -3,7 +3,7 @@
 use crate::settings::{MirrorPolicy, MirrorSettings};
 use crate::status::RepositoryStatus;
 use oaimend_rules::schedule::{History, IntervalBounds, RepositoryLoad, TOTAL_ELEMENTS_MAX, plan};
-use oaimend_store::{MirrorError, MirrorStore};
+use oaimend_store::{MirrorError, MirrorStore, RepositoryId};
 
 /// The facts of a repository in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,9 +24,9 @@ impl RepositoryFacts {
     ///
     /// The store cannot be read.
     pub async fn read(store: &dyn MirrorStore, id: &str) -> Result<Self, MirrorError> {
-        let collections = store.collections(id).await?;
+        let collections = store.collections(RepositoryId(id)).await?;
         let stored = collections.iter().map(|collection| collection.records).sum();
-        let state = store.repository_state(id).await?;
+        let state = store.repository_state(RepositoryId(id)).await?;
         let records =
             state.schedule.total_elements.filter(|total| *total <= TOTAL_ELEMENTS_MAX).unwrap_or(stored);
         let updates_per_sec = state.schedule.updates_per_sec.filter(is_rate);

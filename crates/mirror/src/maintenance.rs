@@ -4,7 +4,7 @@
 use crate::harvest::{Comparison, Difference, HarvestError, HarvestSettings, Harvester};
 use crate::view::AggregateRepository;
 use oaimend_base::suggestions::suggest_ids;
-use oaimend_store::{CollectionSize, MirrorError, MirrorStore};
+use oaimend_store::{CollectionSize, MirrorError, MirrorStore, RepositoryId};
 use serde::{Deserialize, Serialize};
 
 /// A line of the response of the admin listener to a request for maintenance. The last one is the result, except for a
@@ -102,7 +102,7 @@ pub async fn compare_with_source(
     settings: &HarvestSettings,
 ) -> Result<Vec<MaintenanceLine>, MirrorError> {
     let id = &harvester.id;
-    let sizes = harvester.store.collections(id).await?;
+    let sizes = harvester.store.collections(RepositoryId(id)).await?;
     if sizes.is_empty() {
         let error = format!("never harvested; run: oaimend mirror sync {id}");
         return Ok(vec![MaintenanceLine::Failed { prefix: None, error }]);

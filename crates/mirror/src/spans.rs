@@ -5,7 +5,7 @@
 
 use oaimend_oai::UnixSecs;
 use oaimend_rules::{ListState, ServedSpan, ServedSpans};
-use oaimend_store::{ListSpan, MirrorError, MirrorStore, RepositoryState};
+use oaimend_store::{ListSpan, MirrorError, MirrorStore, RepositoryId, RepositoryState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OnceCell;
@@ -121,7 +121,7 @@ impl Spans {
 
     async fn known(&self) -> Result<&Mutex<Known>, MirrorError> {
         let read = async || {
-            let state = self.store.repository_state(&self.name).await?;
+            let state = self.store.repository_state(RepositoryId(&self.name)).await?;
             let span =
                 |span: &ListSpan| ServedSpan { state_secs: span.state_secs, until_secs: span.until_secs };
             let spans = self.stored(&state).iter().map(span).collect();
@@ -140,7 +140,7 @@ impl Spans {
     async fn save(&self) -> Result<(), MirrorError> {
         let mut attempts = 0;
         loop {
-            let mut state = self.store.repository_state(&self.name).await?;
+            let mut state = self.store.repository_state(RepositoryId(&self.name)).await?;
             // Another page may have added spans since the last attempt.
             let spans = lock(self.known().await?).spans.clone();
             let listed =
@@ -150,7 +150,7 @@ impl Spans {
                 SpanKind::Stamps => state.stamp_spans = spans.iter().map(listed).collect(),
             }
             attempts += 1;
-            match self.store.save_repository_state(&self.name, state).await {
+            match self.store.save_repository_state(RepositoryId(&self.name), state).await {
                 Err(MirrorError::Conflict) if attempts < ATTEMPTS_MAX => {}
                 Err(error) => return Err(error),
                 Ok(_) => {
@@ -206,7 +206,7 @@ mod tests {
         for now_secs in start_secs + 1..=start_secs + SPAN_GRAIN_SECS {
             spans.record(UnixSecs(now_secs), UnixSecs(now_secs), UnixSecs(now_secs)).await.expect("stored");
         }
-        assert_eq!(store.repository_state("x").await.expect("readable").revision, 1);
+        assert_eq!(store.repository_state(RepositoryId("x")).await.expect("readable").revision, 1);
     }
 
     #[tokio::test]

@@ -148,7 +148,7 @@ impl Drop for Pending<'_> {
 mod tests {
     use super::*;
     use oaimend_rules::RESERVATION_SECS;
-    use oaimend_store::{Identifier, Prefix};
+    use oaimend_store::{Identifier, Prefix, RepositoryId};
     use oaimend_store_local::RecordLog;
     use std::path::Path;
 
@@ -174,8 +174,11 @@ mod tests {
     }
 
     async fn stamp_of(stamps: &Stamps, identifier: &str) -> i64 {
-        let record =
-            stamps.store.record("x", Prefix("oai_dc"), Identifier(identifier)).await.expect("readable");
+        let record = stamps
+            .store
+            .record(RepositoryId("x"), Prefix("oai_dc"), Identifier(identifier))
+            .await
+            .expect("readable");
         record.expect("stored").stamp_secs.0
     }
 

@@ -2,7 +2,7 @@
 
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
-use oaimend_store::{HarvestNote, HarvestProgress, MirrorError, MirrorStore, Prefix, TimeSpan};
+use oaimend_store::{HarvestNote, HarvestProgress, MirrorError, MirrorStore, Prefix, RepositoryId, TimeSpan};
 use serde::{Deserialize, Serialize};
 
 /// What the mirror contains of a repository. Times are `YYYY-MM-DDThh:mm:ssZ`.
@@ -89,8 +89,8 @@ pub struct HarvestReport {
 /// The store cannot be read.
 pub async fn repository_status(store: &dyn MirrorStore, id: &str) -> Result<RepositoryStatus, MirrorError> {
     let mut formats = Vec::new();
-    for size in store.collections(id).await? {
-        let progress = store.progress(id, Prefix(&size.prefix)).await?;
+    for size in store.collections(RepositoryId(id)).await? {
+        let progress = store.progress(RepositoryId(id), Prefix(&size.prefix)).await?;
         let reached = progress.state();
         formats.push(FormatStatus {
             records: size.records,
@@ -108,7 +108,7 @@ pub async fn repository_status(store: &dyn MirrorStore, id: &str) -> Result<Repo
             prefix: size.prefix,
         });
     }
-    let state = store.repository_state(id).await?;
+    let state = store.repository_state(RepositoryId(id)).await?;
     Ok(RepositoryStatus {
         id: id.to_owned(),
         formats,

@@ -4,8 +4,8 @@ use crate::Backend;
 use oaimend_oai::{UnixSecs, Verb, Window};
 use oaimend_store::ledger::{EVICTION_INTERVAL_SECS, KEPT_SECS};
 use oaimend_store::{
-    DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, ReplayProgress, TokenOrigin,
-    TokenTarget,
+    DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, ReplayProgress, RepositoryId,
+    TokenOrigin, TokenTarget,
 };
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
@@ -49,7 +49,7 @@ fn later(secs: i64, page: DeliveredPage) -> DeliveredPage {
 }
 
 async fn target(ledger: &dyn ListLedger, token: &str) -> Option<TokenTarget> {
-    ledger.token_target("x", Verb::ListRecords, token).await.expect("readable")
+    ledger.token_target(RepositoryId("x"), Verb::ListRecords, token).await.expect("readable")
 }
 
 async fn place(ledger: &dyn ListLedger, token: &str) -> Option<ListPage> {
@@ -58,11 +58,15 @@ async fn place(ledger: &dyn ListLedger, token: &str) -> Option<ListPage> {
 
 /// The items that a list delivered before a page.
 async fn before(ledger: &dyn ListLedger, list: u64, page: u32) -> Vec<u64> {
-    ledger.recorded_part("x", ListPage { list, page }, 0, true).await.expect("readable").earlier
+    ledger.recorded_part(RepositoryId("x"), ListPage { list, page }, 0, true).await.expect("readable").earlier
 }
 
 async fn facts(ledger: &dyn ListLedger, list: u64) -> Option<ListFacts> {
-    ledger.recorded_part("x", ListPage { list, page: 0 }, 0, false).await.expect("readable").list
+    ledger
+        .recorded_part(RepositoryId("x"), ListPage { list, page: 0 }, 0, false)
+        .await
+        .expect("readable")
+        .list
 }
 
 /// Waits until everything that was recorded is on disk.
@@ -79,12 +83,18 @@ pub async fn a_record_is_readable_at_once_and_after_a_restart(backend: &impl Bac
     let at = ListPage { list: 7, page: 2 };
     let check = async |ledger: &dyn ListLedger| {
         assert_eq!(place(ledger, "b").await, Some(at));
-        assert_eq!(ledger.token_target("y", Verb::ListRecords, "b").await.expect("readable"), None);
-        assert_eq!(ledger.token_target("x", Verb::ListSets, "b").await.expect("readable"), None);
+        assert_eq!(
+            ledger.token_target(RepositoryId("y"), Verb::ListRecords, "b").await.expect("readable"),
+            None
+        );
+        assert_eq!(
+            ledger.token_target(RepositoryId("x"), Verb::ListSets, "b").await.expect("readable"),
+            None
+        );
         assert_eq!((before(ledger, 7, 2).await, before(ledger, 7, 1).await), (vec![1, 2, 3], vec![1, 2]));
         let facts = facts(ledger, 7).await.expect("known");
         assert!(facts.complete && facts.items == 3 && facts.first_query == LIST, "{facts:?}");
-        let start = ledger.replay_start("x", at).await.expect("readable");
+        let start = ledger.replay_start(RepositoryId("x"), at).await.expect("readable");
         assert_eq!(start, Some((LIST.to_owned(), vec![1, 2, 3])));
     };
     check(&*stores.ledger).await;
@@ -98,10 +108,10 @@ pub async fn a_page_that_is_requested_twice_counts_once(backend: &impl Backend) 
     let part = DeliveredPage { names: vec![30, 40], ..delivered(7, 1, &[3, 4], None) };
     assert!(ledger.record_part(part, 34).await);
     let at = ListPage { list: 7, page: 1 };
-    let part = ledger.recorded_part("x", at, 34, true).await.expect("readable");
+    let part = ledger.recorded_part(RepositoryId("x"), at, 34, true).await.expect("readable");
     assert_eq!((part.hashes, part.names), (Some(vec![3, 4]), vec![30, 40]));
     assert_eq!((part.earlier, part.earlier_names), (vec![1, 2], vec![1, 2]));
-    assert_eq!(ledger.recorded_part("x", at, 35, false).await.expect("readable").hashes, None);
+    assert_eq!(ledger.recorded_part(RepositoryId("x"), at, 35, false).await.expect("readable").hashes, None);
     for _ in 0..2 {
         ledger.record(delivered(7, 1, &[3, 4, 5], Some("b")));
     }
@@ -158,7 +168,7 @@ pub async fn a_list_may_loop_where_an_earlier_page_started_alike(backend: &impl 
     let ledger = &*backend.open().ledger;
     let suspected = async |page, first, mixed_harvests| {
         let at = ListPage { list: 7, page };
-        ledger.suspected_loop("x", at, first, mixed_harvests).await.expect("readable")
+        ledger.suspected_loop(RepositoryId("x"), at, first, mixed_harvests).await.expect("readable")
     };
     ledger.record(delivered(7, 0, &[1, 2], Some("a")));
     ledger.record(delivered(7, 1, &[3], Some("b")));
@@ -183,7 +193,7 @@ pub async fn harvests_that_follow_reused_tokens_are_mixed_until_all_have_ended(b
     };
     let points_back = async |token: &str, page| {
         let at = ListPage { list: 7, page };
-        ledger.points_back("x", Verb::ListRecords, token, at).await.expect("readable")
+        ledger.points_back(RepositoryId("x"), Verb::ListRecords, token, at).await.expect("readable")
     };
     for (page, token) in [(0, "a"), (1, "b"), (2, "a")] {
         ledger.record(delivered(7, page, &[u64::from(page)], Some(token)));
@@ -207,9 +217,9 @@ pub async fn a_list_with_an_unknown_start_is_known_from_its_request_token(backen
     ledger.record(DeliveredPage { request_token: Some("a".into()), first_query: String::new(), ..page });
     let at = |page| ListPage { list: 7, page };
     assert_eq!(place(ledger, "a").await, Some(at(1)));
-    assert!(ledger.points_back("x", Verb::ListRecords, "a", at(2)).await.expect("readable"));
+    assert!(ledger.points_back(RepositoryId("x"), Verb::ListRecords, "a", at(2)).await.expect("readable"));
     assert!(!facts(ledger, 7).await.expect("known").complete);
-    assert_eq!(ledger.replay_start("x", at(2)).await.expect("readable"), None);
+    assert_eq!(ledger.replay_start(RepositoryId("x"), at(2)).await.expect("readable"), None);
 }
 
 pub async fn the_window_of_a_token_covers_all_its_lists(backend: &impl Backend) {
@@ -230,12 +240,12 @@ pub async fn the_window_of_a_token_covers_all_its_lists(backend: &impl Backend) 
     list(9, "b", Some(window("09:00:00", "09:30:00")));
     list(10, "b", None);
     list(11, "b", Some(window("09:00:00", "09:30:00")));
-    assert!(stores.ledger.has_windows("x", UnixSecs(1_000_000)).await);
-    assert!(!stores.ledger.has_windows("y", UnixSecs(1_000_000)).await);
+    assert!(stores.ledger.has_windows(RepositoryId("x"), UnixSecs(1_000_000)).await);
+    assert!(!stores.ledger.has_windows(RepositoryId("y"), UnixSecs(1_000_000)).await);
     stores.close();
     let ledger = &*backend.open().ledger;
-    assert!(ledger.has_windows("x", UnixSecs(1_000_000)).await);
-    assert!(!ledger.has_windows("x", UnixSecs(1_000_000 + 2 * KEPT_SECS)).await);
+    assert!(ledger.has_windows(RepositoryId("x"), UnixSecs(1_000_000)).await);
+    assert!(!ledger.has_windows(RepositoryId("x"), UnixSecs(1_000_000 + 2 * KEPT_SECS)).await);
     let union = Some(window("09:00:00", "11:00:00"));
     assert_eq!(within(ledger, "a").await, union, "also of a list that has ended");
     assert_eq!(within(ledger, "b").await, None, "one of them had no window");
@@ -261,7 +271,7 @@ pub async fn the_progress_of_a_replay_is_known_until_the_replay_is_over(backend:
         query: query.map(str::to_owned),
     };
     let query = async |ledger: &dyn ListLedger, page| {
-        ledger.replay_shortcuts("x", ListPage { page, ..at }).await.expect("readable").query
+        ledger.replay_shortcuts(RepositoryId("x"), ListPage { page, ..at }).await.expect("readable").query
     };
     stores.ledger.record_replay(progress(Some("q")));
     stores.close();
@@ -287,7 +297,7 @@ pub async fn the_last_datestamp_is_from_an_earlier_page(backend: &impl Backend) 
     }
     let mut found = Vec::new();
     for page in [0, 1, 3] {
-        let shortcuts = ledger.replay_shortcuts("x", ListPage { list: 7, page }).await;
+        let shortcuts = ledger.replay_shortcuts(RepositoryId("x"), ListPage { list: 7, page }).await;
         found.push(shortcuts.expect("readable").last_datestamp.unwrap_or_default());
     }
     assert_eq!(found, ["", "2020-01-01", "2020-01-02"]);
@@ -299,7 +309,7 @@ pub async fn abandoned_lists_are_evicted(backend: &impl Backend) {
     ledger.record(DeliveredPage { last_datestamp, ..delivered(7, 0, &[1], Some("a")) });
     ledger.record_replay(ReplayProgress { repository: "x".into(), place: at, query: Some("q".into()) });
     let shortcuts = async || {
-        let found = ledger.replay_shortcuts("x", at).await.expect("readable");
+        let found = ledger.replay_shortcuts(RepositoryId("x"), at).await.expect("readable");
         (found.query.is_some(), found.last_datestamp.is_some())
     };
     assert_eq!(shortcuts().await, (true, true));
@@ -354,7 +364,8 @@ pub async fn a_later_list_with_the_same_tokens_is_as_old_as_a_harvest_that_may_c
 pub async fn a_token_after_different_pages_is_ambiguous_for_an_hour(backend: &impl Backend) {
     const HOUR: i64 = 3_600;
     let stores = backend.open();
-    let origin = async |ledger: &dyn ListLedger| ledger.token_origin("x", Verb::ListRecords, "a").await;
+    let origin =
+        async |ledger: &dyn ListLedger| ledger.token_origin(RepositoryId("x"), Verb::ListRecords, "a").await;
     let page = |list, secs, next_origin| DeliveredPage {
         next_origin,
         ..later(secs, delivered(list, 0, &[list], Some("a")))
@@ -365,7 +376,10 @@ pub async fn a_token_after_different_pages_is_ambiguous_for_an_hour(backend: &im
     ledger.record(page(8, 0, Some(5)));
     assert_eq!(origin(ledger).await, TokenOrigin::Known(5));
     assert_eq!(target(ledger, "a").await.and_then(|target| target.origin), Some(5));
-    assert_eq!(ledger.token_origin("x", Verb::ListIdentifiers, "a").await, TokenOrigin::Unknown);
+    assert_eq!(
+        ledger.token_origin(RepositoryId("x"), Verb::ListIdentifiers, "a").await,
+        TokenOrigin::Unknown
+    );
     ledger.record(page(9, HOUR, Some(6)));
     assert_eq!(origin(ledger).await, TokenOrigin::Ambiguous);
     ledger.record(page(9, 2 * HOUR, Some(6)));
@@ -402,7 +416,7 @@ pub async fn identifiers_are_known_while_all_pages_announce_one_size(backend: &i
         ledger.record(DeliveredPage { list_size, names: names.to_vec(), ..page });
     };
     let names = async |list, page, size| {
-        ledger.delivered_names("x", ListPage { list, page }, size).await.expect("readable")
+        ledger.delivered_names(RepositoryId("x"), ListPage { list, page }, size).await.expect("readable")
     };
     record(7, 0, &[1, 2], Some(4), "a");
     record(7, 1, &[3], Some(4), "b");
@@ -438,14 +452,24 @@ pub async fn a_closed_ledger_refuses(backend: &impl Backend) {
     stores.close();
     let (ledger, at) = (&*stores.ledger, ListPage { list: 7, page: 1 });
     assert!(!ledger.record_part(delivered(7, 1, &[2], None), 2).await);
-    assert!(matches!(ledger.token_target("x", Verb::ListRecords, "a").await, Err(LedgerError::Closed)));
-    assert!(matches!(ledger.points_back("x", Verb::ListRecords, "a", at).await, Err(LedgerError::Closed)));
-    assert!(matches!(ledger.recorded_part("x", at, 0, true).await, Err(LedgerError::Closed)));
-    assert!(matches!(ledger.suspected_loop("x", at, 1, None).await, Err(LedgerError::Closed)));
-    assert!(matches!(ledger.delivered_names("x", at, 1).await, Err(LedgerError::Closed)));
-    assert!(matches!(ledger.replay_start("x", at).await, Err(LedgerError::Closed)));
-    assert!(matches!(ledger.replay_shortcuts("x", at).await, Err(LedgerError::Closed)));
-    assert_eq!(ledger.token_origin("x", Verb::ListRecords, "b").await, TokenOrigin::Ambiguous, "unreadable");
+    assert!(matches!(
+        ledger.token_target(RepositoryId("x"), Verb::ListRecords, "a").await,
+        Err(LedgerError::Closed)
+    ));
+    assert!(matches!(
+        ledger.points_back(RepositoryId("x"), Verb::ListRecords, "a", at).await,
+        Err(LedgerError::Closed)
+    ));
+    assert!(matches!(ledger.recorded_part(RepositoryId("x"), at, 0, true).await, Err(LedgerError::Closed)));
+    assert!(matches!(ledger.suspected_loop(RepositoryId("x"), at, 1, None).await, Err(LedgerError::Closed)));
+    assert!(matches!(ledger.delivered_names(RepositoryId("x"), at, 1).await, Err(LedgerError::Closed)));
+    assert!(matches!(ledger.replay_start(RepositoryId("x"), at).await, Err(LedgerError::Closed)));
+    assert!(matches!(ledger.replay_shortcuts(RepositoryId("x"), at).await, Err(LedgerError::Closed)));
+    assert_eq!(
+        ledger.token_origin(RepositoryId("x"), Verb::ListRecords, "b").await,
+        TokenOrigin::Ambiguous,
+        "unreadable"
+    );
     let next = backend.open().ledger;
     assert_eq!(place(&*next, "a").await, Some(at));
 }

@@ -2,7 +2,7 @@
 
 use crate::Backend;
 use oaimend_oai::UnixSecs;
-use oaimend_store::{SaveError, WatchedRepository};
+use oaimend_store::{RepositoryId, SaveError, WatchedRepository};
 use std::collections::BTreeMap;
 
 pub async fn saved_notices_replace_the_older_ones(backend: &impl Backend) {
@@ -20,16 +20,21 @@ pub async fn saved_notices_replace_the_older_ones(backend: &impl Backend) {
 
 pub async fn times_of_reports_survive_a_restart(backend: &impl Backend) {
     let stores = backend.open();
-    assert_eq!(stores.notices.report_sent_secs("x").await.expect("readable"), None);
+    assert_eq!(stores.notices.report_sent_secs(RepositoryId("x")).await.expect("readable"), None);
     for (repository, secs) in [("x", Some(5)), ("x", Some(7)), ("y", Some(6)), ("y", None)] {
-        stores.notices.save_report_sent(repository, secs.map(UnixSecs)).await.expect("writable");
+        stores
+            .notices
+            .save_report_sent(RepositoryId(repository), secs.map(UnixSecs))
+            .await
+            .expect("writable");
     }
     let watched =
         BTreeMap::from([("x".to_owned(), WatchedRepository { lost: 2, ..WatchedRepository::default() })]);
     stores.notices.save_watched(watched.clone()).await.expect("writable");
     stores.close();
     let store = backend.open().notices;
-    let sent = [store.report_sent_secs("x").await, store.report_sent_secs("y").await];
+    let sent =
+        [store.report_sent_secs(RepositoryId("x")).await, store.report_sent_secs(RepositoryId("y")).await];
     assert_eq!(sent.map(|sent| sent.expect("readable")), [Some(UnixSecs(7)), None]);
     assert_eq!(store.watched().await.expect("readable"), watched);
 }
@@ -40,6 +45,9 @@ pub async fn a_closed_store_of_notices_refuses(backend: &impl Backend) {
     let store = stores.notices;
     assert!(matches!(store.watched().await, Err(SaveError::Closed)));
     assert!(matches!(store.save_watched(BTreeMap::new()).await, Err(SaveError::Closed)));
-    assert!(matches!(store.report_sent_secs("x").await, Err(SaveError::Closed)));
-    assert!(matches!(store.save_report_sent("x", Some(UnixSecs(1))).await, Err(SaveError::Closed)));
+    assert!(matches!(store.report_sent_secs(RepositoryId("x")).await, Err(SaveError::Closed)));
+    assert!(matches!(
+        store.save_report_sent(RepositoryId("x"), Some(UnixSecs(1))).await,
+        Err(SaveError::Closed)
+    ));
 }

@@ -3,7 +3,7 @@
 use crate::Backend;
 use oaimend_store::{
     Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection,
-    QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, WholeRecords,
+    QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, RepositoryId, WholeRecords,
 };
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
@@ -43,13 +43,13 @@ fn whole(identifier: &str, at: &str) -> WholeRecords {
     }
 }
 
-async fn list(quarantine: &dyn Quarantine, repository: &str) -> Vec<(String, QuarantineEntry)> {
+async fn list(quarantine: &dyn Quarantine, repository: RepositoryId<'_>) -> Vec<(String, QuarantineEntry)> {
     quarantine.list(repository, QuarantineQuery::default()).await.expect("readable")
 }
 
 /// The entries of the repository `x`: identifiers, and when they were resolved.
 async fn states(quarantine: &dyn Quarantine) -> Vec<(String, Option<String>)> {
-    let entries = list(quarantine, "x").await.into_iter().map(|(_, entry)| entry);
+    let entries = list(quarantine, RepositoryId("x")).await.into_iter().map(|(_, entry)| entry);
     let mut states: Vec<_> =
         entries.map(|entry| (entry.identifier.unwrap_or_default(), entry.resolved_at)).collect();
     states.sort();
@@ -61,7 +61,7 @@ async fn names(quarantine: &dyn Quarantine) -> String {
     states(quarantine).await.into_iter().map(|(identifier, _)| identifier).collect()
 }
 
-async fn may_be_open(quarantine: &dyn Quarantine, repository: &str, identifier: &str) -> bool {
+async fn may_be_open(quarantine: &dyn Quarantine, repository: RepositoryId<'_>, identifier: &str) -> bool {
     let found = quarantine.open_among(repository, vec![identifier.to_owned(), "no record".to_owned()]).await;
     assert!(found.iter().all(|found| found == identifier), "{found:?}");
     !found.is_empty()
@@ -78,7 +78,7 @@ pub async fn a_repeated_record_is_stored_once_and_counted(backend: &impl Backend
     quarantine.put(other).await.expect("it fits");
     stores.close();
     let quarantine = backend.open().quarantine;
-    let listed = list(&*quarantine, "x").await;
+    let listed = list(&*quarantine, RepositoryId("x")).await;
     let mut seen: Vec<u64> = listed.iter().map(|(_, entry)| entry.seen).collect();
     seen.sort_unstable();
     assert_eq!(seen, [1, 3]);
@@ -86,10 +86,10 @@ pub async fn a_repeated_record_is_stored_once_and_counted(backend: &impl Backend
     assert_eq!(*key, records[0].key("x"));
     assert_eq!((entry.first_seen.as_str(), entry.last_seen.as_str()), ("t1", "t2"));
     assert_eq!((entry.request.as_str(), entry.offset, entry.bytes), ("verb=2", 7, 3));
-    let found = quarantine.find("x", key).await.expect("readable");
+    let found = quarantine.find(RepositoryId("x"), key).await.expect("readable");
     assert_eq!(found, Some((entry.clone(), b"<a>".to_vec())));
-    assert_eq!(quarantine.find("y", key).await.expect("readable"), None);
-    assert_eq!(list(&*quarantine, "y").await.len(), 1);
+    assert_eq!(quarantine.find(RepositoryId("y"), key).await.expect("readable"), None);
+    assert_eq!(list(&*quarantine, RepositoryId("y")).await.len(), 1);
 }
 
 pub async fn a_full_quarantine_stores_nothing_of_a_response(backend: &impl Backend) {
@@ -103,7 +103,8 @@ pub async fn a_full_quarantine_stores_nothing_of_a_response(backend: &impl Backe
     let error = quarantine.put(almost).await;
     assert!(matches!(error, Err(QuarantineError::Full { .. })), "{error:?}");
     quarantine.put(within(1, batch("t3", one))).await.expect("it is there already");
-    let seen: Vec<u64> = list(&*quarantine, "x").await.iter().map(|(_, entry)| entry.seen).collect();
+    let seen: Vec<u64> =
+        list(&*quarantine, RepositoryId("x")).await.iter().map(|(_, entry)| entry.seen).collect();
     assert_eq!(seen, [2], "the refused responses changed nothing");
     let other = QuarantineBatch { repository: "y".to_owned(), ..batch("t4", one) };
     quarantine.put(within(1, other)).await.expect("each repository has its own limit");
@@ -127,18 +128,22 @@ pub async fn removed_entries_are_gone_and_make_room(backend: &impl Backend) {
     let fourth = || within(3, batch("2026-03-01T00:00:00Z", &[record("4", b"4")]));
     let error = quarantine.put(fourth()).await;
     assert!(matches!(error, Err(QuarantineError::Full { .. })), "{error:?}");
-    let remove = async |which| quarantine.remove("x", which).await.expect("writable");
+    let remove = async |which| quarantine.remove(RepositoryId("x"), which).await.expect("writable");
     let before = Some("2026-02-01".to_owned());
     assert_eq!(remove(QuarantineSelection::Matching { state: None, before }).await, 1);
     quarantine.put(fourth()).await.expect("there is room");
-    let key = list(&*quarantine, "x").await.remove(0).0;
+    let key = list(&*quarantine, RepositoryId("x")).await.remove(0).0;
     assert_eq!(remove(QuarantineSelection::Key(key.clone())).await, 1);
     assert_eq!(remove(QuarantineSelection::Key(key.clone())).await, 0);
-    assert_eq!(quarantine.find("x", &key).await.expect("readable"), None);
+    assert_eq!(quarantine.find(RepositoryId("x"), &key).await.expect("readable"), None);
     assert_eq!(sizes().await[0].1, size(2));
     assert_eq!(remove(QuarantineSelection::ALL).await, 2);
-    assert!(!quarantine.has_open("x").await);
-    assert_eq!(list(&*quarantine, "y").await.len(), 1, "the records of other repositories stay");
+    assert!(!quarantine.has_open(RepositoryId("x")).await);
+    assert_eq!(
+        list(&*quarantine, RepositoryId("y")).await.len(),
+        1,
+        "the records of other repositories stay"
+    );
 }
 
 pub async fn a_whole_record_resolves_its_entries_until_it_is_broken_again(backend: &impl Backend) {
@@ -148,8 +153,14 @@ pub async fn a_whole_record_resolves_its_entries_until_it_is_broken_again(backen
     quarantine.put(batch("t1", &records)).await.expect("it fits");
     let other = QuarantineBatch { repository: "y".to_owned(), ..batch("t1", &records) };
     quarantine.put(other).await.expect("it fits");
-    assert!(quarantine.has_open("x").await && may_be_open(quarantine, "x", "oai:x:1").await);
-    assert!(!quarantine.has_open("z").await && !may_be_open(quarantine, "x", "oai:x:3").await);
+    assert!(
+        quarantine.has_open(RepositoryId("x")).await
+            && may_be_open(quarantine, RepositoryId("x"), "oai:x:1").await
+    );
+    assert!(
+        !quarantine.has_open(RepositoryId("z")).await
+            && !may_be_open(quarantine, RepositoryId("x"), "oai:x:3").await
+    );
     let mut resolved = Vec::new();
     for (identifier, at) in [("oai:x:3", "t2"), ("oai:x:1", "t2"), ("oai:x:1", "t3")] {
         resolved.push(quarantine.resolve(whole(identifier, at)).await.expect("writable"));
@@ -162,14 +173,17 @@ pub async fn a_whole_record_resolves_its_entries_until_it_is_broken_again(backen
     stores.close();
     let quarantine = &*backend.open().quarantine;
     assert_eq!(states(quarantine).await, expected);
-    assert!(!may_be_open(quarantine, "x", "oai:x:1").await && may_be_open(quarantine, "y", "oai:x:1").await);
-    assert!(may_be_open(quarantine, "x", "oai:x:2").await);
+    assert!(
+        !may_be_open(quarantine, RepositoryId("x"), "oai:x:1").await
+            && may_be_open(quarantine, RepositoryId("y"), "oai:x:1").await
+    );
+    assert!(may_be_open(quarantine, RepositoryId("x"), "oai:x:2").await);
     quarantine.put(batch("t4", &records[..1])).await.expect("it is there already");
     assert_eq!(
         states(quarantine).await,
         [(one.clone(), None), (one, at("t2")), ("oai:x:2".to_owned(), None)]
     );
-    assert!(may_be_open(quarantine, "x", "oai:x:1").await);
+    assert!(may_be_open(quarantine, RepositoryId("x"), "oai:x:1").await);
     let sizes = quarantine.sizes().await.expect("readable").remove(0).1;
     let bytes = ONE - 1 + "oai:x:1".len() as u64;
     assert_eq!(sizes.open, QuarantineSize { records: 2, bytes: 2 * bytes });
@@ -234,7 +248,7 @@ pub async fn entries_are_listed_by_state_and_after_a_key(backend: &impl Backend)
     }
     assert_eq!(quarantine.resolve(whole("2", "t2")).await.expect("writable"), 1);
     let keys = async |query| {
-        let listed = quarantine.list("x", query).await.expect("readable");
+        let listed = quarantine.list(RepositoryId("x"), query).await.expect("readable");
         listed.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
     };
     let all = keys(QuarantineQuery::default()).await;
@@ -252,10 +266,16 @@ pub async fn a_closed_quarantine_refuses(backend: &impl Backend) {
     stores.close();
     let quarantine = &stores.quarantine;
     assert!(matches!(quarantine.put(batch("t2", &[record("2", b"a")])).await, Err(QuarantineError::Closed)));
-    assert!(matches!(quarantine.list("x", QuarantineQuery::default()).await, Err(QuarantineError::Closed)));
+    assert!(matches!(
+        quarantine.list(RepositoryId("x"), QuarantineQuery::default()).await,
+        Err(QuarantineError::Closed)
+    ));
     assert!(matches!(quarantine.resolve(whole("1", "t2")).await, Err(QuarantineError::Closed)));
-    assert!(matches!(quarantine.find("x", "0").await, Err(QuarantineError::Closed)));
-    assert!(matches!(quarantine.remove("x", QuarantineSelection::ALL).await, Err(QuarantineError::Closed)));
+    assert!(matches!(quarantine.find(RepositoryId("x"), "0").await, Err(QuarantineError::Closed)));
+    assert!(matches!(
+        quarantine.remove(RepositoryId("x"), QuarantineSelection::ALL).await,
+        Err(QuarantineError::Closed)
+    ));
     assert!(matches!(quarantine.sizes().await, Err(QuarantineError::Closed)));
     assert_eq!(names(&*backend.open().quarantine).await, "1");
 }

@@ -57,7 +57,7 @@ pub fn open_locked(lock: DataDirLock) -> Result<Store, Error> {
 mod tests {
     use super::*;
     use oaimend_oai::Verb;
-    use oaimend_store::{LedgerError, QuarantineError, QuarantineQuery};
+    use oaimend_store::{LedgerError, QuarantineError, QuarantineQuery, RepositoryId};
 
     #[tokio::test]
     async fn a_data_folder_belongs_to_one_process_until_it_is_closed() {
@@ -70,14 +70,20 @@ mod tests {
         store.close();
         let next = open(data.path()).expect("it is closed, although clones exist");
         assert!(matches!(
-            clone.quarantine.list("x", QuarantineQuery::default()).await,
+            clone.quarantine.list(RepositoryId("x"), QuarantineQuery::default()).await,
             Err(QuarantineError::Closed)
         ));
         assert!(matches!(
-            clone.ledger.token_target("x", Verb::ListRecords, "a").await,
+            clone.ledger.token_target(RepositoryId("x"), Verb::ListRecords, "a").await,
             Err(LedgerError::Closed)
         ));
-        assert!(next.quarantine.list("x", QuarantineQuery::default()).await.expect("readable").is_empty());
+        assert!(
+            next.quarantine
+                .list(RepositoryId("x"), QuarantineQuery::default())
+                .await
+                .expect("readable")
+                .is_empty()
+        );
     }
 
     #[test]

@@ -1,4 +1,8 @@
-//! The keys of records, as types: neither of them, nor the id of a repository, can take the place of another one.
+//! The keys of records, as types: none of them can take the place of another one.
+
+/// The id of a repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RepositoryId<'a>(pub &'a str);
 
 /// A metadataPrefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,7 +40,7 @@ pub use harvest_state::{
     ListSpan, ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX, ScheduleState,
     SetMembers, Sweep, TimeSpan,
 };
-pub use keys::{Identifier, Prefix};
+pub use keys::{Identifier, Prefix, RepositoryId};
 pub use ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, ListStatus, RecordedPart, ReplayProgress,
     ReplayShortcuts, TokenOrigin, TokenTarget,

@@ -9,7 +9,7 @@
 //! is compared and replaced in the transaction that uses it.
 
 use super::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState};
-use super::keys::{Identifier, Prefix};
+use super::keys::{Identifier, Prefix, RepositoryId};
 pub use super::mirror_error::MirrorError;
 use super::record_repairs::RecordRepairs;
 use async_trait::async_trait;
@@ -92,7 +92,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read. [`MirrorError::Damaged`] if the record must be fetched again.
     async fn record(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         identifier: Identifier<'_>,
     ) -> Result<Option<StoredRecord>, MirrorError>;
@@ -104,7 +104,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read.
     async fn repairs(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         identifier: Identifier<'_>,
     ) -> Result<RecordRepairs, MirrorError>;
@@ -117,7 +117,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read.
     async fn headers(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         identifiers: &[String],
     ) -> Result<Vec<Option<StoredRecord>>, MirrorError>;
@@ -129,7 +129,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read.
     async fn formats_of_item(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         identifier: Identifier<'_>,
     ) -> Result<Vec<(String, RecordStatus)>, MirrorError>;
 
@@ -140,7 +140,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read.
     async fn identifiers(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         after: Option<Identifier<'_>>,
         count_max: usize,
@@ -155,7 +155,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read.
     async fn damaged(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         after: Option<Identifier<'_>>,
         count_max: usize,
@@ -178,7 +178,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read.
     async fn version(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
     ) -> Result<Option<CollectionVersion>, MirrorError>;
 
@@ -187,7 +187,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The store cannot be read.
-    async fn collections(&self, repository: &str) -> Result<Vec<CollectionSize>, MirrorError>;
+    async fn collections(&self, repository: RepositoryId<'_>) -> Result<Vec<CollectionSize>, MirrorError>;
 
     /// The disk space of the whole store.
     ///
@@ -201,28 +201,32 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The store cannot be read.
-    async fn sets_in_use(&self, repository: &str) -> Result<Vec<String>, MirrorError>;
+    async fn sets_in_use(&self, repository: RepositoryId<'_>) -> Result<Vec<String>, MirrorError>;
 
     /// The formats and sets that the source lists, with their names; empty before they were first saved.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    async fn catalog(&self, repository: &str) -> Result<Catalog, MirrorError>;
+    async fn catalog(&self, repository: RepositoryId<'_>) -> Result<Catalog, MirrorError>;
 
     /// Stores the formats and sets of a repository in place of older ones.
     ///
     /// # Errors
     ///
     /// They are not stored.
-    async fn save_catalog(&self, repository: &str, catalog: Catalog) -> Result<(), MirrorError>;
+    async fn save_catalog(&self, repository: RepositoryId<'_>, catalog: Catalog) -> Result<(), MirrorError>;
 
     /// A stored document; `None` if it was never saved.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    async fn document(&self, repository: &str, document: Document) -> Result<Option<Bytes>, MirrorError>;
+    async fn document(
+        &self,
+        repository: RepositoryId<'_>,
+        document: Document,
+    ) -> Result<Option<Bytes>, MirrorError>;
 
     /// Stores a document in place of an older one.
     ///
@@ -231,7 +235,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The document is not stored.
     async fn save_document(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         document: Document,
         bytes: Bytes,
     ) -> Result<(), MirrorError>;
@@ -241,14 +245,18 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The store cannot be read.
-    async fn progress(&self, repository: &str, prefix: Prefix<'_>) -> Result<HarvestProgress, MirrorError>;
+    async fn progress(
+        &self,
+        repository: RepositoryId<'_>,
+        prefix: Prefix<'_>,
+    ) -> Result<HarvestProgress, MirrorError>;
 
     /// The state of a repository; the default before it was first saved.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    async fn repository_state(&self, repository: &str) -> Result<RepositoryState, MirrorError>;
+    async fn repository_state(&self, repository: RepositoryId<'_>) -> Result<RepositoryState, MirrorError>;
 
     /// Stores the state of a repository, and returns its new revision.
     ///
@@ -257,7 +265,7 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The state is not stored. [`MirrorError::Conflict`] if it was stored since it was read.
     async fn save_repository_state(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         state: RepositoryState,
     ) -> Result<u64, MirrorError>;
 
@@ -267,14 +275,14 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The check did not end.
-    async fn verify(&self, repository: &str) -> Result<Verification, MirrorError>;
+    async fn verify(&self, repository: RepositoryId<'_>) -> Result<Verification, MirrorError>;
 
     /// Like [`MirrorStore::verify`], if a read has found damage in this repository since its last check.
     ///
     /// # Errors
     ///
     /// The check did not end.
-    async fn verify_suspected(&self, repository: &str) -> Result<Verification, MirrorError>;
+    async fn verify_suspected(&self, repository: RepositoryId<'_>) -> Result<Verification, MirrorError>;
 
     /// Checks every record of a repository, and accepts the loss of all that are damaged: lists are complete without
     /// them. Returns their number.
@@ -282,21 +290,21 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The loss is not accepted in all formats.
-    async fn accept_loss(&self, repository: &str) -> Result<u64, MirrorError>;
+    async fn accept_loss(&self, repository: RepositoryId<'_>) -> Result<u64, MirrorError>;
 
     /// Frees the disk space of replaced records of a repository, and returns the number of freed bytes.
     ///
     /// # Errors
     ///
     /// The space is not freed. No record is lost.
-    async fn compact(&self, repository: &str) -> Result<u64, MirrorError>;
+    async fn compact(&self, repository: RepositoryId<'_>) -> Result<u64, MirrorError>;
 
     /// Removes a repository with everything that is stored of it.
     ///
     /// # Errors
     ///
     /// The repository may be there still, or its space may not be free yet. The next call continues.
-    async fn forget(&self, repository: &str) -> Result<(), MirrorError>;
+    async fn forget(&self, repository: RepositoryId<'_>) -> Result<(), MirrorError>;
 
     /// Closes the store; later calls fail with [`MirrorError::Closed`]. Blocks on the disk.
     fn close(&self);
@@ -528,7 +536,7 @@ const UPDATE_ATTEMPTS_MAX: u32 = 20;
 /// The state is not stored.
 pub async fn update_repository_state(
     store: &dyn MirrorStore,
-    repository: &str,
+    repository: RepositoryId<'_>,
     change: impl Fn(&mut RepositoryState),
 ) -> Result<(), MirrorError> {
     let mut attempts = 0;

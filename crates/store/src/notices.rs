@@ -1,5 +1,6 @@
 //! What operators and providers were told of each repository, so that a restart neither repeats nor forgets it.
 
+use super::keys::RepositoryId;
 use super::save_error::SaveError;
 use async_trait::async_trait;
 use oaimend_oai::UnixSecs;
@@ -28,14 +29,18 @@ pub trait NoticeStore: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// It cannot be read.
-    async fn report_sent_secs(&self, repository: &str) -> Result<Option<UnixSecs>, SaveError>;
+    async fn report_sent_secs(&self, repository: RepositoryId<'_>) -> Result<Option<UnixSecs>, SaveError>;
 
     /// Saves when the last report to the provider of a repository was sent; `None`: never. It is on disk then.
     ///
     /// # Errors
     ///
     /// Nothing is saved.
-    async fn save_report_sent(&self, repository: &str, sent_secs: Option<UnixSecs>) -> Result<(), SaveError>;
+    async fn save_report_sent(
+        &self,
+        repository: RepositoryId<'_>,
+        sent_secs: Option<UnixSecs>,
+    ) -> Result<(), SaveError>;
 
     /// Closes it; later calls fail with [`SaveError::Closed`]. Blocks on the disk.
     fn close(&self);

@@ -6,6 +6,7 @@ use oaimend_mirror::harvest::{Difference, HarvestSettings};
 use oaimend_mirror::maintenance::{
     ComparisonReport, MaintenanceLine, compare_with_source, describe_unstored,
 };
+use oaimend_store::RepositoryId;
 
 use super::super::exit::{Exit, Failure, print};
 use super::sync::Harvests;
@@ -125,19 +126,21 @@ impl Maintained for Context {
                 return lines.into_iter().try_for_each(report);
             }
             Task::Verify => {
-                let found = self.runtime.block_on(store.verify(id)).map_err(store_failure)?;
+                let found = self.runtime.block_on(store.verify(RepositoryId(id))).map_err(store_failure)?;
                 MaintenanceLine::Verified { records: found.records, damaged: found.damaged }
             }
             Task::AcceptLoss => {
-                let missing = self.runtime.block_on(store.accept_loss(id)).map_err(store_failure)?;
+                let missing =
+                    self.runtime.block_on(store.accept_loss(RepositoryId(id))).map_err(store_failure)?;
                 MaintenanceLine::LossAccepted { missing }
             }
             Task::Compact => {
-                let freed_bytes = self.runtime.block_on(store.compact(id)).map_err(store_failure)?;
+                let freed_bytes =
+                    self.runtime.block_on(store.compact(RepositoryId(id))).map_err(store_failure)?;
                 MaintenanceLine::Compacted { freed_bytes }
             }
             Task::Forget => {
-                self.runtime.block_on(store.forget(id)).map_err(store_failure)?;
+                self.runtime.block_on(store.forget(RepositoryId(id))).map_err(store_failure)?;
                 MaintenanceLine::Forgotten { is_mirrored: false }
             }
         };

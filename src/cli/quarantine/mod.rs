@@ -15,7 +15,8 @@ use oaimend::config::{Config, Mapping};
 use oaimend_base::clock;
 use oaimend_oai::datestamp;
 use oaimend_store::{
-    QUARANTINE_LISTED_MAX, QuarantineEntry, QuarantineQuery, QuarantineSelection, QuarantineState, Store,
+    QUARANTINE_LISTED_MAX, QuarantineEntry, QuarantineQuery, QuarantineSelection, QuarantineState,
+    RepositoryId, Store,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -202,7 +203,7 @@ impl OpenQuarantine {
             Self::Here { store, runtime, .. } => {
                 let quarantine = Arc::clone(&store.quarantine);
                 let query = QuarantineQuery { state, ..QuarantineQuery::default() };
-                runtime.block_on(quarantine.list(id, query)).map_err(|error| failure(&error))
+                runtime.block_on(quarantine.list(RepositoryId(id), query)).map_err(|error| failure(&error))
             }
             Self::InServer(client) => {
                 let query = state.map(|state| format!("?state={}", state.name())).unwrap_or_default();
@@ -225,8 +226,9 @@ impl OpenQuarantine {
     fn show(&self, id: &str, key: &str) -> Result<Exit, Failure> {
         let raw = match self {
             Self::Here { store, runtime, .. } => {
-                let found =
-                    runtime.block_on(store.quarantine.find(id, key)).map_err(|error| failure(&error))?;
+                let found = runtime
+                    .block_on(store.quarantine.find(RepositoryId(id), key))
+                    .map_err(|error| failure(&error))?;
                 found.map(|(_, raw)| raw)
             }
             Self::InServer(client) => {
@@ -272,9 +274,9 @@ impl OpenQuarantine {
 
     fn remove_selected(&self, id: &str, which: QuarantineSelection) -> Result<u64, Failure> {
         match self {
-            Self::Here { store, runtime, .. } => {
-                runtime.block_on(store.quarantine.remove(id, which)).map_err(|error| failure(&error))
-            }
+            Self::Here { store, runtime, .. } => runtime
+                .block_on(store.quarantine.remove(RepositoryId(id), which))
+                .map_err(|error| failure(&error)),
             Self::InServer(client) => {
                 let rest = match which {
                     QuarantineSelection::Key(key) => format!("/{key}"),

@@ -18,7 +18,7 @@ use oaimend_mirror::maintenance::{
 };
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{to_last_second, to_secs};
-use oaimend_store::MirrorError;
+use oaimend_store::{MirrorError, RepositoryId};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,18 +81,18 @@ pub(super) async fn maintain(
     let (shared, id) = (Arc::clone(served), id.to_owned());
     let work: BoxFuture<'static, Result<Vec<MaintenanceLine>, MirrorError>> = match task {
         MaintenanceTask::Verify => async move {
-            let found = shared.store.mirror.verify(&id).await?;
+            let found = shared.store.mirror.verify(RepositoryId(&id)).await?;
             Ok(vec![MaintenanceLine::Verified { records: found.records, damaged: found.damaged }])
         }
         .boxed(),
         MaintenanceTask::Compare => async move { compare(&shared, &id).await }.boxed(),
         MaintenanceTask::AcceptLoss => async move {
-            let missing = shared.store.mirror.accept_loss(&id).await?;
+            let missing = shared.store.mirror.accept_loss(RepositoryId(&id)).await?;
             Ok(vec![MaintenanceLine::LossAccepted { missing }])
         }
         .boxed(),
         MaintenanceTask::Compact => async move {
-            let freed_bytes = shared.store.mirror.compact(&id).await?;
+            let freed_bytes = shared.store.mirror.compact(RepositoryId(&id)).await?;
             Ok(vec![MaintenanceLine::Compacted { freed_bytes }])
         }
         .boxed(),
@@ -104,7 +104,7 @@ pub(super) async fn maintain(
             };
             async move {
                 let _mark = mark;
-                shared.store.mirror.forget(&id).await?;
+                shared.store.mirror.forget(RepositoryId(&id)).await?;
                 Ok(vec![MaintenanceLine::Forgotten { is_mirrored: shared.mirrored(&id).is_some() }])
             }
             .boxed()

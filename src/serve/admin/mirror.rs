@@ -10,7 +10,7 @@ use oaimend_mirror::status::{FormatStatus, repository_status};
 use oaimend_mirror::view::sets::KnownSets;
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
-use oaimend_store::{ListFilter, MirrorError};
+use oaimend_store::{ListFilter, MirrorError, RepositoryId};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,10 +68,11 @@ async fn mirrored_json(served: &ServedRepositories, id: &str) -> Result<Value, M
 async fn sets_json(served: &ServedRepositories, id: &str) -> Result<Value, MirrorError> {
     let store = &served.store.mirror;
     let names: BTreeMap<String, String> =
-        store.catalog(id).await?.sets.into_iter().map(|set| (set.set_spec, set.name)).collect();
-    let used = store.sets_in_use(id).await?;
+        store.catalog(RepositoryId(id)).await?.sets.into_iter().map(|set| (set.set_spec, set.name)).collect();
+    let used = store.sets_in_use(RepositoryId(id)).await?;
     let all: BTreeSet<&String> = names.keys().chain(&used).collect();
-    let prefixes: Vec<String> = store.collections(id).await?.into_iter().map(|size| size.prefix).collect();
+    let prefixes: Vec<String> =
+        store.collections(RepositoryId(id)).await?.into_iter().map(|size| size.prefix).collect();
     let mut known = Vec::new();
     for prefix in prefixes {
         known.push((KnownSets::read(&**store, id, &prefix).await?, prefix));
@@ -109,7 +110,7 @@ pub(super) async fn measure_mirror(
             tombstones: sum(|format| format.deleted),
             bytes: sum(|format| format.disk_bytes),
             lag_secs: status.lag_secs(served.clock.now_secs()),
-            last_success_secs: store.repository_state(&id).await?.last_success_secs,
+            last_success_secs: store.repository_state(RepositoryId(&id)).await?.last_success_secs,
             missing: sum(|format| format.missing),
             unrepairable: sum(|format| format.unrepairable),
         };

@@ -10,7 +10,7 @@ use futures::future::{Either, select};
 use futures::{StreamExt as _, stream};
 use oaimend_oai::datestamp;
 use oaimend_store::{
-    QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection, QuarantineState,
+    QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection, QuarantineState, RepositoryId,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ async fn entries_json(
     state: Option<QuarantineState>,
 ) -> Result<Value, QuarantineError> {
     let query = QuarantineQuery { state, ..QuarantineQuery::default() };
-    let records = served.store.quarantine.list(id, query).await?;
+    let records = served.store.quarantine.list(RepositoryId(id), query).await?;
     let records: Vec<Value> = records.iter().map(|(key, entry)| entry_json(key, entry)).collect();
     Ok(json!({ "records": records }))
 }
@@ -61,7 +61,9 @@ async fn record_json(
     id: &str,
     key: &str,
 ) -> Result<Option<Value>, QuarantineError> {
-    let Some((entry, raw)) = served.store.quarantine.find(id, key).await? else { return Ok(None) };
+    let Some((entry, raw)) = served.store.quarantine.find(RepositoryId(id), key).await? else {
+        return Ok(None);
+    };
     let mut value = entry_json(key, &entry);
     match String::from_utf8(raw) {
         Ok(text) => value["raw"] = json!(text),
@@ -128,7 +130,7 @@ pub(super) async fn remove(
     };
     let Some(which) = which else { return wrong_selection() };
     let is_one = matches!(which, QuarantineSelection::Key(_));
-    match served.store.quarantine.remove(id, which).await {
+    match served.store.quarantine.remove(RepositoryId(id), which).await {
         Ok(0) if is_one => unknown_key(),
         Ok(removed) => Response::json(200, &json!({ "removed": removed })),
         Err(error) => Response::json(500, &json!({ "error": error.to_string() })),

@@ -5,7 +5,7 @@ use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
 use oaimend_base::clock;
 use oaimend_store::{
-    ActivityLog, Databases, Quarantine, QuarantineError, QuarantineSelection, QuarantineState,
+    ActivityLog, Databases, Quarantine, QuarantineError, QuarantineSelection, QuarantineState, RepositoryId,
 };
 use oaimend_upstream::settings::Limits;
 use pingora_core::server::ShutdownWatch;
@@ -143,8 +143,9 @@ async fn expire_entries(
             let oldest = now.checked_sub(Duration::from_secs(days_max * 86_400));
             let (Some(oldest), true) = (oldest, days_max > 0 && size.records > 0) else { continue };
             let (state, before) = (Some(state), Some(clock::utc_datetime(oldest)));
-            removed +=
-                quarantine.remove(&repository, QuarantineSelection::Matching { state, before }).await?;
+            removed += quarantine
+                .remove(RepositoryId(&repository), QuarantineSelection::Matching { state, before })
+                .await?;
         }
     }
     Ok(removed)
@@ -189,7 +190,7 @@ mod tests {
     }
 
     async fn left(quarantine: &dyn Quarantine) -> Vec<String> {
-        let listed = quarantine.list("x", QuarantineQuery::default()).await.expect("readable");
+        let listed = quarantine.list(RepositoryId("x"), QuarantineQuery::default()).await.expect("readable");
         let mut left: Vec<String> = listed.into_iter().filter_map(|(_, entry)| entry.identifier).collect();
         left.sort();
         left

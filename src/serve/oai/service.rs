@@ -30,6 +30,7 @@ use oaimend_base::clock;
 use oaimend_oai::{Argument, ErrorCode, Request, RequestEcho};
 use oaimend_pages::oai_page::RequestAddress;
 use oaimend_repository::{Account, Failure, Repository, RepositoryRequest, activity_update};
+use oaimend_store::RepositoryId;
 use oaimend_upstream::{LiveRepository, RequestedBy};
 use pingora_core::modules::http::HttpModules;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -391,8 +392,8 @@ impl ProxyService {
         let (cache, mapping) = self.0.served.cache.as_ref().zip(repository.live_mapping())?;
         // Two windows may share a token but have different parts of a page.
         let now_secs = self.0.served.clock.now_secs();
-        let is_part =
-            request.is_resumption() && self.0.served.store.ledger.has_windows(mapping.id(), now_secs).await;
+        let is_part = request.is_resumption()
+            && self.0.served.store.ledger.has_windows(RepositoryId(mapping.id()), now_secs).await;
         if is_part {
             return None;
         }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
 use oaimend::config::{Config, Mapping, RecordPages};
-use oaimend_store::{MirrorStore as _, NewRecord, PageCommit, Prefix, RecordRepairs, RecordStatus};
+use oaimend_store::{
+    MirrorStore as _, NewRecord, PageCommit, Prefix, RecordRepairs, RecordStatus, RepositoryId,
+};
 use oaimend_store_local::RecordLog;
 
 use super::gateway::{Mirrored, is_html, mapping};
@@ -213,7 +215,7 @@ pub(super) fn store_records(
     });
     let records = records.collect();
     runtime.block_on(async {
-        let progress = store.progress("x", Prefix("oai_dc")).await.expect("readable");
+        let progress = store.progress(RepositoryId("x"), Prefix("oai_dc")).await.expect("readable");
         let (repository, prefix) = ("x".to_owned(), "oai_dc".to_owned());
         let page = PageCommit { repository, prefix, stamp_secs: UnixSecs(stamp_secs), records, progress };
         store.commit(page).await.expect("the commit is in order");

@@ -11,7 +11,7 @@ use oaimend_repository::lists::DeliveredItems;
 use oaimend_repository::{Failure, Reason, RepositoryRequest};
 use oaimend_store::{
     Identifier, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, Position, Prefix, RecordStatus,
-    StoredRecord,
+    RepositoryId, StoredRecord,
 };
 
 /// The headers that are read at once to find the first record that a page contains.
@@ -27,8 +27,12 @@ pub(super) async fn record(source: &SourceView, request: &RepositoryRequest) -> 
     let (identifier, prefix) = (argument(Argument::Identifier), argument(Argument::MetadataPrefix));
     let state_secs = source.state_of(prefix).await?;
     let facts = source.facts().await?;
-    let stored =
-        source.view.stores.store.record(&source.member()?.id, Prefix(prefix), Identifier(identifier)).await?;
+    let stored = source
+        .view
+        .stores
+        .store
+        .record(RepositoryId(&source.member()?.id), Prefix(prefix), Identifier(identifier))
+        .await?;
     let stored = stored.filter(|record| is_listed(record, facts));
     let record = stored.ok_or_else(|| source.unknown(&format!("the record {identifier}")))?;
     let mut items = PageItems::new(request.reports_records);

@@ -5,7 +5,8 @@ use crate::harvest::settings::{HarvestError, HarvestSummary};
 use oaimend_oai::UnixSecs;
 use oaimend_rules::schedule::{Observation, RateEstimator, TOTAL_ELEMENTS_MAX};
 use oaimend_store::{
-    Committed, HarvestNote, ListFilter, ListOrder, MirrorError, ScheduleState, update_repository_state,
+    Committed, HarvestNote, ListFilter, ListOrder, MirrorError, RepositoryId, ScheduleState,
+    update_repository_state,
 };
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ pub(crate) async fn record_result(
     let counts = result.as_ref().map(|summary| summary.counts).unwrap_or_default();
     // A known gap is no reason to harvest the lists less often.
     let is_complete = result.as_ref().is_ok_and(HarvestSummary::has_whole_lists);
-    let before = harvest.store.repository_state(&harvest.id).await?;
+    let before = harvest.store.repository_state(RepositoryId(&harvest.id)).await?;
     let stored = count_live(harvest).await?;
     let total_elements = result.as_ref().ok().and_then(|summary| count_total(summary, &stored));
     if let Some(total) = total_elements.filter(|total| *total > TOTAL_ELEMENTS_MAX) {
@@ -47,7 +48,7 @@ pub(crate) async fn record_result(
         (false, Some(_)) => after_failure(before.schedule, counts),
     };
     let note = describe(result, counts, began_secs, harvest.now_secs());
-    update_repository_state(&*harvest.store, &harvest.id, |state| {
+    update_repository_state(&*harvest.store, RepositoryId(&harvest.id), |state| {
         (state.schedule, state.last_harvest) = (schedule, Some(note.clone()));
         if is_complete {
             state.last_success_secs = Some(began_secs);
@@ -108,7 +109,7 @@ fn after_failure(before: ScheduleState, counts: Committed) -> ScheduleState {
 
 /// The number of stored records that are not deleted, by format.
 async fn count_live(harvest: &Harvester) -> Result<BTreeMap<String, u64>, MirrorError> {
-    let collections = harvest.store.collections(&harvest.id).await?;
+    let collections = harvest.store.collections(RepositoryId(&harvest.id)).await?;
     Ok(collections.into_iter().map(|collection| (collection.prefix, collection.records)).collect())
 }
 
@@ -129,7 +130,7 @@ async fn observe_datestamps(
     now_secs: UnixSecs,
 ) -> Result<Observation, MirrorError> {
     let mut changed = 0;
-    for collection in harvest.store.collections(&harvest.id).await? {
+    for collection in harvest.store.collections(RepositoryId(&harvest.id)).await? {
         let filter = ListFilter {
             repository: harvest.id.clone(),
             prefix: collection.prefix,

@@ -25,7 +25,7 @@ use super::options::{AggregateSettings, MirroredSource};
 use crate::stamps::Stamps;
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
-    AggregateState, Collisions, MemberState, MirrorError, MirrorStore, update_repository_state,
+    AggregateState, Collisions, MemberState, MirrorError, MirrorStore, RepositoryId, update_repository_state,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -102,7 +102,12 @@ impl AggregateVersions {
         let removals = self.store.removals().await?;
         let known = match latest.take() {
             Some(known) => Some(known),
-            None => self.store.repository_state(AGGREGATE_NAME).await?.aggregate.map(AggregateVersion::new),
+            None => self
+                .store
+                .repository_state(RepositoryId(AGGREGATE_NAME))
+                .await?
+                .aggregate
+                .map(AggregateVersion::new),
         };
         if let Some(known) = &known
             && !Change::new(Some(&known.state), &settings, removals, |_| true).changes(&known.state)
@@ -149,7 +154,10 @@ impl AggregateVersions {
 }
 
 async fn save(store: &dyn MirrorStore, state: &AggregateState) -> Result<(), MirrorError> {
-    update_repository_state(store, AGGREGATE_NAME, |stored| stored.aggregate = Some(state.clone())).await
+    update_repository_state(store, RepositoryId(AGGREGATE_NAME), |stored| {
+        stored.aggregate = Some(state.clone())
+    })
+    .await
 }
 
 /// A change of the view.

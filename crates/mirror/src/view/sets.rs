@@ -9,7 +9,7 @@ use super::response::{Answer, Page};
 use oaimend_oai::{Argument, ErrorCode, Request, UnixSecs, Verb, escape};
 use oaimend_repository::{Failure, Reason};
 use oaimend_rules::{KnownMembers, ListState, SetFacts};
-use oaimend_store::{MirrorError, MirrorStore, SetMembers};
+use oaimend_store::{MirrorError, MirrorStore, RepositoryId, SetMembers};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -21,14 +21,14 @@ use std::ops::Bound;
 pub(crate) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failure> {
     let mut sets = BTreeMap::new();
     for member in &view.members {
-        let catalog = view.stores.store.catalog(&member.id).await?;
+        let catalog = view.stores.store.catalog(RepositoryId(&member.id)).await?;
         if catalog.formats.is_empty() {
             match only_member(view) {
                 Some(member) => return Err(view.incomplete("the sets", Some(member))),
                 None => continue,
             }
         }
-        let used = view.stores.store.sets_in_use(&member.id).await?;
+        let used = view.stores.store.sets_in_use(RepositoryId(&member.id)).await?;
         let used = used.into_iter().map(|set_spec| (set_spec.clone(), set_spec));
         let listed = catalog.sets.into_iter().map(|set| (set.set_spec, set.name));
         // The name that the source lists replaces the setSpec.
@@ -60,9 +60,9 @@ impl KnownSets {
     ///
     /// The store cannot be read.
     pub async fn read(store: &dyn MirrorStore, repository: &str, prefix: &str) -> Result<Self, MirrorError> {
-        let mut catalog = store.catalog(repository).await?;
+        let mut catalog = store.catalog(RepositoryId(repository)).await?;
         Ok(Self {
-            headers_name_sets: !store.sets_in_use(repository).await?.is_empty(),
+            headers_name_sets: !store.sets_in_use(RepositoryId(repository)).await?.is_empty(),
             members: catalog.set_members.remove(prefix).unwrap_or_default(),
         })
     }

@@ -5,7 +5,7 @@ use super::item_hash::ItemHash;
 use crate::Failure;
 use oaimend_base::clock::unix_secs;
 use oaimend_oai::{Request, UnixSecs, Verb};
-use oaimend_store::{ListLedger, ListPage, RecordedPart, TokenKey};
+use oaimend_store::{ListLedger, ListPage, RecordedPart, RepositoryId, TokenKey};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl ListHistories {
                 (facts, pages)
             }
             None => {
-                let target = self.ledger.token_target(&self.repository, verb, token).await;
+                let target = self.ledger.token_target(RepositoryId(&self.repository), verb, token).await;
                 let place = target.map_err(Failure::from)?.and_then(|target| target.place);
                 let Some((place, facts)) = place else { return Ok(None) };
                 (facts, DeliveredPages { place, part: None })
@@ -122,7 +122,8 @@ impl ListHistories {
     async fn recorded(&self, pages: DeliveredPages, with_earlier: bool) -> Result<RecordedPart, Failure> {
         let DeliveredPages { place, part } = pages;
         let part = part.unwrap_or_default();
-        let recorded = self.ledger.recorded_part(&self.repository, place, part, with_earlier).await;
+        let recorded =
+            self.ledger.recorded_part(RepositoryId(&self.repository), place, part, with_earlier).await;
         recorded.map_err(Failure::from)
     }
 }

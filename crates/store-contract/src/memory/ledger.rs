@@ -3,6 +3,7 @@
 use super::Handle;
 use async_trait::async_trait;
 use oaimend_oai::{UnixSecs, Verb};
+use oaimend_store::RepositoryId;
 use oaimend_store::ledger::{
     DeliveredPage, HarvestStates, KeptStates, KnownPage, KnownToken, LedgerError, ListEviction, ListFacts,
     ListLedger, ListPage, PageItems, RecordedPart, ReplayProgress, ReplayShortcuts, TokenOrigin, TokenRecord,
@@ -38,8 +39,8 @@ struct ListRows {
     visits: BTreeMap<u64, u32>,
 }
 
-fn name(repository: &str, verb: Verb, token: &str) -> TokenName {
-    (repository.to_owned(), verb.as_str(), token.to_owned())
+fn name(repository: RepositoryId<'_>, verb: Verb, token: &str) -> TokenName {
+    (repository.0.to_owned(), verb.as_str(), token.to_owned())
 }
 
 impl ListRows {
@@ -52,24 +53,25 @@ impl ListRows {
 }
 
 impl LedgerRows {
-    fn token(&self, repository: &str, verb: Verb, token: &str) -> Option<KnownToken> {
+    fn token(&self, repository: RepositoryId<'_>, verb: Verb, token: &str) -> Option<KnownToken> {
         let record = self.tokens.get(&name(repository, verb, token))?.clone();
         let list = self.list(repository, record.place.list).and_then(|rows| rows.facts.clone());
         Some(KnownToken { record, list })
     }
 
-    fn list(&self, repository: &str, list: u64) -> Option<&ListRows> {
-        self.lists.get(&(repository.to_owned(), list))
+    fn list(&self, repository: RepositoryId<'_>, list: u64) -> Option<&ListRows> {
+        self.lists.get(&(repository.0.to_owned(), list))
     }
 
     fn record(&mut self, page: &DeliveredPage, part: Option<u64>) {
         let repository = page.repository.as_str();
-        let named = |token: &str| name(repository, page.verb, token);
-        let next_token = page.next_token.as_ref().and_then(|token| self.token(repository, page.verb, token));
+        let named = |token: &str| name(RepositoryId(repository), page.verb, token);
+        let next_token =
+            page.next_token.as_ref().and_then(|token| self.token(RepositoryId(repository), page.verb, token));
         let place = recorded_place(page, next_token.as_ref());
         let first_state = page.next_token.as_ref().and_then(|token| self.states.get(&named(token)));
         let request_token = page.request_token.as_ref().and_then(|token| self.tokens.get(&named(token)));
-        let is_new = self.list(repository, place.list).is_none();
+        let is_new = self.list(RepositoryId(repository), place.list).is_none();
         let rows = self.lists.entry((repository.to_owned(), place.list)).or_default();
         let first = page.hashes.first();
         let known = KnownPage {
@@ -105,13 +107,13 @@ impl LedgerRows {
             self.windows.insert(repository.to_owned(), page.now_secs);
         }
         if is_new {
-            self.evict(repository, place.list, page.now_secs);
+            self.evict(RepositoryId(repository), place.list, page.now_secs);
         }
     }
 
     /// Evicts lists and states of a repository after a list has started.
-    fn evict(&mut self, repository: &str, started: u64, now_secs: UnixSecs) {
-        let of_repository = self.lists.iter().filter(|((of, _), _)| of == repository);
+    fn evict(&mut self, repository: RepositoryId<'_>, started: u64, now_secs: UnixSecs) {
+        let of_repository = self.lists.iter().filter(|((of, _), _)| of == repository.0);
         let all: Vec<(UnixSecs, u64)> = of_repository
             .map(|((_, list), rows)| {
                 (rows.facts.as_ref().map_or(UnixSecs(0), |facts| facts.touched_secs), *list)
@@ -120,12 +122,12 @@ impl LedgerRows {
         let known = all.len() as u64 - 1;
         let touched = all.into_iter().filter(|(_, list)| *list != started).collect();
         for list in ListEviction::choose(touched, known, 1, now_secs).lists {
-            self.lists.remove(&(repository.to_owned(), list));
-            self.tokens.retain(|(of, ..), token| of != repository || token.place.list != list);
+            self.lists.remove(&(repository.0.to_owned(), list));
+            self.tokens.retain(|(of, ..), token| of != repository.0 || token.place.list != list);
         }
-        let of_repository = self.states.iter().filter(|((of, ..), _)| of == repository);
+        let of_repository = self.states.iter().filter(|((of, ..), _)| of == repository.0);
         let kept = KeptStates::choose(of_repository.map(|(_, states)| *states), 0, now_secs);
-        self.states.retain(|(of, ..), states| of != repository || kept.contains(states));
+        self.states.retain(|(of, ..), states| of != repository.0 || kept.contains(states));
     }
 }
 
@@ -137,7 +139,7 @@ impl Handle {
     /// Reads the rows of a list; those of an unknown list are empty.
     fn list_rows<T>(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         list: u64,
         read: impl FnOnce(&ListRows) -> T,
     ) -> Result<T, LedgerError> {
@@ -172,8 +174,8 @@ impl ListLedger for Handle {
         });
     }
 
-    async fn has_windows(&self, repository: &str, now_secs: UnixSecs) -> bool {
-        let recorded = self.ledger(|ledger| ledger.windows.get(repository).copied());
+    async fn has_windows(&self, repository: RepositoryId<'_>, now_secs: UnixSecs) -> bool {
+        let recorded = self.ledger(|ledger| ledger.windows.get(repository.0).copied());
         recorded.map_or(true, |recorded| recorded.is_some_and(|recorded| window_counts(recorded, now_secs)))
     }
 
@@ -181,7 +183,7 @@ impl ListLedger for Handle {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).ledger.epoch
     }
 
-    async fn token_origin(&self, repository: &str, verb: Verb, token: &str) -> TokenOrigin {
+    async fn token_origin(&self, repository: RepositoryId<'_>, verb: Verb, token: &str) -> TokenOrigin {
         let origin = |ledger: &mut LedgerRows| {
             let record = ledger.tokens.get(&name(repository, verb, token));
             record.map_or(TokenOrigin::Unknown, TokenRecord::token_origin)
@@ -191,7 +193,7 @@ impl ListLedger for Handle {
 
     async fn token_target(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         verb: Verb,
         token: &str,
     ) -> Result<Option<TokenTarget>, LedgerError> {
@@ -200,7 +202,7 @@ impl ListLedger for Handle {
 
     async fn points_back(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         verb: Verb,
         token: &str,
         place: ListPage,
@@ -213,7 +215,7 @@ impl ListLedger for Handle {
 
     async fn recorded_part(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
         part: u64,
         with_earlier: bool,
@@ -231,7 +233,7 @@ impl ListLedger for Handle {
 
     async fn suspected_loop(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
         first_item: u64,
         mixed_harvests: Option<u32>,
@@ -245,7 +247,7 @@ impl ListLedger for Handle {
 
     async fn delivered_names(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
         list_size: u64,
     ) -> Result<Option<Vec<u64>>, LedgerError> {
@@ -258,7 +260,7 @@ impl ListLedger for Handle {
 
     async fn replay_start(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
     ) -> Result<Option<(String, Vec<u64>)>, LedgerError> {
         self.list_rows(repository, place.list, |rows| {
@@ -269,7 +271,7 @@ impl ListLedger for Handle {
 
     async fn replay_shortcuts(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
     ) -> Result<ReplayShortcuts, LedgerError> {
         self.list_rows(repository, place.list, |rows| ReplayShortcuts {

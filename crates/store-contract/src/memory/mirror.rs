@@ -8,8 +8,8 @@ use oaimend_oai::UnixSecs;
 use oaimend_store::{
     Catalog, CollectionSize, CollectionVersion, Committed, DiskUsage, Document, HarvestProgress, Identifier,
     IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord,
-    PageCommit, Position, Prefix, RecordRepairs, RecordStatus, RepositoryState, StampMarks, StoredRecord,
-    Verification, check_record,
+    PageCommit, Position, Prefix, RecordRepairs, RecordStatus, RepositoryId, RepositoryState, StampMarks,
+    StoredRecord, Verification, check_record,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -137,7 +137,7 @@ impl Collection {
 impl MirrorRows {
     fn commit(&mut self, page: PageCommit) -> Result<Committed, MirrorError> {
         page.records.iter().try_for_each(check_record)?;
-        let known = self.collection(&page.repository, Prefix(&page.prefix));
+        let known = self.collection(RepositoryId(&page.repository), Prefix(&page.prefix));
         if known.map_or(0, |known| known.progress.revision) != page.progress.revision {
             return Err(MirrorError::Conflict);
         }
@@ -166,11 +166,16 @@ impl MirrorRows {
         Ok(committed)
     }
 
-    fn collection(&self, repository: &str, prefix: Prefix<'_>) -> Option<&Collection> {
-        self.repositories.get(repository)?.collections.get(prefix.0)
+    fn collection(&self, repository: RepositoryId<'_>, prefix: Prefix<'_>) -> Option<&Collection> {
+        self.repositories.get(repository.0)?.collections.get(prefix.0)
     }
 
-    fn version(&self, repository: &str, prefix: Prefix<'_>, identifier: Identifier<'_>) -> Option<&Version> {
+    fn version(
+        &self,
+        repository: RepositoryId<'_>,
+        prefix: Prefix<'_>,
+        identifier: Identifier<'_>,
+    ) -> Option<&Version> {
         self.collection(repository, prefix)?.records.get(identifier.0)
     }
 }
@@ -189,7 +194,7 @@ impl Handle {
 
     fn collection<T>(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         task: impl FnOnce(&Collection) -> T,
     ) -> Result<T, MirrorError> {
@@ -230,7 +235,7 @@ impl MirrorStore for Handle {
 
     async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError> {
         let ListQuery { filter, after, count_max, bytes_max, with_bytes } = query;
-        self.collection(&filter.repository, Prefix(&filter.prefix), |collection| {
+        self.collection(RepositoryId(&filter.repository), Prefix(&filter.prefix), |collection| {
             let listed = collection.list(&filter).into_iter();
             let rest: Vec<_> = listed.filter(|(at, _)| after.is_none_or(|after| after < *at)).collect();
             let (mut page, mut bytes) = (ListedPage::default(), 0);
@@ -248,7 +253,7 @@ impl MirrorStore for Handle {
 
     async fn count(&self, filter: ListFilter) -> Result<u64, MirrorError> {
         let count = |collection: &Collection| collection.list(&filter).len() as u64;
-        self.collection(&filter.repository, Prefix(&filter.prefix), count)
+        self.collection(RepositoryId(&filter.repository), Prefix(&filter.prefix), count)
     }
 
     async fn count_by_sequence(
@@ -257,7 +262,7 @@ impl MirrorStore for Handle {
         step: NonZeroU64,
     ) -> Result<Vec<(u64, u64)>, MirrorError> {
         let start = |at: Position| at.sequence / step * step.get();
-        self.collection(&filter.repository, Prefix(&filter.prefix), |collection| {
+        self.collection(RepositoryId(&filter.repository), Prefix(&filter.prefix), |collection| {
             let mut counts = BTreeMap::new();
             for (sequence, (secs, set_specs)) in (0..).zip(&collection.changes) {
                 let at = Position { secs: *secs, sequence };
@@ -274,7 +279,7 @@ impl MirrorStore for Handle {
 
     async fn record(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         identifier: Identifier<'_>,
     ) -> Result<Option<StoredRecord>, MirrorError> {
@@ -283,7 +288,7 @@ impl MirrorStore for Handle {
 
     async fn repairs(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         identifier: Identifier<'_>,
     ) -> Result<RecordRepairs, MirrorError> {
@@ -293,7 +298,7 @@ impl MirrorStore for Handle {
 
     async fn headers(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         identifiers: &[String],
     ) -> Result<Vec<Option<StoredRecord>>, MirrorError> {
@@ -305,10 +310,10 @@ impl MirrorStore for Handle {
 
     async fn formats_of_item(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         identifier: Identifier<'_>,
     ) -> Result<Vec<(String, RecordStatus)>, MirrorError> {
-        self.repository(repository, |repository| {
+        self.repository(repository.0, |repository| {
             let format = |(prefix, collection): (&String, &Collection)| {
                 Some((prefix.clone(), collection.records.get(identifier.0)?.record.status))
             };
@@ -318,7 +323,7 @@ impl MirrorStore for Handle {
 
     async fn identifiers(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         after: Option<Identifier<'_>>,
         count_max: usize,
@@ -337,7 +342,7 @@ impl MirrorStore for Handle {
 
     async fn damaged(
         &self,
-        _repository: &str,
+        _repository: RepositoryId<'_>,
         _prefix: Prefix<'_>,
         _after: Option<Identifier<'_>>,
         _count_max: usize,
@@ -355,7 +360,7 @@ impl MirrorStore for Handle {
 
     async fn version(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
     ) -> Result<Option<CollectionVersion>, MirrorError> {
         self.mirror(|mirror| {
@@ -369,8 +374,8 @@ impl MirrorStore for Handle {
         })
     }
 
-    async fn collections(&self, repository: &str) -> Result<Vec<CollectionSize>, MirrorError> {
-        self.repository(repository, |repository| {
+    async fn collections(&self, repository: RepositoryId<'_>) -> Result<Vec<CollectionSize>, MirrorError> {
+        self.repository(repository.0, |repository| {
             repository.collections.iter().map(|(prefix, collection)| collection.size(prefix)).collect()
         })
     }
@@ -383,8 +388,8 @@ impl MirrorStore for Handle {
         })
     }
 
-    async fn sets_in_use(&self, repository: &str) -> Result<Vec<String>, MirrorError> {
-        self.repository(repository, |repository| {
+    async fn sets_in_use(&self, repository: RepositoryId<'_>) -> Result<Vec<String>, MirrorError> {
+        self.repository(repository.0, |repository| {
             let versions = repository.collections.values().flat_map(|known| known.records.values());
             let mut sets = BTreeSet::new();
             for spec in versions.flat_map(|version| &version.record.set_specs) {
@@ -395,47 +400,55 @@ impl MirrorStore for Handle {
         })
     }
 
-    async fn catalog(&self, repository: &str) -> Result<Catalog, MirrorError> {
-        self.repository(repository, |repository| repository.catalog.clone())
+    async fn catalog(&self, repository: RepositoryId<'_>) -> Result<Catalog, MirrorError> {
+        self.repository(repository.0, |repository| repository.catalog.clone())
     }
 
-    async fn save_catalog(&self, repository: &str, catalog: Catalog) -> Result<(), MirrorError> {
+    async fn save_catalog(&self, repository: RepositoryId<'_>, catalog: Catalog) -> Result<(), MirrorError> {
         self.mirror(|mirror| {
-            mirror.repositories.entry(repository.to_owned()).or_default().catalog = catalog;
+            mirror.repositories.entry(repository.0.to_owned()).or_default().catalog = catalog;
         })
     }
 
-    async fn document(&self, repository: &str, document: Document) -> Result<Option<Bytes>, MirrorError> {
-        self.repository(repository, |repository| repository.documents.get(&document).cloned())
+    async fn document(
+        &self,
+        repository: RepositoryId<'_>,
+        document: Document,
+    ) -> Result<Option<Bytes>, MirrorError> {
+        self.repository(repository.0, |repository| repository.documents.get(&document).cloned())
     }
 
     async fn save_document(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         document: Document,
         bytes: Bytes,
     ) -> Result<(), MirrorError> {
         self.mirror(|mirror| {
-            let repository = mirror.repositories.entry(repository.to_owned()).or_default();
+            let repository = mirror.repositories.entry(repository.0.to_owned()).or_default();
             repository.documents.insert(document, bytes);
         })
     }
 
-    async fn progress(&self, repository: &str, prefix: Prefix<'_>) -> Result<HarvestProgress, MirrorError> {
+    async fn progress(
+        &self,
+        repository: RepositoryId<'_>,
+        prefix: Prefix<'_>,
+    ) -> Result<HarvestProgress, MirrorError> {
         self.collection(repository, prefix, |collection| collection.progress.clone())
     }
 
-    async fn repository_state(&self, repository: &str) -> Result<RepositoryState, MirrorError> {
-        self.repository(repository, |repository| repository.state.clone())
+    async fn repository_state(&self, repository: RepositoryId<'_>) -> Result<RepositoryState, MirrorError> {
+        self.repository(repository.0, |repository| repository.state.clone())
     }
 
     async fn save_repository_state(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         state: RepositoryState,
     ) -> Result<u64, MirrorError> {
         self.mirror(|mirror| {
-            let known = &mut mirror.repositories.entry(repository.to_owned()).or_default().state;
+            let known = &mut mirror.repositories.entry(repository.0.to_owned()).or_default().state;
             if known.revision != state.revision {
                 return Err(MirrorError::Conflict);
             }
@@ -444,28 +457,28 @@ impl MirrorStore for Handle {
         })?
     }
 
-    async fn verify(&self, repository: &str) -> Result<Verification, MirrorError> {
-        self.repository(repository, |repository| {
+    async fn verify(&self, repository: RepositoryId<'_>) -> Result<Verification, MirrorError> {
+        self.repository(repository.0, |repository| {
             let records = repository.collections.values().map(|known| known.records.len() as u64).sum();
             Verification { records, damaged: 0 }
         })
     }
 
-    async fn verify_suspected(&self, _repository: &str) -> Result<Verification, MirrorError> {
+    async fn verify_suspected(&self, _repository: RepositoryId<'_>) -> Result<Verification, MirrorError> {
         self.mirror(|_| Verification::default())
     }
 
-    async fn accept_loss(&self, _repository: &str) -> Result<u64, MirrorError> {
+    async fn accept_loss(&self, _repository: RepositoryId<'_>) -> Result<u64, MirrorError> {
         self.mirror(|_| 0)
     }
 
-    async fn compact(&self, _repository: &str) -> Result<u64, MirrorError> {
+    async fn compact(&self, _repository: RepositoryId<'_>) -> Result<u64, MirrorError> {
         self.mirror(|_| 0)
     }
 
-    async fn forget(&self, repository: &str) -> Result<(), MirrorError> {
+    async fn forget(&self, repository: RepositoryId<'_>) -> Result<(), MirrorError> {
         self.mirror(|mirror| {
-            mirror.removals += u64::from(mirror.repositories.remove(repository).is_some());
+            mirror.removals += u64::from(mirror.repositories.remove(repository.0).is_some());
         })
     }
 

@@ -4,7 +4,7 @@ use super::{Handle, Shared};
 use async_trait::async_trait;
 use oaimend_store::{
     Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection,
-    QuarantineSize, QuarantineSizes, QuarantineState, WholeRecords,
+    QuarantineSize, QuarantineSizes, QuarantineState, RepositoryId, WholeRecords,
 };
 use std::collections::BTreeMap;
 
@@ -53,18 +53,19 @@ impl Quarantine for Handle {
         })?
     }
 
-    async fn has_open(&self, repository: &str) -> bool {
+    async fn has_open(&self, repository: RepositoryId<'_>) -> bool {
         let is_open =
             |entry: &QuarantineEntry| entry.state() == QuarantineState::Open && entry.identifier.is_some();
         let found = self.entries(|all| {
-            all.get(repository).is_some_and(|entries| entries.values().any(|(entry, _)| is_open(entry)))
+            all.get(repository.0).is_some_and(|entries| entries.values().any(|(entry, _)| is_open(entry)))
         });
         found.unwrap_or(false)
     }
 
-    async fn open_among(&self, repository: &str, identifiers: Vec<String>) -> Vec<String> {
+    async fn open_among(&self, repository: RepositoryId<'_>, identifiers: Vec<String>) -> Vec<String> {
         let found = self.entries(|all| {
-            let entries = all.get(repository).into_iter().flat_map(BTreeMap::values).map(|(entry, _)| entry);
+            let entries =
+                all.get(repository.0).into_iter().flat_map(BTreeMap::values).map(|(entry, _)| entry);
             let open = entries.filter(|entry| entry.state() == QuarantineState::Open);
             let open: Vec<_> = open.filter_map(QuarantineEntry::plain_identifier).collect();
             identifiers.into_iter().filter(|identifier| open.iter().any(|open| open == identifier)).collect()
@@ -87,11 +88,11 @@ impl Quarantine for Handle {
 
     async fn list(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         query: QuarantineQuery,
     ) -> Result<Vec<(String, QuarantineEntry)>, QuarantineError> {
         self.entries(|all| {
-            let entries = all.get(repository).into_iter().flatten();
+            let entries = all.get(repository.0).into_iter().flatten();
             let listed = entries.filter(|(key, (entry, _))| query.contains(key, entry)).take(query.count_max);
             listed.map(|(key, (entry, _))| (key.clone(), entry.clone())).collect()
         })
@@ -99,15 +100,19 @@ impl Quarantine for Handle {
 
     async fn find(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         key: &str,
     ) -> Result<Option<(QuarantineEntry, Vec<u8>)>, QuarantineError> {
-        self.entries(|all| all.get(repository)?.get(key).cloned())
+        self.entries(|all| all.get(repository.0)?.get(key).cloned())
     }
 
-    async fn remove(&self, repository: &str, which: QuarantineSelection) -> Result<u64, QuarantineError> {
+    async fn remove(
+        &self,
+        repository: RepositoryId<'_>,
+        which: QuarantineSelection,
+    ) -> Result<u64, QuarantineError> {
         self.entries(|all| {
-            let Some(entries) = all.get_mut(repository) else { return 0 };
+            let Some(entries) = all.get_mut(repository.0) else { return 0 };
             let before = entries.len();
             entries.retain(|key, (entry, _)| !which.contains(key, entry));
             (before - entries.len()) as u64

@@ -4,8 +4,8 @@ use super::Handle;
 use async_trait::async_trait;
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
-    ActivityStore, CapabilityStore, Detection, NoticeStore, ProfileStore, RepositoryActivity, SaveError,
-    SavedProfile, WatchedRepository,
+    ActivityStore, CapabilityStore, Detection, NoticeStore, ProfileStore, RepositoryActivity, RepositoryId,
+    SaveError, SavedProfile, WatchedRepository,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -71,14 +71,18 @@ impl NoticeStore for Handle {
         self.saved(|saved| saved.watched = watched)
     }
 
-    async fn report_sent_secs(&self, repository: &str) -> Result<Option<UnixSecs>, SaveError> {
-        self.saved(|saved| saved.reports.get(repository).copied())
+    async fn report_sent_secs(&self, repository: RepositoryId<'_>) -> Result<Option<UnixSecs>, SaveError> {
+        self.saved(|saved| saved.reports.get(repository.0).copied())
     }
 
-    async fn save_report_sent(&self, repository: &str, sent_secs: Option<UnixSecs>) -> Result<(), SaveError> {
+    async fn save_report_sent(
+        &self,
+        repository: RepositoryId<'_>,
+        sent_secs: Option<UnixSecs>,
+    ) -> Result<(), SaveError> {
         self.saved(|saved| match sent_secs {
-            Some(secs) => drop(saved.reports.insert(repository.to_owned(), secs)),
-            None => drop(saved.reports.remove(repository)),
+            Some(secs) => drop(saved.reports.insert(repository.0.to_owned(), secs)),
+            None => drop(saved.reports.remove(repository.0)),
         })
     }
 

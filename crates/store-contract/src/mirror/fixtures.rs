@@ -3,7 +3,7 @@
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
     Committed, HarvestProgress, ListFilter, ListQuery, MirrorError, MirrorStore, NewRecord, PageCommit,
-    Position, Prefix, RecordRepairs, RecordStatus, StoredRecord, content_hash,
+    Position, Prefix, RecordRepairs, RecordStatus, RepositoryId, StoredRecord, content_hash,
 };
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ pub trait MirrorBackend {
     fn open(&self) -> Arc<dyn MirrorStore>;
 }
 
-pub const REPOSITORY: &str = "x";
-pub const PREFIX: &str = "oai_dc";
+pub const REPOSITORY: RepositoryId<'static> = RepositoryId("x");
+pub const PREFIX: Prefix<'static> = Prefix("oai_dc");
 
 /// A live record, whose content is `text`.
 pub fn record(identifier: &str, datestamp_secs: i64, set_specs: &[&str], text: &str) -> NewRecord {
@@ -47,19 +47,19 @@ pub async fn commit_to(
     stamp_secs: i64,
     records: Vec<NewRecord>,
 ) -> Result<Committed, MirrorError> {
-    let progress: HarvestProgress = store.progress(repository, Prefix(prefix)).await?;
+    let progress: HarvestProgress = store.progress(RepositoryId(repository), Prefix(prefix)).await?;
     let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
     store.commit(PageCommit { repository, prefix, stamp_secs: UnixSecs(stamp_secs), records, progress }).await
 }
 
 /// Commits records to the usual collection.
 pub async fn commit(store: &dyn MirrorStore, stamp_secs: i64, records: Vec<NewRecord>) -> Committed {
-    commit_to(store, (REPOSITORY, PREFIX), stamp_secs, records).await.expect("the commit is in order")
+    commit_to(store, (REPOSITORY.0, PREFIX.0), stamp_secs, records).await.expect("the commit is in order")
 }
 
 /// All records of the usual collection.
 pub fn everything() -> ListFilter {
-    ListFilter { repository: REPOSITORY.to_owned(), prefix: PREFIX.to_owned(), ..ListFilter::default() }
+    ListFilter { repository: REPOSITORY.0.to_owned(), prefix: PREFIX.0.to_owned(), ..ListFilter::default() }
 }
 
 /// The first page of a list, as large as possible.

@@ -18,8 +18,8 @@ use oaimend_rules::{KnownGaps, MissingItem, Sighting};
 use oaimend_store::{
     Catalog, CollectionVersion, Committed, CompleteHarvest, Document, Excerpt, HarvestNote, HarvestProgress,
     Identifier, ListFilter, ListOrder, ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, NewRecord,
-    OpenList, PageCommit, Prefix, RecordRepair, RecordRepairs, RecordStatus, RepositoryState, ScheduleState,
-    SetMembers, StampMarks, StoredRecord, Sweep, TimeSpan,
+    OpenList, PageCommit, Prefix, RecordRepair, RecordRepairs, RecordStatus, RepositoryId, RepositoryState,
+    ScheduleState, SetMembers, StampMarks, StoredRecord, Sweep, TimeSpan,
 };
 
 pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBackend) {
@@ -43,8 +43,8 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
     };
     let records = vec![record("b", 10, &["s"], "one"), record("a", 20, &[], "two")];
     let page = PageCommit {
-        repository: REPOSITORY.to_owned(),
-        prefix: PREFIX.to_owned(),
+        repository: REPOSITORY.0.to_owned(),
+        prefix: PREFIX.0.to_owned(),
         stamp_secs: UnixSecs(100),
         records: records.clone(),
         progress: progress.clone(),
@@ -54,7 +54,7 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
     store.close();
     drop(store);
     let store = backend.open();
-    let stored = store.progress(REPOSITORY, Prefix(PREFIX)).await.expect("readable");
+    let stored = store.progress(REPOSITORY, PREFIX).await.expect("readable");
     assert_eq!(stored, HarvestProgress { revision: 1, ..progress });
     let (listed, _) = all_pages(&*store, whole(everything())).await;
     for (listed, record) in listed.iter().zip(&records) {
@@ -62,12 +62,11 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
         assert_eq!((listed.stamp_secs, listed.datestamp_secs), (UnixSecs(100), record.datestamp_secs));
         assert_eq!((&listed.bytes, &listed.set_specs), (&record.bytes, &record.set_specs));
         assert_eq!(listed.status, RecordStatus::Live);
-        let found =
-            store.record(REPOSITORY, Prefix(PREFIX), Identifier(&record.identifier)).await.expect("readable");
+        let found = store.record(REPOSITORY, PREFIX, Identifier(&record.identifier)).await.expect("readable");
         assert_eq!(found.as_ref(), Some(listed));
     }
     assert_eq!(listed.len(), 2);
-    assert_eq!(store.repositories().await.expect("readable"), [REPOSITORY]);
+    assert_eq!(store.repositories().await.expect("readable"), [REPOSITORY.0]);
 }
 
 pub async fn an_unchanged_record_keeps_its_stamp(backend: &impl MirrorBackend) {
@@ -93,21 +92,15 @@ pub async fn a_new_datestamp_alone_keeps_the_stamp(backend: &impl MirrorBackend)
     let committed = commit(&*store, 200, vec![record("a", 60, &[], "one")]).await;
     assert_eq!((committed.touched, committed.stored), (1, 0));
     assert_eq!(identifiers_in(&*store, filter.clone()).await, ["a"]);
-    let found = store
-        .record(REPOSITORY, Prefix(PREFIX), Identifier("a"))
-        .await
-        .expect("readable")
-        .expect("it is stored");
+    let found =
+        store.record(REPOSITORY, PREFIX, Identifier("a")).await.expect("readable").expect("it is stored");
     assert_eq!((found.datestamp_secs, found.stamp_secs), (UnixSecs(60), UnixSecs(100)));
     assert_eq!(identifiers_in(&*store, everything()).await, ["a", "b"]);
     store.compact(REPOSITORY).await.expect("writable");
     commit(&*store, 300, vec![record("a", 5, &[], "one")]).await;
     assert_eq!(store.count(filter).await.expect("readable"), 0);
-    let found = store
-        .record(REPOSITORY, Prefix(PREFIX), Identifier("a"))
-        .await
-        .expect("readable")
-        .expect("it is stored");
+    let found =
+        store.record(REPOSITORY, PREFIX, Identifier("a")).await.expect("readable").expect("it is stored");
     assert_eq!((found.datestamp_secs, found.stamp_secs), (UnixSecs(5), UnixSecs(100)));
 }
 
@@ -116,11 +109,8 @@ pub async fn a_deleted_record_stays_as_a_tombstone(backend: &impl MirrorBackend)
     commit(&*store, 100, vec![record("a", 1, &["s"], "one"), deleted("never-seen", 1, &[])]).await;
     let committed = commit(&*store, 200, vec![deleted("a", 2, &["s"])]).await;
     assert_eq!((committed.deleted, committed.stored, committed.added), (1, 0, 0));
-    let found = store
-        .record(REPOSITORY, Prefix(PREFIX), Identifier("a"))
-        .await
-        .expect("readable")
-        .expect("a tombstone");
+    let found =
+        store.record(REPOSITORY, PREFIX, Identifier("a")).await.expect("readable").expect("a tombstone");
     assert_eq!((found.status, found.stamp_secs), (RecordStatus::Deleted, UnixSecs(200)));
     assert_eq!(store.count(everything()).await.expect("readable"), 2, "lists contain tombstones");
     let sizes = store.collections(REPOSITORY).await.expect("readable");
@@ -143,11 +133,8 @@ pub async fn the_last_record_of_a_page_counts(backend: &impl MirrorBackend) {
     let committed = commit(&*store, 100, page).await;
     assert_eq!(committed.stored, 2);
     assert_eq!(identifiers_in(&*store, everything()).await, ["b", "a"]);
-    let found = store
-        .record(REPOSITORY, Prefix(PREFIX), Identifier("a"))
-        .await
-        .expect("readable")
-        .expect("it is stored");
+    let found =
+        store.record(REPOSITORY, PREFIX, Identifier("a")).await.expect("readable").expect("it is stored");
     assert_eq!(found.bytes, record("a", 2, &[], "new").bytes);
 }
 
@@ -155,8 +142,8 @@ pub async fn a_stale_progress_stores_nothing(backend: &impl MirrorBackend) {
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 1, &[], "one")]).await;
     let stale = PageCommit {
-        repository: REPOSITORY.to_owned(),
-        prefix: PREFIX.to_owned(),
+        repository: REPOSITORY.0.to_owned(),
+        prefix: PREFIX.0.to_owned(),
         stamp_secs: UnixSecs(200),
         records: vec![record("b", 1, &[], "two")],
         progress: HarvestProgress::default(),
@@ -173,7 +160,7 @@ pub async fn a_stamp_below_the_last_one_stores_nothing(backend: &impl MirrorBack
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 1, &[], "one")]).await;
     let page = || vec![record("b", 1, &[], "two")];
-    let result = commit_to(&*store, (REPOSITORY, PREFIX), 99, page()).await;
+    let result = commit_to(&*store, (REPOSITORY.0, PREFIX.0), 99, page()).await;
     assert!(
         matches!(
             result,
@@ -182,8 +169,8 @@ pub async fn a_stamp_below_the_last_one_stores_nothing(backend: &impl MirrorBack
         "{result:?}"
     );
     assert_eq!(identifiers_in(&*store, everything()).await, ["a"]);
-    assert_eq!(store.progress(REPOSITORY, Prefix(PREFIX)).await.expect("readable").revision, 1);
-    commit_to(&*store, (REPOSITORY, "other"), 99, page()).await.expect("another collection");
+    assert_eq!(store.progress(REPOSITORY, PREFIX).await.expect("readable").revision, 1);
+    commit_to(&*store, (REPOSITORY.0, "other"), 99, page()).await.expect("another collection");
     commit(&*store, 100, page()).await;
     assert_eq!(identifiers_in(&*store, everything()).await, ["a", "b"]);
 }
@@ -193,7 +180,7 @@ pub async fn a_reservation_never_sinks(backend: &impl MirrorBackend) {
     assert_eq!(store.stamp_marks().await.expect("readable"), StampMarks::default());
     store.reserve_stamps(UnixSecs(150)).await.expect("writable");
     store.reserve_stamps(UnixSecs(120)).await.expect("writable");
-    commit_to(&*store, ("y", PREFIX), 110, vec![record("a", 1, &[], "one")]).await.expect("legal");
+    commit_to(&*store, ("y", PREFIX.0), 110, vec![record("a", 1, &[], "one")]).await.expect("legal");
     commit(&*store, 100, vec![record("a", 1, &[], "one")]).await;
     store.close();
     let marks = StampMarks { highest_secs: Some(UnixSecs(110)), reserved_secs: Some(UnixSecs(150)) };
@@ -383,15 +370,14 @@ pub async fn headers_come_without_bytes(backend: &impl MirrorBackend) {
 pub async fn headers_of_several_records_come_in_the_order_of_the_request(backend: &impl MirrorBackend) {
     let store = backend.open();
     let ask = ["c", "none", "a", "b", "a"].map(str::to_owned);
-    assert_eq!(store.headers(REPOSITORY, Prefix(PREFIX), &ask).await.expect("readable"), vec![None; 5]);
+    assert_eq!(store.headers(REPOSITORY, PREFIX, &ask).await.expect("readable"), vec![None; 5]);
     let page = vec![record("a", 7, &["s"], "A"), record("b", 8, &[], "B"), record("c", 9, &[], "C")];
     commit(&*store, 100, page).await;
     commit(&*store, 200, vec![deleted("b", 9, &[]), record("c", 10, &[], "C")]).await;
-    let found = store.headers(REPOSITORY, Prefix(PREFIX), &ask).await.expect("readable");
+    let found = store.headers(REPOSITORY, PREFIX, &ask).await.expect("readable");
     let mut expected = Vec::new();
     for identifier in &ask {
-        let record =
-            store.record(REPOSITORY, Prefix(PREFIX), Identifier(identifier)).await.expect("readable");
+        let record = store.record(REPOSITORY, PREFIX, Identifier(identifier)).await.expect("readable");
         expected.push(record.map(|record| StoredRecord { bytes: bytes::Bytes::new(), ..record }));
     }
     assert_eq!(found, expected);
@@ -405,14 +391,16 @@ pub async fn identifiers_come_in_order(backend: &impl MirrorBackend) {
     let store = backend.open();
     let mut expected = ["oai:x:10", "oai:x:9", "oai:x:é", "oai:x", "oai:x:1", "z"];
     commit(&*store, 100, expected.map(|identifier| record(identifier, 3, &[], "")).into()).await;
-    commit_to(&*store, (REPOSITORY, "other"), 100, vec![record("oai:x:5", 3, &[], "")]).await.expect("legal");
+    commit_to(&*store, (REPOSITORY.0, "other"), 100, vec![record("oai:x:5", 3, &[], "")])
+        .await
+        .expect("legal");
     commit(&*store, 200, vec![deleted("oai:x:9", 4, &[])]).await;
     expected.sort_unstable();
     let mut found = Vec::new();
     let mut after: Option<String> = None;
     loop {
         let some = store
-            .identifiers(REPOSITORY, Prefix(PREFIX), after.as_deref().map(Identifier), 2)
+            .identifiers(REPOSITORY, PREFIX, after.as_deref().map(Identifier), 2)
             .await
             .expect("readable");
         assert!(some.len() <= 2);
@@ -428,17 +416,17 @@ pub async fn identifiers_come_in_order(backend: &impl MirrorBackend) {
 pub async fn an_item_has_formats(backend: &impl MirrorBackend) {
     let store = backend.open();
     commit(&*store, 100, vec![record("a", 1, &[], "dc")]).await;
-    let marc = (REPOSITORY, "marcxml");
+    let marc = (REPOSITORY.0, "marcxml");
     commit_to(&*store, marc, 100, vec![deleted("a", 1, &[]), record("b", 1, &[], "")]).await.expect("legal");
-    commit_to(&*store, ("y", PREFIX), 100, vec![record("b", 1, &[], "")]).await.expect("legal");
+    commit_to(&*store, ("y", PREFIX.0), 100, vec![record("b", 1, &[], "")]).await.expect("legal");
     let formats = store.formats_of_item(REPOSITORY, Identifier("a")).await.expect("readable");
-    let expected = [("marcxml".to_owned(), RecordStatus::Deleted), (PREFIX.to_owned(), RecordStatus::Live)];
+    let expected = [("marcxml".to_owned(), RecordStatus::Deleted), (PREFIX.0.to_owned(), RecordStatus::Live)];
     assert_eq!(formats, expected);
     let formats = store.formats_of_item(REPOSITORY, Identifier("b")).await.expect("readable");
     assert_eq!(formats, [("marcxml".to_owned(), RecordStatus::Live)]);
     assert_eq!(store.formats_of_item(REPOSITORY, Identifier("c")).await.expect("readable"), []);
     let prefixes = store.collections(REPOSITORY).await.expect("readable");
-    assert_eq!(prefixes.iter().map(|size| size.prefix.as_str()).collect::<Vec<_>>(), ["marcxml", PREFIX]);
+    assert_eq!(prefixes.iter().map(|size| size.prefix.as_str()).collect::<Vec<_>>(), ["marcxml", PREFIX.0]);
 }
 
 pub async fn repairs_are_kept_with_the_current_version_of_a_record(backend: &impl MirrorBackend) {
@@ -449,7 +437,7 @@ pub async fn repairs_are_kept_with_the_current_version_of_a_record(backend: &imp
     let repaired = |text: &str| NewRecord { repairs: repairs("é"), ..record("a", 10, &[], text) };
     let store = backend.open();
     let of = async |identifier: &str| {
-        store.repairs(REPOSITORY, Prefix(PREFIX), Identifier(identifier)).await.expect("readable")
+        store.repairs(REPOSITORY, PREFIX, Identifier(identifier)).await.expect("readable")
     };
     assert_eq!(of("a").await, RecordRepairs::default());
     commit(&*store, 100, vec![repaired("one"), record("b", 10, &[], "two")]).await;
@@ -468,11 +456,11 @@ pub async fn repairs_are_kept_with_the_current_version_of_a_record(backend: &imp
     commit(&*store, 105, vec![repaired("four")]).await;
     store.close();
     let store = backend.open();
-    let found = store.repairs(REPOSITORY, Prefix(PREFIX), Identifier("a")).await.expect("readable");
+    let found = store.repairs(REPOSITORY, PREFIX, Identifier("a")).await.expect("readable");
     assert_eq!(found, repairs("é"));
     store.forget(REPOSITORY).await.expect("the repository is removed");
     assert_eq!(
-        store.repairs(REPOSITORY, Prefix(PREFIX), Identifier("a")).await.expect("readable"),
+        store.repairs(REPOSITORY, PREFIX, Identifier("a")).await.expect("readable"),
         RecordRepairs::default()
     );
     store.close();
@@ -482,13 +470,13 @@ pub async fn small_states_are_kept(backend: &impl MirrorBackend) {
     let store = backend.open();
     let catalog = Catalog {
         formats: vec![ListedFormat {
-            prefix: PREFIX.to_owned(),
+            prefix: PREFIX.0.to_owned(),
             schema: "http://www.openarchives.org/OAI/2.0/oai_dc.xsd".to_owned(),
             namespace: "http://www.openarchives.org/OAI/2.0/oai_dc/".to_owned(),
         }],
         sets: vec![ListedSet { set_spec: "a:b".to_owned(), name: "Ä & B".to_owned() }],
         set_members: BTreeMap::from([(
-            PREFIX.to_owned(),
+            PREFIX.0.to_owned(),
             SetMembers {
                 is_harvested: true,
                 known: BTreeMap::from([(
@@ -543,34 +531,39 @@ pub async fn small_states_are_kept(backend: &impl MirrorBackend) {
 
 pub async fn a_repository_is_forgotten_alone(backend: &impl MirrorBackend) {
     let store = backend.open();
-    for repository in ["w", REPOSITORY, "y"] {
-        for prefix in [PREFIX, "marcxml"] {
+    for repository in ["w", REPOSITORY.0, "y"] {
+        for prefix in [PREFIX.0, "marcxml"] {
             let page = vec![record("a", 1, &["s"], repository), deleted("b", 1, &[])];
             commit_to(&*store, (repository, prefix), 100, page).await.expect("legal");
         }
-        store.save_document(repository, Document::Identify, "text".into()).await.expect("writable");
+        store
+            .save_document(RepositoryId(repository), Document::Identify, "text".into())
+            .await
+            .expect("writable");
     }
     assert_eq!(store.removals().await.expect("readable"), 0);
     store.forget(REPOSITORY).await.expect("writable");
-    store.forget("unknown").await.expect("nothing to do");
+    store.forget(RepositoryId("unknown")).await.expect("nothing to do");
     assert_eq!(store.removals().await.expect("readable"), 1);
     assert_eq!(store.repositories().await.expect("readable"), ["w", "y"]);
     assert_eq!(identifiers_in(&*store, everything()).await, [""; 0]);
     assert_eq!(store.document(REPOSITORY, Document::Identify).await.expect("readable"), None);
-    assert_eq!(store.progress(REPOSITORY, Prefix(PREFIX)).await.expect("readable").revision, 0);
+    assert_eq!(store.progress(REPOSITORY, PREFIX).await.expect("readable").revision, 0);
     for repository in ["w", "y"] {
         let filter = ListFilter { repository: repository.to_owned(), ..everything() };
         assert_eq!(identifiers_in(&*store, filter).await, ["a", "b"]);
-        assert!(store.document(repository, Document::Identify).await.expect("readable").is_some());
+        assert!(
+            store.document(RepositoryId(repository), Document::Identify).await.expect("readable").is_some()
+        );
     }
-    let committed = commit(&*store, 100, vec![record("a", 1, &["t"], REPOSITORY)]).await;
+    let committed = commit(&*store, 100, vec![record("a", 1, &["t"], REPOSITORY.0)]).await;
     assert_eq!(committed.stored, 1, "nothing is remembered");
     assert_eq!(store.sets_in_use(REPOSITORY).await.expect("readable"), ["t"]);
 }
 
 pub async fn the_version_of_a_collection_changes_with_each_commit(backend: &impl MirrorBackend) {
     let store = backend.open();
-    let version = async || store.version(REPOSITORY, Prefix(PREFIX)).await.expect("readable");
+    let version = async || store.version(REPOSITORY, PREFIX).await.expect("readable");
     assert_eq!(version().await, None);
     let mut versions = Vec::new();
     for (stamp_secs, page) in [
@@ -605,7 +598,7 @@ pub async fn a_closed_store_refuses(backend: &impl MirrorBackend) {
     store.close();
     assert!(matches!(store.list(whole(everything())).await, Err(MirrorError::Closed)));
     let page = vec![record("b", 1, &[], "")];
-    assert!(matches!(commit_to(&*store, ("y", PREFIX), 100, page).await, Err(MirrorError::Closed)));
+    assert!(matches!(commit_to(&*store, ("y", PREFIX.0), 100, page).await, Err(MirrorError::Closed)));
     let next = backend.open();
     assert_eq!(identifiers_in(&*next, everything()).await, ["a"]);
 }
@@ -614,12 +607,12 @@ pub async fn an_unknown_repository_is_empty(backend: &impl MirrorBackend) {
     let store = backend.open();
     for _ in 0..2 {
         assert_eq!(store.count(everything()).await.expect("readable"), 0);
-        assert_eq!(store.record(REPOSITORY, Prefix(PREFIX), Identifier("a")).await.expect("readable"), None);
+        assert_eq!(store.record(REPOSITORY, PREFIX, Identifier("a")).await.expect("readable"), None);
         assert_eq!(store.list(whole(everything())).await.expect("readable").next, None);
         assert_eq!(store.compact(REPOSITORY).await.expect("nothing to do"), 0);
         assert_eq!(store.verify(REPOSITORY).await.expect("nothing to do").records, 0);
         assert_eq!(store.catalog(REPOSITORY).await.expect("readable"), Catalog::default());
         // A store with another repository.
-        commit_to(&*store, ("other", PREFIX), 100, vec![record("a", 1, &[], "")]).await.expect("legal");
+        commit_to(&*store, ("other", PREFIX.0), 100, vec![record("a", 1, &[], "")]).await.expect("legal");
     }
 }

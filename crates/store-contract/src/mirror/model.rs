@@ -5,7 +5,7 @@ use super::fixtures::{
 };
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
-    Identifier, ListFilter, ListOrder, ListQuery, MirrorStore, NewRecord, Prefix, RecordStatus, StoredRecord,
+    Identifier, ListFilter, ListOrder, ListQuery, MirrorStore, NewRecord, RecordStatus, StoredRecord,
 };
 use oaimend_test_support::random::Random;
 use std::collections::BTreeMap;
@@ -112,8 +112,7 @@ async fn compare(store: &dyn MirrorStore, model: &Model, random: &mut Random) {
     for record in listed.iter().filter(|_| with_bytes).take(20) {
         let (version, ..) = &model.versions[&record.identifier];
         assert_eq!(record.bytes, version.bytes);
-        let found =
-            store.record(REPOSITORY, Prefix(PREFIX), Identifier(&record.identifier)).await.expect("readable");
+        let found = store.record(REPOSITORY, PREFIX, Identifier(&record.identifier)).await.expect("readable");
         assert_eq!(found.as_ref(), Some(record));
     }
 }

@@ -10,6 +10,7 @@ use super::tables::{
     TOUCHED, repository_row,
 };
 use oaimend_oai::UnixSecs;
+use oaimend_store::RepositoryId;
 use redb::{Key, ReadableTable, TableDefinition, Value, WriteTransaction};
 use std::borrow::Borrow;
 
@@ -17,15 +18,15 @@ use std::borrow::Borrow;
 const ROWS_MAX: usize = 20_000;
 
 /// Removes a repository.
-pub(super) fn forget(shared: &Shared, repository: &str) -> Result<(), IndexError> {
+pub(super) fn forget(shared: &Shared, repository: RepositoryId<'_>) -> Result<(), IndexError> {
     let _turn = shared.maintenance();
     {
         let _writer = shared.writer();
         let collections = shared.index.read(|reading| collections_of(reading, repository))?;
         shared.index.write(|writing| {
             let mut repositories = writing.open_table(REPOSITORIES)?;
-            let Some(row) = repository_row(&repositories, repository)? else { return Ok(()) };
-            repositories.remove(repository)?;
+            let Some(row) = repository_row(&repositories, repository.0)? else { return Ok(()) };
+            repositories.remove(repository.0)?;
             let mut meta = writing.open_table(META)?;
             let removals = meta.get(REMOVALS)?.map_or(0, |removals| removals.value());
             meta.insert(REMOVALS, removals + 1)?;

@@ -43,7 +43,7 @@ use oaimend_store::mirror::{
     ListedPage, MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord, Verification,
 };
 use oaimend_store::record_repairs::RecordRepairs;
-use oaimend_store::{Identifier, Prefix};
+use oaimend_store::{Identifier, Prefix, RepositoryId};
 use redb::ReadableTable as _;
 use shared::{CollectionKey, Shared};
 use std::collections::HashSet;
@@ -123,7 +123,8 @@ impl Inner {
             return;
         }
         let shared = Arc::clone(shared);
-        let run = move || match compact(&shared, &repository, Some(&prefix), false).map_err(MirrorError::from)
+        let run = move || match compact(&shared, RepositoryId(&repository), Some(&prefix), false)
+            .map_err(MirrorError::from)
         {
             Ok(bytes) => tracing::debug!(repo = repository, prefix, bytes, "the mirror was compacted"),
             Err(MirrorError::Closed | MirrorError::Conflict) => {}
@@ -227,9 +228,13 @@ fn open(folder: &Path, databases: &Databases) -> Result<Arc<Shared>, Error> {
 }
 
 /// The collections of a repository, or the one with this prefix.
-fn keys(shared: &Shared, repository: &str, prefix: Option<&str>) -> Result<Vec<(u32, String)>, IndexError> {
+fn keys(
+    shared: &Shared,
+    repository: RepositoryId<'_>,
+    prefix: Option<&str>,
+) -> Result<Vec<(u32, String)>, IndexError> {
     shared.index.read(|reading| {
-        let Some(number) = shared::find_repository(reading, repository)? else { return Ok(Vec::new()) };
+        let Some(number) = shared::find_repository(reading, repository.0)? else { return Ok(Vec::new()) };
         let collections = shared::collections_of(reading, repository)?;
         let prefixes = collections.into_iter().map(|(prefix, _)| prefix);
         let wanted = prefixes.filter(|each| prefix.is_none_or(|prefix| prefix == each));
@@ -239,7 +244,7 @@ fn keys(shared: &Shared, repository: &str, prefix: Option<&str>) -> Result<Vec<(
 
 fn compact(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     prefix: Option<&str>,
     is_thorough: bool,
 ) -> Result<u64, IndexError> {
@@ -254,7 +259,7 @@ fn compact(
     Ok(freed)
 }
 
-fn verify(shared: &Shared, repository: &str) -> Result<Verification, IndexError> {
+fn verify(shared: &Shared, repository: RepositoryId<'_>) -> Result<Verification, IndexError> {
     let _turn = shared.maintenance();
     let mut sum = Verification::default();
     for (number, prefix) in keys(shared, repository, None)? {
@@ -270,7 +275,7 @@ fn verify(shared: &Shared, repository: &str) -> Result<Verification, IndexError>
 }
 
 /// Checks a repository, and accepts the loss of all its damaged records. Returns their number.
-fn accept_loss(shared: &Shared, repository: &str) -> Result<u64, IndexError> {
+fn accept_loss(shared: &Shared, repository: RepositoryId<'_>) -> Result<u64, IndexError> {
     verify(shared, repository)?;
     let _turn = shared.maintenance();
     let mut accepted = 0;
@@ -290,7 +295,7 @@ impl MirrorStore for RecordLog {
             let shared = inner.shared_or_create()?;
             let done = commit::commit(&shared, &page);
             // The index may contain a commit that reports an error.
-            shared.versions.change(&page.repository, Some(&page.prefix));
+            shared.versions.change(RepositoryId(&page.repository), Some(&page.prefix));
             let (committed, collection) = done?;
             if compaction::is_due(&collection) {
                 inner.start_compaction(&shared, page.repository, page.prefix);
@@ -330,37 +335,43 @@ impl MirrorStore for RecordLog {
 
     async fn record(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         identifier: Identifier<'_>,
     ) -> Result<Option<StoredRecord>, MirrorError> {
-        let [repository, prefix, identifier] = [repository, prefix.0, identifier.0].map(str::to_owned);
-        self.read(move |shared| read::record(shared, &repository, Prefix(&prefix), Identifier(&identifier)))
-            .await
+        let [repository, prefix, identifier] = [repository.0, prefix.0, identifier.0].map(str::to_owned);
+        self.read(move |shared| {
+            read::record(shared, RepositoryId(&repository), Prefix(&prefix), Identifier(&identifier))
+        })
+        .await
     }
 
     async fn repairs(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         identifier: Identifier<'_>,
     ) -> Result<RecordRepairs, MirrorError> {
-        let [repository, prefix, identifier] = [repository, prefix.0, identifier.0].map(str::to_owned);
-        self.read(move |shared| repairs::read(shared, &repository, Prefix(&prefix), Identifier(&identifier)))
-            .await
+        let [repository, prefix, identifier] = [repository.0, prefix.0, identifier.0].map(str::to_owned);
+        self.read(move |shared| {
+            repairs::read(shared, RepositoryId(&repository), Prefix(&prefix), Identifier(&identifier))
+        })
+        .await
     }
 
     async fn headers(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         identifiers: &[String],
     ) -> Result<Vec<Option<StoredRecord>>, MirrorError> {
         let ([repository, prefix], identifiers) =
-            ([repository, prefix.0].map(str::to_owned), identifiers.to_vec());
+            ([repository.0, prefix.0].map(str::to_owned), identifiers.to_vec());
         let count = identifiers.len();
         let headers = self
-            .read(move |shared| read::headers(shared, &repository, Prefix(&prefix), &identifiers))
+            .read(move |shared| {
+                read::headers(shared, RepositoryId(&repository), Prefix(&prefix), &identifiers)
+            })
             .await?;
         // Nothing is read from a store that was never written to.
         Ok(if headers.is_empty() { vec![None; count] } else { headers })
@@ -368,26 +379,29 @@ impl MirrorStore for RecordLog {
 
     async fn formats_of_item(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         identifier: Identifier<'_>,
     ) -> Result<Vec<(String, RecordStatus)>, MirrorError> {
-        let [repository, identifier] = [repository, identifier.0].map(str::to_owned);
-        self.read(move |shared| read::formats_of_item(shared, &repository, Identifier(&identifier))).await
+        let [repository, identifier] = [repository.0, identifier.0].map(str::to_owned);
+        self.read(move |shared| {
+            read::formats_of_item(shared, RepositoryId(&repository), Identifier(&identifier))
+        })
+        .await
     }
 
     async fn identifiers(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         after: Option<Identifier<'_>>,
         count_max: usize,
     ) -> Result<Vec<IdentifierEntry>, MirrorError> {
-        let [repository, prefix] = [repository, prefix.0].map(str::to_owned);
+        let [repository, prefix] = [repository.0, prefix.0].map(str::to_owned);
         let after = after.map(|after| after.0.to_owned());
         self.read(move |shared| {
             read::identifiers(
                 shared,
-                &repository,
+                RepositoryId(&repository),
                 Prefix(&prefix),
                 after.as_deref().map(Identifier),
                 count_max,
@@ -398,15 +412,21 @@ impl MirrorStore for RecordLog {
 
     async fn damaged(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         after: Option<Identifier<'_>>,
         count_max: usize,
     ) -> Result<Vec<String>, MirrorError> {
-        let [repository, prefix] = [repository, prefix.0].map(str::to_owned);
+        let [repository, prefix] = [repository.0, prefix.0].map(str::to_owned);
         let after = after.map(|after| after.0.to_owned());
         self.read(move |shared| {
-            state::damaged(shared, &repository, Prefix(&prefix), after.as_deref().map(Identifier), count_max)
+            state::damaged(
+                shared,
+                RepositoryId(&repository),
+                Prefix(&prefix),
+                after.as_deref().map(Identifier),
+                count_max,
+            )
         })
         .await
     }
@@ -421,7 +441,7 @@ impl MirrorStore for RecordLog {
 
     async fn version(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
     ) -> Result<Option<CollectionVersion>, MirrorError> {
         let Some(shared) = self.0.shared()? else { return Ok(None) };
@@ -429,83 +449,93 @@ impl MirrorStore for RecordLog {
             Ok(version) => return Ok(version),
             Err(before) => before,
         };
-        let [repository, prefix] = [repository, prefix.0].map(str::to_owned);
+        let [repository, prefix] = [repository.0, prefix.0].map(str::to_owned);
         self.read(move |shared| {
-            let version = state::version(shared, &repository, Prefix(&prefix))?;
+            let version = state::version(shared, RepositoryId(&repository), Prefix(&prefix))?;
             shared.versions.keep(before, (repository, prefix), version);
             Ok(version)
         })
         .await
     }
 
-    async fn collections(&self, repository: &str) -> Result<Vec<CollectionSize>, MirrorError> {
-        let repository = repository.to_owned();
-        self.read(move |shared| state::collections(shared, &repository)).await
+    async fn collections(&self, repository: RepositoryId<'_>) -> Result<Vec<CollectionSize>, MirrorError> {
+        let repository = repository.0.to_owned();
+        self.read(move |shared| state::collections(shared, RepositoryId(&repository))).await
     }
 
     async fn disk_usage(&self) -> Result<DiskUsage, MirrorError> {
         self.read(state::disk_usage).await
     }
 
-    async fn sets_in_use(&self, repository: &str) -> Result<Vec<String>, MirrorError> {
-        let repository = repository.to_owned();
-        self.read(move |shared| state::sets_in_use(shared, &repository)).await
+    async fn sets_in_use(&self, repository: RepositoryId<'_>) -> Result<Vec<String>, MirrorError> {
+        let repository = repository.0.to_owned();
+        self.read(move |shared| state::sets_in_use(shared, RepositoryId(&repository))).await
     }
 
-    async fn catalog(&self, repository: &str) -> Result<Catalog, MirrorError> {
-        let repository = repository.to_owned();
-        self.read(move |shared| state::catalog(shared, &repository)).await
+    async fn catalog(&self, repository: RepositoryId<'_>) -> Result<Catalog, MirrorError> {
+        let repository = repository.0.to_owned();
+        self.read(move |shared| state::catalog(shared, RepositoryId(&repository))).await
     }
 
-    async fn save_catalog(&self, repository: &str, catalog: Catalog) -> Result<(), MirrorError> {
-        let repository = repository.to_owned();
-        self.write(move |shared| state::save_catalog(shared, &repository, &catalog)).await
+    async fn save_catalog(&self, repository: RepositoryId<'_>, catalog: Catalog) -> Result<(), MirrorError> {
+        let repository = repository.0.to_owned();
+        self.write(move |shared| state::save_catalog(shared, RepositoryId(&repository), &catalog)).await
     }
 
-    async fn document(&self, repository: &str, document: Document) -> Result<Option<Bytes>, MirrorError> {
-        let repository = repository.to_owned();
-        self.read(move |shared| state::document(shared, &repository, document)).await
+    async fn document(
+        &self,
+        repository: RepositoryId<'_>,
+        document: Document,
+    ) -> Result<Option<Bytes>, MirrorError> {
+        let repository = repository.0.to_owned();
+        self.read(move |shared| state::document(shared, RepositoryId(&repository), document)).await
     }
 
     async fn save_document(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         document: Document,
         bytes: Bytes,
     ) -> Result<(), MirrorError> {
-        let repository = repository.to_owned();
-        self.write(move |shared| state::save_document(shared, &repository, document, &bytes)).await
+        let repository = repository.0.to_owned();
+        self.write(move |shared| state::save_document(shared, RepositoryId(&repository), document, &bytes))
+            .await
     }
 
-    async fn progress(&self, repository: &str, prefix: Prefix<'_>) -> Result<HarvestProgress, MirrorError> {
-        let [repository, prefix] = [repository, prefix.0].map(str::to_owned);
-        self.read(move |shared| state::progress(shared, &repository, Prefix(&prefix))).await
+    async fn progress(
+        &self,
+        repository: RepositoryId<'_>,
+        prefix: Prefix<'_>,
+    ) -> Result<HarvestProgress, MirrorError> {
+        let [repository, prefix] = [repository.0, prefix.0].map(str::to_owned);
+        self.read(move |shared| state::progress(shared, RepositoryId(&repository), Prefix(&prefix))).await
     }
 
-    async fn repository_state(&self, repository: &str) -> Result<RepositoryState, MirrorError> {
-        let repository = repository.to_owned();
-        self.read(move |shared| state::repository_state(shared, &repository)).await
+    async fn repository_state(&self, repository: RepositoryId<'_>) -> Result<RepositoryState, MirrorError> {
+        let repository = repository.0.to_owned();
+        self.read(move |shared| state::repository_state(shared, RepositoryId(&repository))).await
     }
 
     async fn save_repository_state(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         state: RepositoryState,
     ) -> Result<u64, MirrorError> {
-        let repository = repository.to_owned();
-        self.write(move |shared| state::save_repository_state(shared, &repository, &state)).await
+        let repository = repository.0.to_owned();
+        self.write(move |shared| state::save_repository_state(shared, RepositoryId(&repository), &state))
+            .await
     }
 
-    async fn verify(&self, repository: &str) -> Result<Verification, MirrorError> {
-        let repository = repository.to_owned();
-        self.read(move |shared| verify(shared, &repository)).await
+    async fn verify(&self, repository: RepositoryId<'_>) -> Result<Verification, MirrorError> {
+        let repository = repository.0.to_owned();
+        self.read(move |shared| verify(shared, RepositoryId(&repository))).await
     }
 
-    async fn verify_suspected(&self, repository: &str) -> Result<Verification, MirrorError> {
-        let repository = repository.to_owned();
+    async fn verify_suspected(&self, repository: RepositoryId<'_>) -> Result<Verification, MirrorError> {
+        let repository = repository.0.to_owned();
         self.read(move |shared| {
-            if shared.is_suspected(&repository) {
-                verify(shared, &repository)
+            if shared.is_suspected(RepositoryId(&repository)) {
+                verify(shared, RepositoryId(&repository))
             } else {
                 Ok(Verification::default())
             }
@@ -513,28 +543,28 @@ impl MirrorStore for RecordLog {
         .await
     }
 
-    async fn accept_loss(&self, repository: &str) -> Result<u64, MirrorError> {
-        let repository = repository.to_owned();
-        self.read(move |shared| accept_loss(shared, &repository)).await
+    async fn accept_loss(&self, repository: RepositoryId<'_>) -> Result<u64, MirrorError> {
+        let repository = repository.0.to_owned();
+        self.read(move |shared| accept_loss(shared, RepositoryId(&repository))).await
     }
 
-    async fn compact(&self, repository: &str) -> Result<u64, MirrorError> {
-        let repository = repository.to_owned();
+    async fn compact(&self, repository: RepositoryId<'_>) -> Result<u64, MirrorError> {
+        let repository = repository.0.to_owned();
         self.read(move |shared| {
             {
                 let _turn = shared.maintenance();
                 forget::remove_collections(shared)?;
             }
-            compact(shared, &repository, None, true)
+            compact(shared, RepositoryId(&repository), None, true)
         })
         .await
     }
 
-    async fn forget(&self, repository: &str) -> Result<(), MirrorError> {
-        let repository = repository.to_owned();
+    async fn forget(&self, repository: RepositoryId<'_>) -> Result<(), MirrorError> {
+        let repository = repository.0.to_owned();
         self.read(move |shared| {
-            let done = forget::forget(shared, &repository);
-            shared.versions.change(&repository, None);
+            let done = forget::forget(shared, RepositoryId(&repository));
+            shared.versions.change(RepositoryId(&repository), None);
             done
         })
         .await

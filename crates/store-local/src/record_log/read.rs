@@ -14,7 +14,7 @@ use oaimend_store::mirror::{
     IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, Position, RecordStatus,
     StoredRecord,
 };
-use oaimend_store::{Identifier, Prefix};
+use oaimend_store::{Identifier, Prefix, RepositoryId};
 use redb::ReadTransaction;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -44,7 +44,7 @@ impl<'r> List<'r> {
     /// `None` if the list is empty because its collection or its set is.
     fn open(reading: &'r ReadTransaction, filter: &'r ListFilter) -> Result<Option<Self>, IndexError> {
         let Some((repository, collection)) =
-            find_collection(reading, &filter.repository, Prefix(&filter.prefix))?
+            find_collection(reading, RepositoryId(&filter.repository), Prefix(&filter.prefix))?
         else {
             return Ok(None);
         };
@@ -168,7 +168,7 @@ impl<'r> List<'r> {
                 Fetched::Record(record) => record,
                 Fetched::Moved if !is_last_attempt => return Ok(None),
                 Fetched::Damaged | Fetched::Moved => {
-                    shared.suspect(&query.filter.repository);
+                    shared.suspect(RepositoryId(&query.filter.repository));
                     page.damaged += 1;
                     let secs = secs.or(last.map(|last| last.secs)).unwrap_or_default();
                     last = Some(Position { secs, sequence });
@@ -247,7 +247,7 @@ pub(super) fn count_by_sequence(
 /// One record.
 pub(super) fn record(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     prefix: Prefix<'_>,
     identifier: Identifier<'_>,
 ) -> Result<Option<StoredRecord>, IndexError> {
@@ -280,7 +280,7 @@ pub(super) fn record(
 /// Several records without their bytes.
 pub(super) fn headers(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     prefix: Prefix<'_>,
     identifiers: &[String],
 ) -> Result<Vec<Option<StoredRecord>>, IndexError> {
@@ -343,7 +343,7 @@ fn identifier_row(
 /// The formats of an item.
 pub(super) fn formats_of_item(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     identifier: Identifier<'_>,
 ) -> Result<Vec<(String, RecordStatus)>, IndexError> {
     shared.index.read(|reading| {
@@ -360,7 +360,7 @@ pub(super) fn formats_of_item(
 /// Identifiers in order.
 pub(super) fn identifiers(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     prefix: Prefix<'_>,
     after: Option<Identifier<'_>>,
     count_max: usize,

@@ -6,7 +6,7 @@ use super::shared::{Shared, find_collection};
 use super::tables::{CollectionRow, REPAIRS};
 use super::varint::{put, put_bytes, put_text, take, take_bytes, take_text};
 use oaimend_store::record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};
-use oaimend_store::{Identifier, Prefix};
+use oaimend_store::{Identifier, Prefix, RepositoryId};
 use redb::{ReadableTable, WriteTransaction};
 
 /// Replaces the repairs of a record. `key` is its key in the index.
@@ -38,7 +38,7 @@ pub(super) fn replace(
 /// The repairs of a record. An unreadable row counts as none.
 pub(super) fn read(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     prefix: Prefix<'_>,
     identifier: Identifier<'_>,
 ) -> Result<RecordRepairs, IndexError> {

@@ -8,9 +8,9 @@ use super::tables::{COLLECTIONS, CollectionRow, REPOSITORIES, collection_row, re
 use super::versions::Versions;
 use oaimend_base::error::Error;
 use oaimend_files::data_dir::WRITABLE;
-use oaimend_store::Prefix;
 use oaimend_store::databases::Databases;
 use oaimend_store::mirror::MirrorError;
+use oaimend_store::{Prefix, RepositoryId};
 use redb::{ReadTransaction, WriteTransaction};
 use std::collections::HashSet;
 use std::path::Path;
@@ -112,22 +112,22 @@ impl Shared {
     }
 
     /// Notes that a read has found damage in a repository.
-    pub(super) fn suspect(&self, repository: &str) {
+    pub(super) fn suspect(&self, repository: RepositoryId<'_>) {
         let mut suspected = self.suspected();
-        if !suspected.contains(repository) {
-            tracing::error!(repo = repository, "records of the mirror are damaged on disk; check the disk");
-            suspected.insert(repository.to_owned());
+        if !suspected.contains(repository.0) {
+            tracing::error!(repo = repository.0, "records of the mirror are damaged on disk; check the disk");
+            suspected.insert(repository.0.to_owned());
         }
     }
 
     /// Whether a read has found damage in a repository since its last check.
-    pub(super) fn is_suspected(&self, repository: &str) -> bool {
-        self.suspected().contains(repository)
+    pub(super) fn is_suspected(&self, repository: RepositoryId<'_>) -> bool {
+        self.suspected().contains(repository.0)
     }
 
     /// Notes that a repository was checked.
-    pub(super) fn clear_suspicion(&self, repository: &str) {
-        self.suspected().remove(repository);
+    pub(super) fn clear_suspicion(&self, repository: RepositoryId<'_>) {
+        self.suspected().remove(repository.0);
     }
 
     fn suspected(&self) -> MutexGuard<'_, HashSet<String>> {
@@ -182,10 +182,10 @@ pub(super) fn change_collection<T>(
 /// The number of a repository and a collection of it; `None` if nothing was stored there.
 pub(super) fn find_collection(
     reading: &ReadTransaction,
-    repository: &str,
+    repository: RepositoryId<'_>,
     prefix: Prefix<'_>,
 ) -> Result<Option<(u32, CollectionRow)>, IndexError> {
-    let Some(number) = find_repository(reading, repository)? else { return Ok(None) };
+    let Some(number) = find_repository(reading, repository.0)? else { return Ok(None) };
     let collection = collection_row(&reading.open_table(COLLECTIONS)?, number, prefix.0)?;
     Ok(collection.map(|collection| (number, collection)))
 }
@@ -198,9 +198,9 @@ pub(super) fn find_repository(reading: &ReadTransaction, name: &str) -> Result<O
 /// The collections of a repository with their prefixes, in order.
 pub(super) fn collections_of(
     reading: &ReadTransaction,
-    repository: &str,
+    repository: RepositoryId<'_>,
 ) -> Result<Vec<(String, CollectionRow)>, IndexError> {
-    let Some(number) = find_repository(reading, repository)? else { return Ok(Vec::new()) };
+    let Some(number) = find_repository(reading, repository.0)? else { return Ok(Vec::new()) };
     let collections = reading.open_table(COLLECTIONS)?;
     let mut found = Vec::new();
     for row in collections.range((number, "")..(number + 1, ""))? {

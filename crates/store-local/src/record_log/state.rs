@@ -15,7 +15,7 @@ use oaimend_store::harvest_state::{Catalog, HarvestProgress, RepositoryState};
 use oaimend_store::mirror::{
     CollectionSize, CollectionVersion, DiskUsage, Document, MirrorError, StampMarks,
 };
-use oaimend_store::{Identifier, Prefix};
+use oaimend_store::{Identifier, Prefix, RepositoryId};
 use redb::{ReadableTable, TableDefinition};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -58,11 +58,11 @@ pub(super) fn reserve_stamps(shared: &Shared, until_secs: UnixSecs) -> Result<()
 
 pub(super) fn progress(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     prefix: Prefix<'_>,
 ) -> Result<HarvestProgress, IndexError> {
     shared.index.read(|reading| {
-        let Some(number) = find_repository(reading, repository)? else {
+        let Some(number) = find_repository(reading, repository.0)? else {
             return Ok(HarvestProgress::default());
         };
         let json = reading.open_table(PROGRESS)?.get((number, prefix.0))?;
@@ -70,18 +70,21 @@ pub(super) fn progress(
     })
 }
 
-pub(super) fn repository_state(shared: &Shared, repository: &str) -> Result<RepositoryState, IndexError> {
+pub(super) fn repository_state(
+    shared: &Shared,
+    repository: RepositoryId<'_>,
+) -> Result<RepositoryState, IndexError> {
     row_of_repository(shared, STATES, repository)
 }
 
 pub(super) fn save_repository_state(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     state: &RepositoryState,
 ) -> Result<u64, IndexError> {
     let _writer = shared.writer();
     shared.index.write(|writing| {
-        let number = ensure_repository(writing, repository)?.number;
+        let number = ensure_repository(writing, repository.0)?.number;
         let mut states = writing.open_table(STATES)?;
         let stored =
             states.get(number)?.map(|json| from_json::<RepositoryState>(json.value())).transpose()?;
@@ -95,21 +98,25 @@ pub(super) fn save_repository_state(
     })
 }
 
-pub(super) fn catalog(shared: &Shared, repository: &str) -> Result<Catalog, IndexError> {
+pub(super) fn catalog(shared: &Shared, repository: RepositoryId<'_>) -> Result<Catalog, IndexError> {
     row_of_repository(shared, CATALOGS, repository)
 }
 
-pub(super) fn save_catalog(shared: &Shared, repository: &str, catalog: &Catalog) -> Result<(), IndexError> {
+pub(super) fn save_catalog(
+    shared: &Shared,
+    repository: RepositoryId<'_>,
+    catalog: &Catalog,
+) -> Result<(), IndexError> {
     save_row(shared, repository, CATALOGS, catalog)
 }
 
 fn row_of_repository<T: DeserializeOwned + Default>(
     shared: &Shared,
     table: TableDefinition<'static, u32, &'static [u8]>,
-    repository: &str,
+    repository: RepositoryId<'_>,
 ) -> Result<T, IndexError> {
     shared.index.read(|reading| {
-        let Some(number) = find_repository(reading, repository)? else { return Ok(T::default()) };
+        let Some(number) = find_repository(reading, repository.0)? else { return Ok(T::default()) };
         let json = reading.open_table(table)?.get(number)?;
         Ok(json.map(|json| from_json(json.value())).transpose()?.unwrap_or_default())
     })
@@ -117,7 +124,7 @@ fn row_of_repository<T: DeserializeOwned + Default>(
 
 fn save_row(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     table: TableDefinition<'static, u32, &'static [u8]>,
     row: &impl Serialize,
 ) -> Result<(), IndexError> {
@@ -125,7 +132,7 @@ fn save_row(
     check_size(json.len())?;
     let _writer = shared.writer();
     shared.index.write(|writing| {
-        let number = ensure_repository(writing, repository)?.number;
+        let number = ensure_repository(writing, repository.0)?.number;
         writing.open_table(table)?.insert(number, json.as_slice())?;
         Ok(())
     })
@@ -146,11 +153,11 @@ fn document_key(document: Document) -> u8 {
 
 pub(super) fn document(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     document: Document,
 ) -> Result<Option<Bytes>, IndexError> {
     shared.index.read(|reading| {
-        let Some(number) = find_repository(reading, repository)? else { return Ok(None) };
+        let Some(number) = find_repository(reading, repository.0)? else { return Ok(None) };
         let bytes = reading.open_table(DOCUMENTS)?.get((number, document_key(document)))?;
         Ok(bytes.map(|bytes| Bytes::copy_from_slice(bytes.value())))
     })
@@ -158,14 +165,14 @@ pub(super) fn document(
 
 pub(super) fn save_document(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     document: Document,
     bytes: &[u8],
 ) -> Result<(), IndexError> {
     check_size(bytes.len())?;
     let _writer = shared.writer();
     shared.index.write(|writing| {
-        let number = ensure_repository(writing, repository)?.number;
+        let number = ensure_repository(writing, repository.0)?.number;
         writing.open_table(DOCUMENTS)?.insert((number, document_key(document)), bytes)?;
         Ok(())
     })
@@ -182,7 +189,7 @@ pub(super) fn repositories(shared: &Shared) -> Result<Vec<String>, IndexError> {
 
 pub(super) fn version(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     prefix: Prefix<'_>,
 ) -> Result<Option<CollectionVersion>, IndexError> {
     shared.index.read(|reading| {
@@ -201,7 +208,10 @@ pub(super) fn version(
     })
 }
 
-pub(super) fn collections(shared: &Shared, repository: &str) -> Result<Vec<CollectionSize>, IndexError> {
+pub(super) fn collections(
+    shared: &Shared,
+    repository: RepositoryId<'_>,
+) -> Result<Vec<CollectionSize>, IndexError> {
     shared.index.read(|reading| {
         let mut sizes = Vec::new();
         for (prefix, row) in collections_of(reading, repository)? {
@@ -237,9 +247,9 @@ pub(super) fn disk_usage(shared: &Shared) -> Result<DiskUsage, IndexError> {
     Ok(DiskUsage { record_bytes, index_bytes: index.blocks() * DISK_BLOCK_BYTES })
 }
 
-pub(super) fn sets_in_use(shared: &Shared, repository: &str) -> Result<Vec<String>, IndexError> {
+pub(super) fn sets_in_use(shared: &Shared, repository: RepositoryId<'_>) -> Result<Vec<String>, IndexError> {
     shared.index.read(|reading| {
-        let Some(number) = find_repository(reading, repository)? else { return Ok(Vec::new()) };
+        let Some(number) = find_repository(reading, repository.0)? else { return Ok(Vec::new()) };
         let sets = reading.open_table(SETS)?;
         let rows = sets.range((number, "")..(number + 1, ""))?;
         let specs: Result<Vec<String>, _> =
@@ -250,7 +260,7 @@ pub(super) fn sets_in_use(shared: &Shared, repository: &str) -> Result<Vec<Strin
 
 pub(super) fn damaged(
     shared: &Shared,
-    repository: &str,
+    repository: RepositoryId<'_>,
     prefix: Prefix<'_>,
     after: Option<Identifier<'_>>,
     count_max: usize,

@@ -2,8 +2,8 @@
 //!
 //! Invariant: a known version is that of the index, or a commit that changes it has not returned yet.
 
-use oaimend_store::Prefix;
 use oaimend_store::mirror::CollectionVersion;
+use oaimend_store::{Prefix, RepositoryId};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,11 +27,11 @@ impl Versions {
     /// A known version, or the state before it is read.
     pub(super) fn find(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
     ) -> Result<Option<CollectionVersion>, BeforeRead> {
         let known = self.known();
-        let key = (repository.to_owned(), prefix.0.to_owned());
+        let key = (repository.0.to_owned(), prefix.0.to_owned());
         known.versions.get(&key).copied().ok_or(BeforeRead(known.changes))
     }
 
@@ -49,11 +49,11 @@ impl Versions {
     }
 
     /// A collection has changed, or all of a repository without a prefix.
-    pub(super) fn change(&self, repository: &str, prefix: Option<&str>) {
+    pub(super) fn change(&self, repository: RepositoryId<'_>, prefix: Option<&str>) {
         let mut known = self.known();
         known.changes += 1;
         let is_other =
-            |key: &(String, String)| key.0 != repository || prefix.is_some_and(|prefix| prefix != key.1);
+            |key: &(String, String)| key.0 != repository.0 || prefix.is_some_and(|prefix| prefix != key.1);
         known.versions.retain(|key, _| is_other(key));
     }
 
@@ -81,17 +81,18 @@ mod tests {
     fn version_that_was_read_before_a_change_is_not_kept() {
         let versions = Versions::default();
         let key = |prefix: &str| ("x".to_owned(), prefix.to_owned());
-        let before = versions.find("x", Prefix("a")).expect_err("nothing is known");
-        versions.change("x", Some("a"));
+        let before = versions.find(RepositoryId("x"), Prefix("a")).expect_err("nothing is known");
+        versions.change(RepositoryId("x"), Some("a"));
         versions.keep(before, key("a"), version(1));
-        let before = versions.find("x", Prefix("a")).expect_err("the version is older than the change");
+        let before =
+            versions.find(RepositoryId("x"), Prefix("a")).expect_err("the version is older than the change");
         versions.keep(before, key("a"), version(2));
         versions.keep(before, key("b"), version(3));
-        assert_eq!(versions.find("x", Prefix("a")).ok(), Some(version(2)));
-        versions.change("x", Some("a"));
-        assert!(versions.find("x", Prefix("a")).is_err());
-        assert_eq!(versions.find("x", Prefix("b")).ok(), Some(version(3)));
-        versions.change("x", None);
-        assert!(versions.find("x", Prefix("b")).is_err());
+        assert_eq!(versions.find(RepositoryId("x"), Prefix("a")).ok(), Some(version(2)));
+        versions.change(RepositoryId("x"), Some("a"));
+        assert!(versions.find(RepositoryId("x"), Prefix("a")).is_err());
+        assert_eq!(versions.find(RepositoryId("x"), Prefix("b")).ok(), Some(version(3)));
+        versions.change(RepositoryId("x"), None);
+        assert!(versions.find(RepositoryId("x"), Prefix("b")).is_err());
     }
 }

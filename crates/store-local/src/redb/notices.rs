@@ -4,6 +4,7 @@ use super::database::{SharedDatabase, read_json_rows};
 use async_trait::async_trait;
 use oaimend_base::error::Error;
 use oaimend_oai::UnixSecs;
+use oaimend_store::RepositoryId;
 use oaimend_store::databases::Databases;
 use oaimend_store::notices::{NoticeStore, WatchedRepository};
 use oaimend_store::save_error::SaveError;
@@ -60,8 +61,8 @@ impl NoticeStore for RedbNotices {
         self.run(move |database| write(database, &watched)).await
     }
 
-    async fn report_sent_secs(&self, repository: &str) -> Result<Option<UnixSecs>, SaveError> {
-        let repository = repository.to_owned();
+    async fn report_sent_secs(&self, repository: RepositoryId<'_>) -> Result<Option<UnixSecs>, SaveError> {
+        let repository = repository.0.to_owned();
         self.run(move |database| {
             let reading = database.begin_read()?;
             match reading.open_table(REPORTS) {
@@ -72,8 +73,12 @@ impl NoticeStore for RedbNotices {
         .await
     }
 
-    async fn save_report_sent(&self, repository: &str, sent_secs: Option<UnixSecs>) -> Result<(), SaveError> {
-        let repository = repository.to_owned();
+    async fn save_report_sent(
+        &self,
+        repository: RepositoryId<'_>,
+        sent_secs: Option<UnixSecs>,
+    ) -> Result<(), SaveError> {
+        let repository = repository.0.to_owned();
         self.run(move |database| {
             let transaction = database.begin_write()?;
             {

@@ -2,7 +2,7 @@
 //! of them repairs the store.
 
 use crate::record_log::Folder;
-use oaimend_store::{Identifier, MirrorError, NewRecord, Prefix};
+use oaimend_store::{Identifier, MirrorError, NewRecord};
 use oaimend_store_contract::mirror::fixtures::{
     MirrorBackend, PREFIX, REPOSITORY, all_pages, commit, everything, identifiers_in, record, whole,
 };
@@ -48,24 +48,20 @@ async fn check_recovery(folder: &Folder, all: &BTreeSet<String>, what: &str) -> 
     assert_eq!(listed.len() as u64 + missing, all.len() as u64, "{what}: the list counts lost records");
     let verification = store.verify(REPOSITORY).await.expect("readable");
     assert_eq!((verification.records, verification.damaged), (all.len() as u64, missing), "{what}");
-    let lost = store.damaged(REPOSITORY, Prefix(PREFIX), None, usize::MAX).await.expect("readable");
+    let lost = store.damaged(REPOSITORY, PREFIX, None, usize::MAX).await.expect("readable");
     assert_eq!(lost, all.difference(&listed).cloned().collect::<Vec<_>>(), "{what}");
     assert_eq!(identifiers_in(&*store, everything()).await.len(), listed.len(), "{what}");
     assert_eq!(store.count(everything()).await.expect("readable"), listed.len() as u64, "{what}");
     let sizes = store.collections(REPOSITORY).await.expect("readable");
     assert_eq!((sizes[0].records, sizes[0].damaged), (listed.len() as u64, missing), "{what}");
     if let Some(lost) = lost.first() {
-        let found = store.record(REPOSITORY, Prefix(PREFIX), Identifier(lost)).await;
+        let found = store.record(REPOSITORY, PREFIX, Identifier(lost)).await;
         assert!(matches!(found, Err(MirrorError::Damaged)), "{what}: {found:?}");
     }
     store.compact(REPOSITORY).await.expect("writable");
     let committed = commit(&*store, 200, (0..RECORDS).map(one).collect()).await;
     assert_eq!((committed.stored, committed.unchanged), (missing, listed.len() as u64), "{what}");
-    assert_eq!(
-        store.damaged(REPOSITORY, Prefix(PREFIX), None, 1).await.expect("readable"),
-        [""; 0],
-        "{what}"
-    );
+    assert_eq!(store.damaged(REPOSITORY, PREFIX, None, 1).await.expect("readable"), [""; 0], "{what}");
     let listed = identifiers_in(&*store, everything()).await;
     assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), *all, "{what}");
     let verification = store.verify(REPOSITORY).await.expect("readable");
@@ -123,7 +119,7 @@ async fn a_compaction_keeps_all_but_damaged_records() {
         .map(|number| record(&one(number).identifier, 1, &[], &format!("new text {number}")));
     commit(&*store, 150, changed.collect()).await;
     store.compact(REPOSITORY).await.expect("the damaged block is left out");
-    let lost = store.damaged(REPOSITORY, Prefix(PREFIX), None, usize::MAX).await.expect("readable");
+    let lost = store.damaged(REPOSITORY, PREFIX, None, usize::MAX).await.expect("readable");
     let listed = identifiers_in(&*store, everything()).await;
     assert!(!lost.is_empty() && lost.len() < RECORDS / 3, "{} records", lost.len());
     assert_eq!(listed.into_iter().chain(lost).collect::<BTreeSet<_>>(), all);
@@ -139,10 +135,8 @@ async fn a_missing_open_segment_stops_no_commit() {
     let store = folder.open();
     let committed = commit(&*store, 200, vec![one(RECORDS)]).await;
     assert_eq!((committed.stored, committed.added), (1, 1));
-    let found = store
-        .record(REPOSITORY, Prefix(PREFIX), Identifier(&one(RECORDS).identifier))
-        .await
-        .expect("readable");
+    let found =
+        store.record(REPOSITORY, PREFIX, Identifier(&one(RECORDS).identifier)).await.expect("readable");
     assert_eq!(found.expect("stored").bytes, one(RECORDS).bytes);
     assert_eq!(store.verify(REPOSITORY).await.expect("readable").damaged, RECORDS as u64);
 }
@@ -153,8 +147,7 @@ async fn accepted_loss_leaves_complete_lists_until_the_records_come_again() {
     let all = filled(&folder).await;
     change_segment(&folder, |bytes| bytes[100] ^= 1);
     let store = folder.open();
-    let version =
-        async || store.version(REPOSITORY, Prefix(PREFIX)).await.expect("readable").expect("a collection");
+    let version = async || store.version(REPOSITORY, PREFIX).await.expect("readable").expect("a collection");
     let sizes = async || store.collections(REPOSITORY).await.expect("readable").remove(0);
     assert_eq!(version().await.damaged, 0, "nothing was read yet");
     assert_eq!(
@@ -167,8 +160,8 @@ async fn accepted_loss_leaves_complete_lists_until_the_records_come_again() {
     assert_eq!(store.verify_suspected(REPOSITORY).await.expect("readable").damaged, damaged);
     assert_eq!(store.verify_suspected(REPOSITORY).await.expect("readable").records, 0, "it was checked");
     assert_eq!(version().await.damaged, damaged);
-    let first = store.damaged(REPOSITORY, Prefix(PREFIX), None, 1).await.expect("readable").remove(0);
-    let headers = store.headers(REPOSITORY, Prefix(PREFIX), std::slice::from_ref(&first)).await;
+    let first = store.damaged(REPOSITORY, PREFIX, None, 1).await.expect("readable").remove(0);
+    let headers = store.headers(REPOSITORY, PREFIX, std::slice::from_ref(&first)).await;
     assert!(matches!(headers, Err(MirrorError::Damaged)), "{headers:?}");
 
     assert_eq!(store.accept_loss(REPOSITORY).await.expect("writable"), damaged);
@@ -176,13 +169,13 @@ async fn accepted_loss_leaves_complete_lists_until_the_records_come_again() {
     assert_eq!((sizes().await.damaged, sizes().await.lost, version().await.damaged), (0, damaged, 0));
     let (listed, missing) = all_pages(&*store, whole(everything())).await;
     assert_eq!((listed.len() as u64 + damaged, missing), (all.len() as u64, 0));
-    let headers = store.headers(REPOSITORY, Prefix(PREFIX), std::slice::from_ref(&first)).await;
+    let headers = store.headers(REPOSITORY, PREFIX, std::slice::from_ref(&first)).await;
     assert_eq!(headers.expect("readable"), [None]);
 
     // The source may have the records again.
     let (mut named, mut after) = (Vec::new(), None);
     while let [identifier] = store
-        .damaged(REPOSITORY, Prefix(PREFIX), after.as_deref().map(Identifier), 1)
+        .damaged(REPOSITORY, PREFIX, after.as_deref().map(Identifier), 1)
         .await
         .expect("readable")
         .as_slice()

@@ -5,7 +5,7 @@
 
 use crate::record_log::Folder;
 use oaimend_oai::UnixSecs;
-use oaimend_store::{Document, ListFilter, ListOrder, MirrorStore, Prefix, RecordStatus, StampMarks};
+use oaimend_store::{Document, ListFilter, ListOrder, MirrorStore, RecordStatus, StampMarks};
 use oaimend_store_contract::mirror::fixtures::{
     MirrorBackend, PREFIX, REPOSITORY, all_pages, commit, deleted, everything, identifiers_in, record, whole,
 };
@@ -97,7 +97,7 @@ async fn a_store_of_version_1_is_readable() {
     assert_eq!(identifiers_in(&*store, filter).await, ["oai:x:1"]);
     let document = store.document(REPOSITORY, Document::Identify).await.expect("readable");
     assert_eq!(document.as_deref(), Some(b"<Identify/>".as_slice()));
-    assert_eq!(store.progress(REPOSITORY, Prefix(PREFIX)).await.expect("readable").revision, 2);
+    assert_eq!(store.progress(REPOSITORY, PREFIX).await.expect("readable").revision, 2);
     let marks = StampMarks {
         highest_secs: Some(UnixSecs(1_700_000_100)),
         reserved_secs: Some(UnixSecs(1_700_000_200)),

@@ -6,7 +6,7 @@ use crate::kill::{CHILD, child, runtime};
 use oaimend_oai::{UnixSecs, Verb};
 use oaimend_store::{
     ActivityUpdate, DeliveredPage, ListPage, ListStatus, ProfileDates, ProfileUpdate, QuarantineBatch,
-    QuarantineQuery, QuarantinedRecord, Store, WatchedRepository,
+    QuarantineQuery, QuarantinedRecord, RepositoryId, Store, WatchedRepository,
 };
 use oaimend_store_contract::mirror::fixtures::{commit_to, record};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -78,12 +78,13 @@ async fn check(store: &Store) {
     let watched = store.notices.watched().await.expect("readable");
     assert_eq!(watched["x"].lost, 2);
     let query = QuarantineQuery { count_max: 10, ..QuarantineQuery::default() };
-    assert_eq!(store.quarantine.list("x", query).await.expect("readable").len(), 2);
+    assert_eq!(store.quarantine.list(RepositoryId("x"), query).await.expect("readable").len(), 2);
     for page in 0..3 {
-        let target = store.ledger.token_target("x", Verb::ListRecords, &format!("token-{page}")).await;
+        let target =
+            store.ledger.token_target(RepositoryId("x"), Verb::ListRecords, &format!("token-{page}")).await;
         assert!(target.expect("readable").is_some(), "page {page}");
     }
-    let collections = store.mirror.collections("x").await.expect("readable");
+    let collections = store.mirror.collections(RepositoryId("x")).await.expect("readable");
     assert_eq!(collections.iter().map(|size| size.records).sum::<u64>(), 2);
 }
 

@@ -5,7 +5,7 @@
 
 use crate::record_log::Folder;
 use oaimend_oai::UnixSecs;
-use oaimend_store::{HarvestProgress, MirrorError, MirrorStore, NewRecord, OpenList, PageCommit, Prefix};
+use oaimend_store::{HarvestProgress, MirrorError, MirrorStore, NewRecord, OpenList, PageCommit};
 use oaimend_store_contract::mirror::fixtures::{
     MirrorBackend, PREFIX, REPOSITORY, all_pages, deleted, everything, record, whole,
 };
@@ -46,11 +46,11 @@ fn cursor(progress: &HarvestProgress) -> u64 {
 }
 
 async fn commit_page(store: &dyn MirrorStore, number: u64, identifiers: usize) -> Result<(), MirrorError> {
-    let progress = store.progress(REPOSITORY, Prefix(PREFIX)).await?;
+    let progress = store.progress(REPOSITORY, PREFIX).await?;
     let open_list = Some(OpenList { cursor: number + 1, ..OpenList::default() });
     let page = PageCommit {
-        repository: REPOSITORY.to_owned(),
-        prefix: PREFIX.to_owned(),
+        repository: REPOSITORY.0.to_owned(),
+        prefix: PREFIX.0.to_owned(),
         stamp_secs: UnixSecs(1000 + number as i64),
         records: page(number, identifiers),
         progress: HarvestProgress { open_list, ..progress },
@@ -60,7 +60,7 @@ async fn commit_page(store: &dyn MirrorStore, number: u64, identifiers: usize) -
 
 /// Checks that the store contains its first pages, and nothing else. Returns their number.
 async fn check(store: &dyn MirrorStore, identifiers: usize) -> u64 {
-    let pages = cursor(&store.progress(REPOSITORY, Prefix(PREFIX)).await.expect("readable"));
+    let pages = cursor(&store.progress(REPOSITORY, PREFIX).await.expect("readable"));
     let mut expected: BTreeMap<String, (NewRecord, i64)> = BTreeMap::new();
     for number in 0..pages {
         let versions =
@@ -94,7 +94,7 @@ pub(crate) fn child(test: &str, folder: &Path) -> Command {
 
 /// Commits pages until a commit fails, and prints the number of each page.
 async fn commit_pages(store: &dyn MirrorStore, identifiers: usize) -> MirrorError {
-    let mut number = cursor(&store.progress(REPOSITORY, Prefix(PREFIX)).await.expect("readable"));
+    let mut number = cursor(&store.progress(REPOSITORY, PREFIX).await.expect("readable"));
     loop {
         if let Err(error) = commit_page(store, number, identifiers).await {
             return error;

@@ -25,6 +25,7 @@ pub use lists::{HarvestStates, KEPT_SECS, ListFacts, ListPage, window_counts};
 pub use page_changes::{KnownPage, PageChanges, PageItems, recorded_place};
 pub use tokens::{KnownToken, TokenOrigin, TokenRecord, TokenTarget};
 
+use super::keys::RepositoryId;
 use async_trait::async_trait;
 use oaimend_oai::{UnixSecs, Verb};
 
@@ -45,14 +46,14 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     /// Whether a token of the repository may request pages of which a harvester requested only a part. The
     /// response to such a token differs between harvesters. It is called for each page after a token, so it must not
     /// wait for the disk. A ledger that cannot be read may say yes, which only bypasses the cache.
-    async fn has_windows(&self, repository: &str, now_secs: UnixSecs) -> bool;
+    async fn has_windows(&self, repository: RepositoryId<'_>, now_secs: UnixSecs) -> bool;
 
     /// Another number since each time when pages may have been lost: one was dropped, or the process was killed. The
     /// origins of tokens do not tell pages from before apart.
     async fn epoch(&self) -> u64;
 
     /// The pages that lead to a token. Reads a few rows. A ledger that cannot be read calls every token ambiguous.
-    async fn token_origin(&self, repository: &str, verb: Verb, token: &str) -> TokenOrigin;
+    async fn token_origin(&self, repository: RepositoryId<'_>, verb: Verb, token: &str) -> TokenOrigin;
 
     /// Where a token points; `None` if the token is unknown.
     ///
@@ -61,7 +62,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     /// The ledger cannot be read.
     async fn token_target(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         verb: Verb,
         token: &str,
     ) -> Result<Option<TokenTarget>, LedgerError>;
@@ -73,7 +74,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     /// The ledger cannot be read.
     async fn points_back(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         verb: Verb,
         token: &str,
         place: ListPage,
@@ -87,7 +88,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     /// The ledger cannot be read.
     async fn recorded_part(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
         part: u64,
         with_earlier: bool,
@@ -101,7 +102,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     /// The ledger cannot be read.
     async fn suspected_loop(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
         first_item: u64,
         mixed_harvests: Option<u32>,
@@ -115,7 +116,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     /// The ledger cannot be read.
     async fn delivered_names(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
         list_size: u64,
     ) -> Result<Option<Vec<u64>>, LedgerError>;
@@ -128,7 +129,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     /// The ledger cannot be read.
     async fn replay_start(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
     ) -> Result<Option<(String, Vec<u64>)>, LedgerError>;
 
@@ -139,7 +140,7 @@ pub trait ListLedger: std::fmt::Debug + Send + Sync {
     /// The ledger cannot be read.
     async fn replay_shortcuts(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
     ) -> Result<ReplayShortcuts, LedgerError>;
 

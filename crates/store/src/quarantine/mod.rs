@@ -16,6 +16,7 @@ pub use records::{KEY_BYTES, QuarantineBatch, QuarantinedRecord, WholeRecords};
 pub use selection::{QUARANTINE_LISTED_MAX, QuarantineQuery, QuarantineSelection};
 pub use size::{QuarantineSize, QuarantineSizes};
 
+use super::keys::RepositoryId;
 use async_trait::async_trait;
 
 /// A quarantine. When [`Quarantine::put`] returns, entries and raw bytes are on disk; only then may the records be
@@ -32,11 +33,11 @@ pub trait Quarantine: std::fmt::Debug + Send + Sync {
 
     /// Whether a repository has open entries with an identifier. It is called for each page, so it must not wait for the
     /// disk. A quarantine that cannot be read has none: an entry that is missed is resolved when its record comes again.
-    async fn has_open(&self, repository: &str) -> bool;
+    async fn has_open(&self, repository: RepositoryId<'_>) -> bool;
 
     /// Those of these identifiers, with references resolved, that an open entry of a repository may have. Like
     /// [`Quarantine::has_open`]; it may miss entries of a repository that has more than 100,000.
-    async fn open_among(&self, repository: &str, identifiers: Vec<String>) -> Vec<String>;
+    async fn open_among(&self, repository: RepositoryId<'_>, identifiers: Vec<String>) -> Vec<String>;
 
     /// Marks the open entries of whole records as resolved. Returns how many there were.
     ///
@@ -52,7 +53,7 @@ pub trait Quarantine: std::fmt::Debug + Send + Sync {
     /// The quarantine cannot be read.
     async fn list(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         query: QuarantineQuery,
     ) -> Result<Vec<(String, QuarantineEntry)>, QuarantineError>;
 
@@ -63,7 +64,7 @@ pub trait Quarantine: std::fmt::Debug + Send + Sync {
     /// The quarantine cannot be read.
     async fn find(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         key: &str,
     ) -> Result<Option<(QuarantineEntry, Vec<u8>)>, QuarantineError>;
 
@@ -72,7 +73,11 @@ pub trait Quarantine: std::fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// No entry is removed then. Raw bytes may be gone; the next quarantine of their record stores them again.
-    async fn remove(&self, repository: &str, which: QuarantineSelection) -> Result<u64, QuarantineError>;
+    async fn remove(
+        &self,
+        repository: RepositoryId<'_>,
+        which: QuarantineSelection,
+    ) -> Result<u64, QuarantineError>;
 
     /// The size of the quarantine of each repository that has one.
     ///

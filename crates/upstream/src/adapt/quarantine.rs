@@ -10,7 +10,7 @@ use crate::xml::text::unescape_text;
 use oaimend_base::clock;
 use oaimend_oai::{Request, Verb};
 use oaimend_repository::{Failure, Reason};
-use oaimend_store::{QuarantineBatch, QuarantineError, QuarantinedRecord, WholeRecords};
+use oaimend_store::{QuarantineBatch, QuarantineError, QuarantinedRecord, RepositoryId, WholeRecords};
 
 /// Keeps a broken page as received, unless its defects were kept lately. Nothing waits for the write.
 pub(crate) fn keep_evidence(job: &Job, asked: &Request, page: &mut Page, verdict: &Verdict) {
@@ -35,11 +35,11 @@ pub(crate) fn keep_evidence(job: &Job, asked: &Request, page: &mut Page, verdict
 pub(crate) async fn formerly_broken(job: &Job, buffer: &PageBuffer) -> Vec<String> {
     let (quarantine, id) = (&job.store.quarantine, &job.mapping.id);
     let has_records = job.request.verb().is_harvest() || job.request.verb() == Verb::GetRecord;
-    if !has_records || !quarantine.has_open(id).await {
+    if !has_records || !quarantine.has_open(RepositoryId(id)).await {
         return Vec::new();
     }
     let identifiers = buffer.identifiers().map(|written| unescape_text(&written)).collect();
-    quarantine.open_among(id, identifiers).await
+    quarantine.open_among(RepositoryId(id), identifiers).await
 }
 
 /// Marks the open entries of records that came whole. A failure is only logged: the records are whole without it, and

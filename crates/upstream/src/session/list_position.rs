@@ -11,7 +11,8 @@ use oaimend_oai::{Argument, Request, UnixSecs, Verb, Window};
 use oaimend_repository::Failure;
 use oaimend_repository::lists::{ContinuationToken, hash_of_all};
 use oaimend_store::{
-    DeliveredPage, LedgerError, ListFacts, ListPage, ListStatus, RecordedPart, ReplayProgress, TokenTarget,
+    DeliveredPage, LedgerError, ListFacts, ListPage, ListStatus, RecordedPart, ReplayProgress, RepositoryId,
+    TokenTarget,
 };
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
@@ -104,7 +105,7 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
     if let Some(own) = ContinuationToken::read(token, &job.store.token_key) {
         return open_own(job, own, now).await;
     }
-    let known = job.store.ledger.token_target(&job.mapping.id, request.verb(), token).await;
+    let known = job.store.ledger.token_target(RepositoryId(&job.mapping.id), request.verb(), token).await;
     let known = default_if_closed(known)?;
     // A list that began elsewhere: it is known from here on.
     let elsewhere =
@@ -154,7 +155,11 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
         ));
     }
     let place = own.place;
-    let known = job.store.ledger.recorded_part(&job.mapping.id, place, own.delivered, own.is_restarted).await;
+    let known = job
+        .store
+        .ledger
+        .recorded_part(RepositoryId(&job.mapping.id), place, own.delivered, own.is_restarted)
+        .await;
     let RecordedPart { hashes, names, earlier: before, list: facts, .. } = known.map_err(Failure::from)?;
     let mixed_harvests = facts.as_ref().and_then(ListFacts::mixed_harvests);
     let state_secs = facts.as_ref().and_then(ListFacts::state_secs);
@@ -317,7 +322,9 @@ impl ListPosition {
             return Ok(None);
         }
         let ledger = &job.store.ledger;
-        let known = ledger.suspected_loop(&job.mapping.id, self.place, first, self.mixed_harvests).await;
+        let known = ledger
+            .suspected_loop(RepositoryId(&job.mapping.id), self.place, first, self.mixed_harvests)
+            .await;
         Ok(default_if_closed(known)?.map(|hashes| hashes.into_iter().collect()))
     }
 
@@ -335,7 +342,11 @@ impl ListPosition {
             0 => Some(Vec::new()),
             _ if self.origin.is_none() || !self.given_out => None,
             _ => {
-                let known = job.store.ledger.delivered_names(&job.mapping.id, self.place, list_size).await;
+                let known = job
+                    .store
+                    .ledger
+                    .delivered_names(RepositoryId(&job.mapping.id), self.place, list_size)
+                    .await;
                 default_if_closed(known)?
             }
         };
@@ -348,7 +359,9 @@ impl ListPosition {
     /// Whether a token leads back to this page or an earlier one of the list.
     pub(crate) async fn leads_back(&self, job: &Job, token: &str) -> Result<bool, Failure> {
         let verb = job.request.verb();
-        default_if_closed(job.store.ledger.points_back(&job.mapping.id, verb, token, self.place).await)
+        default_if_closed(
+            job.store.ledger.points_back(RepositoryId(&job.mapping.id), verb, token, self.place).await,
+        )
     }
 
     /// Notes that the list goes in circles: no harvest continues it.
@@ -366,7 +379,7 @@ impl ListPosition {
         if !self.given_out || self.mixed_harvests.is_some() {
             return Ok(None);
         }
-        let known = job.store.ledger.replay_start(&job.mapping.id, self.place).await;
+        let known = job.store.ledger.replay_start(RepositoryId(&job.mapping.id), self.place).await;
         let Some((query, hashes)) = default_if_closed(known)? else { return Ok(None) };
         Ok(Request::parse(query.as_bytes()).ok().map(|request| (request, counted(&hashes))))
     }
@@ -377,7 +390,7 @@ impl ListPosition {
         &self,
         job: &Job,
     ) -> Result<(Option<Request>, Option<String>), Failure> {
-        let shortcuts = job.store.ledger.replay_shortcuts(&job.mapping.id, self.place).await;
+        let shortcuts = job.store.ledger.replay_shortcuts(RepositoryId(&job.mapping.id), self.place).await;
         let shortcuts = shortcuts.map_err(Failure::from)?;
         let query = shortcuts.query.and_then(|query| Request::parse(query.as_bytes()).ok());
         Ok((query, shortcuts.last_datestamp))

@@ -6,7 +6,7 @@
 //! the items and the sizes that it announces. In a list that goes in circles, a token has another origin in each round.
 
 use oaimend_oai::{Argument, Request, Verb};
-use oaimend_store::{Store, TokenKey, TokenOrigin};
+use oaimend_store::{RepositoryId, Store, TokenKey, TokenOrigin};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher as _;
 
@@ -16,7 +16,7 @@ pub(crate) type ListSizes = (Option<u64>, Option<u64>);
 /// The origin of the token that a request contains; `None` if the token is ambiguous: pages that it requests are neither
 /// coalesced nor cached. A token that the ledger does not know, such as one of ours, is an origin by itself.
 pub(crate) async fn find_origin(store: &Store, repository: &str, verb: Verb, token: &str) -> Option<u64> {
-    match store.ledger.token_origin(repository, verb, token).await {
+    match store.ledger.token_origin(RepositoryId(repository), verb, token).await {
         TokenOrigin::Unknown => Some(origin_of_unknown_token(&store.token_key, token)),
         TokenOrigin::Known(origin) => Some(origin),
         TokenOrigin::Ambiguous => None,

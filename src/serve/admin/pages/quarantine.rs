@@ -6,13 +6,13 @@ use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use oaimend_html::Site;
 use oaimend_pages::html::{QuarantinePage, QuarantinedRecordPage, UnknownOperatorPage};
-use oaimend_store::{QUARANTINE_LISTED_MAX, QuarantineError, QuarantineQuery};
+use oaimend_store::{QUARANTINE_LISTED_MAX, QuarantineError, QuarantineQuery, RepositoryId};
 
 /// The list of the quarantined records of a repository.
 pub(crate) async fn list(served: &ServedRepositories, gateway: &Gateway, id: &str) -> Response {
     let site = &site(gateway);
     let Some(mapping) = served.repositories.find(id) else { return no_repository(site) };
-    match served.store.quarantine.list(mapping.id(), QuarantineQuery::default()).await {
+    match served.store.quarantine.list(RepositoryId(mapping.id()), QuarantineQuery::default()).await {
         Ok(records) => {
             let is_cut = records.len() >= QUARANTINE_LISTED_MAX;
             html(200, QuarantinePage { site, repository: mapping.id(), records: &records, is_cut }.render())
@@ -25,7 +25,7 @@ pub(crate) async fn list(served: &ServedRepositories, gateway: &Gateway, id: &st
 pub(crate) async fn record(served: &ServedRepositories, gateway: &Gateway, id: &str, key: &str) -> Response {
     let site = &site(gateway);
     let Some(mapping) = served.repositories.find(id) else { return no_repository(site) };
-    match served.store.quarantine.find(mapping.id(), key).await {
+    match served.store.quarantine.find(RepositoryId(mapping.id()), key).await {
         Ok(Some((entry, raw))) => {
             let page =
                 QuarantinedRecordPage { site, repository: mapping.id(), key, entry: &entry, raw: &raw };

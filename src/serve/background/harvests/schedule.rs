@@ -12,7 +12,7 @@ use oaimend_mirror::harvest::{HarvestError, HarvestStatus, HarvestSummary, Harve
 use oaimend_mirror::{RepositoryFacts, intervals_secs};
 use oaimend_oai::UnixSecs;
 use oaimend_rules::schedule::{BACKOFF_FIRST_SECS, backoff_secs, next_due};
-use oaimend_store::{MirrorError, Prefix};
+use oaimend_store::{MirrorError, Prefix, RepositoryId};
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
 use std::collections::{HashMap, HashSet};
@@ -182,8 +182,8 @@ impl HarvestSchedule {
     /// Whether the harvest of a format has begun and not ended.
     async fn has_open_list(&self, id: &str) -> Result<bool, MirrorError> {
         let store = &self.served.store.mirror;
-        for collection in store.collections(id).await? {
-            if store.progress(id, Prefix(&collection.prefix)).await?.open_list.is_some() {
+        for collection in store.collections(RepositoryId(id)).await? {
+            if store.progress(RepositoryId(id), Prefix(&collection.prefix)).await?.open_list.is_some() {
                 return Ok(true);
             }
         }

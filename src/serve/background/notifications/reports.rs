@@ -12,7 +12,7 @@ use crate::serve::context::ServerContext;
 use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
 use oaimend_oai::UnixSecs;
-use oaimend_store::QuarantineError;
+use oaimend_store::{QuarantineError, RepositoryId};
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
 use std::collections::HashMap;
@@ -99,11 +99,12 @@ impl ReportService {
             if is_waiting || !is_due(time, None, now_secs) {
                 continue;
             }
-            let outcome = match context.served.store.notices.report_sent_secs(mapping.id()).await {
-                Ok(sent_secs) if !is_due(time, sent_secs, now_secs) => continue,
-                Ok(sent_secs) => self.report(mapping, report_to, sent_secs).await,
-                Err(error) => Outcome::Failed(error.to_string()),
-            };
+            let outcome =
+                match context.served.store.notices.report_sent_secs(RepositoryId(mapping.id())).await {
+                    Ok(sent_secs) if !is_due(time, sent_secs, now_secs) => continue,
+                    Ok(sent_secs) => self.report(mapping, report_to, sent_secs).await,
+                    Err(error) => Outcome::Failed(error.to_string()),
+                };
             let failed = before.map_or(0, |attempts| attempts.failed) + 1;
             let next_secs = self.note(mapping.id(), &outcome, failed);
             attempts.insert(mapping.id().to_owned(), Attempts { slot_secs, failed, next_secs });
@@ -142,13 +143,15 @@ impl ReportService {
     async fn send(&self, id: &str, addressed: AddressedMail<'_>, sent_secs: Option<UnixSecs>) -> Outcome {
         let AddressedMail { mail, to, server } = addressed;
         let (context, notices) = (&self.0, &self.0.served.store.notices);
-        if let Err(error) = notices.save_report_sent(id, Some(context.served.clock.now_secs())).await {
+        if let Err(error) =
+            notices.save_report_sent(RepositoryId(id), Some(context.served.clock.now_secs())).await
+        {
             return Outcome::Failed(error.to_string());
         }
         match mail.send(to, server, context.served.clock.as_ref()).await {
             Ok(()) => Outcome::Sent,
             Err(error) if error.may_have_arrived => Outcome::Unknown(error.text),
-            Err(error) => match notices.save_report_sent(id, sent_secs).await {
+            Err(error) => match notices.save_report_sent(RepositoryId(id), sent_secs).await {
                 Ok(()) => Outcome::Failed(error.text),
                 Err(_) => Outcome::Unknown(error.text),
             },

@@ -3,7 +3,9 @@
 use crate::config::Mapping;
 use oaimend_mirror::view::identify::StoredIdentify;
 use oaimend_oai::datestamp::Granularity;
-use oaimend_store::{CollectionVersion, Document, ListFilter, MirrorError, MirrorStore, Prefix};
+use oaimend_store::{
+    CollectionVersion, Document, ListFilter, MirrorError, MirrorStore, Prefix, RepositoryId,
+};
 use std::collections::BTreeMap;
 
 /// The format that describes works, and that pages show by default.
@@ -33,7 +35,7 @@ impl ListedCollection {
         prefixes.sort_by_key(|prefix| prefix != WORK_FORMAT);
         for prefix in prefixes {
             if is_complete(store, mapping.id(), &prefix).await?
-                && let Some(version) = store.version(mapping.id(), Prefix(&prefix)).await?
+                && let Some(version) = store.version(RepositoryId(mapping.id()), Prefix(&prefix)).await?
             {
                 return Ok(Some(Self { repository: mapping.id().to_owned(), prefix, version }));
             }
@@ -63,7 +65,8 @@ pub(super) async fn mirrored_formats(
     mapping: &Mapping,
 ) -> Result<Vec<String>, MirrorError> {
     let prefixes = mapping.mirror.as_ref().map_or(&[][..], |mirror| mirror.prefixes.as_slice());
-    let catalog = store.catalog(mapping.id()).await?.formats.into_iter().map(|format| format.prefix);
+    let catalog =
+        store.catalog(RepositoryId(mapping.id())).await?.formats.into_iter().map(|format| format.prefix);
     Ok(catalog.filter(|prefix| prefixes.is_empty() || prefixes.contains(prefix)).collect())
 }
 
@@ -73,7 +76,7 @@ pub(super) async fn is_complete(
     repository: &str,
     prefix: &str,
 ) -> Result<bool, MirrorError> {
-    Ok(store.progress(repository, Prefix(prefix)).await?.last_complete.is_some())
+    Ok(store.progress(RepositoryId(repository), Prefix(prefix)).await?.last_complete.is_some())
 }
 
 /// The names of the sets of a repository by their setSpecs: the sets that its source lists, and those that its records
@@ -82,9 +85,9 @@ pub(super) async fn set_names(
     store: &dyn MirrorStore,
     repository: &str,
 ) -> Result<BTreeMap<String, String>, MirrorError> {
-    let used = store.sets_in_use(repository).await?;
+    let used = store.sets_in_use(RepositoryId(repository)).await?;
     let used = used.into_iter().map(|set_spec| (set_spec.clone(), set_spec));
-    let listed = store.catalog(repository).await?.sets.into_iter();
+    let listed = store.catalog(RepositoryId(repository)).await?.sets.into_iter();
     // The name that the source lists replaces the setSpec.
     Ok(used.chain(listed.map(|set| (set.set_spec, set.name))).collect())
 }
@@ -99,7 +102,7 @@ impl SourceFacts {
     /// What the source of a repository says of itself, as far as it is known.
     pub(super) async fn read(store: &dyn MirrorStore, repository: &str) -> Self {
         // Without the document the page has the id in place of the name.
-        let document = store.document(repository, Document::Identify).await.unwrap_or_default();
+        let document = store.document(RepositoryId(repository), Document::Identify).await.unwrap_or_default();
         let identify =
             document.and_then(|document| StoredIdentify::read(&String::from_utf8_lossy(&document)));
         let name = identify.as_ref().and_then(StoredIdentify::name);

@@ -14,7 +14,7 @@ use oaimend_pages::RecordForm;
 use oaimend_pages::html::{ListContent, ListNotice, ListNoticePage, ListPage, MonthEntry, RecordLink};
 use oaimend_pages::list::{LINKS_MAX, ListAddress, ListPart, Month, SequenceRange, first_title};
 use oaimend_repository::{Failure, Reason, RecordView};
-use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, StoredRecord};
+use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, RepositoryId, StoredRecord};
 use std::num::NonZeroU64;
 
 /// A request for a list of a mirrored repository.
@@ -158,7 +158,7 @@ impl List<'_> {
 
     /// The first and the last month of the collection; `None` if it never had a record.
     async fn first_and_last_month(&self) -> Result<Option<(Month, Month)>, MirrorError> {
-        let sizes = self.store.collections(&self.collection.repository).await?;
+        let sizes = self.store.collections(RepositoryId(&self.collection.repository)).await?;
         let size = sizes.into_iter().find(|size| size.prefix == self.collection.prefix);
         let stamps = size.and_then(|size| size.earliest_stamp_secs.zip(size.latest_stamp_secs));
         Ok(stamps.map(|(first, last)| (Month::of_secs(first), Month::of_secs(last))))

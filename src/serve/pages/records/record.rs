@@ -23,7 +23,7 @@ use oaimend_pages::route::RecordTarget;
 use oaimend_repository::rebase_namespaces::NamespaceScope;
 use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{
-    Identifier, MirrorError, MirrorStore, Prefix, RecordRepairs, RecordStatus, StoredRecord,
+    Identifier, MirrorError, MirrorStore, Prefix, RecordRepairs, RecordStatus, RepositoryId, StoredRecord,
 };
 use std::sync::Arc;
 
@@ -87,7 +87,8 @@ impl RecordRequest<'_> {
     pub(crate) async fn find(&self) -> Result<FoundRecord, Missing> {
         let id = self.mapping.id();
         let mirrored = mirrored_formats(self.store, self.mapping).await?;
-        let stored = self.store.formats_of_item(id, Identifier(&self.target.identifier)).await?;
+        let stored =
+            self.store.formats_of_item(RepositoryId(id), Identifier(&self.target.identifier)).await?;
         let of_item: Vec<_> =
             mirrored.iter().filter_map(|prefix| stored.iter().find(|(stored, _)| stored == prefix)).collect();
         let live: Vec<&String> = of_item
@@ -110,7 +111,7 @@ impl RecordRequest<'_> {
         }
         let record = self
             .store
-            .record(id, Prefix(shown), Identifier(&self.target.identifier))
+            .record(RepositoryId(id), Prefix(shown), Identifier(&self.target.identifier))
             .await?
             .ok_or(Missing::Unknown)?;
         if record.status == RecordStatus::Deleted {
@@ -121,7 +122,7 @@ impl RecordRequest<'_> {
             // Without this record the page is poorer, and still true.
             true => self
                 .store
-                .record(id, Prefix(WORK_FORMAT), Identifier(&self.target.identifier))
+                .record(RepositoryId(id), Prefix(WORK_FORMAT), Identifier(&self.target.identifier))
                 .await
                 .unwrap_or_default(),
             false => None,
@@ -134,7 +135,9 @@ impl RecordRequest<'_> {
         let formats = live.into_iter().map(tab).collect();
         let repairs = match self.form {
             RecordForm::Html => {
-                self.store.repairs(id, Prefix(shown), Identifier(&self.target.identifier)).await?
+                self.store
+                    .repairs(RepositoryId(id), Prefix(shown), Identifier(&self.target.identifier))
+                    .await?
             }
             RecordForm::Xml | RecordForm::JsonLd => RecordRepairs::default(),
         };
@@ -205,7 +208,7 @@ impl RecordRequest<'_> {
     pub(crate) async fn versions(&self) -> Option<Versions> {
         let mut versions = Versions::new();
         for prefix in mirrored_formats(self.store, self.mapping).await.ok()? {
-            let version = self.store.version(self.mapping.id(), Prefix(&prefix)).await.ok()?;
+            let version = self.store.version(RepositoryId(self.mapping.id()), Prefix(&prefix)).await.ok()?;
             versions.push((prefix, version));
         }
         Some(versions)

@@ -13,7 +13,7 @@ use http::HeaderMap;
 use oaimend_base::clock;
 use oaimend_pages::RecordForm;
 use oaimend_pages::route::RecordTarget;
-use oaimend_store::{CollectionVersion, MirrorStore, Prefix};
+use oaimend_store::{CollectionVersion, MirrorStore, Prefix, RepositoryId};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl RecordCache {
             return None;
         }
         for (prefix, version) in &page.basis.versions {
-            if store.version(mapping.id(), Prefix(prefix)).await.ok()? != *version {
+            if store.version(RepositoryId(mapping.id()), Prefix(prefix)).await.ok()? != *version {
                 return None;
             }
         }

@@ -8,7 +8,7 @@ use oaimend_mirror::view::identify::StoredIdentify;
 use oaimend_oai::Request;
 use oaimend_oai::datestamp::Granularity;
 use oaimend_pages::repository::Identification;
-use oaimend_store::{Catalog, Document, ListedFormat, ListedSet, MirrorError};
+use oaimend_store::{Catalog, Document, ListedFormat, ListedSet, MirrorError, RepositoryId};
 use std::sync::Arc;
 
 /// Longest cached page that is read, in bytes.
@@ -27,7 +27,8 @@ async fn known_identify(
 ) -> Result<Option<StoredIdentify>, MirrorError> {
     let document = match &mapping.mirror {
         Some(_) => {
-            let document = served.store.mirror.document(mapping.id(), Document::Identify).await?;
+            let document =
+                served.store.mirror.document(RepositoryId(mapping.id()), Document::Identify).await?;
             document.map(|document| document.to_vec())
         }
         None => cached(served, mapping, &Request::identify()).await,
@@ -76,7 +77,7 @@ pub(super) async fn known_lists(
     mapping: &Arc<Mapping>,
 ) -> Result<KnownLists, MirrorError> {
     if mapping.mirror.is_some() {
-        let Catalog { formats, sets, .. } = served.store.mirror.catalog(mapping.id()).await?;
+        let Catalog { formats, sets, .. } = served.store.mirror.catalog(RepositoryId(mapping.id())).await?;
         let is_known = !formats.is_empty();
         return Ok(KnownLists { formats: is_known.then_some(formats), sets: is_known.then_some(sets) });
     }

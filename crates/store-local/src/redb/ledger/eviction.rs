@@ -2,6 +2,7 @@
 
 use super::rows::{self, list_of_key};
 use oaimend_oai::UnixSecs;
+use oaimend_store::RepositoryId;
 use oaimend_store::ledger::{
     Evictions, HarvestStates, KeptStates, ListEviction, ListFacts, RowCounts, TokenRecord,
 };
@@ -22,11 +23,11 @@ pub(super) fn make_room(
     let (lists, states) = evictions.left(repository, new, now_secs);
     let lists = match lists {
         Some(left) => left,
-        None => evict_lists(table, repository, new.lists, now_secs, is_in_use)?,
+        None => evict_lists(table, RepositoryId(repository), new.lists, now_secs, is_in_use)?,
     };
     let states = match states {
         Some(left) => left,
-        None => evict_states(table, repository, new.states, now_secs)?,
+        None => evict_states(table, RepositoryId(repository), new.states, now_secs)?,
     };
     evictions.note(repository, RowCounts { lists, states }, now_secs);
     Ok(())
@@ -35,7 +36,7 @@ pub(super) fn make_room(
 /// Removes lists to make room for `new` ones. Returns how many more may start.
 fn evict_lists(
     table: &mut RowsTable<'_>,
-    repository: &str,
+    repository: RepositoryId<'_>,
     new: u64,
     now_secs: UnixSecs,
     is_in_use: &dyn Fn(&[u8]) -> bool,
@@ -59,7 +60,11 @@ fn evict_lists(
 }
 
 /// Removes a list with its tokens. A token that points to another list by now stays.
-fn remove_list(table: &mut RowsTable<'_>, repository: &str, list: u64) -> Result<(), redb::Error> {
+fn remove_list(
+    table: &mut RowsTable<'_>,
+    repository: RepositoryId<'_>,
+    list: u64,
+) -> Result<(), redb::Error> {
     let of_list = rows::tokens_of_list(repository, list);
     let mut tokens = Vec::new();
     for row in range(table, &of_list)? {
@@ -84,7 +89,7 @@ fn remove_list(table: &mut RowsTable<'_>, repository: &str, list: u64) -> Result
 /// Removes states to make room for `new` ones. Returns how many more may be added.
 fn evict_states(
     table: &mut RowsTable<'_>,
-    repository: &str,
+    repository: RepositoryId<'_>,
     new: u64,
     now_secs: UnixSecs,
 ) -> Result<u64, redb::Error> {

@@ -21,6 +21,7 @@ use apply::{apply_page, apply_replay};
 use async_trait::async_trait;
 use oaimend_base::error::Error;
 use oaimend_oai::{UnixSecs, Verb};
+use oaimend_store::RepositoryId;
 use oaimend_store::databases::Databases;
 use oaimend_store::ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, RecordedPart, ReplayProgress,
@@ -119,7 +120,7 @@ impl RedbLedger {
     fn apply(&self, view: &mut View<'_>, page: &DeliveredPage, part: Option<u64>) -> Result<(), redb::Error> {
         let record = apply_page(view, page, part)?;
         if let (Some(token), Some(record)) = (&page.next_token, record) {
-            self.0.origins.note((&page.repository, page.verb, token), record.token_origin());
+            self.0.origins.note((RepositoryId(&page.repository), page.verb, token), record.token_origin());
         }
         Ok(())
     }
@@ -173,7 +174,7 @@ impl RedbLedger {
 
     fn token_points_back(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         verb: Verb,
         token: &str,
         place: ListPage,
@@ -184,14 +185,14 @@ impl RedbLedger {
         })
     }
 
-    fn list(&self, repository: &str, list: u64) -> Result<Option<ListFacts>, LedgerError> {
+    fn list(&self, repository: RepositoryId<'_>, list: u64) -> Result<Option<ListFacts>, LedgerError> {
         self.read(|view| find_list(&view, repository, list))
     }
 
     /// The row of a list, as `read` returns it.
     fn row<T>(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         list: u64,
         row: ListRow<'_>,
         read: impl FnOnce(&[u8]) -> T,
@@ -200,54 +201,89 @@ impl RedbLedger {
     }
 
     /// The lowest page of the list that started with this item.
-    fn first_item_page(&self, repository: &str, list: u64, first: u64) -> Result<Option<u32>, LedgerError> {
+    fn first_item_page(
+        &self,
+        repository: RepositoryId<'_>,
+        list: u64,
+        first: u64,
+    ) -> Result<Option<u32>, LedgerError> {
         self.row(repository, list, ListRow::First(first), number)
     }
 
     /// How many pages of the list started with this item, since the list is known to reuse its tokens.
-    fn visits(&self, repository: &str, list: u64, first: u64) -> Result<u32, LedgerError> {
+    fn visits(&self, repository: RepositoryId<'_>, list: u64, first: u64) -> Result<u32, LedgerError> {
         Ok(self.row(repository, list, ListRow::Visits(first), number)?.unwrap_or(0))
     }
 
     /// The query that continues the replay up to this page, if one is recorded.
-    fn replay_query(&self, repository: &str, place: ListPage) -> Result<Option<String>, LedgerError> {
+    fn replay_query(
+        &self,
+        repository: RepositoryId<'_>,
+        place: ListPage,
+    ) -> Result<Option<String>, LedgerError> {
         self.row(repository, place.list, ListRow::Replay(place.page), text)
     }
 
     /// The datestamp of the last item before this page, or of an earlier item.
-    fn last_datestamp(&self, repository: &str, place: ListPage) -> Result<Option<String>, LedgerError> {
+    fn last_datestamp(
+        &self,
+        repository: RepositoryId<'_>,
+        place: ListPage,
+    ) -> Result<Option<String>, LedgerError> {
         let key = |page| rows::of_list(repository, place.list, ListRow::Date(page));
         let dates = self.read_range(key(0)..key(place.page))?;
         Ok(dates.last_key_value().map(|(_, date)| text(date)))
     }
 
     /// The items that the list delivered before this page.
-    fn delivered_before(&self, repository: &str, place: ListPage) -> Result<Vec<u64>, LedgerError> {
+    fn delivered_before(
+        &self,
+        repository: RepositoryId<'_>,
+        place: ListPage,
+    ) -> Result<Vec<u64>, LedgerError> {
         let key = |page| rows::of_list(repository, place.list, ListRow::Page(page));
         let pages = self.read_range(key(0)..key(place.page))?;
         Ok(pages.values().flat_map(|page| hashes(page)).collect())
     }
 
     /// The hashes of the identifiers that the list delivered before this page; `None` if they are not known of each page.
-    fn names_before(&self, repository: &str, place: ListPage) -> Result<Option<Vec<u64>>, LedgerError> {
+    fn names_before(
+        &self,
+        repository: RepositoryId<'_>,
+        place: ListPage,
+    ) -> Result<Option<Vec<u64>>, LedgerError> {
         let (names, pages) = self.known_names_before(repository, place)?;
         Ok((pages == u64::from(place.page)).then_some(names))
     }
 
     /// The hashes of the identifiers on the pages before this one of which they are known, and the number of these pages.
-    fn known_names_before(&self, repository: &str, place: ListPage) -> Result<(Vec<u64>, u64), LedgerError> {
+    fn known_names_before(
+        &self,
+        repository: RepositoryId<'_>,
+        place: ListPage,
+    ) -> Result<(Vec<u64>, u64), LedgerError> {
         let key = |page| rows::of_list(repository, place.list, ListRow::Names(page));
         let pages = self.read_range(key(0)..key(place.page))?;
         Ok((pages.values().flat_map(|page| hashes(page)).collect(), pages.len() as u64))
     }
 
     /// The delivered part of this page that has this name.
-    fn part(&self, repository: &str, place: ListPage, part: u64) -> Result<Option<Vec<u64>>, LedgerError> {
+    fn part(
+        &self,
+        repository: RepositoryId<'_>,
+        place: ListPage,
+        part: u64,
+    ) -> Result<Option<Vec<u64>>, LedgerError> {
         self.row(repository, place.list, ListRow::Part(place.page, part), |bytes| hashes(bytes).collect())
     }
 
     /// The hashes of the identifiers in the delivered part of this page. Earlier versions did not record them.
-    fn part_names(&self, repository: &str, place: ListPage, part: u64) -> Result<Vec<u64>, LedgerError> {
+    fn part_names(
+        &self,
+        repository: RepositoryId<'_>,
+        place: ListPage,
+        part: u64,
+    ) -> Result<Vec<u64>, LedgerError> {
         let row = ListRow::PartNames(place.page, part);
         let names = self.row(repository, place.list, row, |bytes| hashes(bytes).collect())?;
         Ok(names.unwrap_or_default())
@@ -290,15 +326,15 @@ impl ListLedger for RedbLedger {
         });
     }
 
-    async fn has_windows(&self, repository: &str, now_secs: UnixSecs) -> bool {
-        self.windows().get(repository).is_some_and(|recorded| window_counts(*recorded, now_secs))
+    async fn has_windows(&self, repository: RepositoryId<'_>, now_secs: UnixSecs) -> bool {
+        self.windows().get(repository.0).is_some_and(|recorded| window_counts(*recorded, now_secs))
     }
 
     async fn epoch(&self) -> u64 {
         self.0.epoch.load(Ordering::Relaxed)
     }
 
-    async fn token_origin(&self, repository: &str, verb: Verb, token: &str) -> TokenOrigin {
+    async fn token_origin(&self, repository: RepositoryId<'_>, verb: Verb, token: &str) -> TokenOrigin {
         let name = (repository, verb, token);
         if let Some(origin) = self.0.origins.find(name) {
             return origin;
@@ -314,7 +350,7 @@ impl ListLedger for RedbLedger {
 
     async fn token_target(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         verb: Verb,
         token: &str,
     ) -> Result<Option<TokenTarget>, LedgerError> {
@@ -324,7 +360,7 @@ impl ListLedger for RedbLedger {
 
     async fn points_back(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         verb: Verb,
         token: &str,
         place: ListPage,
@@ -334,23 +370,23 @@ impl ListLedger for RedbLedger {
 
     async fn recorded_part(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
         part: u64,
         with_earlier: bool,
     ) -> Result<RecordedPart, LedgerError> {
-        let repository = repository.to_owned();
+        let repository = repository.0.to_owned();
         let task = move |ledger: &Self| {
-            let list = ledger.list(&repository, place.list)?;
+            let list = ledger.list(RepositoryId(&repository), place.list)?;
             let is_mixed = list.as_ref().is_some_and(|list| list.mixed_harvests().is_some());
             let (earlier, earlier_names) = if with_earlier && !is_mixed {
-                let (names, _) = ledger.known_names_before(&repository, place)?;
-                (ledger.delivered_before(&repository, place)?, names)
+                let (names, _) = ledger.known_names_before(RepositoryId(&repository), place)?;
+                (ledger.delivered_before(RepositoryId(&repository), place)?, names)
             } else {
                 (Vec::new(), Vec::new())
             };
-            let hashes = ledger.part(&repository, place, part)?;
-            let names = ledger.part_names(&repository, place, part)?;
+            let hashes = ledger.part(RepositoryId(&repository), place, part)?;
+            let names = ledger.part_names(RepositoryId(&repository), place, part)?;
             Ok(RecordedPart { hashes, names, earlier, earlier_names, list })
         };
         self.blocking(task).await
@@ -358,7 +394,7 @@ impl ListLedger for RedbLedger {
 
     async fn suspected_loop(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
         first_item: u64,
         mixed_harvests: Option<u32>,
@@ -371,13 +407,13 @@ impl ListLedger for RedbLedger {
         if !place.may_loop(known, visits, mixed_harvests) {
             return Ok(None);
         }
-        let repository = repository.to_owned();
-        self.blocking(move |ledger| ledger.delivered_before(&repository, place).map(Some)).await
+        let repository = repository.0.to_owned();
+        self.blocking(move |ledger| ledger.delivered_before(RepositoryId(&repository), place).map(Some)).await
     }
 
     async fn delivered_names(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
         list_size: u64,
     ) -> Result<Option<Vec<u64>>, LedgerError> {
@@ -385,33 +421,36 @@ impl ListLedger for RedbLedger {
         if !list.is_some_and(|list| list.has_size(list_size)) {
             return Ok(None);
         }
-        let repository = repository.to_owned();
-        self.blocking(move |ledger| ledger.names_before(&repository, place)).await
+        let repository = repository.0.to_owned();
+        self.blocking(move |ledger| ledger.names_before(RepositoryId(&repository), place)).await
     }
 
     async fn replay_start(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
     ) -> Result<Option<(String, Vec<u64>)>, LedgerError> {
-        let repository = repository.to_owned();
+        let repository = repository.0.to_owned();
         let task = move |ledger: &Self| {
-            let list = ledger.list(&repository, place.list)?.filter(|list| list.complete);
+            let list = ledger.list(RepositoryId(&repository), place.list)?.filter(|list| list.complete);
             let Some(list) = list else { return Ok(None) };
-            Ok(Some((list.first_query, ledger.delivered_before(&repository, place)?)))
+            Ok(Some((list.first_query, ledger.delivered_before(RepositoryId(&repository), place)?)))
         };
         self.blocking(task).await
     }
 
     async fn replay_shortcuts(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         place: ListPage,
     ) -> Result<ReplayShortcuts, LedgerError> {
-        let repository = repository.to_owned();
+        let repository = repository.0.to_owned();
         let task = move |ledger: &Self| {
-            let query = ledger.replay_query(&repository, place)?;
-            Ok(ReplayShortcuts { query, last_datestamp: ledger.last_datestamp(&repository, place)? })
+            let query = ledger.replay_query(RepositoryId(&repository), place)?;
+            Ok(ReplayShortcuts {
+                query,
+                last_datestamp: ledger.last_datestamp(RepositoryId(&repository), place)?,
+            })
         };
         self.blocking(task).await
     }

@@ -3,6 +3,7 @@
 //! Invariant: the origin in memory is that in the rows, because both change under the lock of the rows.
 
 use oaimend_oai::Verb;
+use oaimend_store::RepositoryId;
 use oaimend_store::ledger::TokenOrigin;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -12,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const ORIGINS_MAX: usize = 1 << 16;
 
 /// A repository, a verb and a token.
-pub(super) type TokenName<'a> = (&'a str, Verb, &'a str);
+pub(super) type TokenName<'a> = (RepositoryId<'a>, Verb, &'a str);
 
 /// The origins in memory, by the hashes of their tokens.
 #[derive(Debug, Default)]

@@ -2,6 +2,7 @@
 
 use super::rows::{self, View};
 use oaimend_oai::{UnixSecs, Verb};
+use oaimend_store::RepositoryId;
 use oaimend_store::ledger::{KnownToken, ListFacts, TokenRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,7 +44,7 @@ pub(super) fn find_json<T: DeserializeOwned>(view: &View<'_>, key: &[u8]) -> Res
 /// The record of a token.
 pub(super) fn find_token(
     view: &View<'_>,
-    repository: &str,
+    repository: RepositoryId<'_>,
     verb: Verb,
     token: &str,
 ) -> Result<Option<TokenRecord>, redb::Error> {
@@ -53,7 +54,7 @@ pub(super) fn find_token(
 /// The record of a list.
 pub(super) fn find_list(
     view: &View<'_>,
-    repository: &str,
+    repository: RepositoryId<'_>,
     list: u64,
 ) -> Result<Option<ListFacts>, redb::Error> {
     find_json(view, &rows::list(repository, list))
@@ -62,7 +63,7 @@ pub(super) fn find_list(
 /// A token with its list.
 pub(super) fn find_known_token(
     view: &View<'_>,
-    repository: &str,
+    repository: RepositoryId<'_>,
     verb: Verb,
     token: &str,
 ) -> Result<Option<KnownToken>, redb::Error> {

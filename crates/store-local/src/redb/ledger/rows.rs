@@ -16,6 +16,7 @@
 //! Numbers in keys are big-endian, so that their order is that of the pages.
 
 use oaimend_oai::Verb;
+use oaimend_store::RepositoryId;
 use redb::{ReadOnlyTable, ReadTransaction, TableDefinition, TableError};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -51,12 +52,12 @@ pub(super) enum ListRow<'a> {
 }
 
 /// The key of a list.
-pub(super) fn list(repository: &str, list: u64) -> Vec<u8> {
+pub(super) fn list(repository: RepositoryId<'_>, list: u64) -> Vec<u8> {
     with_number(start(b'l', repository), list)
 }
 
 /// The keys of all lists of a repository.
-pub(super) fn lists(repository: &str) -> Range<Vec<u8>> {
+pub(super) fn lists(repository: RepositoryId<'_>) -> Range<Vec<u8>> {
     with_prefix(start(b'l', repository))
 }
 
@@ -68,7 +69,7 @@ pub(super) fn list_of_key(key: &[u8]) -> Option<(&str, u64)> {
 }
 
 /// The key of a row of a list.
-pub(super) fn of_list(repository: &str, list: u64, row: ListRow<'_>) -> Vec<u8> {
+pub(super) fn of_list(repository: RepositoryId<'_>, list: u64, row: ListRow<'_>) -> Vec<u8> {
     let mut key = with_number(start(b'r', repository), list);
     match row {
         ListRow::Page(page) => numbered(&mut key, b'p', &page.to_be_bytes()),
@@ -87,12 +88,12 @@ pub(super) fn of_list(repository: &str, list: u64, row: ListRow<'_>) -> Vec<u8> 
 }
 
 /// The keys of all rows of a list.
-pub(super) fn all_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
+pub(super) fn all_of_list(repository: RepositoryId<'_>, list: u64) -> Range<Vec<u8>> {
     with_prefix(with_number(start(b'r', repository), list))
 }
 
 /// The keys of all tokens of a list.
-pub(super) fn tokens_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
+pub(super) fn tokens_of_list(repository: RepositoryId<'_>, list: u64) -> Range<Vec<u8>> {
     let mut prefix = of_list(repository, list, ListRow::Token("", ""));
     // Without the end of the verb.
     prefix.pop();
@@ -100,30 +101,30 @@ pub(super) fn tokens_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
 }
 
 /// The keys of the progress of all replays of a list.
-fn replays_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
+fn replays_of_list(repository: RepositoryId<'_>, list: u64) -> Range<Vec<u8>> {
     let key = |page| of_list(repository, list, ListRow::Replay(page));
     key(0)..with_prefix(key(u32::MAX)).end
 }
 
 /// The keys of all visits of a list.
-fn visits_of_list(repository: &str, list: u64) -> Range<Vec<u8>> {
+fn visits_of_list(repository: RepositoryId<'_>, list: u64) -> Range<Vec<u8>> {
     let key = |hash| of_list(repository, list, ListRow::Visits(hash));
     key(0)..with_prefix(key(u64::MAX)).end
 }
 
 /// The key of a token.
-pub(super) fn token(repository: &str, verb: Verb, token: &str) -> Vec<u8> {
+pub(super) fn token(repository: RepositoryId<'_>, verb: Verb, token: &str) -> Vec<u8> {
     of_token(start(b't', repository), verb, token)
 }
 
 /// The start of the keys of all tokens of a repository.
-pub(super) fn tokens(repository: &str) -> Vec<u8> {
+pub(super) fn tokens(repository: RepositoryId<'_>) -> Vec<u8> {
     start(b't', repository)
 }
 
 /// The key of the states of all lists whose first page has this token. A source may give the same token to a later
 /// list. Harvests of the earlier one may then continue in the later one, also after the earlier one was removed.
-pub(super) fn state(repository: &str, verb: Verb, token: &str) -> Vec<u8> {
+pub(super) fn state(repository: RepositoryId<'_>, verb: Verb, token: &str) -> Vec<u8> {
     of_token(start(b's', repository), verb, token)
 }
 
@@ -134,12 +135,12 @@ pub(super) fn state_of_key(key: &[u8]) -> Option<&str> {
 }
 
 /// The keys of all states of a repository.
-pub(super) fn states(repository: &str) -> Range<Vec<u8>> {
+pub(super) fn states(repository: RepositoryId<'_>) -> Range<Vec<u8>> {
     with_prefix(start(b's', repository))
 }
 
 /// The key of the time when a page of a list was last recorded of which a harvester requested only a part.
-pub(super) fn window(repository: &str) -> Vec<u8> {
+pub(super) fn window(repository: RepositoryId<'_>) -> Vec<u8> {
     start(b'm', repository)
 }
 
@@ -158,10 +159,10 @@ pub(super) fn epoch() -> Range<Vec<u8>> {
     with_prefix(b"e".to_vec())
 }
 
-fn start(kind: u8, repository: &str) -> Vec<u8> {
-    let mut key = Vec::with_capacity(repository.len() + 32);
+fn start(kind: u8, repository: RepositoryId<'_>) -> Vec<u8> {
+    let mut key = Vec::with_capacity(repository.0.len() + 32);
     key.push(kind);
-    key.extend_from_slice(repository.as_bytes());
+    key.extend_from_slice(repository.0.as_bytes());
     key.push(0);
     key
 }
@@ -263,12 +264,20 @@ impl View<'_> {
     }
 
     /// Removes the progress of all replays of a list.
-    pub(super) fn remove_replays(&mut self, repository: &str, list: u64) -> Result<(), redb::Error> {
+    pub(super) fn remove_replays(
+        &mut self,
+        repository: RepositoryId<'_>,
+        list: u64,
+    ) -> Result<(), redb::Error> {
         self.remove_all(replays_of_list(repository, list))
     }
 
     /// Removes all visits of a list.
-    pub(super) fn remove_visits(&mut self, repository: &str, list: u64) -> Result<(), redb::Error> {
+    pub(super) fn remove_visits(
+        &mut self,
+        repository: RepositoryId<'_>,
+        list: u64,
+    ) -> Result<(), redb::Error> {
         self.remove_all(visits_of_list(repository, list))
     }
 

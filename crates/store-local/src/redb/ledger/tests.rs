@@ -2,6 +2,7 @@
 
 use crate::redb::ledger::*;
 use oaimend_oai::{UnixSecs, Verb};
+use oaimend_store::RepositoryId;
 use oaimend_store::ledger::{LISTS_EVICTED_TOGETHER, LISTS_MAX, ListStatus};
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";
@@ -35,12 +36,12 @@ fn delivered(list: u64, page: u32, hashes: &[u64], next: Option<&str>) -> Delive
     }
 }
 
-fn find(ledger: &RedbLedger, repository: &str, verb: Verb, token: &str) -> Option<TokenTarget> {
+fn find(ledger: &RedbLedger, repository: RepositoryId<'_>, verb: Verb, token: &str) -> Option<TokenTarget> {
     futures::executor::block_on(ledger.token_target(repository, verb, token)).expect("readable")
 }
 
 fn found(ledger: &RedbLedger, token: &str) -> Option<ListPage> {
-    find(ledger, "x", Verb::ListRecords, token)?.place.map(|(place, _)| place)
+    find(ledger, RepositoryId("x"), Verb::ListRecords, token)?.place.map(|(place, _)| place)
 }
 
 fn record_part(ledger: &RedbLedger, page: DeliveredPage, part: u64) -> bool {
@@ -66,21 +67,23 @@ fn a_list_that_is_too_long_to_replay_keeps_the_part_of_our_token() {
     ledger.record(delivered(7, 1, &[1, 2, 3], Some("b")));
     let place = ListPage { list: 7, page: 2 };
     assert!(record_part(&ledger, delivered(7, 2, &[4, 5, 6], None), 99));
-    let before = ledger.delivered_before("x", place).expect("readable");
+    let before = ledger.delivered_before(RepositoryId("x"), place).expect("readable");
     assert_eq!(before.len(), long.len(), "page 1 is not needed");
-    assert_eq!(ledger.part("x", place, 99).expect("readable"), Some(vec![4, 5, 6]));
-    assert!(!ledger.list("x", 7).expect("readable").expect("known").complete);
+    assert_eq!(ledger.part(RepositoryId("x"), place, 99).expect("readable"), Some(vec![4, 5, 6]));
+    assert!(!ledger.list(RepositoryId("x"), 7).expect("readable").expect("known").complete);
 }
 
 #[test]
 fn harvests_that_follow_reused_tokens_are_mixed() {
     let (_data, ledger) = open();
     let is_mixed = |token: &str| {
-        let target = find(&ledger, "x", Verb::ListRecords, token).expect("it is known");
+        let target = find(&ledger, RepositoryId("x"), Verb::ListRecords, token).expect("it is known");
         target.place.expect("the arguments are the same").1.mixed_harvests().is_some()
     };
     let points_back = |token: &str, page| {
-        ledger.token_points_back("x", Verb::ListRecords, token, ListPage { list: 7, page }).expect("readable")
+        ledger
+            .token_points_back(RepositoryId("x"), Verb::ListRecords, token, ListPage { list: 7, page })
+            .expect("readable")
     };
     for (page, token) in [(0, "a"), (1, "b"), (2, "a")] {
         ledger.record(delivered(7, page, &[u64::from(page)], Some(token)));
@@ -89,11 +92,15 @@ fn harvests_that_follow_reused_tokens_are_mixed() {
     assert!(points_back("a", 2) && points_back("b", 3) && !points_back("b", 1) && !points_back("c", 3));
     ledger.record(delivered(8, 0, &[0], Some("a")));
     assert!(is_mixed("a") && is_mixed("b"));
-    assert_eq!(ledger.visits("x", 7, 0).expect("readable"), 1);
+    assert_eq!(ledger.visits(RepositoryId("x"), 7, 0).expect("readable"), 1);
     let refused = || DeliveredPage { status: ListStatus::Loops, ..delivered(7, 3, &[], None) };
     ledger.record(refused());
     assert!(is_mixed("a"), "one has ended");
-    assert_eq!(ledger.visits("x", 7, 0).expect("readable"), 0, "the visits of the other count from now on");
+    assert_eq!(
+        ledger.visits(RepositoryId("x"), 7, 0).expect("readable"),
+        0,
+        "the visits of the other count from now on"
+    );
     ledger.record(refused());
     ledger.record(delivered(9, 0, &[0], Some("a")));
     assert!(!is_mixed("a"), "all have ended");
@@ -106,13 +113,14 @@ fn removed_rows_are_absent_before_and_after_they_are_written() {
     ledger.record(delivered(7, 0, &[1, 2], Some("a")));
     ledger.record_replay(ReplayProgress { repository: "x".into(), place, query: Some("q".into()) });
     write(&ledger);
-    assert_eq!(ledger.replay_query("x", place).expect("readable").as_deref(), Some("q"));
+    assert_eq!(ledger.replay_query(RepositoryId("x"), place).expect("readable").as_deref(), Some("q"));
     ledger.record(delivered(7, 0, &[1], Some("a")));
-    let replays = rows::of_list("x", 7, ListRow::Replay(0))..rows::of_list("x", 7, ListRow::Replay(9));
+    let replays = rows::of_list(RepositoryId("x"), 7, ListRow::Replay(0))
+        ..rows::of_list(RepositoryId("x"), 7, ListRow::Replay(9));
     for _ in 0..2 {
         assert!(ledger.read_range(replays.clone()).expect("readable").is_empty());
-        assert_eq!(ledger.replay_query("x", place).expect("readable"), None);
-        assert_eq!(ledger.delivered_before("x", place).expect("readable"), [1]);
+        assert_eq!(ledger.replay_query(RepositoryId("x"), place).expect("readable"), None);
+        assert_eq!(ledger.delivered_before(RepositoryId("x"), place).expect("readable"), [1]);
         write(&ledger);
     }
 }
@@ -141,8 +149,8 @@ fn tables_of_an_earlier_format_are_removed() {
 fn the_number_of_lists_is_limited() {
     let (data, ledger) = open();
     let count = |ledger: &RedbLedger| {
-        let lists = ledger.read_range(rows::lists("x")).expect("readable");
-        let tokens = rows::tokens("x");
+        let lists = ledger.read_range(rows::lists(RepositoryId("x"))).expect("readable");
+        let tokens = rows::tokens(RepositoryId("x"));
         let end = [tokens.as_slice(), &[0xff]].concat();
         let tokens = ledger.read_range(tokens..end).expect("readable");
         let lists = lists.keys().filter_map(|key| rows::list_of_key(key)).map(|(_, list)| list);

@@ -1,6 +1,7 @@
 //! The facts about quarantined records that are in memory, so that pages of repositories without open entries cost
 //! nothing.
 
+use oaimend_store::RepositoryId;
 use oaimend_store::quarantine::{KEY_BYTES, QuarantineEntry, QuarantineSize, QuarantineState};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
@@ -36,9 +37,9 @@ pub(super) struct EntryChange {
 
 impl KnownEntries {
     /// Notes changes that are on disk.
-    pub(super) fn apply(&self, repository: &str, changes: &[EntryChange]) {
+    pub(super) fn apply(&self, repository: RepositoryId<'_>, changes: &[EntryChange]) {
         let mut repositories = self.repositories.write().unwrap_or_else(PoisonError::into_inner);
-        let known = repositories.entry(repository.to_owned()).or_default();
+        let known = repositories.entry(repository.0.to_owned()).or_default();
         for EntryChange { key, before, after } in changes {
             if let Some(before) = before {
                 known.forget(self.open_entry(key, before), before);
@@ -50,30 +51,34 @@ impl KnownEntries {
     }
 
     /// Whether a repository has open entries with an identifier.
-    pub(super) fn has_open(&self, repository: &str) -> bool {
+    pub(super) fn has_open(&self, repository: RepositoryId<'_>) -> bool {
         let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
-        repositories.get(repository).is_some_and(|known| !known.open.is_empty())
+        repositories.get(repository.0).is_some_and(|known| !known.open.is_empty())
     }
 
     /// Whether an open entry in memory may have this identifier.
-    pub(super) fn may_be_open(&self, repository: &str, identifier: &str) -> bool {
+    pub(super) fn may_be_open(&self, repository: RepositoryId<'_>, identifier: &str) -> bool {
         let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
-        let known = repositories.get(repository).filter(|known| !known.open.is_empty());
+        let known = repositories.get(repository.0).filter(|known| !known.open.is_empty());
         known.is_some_and(|known| known.with_hash(self.hash(identifier)).next().is_some())
     }
 
     /// The keys of the open entries that may have one of these identifiers; `None` if not all entries are in memory.
-    pub(super) fn keys_of(&self, repository: &str, identifiers: &[String]) -> Option<Vec<String>> {
+    pub(super) fn keys_of(
+        &self,
+        repository: RepositoryId<'_>,
+        identifiers: &[String],
+    ) -> Option<Vec<String>> {
         let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = repositories.get(repository) else { return Some(Vec::new()) };
+        let Some(known) = repositories.get(repository.0) else { return Some(Vec::new()) };
         let keys = identifiers.iter().flat_map(|identifier| known.with_hash(self.hash(identifier)));
         (!known.is_incomplete).then(|| keys.map(hex::encode).collect())
     }
 
     /// The size of the resolved entries of a repository.
-    pub(super) fn resolved(&self, repository: &str) -> QuarantineSize {
+    pub(super) fn resolved(&self, repository: RepositoryId<'_>) -> QuarantineSize {
         let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
-        repositories.get(repository).map(|known| known.resolved).unwrap_or_default()
+        repositories.get(repository.0).map(|known| known.resolved).unwrap_or_default()
     }
 
     fn hash(&self, identifier: &str) -> u64 {

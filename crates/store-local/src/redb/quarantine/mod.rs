@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use known_entries::{EntryChange, KnownEntries};
 use oaimend_base::error::Error;
 use oaimend_files::data_dir::WRITABLE;
+use oaimend_store::RepositoryId;
 use oaimend_store::databases::Databases;
 use oaimend_store::quarantine::{
     Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection,
@@ -95,7 +96,7 @@ impl RedbQuarantine {
     fn write<T>(
         &self,
         index: &Database,
-        repository: &str,
+        repository: RepositoryId<'_>,
         task: impl FnOnce(&mut Writing<'_, '_>) -> Result<T, QuarantineError>,
     ) -> Result<T, QuarantineError> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,20 +105,20 @@ impl RedbQuarantine {
             let entries = transaction.open_table(ENTRIES).map_err(index_error)?;
             let mut sizes = transaction.open_table(SIZES).map_err(index_error)?;
             let (records, bytes) =
-                sizes.get(repository).map_err(index_error)?.map_or((0, 0), |size| size.value());
+                sizes.get(repository.0).map_err(index_error)?.map_or((0, 0), |size| size.value());
             let size = QuarantineSize { records, bytes };
-            let mut writing = Writing { entries, repository, size, changes: Vec::new() };
+            let mut writing = Writing { entries, repository: repository.0, size, changes: Vec::new() };
             let result = task(&mut writing)?;
             let Writing { size, changes, .. } = writing;
             if changes.is_empty() {
                 return Ok(result);
             }
-            sizes.insert(repository, (size.records, size.bytes)).map_err(index_error)?;
+            sizes.insert(repository.0, (size.records, size.bytes)).map_err(index_error)?;
             (result, changes)
         };
         // While no record can be put: a file of the same name would belong to a new entry.
         for change in changes.iter().filter(|change| change.after.is_none()) {
-            match std::fs::remove_file(self.folder.join(repository).join(&change.key)) {
+            match std::fs::remove_file(self.folder.join(repository.0).join(&change.key)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}
             }
@@ -129,7 +130,7 @@ impl RedbQuarantine {
 
     fn put_into(&self, index: &Database, batch: &QuarantineBatch) -> Result<(), QuarantineError> {
         let mut written = Vec::new();
-        let put = self.write(index, &batch.repository, |writing| {
+        let put = self.write(index, RepositoryId(&batch.repository), |writing| {
             let keys: Vec<String> =
                 batch.records.iter().map(|record| record.key(&batch.repository)).collect();
             for (record, key) in batch.records.iter().zip(&keys) {
@@ -141,10 +142,10 @@ impl RedbQuarantine {
                 if is_new {
                     self.make_room(writing, batch, &keys)?;
                     written.push(path);
-                    self.write_raw(&batch.repository, key, &record.raw)?;
+                    self.write_raw(RepositoryId(&batch.repository), key, &record.raw)?;
                 } else if !path.exists() {
                     // A removal was interrupted between the file and its entry.
-                    self.write_raw(&batch.repository, key, &record.raw)?;
+                    self.write_raw(RepositoryId(&batch.repository), key, &record.raw)?;
                 }
             }
             Ok(())
@@ -173,11 +174,11 @@ impl RedbQuarantine {
             return Ok(());
         }
         let full = || QuarantineError::Full { max: batch.bytes_max };
-        if self.known.resolved(writing.repository).records == 0 {
+        if self.known.resolved(RepositoryId(writing.repository)).records == 0 {
             return Err(full());
         }
         let mut resolved = Vec::new();
-        for_each_entry(&writing.entries, writing.repository, "", |key, entry| {
+        for_each_entry(&writing.entries, RepositoryId(writing.repository), "", |key, entry| {
             if entry.state() == QuarantineState::Resolved && !kept.iter().any(|kept| kept == key) {
                 resolved.push((key.to_owned(), entry));
             }
@@ -194,7 +195,7 @@ impl RedbQuarantine {
         if keys.is_empty() {
             return Ok(0);
         }
-        self.write(index, &whole.repository, |writing| {
+        self.write(index, RepositoryId(&whole.repository), |writing| {
             let mut resolved = 0;
             for key in &keys {
                 let Some(open) = writing.find(key)? else { continue };
@@ -211,14 +212,14 @@ impl RedbQuarantine {
     /// each time.
     fn open_keys(&self, index: &Database, whole: &WholeRecords) -> Result<Vec<String>, QuarantineError> {
         let mut open = Vec::new();
-        match self.known.keys_of(&whole.repository, &whole.identifiers) {
+        match self.known.keys_of(RepositoryId(&whole.repository), &whole.identifiers) {
             Some(keys) => {
                 for key in keys {
-                    let entry = entry_in(index, &whole.repository, &key)?;
+                    let entry = entry_in(index, RepositoryId(&whole.repository), &key)?;
                     open.extend(entry.filter(|entry| entry.is_resolved_by(whole)).map(|_| key));
                 }
             }
-            None => read_entries(index, &whole.repository, "", |key, entry| {
+            None => read_entries(index, RepositoryId(&whole.repository), "", |key, entry| {
                 if entry.is_resolved_by(whole) {
                     open.push(key.to_owned());
                 }
@@ -231,18 +232,18 @@ impl RedbQuarantine {
     fn find_in(
         &self,
         index: &Database,
-        repository: &str,
+        repository: RepositoryId<'_>,
         key: &str,
     ) -> Result<Option<(QuarantineEntry, Vec<u8>)>, QuarantineError> {
         let Some(entry) = entry_in(index, repository, key)? else { return Ok(None) };
         // The key is in the index, so it is not a path to another folder.
-        Ok(Some((entry, std::fs::read(self.folder.join(repository).join(key))?)))
+        Ok(Some((entry, std::fs::read(self.folder.join(repository.0).join(key))?)))
     }
 
     fn remove_from(
         &self,
         index: &Database,
-        repository: &str,
+        repository: RepositoryId<'_>,
         which: &QuarantineSelection,
     ) -> Result<u64, QuarantineError> {
         self.write(index, repository, |writing| {
@@ -272,7 +273,7 @@ impl RedbQuarantine {
         for row in sizes.iter().map_err(index_error)? {
             let (repository, size) = row.map_err(index_error)?;
             let (repository, (records, bytes)) = (repository.value(), size.value());
-            let resolved = self.known.resolved(repository);
+            let resolved = self.known.resolved(RepositoryId(repository));
             let open = QuarantineSize {
                 records: records.saturating_sub(resolved.records),
                 bytes: bytes.saturating_sub(resolved.bytes),
@@ -282,8 +283,8 @@ impl RedbQuarantine {
         Ok(found)
     }
 
-    fn write_raw(&self, repository: &str, key: &str, raw: &[u8]) -> Result<(), std::io::Error> {
-        let folder = self.folder.join(repository);
+    fn write_raw(&self, repository: RepositoryId<'_>, key: &str, raw: &[u8]) -> Result<(), std::io::Error> {
+        let folder = self.folder.join(repository.0);
         if !folder.exists() {
             std::fs::create_dir_all(&folder)?;
             std::fs::File::open(self.folder.as_path())?.sync_all()?;
@@ -328,11 +329,11 @@ impl Quarantine for RedbQuarantine {
         self.blocking(move |quarantine, index| quarantine.put_into(index, &batch)).await
     }
 
-    async fn has_open(&self, repository: &str) -> bool {
+    async fn has_open(&self, repository: RepositoryId<'_>) -> bool {
         self.known.has_open(repository)
     }
 
-    async fn open_among(&self, repository: &str, identifiers: Vec<String>) -> Vec<String> {
+    async fn open_among(&self, repository: RepositoryId<'_>, identifiers: Vec<String>) -> Vec<String> {
         let may_be_open = |identifier: &String| self.known.may_be_open(repository, identifier);
         identifiers.into_iter().filter(may_be_open).collect()
     }
@@ -343,25 +344,33 @@ impl Quarantine for RedbQuarantine {
 
     async fn list(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         query: QuarantineQuery,
     ) -> Result<Vec<(String, QuarantineEntry)>, QuarantineError> {
-        let repository = repository.to_owned();
-        self.blocking(move |_, index| list_in(index, &repository, &query)).await
+        let repository = repository.0.to_owned();
+        self.blocking(move |_, index| list_in(index, RepositoryId(&repository), &query)).await
     }
 
     async fn find(
         &self,
-        repository: &str,
+        repository: RepositoryId<'_>,
         key: &str,
     ) -> Result<Option<(QuarantineEntry, Vec<u8>)>, QuarantineError> {
-        let (repository, key) = (repository.to_owned(), key.to_owned());
-        self.blocking(move |quarantine, index| quarantine.find_in(index, &repository, &key)).await
+        let (repository, key) = (repository.0.to_owned(), key.to_owned());
+        self.blocking(move |quarantine, index| quarantine.find_in(index, RepositoryId(&repository), &key))
+            .await
     }
 
-    async fn remove(&self, repository: &str, which: QuarantineSelection) -> Result<u64, QuarantineError> {
-        let repository = repository.to_owned();
-        self.blocking(move |quarantine, index| quarantine.remove_from(index, &repository, &which)).await
+    async fn remove(
+        &self,
+        repository: RepositoryId<'_>,
+        which: QuarantineSelection,
+    ) -> Result<u64, QuarantineError> {
+        let repository = repository.0.to_owned();
+        self.blocking(move |quarantine, index| {
+            quarantine.remove_from(index, RepositoryId(&repository), &which)
+        })
+        .await
     }
 
     async fn sizes(&self) -> Result<Vec<(String, QuarantineSizes)>, QuarantineError> {
@@ -384,7 +393,10 @@ fn read_known(index: &Database, known: &KnownEntries) -> Result<(), redb::Error>
         let (key, json) = row?;
         let (repository, key) = key.value();
         if let Ok(entry) = serde_json::from_slice(json.value()) {
-            known.apply(repository, &[EntryChange { key: key.to_owned(), before: None, after: Some(entry) }]);
+            known.apply(
+                RepositoryId(repository),
+                &[EntryChange { key: key.to_owned(), before: None, after: Some(entry) }],
+            );
         }
     }
     Ok(())
@@ -392,7 +404,7 @@ fn read_known(index: &Database, known: &KnownEntries) -> Result<(), redb::Error>
 
 fn list_in(
     index: &Database,
-    repository: &str,
+    repository: RepositoryId<'_>,
     query: &QuarantineQuery,
 ) -> Result<Vec<(String, QuarantineEntry)>, QuarantineError> {
     let mut listed = Vec::new();
@@ -411,7 +423,7 @@ fn list_in(
 /// Reads the entries of a repository in the order of their keys, starting with the key `from`.
 fn read_entries(
     index: &Database,
-    repository: &str,
+    repository: RepositoryId<'_>,
     from: &str,
     use_entry: impl FnMut(&str, QuarantineEntry) -> ControlFlow<()>,
 ) -> Result<(), QuarantineError> {
@@ -426,14 +438,14 @@ fn read_entries(
 /// Passes over entries that cannot be read.
 fn for_each_entry(
     entries: &impl ReadableTable<(&'static str, &'static str), &'static [u8]>,
-    repository: &str,
+    repository: RepositoryId<'_>,
     from: &str,
     mut use_entry: impl FnMut(&str, QuarantineEntry) -> ControlFlow<()>,
 ) -> Result<(), QuarantineError> {
-    for row in entries.range((repository, from)..).map_err(index_error)? {
+    for row in entries.range((repository.0, from)..).map_err(index_error)? {
         let (key, json) = row.map_err(index_error)?;
         let (of, key) = key.value();
-        if of != repository {
+        if of != repository.0 {
             break;
         }
         let Ok(entry) = serde_json::from_slice(json.value()) else { continue };
@@ -446,7 +458,7 @@ fn for_each_entry(
 
 fn entry_in(
     index: &Database,
-    repository: &str,
+    repository: RepositoryId<'_>,
     key: &str,
 ) -> Result<Option<QuarantineEntry>, QuarantineError> {
     let transaction = index.begin_read().map_err(index_error)?;
@@ -455,7 +467,7 @@ fn entry_in(
         Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
         Err(error) => return Err(index_error(error)),
     };
-    let Some(json) = entries.get((repository, key)).map_err(index_error)? else { return Ok(None) };
+    let Some(json) = entries.get((repository.0, key)).map_err(index_error)? else { return Ok(None) };
     Ok(Some(serde_json::from_slice(json.value()).map_err(std::io::Error::other)?))
 }
 

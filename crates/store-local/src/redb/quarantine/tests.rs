@@ -2,6 +2,7 @@
 
 use super::known_entries::OPEN_ENTRIES_MAX;
 use crate::redb::quarantine::*;
+use oaimend_store::RepositoryId;
 use oaimend_store::quarantine::QuarantinedRecord;
 
 /// The bytes of an entry on disk apart from its texts: a block for the record, and the row in the index.
@@ -31,11 +32,15 @@ fn put(
     quarantine.with_index(|index| quarantine.put_into(index, &batch))
 }
 
-fn list(quarantine: &RedbQuarantine, repository: &str) -> Vec<(String, QuarantineEntry)> {
+fn list(quarantine: &RedbQuarantine, repository: RepositoryId<'_>) -> Vec<(String, QuarantineEntry)> {
     quarantine.with_index(|index| list_in(index, repository, &QuarantineQuery::default())).expect("readable")
 }
 
-fn find(quarantine: &RedbQuarantine, repository: &str, key: &str) -> Option<(QuarantineEntry, Vec<u8>)> {
+fn find(
+    quarantine: &RedbQuarantine,
+    repository: RepositoryId<'_>,
+    key: &str,
+) -> Option<(QuarantineEntry, Vec<u8>)> {
     quarantine.with_index(|index| quarantine.find_in(index, repository, key)).expect("readable")
 }
 
@@ -57,7 +62,7 @@ fn a_full_quarantine_stores_no_new_record_and_counts_repeated_ones() {
     let files = std::fs::read_dir(data.path().join("quarantine/x")).expect("a folder").count();
     assert_eq!(files, 1, "refused records take no space");
     put(&quarantine, ("x", ""), "t3", ONE, &[record("1", b"12345")]).expect("it is there already");
-    let seen: Vec<u64> = list(&quarantine, "x").iter().map(|(_, e)| e.seen).collect();
+    let seen: Vec<u64> = list(&quarantine, RepositoryId("x")).iter().map(|(_, e)| e.seen).collect();
     assert_eq!(seen, [2], "the refused transaction changed nothing");
     put(&quarantine, ("y", ""), "t4", ONE, &[record("1", b"12345")])
         .expect("each repository has its own limit");
@@ -66,8 +71,11 @@ fn a_full_quarantine_stores_no_new_record_and_counts_repeated_ones() {
 #[test]
 fn removed_entries_are_gone_and_make_room() {
     let (data, quarantine) = open();
-    let remove =
-        |which| quarantine.with_index(|index| quarantine.remove_from(index, "x", &which)).expect("writable");
+    let remove = |which| {
+        quarantine
+            .with_index(|index| quarantine.remove_from(index, RepositoryId("x"), &which))
+            .expect("writable")
+    };
     const ONE: u64 = BARE_BYTES + 1;
     for (name, time) in
         [("1", "2026-01-01T00:00:00Z"), ("2", "2026-02-01T00:00:00Z"), ("3", "2026-02-01T00:00:00Z")]
@@ -89,20 +97,23 @@ fn removed_entries_are_gone_and_make_room() {
     );
     put(&quarantine, ("x", ""), "2026-03-01T00:00:00Z", 3 * ONE, &[record("4", b"4")])
         .expect("there is room");
-    let key = list(&quarantine, "x").remove(0).0;
+    let key = list(&quarantine, RepositoryId("x")).remove(0).0;
     assert_eq!(remove(QuarantineSelection::Key(key.clone())), 1);
     assert_eq!(remove(QuarantineSelection::Key(key.clone())), 0);
-    assert_eq!((find(&quarantine, "x", &key), list(&quarantine, "x").len()), (None, 2));
+    assert_eq!(
+        (find(&quarantine, RepositoryId("x"), &key), list(&quarantine, RepositoryId("x")).len()),
+        (None, 2)
+    );
     assert_eq!(sizes()[0].1, size(2));
-    let (key, _) = list(&quarantine, "x").remove(0);
+    let (key, _) = list(&quarantine, RepositoryId("x")).remove(0);
     std::fs::remove_file(data.path().join("quarantine/x").join(&key)).expect("it is there");
     for (name, time) in [("2", "t"), ("3", "t"), ("4", "t")] {
         let _ = put(&quarantine, ("x", ""), time, 3 * ONE, &[record(name, name.as_bytes())]);
     }
-    assert!(find(&quarantine, "x", &key).is_some(), "a lost file is written again");
+    assert!(find(&quarantine, RepositoryId("x"), &key).is_some(), "a lost file is written again");
     assert_eq!(remove(QuarantineSelection::ALL), 3);
     assert_eq!(std::fs::read_dir(data.path().join("quarantine/x")).expect("a folder").count(), 0);
-    assert_eq!(list(&quarantine, "y").len(), 1, "the records of other repositories stay");
+    assert_eq!(list(&quarantine, RepositoryId("y")).len(), 1, "the records of other repositories stay");
 }
 
 #[test]
@@ -137,7 +148,7 @@ fn resolve(quarantine: &RedbQuarantine, whole: &WholeRecords) -> u64 {
 
 /// The entries of the repository `x`: identifiers, and when they were resolved.
 fn states(quarantine: &RedbQuarantine) -> Vec<(String, Option<String>)> {
-    let entries = list(quarantine, "x").into_iter().map(|(_, entry)| entry);
+    let entries = list(quarantine, RepositoryId("x")).into_iter().map(|(_, entry)| entry);
     let mut states: Vec<_> =
         entries.map(|entry| (entry.identifier.unwrap_or_default(), entry.resolved_at)).collect();
     states.sort();
@@ -177,14 +188,14 @@ fn the_oldest_resolved_entries_make_room_and_open_ones_stay() {
     );
     put(&quarantine, ("x", LIST), "t9", 4 * ONE, &[record("7", b"a")]).expect("6 makes room");
     assert_eq!((names(&quarantine), files()), ("1457".to_owned(), 4));
-    assert!(quarantine.known.resolved("x").records == 0);
+    assert!(quarantine.known.resolved(RepositoryId("x")).records == 0);
 }
 
 #[test]
 fn entries_of_the_previous_version_are_open_and_can_be_resolved() {
     let (data, quarantine) = open();
     put(&quarantine, ("x", LIST), "t1", 1 << 20, &[record("oai:x:1", b"<a>")]).expect("it fits");
-    let key = list(&quarantine, "x").remove(0).0;
+    let key = list(&quarantine, RepositoryId("x")).remove(0).0;
     let old = r#"{"identifier":"oai:x:1","why":"mismatched-tags","offset":7,"request":"verb=ListRecords&resumptionToken=a",
                   "first_seen":"t1","last_seen":"t1","seen":1,"bytes":3}"#;
     let written = quarantine.with_index(|index| {
@@ -197,7 +208,7 @@ fn entries_of_the_previous_version_are_open_and_can_be_resolved() {
     written.expect("writable");
     drop(quarantine);
     let quarantine = RedbQuarantine::open(data.path(), &Databases::default()).expect("it survives");
-    let (entry, raw) = find(&quarantine, "x", &key).expect("it is readable");
+    let (entry, raw) = find(&quarantine, RepositoryId("x"), &key).expect("it is readable");
     assert_eq!((entry.state(), entry.format(), raw.as_slice()), (QuarantineState::Open, None, &b"<a>"[..]));
     assert_eq!(resolve(&quarantine, &whole("oai:x:1", "t2")), 1);
 }
@@ -206,15 +217,15 @@ fn entries_of_the_previous_version_are_open_and_can_be_resolved() {
 fn an_entry_past_the_limit_of_memory_is_resolved_too() {
     let (_data, quarantine) = open();
     put(&quarantine, ("x", LIST), "t1", 1 << 20, &[record("oai:x:1", b"<a>")]).expect("it fits");
-    let entry = list(&quarantine, "x").remove(0).1;
+    let entry = list(&quarantine, RepositoryId("x")).remove(0).1;
     let others: Vec<EntryChange> = (0..OPEN_ENTRIES_MAX)
         .map(|number| {
             let after = Some(QuarantineEntry { identifier: Some(number.to_string()), ..entry.clone() });
             EntryChange { key: format!("{number:032x}"), before: None, after }
         })
         .collect();
-    quarantine.known.apply("x", &others);
+    quarantine.known.apply(RepositoryId("x"), &others);
     put(&quarantine, ("x", LIST), "t1", 1 << 20, &[record("oai:x:2", b"<a>")]).expect("it fits");
-    assert!(!quarantine.known.may_be_open("x", "oai:x:2"), "memory has no room for it");
+    assert!(!quarantine.known.may_be_open(RepositoryId("x"), "oai:x:2"), "memory has no room for it");
     assert_eq!(resolve(&quarantine, &whole("oai:x:2", "t2")), 1);
 }
