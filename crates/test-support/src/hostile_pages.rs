@@ -37,7 +37,7 @@ fn repeated(fragment: &[u8], bytes: usize) -> Vec<u8> {
     damage
 }
 
-/// The damage that a test tries: all of [`DAMAGE`] in CI, a part of it after an edit.
+/// The damage that a test tries: all shapes in CI, a part of them after an edit.
 pub fn series() -> Vec<(&'static str, &'static [u8])> {
     DAMAGE.iter().copied().step_by(step_of_series(15)).collect()
 }
