@@ -102,7 +102,7 @@ impl<'x> EndTag<'x> {
 /// A start tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StartTag<'x> {
-    /// What is between its angle brackets.
+    /// The text between its angle brackets.
     content: &'x str,
     name_bytes: usize,
     is_empty: bool,

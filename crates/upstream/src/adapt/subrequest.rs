@@ -134,7 +134,7 @@ impl SubResponse {
 
     /// The error code, if the response is an error.
     pub(crate) fn error_code(&self) -> Option<ErrorCode> {
-        self.buffer.head.error().filter(|_| self.items.is_empty())
+        if self.items.is_empty() { self.buffer.head.error() } else { None }
     }
 
     /// The namespaces that are declared around the items.

@@ -239,7 +239,7 @@ impl Page {
         // A page that was made here has our own time as its responseDate.
         let is_of_source = self.http_date_secs.is_some() || self.buffer.head.response_date() != self.asked_at;
         ResponseClocks {
-            response_date_secs: to_secs(self.buffer.head.response_date()).filter(|_| is_of_source),
+            response_date_secs: if is_of_source { to_secs(self.buffer.head.response_date()) } else { None },
             http_date_secs: self.http_date_secs,
             sent_at_secs: to_secs(&self.asked_at).unwrap_or_default(),
         }

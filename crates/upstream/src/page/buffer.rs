@@ -45,7 +45,7 @@ pub(crate) struct PageBuffer {
     before_end: (usize, usize),
 }
 
-/// What was taken of a buffer.
+/// The output that was taken from a buffer, with its items and repairs.
 pub(crate) struct TakenOutput {
     pub(crate) bytes: ByteRope,
     pub(crate) items: Vec<PageItem>,

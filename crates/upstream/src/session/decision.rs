@@ -84,7 +84,7 @@ pub(super) struct AttemptCounts {
     pub(super) rewordings: u32,
 }
 
-/// What is known after an attempt.
+/// The facts after an attempt, on which the decision depends.
 #[derive(Clone, Copy)]
 pub(super) struct Facts<'a> {
     /// The request to the source.
