@@ -6,7 +6,8 @@
 //!
 //! Invariant: flushed bytes are sent before the connection waits. The task of a response reads from the connection
 //! whenever it waits for the next piece, to see whether the client has left, and after the response, to receive the
-//! next request. Each read sends the held bytes first, and so does the end. An aborted response may lose them.
+//! next request. Each read sends the held bytes first, and so does the end. Before a response is aborted, its task
+//! reads once for this reason.
 
 use async_trait::async_trait;
 use pingora_core::protocols::raw_connect::ProxyDigest;

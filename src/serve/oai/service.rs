@@ -157,6 +157,9 @@ impl ProxyHttp for ProxyService {
         let downstream = *error.esource() == pingora_error::ErrorSource::Downstream
             || *error.etype() == ErrorType::WriteError;
         if has_started || downstream {
+            if has_started {
+                send_held(session).await;
+            }
             return FailToProxy { error_code: 0, can_reuse_downstream: false };
         }
         tracing::error!(%error, "a request failed in the proxy itself");
@@ -508,6 +511,14 @@ impl RequestContext {
         let update = activity_update(request, account, failure);
         self.served.store.activity.note(repository, self.served.clock.now_secs(), update);
     }
+}
+
+/// Sends the start of a response that ends with an error. The connection holds short writes until it is read from, and
+/// a client that receives nothing cannot distinguish a truncated page from a proxy that is down.
+async fn send_held(session: &mut Session) {
+    let read = std::pin::pin!(session.as_downstream_mut().read_body_or_idle(true));
+    // The connection is closed next; ignore what the client sent.
+    let _ = futures::poll!(read);
 }
 
 /// The names that pingora gives to errors in the chunks of a body.
