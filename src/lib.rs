@@ -7,6 +7,7 @@ pub mod config;
 pub mod demo;
 pub mod log;
 pub mod notify;
+pub mod onboard;
 pub mod provider_report;
 pub mod quarantine_retry;
 pub mod serve;

@@ -10,6 +10,7 @@ use super::health::HealthArguments;
 use super::manual::ManualArguments;
 use super::mirror::MirrorArguments;
 use super::notify::NotifyArguments;
+use super::onboard::OnboardArguments;
 use super::plan::PlanArguments;
 use super::quarantine::QuarantineArguments;
 use super::repair::RepairArguments;
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     Demo(DemoArguments),
     Serve(ServeArguments),
     Repair(RepairArguments),
+    Onboard(OnboardArguments),
     Check(CheckArguments),
     Mirror(MirrorArguments),
     Plan(PlanArguments),

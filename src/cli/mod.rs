@@ -16,6 +16,7 @@ mod input;
 mod manual;
 mod mirror;
 mod notify;
+mod onboard;
 mod paint;
 mod plan;
 mod progress;
@@ -50,6 +51,7 @@ pub(crate) fn run() -> ExitCode {
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Onboard(arguments) => onboard::run(&arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mirror(arguments) => mirror::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),

@@ -31,6 +31,7 @@ mod mirror_provenance;
 mod mirror_sets;
 mod mirror_view;
 mod notifications;
+mod onboard;
 mod operator_commands;
 mod plan;
 mod provider_reports;
