@@ -36,14 +36,10 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns the section of the reference pages about the reason of that name.
+/// Returns the section of the reference about the reason of that name.
 fn find_reason(name: &str) -> Option<&'static str> {
-    const PAGES: [&str; 2] = [
-        include_str!("../../docs/reference/unrepairable.md"),
-        include_str!("../../docs/reference/unrepairable-pages.md"),
-    ];
-    let heading = format!("\n### {name}\n");
-    let (_, section) = PAGES.iter().find_map(|page| page.split_once(&heading))?;
+    const PAGE: &str = include_str!("../../docs/reference/unrepairable.md");
+    let (_, section) = PAGE.split_once(&format!("\n### {name}\n"))?;
     let end = section.find("\n##").unwrap_or(section.len());
     Some(section[..end].trim())
 }

@@ -157,7 +157,7 @@ fn write_failures(text: &mut String, findings: &WeekFindings, docs_url: Option<&
     }
     let count = usize::try_from(findings.counts.failures).unwrap_or(usize::MAX);
     write_rest(text, count, findings.failures.len().min(FAILURES_MAX));
-    let _ = writeln!(text, "Details:    {}\n", link(docs_url, "source-failures.md", ""));
+    let _ = writeln!(text, "Details:    {}\n", link(docs_url, "errors.md", "reasons"));
 }
 
 fn write_check(text: &mut String, check: Option<&CheckResult>, docs_url: Option<&Url>) {

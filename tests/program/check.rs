@@ -145,7 +145,7 @@ fn https_gives_a_warning() {
 
 #[test]
 fn every_rule_has_a_failing_case() {
-    let cases: Vec<Case> = faults::groups().into_iter().flat_map(|(_, cases)| cases).collect();
+    let cases = faults::all_cases();
     let seen: Vec<&str> = cases
         .iter()
         .flat_map(Case::expected)
@@ -284,7 +284,7 @@ fn static_repository_needs_a_server() {
 
 #[test]
 fn proxy_rules_hold_for_any_source() {
-    let cases: Vec<Case> = faults::groups().into_iter().flat_map(|(_, cases)| cases).collect();
+    let cases = faults::all_cases();
     let failures = support::each(&cases, |case| {
         let (source, _) = case.provider.start(case.when, case.fault.clone());
         let proxy = Proxy::tuned(&source, |mapping| {

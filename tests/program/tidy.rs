@@ -117,20 +117,12 @@ fn repairs_md_is_the_catalog() {
 
 #[test]
 fn every_reason_is_documented() {
-    let headings_of = |name: &str| {
-        let page = text(Path::new("docs/reference").join(name));
-        let headings = page.lines().filter_map(|line| line.strip_prefix("### "));
-        headings.map(str::to_owned).collect::<BTreeSet<String>>()
-    };
-    let items: BTreeSet<String> =
-        QuarantineReason::ALL.iter().map(|reason| reason.name().to_owned()).collect();
-    assert_eq!(
-        headings_of("unrepairable.md"),
-        items,
-        "headings of unrepairable.md and reasons of quarantine"
-    );
-    let pages: BTreeSet<String> = NotOai::ALL.iter().map(|reason| reason.name().to_owned()).collect();
-    assert_eq!(headings_of("unrepairable-pages.md"), pages, "headings of unrepairable-pages.md and refusals");
+    let page = text("docs/reference/unrepairable.md");
+    let headings: BTreeSet<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    let of_items = QuarantineReason::ALL.iter().map(|reason| reason.name());
+    let of_pages = NotOai::ALL.iter().map(|reason| reason.name());
+    let reasons: BTreeSet<&str> = of_items.chain(of_pages).collect();
+    assert_eq!(headings, reasons, "headings of unrepairable.md and reasons");
 }
 
 /// The test names in the last cells of a page's tables that do not exist, and the number of names.
@@ -168,28 +160,6 @@ fn threat_model_names_existing_tests() {
     assert!(count > 20, "the tables were not found");
 }
 
-#[test]
-fn every_check_rule_is_documented_with_an_existing_test() {
-    let page = text("docs/reference/conformance.md");
-    let rows: Vec<&str> =
-        page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
-    // An entry of the table is a line with its variant and two quoted texts: name and section.
-    let table = text("crates/check/src/rules.rs");
-    let entries = table.lines().filter(|line| line.starts_with("    ") && line.matches('"').count() == 4);
-    let rules: Vec<&str> = entries
-        .filter(|line| line.trim().starts_with(|first: char| first.is_ascii_uppercase()))
-        .filter_map(|line| line.split('"').nth(1))
-        .collect();
-    assert!(rules.len() > 50, "the table was not found: {rules:?}");
-    assert_eq!(
-        rows, rules,
-        "the rows of docs/reference/conformance.md and the rules of oaimend-check differ"
-    );
-    let (unknown, count) = tests_named_in(&page);
-    none("tests that docs/reference/conformance.md names and that do not exist", &unknown);
-    assert_eq!(count, rules.len(), "each rule has one test");
-}
-
 /// The texts in quotes of a source that fit.
 fn quoted(code: &str, fits: impl Fn(&str) -> bool) -> Vec<&str> {
     code.split('"').skip(1).step_by(2).filter(|text| fits(text)).collect()
@@ -217,9 +187,9 @@ fn every_metric_and_every_failure_reason_is_documented() {
     let (names, _) = names.split_once("\n    }\n").expect("the end of the function");
     let reasons = quoted(names, is_name);
     assert!(reasons.len() > 20, "the reasons were not found: {reasons:?}");
-    let page = text("docs/reference/source-failures.md");
+    let page = text("docs/reference/errors.md");
     let missing = reasons.iter().filter(|name| !page.contains(&format!("| `{name}` |")));
-    found.extend(missing.map(|name| format!("source-failures.md: {name}")));
+    found.extend(missing.map(|name| format!("errors.md: {name}")));
     none("names that the reference does not list", &found);
 }
 
@@ -425,7 +395,7 @@ fn the_glossary_names_places_and_types_that_exist() {
     let places = quoted.iter().filter(|word| word.starts_with("src/") || word.starts_with("crates/"));
     let mut missing: Vec<&str> =
         places.clone().filter(|place| !root().join(place).exists()).copied().collect();
-    assert!(places.count() > 50, "the places were not found");
+    assert!(places.count() > 15, "the places were not found");
     let (_, names) = page.split_once("## Names in the code").expect("a section on names");
     let code: String = sources(CODE).iter().map(text).collect();
     let is_type =

@@ -33,7 +33,7 @@ prints one entry. [unrepairable.md](unrepairable.md) lists the defects that are 
 | content | the content changes, loses a part, or is one of several readings |
 
 A repair that can have both effects counts as a repair of content. Repairs of content inside a payload make a record
-*altered*, see [provenance.md](provenance.md).
+*altered*, see [provenance descriptions](report.md#provenance-descriptions).
 
 In the examples `\\xE9` is a byte that is not UTF-8.
 ";

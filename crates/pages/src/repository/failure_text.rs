@@ -1,6 +1,6 @@
 //! Explains failures of a source to everyone, without what the source has sent.
 
-/// What a failure with this reason means. The reasons are those of docs/reference/source-failures.md.
+/// What a failure with this reason means. The reasons are those of docs/reference/errors.md.
 pub(crate) fn explain_failure(reason: &str) -> &'static str {
     match reason {
         "badResumptionToken" => {
