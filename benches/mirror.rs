@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench mirror` measures 10,000 and 100,000 records; `cargo bench --bench mirror -- 1000000` other
 //! numbers. `OAIMEND_MIRROR_PAGE=FILE` takes the records of a saved ListRecords page instead of generated ones, and
-//! `OAIMEND_MIRROR_SMALL=1` makes small records. The results are in docs/explanation/mirror-performance.md.
+//! `OAIMEND_MIRROR_SMALL=1` makes small records. The results are in docs/explanation/performance.md.
 
 #[path = "pages.rs"]
 #[allow(dead_code, reason = "only whole pages are used")]

@@ -51,37 +51,41 @@ def merge_cells(cells):
     return cells[0] if len(set(cells)) == 1 else " / ".join(cells)
 
 
-def full_table(results):
-    names = list(results)
-    lines = ["| one defect, in record 3 of 10 or around page 1 of 2 | "
-             + " | ".join(f"{name} alone" for name in names) + " | "
-             + " | ".join(f"{name} with oaimend" for name in names) + " |",
-             "|---|" + "---|" * (2 * len(names))]
-    for index, defect in enumerate(DEFECTS):
-        cells = [results[name][way][index].cell(defect) for way in (0, 1) for name in names]
-        lines.append(f"| {defect.title} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
 # The rows of README.md: one defect of each kind (bytes, references, markup, page, transfer).
 EXCERPT = ["latin1-field", "bare-ampersand", "unterminated-cdata", "missing-namespace", "truncated"]
 
 
-def short_table(results):
-    """The rows of EXCERPT, with one column for the harvesters that parse leniently."""
-    lenient = [name for name in results if name != "HTTP::OAI"]
-    lines = [f"| one defect on page 1 of 2 | {', '.join(lenient)} | HTTP::OAI | all three through oaimend |",
-             "|---|---|---|---|"]
+def rows(results):
+    """The name, the title and the cells of each defect, with one cell for the harvesters that parse leniently."""
     for index, defect in enumerate(DEFECTS):
-        if defect.name not in EXCERPT:
-            continue
-        cells = [
-            merge_cells([results[name][0][index].cell(defect) for name in lenient]),
+        yield defect.name, defect.title, (
+            merge_cells([results[name][0][index].cell(defect) for name in lenient(results)]),
             results["HTTP::OAI"][0][index].cell(defect),
             merge_cells([results[name][1][index].cell(defect) for name in results]),
-        ]
-        lines.append(f"| {defect.title} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        )
+
+
+def lenient(results):
+    return [name for name in results if name != "HTTP::OAI"]
+
+
+def table(results, titles_and_cells):
+    lines = [f"| one defect on page 1 of 2 | {', '.join(lenient(results))} | HTTP::OAI | all three through oaimend |",
+             "|---|---|---|---|"]
+    return "\n".join(lines + [f"| {title} | {' | '.join(cells)} |" for title, cells in titles_and_cells])
+
+
+def full_table(results):
+    """One row for all defects with the same cells."""
+    titles = {}
+    for _, title, cells in rows(results):
+        titles.setdefault(cells, []).append(title)
+    return table(results, [("; ".join(same), cells) for cells, same in titles.items()])
+
+
+def short_table(results):
+    """The rows of EXCERPT."""
+    return table(results, [(title, cells) for name, title, cells in rows(results) if name in EXCERPT])
 
 
 def replace_between_marks(path, table):
@@ -98,55 +102,48 @@ def write_tables(results, versions, source_results, all_versions):
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(f"""# Harvesters with and without oaimend
 
-This page shows what real harvesters receive from a broken repository, directly and through `oaimend serve`.
-The script `scripts/harvesters table` measures it and writes this page.
+This page shows what real harvesters receive from a broken repository, directly and through `oaimend serve`. For
+example, if one field contains Latin-1 bytes, a strict harvester stops before its record, and a lenient one delivers
+three damaged records without an error. Through oaimend, both receive every record with the right text.
+`scripts/harvesters table` measures this and writes the page.
 
 ## One defect at a time
 
 The repository has ten records on two pages. Each run has one defect from `tests/harvesters/defects.py`, in record 3
 or around the records of page 1. The harvesters are {versions}.
 
-| result | meaning |
-|---|---|
-| all 10 | identifier, datestamp, title and description of every record are right |
-| damaged | the record arrived with wrong text |
-| error | the harvester reported an error |
-| **no error** | records are missing or damaged, and the harvester reported nothing |
-
-The last two defects cannot be repaired. There, the right result is an error that the harvester reports.
+*All 10* means that identifier, datestamp, title and description of every record are right. **No error** means that
+records are missing or damaged (with wrong text), but the harvester reported nothing. An HTML page, and a page that
+is cut off at every attempt, cannot be repaired, so there an error is the right result.
 
 {full_table(results)}
 
 {sources.section(source_results, all_versions)}
 ## Records with more than 10 MB of text
 
-libxml2 gives up a document when one text in it is longer than 10,000,000 bytes, unless `huge_tree` is on. Sickle and
-oaipmh-scythe parse with `recover=True`, which hides this error: the rest of the page and its resumptionToken are missing,
-so the harvest ends there, and the harvester reports **no error**. Such a page is clean, so oaimend passes it on
-unchanged, whatever its length, and the harvest ends there through oaimend too. There are two ways out:
+libxml2 gives up a document when one text in it is longer than 10,000,000 bytes, unless `huge_tree` is on. Sickle
+and oaipmh-scythe hide this error with `recover=True`. The rest of the page and its resumptionToken are missing, so
+the harvest ends there with **no error**. oaimend passes such a page on unchanged, because it is clean. There are two
+ways out:
 
-- The mirror does not store a record that is longer than `limits.record_bytes_max`, which is 8 MiB by default and can be set
-  for one repository in its mapping. A mapping with `serve = "mirror"` therefore gives such harvesters all other records.
-  `oaimend mirror status` counts the records that are left out.
-- A parser with `huge_tree` reads these records. Both packages have theirs in a variable:
-  `sickle.response.XMLParser = lxml.etree.XMLParser(recover=True, huge_tree=True, remove_blank_text=True, resolve_entities=False)`,
-  and the same for `oaipmh_scythe.response`.
+- The mirror stores no record that is longer than `limits.record_bytes_max` (8 MiB by default, also in a mapping),
+  so with `serve = "mirror"` such harvesters receive all others. `oaimend mirror status` counts the records that are
+  left out.
+- A parser with `huge_tree` reads them. Both packages have theirs in a variable, `sickle.response.XMLParser` and
+  `oaipmh_scythe.response.XMLParser`. Replace it by
+  `lxml.etree.XMLParser(recover=True, huge_tree=True, remove_blank_text=True, resolve_entities=False)`.
 
 ## Whole repositories
 
-`scripts/harvesters repositories` harvests whole repositories with Sickle, oaipmh-scythe and HTTP::OAI,
-directly and through `oaimend serve`. `scripts/harvesters mirrored` harvests the mirror.
+`scripts/harvesters repositories` and `scripts/harvesters mirrored` harvest whole repositories and their mirror with
+Sickle, oaipmh-scythe and HTTP::OAI, with all six verbs, sets and dates, and records that do not exist.
 
-| repository | contents | result |
-|---|---|---|
-| OAI-PMH 2.0, served by the data provider of the package oaipmh 4.0.0 | 300 records on eight pages, nested sets, deleted records | each harvester receives the same through oaimend as directly, white space included |
-| the same records in OAI-PMH 1.0 and 1.1 (`tests/harvesters/provider_one.py`) | day datestamps, ListIdentifiers without datestamps, status 400 for unknown arguments, empty lists instead of errors | each harvester receives all records as OAI-PMH 2.0 |
-| the mirror of the first one, at `/_mirror/ID` and at `/_all`, while its source is down | as the first one. `/_all` contains the repository twice and shows one of both | each harvester, and the client of the package oaipmh 4.0.0, receives all records |
-| the first one with a mirror, which ends for good in the middle of a list (`serve = "live-then-mirror"`) | as the first one | each harvester, and the client of the package oaipmh 4.0.0, receives every record of every list once |
-
-The harvesters send all six verbs, with sets and dates, and also ask for records that do not exist.
-OAI-PMH 1.x does not say which sets a record belongs to. Therefore the 1.x records have their set only where the
-harvester requested one.
+- From OAI-PMH 2.0 with nested sets and deleted records, each harvester receives the same 300 records through
+  oaimend as directly, white space included.
+- From OAI-PMH 1.0 and 1.1, each receives the same records as 2.0. Their headers name a set only where the harvester
+  requested one, because 1.x does not say which sets a record belongs to.
+- From the mirror, at `/_mirror/ID` and at `/_all`, each receives all records while the source is down.
+- If a source with a mirror ends for good in the middle of a list, each receives every record of every list once.
 """)
     replace_between_marks(PROJECT / "README.md", short_table(results))
 

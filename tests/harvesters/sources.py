@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -50,6 +51,9 @@ class Kind:
     # Whether oaimend has a mirror, so that there is no harvest without oaimend.
     has_mirror: bool = False
     is_poisoned: bool = False
+
+    def heading(self):
+        return f"{self.title}: {len(self.expected)} records"
 
 
 KINDS = [
@@ -93,12 +97,12 @@ class Run:
         if self.result is None:
             return f"no end in {HARVEST_SECONDS_MAX} s"
         count, right = len(self.result.records), self.count_right()
-        cell = f"{right} of {len(self.kind.expected)}" if self.kind.expected else f"{count}"
+        cell = f"{right}"
         if count > right:
             cell += f", {count - right} wrong"
         is_whole = count == right == len(self.kind.expected) and not self.kind.is_dead
         error = ", error" if self.result.error else "" if is_whole else ", **no error**"
-        return f"{cell}{error}, {max(1, round(self.seconds))} s"
+        return f"{cell}{error}"
 
     def faults(self, quarantined):
         """Describes each violation in a harvest through oaimend."""
@@ -224,62 +228,63 @@ def check(results):
 
 
 def table(results, is_proxied):
-    """The table of the harvests without or with oaimend."""
+    """The harvests without or with oaimend: one row for all harvesters with the same cells, and one for the times."""
     kinds = [kind for kind in KINDS if is_proxied or not kind.has_mirror]
+    runs = [[run for run, _ in results if run.kind is kind and run.is_proxied == is_proxied] for kind in kinds]
     way = "through oaimend" if is_proxied else "alone"
-    lines = [f"| {way} | " + " | ".join(kind.title for kind in kinds) + " |", "|---|" + "---|" * len(kinds)]
-    for harvester in dict.fromkeys(run.harvester for run, _ in results):
-        cells = {
-            run.kind: run.cell() for run, _ in results if run.harvester is harvester and run.is_proxied == is_proxied
-        }
-        lines.append(f"| {harvester.name} | " + " | ".join(cells[kind] for kind in kinds) + " |")
-    return "\n".join(lines)
+    lines = [f"| {way} | " + " | ".join(kind.heading() for kind in kinds) + " |", "|---|" + "---|" * len(kinds)]
+    harvesters = {}
+    for of_harvester in zip(*runs):
+        harvesters.setdefault(tuple(run.cell() for run in of_harvester), []).append(of_harvester[0].harvester.name)
+    rows = [(", ".join(names), cells) for cells, names in harvesters.items()]
+    rows.append(("seconds", [seconds(of_kind) for of_kind in runs]))
+    return "\n".join(lines + [f"| {title} | {' | '.join(cells)} |" for title, cells in rows])
+
+
+def seconds(runs):
+    """The shortest and the longest time of the harvests that ended."""
+    times = [max(1, round(run.seconds)) for run in runs if run.result is not None]
+    return f"{min(times)} to {max(times)}"
 
 
 def section(results, versions):
     """The section of docs/explanation/harvesters.md about the sources."""
-    names = "\n".join(
-        f"| {harvester.name} {version} | {harvester.package} |" for harvester, version in versions.items()
-    )
+    of_package = {}
+    for harvester, version in versions.items():
+        of_package.setdefault(harvester.package, []).append(f"{harvester.name} {version}")
+    names = "; ".join(f"{', '.join(same)} from {package}" for package, same in of_package.items())
+    harvesters = textwrap.fill(f"The harvesters are {names}.", width=118)
     return f"""## Clean, broken, poisoned and dead sources
 
-`scripts/harvesters sources` harvests 200 records on ten pages from six kinds of sources.
+`scripts/harvesters sources` harvests 200 records on ten pages from six kinds of sources:
 
-| source | behaviour |
-|---|---|
-| clean | no defect |
-| broken | all repairable defects of the table above. The first pages have them in records, the others around the records |
-| poisoned | record {POISONED[0]} makes its page fail with status 500, and record {POISONED[1]} makes its page break off, at every attempt |
-| unreachable | refuses connections |
-| ends after page {PAGES_BEFORE_END} | refuses connections after page {PAGES_BEFORE_END}, for good |
-| ends after page {PAGES_BEFORE_END}, with a mirror | the same. oaimend has mirrored it before (`serve = "live-then-mirror"`) |
+- *broken* has all repairable defects of the table above, in records and around them;
+- at *poisoned*, record {POISONED[0]} makes its page fail with status 500, and record {POISONED[1]} makes its page
+  break off, at every attempt;
+- *unreachable* refuses connections;
+- one that *ends* refuses them after page {PAGES_BEFORE_END}, for good. With a mirror, oaimend has mirrored it before
+  (`serve = "live-then-mirror"`).
 
-A cell contains the right records of those that the source can deliver, whether the harvester reported an error, and
-the seconds. A harvest is stopped after {HARVEST_SECONDS_MAX} seconds.
+A cell contains the number of right records, and whether the harvester reported an error. The heading says how many
+records the source can deliver.
 
 {table(results, is_proxied=False)}
 
-Below, the mappings have `limits.first_record_timeout_secs = {RECORD_SECONDS_MAX}` and
-`limits.outage_retry_secs = {OUTAGE_SECONDS_MAX}`. Longer values make the harvests of poisoned and dead sources longer.
+Through oaimend, `limits.first_record_timeout_secs` is {RECORD_SECONDS_MAX} and `limits.outage_retry_secs` is
+{OUTAGE_SECONDS_MAX}. Longer values make the harvests of poisoned and ending sources longer.
 
 {table(results, is_proxied=True)}
 
-- **Poisoned**: the two poisoned records are in quarantine, and the list continues after them. ometha requests each
-  record by itself, and receives an error for these two.
-- **Dead**: oaimend first sends status 503 with `Retry-After: 30`, and 502 when the outage is older. Most harvesters
-  wait for the time in `Retry-After`. No harvester takes the list for a complete one.
-- **With a mirror**: the mirror continues the list after page {PAGES_BEFORE_END}.
+The two poisoned records are in quarantine, and the list continues after them. When the source ends, oaimend first
+sends status 503 with `Retry-After: 30`, for which most harvesters wait, and then 502. No harvester takes the list
+for complete. With a mirror, the list continues from the copy.
 
-| harvester | package |
-|---|---|
-{names}
+{harvesters}
 
-- A search of Debian 12, PyPI and npm found no harvester in PHP or Ruby, and no metha. The packages oaipmh and
-  oaipmharvest take their place.
-- ometha waits about 20 minutes after errors. Here its waits are divided by 100. Without oaimend it does not stop if a
-  source ends: it ignores the failed connection and uses the last page again.
+- ometha requests each record by itself, so it receives an error for the poisoned ones. Alone it does not stop if a
+  source ends, because it uses the last page again. Its long waits after errors are divided by 100 here.
 - Catmandu::OAI does not deliver the last record of a page if the next page fails.
-- The program of oaipmharvest fails when it writes a page. Therefore the test uses its library.
+- The program of oaipmharvest fails when it writes a page, so the test uses its library.
 """
 
 

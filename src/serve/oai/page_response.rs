@@ -1,7 +1,7 @@
 //! Writes a page to a harvester: from the cache, from a page in flight, or directly from the source.
 //!
 //! pingora has read the request and sends the response. Pages do not pass through its cache or its upstreams: see
-//! docs/explanation/pingora.md. `cache` finds or starts the page, and this module reads it.
+//! docs/explanation/request-path.md. `cache` finds or starts the page, and this module reads it.
 //!
 //! Invariants: a page is received at the speed of its source, even if its harvester does not read. A harvester that
 //! leaves does not end a page that others read or that is to be cached. A truncated page has no end.

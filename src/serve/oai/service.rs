@@ -1,8 +1,8 @@
 //! The phases of a request in pingora.
 //!
 //! `request_filter` routes, validates and answers each request. `cache` finds the page, `page_response` sends it, and
-//! `gzip` compresses it. The cache and the upstreams of pingora are not used; docs/explanation/pingora.md explains
-//! why. See also docs/explanation/request-path.md.
+//! `gzip` compresses it. The cache and the upstreams of pingora are not used; docs/explanation/request-path.md
+//! explains why.
 
 use super::cache::{CacheLookup, CachedRequest, PageVariant};
 use super::collected::CollectedResponse;

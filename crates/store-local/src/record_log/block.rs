@@ -1,7 +1,38 @@
 //! A block: some 64 KiB of records in the order of their sequence numbers, compressed together.
 //!
 //! A block is a header, a directory and a body. The directory contains everything about the records but their bytes,
-//! so that a list of headers does not decompress the body. docs/explanation/mirror-store.md describes every byte.
+//! so that a list of headers does not decompress the body.
+//!
+//! Numbers are little-endian, and a varint is LEB128. A block contains:
+//!
+//! | offset | bytes | content |
+//! |---|---|---|
+//! | 0 | 4 | `OMB1` |
+//! | 4 | 4 | number of the collection |
+//! | 8 | 8 | sequence number of the first record |
+//! | 16 | 4 | number of records |
+//! | 20 | 4 | length of the directory, compressed |
+//! | 24 | 4 | length of the directory |
+//! | 28 | 4 | length of the body, compressed |
+//! | 32 | 4 | length of the body |
+//! | 36 | 4 | CRC-32 of the compressed directory |
+//! | 40 | 4 | CRC-32 of the compressed body |
+//! | 44 | 4 | CRC-32 of bytes 0 to 43 |
+//! | 48 | | directory, then body: one zstd frame each |
+//!
+//! The body is the bytes of all records in order. The directory contains for each record:
+//!
+//! | bytes | content |
+//! |---|---|
+//! | varint | sequence number minus that of the first record |
+//! | 8 | stamp, seconds since 1970, signed |
+//! | 8 | datestamp of the source, the same |
+//! | 8 | content hash: SipHash-1-3 of status, sets and content |
+//! | 1 | 0: live, 1: deleted |
+//! | varint, text | identifier: length, UTF-8 |
+//! | varint | number of setSpecs; for each: varint length, UTF-8 |
+//! | varint | length of the record |
+//! | 4 | CRC-32 of the record |
 //!
 //! Invariant: a block that [`Block::decode_directory`] accepts contains what was encoded, as far as the checksums can
 //! tell. A damaged block is a value ([`Damage`]), never a panic.

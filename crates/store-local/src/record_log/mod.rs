@@ -1,7 +1,8 @@
 //! The embedded store of the mirror: an append-only log of compressed blocks, with an index in redb.
 //!
 //! `data/mirror/` contains `index.redb` and the segments of the log. It is created by the first write, so a proxy
-//! without a mirror has no such folder. docs/explanation/mirror-store.md gives the reasons and the format on disk.
+//! without a mirror has no such folder. docs/explanation/mirror-store.md gives the reasons; `block`, `tables` and `keys`
+//! describe the format on disk.
 //!
 //! - `commit` stores harvested pages; `read` and `block_reader` read lists and records.
 //! - `compaction` rewrites segments, `verify` checks them, `forget` removes a repository.
