@@ -1,5 +1,6 @@
 //! The databases of a data folder, and whether their stores can be used.
 
+use super::save_error::SaveError;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,6 +14,14 @@ pub trait StoreDatabase: Debug + Send + Sync {
 
     /// Tries to write to it. Blocks on the disk.
     fn recover(&self);
+
+    /// Runs a task while no transaction writes, so that copies of its file have the state of the last one. Blocks on the
+    /// disk.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be used; the task did not run.
+    fn while_frozen(&self, task: &mut dyn FnMut()) -> Result<(), SaveError>;
 }
 
 /// All databases of a data folder. Clones share them.
@@ -44,7 +53,28 @@ impl Databases {
         }
     }
 
+    /// Runs a task while no transaction writes to any of them: copies of their files are of one moment. Readers continue,
+    /// and writers wait. Blocks on the disk.
+    ///
+    /// # Errors
+    ///
+    /// One of them cannot be used; the task did not run.
+    pub fn while_frozen(&self, task: &mut dyn FnMut()) -> Result<(), SaveError> {
+        freeze_each(&self.all(), task)
+    }
+
     fn all(&self) -> Vec<Arc<dyn StoreDatabase>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Freezes the databases one inside the other.
+fn freeze_each(databases: &[Arc<dyn StoreDatabase>], task: &mut dyn FnMut()) -> Result<(), SaveError> {
+    let Some((first, rest)) = databases.split_first() else {
+        task();
+        return Ok(());
+    };
+    let mut inner = Ok(());
+    first.while_frozen(&mut || inner = freeze_each(rest, task))?;
+    inner
 }

@@ -194,6 +194,17 @@ impl StoreDatabase for SharedDatabase {
             Err(error) => tracing::debug!(store = self.disk.store, %error, "the store is still unusable"),
         }
     }
+
+    fn while_frozen(&self, task: &mut dyn FnMut()) -> Result<(), SaveError> {
+        let frozen = self.with(|database| {
+            // Only one transaction writes at a time, and this one writes nothing. Each commit waits for the disk, so the file
+            // has all of them.
+            let transaction = database.begin_write()?;
+            task();
+            Ok::<_, redb::Error>(transaction.abort()?)
+        });
+        frozen?.map_err(|error| SaveError::Database(Box::new(error)))
+    }
 }
 
 impl From<Unavailable> for SaveError {

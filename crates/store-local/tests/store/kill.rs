@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 /// The data folder of the child process.
 pub(crate) const CHILD: &str = "OAIMEND_MIRROR_CHILD";
 /// Few identifiers, so that records are replaced often, and compactions run often.
-const FEW: usize = 900;
+pub(crate) const FEW: usize = 900;
 /// Many identifiers, so that the store grows.
 const MANY: usize = 1_000_000_000;
 const PAGE_RECORDS: usize = 80;
@@ -59,7 +59,7 @@ async fn commit_page(store: &dyn MirrorStore, number: u64, identifiers: usize) -
 }
 
 /// Checks that the store contains its first pages, and nothing else. Returns their number.
-async fn check(store: &dyn MirrorStore, identifiers: usize) -> u64 {
+pub(crate) async fn check(store: &dyn MirrorStore, identifiers: usize) -> u64 {
     let pages = cursor(&store.progress(REPOSITORY, PREFIX).await.expect("readable"));
     let mut expected: BTreeMap<String, (NewRecord, i64)> = BTreeMap::new();
     for number in 0..pages {
@@ -93,7 +93,7 @@ pub(crate) fn child(test: &str, folder: &Path) -> Command {
 }
 
 /// Commits pages until a commit fails, and prints the number of each page.
-async fn commit_pages(store: &dyn MirrorStore, identifiers: usize) -> MirrorError {
+pub(crate) async fn commit_pages(store: &dyn MirrorStore, identifiers: usize) -> MirrorError {
     let mut number = cursor(&store.progress(REPOSITORY, PREFIX).await.expect("readable"));
     loop {
         if let Err(error) = commit_page(store, number, identifiers).await {

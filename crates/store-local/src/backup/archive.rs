@@ -1,0 +1,256 @@
+//! The archive of a backup: written from a snapshot, and restored into a new folder.
+
+use super::BackupError;
+use super::snapshot::Snapshot;
+use blake2::{Blake2s256, Digest};
+use oaimend_files::data_dir::rename_durably;
+use oaimend_store::Databases;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Component, Path, PathBuf};
+use tar::{Archive, Builder, Entry, Header};
+
+const MANIFEST: &str = "manifest.json";
+const CHECKSUMS: &str = "checksums";
+/// The version of the format.
+const FORMAT: u32 = 1;
+/// Longest manifest, in bytes.
+const MANIFEST_BYTES_MAX: u64 = 64 << 10;
+/// Compression level of zstd. Records are compressed already.
+const ZSTD_LEVEL: i32 = 1;
+
+/// The first entry of a backup.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    format: u32,
+    /// The version of oaimend that wrote it.
+    oaimend: String,
+    /// The time of the snapshot, as in OAI-PMH.
+    created: String,
+    files: u64,
+    bytes: u64,
+}
+
+/// The hash of each file, in hexadecimal digits.
+type Checksums = BTreeMap<String, String>;
+
+/// The result of a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenBackup {
+    /// The number of files in it.
+    pub files: u64,
+    /// The bytes of these files.
+    pub bytes: u64,
+}
+
+/// The result of a restored backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RestoredBackup {
+    /// The time of the snapshot, as in OAI-PMH.
+    pub created: String,
+    /// The version of oaimend that wrote it.
+    pub oaimend: String,
+    /// The number of files.
+    pub files: u64,
+    /// The bytes of these files.
+    pub bytes: u64,
+}
+
+/// Writes a backup of a data folder whose stores are open in this process. `created` is the time of the backup, as in
+/// OAI-PMH. Writers wait while the databases are copied. `on_progress` gets the bytes that are done, and all bytes. Blocks
+/// on the disk.
+///
+/// # Errors
+///
+/// A store cannot be used, or a file cannot be read or written. What was written is no complete backup then.
+pub fn write_backup(
+    data: &Path,
+    databases: &Databases,
+    created: &str,
+    out: impl Write,
+    on_progress: &mut dyn FnMut(u64, u64),
+) -> Result<WrittenBackup, BackupError> {
+    let snapshot = Snapshot::take(data, databases)?;
+    let bytes = snapshot.files.iter().map(|(_, bytes)| bytes).sum();
+    let written = WrittenBackup { files: snapshot.files.len() as u64, bytes };
+    let manifest = Manifest {
+        format: FORMAT,
+        oaimend: env!("CARGO_PKG_VERSION").to_owned(),
+        created: created.to_owned(),
+        files: written.files,
+        bytes,
+    };
+    let mut compressed = zstd::Encoder::new(out, ZSTD_LEVEL).map_err(BackupError::Archive)?;
+    compressed.include_checksum(true).map_err(BackupError::Archive)?;
+    let mut archive = Builder::new(compressed);
+    append(&mut archive, MANIFEST, &json(&manifest)).map_err(BackupError::Archive)?;
+    let (mut checksums, mut done) = (Checksums::new(), 0);
+    for (file, bytes) in &snapshot.files {
+        on_progress(done, written.bytes);
+        let hash = append_file(&mut archive, snapshot.path(), file, *bytes)?;
+        checksums.insert(file.to_string_lossy().into_owned(), hash);
+        done += bytes;
+    }
+    let end = append(&mut archive, CHECKSUMS, &json(&checksums));
+    let end = end.and_then(|()| archive.into_inner()).and_then(zstd::Encoder::finish);
+    end.and_then(|mut out| out.flush()).map_err(BackupError::Archive)?;
+    on_progress(done, written.bytes);
+    Ok(written)
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec_pretty(value).expect("texts and numbers are JSON")
+}
+
+fn header(bytes: u64) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_size(bytes);
+    header.set_mode(0o600);
+    header
+}
+
+fn append(archive: &mut Builder<impl Write>, name: &str, bytes: &[u8]) -> io::Result<()> {
+    archive.append_data(&mut header(bytes.len() as u64), name, bytes)
+}
+
+/// Appends a file up to the length that it had in the snapshot, and returns its hash.
+fn append_file(
+    archive: &mut Builder<impl Write>,
+    root: &Path,
+    file: &Path,
+    bytes: u64,
+) -> Result<String, BackupError> {
+    let path = root.join(file);
+    let opened = File::open(&path).map_err(BackupError::file(&path))?;
+    let mut read = HashingReader { from: opened.take(bytes), hash: Blake2s256::new() };
+    archive.append_data(&mut header(bytes), file, &mut read).map_err(BackupError::Archive)?;
+    if read.from.limit() > 0 {
+        let error = io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter");
+        return Err(BackupError::File { path, error });
+    }
+    Ok(hex::encode(read.hash.finalize()))
+}
+
+/// Reads from another reader, and hashes what it reads.
+struct HashingReader<R> {
+    from: R,
+    hash: Blake2s256,
+}
+
+impl<R: Read> Read for HashingReader<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(out)?;
+        self.hash.update(out.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
+/// Restores a backup as the data folder `data`, which must be absent or empty. Everything is read and checked, and the
+/// state is opened once, before the folder gets its name. `on_progress` gets the bytes that are done, and all bytes. Blocks
+/// on the disk.
+///
+/// # Errors
+///
+/// The folder is not empty, the file is no complete backup, or its state cannot be opened. `data` is then as before.
+pub fn restore(
+    archive: impl Read,
+    data: &Path,
+    on_progress: &mut dyn FnMut(u64, u64),
+) -> Result<RestoredBackup, BackupError> {
+    refuse_occupied(data)?;
+    let parent = data.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(BackupError::file(parent))?;
+    // Beside the folder, so that it can be renamed.
+    let unpacked = tempfile::Builder::new().prefix("restore-").tempdir_in(parent);
+    let unpacked = unpacked.map_err(BackupError::file(parent))?;
+    let manifest = unpack(archive, unpacked.path(), on_progress)?;
+    crate::open(unpacked.path()).map_err(BackupError::Unusable)?.close();
+    if data.exists() {
+        fs::remove_dir_all(data).map_err(BackupError::file(data))?;
+    }
+    rename_durably(&unpacked.keep(), data).map_err(BackupError::file(data))?;
+    let Manifest { created, oaimend, files, bytes, .. } = manifest;
+    Ok(RestoredBackup { created, oaimend, files, bytes })
+}
+
+fn refuse_occupied(data: &Path) -> Result<(), BackupError> {
+    match fs::read_dir(data) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(BackupError::file(data)(error)),
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                return Err(BackupError::Occupied(data.to_owned()));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Unpacks all files, and compares them with the checksums at the end.
+fn unpack(
+    archive: impl Read,
+    folder: &Path,
+    on_progress: &mut dyn FnMut(u64, u64),
+) -> Result<Manifest, BackupError> {
+    let damaged = |error: io::Error| BackupError::Damaged(error.to_string());
+    let mut archive = Archive::new(zstd::Decoder::new(archive).map_err(BackupError::Archive)?);
+    let mut entries = archive.entries().map_err(damaged)?;
+    let first = entries.next().ok_or_else(|| BackupError::Damaged("it is empty".to_owned()))?;
+    let manifest = read_manifest(first.map_err(damaged)?)?;
+    let (mut found, mut expected, mut done) = (Checksums::new(), None, 0);
+    for entry in entries {
+        let mut entry = entry.map_err(damaged)?;
+        let name = safe_name(&entry)?;
+        if name == Path::new(CHECKSUMS) {
+            let read = serde_json::from_reader::<_, Checksums>(&mut entry);
+            expected = Some(read.map_err(|error| BackupError::Damaged(error.to_string()))?);
+            break;
+        }
+        let (bytes, hash) = unpack_file(&mut entry, &folder.join(&name))?;
+        found.insert(name.to_string_lossy().into_owned(), hash);
+        done += bytes;
+        on_progress(done, manifest.bytes);
+    }
+    match expected {
+        Some(expected) if expected == found => Ok(manifest),
+        Some(_) => Err(BackupError::Damaged("a checksum is wrong".to_owned())),
+        None => Err(BackupError::Damaged("its end is missing".to_owned())),
+    }
+}
+
+fn read_manifest(entry: Entry<'_, impl Read>) -> Result<Manifest, BackupError> {
+    let is_manifest = safe_name(&entry)? == Path::new(MANIFEST);
+    let manifest = serde_json::from_reader::<_, Manifest>(entry.take(MANIFEST_BYTES_MAX));
+    match manifest {
+        Ok(manifest) if is_manifest && manifest.format == FORMAT => Ok(manifest),
+        Ok(manifest) if is_manifest => {
+            let Manifest { format, oaimend, .. } = manifest;
+            Err(BackupError::Damaged(format!("it has the format {format} of oaimend {oaimend}")))
+        }
+        _ => Err(BackupError::Damaged("it has no manifest".to_owned())),
+    }
+}
+
+/// The name of an entry, which must be a file inside the data folder.
+fn safe_name(entry: &Entry<'_, impl Read>) -> Result<PathBuf, BackupError> {
+    let name = entry.path().map_err(|error| BackupError::Damaged(error.to_string()))?.into_owned();
+    let is_inside = name.components().all(|part| matches!(part, Component::Normal(_)));
+    if is_inside && entry.header().entry_type().is_file() {
+        return Ok(name);
+    }
+    Err(BackupError::Damaged(format!("{} is no file of a data folder", name.display())))
+}
+
+/// Writes a file durably; returns its bytes and its hash.
+fn unpack_file(entry: &mut impl Read, path: &Path) -> Result<(u64, String), BackupError> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(BackupError::file(folder))?;
+    }
+    let mut file = File::create_new(path).map_err(BackupError::file(path))?;
+    let mut read = HashingReader { from: entry, hash: Blake2s256::new() };
+    let bytes = io::copy(&mut read, &mut file).map_err(|error| BackupError::Damaged(error.to_string()))?;
+    file.sync_data().map_err(BackupError::file(path))?;
+    Ok((bytes, hex::encode(read.hash.finalize())))
+}

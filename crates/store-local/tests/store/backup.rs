@@ -1,0 +1,222 @@
+//! Backups while a mirror is written, of a process that is killed, and of files that are cut or damaged.
+
+use crate::kill::{CHILD, FEW, check, child, commit_pages, runtime};
+use oaimend_oai::{UnixSecs, Verb};
+use oaimend_store::{
+    DeliveredPage, ListPage, ListStatus, QuarantineBatch, QuarantineQuery, QuarantinedRecord, RepositoryId,
+    Store,
+};
+use oaimend_store_local::backup::{BackupError, restore, write_backup};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+const CREATED: &str = "2026-01-02T03:04:05Z";
+const ONE: RepositoryId<'_> = RepositoryId("x");
+
+fn back_up(data: &Path, store: &Store, file: &Path) {
+    let out = File::create(file).expect("writable");
+    let written = write_backup(data, &store.databases, CREATED, out, &mut |_, _| {}).expect("it is written");
+    assert!(written.files > 5, "{written:?}");
+}
+
+fn restored(file: &Path, data: &Path) -> Result<Store, BackupError> {
+    let mut last = (0, 0);
+    let restored = restore(File::open(file).expect("readable"), data, &mut |done, all| last = (done, all))?;
+    assert_eq!((restored.created.as_str(), last), (CREATED, (restored.bytes, restored.bytes)));
+    Ok(oaimend_store_local::open(data).expect("it was opened before"))
+}
+
+/// Puts a record into the quarantine, and a page with a token into the ledger.
+async fn fill(store: &Store) {
+    let batch = QuarantineBatch {
+        repository: ONE.0.to_owned(),
+        request: "verb=ListRecords&metadataPrefix=oai_dc".to_owned(),
+        metadata_prefix: None,
+        received_at: CREATED.to_owned(),
+        bytes_max: 1 << 20,
+        records: vec![QuarantinedRecord {
+            identifier: Some("oai:x:1".to_owned()),
+            why: "mismatched-tags",
+            offset: 7,
+            raw: b"<record>broken".to_vec(),
+        }],
+    };
+    store.quarantine.put(batch).await.expect("writable");
+    let page = DeliveredPage {
+        repository: ONE.0.to_owned(),
+        verb: Verb::ListRecords,
+        place: ListPage { list: 5, page: 0 },
+        first_query: "verb=ListRecords&metadataPrefix=oai_dc".to_owned(),
+        within: None,
+        hashes: vec![1, 2],
+        complete: true,
+        names: vec![1, 2],
+        list_size: None,
+        request_token: None,
+        request_origin: None,
+        next_token: Some("next".to_owned()),
+        next_origin: None,
+        next_items: None,
+        status: ListStatus::Continues,
+        last_datestamp: None,
+        state_secs: None,
+        now_secs: UnixSecs(1_000_000),
+    };
+    assert!(store.ledger.record_part(page, 1).await, "it is on disk");
+}
+
+/// Checks what [`fill`] has put.
+async fn check_filled(store: &Store) {
+    let entries = store.quarantine.list(ONE, QuarantineQuery::default()).await.expect("readable");
+    let [(key, entry)] = entries.as_slice() else { panic!("{entries:?}") };
+    assert_eq!(entry.identifier.as_deref(), Some("oai:x:1"));
+    let found = store.quarantine.find(ONE, key).await.expect("readable");
+    let (_, raw) = found.expect("it is listed");
+    assert_eq!(raw, b"<record>broken");
+    let target = store.ledger.token_target(ONE, Verb::ListRecords, "next").await.expect("readable");
+    let (place, _) = target.and_then(|target| target.place).expect("it is known");
+    assert_eq!(place, ListPage { list: 5, page: 1 });
+}
+
+#[test]
+fn backups_during_a_harvest_have_the_state_of_one_moment() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = folder.path().join("data");
+    let store = oaimend_store_local::open(&data).expect("writable");
+    let runtime = runtime();
+    runtime.block_on(fill(&store));
+    let mirror = store.mirror.clone();
+    let harvest = runtime.spawn(async move { commit_pages(&*mirror, FEW).await });
+    let mut pages = 0;
+    for number in 0..4 {
+        let file = folder.path().join(format!("{number}.backup"));
+        while runtime.block_on(committed(&store)) < pages + 20 {
+            std::thread::yield_now();
+        }
+        let before = runtime.block_on(committed(&store));
+        back_up(&data, &store, &file);
+        let copy = restored(&file, &folder.path().join(format!("copy{number}"))).expect("it is whole");
+        pages = runtime.block_on(check(&*copy.mirror, FEW));
+        runtime.block_on(check_filled(&copy));
+        copy.close();
+        assert!(pages >= before, "{pages} pages of {before}");
+    }
+    store.close();
+    runtime.block_on(harvest).expect("it ends with the store");
+    let names: Vec<_> =
+        fs::read_dir(&data).expect("readable").flatten().map(|entry| entry.file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with("backup-")), "{names:?}");
+}
+
+#[test]
+fn nothing_is_written_while_the_databases_are_frozen() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = oaimend_store_local::open(folder.path()).expect("writable");
+    let runtime = runtime();
+    let mirror = store.mirror.clone();
+    let harvest = runtime.spawn(async move { commit_pages(&*mirror, FEW).await });
+    let mut last = 0;
+    for _ in 0..5 {
+        while runtime.block_on(committed(&store)) < last + 3 {
+            std::thread::yield_now();
+        }
+        let index = || fs::read(folder.path().join("mirror/index.redb")).expect("readable");
+        let frozen = store.databases.while_frozen(&mut || {
+            let (before, pages) = (index(), runtime.block_on(committed(&store)));
+            for _ in 0..40 {
+                assert!(index() == before, "the index changed");
+            }
+            last = runtime.block_on(committed(&store));
+            assert_eq!(last, pages);
+        });
+        frozen.expect("they can be used");
+    }
+    store.close();
+    runtime.block_on(harvest).expect("it ends with the store");
+}
+
+/// The number of committed pages.
+async fn committed(store: &Store) -> u64 {
+    let progress = store.mirror.progress(ONE, oaimend_store::Prefix("oai_dc")).await.expect("readable");
+    progress.open_list.map_or(0, |list| list.cursor)
+}
+
+#[test]
+fn a_killed_backup_is_refused_and_the_next_one_is_whole() {
+    if let Some(data) = std::env::var_os(CHILD) {
+        let data = PathBuf::from(data);
+        let store = oaimend_store_local::open(&data).expect("writable");
+        let mirror = store.mirror.clone();
+        let runtime = runtime();
+        runtime.block_on(fill(&store));
+        runtime.spawn(async move { commit_pages(&*mirror, FEW).await });
+        loop {
+            let out = File::create(data.with_extension("backup")).expect("writable");
+            write_backup(&data, &store.databases, CREATED, out, &mut |done, all| {
+                println!("done {done} {all}")
+            })
+            .expect("it is written");
+        }
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = folder.path().join("data");
+    let test = "backup::a_killed_backup_is_refused_and_the_next_one_is_whole";
+    let mut process = child(test, &data).spawn().expect("it starts");
+    let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    // In the middle of the third backup.
+    let halves = lines.filter_map(|line| {
+        let (done, all) = line.strip_prefix("done ")?.split_once(' ')?;
+        let (done, all): (u64, u64) = (done.parse().ok()?, all.parse().ok()?);
+        (done > 0 && done < all).then_some(())
+    });
+    halves.take(30).for_each(drop);
+    process.kill().expect("it runs");
+    process.wait().expect("it was killed");
+    let error = restored(&data.with_extension("backup"), &folder.path().join("copy")).expect_err("it is cut");
+    assert!(matches!(error, BackupError::Damaged(_)), "{error}");
+    let store = oaimend_store_local::open(&data).expect("the folder is as after any kill");
+    let file = folder.path().join("whole.backup");
+    back_up(&data, &store, &file);
+    store.close();
+    let copy = restored(&file, &folder.path().join("copy")).expect("it is whole");
+    assert!(runtime().block_on(check(&*copy.mirror, FEW)) > 0);
+    runtime().block_on(async {
+        let entries = copy.quarantine.list(ONE, QuarantineQuery::default()).await.expect("readable");
+        assert_eq!(entries.len(), 1);
+    });
+}
+
+#[test]
+fn a_cut_or_damaged_file_is_refused_and_leaves_no_folder() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = folder.path().join("data");
+    let store = oaimend_store_local::open(&data).expect("writable");
+    runtime().block_on(fill(&store));
+    let file = folder.path().join("whole.backup");
+    back_up(&data, &store, &file);
+    store.close();
+    let whole = fs::read(&file).expect("readable");
+    let copy = folder.path().join("copy");
+    let refused = |bytes: &[u8], what: &str| {
+        let error = restore(bytes, &copy, &mut |_, _| {}).expect_err(what);
+        assert!(matches!(error, BackupError::Damaged(_)), "{what}: {error}");
+        let left: Vec<_> =
+            fs::read_dir(folder.path()).expect("readable").flatten().map(|e| e.file_name()).collect();
+        assert_eq!(left.len(), 2, "{what}: {left:?}");
+    };
+    for cut in (0..20).map(|part| whole.len() * part / 20) {
+        refused(&whole[..cut], &format!("cut after {cut} bytes"));
+    }
+    for place in (1..40).map(|part| whole.len() * part / 40) {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0x10;
+        refused(&damaged, &format!("damaged at {place}"));
+    }
+    refused(b"no backup", "another file");
+    let error = restore(whole.as_slice(), &data, &mut |_, _| {}).expect_err("the folder is in use");
+    assert!(matches!(error, BackupError::Occupied(_)), "{error}");
+    fs::create_dir(&copy).expect("writable");
+    let copy = restored(&file, &copy).expect("an empty folder is replaced");
+    runtime().block_on(check_filled(&copy));
+}
