@@ -21,7 +21,7 @@ pub(crate) fn facts_for(
     let mapping = &job.mapping;
     let ProfileDates { granularity, earliest, oldest_seen } = job.store.profiles.dates(&mapping.source_key());
     // An old Identify must not override the one of this response.
-    let announced = granularity.filter(|_| job.request.verb() != Verb::Identify);
+    let announced = if job.request.verb() == Verb::Identify { None } else { granularity };
     // The file is served in days, whatever it contains.
     let announced = if mapping.static_file.is_some() { Some(Granularity::Day) } else { announced };
     let from = request.argument(Argument::From).map(str::to_owned).or_else(list_from);

@@ -142,19 +142,21 @@ impl SourceClient {
     fn explain_open_circuit(&self, circuit: &OpenCircuit) -> Failure {
         let OpenCircuit { secs, because, .. } = circuit;
         let name = self.name();
-        let details = match circuit.is_alone {
-            true => format!(
+        let details = if circuit.is_alone {
+            format!(
                 "{name} has failed often at this request, which is paused for {secs} more seconds; other requests \
                  are sent; the last failure: {because}"
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "{name} has failed often and is paused for {secs} more seconds; the last failure: {because}"
-            ),
+            )
         };
         let failure = Failure { retry_after_secs: *secs, ..Failure::new(Reason::Resting, details) };
-        match circuit.is_permanent {
-            true => Failure { outlook: Outlook::Permanent, ..failure },
-            false => self.judge_age(failure, circuit.age),
+        if circuit.is_permanent {
+            Failure { outlook: Outlook::Permanent, ..failure }
+        } else {
+            self.judge_age(failure, circuit.age)
         }
     }
 

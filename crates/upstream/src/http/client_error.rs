@@ -74,9 +74,10 @@ fn explain_proxy(name: &str, failed: &ProxyFailed, error: &(dyn Error + 'static)
         None => kind_of(error).0,
     };
     let (proxy, cause) = (failed.proxy(), innermost(failed));
-    let remedy = match cause.contains("authorization required") {
-        true => "set user and password in the URL of the proxy",
-        false => "check proxy in the mapping, and the rules of the proxy",
+    let remedy = if cause.contains("authorization required") {
+        "set user and password in the URL of the proxy"
+    } else {
+        "check proxy in the mapping, and the rules of the proxy"
     };
     let proxy = for_operators(format_args!("the proxy {proxy}"), "its proxy");
     let cause = for_operators(format_args!(" ({cause})"), "");

@@ -61,8 +61,10 @@ impl Proxies {
 
     /// User and password for the proxy, for requests that it reads itself: those to http sources.
     pub(crate) fn authorization(&self, to: &Uri) -> Option<HeaderValue> {
-        let proxy = self.find(to).ok().flatten().filter(|_| to.scheme_str() == Some("http"))?;
-        proxy.basic_auth().cloned()
+        if to.scheme_str() != Some("http") {
+            return None;
+        }
+        self.find(to).ok().flatten()?.basic_auth().cloned()
     }
 }
 

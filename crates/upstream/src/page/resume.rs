@@ -231,7 +231,8 @@ impl Resumer {
         }
         let Some(replay) = &mut self.replay else {
             let mut taken = Emitted { hashes: Vec::with_capacity(found.len()), ..Emitted::default() };
-            let reporting = self.tags.as_ref().filter(|_| self.reports_records).map(EnvelopeTags::scope);
+            let reporting =
+                if self.reports_records { self.tags.as_ref().map(EnvelopeTags::scope) } else { None };
             for found in found {
                 if let (Some(scope), Some(start)) = (reporting, found.start()) {
                     taken.report(&found, &made.slice(start..start + found.len()), scope);
@@ -246,7 +247,7 @@ impl Resumer {
         if in_head && first.is_some() && replay.begun.is_some() && replay.begun != self.tags {
             return Err(Unproven::Head);
         }
-        let reporting = self.tags.as_ref().filter(|_| self.reports_records).map(EnvelopeTags::scope);
+        let reporting = if self.reports_records { self.tags.as_ref().map(EnvelopeTags::scope) } else { None };
         replay.sort(&made.bytes(), found, in_head, reporting)?;
         if ended {
             replay.close()?;
@@ -390,8 +391,11 @@ impl Emitted {
 
     /// Reports a record of the output.
     fn report(&mut self, found: &PageItem, item: &[u8], scope: &NamespaceScope) {
-        self.oversized += u64::from(item.is_empty());
-        self.records.extend(found.to_delivered(item, scope).filter(|_| !item.is_empty()));
+        if item.is_empty() {
+            self.oversized += 1;
+        } else {
+            self.records.extend(found.to_delivered(item, scope));
+        }
     }
 
     fn count(&mut self, found: PageItem) {
@@ -542,11 +546,10 @@ mod tests {
                 let mut delivered = Delivered::default();
                 let (first, cut, resumer) =
                     attempt(&page[..at], fresh(), &mut delivered).expect("a first attempt");
-                let Some(begun) =
-                    resumer.tags().cloned().filter(|_| cut.outcome == Outcome::Truncated && cut.lost == 0)
-                else {
+                if cut.outcome != Outcome::Truncated || cut.lost > 0 {
                     continue;
-                };
+                }
+                let Some(begun) = resumer.tags().cloned() else { continue };
                 let again = Resumer::new(&HashMap::new(), &delivered, Some(begun));
                 match attempt(&page, again, &mut delivered) {
                     Ok((rest, _, _)) => {

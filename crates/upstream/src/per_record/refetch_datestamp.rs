@@ -75,7 +75,8 @@ impl Refetcher {
         let mut options = requester.options();
         options.facts.lowest_datestamp = None;
         let is_off = requester.job.mapping.off.contains(RepairId::DatestampGranularity);
-        let granularity = options.facts.granularity.take().filter(|_| !is_off);
+        let announced = options.facts.granularity.take();
+        let granularity = if is_off { None } else { announced };
         let hash = ItemHash::new(&requester.job.store.token_key);
         let items = match self.fetch(requester, request, options).await {
             Refetched::Response(response) => response.items,

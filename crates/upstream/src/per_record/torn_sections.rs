@@ -116,9 +116,10 @@ fn read_torn(requester: &Requester<'_>, page: [&[u8]; 3]) -> Option<SubResponse>
 
 async fn is_at_source(requester: &mut Requester<'_>, item: &Item) -> bool {
     let (now, identifier) = (requester.now(), unescape_text(&item.identifier));
-    let Some(prefix) = requester.metadata_prefix.clone().filter(|_| is_allowed(requester)) else {
+    if !is_allowed(requester) {
         return false;
-    };
+    }
+    let Some(prefix) = requester.metadata_prefix.clone() else { return false };
     let request = Request::get_record(&identifier, &prefix);
     let options = requester.options();
     match fetch_record(requester, &request, options).await {

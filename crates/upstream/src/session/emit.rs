@@ -198,8 +198,10 @@ impl ListSession<'_> {
         }
         let is_harvest = self.requester.job.request.verb().is_harvest();
         let shows_state = matches!(page.buffer.head.error(), None | Some(ErrorCode::NoRecordsMatch));
-        let position = self.position.as_mut().filter(|_| is_harvest && shows_state);
-        let Some(position) = position else { return };
+        if !is_harvest || !shows_state {
+            return;
+        }
+        let Some(position) = &mut self.position else { return };
         let clocks = page.clocks();
         let granularity = self.requester.facts.granularity.unwrap_or(Granularity::Day);
         let of_page = HarvestMark::new(&clocks, granularity).from_secs();

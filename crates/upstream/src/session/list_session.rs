@@ -118,7 +118,7 @@ impl ListSession<'_> {
             ListStart::Refuse(why) => return self.refuse_token(why).await,
         }
         // A list is read from its beginning, unless the request resumes it.
-        let position = self.position.as_ref().filter(|_| self.asked.is_resumption());
+        let position = if self.asked.is_resumption() { self.position.as_ref() } else { None };
         self.requester.facts = facts_for(job, &self.asked, || position?.from());
         if self.requester.metadata_prefix.is_none() {
             self.requester.metadata_prefix = self.position.as_ref().and_then(ListPosition::metadata_prefix);
@@ -348,7 +348,7 @@ impl ListSession<'_> {
 
     /// The request to the source, adapted to it.
     pub(super) fn adapt_request(&self) -> UpstreamQuery {
-        let position = self.position.as_ref().filter(|_| self.asked.is_resumption());
+        let position = if self.asked.is_resumption() { self.position.as_ref() } else { None };
         let first = position.and_then(ListPosition::first_request);
         let list = ListContext {
             first: first.as_ref(),
@@ -373,9 +373,12 @@ impl ListSession<'_> {
     /// Notes where a walk through the list was left that has found nothing new yet, so that the next
     /// request continues it.
     fn note_walk(&self, end: &Result<(), Stop>) {
-        let Some(position) = self.position.as_ref().filter(|_| self.progress.is_restarted()) else { return };
-        let is_left = end.is_err() && !self.delivery.has_begun() && self.asked.is_resumption();
-        position.note_walk(self.requester.job, is_left.then_some(&self.asked));
+        if self.progress.is_restarted()
+            && let Some(position) = &self.position
+        {
+            let is_left = end.is_err() && !self.delivery.has_begun() && self.asked.is_resumption();
+            position.note_walk(self.requester.job, is_left.then_some(&self.asked));
+        }
     }
 
     /// Reserves half of the time that is left for single records, if the page may need them.

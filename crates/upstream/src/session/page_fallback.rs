@@ -48,7 +48,8 @@ impl ListSession<'_> {
             let has_withdrawn = self.progress.delivered.hashes().len() > before;
             if page.is_empty && has_withdrawn && stopped.is_none() {
                 // All records of the page are withdrawn, and an empty page is no list: try the next headers.
-                if let Some(next) = headers.next().filter(|_| headers.items.len() <= RECORDS_MAX)
+                if headers.items.len() <= RECORDS_MAX
+                    && let Some(next) = headers.next()
                     && let Some(more) = self.find_headers(next, KnownItems::new()).await
                 {
                     headers = more;
@@ -57,9 +58,10 @@ impl ListSession<'_> {
             }
             if page.is_empty {
                 let is_end = stopped.is_none() && headers.token.is_none();
-                return match is_end && (has_withdrawn || self.is_per_record()) {
-                    true => self.end_without_records(failure).await,
-                    false => Ok(AttemptEnd::failed(stopped.unwrap_or(failure))),
+                return if is_end && (has_withdrawn || self.is_per_record()) {
+                    self.end_without_records(failure).await
+                } else {
+                    Ok(AttemptEnd::failed(stopped.unwrap_or(failure)))
                 };
             }
             let continuation = match (&stopped, headers.next()) {
@@ -75,10 +77,10 @@ impl ListSession<'_> {
     /// The headers of what comes next in the list; `None` if nothing proves that they are that.
     async fn find_missing_headers(&mut self) -> Result<Option<HeaderList>, Stop> {
         // Lists of identifiers of 1.x are no headers, and lists of records are what fails.
-        let Some(position) = self.position.as_ref().filter(|_| !self.requester.adapter.is_version_one())
-        else {
+        if self.requester.adapter.is_version_one() {
             return Ok(None);
-        };
+        }
+        let Some(position) = &self.position else { return Ok(None) };
         let restart = position.find_first(self.requester.job).await?;
         let mut known = restart.as_ref().map(|(_, known)| known.clone()).unwrap_or_default();
         let delivered = self.progress.delivered.hashes();
@@ -97,8 +99,12 @@ impl ListSession<'_> {
                 return Ok(headers);
             }
         }
-        let Some((first, _)) = restart.filter(|_| self.asked.is_resumption()) else { return Ok(None) };
-        Ok(self.find_headers(first.to_list_identifiers(), known).await)
+        match restart {
+            Some((first, _)) if self.asked.is_resumption() => {
+                Ok(self.find_headers(first.to_list_identifiers(), known).await)
+            }
+            _ => Ok(None),
+        }
     }
 
     async fn find_headers(&mut self, asked: Request, known: KnownItems) -> Option<HeaderList> {
@@ -231,11 +237,11 @@ impl ListSession<'_> {
     async fn end_without_records(&mut self, failure: Failure) -> Result<AttemptEnd, Stop> {
         let (job, now) = (self.requester.job, self.requester.now());
         let has_begun = self.delivery.has_begun();
-        let Some(position) = self.position.clone().filter(|_| has_begun || job.request.is_resumption())
-        else {
+        if !has_begun && !job.request.is_resumption() {
             // Only the source can say that nothing is left of a list from its beginning on.
             return Ok(AttemptEnd::failed(failure));
-        };
+        }
+        let Some(position) = self.position.clone() else { return Ok(AttemptEnd::failed(failure)) };
         let tags = self.delivery.tags().unwrap_or_else(|| EnvelopeTags::for_own_list(job.request.verb()));
         let head = (!has_begun).then(|| tags.open(&clock::utc_datetime(now), &job.own.base_url));
         let end = tags.close_with(job.request.is_resumption().then_some(""));

@@ -29,7 +29,10 @@ pub(crate) async fn plan_restart(
     let Some((first, known)) = position.find_first(job).await? else { return Ok(None) };
     let (walk, datestamp) = position.find_shortcuts(job).await?;
     let is_ordered = job.mapping.quirks.is_ordered_by_datestamp;
-    let by_date = datestamp.filter(|_| is_ordered).and_then(|datestamp| first.starting_from(&datestamp));
+    let by_date = match datestamp {
+        Some(datestamp) if is_ordered => first.starting_from(&datestamp),
+        _ => None,
+    };
     let (asked, point) = match (walk, by_date) {
         (Some(walk), _) if last.is_none() => (walk, RestartPoint::Remembered),
         (_, Some(by_date)) if last < Some(RestartPoint::ByDate) => (by_date, RestartPoint::ByDate),

@@ -173,13 +173,13 @@ impl<'a> Answer<'a> {
         let left: usize = after.map(|entries| token.matching(entries).count()).sum();
         let total = delivered.saturating_add(left);
         let attributes = format!(" completeListSize=\"{total}\" cursor=\"{}\"", token.delivered);
-        let closing = match left > 0 {
-            true => {
-                let token = Token { next, delivered, ..token }.write();
-                format!("<resumptionToken{attributes}>{token}</resumptionToken>\n")
-            }
-            false if request.is_resumption() => format!("<resumptionToken{attributes}/>\n"),
-            false => String::new(),
+        let closing = if left > 0 {
+            let token = Token { next, delivered, ..token }.write();
+            format!("<resumptionToken{attributes}>{token}</resumptionToken>\n")
+        } else if request.is_resumption() {
+            format!("<resumptionToken{attributes}/>\n")
+        } else {
+            String::new()
         };
         // A header alone would promise a record that cannot be delivered.
         let is_listed = |at: &usize| !is_headers || version.entries.get(*at).is_some_and(Entry::is_good);
@@ -273,17 +273,19 @@ fn with_broken_lists<'v>(
     let mut goes_on = next == list.entries.end
         && entries_of(list).iter().rfind(|entry| entry.is_good()).is_some_and(|last| token.matches(last));
     for other in lists.filter(|other| other.entries != list.entries) {
-        match other.entries.start < list.entries.start {
+        if other.entries.start < list.entries.start {
             // Lists before a finished good list were on its pages.
-            true if is_bad(other) => records.extend(other.entries.start.max(token.next)..other.entries.end),
-            true => records.clear(),
-            false => {
-                goes_on &= is_bad(other);
-                if goes_on {
-                    after.extend(other.entries.clone());
-                    next = other.entries.end;
-                }
+            if is_bad(other) {
+                records.extend(other.entries.start.max(token.next)..other.entries.end);
+            } else {
+                records.clear();
             }
+            continue;
+        }
+        goes_on &= is_bad(other);
+        if goes_on {
+            after.extend(other.entries.clone());
+            next = other.entries.end;
         }
     }
     records.extend(selected);
@@ -327,8 +329,10 @@ fn moved(mut record: Vec<u8>, own: &NamespaceScope, place: &NamespaceScope) -> V
     for (prefix, uri) in own.prefixes().filter(|(prefix, uri)| place.uri(prefix) != Some(uri)) {
         declare(prefix, uri, &mut declarations);
     }
-    let tag = memmem::find(&record, b"<record").filter(|_| !declarations.is_empty());
-    if let Some(end) = tag.map(|at| at + b"<record".len()) {
+    if !declarations.is_empty()
+        && let Some(at) = memmem::find(&record, b"<record")
+    {
+        let end = at + b"<record".len();
         record.splice(end..end, declarations.into_bytes());
     }
     record

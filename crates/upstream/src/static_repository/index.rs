@@ -187,7 +187,7 @@ fn record_prefixes(text: &[u8]) -> impl Iterator<Item = String> {
         let before = text.get(at.saturating_sub(MARK_BYTES as usize)..at)?;
         let tag = before.get(before.iter().rposition(|byte| *byte == b'<')? + 1..)?;
         let is_prefix = tag.is_empty() || tag.strip_suffix(b":").is_some_and(is_name);
-        String::from_utf8(tag.to_vec()).ok().filter(|_| is_prefix)
+        if is_prefix { String::from_utf8(tag.to_vec()).ok() } else { None }
     })
 }
 

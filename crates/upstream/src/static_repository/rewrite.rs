@@ -140,10 +140,13 @@ impl<'a> Walk<'a> {
         let parent = self.open.last().map_or(Role::Skeleton, |parent| parent.role);
         let uri = self.uri_of(prefix.trim_end_matches(':'), &declared);
         let role = match parent {
-            Role::Skeleton if uri.is_some_and(|uri| is_skeleton(&uri)) => match CONTAINERS.contains(&local) {
-                true => Role::Container,
-                false => Role::Skeleton,
-            },
+            Role::Skeleton if uri.is_some_and(|uri| is_skeleton(&uri)) => {
+                if CONTAINERS.contains(&local) {
+                    Role::Container
+                } else {
+                    Role::Skeleton
+                }
+            }
             Role::Skeleton | Role::Container => {
                 self.payload = Some((at + 1 + tag.name().len(), outer_default.clone()));
                 Role::Payload { settled: own_default.is_some() }

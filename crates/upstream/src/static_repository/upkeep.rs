@@ -60,7 +60,7 @@ impl StaticRepository {
                 let reason = failure.reason.name();
                 tracing::warn!(repo, reason, details, version_in_use, "static repository file rejected");
             }
-            known.rejected = stamp.filter(|_| failure.is_some()).map(|stamp| (stamp, now + REJECTED_GAP));
+            known.rejected = stamp.zip(failure.is_some().then_some(now + REJECTED_GAP));
             known.failure = failure;
         });
     }

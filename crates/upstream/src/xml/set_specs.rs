@@ -22,9 +22,8 @@ pub(crate) fn escaped_sets(
     let seen = counts.into_iter().map(|(name, count)| {
         // The text of a setSpec, or the element that was moved.
         let element = format!(">{name}<");
-        let in_text = |text: &Vec<u8>| match text == name.as_bytes() {
-            true => 1,
-            false => memchr::memmem::find_iter(text, &element).count(),
+        let in_text = |text: &Vec<u8>| {
+            if text == name.as_bytes() { 1 } else { memchr::memmem::find_iter(text, &element).count() }
         };
         let ours: usize = written.iter().map(in_text).sum();
         (name, SetUsage { escaped: ours > 0, legal: count > ours })

@@ -235,10 +235,12 @@ impl HostState {
 
     /// How long a list of a crawler waits for the next list of a harvester.
     fn wait_for_harvester(&self, by: RequestedBy, is_list: bool, now: SystemTime) -> Duration {
-        let is_crawler = by.class() == RequestClass::Crawler;
-        let ended_at = self.harvester_list_ended_at.filter(|_| is_crawler && is_list);
-        let passed = ended_at.map(|ended_at| now.duration_since(ended_at).unwrap_or(HARVESTER_RETURN));
-        HARVESTER_RETURN.saturating_sub(passed.unwrap_or(HARVESTER_RETURN))
+        match self.harvester_list_ended_at {
+            Some(ended_at) if is_list && by.class() == RequestClass::Crawler => {
+                HARVESTER_RETURN.saturating_sub(now.duration_since(ended_at).unwrap_or(HARVESTER_RETURN))
+            }
+            _ => Duration::ZERO,
+        }
     }
 
     fn wake_first(&self, lists_max: usize) {
