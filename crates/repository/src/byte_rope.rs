@@ -153,9 +153,10 @@ impl ByteRope {
             self.runs.extend(others.runs.into_iter().map(|(place, run)| (at + place, run)));
         }
         (self.piece, self.passed) = (Bytes::new(), 0..0);
-        match self.own.is_empty() {
-            true => self.own = others.own,
-            false => self.copy(&others.own),
+        if self.own.is_empty() {
+            self.own = others.own;
+        } else {
+            self.copy(&others.own);
         }
     }
 

@@ -78,7 +78,7 @@ impl Failover {
 
     /// The request to the source and to the mirror, from the state of the last list on.
     async fn widened(&self, request: &Request) -> Result<Request, MirrorError> {
-        let from = request.argument(Argument::From).filter(|_| request.verb().is_harvest());
+        let from = if request.verb().is_harvest() { request.argument(Argument::From) } else { None };
         let Some((from, from_secs_old)) = from.and_then(|from| Some((from, to_secs(from)?))) else {
             return Ok(request.clone());
         };

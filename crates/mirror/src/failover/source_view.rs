@@ -126,9 +126,10 @@ impl SourceView {
     fn check_set(&self, set: Option<&str>) -> Result<(), Failure> {
         let member = self.member()?;
         let contains = |mirrored: &String| set.is_some_and(|set| is_within(set, mirrored));
-        match member.sets.is_empty() || member.sets.iter().any(contains) {
-            true => Ok(()),
-            false => Err(self.view.incomplete(set.unwrap_or("all sets"), Some(member))),
+        if member.sets.is_empty() || member.sets.iter().any(contains) {
+            Ok(())
+        } else {
+            Err(self.view.incomplete(set.unwrap_or("all sets"), Some(member)))
         }
     }
 

@@ -81,11 +81,12 @@ impl FormatHarvest<'_> {
                 // An open list of another set is from another configuration, and began with another `from`.
                 self.writer.progress.start = None;
             }
-            self.writer.progress.complete_windows = self
-                .from_secs
-                .filter(|_| covers(&self.writer.progress.sets_covered, set))
-                .map(|from| vec![TimeSpan { from_secs: None, until_secs: Some(from.minus(1)) }])
-                .unwrap_or_default();
+            self.writer.progress.complete_windows = match self.from_secs {
+                Some(from) if covers(&self.writer.progress.sets_covered, set) => {
+                    vec![TimeSpan { from_secs: None, until_secs: Some(from.minus(1)) }]
+                }
+                _ => Vec::new(),
+            };
         }
         loop {
             if self.writer.progress.open_list.is_none() {
@@ -108,7 +109,8 @@ impl FormatHarvest<'_> {
     }
 
     fn next_window(&self) -> Option<TimeSpan> {
-        let size = self.state.window_secs_max.filter(|_| self.state.honours_windows != Some(false));
+        let ignores_windows = self.state.honours_windows == Some(false);
+        let size = if ignores_windows { None } else { self.state.window_secs_max };
         let size = size.map(|size| i64::try_from(size).unwrap_or(i64::MAX));
         self.times.next_window(&self.writer.progress.complete_windows, size)
     }
@@ -127,8 +129,8 @@ impl FormatHarvest<'_> {
             self.state.honours_windows = Some(true);
         }
         let covered = TimeSpan {
-            from_secs: window.from_secs.filter(|_| !ignores_from),
-            until_secs: window.until_secs.filter(|_| !ignores_until),
+            from_secs: if ignores_from { None } else { window.from_secs },
+            until_secs: if ignores_until { None } else { window.until_secs },
         };
         add_window(&mut self.writer.progress.complete_windows, covered);
         if window.until_secs.is_some() {
@@ -167,10 +169,10 @@ impl FormatHarvest<'_> {
 
     /// Divides a window that failed. Fails if it cannot be divided.
     async fn divide(&mut self, set: &str, window: TimeSpan, failure: Failure) -> Result<(), Interruption> {
-        let is_divisible = self.state.honours_windows != Some(false);
-        let Some(size) = self.times.halved_secs(window).filter(|_| is_divisible) else {
+        if self.state.honours_windows == Some(false) {
             return Err(Interruption::Source(failure));
-        };
+        }
+        let Some(size) = self.times.halved_secs(window) else { return Err(Interruption::Source(failure)) };
         tracing::info!(
             repo = self.writer.harvest.id,
             prefix = self.writer.prefix,

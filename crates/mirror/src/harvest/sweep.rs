@@ -47,9 +47,10 @@ pub(crate) async fn sweep_if_due(
         let Sweep { held, unconfirmed, .. } = last.unwrap_or_default();
         return Ok(SweepResult { held, unconfirmed, ..SweepResult::default() });
     }
-    let mut result = match has_listed_all && last.is_none() {
-        true => SweepResult::default(),
-        false => sweep(harvest, settings, prefix).await?,
+    let mut result = if has_listed_all && last.is_none() {
+        SweepResult::default()
+    } else {
+        sweep(harvest, settings, prefix).await?
     };
     let mut writer = CollectionWriter::open(harvest, prefix).await?;
     writer.progress.sweep =

@@ -32,15 +32,12 @@ pub(crate) async fn formats(view: &View) -> Result<Vec<ListedFormat>, Failure> {
             }
         }
     }
-    match formats.is_empty() {
-        true => Err(view.incomplete("the formats", only_member(view))),
-        false => Ok(formats),
-    }
+    if formats.is_empty() { Err(view.incomplete("the formats", only_member(view))) } else { Ok(formats) }
 }
 
 /// The repository of a view of one.
 pub(crate) fn only_member(view: &View) -> Option<&MirroredSource> {
-    view.members.first().filter(|_| matches!(view.kind, ViewKind::Single))
+    if matches!(view.kind, ViewKind::Single) { view.members.first() } else { None }
 }
 
 /// Whether a format of a repository was harvested completely at least once.

@@ -45,13 +45,14 @@ impl<'v> Part<'v> {
 
     /// A stored record, as the view shows it.
     pub(super) fn present(&self, record: StoredRecord) -> StoredRecord {
-        match self.is_withdrawn {
-            true => StoredRecord {
+        if self.is_withdrawn {
+            StoredRecord {
                 status: RecordStatus::Deleted,
                 bytes: Bytes::from_static(WITHOUT_METADATA),
                 ..record
-            },
-            false => record,
+            }
+        } else {
+            record
         }
     }
 }

@@ -99,7 +99,7 @@ impl ListHistories {
                 (facts, DeliveredPages { place, part: None })
             }
         };
-        let delivered = Some(delivered).filter(|_| facts.mixed_harvests().is_none());
+        let delivered = facts.mixed_harvests().is_none().then_some(delivered);
         let state_secs = facts.state_secs();
         let first = Request::parse(facts.first_query.as_bytes()).ok();
         let first = first.filter(|first| first.verb() == verb);
