@@ -253,7 +253,7 @@ impl RecordPage<'_> {
                 nav.tabs aria-label="Formats" {
                     ul {
                         @for tab in self.formats {
-                            @let format = Some(tab.prefix.as_str()).filter(|_| !tab.is_default);
+                            @let format = (!tab.is_default).then_some(tab.prefix.as_str());
                             li {
                                 a href={ (RecordAddress { format, ..self.address }.page(base)) "#fields" }
                                     aria-current=[tab.is_current.then_some("page")] { (tab.prefix) }

@@ -38,7 +38,7 @@ impl SequenceRange {
         let (first, last) = text.split_once('-')?;
         let number = |text: &str| {
             let is_plain = text == "0" || text.starts_with(|first: char| ('1'..='9').contains(&first));
-            text.parse::<u64>().ok().filter(|_| is_plain)
+            if is_plain { text.parse::<u64>().ok() } else { None }
         };
         let (first, last) = (number(first)?, number(last)?);
         let width = NonZeroU64::new(last.checked_sub(first)?.checked_add(1)?)?;

@@ -144,7 +144,7 @@ impl<'x> Reading<'x> {
             _ => None,
         };
         let is_core = || reader.namespace(tag) == Ok(DUBLIN_CORE);
-        let field = field.filter(|_| depth > 3 && self.is_inside(2, "record") && is_core());
+        let field = if depth > 3 && self.is_inside(2, "record") && is_core() { field } else { None };
         self.text = Text { language: language.clone(), ..Text::default() };
         self.open.push(OpenElement { name: name.to_owned(), language, field });
         Ok(is_root)
@@ -320,9 +320,10 @@ impl<'x> Reading<'x> {
 }
 
 fn add<T>(list: &mut ItemList<T>, item: T) {
-    match list.items.len() < ITEMS_MAX {
-        true => list.items.push(item),
-        false => list.left_out_items += 1,
+    if list.items.len() < ITEMS_MAX {
+        list.items.push(item);
+    } else {
+        list.left_out_items += 1;
     }
 }
 

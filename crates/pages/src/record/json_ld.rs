@@ -89,9 +89,12 @@ fn strings(texts: &[Text]) -> Vec<Value> {
 }
 
 fn names(texts: &[Text]) -> Vec<Value> {
-    let name = |text: &Text| match text.value.contains(',') {
-        true => json!({"@type": "Person", "name": text.value}),
-        false => json!({"name": text.value}),
+    let name = |text: &Text| {
+        if text.value.contains(',') {
+            json!({"@type": "Person", "name": text.value})
+        } else {
+            json!({"name": text.value})
+        }
     };
     texts.iter().take(META_VALUES_MAX).map(name).collect()
 }

@@ -68,13 +68,14 @@ impl OverviewPage<'_> {
     }
 
     fn table(&self) -> Markup {
-        let shown = match self.filter.is_empty() {
-            true => counted(self.all as u64, "repository", "repositories"),
-            false => format!(
+        let shown = if self.filter.is_empty() {
+            counted(self.all as u64, "repository", "repositories")
+        } else {
+            format!(
                 "{} of {}",
                 grouped(self.matching as u64),
                 counted(self.all as u64, "repository", "repositories")
-            ),
+            )
         };
         html! {
             table.plain.rows role="table" {

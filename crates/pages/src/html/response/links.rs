@@ -35,12 +35,12 @@ impl RequestLinks<'_> {
     /// a whole.
     pub(super) fn record_url(&self, identifier: &Text) -> Option<String> {
         let name = Some(identifier).filter(|text| text.left_out_bytes == 0 && !text.value.is_empty())?;
-        Some(match self.repository.filter(|_| self.has_record_pages) {
-            Some(repository) => {
+        Some(match self.repository {
+            Some(repository) if self.has_record_pages => {
                 let address = RecordAddress { repository, identifier: &name.value, format: None };
                 address.page(self.site.base_path())
             }
-            None => self.url_of(&Request::get_record(&name.value, self.format())),
+            _ => self.url_of(&Request::get_record(&name.value, self.format())),
         })
     }
 

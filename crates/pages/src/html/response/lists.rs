@@ -152,11 +152,11 @@ fn next_page(links: RequestLinks<'_>, token: &ListToken) -> Markup {
     let value = &token.value;
     let is_short = value.left_out_bytes == 0 && value.value.len() <= LINKED_TOKEN_BYTES_MAX;
     html! {
-        @match links.request.filter(|_| is_short) {
-            Some(request) => {
+        @match links.request {
+            Some(request) if is_short => {
                 a.landing rel="next" href=(links.url_of(&request.with_token(value.value.clone()))) { "Next page" }
             },
-            None => p.cut { "The next page has no link: its resumptionToken is too long." },
+            _ => p.cut { "The next page has no link: its resumptionToken is too long." },
         }
     }
 }

@@ -128,8 +128,10 @@ impl ResponsePage<'_> {
     /// The verb, the arguments and the time of the response.
     fn kind(&self) -> Markup {
         let argument = |argument: &Argument| {
-            let value = self.request.and_then(|request| request.argument(*argument));
-            value.filter(|_| *argument != Argument::ResumptionToken).map(|value| (argument.name(), value))
+            if *argument == Argument::ResumptionToken {
+                return None;
+            }
+            Some((argument.name(), self.request?.argument(*argument)?))
         };
         let page = match self.response {
             ShownResponse::Whole(page) | ShownResponse::BrokenOff(page) => Some(page),

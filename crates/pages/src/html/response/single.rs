@@ -73,7 +73,7 @@ pub(super) fn record(links: RequestLinks<'_>, xml: &str, document: Option<&Recor
 
 fn header_and_fields(links: RequestLinks<'_>, document: &RecordDocument) -> Markup {
     let identifier = Text { value: document.identifier.clone(), ..Text::default() };
-    let page = links.record_url(&identifier).filter(|_| links.has_record_pages);
+    let page = if links.has_record_pages { links.record_url(&identifier) } else { None };
     html! {
         @if document.is_deleted { p { strong.deleted { "deleted" } " The repository no longer has this record." } }
         table.fields {
