@@ -88,9 +88,10 @@ pub fn to_secs(stamp: &str) -> Option<UnixSecs> {
     let number = |at, len| parse_number(stamp.as_bytes(), at, len);
     let year = i32::try_from(number(0, 4)?).ok()?;
     let day = NaiveDate::from_ymd_opt(year, number(5, 2)?, number(8, 2)?)?;
-    let time = match stamp.len() > Granularity::Day.len_bytes() {
-        true => NaiveTime::from_hms_opt(number(11, 2)?, number(14, 2)?, number(17, 2)?)?,
-        false => NaiveTime::MIN,
+    let time = if stamp.len() > Granularity::Day.len_bytes() {
+        NaiveTime::from_hms_opt(number(11, 2)?, number(14, 2)?, number(17, 2)?)?
+    } else {
+        NaiveTime::MIN
     };
     Some(UnixSecs(day.and_time(time).and_utc().timestamp()))
 }

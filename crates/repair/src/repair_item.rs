@@ -215,9 +215,10 @@ impl ItemRepair<'_> {
     fn character_edits(&mut self, raw: &[u8], defect: Option<Defect>) -> Result<Edits, QuarantineReason> {
         let guesses = Guesses::enabled_by(self.rules.enabled);
         if defect.is_none() && may_nest_sections(raw) && self.is_well_formed() {
-            return Ok(match guesses.any() {
-                true => guess_characters(raw, guesses, self.rules.limits),
-                false => Edits::default(),
+            return Ok(if guesses.any() {
+                guess_characters(raw, guesses, self.rules.limits)
+            } else {
+                Edits::default()
             });
         }
         let valid = defect.and_then(|defect| raw.get(..defect.at)).unwrap_or_default();
@@ -230,9 +231,10 @@ impl ItemRepair<'_> {
             Err(_) if self.names.element.name == b"Identify" => None,
             charset => charset?,
         };
-        let lexemes = match defect.is_some() || self.sections_with_boundaries().is_empty() {
-            true => Lexemes::new(raw),
-            false => Lexemes::new_well_formed(raw),
+        let lexemes = if defect.is_some() || self.sections_with_boundaries().is_empty() {
+            Lexemes::new(raw)
+        } else {
+            Lexemes::new_well_formed(raw)
         };
         let (entities, limits) = (self.rules.entities, self.rules.limits);
         Ok(item_edits(raw, from, lexemes, CharacterRules { entities, guesses, charset, limits }))

@@ -130,10 +130,12 @@ pub(crate) fn document_start(window: TextWindow<'_>, at: usize) -> Option<Record
         let namespace = memmem::find(within.get(..tag_end).unwrap_or_default(), b"openarchives.org/OAI/");
         tag_end < date && namespace.is_some()
     });
-    match is_root {
-        true => Some(RecordBoundary::At(at)),
-        false if within.len() < DOCUMENT_START_BYTES && !window.is_last => Some(RecordBoundary::NeedMore),
-        false => None,
+    if is_root {
+        Some(RecordBoundary::At(at))
+    } else if within.len() < DOCUMENT_START_BYTES && !window.is_last {
+        Some(RecordBoundary::NeedMore)
+    } else {
+        None
     }
 }
 

@@ -177,9 +177,10 @@ fn read_token<'t>(text: &'t [u8], local: &[u8]) -> Option<(usize, LostContent<'t
     let start = tag_end(text)?;
     let rest = text.get(start..)?;
     let end = start + blanks(rest);
-    let end = match text.get(end..)?.starts_with(CDATA) {
-        true => end + memmem::find(text.get(end..)?, b"]]>").map_or(CDATA.len(), |at| at + 3),
-        false => start,
+    let end = if text.get(end..)?.starts_with(CDATA) {
+        end + memmem::find(text.get(end..)?, b"]]>").map_or(CDATA.len(), |at| at + 3)
+    } else {
+        start
     };
     let end = end + memchr(b'<', text.get(end..)?).unwrap_or(text.len() - end);
     let value = token_text(text.get(start..end)?);

@@ -136,9 +136,10 @@ fn repair_identify_dates(item: &[u8], rules: &Rules<'_>, edits: &mut Edits) -> O
     let (earliest_at, earliest) = content(b"earliestDatestamp")?;
     let (granularity_at, stated) = content(b"granularity")?;
     let granularity = announced.or(Granularity::from_name(&stated))?;
-    let fitted = match is_fitted && datestamp::is_legal(earliest.as_bytes()) {
-        true => granularity.fitted(&earliest),
-        false => earliest.clone(),
+    let fitted = if is_fitted && datestamp::is_legal(earliest.as_bytes()) {
+        granularity.fitted(&earliest)
+    } else {
+        earliest.clone()
     };
     let oldest = seen.map(|seen| granularity.fitted(seen)).filter(|oldest| *oldest < fitted);
     let (id, now) = match oldest {

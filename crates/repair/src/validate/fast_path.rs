@@ -55,9 +55,10 @@ pub(crate) fn read_common_start(
     }
     let mut reader = MarkReader { index: &mut validator.index, window, at: window.item_at };
     let facts = &mut validator.facts;
-    let header = match is_record {
-        true => reader.tag(b"<record>").and_then(|()| reader.header(facts)),
-        false => reader.header(facts),
+    let header = if is_record {
+        reader.tag(b"<record>").and_then(|()| reader.header(facts))
+    } else {
+        reader.header(facts)
     };
     if header.is_none() {
         facts.clear();

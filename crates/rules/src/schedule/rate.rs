@@ -99,7 +99,7 @@ mod tests {
         let (mut ours, mut naive) = (0.0, 0.0);
         for _ in 0..rounds {
             // A binomial number of updates has nearly the distribution of Poisson arrivals.
-            let arrivals = (0..updates * 10).filter(|_| random(10) == 0).count();
+            let arrivals = (0..updates * 10).map(|_| random(10)).filter(|drawn| *drawn == 0).count();
             let mut is_changed = vec![false; records];
             (0..arrivals).for_each(|_| is_changed[random(records)] = true);
             let changed = is_changed.iter().filter(|&&is_changed| is_changed).count() as u64;

@@ -121,11 +121,12 @@ pub(crate) fn v1_top_level_tag(v1: &V1Response, is_open: bool, local: &[u8]) -> 
         (_, Verb::ListIdentifiers) if local == b"identifier" => true,
         _ => local == item.name || local == b"resumptionToken" && v1.verb.is_list(),
     };
-    match is_open {
-        true if begins => Some(TopLevelTag::Verb(v1.verb)),
-        false if local == v1.verb.as_bytes() => Some(TopLevelTag::Verb(v1.verb)),
-        false if local == b"OAI-PMH" => Some(TopLevelTag::RootEnd),
-        _ => None,
+    if is_open {
+        begins.then_some(TopLevelTag::Verb(v1.verb))
+    } else if local == v1.verb.as_bytes() {
+        Some(TopLevelTag::Verb(v1.verb))
+    } else {
+        (local == b"OAI-PMH").then_some(TopLevelTag::RootEnd)
     }
 }
 

@@ -324,8 +324,8 @@ impl Mirror {
             harvest.list.position = harvest.committed;
         }
         let highest_secs = self.stored.iter().flatten().map(|stored| stored.stamp_secs).max();
-        let has_reservation = self.broken != Some(Broken::NoReservation);
-        let reserved_secs = self.reserved_secs.filter(|_| has_reservation);
+        let reserved_secs =
+            if self.broken == Some(Broken::NoReservation) { None } else { self.reserved_secs };
         self.clock = StampClock::resume(highest_secs, reserved_secs);
     }
 
