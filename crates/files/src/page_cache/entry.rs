@@ -111,9 +111,10 @@ impl Entry {
         wait.read_exact_at(&self.file, &mut bytes, HEAD_BYTES + at)?;
         let first = usize::try_from(at / BLOCK_BYTES as u64).unwrap_or(usize::MAX);
         let mut sums = self.sums.iter().skip(first);
-        match bytes.chunks(BLOCK_BYTES).all(|block| sums.next() == Some(&crc32fast::hash(block))) {
-            true => Ok(bytes.freeze()),
-            false => Err(damaged("a block is not what was written")),
+        if bytes.chunks(BLOCK_BYTES).all(|block| sums.next() == Some(&crc32fast::hash(block))) {
+            Ok(bytes.freeze())
+        } else {
+            Err(damaged("a block is not what was written"))
         }
     }
 

@@ -75,7 +75,8 @@ fn page(random: &mut Random, identifiers: usize) -> Vec<NewRecord> {
     let one = |random: &mut Random| {
         let number = random.below(identifiers);
         let datestamp = 1_000_000 + random.below(50) as i64 * 1000;
-        let sets: Vec<&str> = SETS.into_iter().filter(|_| random.chance(20)).collect();
+        let mut sets = SETS.to_vec();
+        sets.retain(|_| random.chance(20));
         if random.chance(10) {
             return deleted(&format!("oai:x:{number}"), datestamp, &sets);
         }
@@ -109,7 +110,7 @@ async fn compare(store: &dyn MirrorStore, model: &Model, random: &mut Random) {
     let (listed, damaged) = all_pages(store, query).await;
     assert_eq!(damaged, 0);
     assert_eq!(listed.iter().map(facts).collect::<Vec<_>>(), expected, "{filter:?}");
-    for record in listed.iter().filter(|_| with_bytes).take(20) {
+    for record in listed.iter().take(if with_bytes { 20 } else { 0 }) {
         let (version, ..) = &model.versions[&record.identifier];
         assert_eq!(record.bytes, version.bytes);
         let found = store.record(REPOSITORY, PREFIX, Identifier(&record.identifier)).await.expect("readable");

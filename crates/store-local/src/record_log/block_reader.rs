@@ -113,10 +113,7 @@ impl<'s> BlockReader<'s> {
             return Ok(Fetched::Damaged);
         };
         let Some(slot) = block.slot(sequence) else { return Ok(Fetched::Damaged) };
-        let bytes = match self.with_bytes {
-            true => slot.bytes_in(body),
-            false => Ok(Bytes::new()),
-        };
+        let bytes = if self.with_bytes { slot.bytes_in(body) } else { Ok(Bytes::new()) };
         let Ok(bytes) = bytes else { return Ok(Fetched::Damaged) };
         let bytes = if *is_shared { bytes } else { Bytes::copy_from_slice(&bytes) };
         self.record(slot, bytes).map(Fetched::Record)
@@ -162,10 +159,7 @@ impl<'s> BlockReader<'s> {
     fn decode(&self, bytes: &[u8]) -> Result<Option<(Block, Bytes)>, IndexError> {
         let decoded: Result<_, Damage> = self.shared.with_decompressor(|decompressor| {
             let block = Block::decode_directory(bytes, self.collection, decompressor)?;
-            let body = match self.with_bytes {
-                true => block.decode_body(bytes, decompressor)?,
-                false => Bytes::new(),
-            };
+            let body = if self.with_bytes { block.decode_body(bytes, decompressor)? } else { Bytes::new() };
             Ok((block, body))
         })?;
         Ok(decoded.ok())

@@ -91,10 +91,8 @@ fn plan(
     for (number, segment) in segments {
         let listed = postings.count(segment.first..segment.last + 1)?;
         let dead = segment.slots.saturating_sub(listed);
-        let is_sparse = match is_thorough {
-            true => dead > 0,
-            false => dead * 100 >= segment.slots * SEGMENT_DEAD_PERCENT_MAX,
-        };
+        let is_sparse =
+            if is_thorough { dead > 0 } else { dead * 100 >= segment.slots * SEGMENT_DEAD_PERCENT_MAX };
         let is_candidate = is_sparse || segment.small_blocks * 2 >= segment.blocks;
         let current = runs.last_mut().filter(|(run, _)| {
             let bytes: u64 = run.iter().map(|(_, segment)| segment.bytes).sum();

@@ -118,7 +118,7 @@ impl<'r> List<'r> {
             let mut sequences = postings.first(range, count_max.saturating_add(1))?;
             let has_more = sequences.len() > count_max;
             sequences.truncate(count_max);
-            let last = sequences.last().filter(|_| has_more);
+            let last = if has_more { sequences.last() } else { None };
             let next =
                 last.map(|&sequence| Position { secs: self.filter.from_secs.unwrap_or_default(), sequence });
             return Ok(Plan {

@@ -40,9 +40,10 @@ fn unpacked(version: &str) -> Folder {
     for file in std::fs::read_dir(folder_of(version)).expect("the files of the version") {
         let path = file.expect("readable").path();
         let bytes = std::fs::read(&path).expect("readable");
-        let (name, bytes) = match path.extension().is_some_and(|extension| extension == "zst") {
-            true => (path.file_stem(), zstd::stream::decode_all(bytes.as_slice()).expect("compressed")),
-            false => (path.file_name(), bytes),
+        let (name, bytes) = if path.extension().is_some_and(|extension| extension == "zst") {
+            (path.file_stem(), zstd::stream::decode_all(bytes.as_slice()).expect("compressed"))
+        } else {
+            (path.file_name(), bytes)
         };
         std::fs::write(target.join(name.expect("a name")), bytes).expect("writable");
     }
@@ -58,9 +59,10 @@ async fn write_format(target: &Path) {
         let path = file.expect("readable").path();
         let bytes = std::fs::read(&path).expect("readable");
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        let (name, bytes) = match name == "index.redb" {
-            true => (format!("{name}.zst"), zstd::stream::encode_all(bytes.as_slice(), 19).expect("memory")),
-            false => (name, bytes),
+        let (name, bytes) = if name == "index.redb" {
+            (format!("{name}.zst"), zstd::stream::encode_all(bytes.as_slice(), 19).expect("memory"))
+        } else {
+            (name, bytes)
         };
         std::fs::write(target.join(name), bytes).expect("writable");
     }

@@ -29,12 +29,11 @@ fn page(number: u64, identifiers: usize) -> Vec<NewRecord> {
     let mut random = Random::new(number);
     let one = |_| {
         let identifier = format!("oai:x:{}", random.below(identifiers));
-        match random.chance(10) {
-            true => deleted(&identifier, number as i64, &["s"]),
-            false => {
-                let text = format!("page {number} {}", random.next()).repeat(1 + random.below(60));
-                record(&identifier, number as i64, &["s"], &text)
-            }
+        if random.chance(10) {
+            deleted(&identifier, number as i64, &["s"])
+        } else {
+            let text = format!("page {number} {}", random.next()).repeat(1 + random.below(60));
+            record(&identifier, number as i64, &["s"], &text)
         }
     };
     (0..PAGE_RECORDS).map(one).collect()
