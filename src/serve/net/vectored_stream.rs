@@ -115,10 +115,7 @@ impl AsyncWrite for VectoredStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.is_flush_due = !self.held.is_empty();
-        match self.is_flush_due {
-            true => Poll::Ready(Ok(())),
-            false => Pin::new(&mut self.stream).poll_flush(context),
-        }
+        if self.is_flush_due { Poll::Ready(Ok(())) } else { Pin::new(&mut self.stream).poll_flush(context) }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

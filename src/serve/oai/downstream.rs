@@ -36,12 +36,10 @@ impl Downstream<'_> {
     pub(super) fn accepted_coding(&self) -> PageCoding {
         let request = self.session.req_header();
         let accepted = || headers::joined(request, header::ACCEPT_ENCODING);
-        match self.collected.is_none()
-            && request.version != Version::HTTP_10
-            && gzip::is_accepted(&accepted())
-        {
-            true => PageCoding::Gzip,
-            false => PageCoding::Plain,
+        if self.collected.is_none() && request.version != Version::HTTP_10 && gzip::is_accepted(&accepted()) {
+            PageCoding::Gzip
+        } else {
+            PageCoding::Plain
         }
     }
 

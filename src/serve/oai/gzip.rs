@@ -98,10 +98,8 @@ impl Gzip {
     /// Compresses a piece; `end` ends the stream. The stream of a truncated page is never ended, so that the
     /// truncation is visible.
     pub(super) fn compress(&mut self, piece: &[u8], end: bool) -> Result<Bytes> {
-        let ended = self.0.write_all(piece).and_then(|()| match end {
-            true => self.0.try_finish(),
-            false => self.0.flush(),
-        });
+        let ended =
+            self.0.write_all(piece).and_then(|()| if end { self.0.try_finish() } else { self.0.flush() });
         let failed =
             |error| Error::because(ErrorType::InternalError, "while compressing the response", error);
         ended.map_err(failed)?;

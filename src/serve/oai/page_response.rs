@@ -180,12 +180,11 @@ impl PageResponder<'_> {
                 let (head, text) = response_head::failed(&failure)?;
                 handle.end(*account, Some(failure));
                 downstream.write_head(Box::new(head), head_only).await?;
-                return match head_only {
-                    true => Ok(()),
-                    false => {
-                        downstream.write_piece(text).await?;
-                        downstream.write_end().await
-                    }
+                return if head_only {
+                    Ok(())
+                } else {
+                    downstream.write_piece(text).await?;
+                    downstream.write_end().await
                 };
             }
             _ => return Err(stopped()),

@@ -104,10 +104,7 @@ async fn find_mirrored<'m>(
     if let Some(mapping) = mappings.get(repository).filter(|mapping| mapping.mirror.is_some()) {
         return Mirrored::Served(mapping);
     }
-    match is_stored(served, repository).await {
-        true => Mirrored::Removed,
-        false => Mirrored::Never,
-    }
+    if is_stored(served, repository).await { Mirrored::Removed } else { Mirrored::Never }
 }
 
 /// A list of a mirrored repository.

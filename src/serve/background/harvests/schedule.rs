@@ -115,9 +115,10 @@ impl KnownRepository {
     /// harvest begins with Identify, and ends if the source does not answer it.
     fn due_secs(&self, interval_secs: f64, now_secs: UnixSecs) -> UnixSecs {
         let history = &self.facts.history;
-        let due_secs = match self.is_interrupted && history.failures == 0 {
-            true => now_secs,
-            false => next_due(history, interval_secs, now_secs).at_secs,
+        let due_secs = if self.is_interrupted && history.failures == 0 {
+            now_secs
+        } else {
+            next_due(history, interval_secs, now_secs).at_secs
         };
         let due_secs = self.gaps_due_secs.map_or(due_secs, |gaps_due_secs| due_secs.min(gaps_due_secs));
         // A clock that was set back does not block longer than the first wait.

@@ -266,9 +266,10 @@ impl CacheLookup {
     /// once if the source has just failed, so that all waiting requests receive it.
     async fn find_cached(&mut self) -> Result<CachedPage, Option<CachedPage>> {
         self.is_old_known = false;
-        let page = match self.plan.is_kept {
-            true => self.cache.storage.find_cached(&self.key, self.coding).await,
-            false => None,
+        let page = if self.plan.is_kept {
+            self.cache.storage.find_cached(&self.key, self.coding).await
+        } else {
+            None
         };
         let Some(page) = page else { return Err(None) };
         let now = clock::now();
@@ -343,10 +344,12 @@ async fn drain(
     let end = loop {
         let event = tokio::select! {
             event = events.next() => event,
-            () = writer.unwanted() => match storage.retire_unwanted(&in_flight) {
-                true => break DrainEnd::Broken,
-                false => continue,
-            },
+            () = writer.unwanted() => {
+                if storage.retire_unwanted(&in_flight) {
+                    break DrainEnd::Broken;
+                }
+                continue;
+            }
         };
         match event {
             Some(Event::Head(answer)) => match response_head::whole(&answer, "miss") {
@@ -361,10 +364,7 @@ async fn drain(
             Some(Event::End(account)) => {
                 // Record the result before readers see the end, because they log it.
                 ended(Account::clone(&account), None);
-                break match writer.finish(&account).await {
-                    true => DrainEnd::Retention,
-                    false => DrainEnd::Passed,
-                };
+                break if writer.finish(&account).await { DrainEnd::Retention } else { DrainEnd::Passed };
             }
             Some(Event::Failed(failure, account)) => {
                 // An earlier retry would receive the same failure.

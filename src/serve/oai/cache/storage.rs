@@ -407,10 +407,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// How many blocks of 64 KiB are read at once.
 fn blocks_at_once(entry: &PageEntry) -> usize {
-    match entry.body_bytes <= SHORT_PAGE_BYTES_MAX {
-        true => BLOCKS_OF_SHORT_PAGE,
-        false => BLOCKS_AT_ONCE,
-    }
+    if entry.body_bytes <= SHORT_PAGE_BYTES_MAX { BLOCKS_OF_SHORT_PAGE } else { BLOCKS_AT_ONCE }
 }
 
 /// A page of this length, in bytes, is read at once, and held in memory after it was requested.

@@ -179,10 +179,8 @@ impl List<'_> {
             }
             links += 1;
             // Without links to wide ranges, a record would be more than four links away from the start page.
-            let mut ranges = match records > LINKS_MAX {
-                true => self.ranges(month, None, LINKS_MAX + 1).await?,
-                false => Vec::new(),
-            };
+            let mut ranges =
+                if records > LINKS_MAX { self.ranges(month, None, LINKS_MAX + 1).await? } else { Vec::new() };
             if links + ranges.len() as u64 > LINKS_MAX {
                 ranges.clear();
             }

@@ -118,14 +118,14 @@ impl RecordRequest<'_> {
             return Err(Missing::Deleted { datestamp_secs: record.datestamp_secs });
         }
         let has_work_record = shown != WORK_FORMAT && live.iter().any(|prefix| *prefix == WORK_FORMAT);
-        let work_record = match has_work_record {
+        let work_record = if has_work_record {
             // Without this record the page is poorer, and still true.
-            true => self
-                .store
+            self.store
                 .record(RepositoryId(id), Prefix(WORK_FORMAT), Identifier(&self.target.identifier))
                 .await
-                .unwrap_or_default(),
-            false => None,
+                .unwrap_or_default()
+        } else {
+            None
         };
         let tab = |prefix: &String| FormatTab {
             prefix: prefix.clone(),
@@ -153,10 +153,7 @@ impl RecordRequest<'_> {
                 Err(error) => return error.into(),
             }
         }
-        match mirrored.is_empty() {
-            true => Missing::NotShown(NoRecordReason::NotHarvested),
-            false => Missing::Unknown,
-        }
+        if mirrored.is_empty() { Missing::NotShown(NoRecordReason::NotHarvested) } else { Missing::Unknown }
     }
 
     async fn is_complete(&self, prefix: &str) -> Result<bool, MirrorError> {

@@ -118,10 +118,8 @@ impl RecordCache {
 impl KeptPage {
     /// The response to a request with these headers.
     pub(crate) fn respond(&self, headers: &HeaderMap) -> Response {
-        let (status, body) = match self.validators.are_known(headers) {
-            true => (304, Bytes::new()),
-            false => (200, self.body.clone()),
-        };
+        let (status, body) =
+            if self.validators.are_known(headers) { (304, Bytes::new()) } else { (200, self.body.clone()) };
         let headers = self.headers.clone();
         let body = Body::Bytes(body);
         Response { status, headers, body, may_compress: true }
