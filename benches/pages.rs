@@ -91,7 +91,7 @@ fn push_oai_dc(page: &mut Vec<u8>, random: &mut Random, number: usize, defect: O
     let fields = fields(random, number);
     let target = random.below(fields.len());
     for (index, (name, text)) in fields.iter().enumerate() {
-        let defect = defect.filter(|_| index == target);
+        let defect = if index == target { defect } else { None };
         let language = matches!(*name, "title" | "description" | "source");
         let attribute: &[u8] = match defect {
             Some(Defect::UnquotedAttribute) => b" xml:lang=en-US",
@@ -130,7 +130,7 @@ fn push_marcxml(page: &mut Vec<u8>, random: &mut Random, number: usize, defect: 
     let fields = fields(random, number);
     let target = random.below(fields.len());
     for (index, (name, text)) in fields.iter().enumerate() {
-        let defect = defect.filter(|_| index == target);
+        let defect = if index == target { defect } else { None };
         let indicator = if matches!(defect, Some(Defect::UnquotedAttribute)) { "1" } else { "\"1\"" };
         page.extend_from_slice(
             format!(

@@ -363,9 +363,12 @@ fn failing_source_is_not_requested_forever() {
 #[test]
 fn endless_response_is_aborted() {
     let (script, _) = Provider::default().script(Always, Nothing);
-    let source = Source::start(move |number, asked| match asked.target.ends_with("verb=ListSets") {
-        false => script(number, asked),
-        true => Reply::new(200, "Content-Type: text/xml").send(vec![b' '; 33 << 20]),
+    let source = Source::start(move |number, asked| {
+        if asked.target.ends_with("verb=ListSets") {
+            Reply::new(200, "Content-Type: text/xml").send(vec![b' '; 33 << 20])
+        } else {
+            script(number, asked)
+        }
     });
     let report = of(&source.base_url());
     assert_eq!(rules(&report, Verdict::Fails), ["answers"], "{}", trouble(&report));
@@ -460,9 +463,8 @@ fn announced_compression_holds() {
     let (script, _) = Provider::default().script(Always, Gzip);
     let (identify, _) = Provider::default()
         .script(Always, Edit("</granularity>", "</granularity><compression>gzip</compression>"));
-    let source = Source::start(move |number, asked| match asked.target.ends_with("verb=Identify") {
-        true => identify(number, asked),
-        false => script(number, asked),
+    let source = Source::start(move |number, asked| {
+        if asked.target.ends_with("verb=Identify") { identify(number, asked) } else { script(number, asked) }
     });
     let report = of(&source.base_url());
     assert_eq!((finding(&report, "compression").verdict, trouble(&report).as_str()), (Verdict::Holds, ""));

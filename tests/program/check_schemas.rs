@@ -53,11 +53,13 @@ fn other_formats_are_requested_and_validated() {
     ] {
         let (script, _) =
             Provider::default().script(Is("verb=ListMetadataFormats"), Edit(FORMATS_END, OTHER_FORMAT));
-        let source =
-            Source::start(move |number, asked| match asked.target.contains("metadataPrefix=other") {
-                false => script(number, asked),
-                true => Reply::xml(LIST_OF_OTHER.replace("YEAR", year)),
-            });
+        let source = Source::start(move |number, asked| {
+            if asked.target.contains("metadataPrefix=other") {
+                Reply::xml(LIST_OF_OTHER.replace("YEAR", year))
+            } else {
+                script(number, asked)
+            }
+        });
         let found = check(&source, &[OTHER]);
         assert_eq!(found[..2], [verdict, "verb=ListRecords&metadataPrefix=other"]);
         assert!(found[2].starts_with(received), "{}", found[2]);

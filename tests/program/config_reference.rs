@@ -52,9 +52,10 @@ fn keys_below(folder: &Path, file: &str, table: &str) -> BTreeSet<String> {
         // A boolean is wrong for a table, and the fault says so.
         let faults = faults_of(folder, file, &format!("{name} = false\n{UNKNOWN} = 1\n"));
         let is_table = faults.iter().any(|fault| fault.starts_with(&name) && fault.contains("a table"));
-        match is_table {
-            true => keys.extend(keys_below(folder, file, &name)),
-            false => drop(keys.insert(name)),
+        if is_table {
+            keys.extend(keys_below(folder, file, &name));
+        } else {
+            keys.insert(name);
         }
     }
     keys
@@ -73,8 +74,10 @@ fn documented_keys() -> BTreeSet<String> {
         let mut is_key_table = false;
         for line in page.lines() {
             is_key_table = line.starts_with("| key |") || is_key_table && line.starts_with('|');
-            let cell = line.split('|').nth(1).filter(|_| is_key_table).unwrap_or_default();
-            keys.extend(cell.split('`').skip(1).step_by(2).map(str::to_owned));
+            if is_key_table {
+                let cell = line.split('|').nth(1).unwrap_or_default();
+                keys.extend(cell.split('`').skip(1).step_by(2).map(str::to_owned));
+            }
         }
     }
     keys

@@ -96,9 +96,10 @@ fn commit_some(mirror: &Mirror, truth: &mut Truth, random: &mut Random) {
     for _ in 0..random.below(6) {
         let identifier = format!("oai:c:{}", random.below(25));
         let title = format!("Title {} of {id}", random.below(4));
-        let record = match random.chance(35) {
-            true => deleted(&identifier, &[]),
-            false => dated(&identifier, &title, random.below(28)),
+        let record = if random.chance(35) {
+            deleted(&identifier, &[])
+        } else {
+            dated(&identifier, &title, random.below(28))
         };
         records.insert(identifier, (record, title));
     }

@@ -216,9 +216,12 @@ fn clock_steps_of_an_hour_lose_no_change() {
             // At most one clock steps between two harvests; docs/explanation/complete-harvests.md says why.
             let step = [-3_600, 0, 3_600][random.below(3)];
             let (steps_own, steps_first) = (random.chance(50), random.chance(50));
-            let take_step = || match steps_own {
-                true => mirror.clock.step(step),
-                false => change(&collection, |collection| collection.now_secs += step),
+            let take_step = || {
+                if steps_own {
+                    mirror.clock.step(step)
+                } else {
+                    change(&collection, |collection| collection.now_secs += step)
+                }
             };
             if steps_first {
                 take_step();
@@ -242,9 +245,10 @@ fn clock_steps_of_an_hour_lose_no_change() {
             let after = stamps(&mirror);
             for (identifier, stamp_secs) in &after {
                 let is_changed = changed.contains(identifier);
-                match is_changed {
-                    true => assert!(*stamp_secs > UnixSecs(date_secs.0), "round {round}: {identifier}"),
-                    false => assert_eq!(*stamp_secs, before[identifier], "round {round}: {identifier}"),
+                if is_changed {
+                    assert!(*stamp_secs > UnixSecs(date_secs.0), "round {round}: {identifier}")
+                } else {
+                    assert_eq!(*stamp_secs, before[identifier], "round {round}: {identifier}")
                 }
             }
         }

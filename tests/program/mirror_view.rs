@@ -360,9 +360,10 @@ fn check_incremental_harvests(seed: u64) {
                         format!("oai:x:{}", random.below(70)),
                         format!("Step {step} {}", random.below(1_000)),
                     );
-                    let record = match random.chance(20) {
-                        true => deleted(&identifier, &["a"]),
-                        false => live(&identifier, &["a"], &title),
+                    let record = if random.chance(20) {
+                        deleted(&identifier, &["a"])
+                    } else {
+                        live(&identifier, &["a"], &title)
                     };
                     (record, title)
                 })

@@ -275,9 +275,12 @@ fn outage_is_one_event_at_its_begin_and_one_at_its_end() {
     let is_up = Arc::new(AtomicBool::new(false));
     let source = Source::start({
         let is_up = Arc::clone(&is_up);
-        move |_, _| match is_up.load(Ordering::SeqCst) {
-            true => Reply::xml(page_of(1)),
-            false => Reply::whole(500, "", "out of order"),
+        move |_, _| {
+            if is_up.load(Ordering::SeqCst) {
+                Reply::xml(page_of(1))
+            } else {
+                Reply::whole(500, "", "out of order")
+            }
         }
     });
     let folder = tempfile::tempdir().expect("a folder");

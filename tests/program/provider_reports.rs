@@ -30,9 +30,12 @@ fn source(without: &str) -> Source {
          <adminEmail>admin@source.example</adminEmail><earliestDatestamp>2011-01-01</earliestDatestamp>\
          <deletedRecord>no</deletedRecord><granularity>YYYY-MM-DD</granularity></Identify>\n",
     );
-    Source::start(move |_, asked| match asked.target.contains("verb=Identify") {
-        true => Reply::xml(identify.clone()),
-        false => Reply::xml(list.clone()),
+    Source::start(move |_, asked| {
+        if asked.target.contains("verb=Identify") {
+            Reply::xml(identify.clone())
+        } else {
+            Reply::xml(list.clone())
+        }
     })
 }
 

@@ -169,9 +169,12 @@ fn identify(base: &str) -> String {
 
 #[test]
 fn http_proxy_variable_is_sufficient() {
-    let source = Source::start(|_, asked| match asked.target.contains("verb=Identify") {
-        true => Reply::xml(identify("https://elsewhere.example/oai")),
-        false => Reply::xml(page_of(2)),
+    let source = Source::start(|_, asked| {
+        if asked.target.contains("verb=Identify") {
+            Reply::xml(identify("https://elsewhere.example/oai"))
+        } else {
+            Reply::xml(page_of(2))
+        }
     });
     let mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
     let proxy = Proxy::with(|config| config.repositories.add_fixed(mapping));

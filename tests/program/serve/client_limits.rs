@@ -128,9 +128,8 @@ fn disconnect_releases_the_slot() {
 
 #[test]
 fn crawlers_do_not_slow_harvesters() {
-    let source = Source::start(|_, asked| match asked.target.contains("set=stuck") {
-        true => Reply::new(200, "").hang(),
-        false => Reply::xml(page_of(2)),
+    let source = Source::start(|_, asked| {
+        if asked.target.contains("set=stuck") { Reply::new(200, "").hang() } else { Reply::xml(page_of(2)) }
     });
     let proxy = behind_a_proxy(&source, |clients| clients.wait_max = Duration::from_millis(20));
     let over = AtomicBool::new(false);

@@ -8,9 +8,12 @@ const SITE: &str = "https://search.example.org";
 
 /// A page, a failure and a page of the server itself, requested by a script of `SITE`.
 fn responses(origins: CorsOrigins) -> [Got; 3] {
-    let source = Source::start(|_, asked| match asked.target.contains("Identify") {
-        false => Reply::xml(page_of(3)),
-        true => Reply::whole(404, "Content-Type: text/plain", "gone"),
+    let source = Source::start(|_, asked| {
+        if asked.target.contains("Identify") {
+            Reply::whole(404, "Content-Type: text/plain", "gone")
+        } else {
+            Reply::xml(page_of(3))
+        }
     });
     let proxy = Proxy::with(|config| {
         config.map("x", &source.base_url()).expect("a legal mapping");

@@ -370,9 +370,10 @@ fn granularity_change_is_detected() {
     let source = Source::start(|number, asked| {
         let granularity = if number == 0 { "YYYY-MM-DD" } else { "YYYY-MM-DDThh:mm:ssZ" };
         let earliest = if number == 0 { "2011-01-01" } else { "2011-01-01T00:00:00Z" };
-        match says(asked, "Identify") {
-            true => Reply::xml(identify(earliest, granularity)),
-            false => Reply::xml(stamped(0..1, "", &[0], "<datestamp>2020-01-01T03:04:05Z</datestamp>")),
+        if says(asked, "Identify") {
+            Reply::xml(identify(earliest, granularity))
+        } else {
+            Reply::xml(stamped(0..1, "", &[0], "<datestamp>2020-01-01T03:04:05Z</datestamp>"))
         }
     });
     let proxy = Proxy::with(repository(&source));
@@ -482,9 +483,8 @@ fn granularity_is_asked_for_at_most_once_per_response() {
     assert_eq!(Proxy::of(&source).get(LIST).status, 200);
     assert_eq!(questions(&source, "Identify"), 0);
     let list = stamped(0..400, "", &[1, 200, 399], "<datestamp>2020-02-03 10:11:12</datestamp>");
-    let source = Source::start(move |_, asked| match says(asked, "Identify") {
-        true => Reply::whole(500, "", "no"),
-        false => Reply::xml(list.clone()),
+    let source = Source::start(move |_, asked| {
+        if says(asked, "Identify") { Reply::whole(500, "", "no") } else { Reply::xml(list.clone()) }
     });
     let got = Proxy::of(&source).get(LIST).text();
     assert_eq!(got.matches("<datestamp>2020-02-03T10:11:12Z</datestamp>").count(), 3, "{got}");

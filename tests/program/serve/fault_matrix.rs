@@ -435,9 +435,9 @@ fn buffered_items_do_not_count_as_delivered() {
     let (_, source) = paged(|number, count| {
         let whole = page(0..5, ["page-1", "page-2"][number]);
         let at = whole.find("page-2").map(|at| at + 2);
-        match at.filter(|_| count == 0) {
-            Some(at) => cut(&whole, at, Framing::Length),
-            None => Reply::xml(whole),
+        match at {
+            Some(at) if count == 0 => cut(&whole, at, Framing::Length),
+            _ => Reply::xml(whole),
         }
     });
     let proxy = Proxy::of(&source);

@@ -59,7 +59,7 @@ impl Keeping {
         };
         let Got { status, headers, body, whole } = harvester.whole_body();
         let closes = headers.get("connection").is_some_and(|said| said == "close");
-        self.connection = Some(harvester).filter(|_| !closes);
+        self.connection = (!closes).then_some(harvester);
         let head = headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
         Came { status: Some(status), head, body, whole }
     }

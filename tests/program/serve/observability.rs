@@ -222,10 +222,14 @@ fn changed_limits_apply_to_mappings() {
 fn broken_page_is_stored_as_received() {
     let page = page_of(2).replace("Title 1", "Q&A");
     let served = page.clone();
-    let source = Source::start(move |_, asked| match asked.target.contains("set=html") {
-        true => Reply::xml("<html><body>no</body></html>"),
-        false if asked.target.contains("set=clean") => Reply::xml(page_of(2)),
-        false => Reply::xml(served.clone()),
+    let source = Source::start(move |_, asked| {
+        if asked.target.contains("set=html") {
+            Reply::xml("<html><body>no</body></html>")
+        } else if asked.target.contains("set=clean") {
+            Reply::xml(page_of(2))
+        } else {
+            Reply::xml(served.clone())
+        }
     });
     let proxy = Proxy::of(&source);
     for set in ["clean", "html", "maps"] {

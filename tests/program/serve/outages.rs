@@ -134,11 +134,14 @@ fn failing_page_does_not_affect_others() {
 #[test]
 fn circuit_opens_only_if_identify_fails_too() {
     for is_alive in [false, true] {
-        let source = Source::start(move |_, asked| match says(asked, "verb=Identify") {
-            true if is_alive => identify(),
-            true => down(),
-            false if says(asked, "verb=ListRecords") => Reply::xml(page(0..3, "")),
-            false => down(),
+        let source = Source::start(move |_, asked| {
+            if is_alive && says(asked, "verb=Identify") {
+                identify()
+            } else if says(asked, "verb=ListRecords") {
+                Reply::xml(page(0..3, ""))
+            } else {
+                down()
+            }
         });
         let proxy = proxy_of(&source, |_| {});
         for number in 0..3 {

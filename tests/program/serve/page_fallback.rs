@@ -102,14 +102,16 @@ impl Repository {
         let token = if end < self.records { format!("{name}{}", end / unit) } else { String::new() };
         let whole = page(start..end, &token);
         let poisoned = self.poisoned.iter().find(|number| (start..end).contains(number));
-        match poisoned.filter(|_| is_records) {
+        if !is_records {
+            return Reply::xml(self.headers_of(&whole, start..end));
+        }
+        match poisoned {
             Some(number) if self.cut => {
                 let at = whole.find(&format!("oai:x:{number}<")).expect("it is there");
                 Reply::new(200, &format!("Content-Length: {}", whole.len())).send(&whole.as_bytes()[..at])
             }
             Some(_) => Reply::whole(500, "", "<html>oops</html>"),
-            None if is_records => Reply::xml(whole),
-            None => Reply::xml(self.headers_of(&whole, start..end)),
+            None => Reply::xml(whole),
         }
     }
 

@@ -114,9 +114,12 @@ fn day_granularity_may_refuse_seconds() {
     assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false);
     // If the seconds were not the reason, nothing is learned.
     let (script, _) = Provider::default().script(Always, Nothing);
-    let source = Source::start(move |number, asked| match query(asked).contains("ListRecords") {
-        true => Reply::xml(error("badArgument", "not this")),
-        false => script(number, asked),
+    let source = Source::start(move |number, asked| {
+        if query(asked).contains("ListRecords") {
+            Reply::xml(error("badArgument", "not this"))
+        } else {
+            script(number, asked)
+        }
     });
     let proxy = Proxy::of(&source);
     assert_eq!(code(&valid(&proxy.get(&format!("{LIST}&{WINDOW}")), Strictness::Schema)), "badArgument");
@@ -128,9 +131,12 @@ fn day_granularity_may_refuse_seconds() {
 fn other_refusals_change_no_capability() {
     // A source that refuses future times; the day of such a time has begun.
     let (script, _) = Provider::default().script(Always, Nothing);
-    let source = Source::start(move |number, asked| match query(asked).contains("T00%3A00%3A05Z") {
-        true => Reply::xml(error("badArgument", "from is later than now")),
-        false => script(number, asked),
+    let source = Source::start(move |number, asked| {
+        if query(asked).contains("T00%3A00%3A05Z") {
+            Reply::xml(error("badArgument", "from is later than now"))
+        } else {
+            script(number, asked)
+        }
     });
     let proxy = Proxy::of(&source);
     for set in ["a", "a:b"] {
@@ -172,10 +178,14 @@ fn seconds_are_used_again_when_accepted() {
         let is_mended = Arc::new(AtomicBool::new(false));
         let (now_mended, (script, _)) = (Arc::clone(&is_mended), provider.script(Always, Nothing));
         let (before, _) = Provider::default().script(Always, Nothing);
-        let source = Source::start(move |number, asked| match now_mended.load(Ordering::Relaxed) {
-            true => script(number, asked),
-            false if query(asked).contains("T00") => Reply::xml(error("badArgument", "dates are days")),
-            false => before(number, asked),
+        let source = Source::start(move |number, asked| {
+            if now_mended.load(Ordering::Relaxed) {
+                script(number, asked)
+            } else if query(asked).contains("T00") {
+                Reply::xml(error("badArgument", "dates are days"))
+            } else {
+                before(number, asked)
+            }
         });
         let proxy = Proxy::of(&source);
         let list = |set: &str| proxy.get(&format!("{LIST}&{WINDOW}&set={set}"));

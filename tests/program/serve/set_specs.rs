@@ -128,9 +128,12 @@ fn asked_before_and_after_a_restart(source: &Source, first: &str) -> [Option<Str
 #[test]
 fn set_that_looks_escaped_is_unchanged() {
     let sets = |names: &'static [&'static str]| {
-        Source::start(move |_, asked| match is_sets(asked) {
-            true => Reply::xml(list_sets(names)),
-            false => Reply::xml(records_in(&["letters"], "")),
+        Source::start(move |_, asked| {
+            if is_sets(asked) {
+                Reply::xml(list_sets(names))
+            } else {
+                Reply::xml(records_in(&["letters"], ""))
+            }
         })
     };
     let legal = Some("maps~x2B.plans".to_owned());
@@ -146,9 +149,8 @@ fn set_that_looks_escaped_is_unchanged() {
 #[test]
 fn set_collisions_are_reported() {
     for first in [&["maps+plans", "maps~x2B.plans"], &["maps~x2B.plans", "maps+plans"]] {
-        let source = Source::start(move |_, asked| match is_sets(asked) {
-            true => Reply::xml(list_sets(first)),
-            false => Reply::xml(records_in(first, "")),
+        let source = Source::start(move |_, asked| {
+            if is_sets(asked) { Reply::xml(list_sets(first)) } else { Reply::xml(records_in(first, "")) }
         });
         let proxy = Proxy::of(&source);
         let sets = proxy.get("/x?verb=ListSets");

@@ -314,9 +314,12 @@ fn http_1_0_gets_complete_pages_only() {
 
 #[test]
 fn http_1_0_shares_the_cache() {
-    let source = Source::start(|_, asked| match asked.target.contains("verb=GetRecord") {
-        true => Reply::xml(page_of(1).replace("ListRecords", "GetRecord")),
-        false => Reply::xml(page_of(5_000)),
+    let source = Source::start(|_, asked| {
+        if asked.target.contains("verb=GetRecord") {
+            Reply::xml(page_of(1).replace("ListRecords", "GetRecord"))
+        } else {
+            Reply::xml(page_of(5_000))
+        }
     });
     let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().limits.spool_bytes_max = 1024);
     let ask = |proxy: &Proxy, path: &str| {

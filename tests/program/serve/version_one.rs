@@ -180,9 +180,8 @@ fn page_version_overrides_identify() {
     // If Identify has the other version too, that is the version of the source.
     let (old, is_old) = (ProviderOne::of("1.1"), Arc::new(AtomicBool::new(false)));
     let now_old = Arc::clone(&is_old);
-    let source = Source::start(move |_, asked| match now_old.load(Ordering::Relaxed) {
-        true => old.reply(asked),
-        false => Reply::xml(page_of(1)),
+    let source = Source::start(move |_, asked| {
+        if now_old.load(Ordering::Relaxed) { old.reply(asked) } else { Reply::xml(page_of(1)) }
     });
     let proxy = Proxy::of(&source);
     for (is_old_now, version) in [(false, "2.0"), (true, "1.1")] {
@@ -391,9 +390,10 @@ fn source_that_fails_midway_loses_no_record() {
         let now_up = Arc::clone(&is_up);
         let source = Source::start(move |_, asked| {
             let record = all(&asked.target, "example%3A", "&").first().and_then(|number| number.parse().ok());
-            match record.is_some_and(|number: usize| number >= first) && !now_up.load(Ordering::Relaxed) {
-                true => Reply::whole(500, "", "no"),
-                false => provider.reply(asked),
+            if record.is_some_and(|number: usize| number >= first) && !now_up.load(Ordering::Relaxed) {
+                Reply::whole(500, "", "no")
+            } else {
+                provider.reply(asked)
             }
         });
         let proxy = by_getrecord(&source);
@@ -477,9 +477,12 @@ fn quarantined_header_is_not_an_empty_list() {
 #[test]
 fn source_without_its_listed_records_is_not_empty() {
     let provider = ProviderOne::of("1.1");
-    let source = Source::start(move |_, asked| match asked.target.contains("GetRecord") {
-        true => Reply::xml(provider.page("GetRecord", "", "")),
-        false => provider.reply(asked),
+    let source = Source::start(move |_, asked| {
+        if asked.target.contains("GetRecord") {
+            Reply::xml(provider.page("GetRecord", "", ""))
+        } else {
+            provider.reply(asked)
+        }
     });
     let got = by_getrecord(&source).get(HEADERS);
     assert_eq!((got.status, got.header("proxy-status").is_empty()), (503, false), "{}", got.text());
