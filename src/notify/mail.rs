@@ -15,7 +15,7 @@ use oaimend_base::clock::Clock;
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
-/// Most events in one mail.
+/// Maximum number of events in one mail.
 pub(crate) const MAIL_EVENTS_MAX: usize = 100;
 /// Longest wait for the mail server to accept a mail.
 const TIMEOUT: Duration = Duration::from_secs(60);

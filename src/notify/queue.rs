@@ -9,9 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Most events that wait for one target. Later ones are dropped.
+/// Maximum number of events that wait for one target. Later ones are dropped.
 const QUEUED_EVENTS_MAX: usize = 256;
-/// Most attempts to deliver one message.
+/// Maximum number of attempts to deliver one message.
 const ATTEMPTS_MAX: u32 = 8;
 /// The wait after the first attempt, before it is spread.
 const FIRST_WAIT: Duration = Duration::from_secs(5);

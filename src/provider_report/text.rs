@@ -8,13 +8,13 @@ use oaimend_store::{DayCounts, FrequentRepair, QuarantineEntry, SourceFailure};
 use std::fmt::Write as _;
 use url::Url;
 
-/// Most repairs in a report.
+/// Maximum number of repairs in a report.
 pub(super) const REPAIRS_MAX: usize = 30;
-/// Most quarantined records in a report.
+/// Maximum number of quarantined records in a report.
 const QUARANTINED_MAX: usize = 20;
-/// Most failed requests in a report.
+/// Maximum number of failed requests in a report.
 const FAILURES_MAX: usize = 10;
-/// Most rules in a report.
+/// Maximum number of rules in a report.
 const RULES_MAX: usize = 30;
 /// Longest text of a source in a report, in characters.
 const QUOTED_CHARS_MAX: usize = 160;

@@ -47,7 +47,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{oneshot, watch};
 
-/// Most threads of each service for work that blocks, such as that of the databases. Each has a heap of its own.
+/// Maximum number of threads of each service for work that blocks, such as that of the databases. Each has a heap of
+/// its own.
 const BLOCKING_THREADS_MAX: usize = 16;
 
 /// A server with bound sockets and an open store, ready to run.

@@ -22,7 +22,7 @@ use x509_cert::der::Decode as _;
 /// How long before the end of a certificate the warnings begin.
 pub const EXPIRY_WARNING: Duration = Duration::from_secs(14 * SECS_PER_DAY);
 const SECS_PER_DAY: u64 = 86_400;
-/// Most bytes of a file with certificates or with a key.
+/// Maximum number of bytes of a file with certificates or with a key.
 const PEM_BYTES_MAX: u64 = 1 << 20;
 
 /// The files of a certificate and its private key.

@@ -42,9 +42,9 @@ pub struct BrokenPageInfo {
 
 /// Longest page that is stored, in bytes.
 pub const BROKEN_PAGE_BYTES_MAX: usize = 1 << 20;
-/// Most bytes of broken pages of one repository.
+/// Maximum number of bytes of broken pages of one repository.
 const REPOSITORY_BYTES_MAX: u64 = 16 << 20;
-/// Most broken pages of one repository.
+/// Maximum number of broken pages of one repository.
 const REPOSITORY_PAGES_MAX: usize = 100;
 /// How long a defect of a repository is not stored again.
 const STORE_INTERVAL: Duration = Duration::from_mins(10);

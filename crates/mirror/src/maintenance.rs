@@ -74,7 +74,7 @@ pub struct ComparisonReport {
 }
 
 impl ComparisonReport {
-    /// Most identifiers that are named for each kind of difference.
+    /// Maximum number of identifiers that are named for each kind of difference.
     const NAMED_MAX: usize = 20;
 
     /// The report about a comparison.

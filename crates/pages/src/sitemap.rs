@@ -26,7 +26,7 @@ pub enum SitemapAddress {
 
 /// The sequences of one sitemap. The protocol allows 50,000 URLs and 50 MB; so many of the longest entries have 43 MB.
 pub const SITEMAP_SEQUENCES: NonZeroU64 = NonZeroU64::new(20_000).expect("a literal above zero");
-/// Most URLs of a sitemap, and most sitemaps of an index.
+/// Maximum number of URLs of a sitemap, and of sitemaps of an index.
 pub const ENTRIES_MAX: usize = 50_000;
 /// A URL of this length, in bytes, or a longer one is not in a sitemap.
 pub(crate) const URL_BYTES_END: usize = 2_048;

@@ -20,7 +20,8 @@ pub struct Limits {
     /// Longest item (`record`, `header`, `set`, `metadataFormat`, `Identify`) that is held, in bytes of
     /// text. A longer item is emitted in parts while it is valid.
     pub record_bytes_max: usize,
-    /// Most repairs in one item. Adjacent repairs of one kind count once. An item with more is quarantined.
+    /// Maximum number of repairs in one item. Adjacent repairs of one kind count once. An item with more is
+    /// quarantined.
     pub repairs_per_record_max: usize,
     /// Longest text of the entities that the document type declarations of one item, or of the document
     /// before its root, define as plain text, in bytes. It also limits the text that replaces their
@@ -28,13 +29,14 @@ pub struct Limits {
     pub entity_bytes_max: usize,
     /// Deepest nesting inside one item, in elements.
     pub depth_max: usize,
-    /// Most attributes in one tag.
+    /// Maximum number of attributes in one tag.
     pub attributes_per_tag_max: usize,
     /// Longest tag, in bytes from `<` to `>`.
     pub tag_bytes_max: usize,
     /// Longest run of foreign bytes before the document element, in bytes.
     pub junk_bytes_max: usize,
-    /// Most held bytes from the document element to the first good item, and from the last item to the end.
+    /// Maximum number of held bytes from the document element to the first good item, and from the last item to the
+    /// end.
     pub head_bytes_max: usize,
 }
 

@@ -22,7 +22,7 @@ use crate::validate::envelope_names::EnvelopePrefixes;
 use crate::validate::start_tag::StartTagCache;
 use crate::validate::state::{Defect, Validation, Validator};
 
-/// Most defects that are repaired one after the other. After each of them, the rest of the item moves.
+/// Maximum number of defects that are repaired one after the other. After each of them, the rest of the item moves.
 const DEFECTS_MAX: usize = 8;
 /// Room for the growth of an item by its repairs, in bytes. It is enough for most items.
 const GROWTH_BYTES: usize = 64;

@@ -71,6 +71,6 @@ pub struct Summary {
     pub repairs: RepairCounts,
     /// The charset that the text was decoded from. `"UTF-8"` if no decoding was necessary.
     pub decoded_as: &'static str,
-    /// Most bytes held at any time, to check the limits.
+    /// Maximum number of bytes held at any time, to check the limits.
     pub held_bytes_peak: usize,
 }

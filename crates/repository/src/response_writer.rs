@@ -22,7 +22,7 @@ impl From<Failure> for Stop {
 /// Sends a response to the harvester.
 pub struct ResponseWriter {
     events: mpsc::Sender<Event>,
-    /// Most bytes that are held for a response in one piece; `None`: bytes are sent at once.
+    /// Maximum number of bytes that are held for a response in one piece; `None`: bytes are sent at once.
     in_one_piece: Option<usize>,
     begun: bool,
     /// The bytes that were sent or held.

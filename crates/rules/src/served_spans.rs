@@ -11,7 +11,7 @@ pub const CLOCK_ERROR_MAX_SECS: i64 = 7_200;
 /// The grain of the ends of spans. The lists of five minutes share one span, which is stored once.
 pub const SPAN_GRAIN_SECS: i64 = 300;
 
-/// The most spans of a repository. Beyond it, neighbouring spans are joined.
+/// Maximum number of spans of a repository. Beyond it, neighbouring spans are joined.
 pub const SPANS_MAX: usize = 64;
 
 /// The state of the repository that a list shows: all changes before it are in the list.

@@ -27,9 +27,9 @@ pub trait ActivityStore: std::fmt::Debug + Send + Sync {
 
 /// Days that are kept, today included.
 pub(crate) const ACTIVITY_DAYS_MAX: usize = 35;
-/// Most failures of a source that are kept.
+/// Maximum number of failures of a source that are kept.
 pub const FAILURES_MAX: usize = 50;
-/// Most names of repairs that are kept for a day. The catalog has fewer.
+/// Maximum number of names of repairs that are kept for a day. The catalog has fewer.
 const REPAIR_NAMES_MAX: usize = 200;
 /// Longest text before or after a repair that is kept, in bytes.
 const EXAMPLE_BYTES_MAX: usize = 600;

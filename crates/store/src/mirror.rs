@@ -401,9 +401,9 @@ pub struct ListQuery {
     pub filter: ListFilter,
     /// The page begins after this position; `None`: at the start of the list.
     pub after: Option<Position>,
-    /// Most records of the page.
+    /// Maximum number of records of the page.
     pub count_max: usize,
-    /// Most bytes of the records. A page may exceed it by its first record.
+    /// Maximum number of bytes of the records. A page may exceed it by its first record.
     pub bytes_max: usize,
     /// Whether the records of the page contain their bytes. A list of headers does not need them.
     pub with_bytes: bool,

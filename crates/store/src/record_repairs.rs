@@ -1,8 +1,8 @@
 //! The repairs of a stored record, as its page shows them.
 
-/// Most repairs that are kept for a record. Further ones are only counted.
+/// Maximum number of repairs that are kept for a record. Further ones are only counted.
 pub const RECORD_REPAIRS_MAX: usize = 100;
-/// Most bytes of an [`Excerpt`].
+/// Maximum number of bytes of an [`Excerpt`].
 const EXCERPT_BYTES_MAX: usize = 400;
 
 /// The repairs of a record.

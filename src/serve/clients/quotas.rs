@@ -295,9 +295,9 @@ impl<C: Clock<Instant = Duration>> fmt::Debug for Quotas<C> {
     }
 }
 
-/// Most tracked clients; further clients share one gate of their class.
+/// Maximum number of tracked clients; further clients share one gate of their class.
 const CLIENTS_KEPT_MAX: usize = 16_384;
-/// Most requests that wait at one gate.
+/// Maximum number of requests that wait at one gate.
 const WAITING_MAX: usize = 64;
 /// Shortest interval between two searches for idle clients.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);

@@ -449,11 +449,11 @@ const TOO_MANY_OF_ONE: &str = "client-connections";
 const HTTP_2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes of one read.
 const READ_BYTES: usize = 4096;
-/// Most fields of a header; the limit of pingora.
+/// Maximum number of fields of a header; the limit of pingora.
 const HEADERS_MAX: usize = 254;
-/// Most bytes of a request line besides its target.
+/// Maximum number of bytes of a request line besides its target.
 const AROUND_TARGET_BYTES: usize = 32;
-/// Most connections beyond the limit that still receive a response.
+/// Maximum number of connections beyond the limit that still receive a response.
 const REFUSED_MAX: usize = 64;
 /// `Retry-After` of a refused connection, in seconds.
 const CONNECTION_WAIT_SECS: u64 = 10;
@@ -461,7 +461,7 @@ const CONNECTION_WAIT_SECS: u64 = 10;
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 /// Longest wait for a client to read the response that ends its connection.
 const CLOSE_WAIT_MAX: Duration = Duration::from_secs(2);
-/// Most bytes that are read from the client meanwhile.
+/// Maximum number of bytes that are read from the client meanwhile.
 const CLOSE_READ_BYTES_MAX: u64 = 1 << 20;
 
 #[cfg(test)]

@@ -372,7 +372,7 @@ pub(crate) const RUNNING_PROGRAM: &str = "/proc/self/exe";
 const SOCKETS_MAX: usize = 3;
 /// Interval at which a waiting process checks whether the data folder is free.
 const RELEASED_INTERVAL: Duration = Duration::from_millis(250);
-/// Most attempts to bind the addresses of a process that has just ended.
+/// Maximum number of attempts to bind the addresses of a process that has just ended.
 const BIND_ATTEMPTS_MAX: u32 = 20;
 /// The descriptors of inherited sockets.
 const DESCRIPTOR_MIN: i32 = 10;

@@ -4,13 +4,13 @@ use oaimend_pages::html::NoResponseReason;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Most long pages that are rendered at once, each in a thread of its own. Others wait.
+/// Maximum number of long pages that are rendered at once, each in a thread of its own. Others wait.
 const RENDERINGS_MAX: usize = 2;
 /// Longest XML that is rendered on the thread of its connection, in bytes. It takes about a millisecond.
 const SHORT_BYTES_MAX: usize = 32 << 10;
 /// Longest response that is collected, in bytes. The text of [`NoResponseReason::TooLarge`] names it.
 const RESPONSE_BYTES_MAX: usize = 8 << 20;
-/// Most memory of all responses that are collected at once, in KiB.
+/// Maximum memory of all responses that are collected at once, in KiB.
 const MEMORY_KIB_MAX: usize = 64 << 10;
 
 /// The limits of all renderings of a server.

@@ -108,7 +108,7 @@ impl HotPage {
     }
 }
 
-/// Most bytes of all pages in memory.
+/// Maximum number of bytes of all pages in memory.
 pub(super) const HOT_BYTES_MAX: usize = 32 << 20;
 /// Bytes of a page in memory besides its content: its rows in the tables.
 pub(super) const HOT_PAGE_OVERHEAD_BYTES: usize = 512;

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 const COMMIT_RECORDS: usize = 4_000;
 /// Bytes of XML after which a commit is due.
 const COMMIT_BYTES: usize = 8 << 20;
-/// Most bytes of XML that wait for a commit, except for one record: a page may be longer.
+/// Maximum number of bytes of XML that wait for a commit, except for one record: a page may be longer.
 const HELD_BYTES_MAX: usize = 16 << 20;
 /// The time after a commit after which a page is committed at once.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(5);

@@ -203,7 +203,7 @@ impl Comparison {
 }
 
 impl Difference {
-    /// Most identifiers that are named.
+    /// Maximum number of identifiers that are named.
     pub(crate) const NAMED_MAX: usize = 1_000;
 
     fn add(&mut self, identifier: String) {

@@ -275,7 +275,7 @@ fn hash_of_sets(page: &[ListedSet]) -> Option<u64> {
 
 /// Maximum length of all names and setSpecs of a list of sets, in bytes.
 const LISTED_SETS_BYTES_MAX: usize = 32 << 20;
-/// Most pages of a list of sets.
+/// Maximum number of pages of a list of sets.
 const SET_PAGES_MAX: usize = 10_000;
 
 fn next_page(request: &Request, account: &Account) -> Option<Request> {

@@ -200,7 +200,7 @@ pub(crate) async fn identify(view: &View, base_url: &str) -> Result<Answer, Fail
     Ok(Answer::page(now_secs, identify.to_page(&own)))
 }
 
-/// Most addresses that the view of all repositories takes from them.
+/// Maximum number of addresses that the view of all repositories takes from them.
 const MEMBER_EMAILS_MAX: usize = 20;
 
 /// The addresses of the repositories, as written in the XML. Without any, the address is the one that every mail

@@ -6,13 +6,13 @@ use oaimend_store::Collisions;
 /// The limits of the responses of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewOptions {
-    /// Most records of a page, at least 1.
+    /// Maximum number of records of a page, at least 1.
     pub page_records_max: usize,
     /// The bytes of records after which a page ends. The last record may exceed it.
     pub page_bytes_max: usize,
-    /// Most sets of a page of `ListSets`, at least 1.
+    /// Maximum number of sets of a page of `ListSets`, at least 1.
     pub page_sets_max: usize,
-    /// Most bytes of a response that is held until it is whole, for HTTP/1.0.
+    /// Maximum number of bytes of a response that is held until it is whole, for HTTP/1.0.
     pub spool_bytes_max: usize,
     /// Whether tokens have the attribute `totalElements`: the number of all records in the format. The schema does
     /// not have this attribute. Schedules of other mirrors use it.

@@ -14,7 +14,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
 
-/// Most bytes of all pages.
+/// Maximum number of bytes of all pages.
 const PAGES_BYTES_MAX: u64 = 32 << 20;
 /// A guess of the bytes of a page, for the size of the table.
 const PAGE_BYTES: u64 = 128 << 10;

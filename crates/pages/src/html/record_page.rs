@@ -53,9 +53,9 @@ pub struct Provenance {
     pub stamp: String,
 }
 
-/// Most creators that the head of a page shows. The table contains all.
+/// Maximum number of creators that the head of a page shows. The table contains all.
 const SHOWN_CREATORS_MAX: usize = 30;
-/// Most values of another field that are shown outside the table.
+/// Maximum number of values of another field that are shown outside the table.
 const SHOWN_VALUES_MAX: usize = 30;
 
 impl RecordPage<'_> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// Most links of a page, and most records of the smallest range.
+/// Maximum number of links of a page, and of records of the smallest range.
 pub const LINKS_MAX: u64 = 1_000;
 /// The widths of ranges, the widest first. Each contains 1,000 of the next one. Sequences have 48 bits, so at most 282
 /// of the widest ranges have records.

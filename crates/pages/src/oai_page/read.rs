@@ -7,15 +7,15 @@ use super::model::{
 use oaimend_repository::rebase_namespaces::NamespaceScope;
 use oaimend_repository::xml::{NamespaceReader, StartTag, XmlError, XmlEvent, XmlReader};
 
-/// Most items of a list that are kept. Further ones are counted.
+/// Maximum number of items of a list that are kept. Further ones are counted.
 const ITEMS_MAX: usize = 5_000;
 /// Longest text of an element that is kept, in bytes.
 const TEXT_BYTES_MAX: usize = 16 << 10;
-/// Most setSpecs of an item that are kept.
+/// Maximum number of setSpecs of an item that are kept.
 const SET_SPECS_MAX: usize = 20;
-/// Most creators of an item that are kept.
+/// Maximum number of creators of an item that are kept.
 const CREATORS_MAX: usize = 3;
-/// Most errors, and most elements and descriptions of `Identify`, that are kept.
+/// Maximum number of errors, and of elements and descriptions of `Identify`, that are kept.
 const FACTS_MAX: usize = 100;
 /// The namespace of the elements of Dublin Core.
 const DUBLIN_CORE: &str = "http://purl.org/dc/elements/1.1/";

@@ -1,20 +1,20 @@
 //! The limits of record pages, each with its unit in its name.
 
-/// Most elements of a record that are read, in elements. Further ones are counted.
+/// Maximum number of elements of a record that are read. Further ones are counted.
 pub(super) const FIELDS_MAX: usize = 2_000;
 /// Longest text of an element that is kept, in bytes.
 pub(super) const VALUE_BYTES_MAX: usize = 16 << 10;
 /// Longest sum of all texts and attributes of a record that is kept, in bytes.
 pub(super) const FIELDS_BYTES_MAX: usize = 512 << 10;
-/// Most attributes of an element that are kept.
+/// Maximum number of attributes of an element that are kept.
 pub(super) const ATTRIBUTES_MAX: usize = 32;
 /// Longest value of an attribute that is kept, in bytes.
 pub(super) const ATTRIBUTE_BYTES_MAX: usize = 1 << 10;
 /// Longest text that becomes a link, in bytes.
 pub(super) const LINK_BYTES_MAX: usize = 2_048;
-/// Most links of a record.
+/// Maximum number of links of a record.
 pub(super) const LINKS_MAX: usize = 50;
-/// Most meta tags of one name.
+/// Maximum number of meta tags of one name.
 pub(super) const META_VALUES_MAX: usize = 200;
 /// Longest content of a meta tag, in bytes.
 pub(super) const META_BYTES_MAX: usize = 4 << 10;

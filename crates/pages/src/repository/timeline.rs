@@ -28,7 +28,7 @@ pub struct TimelineRow {
 
 /// The length of the axis in which spans are measured.
 pub(crate) const AXIS_LEN: u16 = 1_000;
-/// Most windows of a format that are shown.
+/// Maximum number of windows of a format that are shown.
 const WINDOWS_MAX: usize = 20;
 
 /// A window with its text. `None` is an open bound.

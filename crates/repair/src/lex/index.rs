@@ -8,7 +8,7 @@
 use crate::lex::search::count_read;
 use crate::lex::window::TextWindow;
 
-/// Most bytes in one block. Two blocks fit the first-level cache.
+/// Maximum number of bytes in one block. Two blocks fit the first-level cache.
 const BLOCK_BYTES_MAX: usize = 4096;
 /// Bytes in the first block after a restart. Each further block has twice as many. After a record that
 /// took the slow path, at most one block is indexed again.

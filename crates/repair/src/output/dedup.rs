@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-/// Most items that are stored. A later repeated item passes, which the protocol allows.
+/// Maximum number of items that are stored. A later repeated item passes, which the protocol allows.
 const ITEMS_MAX: usize = 65_536;
 
 /// Initial capacity, in items. It is enough for most pages.

@@ -28,7 +28,7 @@ const EVIDENCE_BYTES: usize = 64 << 10;
 const LETTERS_MIN: usize = 6;
 /// This number of symbols inside words excludes it too.
 const SYMBOLS_MIN: usize = 2;
-/// Most places of an item at which a language is searched.
+/// Maximum number of places of an item at which a language is searched.
 const LANGUAGES_MAX: usize = 32;
 
 /// The charset of those nodes of an item that are neither UTF-8 nor windows-1252. A tag begins at `from`,

@@ -133,7 +133,7 @@ const FREE: u16 = u16::MAX;
 const TAGS_INITIAL: usize = 32;
 /// Longest cached tag, in bytes. Longer tags are read each time.
 const CACHED_BYTES_MAX: usize = 1024;
-/// Most contexts of items before they are all dropped.
+/// Maximum number of contexts of items before they are all dropped.
 const CONTEXTS_MAX: usize = 256;
 
 impl Default for StartTagCache {

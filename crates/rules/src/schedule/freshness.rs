@@ -30,7 +30,7 @@ pub(super) fn harvest_benefit(updates_per_record: f64) -> f64 {
     }
 }
 
-/// The most steps of the search in [`updates_of_benefit`]. Ten suffice in practice.
+/// Maximum number of steps of the search in [`updates_of_benefit`]. Ten suffice in practice.
 const STEPS_MAX: usize = 60;
 
 /// The inverse of [`harvest_benefit`]: infinite for a benefit of 1 or more.

@@ -44,7 +44,7 @@ use oaimend_store::mirror::RecordStatus;
 
 /// Bytes of records after which a block is full.
 pub(super) const BLOCK_BYTES: usize = 64 << 10;
-/// Most records of a block. A read of one record reads the directory of all.
+/// Maximum number of records of a block. A read of one record reads the directory of all.
 pub(super) const BLOCK_RECORDS_MAX: usize = 512;
 /// The level of zstd. docs/explanation/mirror-store.md compares the levels.
 pub(super) const ZSTD_LEVEL: i32 = 1;

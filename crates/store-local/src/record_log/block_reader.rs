@@ -13,9 +13,9 @@ use redb::{ReadTransaction, ReadableTable};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Most bytes that one read takes, unless a single block is larger.
+/// Maximum number of bytes that one read takes, unless a single block is larger.
 const READ_BYTES_MAX: u64 = 512 << 10;
-/// Most decoded blocks that are held. A list by datestamp may change between blocks.
+/// Maximum number of decoded blocks that are held. A list by datestamp may change between blocks.
 const DECODED_BLOCKS_MAX: usize = 4;
 
 /// A sequence and the block that contains it; `None` if no block does.

@@ -29,7 +29,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 use std::collections::HashMap;
 use zstd::bulk::Compressor;
 
-/// Most bytes of the records of a page.
+/// Maximum number of bytes of the records of a page.
 const PAGE_BYTES_MAX: usize = 1 << 30;
 
 /// Blocks with fewer bytes of records are hardly filled.

@@ -33,7 +33,7 @@ const SLOTS_MIN: u64 = 1024;
 const SMALL_BLOCKS_MAX: u64 = 64;
 /// Fewest hardly filled blocks that are worth a new segment.
 const SMALL_BLOCKS_JOINED_MIN: u64 = 16;
-/// Most bytes of the segments that are rewritten together.
+/// Maximum number of bytes of the segments that are rewritten together.
 const RUN_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of encoded blocks that are written together.
 const WRITE_BYTES: usize = 4 << 20;

@@ -14,7 +14,7 @@ use oaimend_store::RepositoryId;
 use redb::{Key, ReadableTable, TableDefinition, Value, WriteTransaction};
 use std::borrow::Borrow;
 
-/// Most rows of a table that one transaction removes.
+/// Maximum number of rows of a table that one transaction removes.
 const ROWS_MAX: usize = 20_000;
 
 /// Removes a repository.

@@ -5,7 +5,7 @@ use super::index::IndexError;
 use oaimend_store::mirror::MirrorError;
 use zstd::bulk::Compressor;
 
-/// Most bytes of the buffer that stay allocated between two commits.
+/// Maximum number of bytes of the buffer that stay allocated between two commits.
 const KEPT_BUFFER_BYTES_MAX: usize = 4 << 20;
 
 /// Encoded blocks that are not written yet.

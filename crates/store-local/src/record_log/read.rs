@@ -21,7 +21,7 @@ use std::ops::Range;
 
 /// Reads that may find their segment removed by a compaction before one fails.
 const ATTEMPTS_MAX: usize = 5;
-/// Most records that a page of a list by datestamp examines.
+/// Maximum number of records that a page of a list by datestamp examines.
 const EXAMINED_MAX: usize = 65_536;
 
 /// A list of one set of a collection.

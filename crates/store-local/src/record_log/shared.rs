@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use zstd::bulk::{Compressor, Decompressor};
 
-/// Most idle decompressors. Each needs about 160 KiB.
+/// Maximum number of idle decompressors. Each needs about 160 KiB.
 const DECOMPRESSORS_MAX: usize = 8;
 
 /// See the module.

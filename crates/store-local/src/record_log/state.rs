@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::os::unix::fs::MetadataExt as _;
 
-/// Most bytes of a document or a catalog.
+/// Maximum number of bytes of a document or a catalog.
 const DOCUMENT_BYTES_MAX: usize = 256 << 20;
 /// The unit of `st_blocks`, in bytes.
 const DISK_BLOCK_BYTES: u64 = 512;

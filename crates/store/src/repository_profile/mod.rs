@@ -85,8 +85,8 @@ pub struct SavedProfile {
     pub sets: Vec<(String, SetUsage)>,
 }
 
-/// Most setSpecs in the profile of one repository, and most bytes of their names. Further setSpecs are unescaped
-/// without an entry.
+/// Maximum number of setSpecs in the profile of one repository, and of bytes of their names. Further setSpecs are
+/// unescaped without an entry.
 pub const SETS_MAX: usize = 10_000;
 const SETS_BYTES_MAX: usize = 1 << 20;
 

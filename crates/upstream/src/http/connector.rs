@@ -37,7 +37,7 @@ pub(crate) type Http = Client<Connector, Full<Bytes>>;
 
 /// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// Most bytes of a response that are read at once, and of the headers of a response.
+/// Maximum number of bytes of a response that are read at once, and of the headers of a response.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
 /// TCP keepalive: the idle time before the first probe, the time between probes, and their number.
 const KEEPALIVE: Duration = Duration::from_secs(15);

@@ -87,7 +87,7 @@ struct IdentifierList {
     token: Option<String>,
 }
 
-/// Most identifiers of one page that are asked for.
+/// Maximum number of identifiers of one page that are asked for.
 const IDENTIFIERS_MAX: usize = 500;
 /// Longest list of identifiers, in decoded bytes: it is held in memory.
 const LIST_BYTES_MAX: usize = 4 << 20;

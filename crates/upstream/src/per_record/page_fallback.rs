@@ -54,7 +54,7 @@ pub(crate) enum Continuation {
     End,
 }
 
-/// Most records that are fetched one by one for one substitute page.
+/// Maximum number of records that are fetched one by one for one substitute page.
 pub(crate) const RECORDS_MAX: usize = 200;
 /// Attempts at one record.
 const ATTEMPTS_AT_A_RECORD: u32 = 2;

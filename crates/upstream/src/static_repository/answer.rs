@@ -14,7 +14,7 @@ use memchr::memmem;
 use oaimend_oai::{Argument, ErrorCode, Request, Verb, error_response};
 use oaimend_repository::rebase_namespaces::{NamespaceScope, declare};
 
-/// Most good records on one page.
+/// Maximum number of good records on one page.
 const PAGE_RECORDS: usize = 100;
 /// Bytes of records on a page before its last one.
 const PAGE_BYTES: u64 = 4 << 20;

@@ -32,7 +32,7 @@ pub(super) struct Part {
     pub(super) content: Range<u64>,
 }
 
-/// Most lists in one file.
+/// Maximum number of lists in one file.
 const LISTS_MAX: usize = 256;
 /// Bytes that are read at once to find parts by their tags.
 const WINDOW_BYTES: usize = 1 << 20;

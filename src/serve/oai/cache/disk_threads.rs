@@ -9,7 +9,7 @@
 use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
 
-/// Most concurrent reads of pages.
+/// Maximum number of concurrent reads of pages.
 const READERS_MAX: usize = 8;
 
 static READERS: LazyLock<Runtime> = LazyLock::new(|| threads(READERS_MAX, "page reader"));

@@ -405,5 +405,5 @@ enum DrainEnd {
     Broken,
 }
 
-/// Most lookups of a request before it starts a page.
+/// Maximum number of lookups of a request before it starts a page.
 const LOOKUPS_MAX: usize = 8;

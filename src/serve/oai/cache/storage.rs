@@ -418,8 +418,8 @@ const BLOCKS_AT_ONCE: usize = 2;
 /// Grace period: how long an ended page that is not cached stays readable, for requests that arrived while it was in
 /// flight.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(2);
-/// Most bytes in memory of pages in their grace period. They fit into the cache of a processor, since new pages reuse
-/// their memory.
+/// Maximum number of bytes in memory of pages in their grace period. They fit into the cache of a processor, since
+/// new pages reuse their memory.
 const GRACE_BYTES_MAX: u64 = 1 << 20;
-/// Most pages in their grace period, including those in files.
+/// Maximum number of pages in their grace period, including those in files.
 const GRACE_PAGES_MAX: usize = 256;

@@ -25,7 +25,7 @@ pub(crate) struct ListRequest<'a> {
     pub(crate) headers: &'a HeaderMap,
 }
 
-/// Most bytes of records that are read for the titles of a page. Further links have identifiers.
+/// Maximum number of bytes of records that are read for the titles of a page. Further links have identifiers.
 const TITLES_BYTES_MAX: usize = 8 << 20;
 /// Bytes of records that are read from the store at a time.
 const BATCH_BYTES: usize = 1 << 20;

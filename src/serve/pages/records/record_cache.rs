@@ -19,7 +19,7 @@ use quick_cache::sync::Cache;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most bytes of all pages.
+/// Maximum number of bytes of all pages.
 const PAGES_BYTES_MAX: u64 = 32 << 20;
 /// A guess of the bytes of a page, for the size of the table.
 const PAGE_BYTES: u64 = 16 << 10;

@@ -16,7 +16,7 @@ use oaimend_pages::repository::RepositorySummary;
 use oaimend_pages::route::OverviewTarget;
 use std::sync::Arc;
 
-/// Most repositories on the overview.
+/// Maximum number of repositories on the overview.
 const ROWS_MAX: usize = 500;
 
 /// The rows of the overview.

@@ -19,9 +19,9 @@ use oaimend_pages::repository::{
 use oaimend_store::{ListedFormat, ListedSet};
 use std::sync::Arc;
 
-/// Most repairs on a page.
+/// Maximum number of repairs on a page.
 const REPAIRS_MAX: usize = 10;
-/// Most sets on a page.
+/// Maximum number of sets on a page.
 const SETS_MAX: usize = 100;
 
 /// The page of a repository.

@@ -83,7 +83,7 @@ pub enum HarvestState {
     Unknown,
 }
 
-/// Most rows of a table.
+/// Maximum number of rows of a table.
 const ROWS_MAX: usize = 1_000;
 
 impl StatusPage<'_> {

@@ -20,7 +20,7 @@ pub struct RepositoryPage<'a> {
     pub operator: Option<&'a OperatorDetails>,
 }
 
-/// Most mail addresses that are shown.
+/// Maximum number of mail addresses that are shown.
 const EMAILS_MAX: usize = 5;
 
 impl RepositoryPage<'_> {

@@ -9,11 +9,11 @@ use super::{TEXT_BYTES_MAX, start_of};
 use maud::{Markup, html};
 use oaimend_store::{Excerpt, FrequentRepair, SourceFailure};
 
-/// Most failures that are shown.
+/// Maximum number of failures that are shown.
 const FAILURES_SHOWN_MAX: usize = 20;
-/// Most formats that are shown.
+/// Maximum number of formats that are shown.
 const FORMATS_SHOWN_MAX: usize = 100;
-/// Most findings of a check that are shown.
+/// Maximum number of findings of a check that are shown.
 const FINDINGS_SHOWN_MAX: usize = 100;
 
 /// The windows that the mirror has harvested, as bars and as text.

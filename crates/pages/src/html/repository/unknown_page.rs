@@ -13,7 +13,7 @@ pub struct UnknownRepositoryPage<'a> {
     pub repositories: &'a [&'a str],
 }
 
-/// Most repositories that the page lists.
+/// Maximum number of repositories that the page lists.
 const LISTED_MAX: usize = 500;
 
 impl UnknownRepositoryPage<'_> {

@@ -7,7 +7,7 @@ use super::super::xml_source::xml_source;
 use super::links::RequestLinks;
 use maud::{Markup, html};
 
-/// Most setSpecs that are shown.
+/// Maximum number of setSpecs that are shown.
 const SHOWN_SETS_MAX: usize = 30;
 
 /// The elements of `Identify` by their labels.

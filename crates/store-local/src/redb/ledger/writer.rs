@@ -22,8 +22,8 @@ pub(super) const UNSYNCED_MAX_MILLIS: u64 = 1_000;
 const WRITE_AFTER: Duration = Duration::from_millis(UNSYNCED_MAX_MILLIS / 2);
 /// A transaction starts earlier when the changed rows exceed this size, in bytes.
 const WRITE_AT_BYTES: usize = 4 << 20;
-/// Most bytes of changed rows that no transaction has taken. Further pages are dropped. The rows of a running transaction
-/// can be as many again.
+/// Maximum number of bytes of changed rows that no transaction has taken. Further pages are dropped. The rows of a
+/// running transaction can be as many again.
 const UNWRITTEN_BYTES_MAX: usize = 16 << 20;
 
 /// The rows that are not in the database yet.

@@ -33,7 +33,7 @@ const LONGEST_REST_ALONE: Duration = Duration::from_secs(300);
 const ATTEMPT_SECS: u64 = 5;
 /// Failures further apart than this are different outages. Longer than any `Retry-After`.
 const OUTAGE_GAP_MAX: Duration = Duration::from_secs(2 * 3600);
-/// Most failed requests of one source that are tracked. The least recent failure is dropped first.
+/// Maximum number of failed requests of one source that are tracked. The least recent failure is dropped first.
 const REQUESTS_MAX: usize = 1024;
 
 /// The failures of one source.

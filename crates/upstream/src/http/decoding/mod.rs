@@ -53,12 +53,12 @@ impl Coding {
 /// Bounds on the decoded bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Most decoded bytes.
+    /// Maximum number of decoded bytes.
     pub bytes_max: u64,
-    /// Most decoded bytes for one received byte, once a MiB is decoded.
+    /// Maximum number of decoded bytes for one received byte, once a MiB is decoded.
     pub ratio_max: u64,
-    /// Maximum number of encoded bytes in a row that decode to nothing, such as empty gzip members, empty deflate blocks, long
-    /// headers and padding. The bytes between nested codings count too.
+    /// Maximum number of encoded bytes in a row that decode to nothing, such as empty gzip members, empty deflate
+    /// blocks, long headers and padding. The bytes between nested codings count too.
     pub empty_bytes_max: u64,
 }
 
@@ -468,7 +468,7 @@ fn looks_like_text(first: &[u8]) -> bool {
     }
 }
 
-/// Most nested codings that are removed. A further one stays.
+/// Maximum number of nested codings that are removed. A further one stays.
 const NESTING_MAX: usize = 3;
 /// The number of first bytes that identify a coding.
 const JUDGED_BYTES: usize = 8;

@@ -18,7 +18,7 @@ pub enum RequestedBy {
     Mirror,
 }
 
-/// Most requests that wait for one host.
+/// Maximum number of requests that wait for one host.
 const WAITING_MAX: usize = 4096;
 
 /// A class of clients, in the order in which they are served.

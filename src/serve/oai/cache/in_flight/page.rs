@@ -48,7 +48,7 @@ pub(in crate::serve::oai) struct ResponseStart {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) held: Held,
-    /// Most bytes that are held.
+    /// Maximum number of bytes that are held.
     pub(super) capacity: u64,
     /// Bytes received so far.
     pub(super) written: u64,
@@ -103,7 +103,7 @@ pub(in crate::serve::oai::cache) struct InFlightOptions {
     pub(in crate::serve::oai::cache) id: u64,
     pub(in crate::serve::oai::cache) key: PageKey,
     pub(in crate::serve::oai::cache) plan: CachePlan,
-    /// Most bytes that are held.
+    /// Maximum number of bytes that are held.
     pub(in crate::serve::oai::cache) capacity: u64,
 }
 
@@ -281,7 +281,7 @@ impl State {
         Ok(true)
     }
 
-    /// Most bytes that are added at once.
+    /// Maximum number of bytes that are added at once.
     pub(super) fn piece_bytes(&self) -> usize {
         let fits = self.written + MEMORY_PIECE_BYTES as u64 <= self.capacity.min(MEMORY_BYTES);
         if fits && matches!(self.held, Held::Memory(_)) { MEMORY_PIECE_BYTES } else { PIECE_BYTES }
