@@ -175,7 +175,7 @@ fn valid_repository_passes() {
         assert_eq!(rules(&report, Verdict::Advice), Vec::<&str>::new());
         assert_eq!(rules(&report, Verdict::Unjudged), unjudged);
         assert_eq!(report.count(Verdict::Holds), general_rules() - 3);
-        assert_eq!((report.requests, report.stopped), (source.asked().len(), None));
+        assert_eq!((report.requests, report.stopped), (source.requests().len(), None));
         assert!((45..65).contains(&report.requests), "{}", report.requests);
     }
 }
@@ -351,8 +351,8 @@ fn unreachable_source_is_a_finding() {
 #[test]
 fn failing_source_is_not_requested_forever() {
     let (script, _) = Provider::default().script(Always, Nothing);
-    let source = Source::start(move |number, asked| match number {
-        0 => script(number, asked),
+    let source = Source::start(move |number, received| match number {
+        0 => script(number, received),
         _ => Reply::raw("gone").reset(),
     });
     let report = of(&source.base_url());
@@ -363,11 +363,11 @@ fn failing_source_is_not_requested_forever() {
 #[test]
 fn endless_response_is_aborted() {
     let (script, _) = Provider::default().script(Always, Nothing);
-    let source = Source::start(move |number, asked| {
-        if asked.target.ends_with("verb=ListSets") {
+    let source = Source::start(move |number, received| {
+        if received.target.ends_with("verb=ListSets") {
             Reply::new(200, "Content-Type: text/xml").send(vec![b' '; 33 << 20])
         } else {
-            script(number, asked)
+            script(number, received)
         }
     });
     let report = of(&source.base_url());
@@ -416,9 +416,9 @@ fn waits_are_reported_with_their_length() {
 fn check_ends_at_its_time_limit() {
     // Each request is deferred once, and so costs 300 of 500 seconds.
     let (script, _) = Provider::default().script(Always, Nothing);
-    let source = Source::start(move |number, asked| match number % 2 {
+    let source = Source::start(move |number, received| match number % 2 {
         0 => Reply::whole(503, "Retry-After: 300", "later"),
-        _ => script(number, asked),
+        _ => script(number, received),
     });
     let clock = Skipping::new();
     let report = run(&mapping(&source.base_url()), &clock);
@@ -436,8 +436,8 @@ fn slow_response_ends_with_the_time_limit() {
     let (script, _) = Provider::default().script(Always, Nothing);
     let clock = Skipping::new();
     let teller = Arc::clone(&clock);
-    let source = Source::start(move |number, asked| match number {
-        0 => script(number, asked),
+    let source = Source::start(move |number, received| match number {
+        0 => script(number, received),
         _ => {
             let clock = Arc::clone(&teller);
             clock.step(2_000);
@@ -463,8 +463,12 @@ fn announced_compression_holds() {
     let (script, _) = Provider::default().script(Always, Gzip);
     let (identify, _) = Provider::default()
         .script(Always, Edit("</granularity>", "</granularity><compression>gzip</compression>"));
-    let source = Source::start(move |number, asked| {
-        if asked.target.ends_with("verb=Identify") { identify(number, asked) } else { script(number, asked) }
+    let source = Source::start(move |number, received| {
+        if received.target.ends_with("verb=Identify") {
+            identify(number, received)
+        } else {
+            script(number, received)
+        }
     });
     let report = of(&source.base_url());
     assert_eq!((finding(&report, "compression").verdict, trouble(&report).as_str()), (Verdict::Holds, ""));

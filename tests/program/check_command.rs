@@ -35,10 +35,10 @@ fn source_with_markup() -> Source {
         .script(Always, Edit("oai@source.example", "&lt;script&gt;alert(1)&lt;/script&gt;&amp;"));
     let (dated, _) = Provider::default().script(Is(ITEM), Edit("2019-05-01", "&lt;b&gt;May&lt;/b&gt;"));
     let (plain, _) = Provider::default().script(Is("verb=oaimendNoSuchVerb"), Edit(">wrong<", "><"));
-    Source::start(move |number, asked| match &asked.target {
-        target if target.contains("Identify") => edited(number, asked),
-        target if target.contains("NoSuchVerb") => plain(number, asked),
-        _ => dated(number, asked),
+    Source::start(move |number, received| match &received.target {
+        target if target.contains("Identify") => edited(number, received),
+        target if target.contains("NoSuchVerb") => plain(number, received),
+        _ => dated(number, received),
     })
 }
 

@@ -53,11 +53,11 @@ fn other_formats_are_requested_and_validated() {
     ] {
         let (script, _) =
             Provider::default().script(Is("verb=ListMetadataFormats"), Edit(FORMATS_END, OTHER_FORMAT));
-        let source = Source::start(move |number, asked| {
-            if asked.target.contains("metadataPrefix=other") {
+        let source = Source::start(move |number, received| {
+            if received.target.contains("metadataPrefix=other") {
                 Reply::xml(LIST_OF_OTHER.replace("YEAR", year))
             } else {
-                script(number, asked)
+                script(number, received)
             }
         });
         let found = check(&source, &[OTHER]);

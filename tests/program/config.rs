@@ -405,7 +405,7 @@ fn identify_values() {
 #[test]
 fn static_files() {
     let both = "base_url = \"http://x/\"\nstatic_file = \"http://x/y.xml\"\n";
-    let asked = "static_file = \"http://x/y.xml\"\nmethod = \"post\"\npage_fallback = \"getrecord\"\nrefetch_broken_records = true\n\
+    let received = "static_file = \"http://x/y.xml\"\nmethod = \"post\"\npage_fallback = \"getrecord\"\nrefetch_broken_records = true\n\
                  list_order = \"datestamp\"\nstatic_check_secs = 86401\nversion = \"1.1\"\n[politeness]\ngap_millis = 1\n";
     check(
         &[
@@ -416,7 +416,7 @@ fn static_files() {
                 "static_file = \"http://x/y.xml?a=b\"\n[limits]\nstatic_records_max = 1\nstatic_file_bytes_max = 1024\n",
             ),
             ("mappings/c.toml", both),
-            ("mappings/d.toml", asked),
+            ("mappings/d.toml", received),
             ("mappings/e.toml", "static_file = \"none.xml\"\n"),
             ("mappings/f.toml", "static_file = \"..\"\n"),
             ("mappings/g.toml", "static_file = \"ftp://x/y.xml\"\n"),

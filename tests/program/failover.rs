@@ -243,12 +243,14 @@ fn a_later_request_of_the_source_begins_at_the_state_that_the_harvester_has() {
     assert!(list.account.end.failed_over.is_some());
     let own_clock = world.mirror.now();
     world.set_down(false);
-    let requested = world.source.asked().len();
+    let requested = world.source.requests().len();
     let next = world.ask_valid(&format!("verb=ListRecords&metadataPrefix=oai_dc&from={own_clock}"));
     assert_eq!(identifiers(&[next]), [identifier(4)], "{own_clock}");
-    let asked =
-        world.source.asked()[requested..].iter().map(|asked| asked.target.clone()).collect::<String>();
-    assert!(!asked.contains(&own_clock.replace(':', "%3A")), "{asked}");
+    let received = world.source.requests()[requested..]
+        .iter()
+        .map(|received| received.target.clone())
+        .collect::<String>();
+    assert!(!received.contains(&own_clock.replace(':', "%3A")), "{received}");
     // A harvester that uses the responseDate gets it without help.
     assert!(response_date(&list) <= from_secs(UnixSecs(state_secs), Granularity::Second));
 }

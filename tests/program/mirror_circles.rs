@@ -9,17 +9,17 @@ use oaimend_store::RecordStatus;
 use crate::fixtures::collection::Collection;
 use crate::fixtures::harvest::{Mirror, queries};
 use crate::fixtures::lists::{error_page, page_with, token_of};
-use crate::fixtures::source::{Asked, Reply, Source};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source};
 use oaimend_test_support::random::Random;
 
 /// A source with these lists of records. `other` describes it.
-fn source_of(other: Collection, list: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Source {
+fn source_of(other: Collection, list: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Source {
     let other = Mutex::new(other);
-    Source::start(move |_, asked| {
-        if asked.target.contains("verb=ListRecords") {
-            list(asked)
+    Source::start(move |_, received| {
+        if received.target.contains("verb=ListRecords") {
+            list(received)
         } else {
-            other.lock().expect("no panic").reply(asked)
+            other.lock().expect("no panic").reply(received)
         }
     })
 }
@@ -37,30 +37,30 @@ fn check_failure(what: &str, pages: usize, source: &Source) {
         let before = queries(source).len();
         let summary = mirror.harvest();
         assert!(!summary.is_complete(), "{what}, harvest {harvest}: {summary:?}");
-        let asked = queries(source).len() - before;
+        let received = queries(source).len() - before;
         // Up to six rounds of the list, for each of the windows into which it is divided.
-        assert!(asked <= 14 * 6 * (pages + 1), "{what}, harvest {harvest}: {asked} requests");
+        assert!(received <= 14 * 6 * (pages + 1), "{what}, harvest {harvest}: {received} requests");
         assert_eq!(mirror.records().len(), pages * 5, "{what}: what was received is kept");
     }
 }
 
 #[test]
 fn list_that_goes_in_circles_is_never_complete() {
-    let number = |asked: &Asked| token_of(asked).parse::<usize>().unwrap_or(0);
+    let number = |received: &ReceivedRequest| token_of(received).parse::<usize>().unwrap_or(0);
     let numbers = |at: usize| at * 5..at * 5 + 5;
-    let leads_back = source_of(Collection::of(1), move |asked| {
-        let at = number(asked);
+    let leads_back = source_of(Collection::of(1), move |received| {
+        let at = number(received);
         Reply::xml(page_with(numbers(at), &token(&(if at == 3 { 1 } else { at + 1 }).to_string())))
     });
     check_failure("a token that leads back", 4, &leads_back);
-    let new_tokens = source_of(Collection::of(1), move |asked| {
-        let at = number(asked);
+    let new_tokens = source_of(Collection::of(1), move |received| {
+        let at = number(received);
         Reply::xml(page_with(numbers(at % 4), &token(&(at + 1).to_string())))
     });
     check_failure("new tokens", 4, &new_tokens);
     let count = AtomicUsize::new(0);
-    let new_datestamps = source_of(Collection::of(1), move |asked| {
-        let at = number(asked);
+    let new_datestamps = source_of(Collection::of(1), move |received| {
+        let at = number(received);
         let day = count.fetch_add(1, Ordering::SeqCst);
         let page = page_with(numbers(at % 4), &token(&(at + 1).to_string()));
         let datestamp = format!("<datestamp>20{:02}-{:02}-01<", 21 + day / 12 % 79, 1 + day % 12);
@@ -83,8 +83,8 @@ fn random_circles_are_never_complete_and_other_lists_are() {
         }
         let case = format!("seed {seed}: {graph:?}");
         let next = graph.clone();
-        let source = source_of(Collection::of(1), move |asked| {
-            let at = token_of(asked).parse::<usize>().unwrap_or(0);
+        let source = source_of(Collection::of(1), move |received| {
+            let at = token_of(received).parse::<usize>().unwrap_or(0);
             let element = next[at].map_or_else(String::new, |next| token(&next.to_string()));
             Reply::xml(page_with(at * 5..at * 5 + 5, &element))
         });
@@ -99,11 +99,11 @@ fn random_circles_are_never_complete_and_other_lists_are() {
 #[test]
 fn comparison_with_endless_identifiers_ends() {
     let other = Mutex::new(Collection::of(1));
-    let source = Source::start(move |_, asked| {
-        if !asked.target.contains("verb=ListIdentifiers") {
-            return other.lock().expect("no panic").reply(asked);
+    let source = Source::start(move |_, received| {
+        if !received.target.contains("verb=ListIdentifiers") {
+            return other.lock().expect("no panic").reply(received);
         }
-        let at = token_of(asked).parse::<usize>().unwrap_or(0);
+        let at = token_of(received).parse::<usize>().unwrap_or(0);
         let header = "<header><identifier>oai:c:00000</identifier><datestamp>2020-01-01</datestamp></header>";
         let page = page_with([], &format!("{header}{}", token(&(at + 1).to_string())));
         Reply::xml(page.replace("ListRecords", "ListIdentifiers"))
@@ -121,18 +121,18 @@ fn shrinking(fails: bool) -> (Source, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(6));
     let (shared, other) =
         (Arc::clone(&count), Mutex::new(Collection { deleted_record: "no", ..Collection::of(1) }));
-    let source = Source::start(move |_, asked| {
+    let source = Source::start(move |_, received| {
         let count = shared.load(Ordering::SeqCst);
-        let is_records = asked.target.contains("verb=ListRecords");
-        if asked.target.contains("verb=GetRecord") {
-            let number = (0..count).find(|number| asked.target.ends_with(&format!("%3A{number}")));
+        let is_records = received.target.contains("verb=ListRecords");
+        if received.target.contains("verb=GetRecord") {
+            let number = (0..count).find(|number| received.target.ends_with(&format!("%3A{number}")));
             let record = number.map(|number| page_with([number], "").replace("ListRecords", "GetRecord"));
             return Reply::xml(record.unwrap_or_else(|| error_page("idDoesNotExist")));
         }
-        if !is_records && !asked.target.contains("verb=ListIdentifiers") {
-            return other.lock().expect("no panic").reply(asked);
+        if !is_records && !received.target.contains("verb=ListIdentifiers") {
+            return other.lock().expect("no panic").reply(received);
         }
-        if !token_of(asked).is_empty() {
+        if !token_of(received).is_empty() {
             return Reply::xml(error_page("badResumptionToken"));
         }
         let last = if fails { "t" } else { "" };

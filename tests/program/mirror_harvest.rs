@@ -263,8 +263,8 @@ fn interrupted_list_of_a_removed_set_is_not_continued() {
     change(&collection, |collection| collection.fails_at = None);
     let before = queries(&source).len();
     assert!(mirror.harvest_with(&of_set("uneven")).is_complete());
-    let asked: Vec<String> = queries(&source).split_off(before);
-    assert!(!asked.iter().any(|query| query.contains("%2Feven")), "{asked:?}");
+    let received: Vec<String> = queries(&source).split_off(before);
+    assert!(!received.iter().any(|query| query.contains("%2Feven")), "{received:?}");
     let missing: Vec<String> = (0..40)
         .filter(|number| number % 2 == 1)
         .map(identifier)

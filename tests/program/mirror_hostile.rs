@@ -13,23 +13,26 @@ use crate::fixtures::collection::Collection;
 use crate::fixtures::harvest::{Mirror, queries};
 use crate::fixtures::lists::{page_with, token_of};
 use crate::fixtures::proxy::Proxy;
-use crate::fixtures::source::{Asked, Reply, Source};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source};
 
 /// A source with these responses to requests of one verb. A collection of three records answers the others.
-fn source_of(verb: &'static str, reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Source {
+fn source_of(
+    verb: &'static str,
+    reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
+) -> Source {
     let other = Mutex::new(Collection::of(3));
-    Source::start(move |_, asked| {
-        if asked.target.contains(&format!("verb={verb}")) {
-            reply(asked)
+    Source::start(move |_, received| {
+        if received.target.contains(&format!("verb={verb}")) {
+            reply(received)
         } else {
-            other.lock().expect("no panic").reply(asked)
+            other.lock().expect("no panic").reply(received)
         }
     })
 }
 
 /// The number in the token that a source is asked for.
-fn number_of(asked: &Asked) -> usize {
-    token_of(asked).parse().unwrap_or(0)
+fn number_of(received: &ReceivedRequest) -> usize {
+    token_of(received).parse().unwrap_or(0)
 }
 
 fn token(number: usize) -> String {
@@ -105,15 +108,15 @@ fn endless_lists_do_not_keep_other_repositories_from_their_harvests() {
     let endless = [
         (
             "new records",
-            source_of("ListRecords", |asked| {
-                let at = number_of(asked);
+            source_of("ListRecords", |received| {
+                let at = number_of(received);
                 Reply::xml(page_with(at * 2..at * 2 + 2, &token(at + 1)))
             }),
         ),
         (
             "new sets",
-            source_of("ListSets", |asked| {
-                let at = number_of(asked);
+            source_of("ListSets", |received| {
+                let at = number_of(received);
                 page_of_sets(at * 5, at + 1)
             }),
         ),
@@ -151,14 +154,14 @@ fn endless_lists_do_not_keep_other_repositories_from_their_harvests() {
 
 #[test]
 fn endless_list_of_the_same_sets_does_not_delay_the_records() {
-    let source = source_of("ListSets", |asked| {
-        let at = number_of(asked);
+    let source = source_of("ListSets", |received| {
+        let at = number_of(received);
         page_of_sets(at % 3 * 5, at + 1)
     });
     let folder = tempfile::tempdir().expect("a folder");
     let mirror = Mirror::open(&source, folder.path());
     let summary = mirror.harvest();
     assert!(summary.is_complete() && summary.counts.stored == 3, "{summary:?}");
-    let asked = queries(&source).iter().filter(|query| query.contains("ListSets")).count();
-    assert!(asked <= 6 * (3 + 1), "{asked} requests");
+    let received = queries(&source).iter().filter(|query| query.contains("ListSets")).count();
+    assert!(received <= 6 * (3 + 1), "{received} requests");
 }

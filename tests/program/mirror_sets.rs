@@ -241,12 +241,12 @@ fn harvest_without_changes_lists_no_set_and_stores_nothing() {
     let world = World::of(without_set_specs(10));
     assert!(world.try_harvest_with(&harvesting()).is_some());
     world.pass_time(HOUR_SECS);
-    let before = world.source.asked().len();
+    let before = world.source.requests().len();
     let summary = world.try_harvest_with(&harvesting()).expect("a complete harvest");
     assert_eq!((summary.counts.stored, summary.counts.deleted), (0, 0));
-    let asked: Vec<String> =
-        world.source.asked()[before..].iter().map(|asked| asked.target.clone()).collect();
-    assert!(!asked.iter().any(|target| target.contains("set=")), "{asked:?}");
+    let received: Vec<String> =
+        world.source.requests()[before..].iter().map(|received| received.target.clone()).collect();
+    assert!(!received.iter().any(|target| target.contains("set=")), "{received:?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use oaimend_store::NewRecord;
 use oaimend_upstream::settings::Limits;
 
 use crate::fixtures::mirror::{Answered, Item, Mirror, answer, ask, deleted, live, pages, runtime, source};
-use crate::fixtures::source::{Asked, Reply, Source};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source};
 use crate::fixtures::time::Skipping;
 use oaimend_test_support::envelope::Strictness;
 use oaimend_test_support::judge;
@@ -401,10 +401,10 @@ fn no_record_is_missed_by_incremental_harvests_during_changes() {
 
 /// A view over HTTP.
 fn serve(view: MirrorRepository) -> Source {
-    Source::start(move |_, asked: &Asked| {
-        let query = asked.target.split_once('?').map_or("", |(_, query)| query);
-        let query = if asked.method == "POST" { &asked.form } else { query };
-        let base_url = format!("http://{}/oai", asked.headers["host"]);
+    Source::start(move |_, received: &ReceivedRequest| {
+        let query = received.target.split_once('?').map_or("", |(_, query)| query);
+        let query = if received.method == "POST" { &received.form } else { query };
+        let base_url = format!("http://{}/oai", received.headers["host"]);
         match Request::parse(query.as_bytes()) {
             Ok(request) => Reply::xml(answer(&view, request, &base_url).body),
             Err(error) => {

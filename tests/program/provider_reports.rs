@@ -30,8 +30,8 @@ fn source(without: &str) -> Source {
          <adminEmail>admin@source.example</adminEmail><earliestDatestamp>2011-01-01</earliestDatestamp>\
          <deletedRecord>no</deletedRecord><granularity>YYYY-MM-DD</granularity></Identify>\n",
     );
-    Source::start(move |_, asked| {
-        if asked.target.contains("verb=Identify") {
+    Source::start(move |_, received| {
+        if received.target.contains("verb=Identify") {
             Reply::xml(identify.clone())
         } else {
             Reply::xml(list.clone())
@@ -136,7 +136,7 @@ fn refused_report_is_repeated_and_one_that_may_have_arrived_is_not() {
     let accepted = receiver.next_with("defects");
     assert_eq!((&refused["response"], &accepted["response"]), (&json!("451 later"), &json!("250 accepted")));
     assert_eq!(accepted["recipients"], json!(["provider@source.example"]));
-    assert!(source.asked().iter().all(|asked| !asked.target.contains("verb=Identify")));
+    assert!(source.requests().iter().all(|received| !received.target.contains("verb=Identify")));
     pass_to_monday(&proxy);
     assert_eq!(receiver.next_with("defects")["response"], "close");
     let failed = "oaimend_notifications_total{result=\"failed\",target=\"provider\"} 1";

@@ -141,8 +141,8 @@ fn records_carry_the_namespaces_of_the_root() {
 #[test]
 fn quarantined_items_are_reported() {
     let list = page(0..3, "").replacen("<identifier>oai:x:1</identifier>", "", 1);
-    let source = Source::start(move |_, asked| {
-        if asked.target.contains("GetRecord") { Reply::new(500, "") } else { Reply::xml(list.clone()) }
+    let source = Source::start(move |_, received| {
+        if received.target.contains("GetRecord") { Reply::new(500, "") } else { Reply::xml(list.clone()) }
     });
     let collected = ask(&source, LIST, |_| {});
     assert_eq!(collected.identifiers(), ["oai:x:0", "oai:x:2"]);

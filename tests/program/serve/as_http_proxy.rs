@@ -34,7 +34,7 @@ fn https_sources_are_requested_by_https() {
     let got = ask(&proxy, &format!("{plain}?{QUERY}"));
     assert_eq!((got.status, records(&got.text())), (200, records(&page_of(2))), "{}", got.text());
     assert!(got.text().contains(&format!(">{plain}</request>")), "as it was asked: {}", got.text());
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn base_urls_are_normalised() {
         assert_eq!(got.status, 403, "{other}");
         assert!(got.text().contains("for the known repositories"), "{}", got.text());
     }
-    assert!(source.asked().iter().all(|asked| asked.target == format!("/~me/oai?{QUERY}")));
+    assert!(source.requests().iter().all(|received| received.target == format!("/~me/oai?{QUERY}")));
 }
 
 #[test]
@@ -67,15 +67,19 @@ fn base_url_query_is_matched() {
         ("both", format!("{base}?repo=1&page=oai")),
         ("none", base.clone()),
     ]);
-    for (asked, target) in [
+    for (received, target) in [
         (format!("{base}?repo=1&{QUERY}"), format!("/oai?repo=1&{QUERY}")),
         (format!("{base}?{QUERY}&repo=1"), format!("/oai?repo=1&{QUERY}")),
         (format!("{base}?page=oai&repo=1&{QUERY}"), format!("/oai?repo=1&page=oai&{QUERY}")),
         (format!("{base}?{QUERY}"), format!("/oai?{QUERY}")),
     ] {
-        let got = ask(&proxy, &asked);
-        assert_eq!(got.status, 200, "{asked}");
-        assert_eq!(source.asked().last().map(|asked| asked.target.clone()), Some(target), "{asked}");
+        let got = ask(&proxy, &received);
+        assert_eq!(got.status, 200, "{received}");
+        assert_eq!(
+            source.requests().last().map(|received| received.target.clone()),
+            Some(target),
+            "{received}"
+        );
     }
     let got = ask(&proxy, &format!("{base}?repo=1&{QUERY}"));
     assert!(got.text().contains(&format!(">{base}?repo=1</request>")), "{}", got.text());
@@ -93,14 +97,14 @@ fn host_header_is_ignored_with_absolute_target() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::of(&source);
     let base = source.base_url();
-    let asked = |fields: &str| {
+    let received = |fields: &str| {
         let request = format!("GET {base}?{QUERY} HTTP/1.1\r\n{fields}Connection: close\r\n\r\n");
         Harvester::ask(proxy.address(), &request).rest().status
     };
     for fields in ["", "Host: other.example\r\n", "host: OTHER.example:80\r\n", "Host:\r\n"] {
-        assert_eq!(asked(fields), 200, "{fields:?}");
+        assert_eq!(received(fields), 200, "{fields:?}");
     }
-    assert_eq!(asked("Host: a\r\nHost: b\r\n"), 400, "RFC 9112, 3.2");
+    assert_eq!(received("Host: a\r\nHost: b\r\n"), 400, "RFC 9112, 3.2");
     let with_user = base.replace("http://", "http://me:secret@");
     assert_eq!(ask(&proxy, &format!("{with_user}?{QUERY}")).status, 400, "RFC 9110, 4.2.4");
 }
@@ -148,7 +152,7 @@ fn connect_is_refused_with_advice() {
         let text = got.text();
         assert!(text.contains("set http_proxy and give the harvester http://"), "{text}");
     }
-    assert_eq!(source.asked().len(), 0);
+    assert_eq!(source.requests().len(), 0);
     assert_eq!(proxy.get(LIST).status, 200);
 }
 
@@ -169,8 +173,8 @@ fn identify(base: &str) -> String {
 
 #[test]
 fn http_proxy_variable_is_sufficient() {
-    let source = Source::start(|_, asked| {
-        if asked.target.contains("verb=Identify") {
+    let source = Source::start(|_, received| {
+        if received.target.contains("verb=Identify") {
             Reply::xml(identify("https://elsewhere.example/oai"))
         } else {
             Reply::xml(page_of(2))
@@ -199,5 +203,8 @@ fn http_proxy_variable_is_sufficient() {
         let said = run(program, arguments, &format!("{base}?verb=Identify"));
         assert!(said.contains(&format!("<baseURL>{base}</baseURL>")), "{program}: {said}");
     }
-    assert!(source.asked().iter().all(|asked| asked.headers["via"].contains("oaimend-")), "all came by us");
+    assert!(
+        source.requests().iter().all(|received| received.headers["via"].contains("oaimend-")),
+        "all came by us"
+    );
 }

@@ -53,7 +53,7 @@ fn hit_returns_the_same_bytes() {
     assert_eq!((zipped.header("cache-status"), plain), ("oaimend; hit", first.text()));
     let form = "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 13\r\n\r\nverb=Identify";
     assert_eq!(Harvester::ask(proxy.address(), form).rest().text(), first.text());
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn long_page_is_cached() {
     assert_eq!((again.header("cache-status"), again.whole), ("oaimend; hit", true));
     assert!(again.body == first.body);
     assert_eq!(records(&again.text()), records(&last_page_of(6000)));
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn first_list_page_is_not_cached() {
         assert_eq!(records(&got.text()), records(&page_of(number + 1)));
         assert_eq!(got.header("cache-status"), "oaimend; fwd=miss; fwd-status=200");
     }
-    assert_eq!(source.asked().len(), 3);
+    assert_eq!(source.requests().len(), 3);
     assert_eq!(kept(&proxy), Vec::<PathBuf>::new());
 }
 
@@ -114,8 +114,8 @@ fn stale_on_error() {
     assert_eq!((soon.status, soon.text()), (200, first.text()));
     assert_eq!(soon.header("cache-status"), "oaimend; hit; detail=stale-if-error");
     assert_eq!(soon.header("proxy-status"), stale.header("proxy-status"));
-    let asked = 1 + ATTEMPTS;
-    assert_eq!(source.asked().len(), asked, "a source that fails is left alone for some seconds");
+    let received = 1 + ATTEMPTS;
+    assert_eq!(source.requests().len(), received, "a source that fails is left alone for some seconds");
 }
 
 #[test]
@@ -144,12 +144,12 @@ fn stale_first_page_requires_stale_lists() {
         (mapping.stale_lists, mapping.source_mut().quirks.page_fallback) = (true, PageFallback::Off);
     });
     assert_eq!((proxy.get(LIST).status, proxy.get(LIST).status), (200, 200));
-    assert_eq!(lax.asked().len(), 1 + ATTEMPTS);
+    assert_eq!(lax.requests().len(), 1 + ATTEMPTS);
 }
 
 #[test]
 fn token_page_expires_with_the_next_token() {
-    for (attributes, asked) in [
+    for (attributes, received) in [
         ("", 1),
         (" expirationDate=\"2999-01-01T00:00:00Z\" cursor=\"0\"", 1),
         (" expirationDate=\"2001-01-01T00:00:00Z\"", 2),
@@ -160,7 +160,7 @@ fn token_page_expires_with_the_next_token() {
         for _ in 0..2 {
             assert_eq!(records(&proxy.get(TOKEN_PAGE).text()), records(&page));
         }
-        assert_eq!(source.asked().len(), asked, "{attributes}");
+        assert_eq!(source.requests().len(), received, "{attributes}");
     }
 }
 
@@ -172,10 +172,10 @@ fn oai_error_is_cached_for_seconds() {
             config.cache.failures = failures;
             map(config, &source, |_| {});
         });
-        let before = source.asked().len();
+        let before = source.requests().len();
         let got = [proxy.get("/x?verb=ListSets"), proxy.get("/x?verb=ListSets")];
         assert!(got.iter().all(|got| got.text().contains("noSetHierarchy")));
-        source.asked().len() - before
+        source.requests().len() - before
     };
     assert_eq!(kept_for(Duration::from_secs(3600)), 1);
     assert_eq!(kept_for(Duration::ZERO), 2, "fresh_secs are for answers");
@@ -186,15 +186,15 @@ fn incomplete_page_is_not_cached() {
     let hopeless = page_of(3).replace("<identifier>oai:x:1</identifier>", "<identifier></identifier>");
     let cut = page_of(3);
     let cut = cut[..cut.find("Title 2").expect("it is there")].to_owned();
-    for (page, asked) in [(hopeless, 1), (cut, ATTEMPTS)] {
+    for (page, received) in [(hopeless, 1), (cut, ATTEMPTS)] {
         let source = Source::page(page);
         let proxy = Proxy::of(&source);
         for _ in 0..2 {
             let got = proxy.get(TOKEN_PAGE);
             assert_eq!((got.status, got.whole), (200, true));
-            assert_eq!(got.text().contains("<resumptionToken>oaimend1_"), asked == ATTEMPTS);
+            assert_eq!(got.text().contains("<resumptionToken>oaimend1_"), received == ATTEMPTS);
         }
-        assert_eq!(source.asked().len(), 2 * asked);
+        assert_eq!(source.requests().len(), 2 * received);
         assert_eq!(kept(&proxy), Vec::<PathBuf>::new());
     }
 }
@@ -215,15 +215,15 @@ fn survives_restart_and_kill() {
     assert!(!part.exists());
     let got = proxy.get(IDENTIFY);
     assert_eq!((got.header("cache-status"), got.text()), ("oaimend; hit", first));
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
 }
 
 #[test]
 fn kill_leaves_only_complete_pages() {
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let stopped = std::sync::Mutex::new(Some(stopped));
-    let source = Source::start(move |_, asked| {
-        if asked.target.contains("verb=Identify") {
+    let source = Source::start(move |_, received| {
+        if received.target.contains("verb=Identify") {
             return Reply::xml(identify("kept"));
         }
         let page = last_page_of(6000);
@@ -262,7 +262,7 @@ fn kill_leaves_only_complete_pages() {
     assert_eq!(proxy.get(IDENTIFY).header("cache-status"), "oaimend; hit");
     let got = proxy.get(TOKEN_PAGE);
     assert!(got.whole && records(&got.text()) == records(&last_page_of(6000)));
-    assert_eq!(source.asked().len(), 3);
+    assert_eq!(source.requests().len(), 3);
 }
 
 #[test]
@@ -272,11 +272,11 @@ fn unspoolable_page_is_sent_uncached() {
     let proxy = Proxy::of(&source);
     // The folder of its file.
     std::fs::write(proxy.data().join("cache/x"), "no folder").expect("it can be written");
-    for asked in 1..3 {
+    for received in 1..3 {
         let got = proxy.get(TOKEN_PAGE);
         assert!(got.body.len() > 3 << 20, "longer than what is held in memory: {}", got.body.len());
         assert!(got.whole && records(&got.text()) == records(&page));
-        assert_eq!(source.asked().len(), asked);
+        assert_eq!(source.requests().len(), received);
     }
     // HTTP/1.0 needs the whole page first.
     let got = Harvester::ask(proxy.address(), &format!("GET {TOKEN_PAGE} HTTP/1.0\r\n\r\n")).rest();
@@ -295,11 +295,11 @@ fn full_disk_sends_page_uncached() {
         source.base_url()
     );
     let mut program = Program::run(Command::new("sh").args(["-c", &limited]).current_dir(folder.path()));
-    for asked in 1..3 {
+    for received in 1..3 {
         let got = fetch(program.address(), TOKEN_PAGE);
         assert!(got.body.len() > 10 << 20, "longer than a file may be: {}", got.body.len());
         assert!(got.whole && records(&got.text()) == records(&page));
-        assert_eq!(source.asked().len(), asked);
+        assert_eq!(source.requests().len(), received);
         program.line("a page cannot be written to disk");
     }
 }
@@ -324,7 +324,7 @@ fn damaged_file_is_not_served() {
         proxy = proxy.restarted(configure);
         let got = proxy.get(TOKEN_PAGE);
         assert!(got.whole && got.body == whole, "byte {place}");
-        assert_eq!(source.asked().len(), 1 + number, "byte {place}");
+        assert_eq!(source.requests().len(), 1 + number, "byte {place}");
     }
 }
 
@@ -340,7 +340,7 @@ fn file_damaged_while_served_aborts_the_response() {
     let got = proxy.get(TOKEN_PAGE);
     assert!(!got.whole && whole.starts_with(&got.body), "{}", got.body.len());
     assert!(proxy.get(TOKEN_PAGE).body == whole, "the next one asks the source");
-    assert_eq!(source.asked().len(), 2);
+    assert_eq!(source.requests().len(), 2);
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn size_is_limited_and_cache_can_be_off() {
     for _ in 0..2 {
         assert_eq!(off.get(IDENTIFY).header("cache-status"), "oaimend; fwd=bypass; fwd-status=200");
     }
-    assert_eq!(source.asked().len(), 2);
+    assert_eq!(source.requests().len(), 2);
     assert!(!off.data().join("cache").exists());
     let source = Source::page(page_of(100));
     let small = Proxy::with(|config| {
@@ -419,9 +419,10 @@ fn size_is_limited_and_cache_can_be_off() {
 
 /// Pages of 5 records: the first, and one for each token; the last token leads back.
 fn looping(tokens: &'static [&'static str]) -> Source {
-    Source::start(move |_, asked| {
-        let asked = asked.target.split_once("resumptionToken=").map(|(_, token)| token.to_owned());
-        let at = asked.map_or(0, |asked| 1 + tokens.iter().position(|token| *token == asked).expect("known"));
+    Source::start(move |_, received| {
+        let received = received.target.split_once("resumptionToken=").map(|(_, token)| token.to_owned());
+        let at = received
+            .map_or(0, |received| 1 + tokens.iter().position(|token| *token == received).expect("known"));
         Reply::xml(page(at * 5..at * 5 + 5, tokens[at % tokens.len()]))
     })
 }
@@ -456,8 +457,8 @@ fn token_cycle_is_refused_with_cached_pages() {
 fn reused_tokens_lose_no_record() {
     for tokens in [&["A"][..], &["A", "B"], &["A", "B", "C"]] {
         let at = AtomicUsize::new(0);
-        let source = Source::start(move |_, asked| {
-            if !asked.target.contains("resumptionToken=") {
+        let source = Source::start(move |_, received| {
+            if !received.target.contains("resumptionToken=") {
                 at.store(0, Ordering::SeqCst);
             }
             let at = at.fetch_add(1, Ordering::SeqCst);
@@ -494,7 +495,7 @@ fn page_is_compressed_once() {
     assert!(proxy.get(TOKEN_PAGE).body == plain);
     purge(&proxy, "/-/cache/x");
     assert_eq!(zipped().header("cache-status"), "oaimend; fwd=miss; fwd-status=200");
-    assert_eq!(source.asked().len(), 2);
+    assert_eq!(source.requests().len(), 2);
 }
 
 #[test]

@@ -15,8 +15,8 @@ type Graph = Vec<Option<usize>>;
 
 fn source_of(graph: &Graph) -> Source {
     let graph = graph.clone();
-    Source::start(move |_, asked| {
-        let token = token_of(asked);
+    Source::start(move |_, received| {
+        let token = token_of(received);
         let at = token.strip_prefix('p').map_or(Some(0), |at| at.parse::<usize>().ok());
         match at.and_then(|at| Some((at, *graph.get(at)?))) {
             Some((at, next)) => {
@@ -83,19 +83,20 @@ fn each_harvest_of_a_list_in_a_circle_receives_all_records() {
         let harvest = Harvest::to_the_end(&proxy, 6);
         assert_eq!((&harvest.records, harvest.end), (&records, Some(false)), "harvest {number}");
     }
-    assert!(source.asked().len() <= 6 * 6, "{}", source.asked().len());
+    assert!(source.requests().len() <= 6 * 6, "{}", source.requests().len());
 }
 
 #[test]
 fn error_of_one_harvest_is_not_cached_for_another() {
     let fails = Arc::new(AtomicBool::new(true));
     let shared = Arc::clone(&fails);
-    let source =
-        Source::start(move |_, asked| match (token_of(asked).is_empty(), shared.load(Ordering::SeqCst)) {
+    let source = Source::start(move |_, received| {
+        match (token_of(received).is_empty(), shared.load(Ordering::SeqCst)) {
             (true, _) => Reply::xml(page(0..5, "t")),
             (false, true) => Reply::xml(error_page("badResumptionToken")),
             (false, false) => Reply::xml(page(5..10, "")),
-        });
+        }
+    });
     let proxy = Proxy::with(|config| {
         config.cache.failures = std::time::Duration::from_secs(3_600);
         crate::fixtures::keeping::map(config, &source, |_| {});
@@ -153,8 +154,8 @@ fn random_graphs_end_for_every_harvest() {
 #[test]
 fn list_that_continues_with_new_tokens_is_read_from_the_cache_once() {
     // Every page has a new token, and the records come again.
-    let source = Source::start(|_, asked| {
-        let at = token_of(asked).parse::<usize>().unwrap_or(0);
+    let source = Source::start(|_, received| {
+        let at = token_of(received).parse::<usize>().unwrap_or(0);
         let token = if at < 20 { (at + 1).to_string() } else { String::new() };
         Reply::xml(page_with(
             (at % 2) * 5..(at % 2) * 5 + 5,
@@ -166,5 +167,5 @@ fn list_that_continues_with_new_tokens_is_read_from_the_cache_once() {
         let harvest = Harvest::to_the_end(&proxy, 21);
         assert_eq!((harvest.records.len(), harvest.pages, harvest.end), (10, 21, Some(true)));
     }
-    assert_eq!(source.asked().len(), 20 + 3);
+    assert_eq!(source.requests().len(), 20 + 3);
 }

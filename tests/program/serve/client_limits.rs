@@ -76,10 +76,10 @@ fn requests_in_flight_per_address() {
     // Another address has a quota of its own.
     let mut other = begin(&proxy, "192.0.2.2", "");
     assert_eq!(other.head().status, 200);
-    assert_eq!(source.asked().len(), 65, "the 65th of the first address waits");
+    assert_eq!(source.requests().len(), 65, "the 65th of the first address waits");
     halted.lock().expect("no panic").remove(0);
     assert_eq!(next.head().status, 200);
-    assert_eq!(source.asked().len(), 66);
+    assert_eq!(source.requests().len(), 66);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn expired_wait_gives_503_and_retry_succeeds() {
         &get(&proxy, "192.0.2.1", ""),
         "as many requests in flight as are allowed from your address",
     );
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
     halted.lock().expect("no panic").clear();
     while first.chunk().is_some_and(|chunk| !chunk.is_empty()) {}
     // The slot is free once the proxy has seen the end of the response.
@@ -128,8 +128,12 @@ fn disconnect_releases_the_slot() {
 
 #[test]
 fn crawlers_do_not_slow_harvesters() {
-    let source = Source::start(|_, asked| {
-        if asked.target.contains("set=stuck") { Reply::new(200, "").hang() } else { Reply::xml(page_of(2)) }
+    let source = Source::start(|_, received| {
+        if received.target.contains("set=stuck") {
+            Reply::new(200, "").hang()
+        } else {
+            Reply::xml(page_of(2))
+        }
     });
     let proxy = behind_a_proxy(&source, |clients| clients.wait_max = Duration::from_millis(20));
     let over = AtomicBool::new(false);
@@ -250,7 +254,7 @@ fn token_selects_the_quota() {
     for _ in 0..5 {
         assert_eq!(get(&proxy, "192.0.2.1", token).status, 200);
     }
-    assert!(source.asked().iter().all(|asked| !asked.headers.contains_key("authorization")));
+    assert!(source.requests().iter().all(|received| !received.headers.contains_key("authorization")));
     assert_eq!(get(&proxy, "192.0.2.1", "").status, 200);
     is_sent_away(&get(&proxy, "192.0.2.1", "Authorization: Bearer 0123456789abcdeg\r\n"), "class harvesters");
 }

@@ -15,7 +15,7 @@ fn together(proxy: &Proxy, path: &str, count: usize, then: impl FnOnce()) -> Vec
         let asking: Vec<_> = (0..count).map(|_| scope.spawn(|| fetch(address, path))).collect();
         wait_until(|| in_flight(proxy) == count);
         then();
-        asking.into_iter().map(|asked| asked.join().expect("it was answered")).collect()
+        asking.into_iter().map(|received| received.join().expect("it was answered")).collect()
     })
 }
 
@@ -38,7 +38,7 @@ fn concurrent_requests_share_one_session() {
         let (go, source) = held(|| Reply::xml(page_of(50)));
         let proxy = Proxy::of(&source);
         let got = together(&proxy, path, 20, || go.send(()).expect("the source waits"));
-        assert_eq!(source.asked().len(), 1, "{path}");
+        assert_eq!(source.requests().len(), 1, "{path}");
         for one in &got {
             assert_eq!((one.status, one.whole, one.text()), (200, true, got[0].text()), "{path}");
         }
@@ -53,7 +53,7 @@ fn failure_is_shared_and_cached_for_seconds() {
     let (go, source) = held(|| Reply::whole(503, "Retry-After: 77", ""));
     let proxy = Proxy::of(&source);
     let got = together(&proxy, LIST, 20, || go.send(()).expect("the source waits"));
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
     let later = proxy.get(LIST);
     for one in got.iter().chain([&later]) {
         assert_eq!((one.status, one.whole, one.header("retry-after")), (503, true, "77"));
@@ -62,7 +62,7 @@ fn failure_is_shared_and_cached_for_seconds() {
     }
     assert_eq!(later.header("cache-status"), "oaimend; hit");
     assert!(later.header("age").parse::<u64>().is_ok_and(|secs| secs < 60), "{:?}", later.header("age"));
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
     wait_until(|| proxy.told("/-/repositories/x")["requests"] == 21);
     assert_eq!(proxy.told("/-/repositories/x")["source_failures"], 1);
 }
@@ -86,7 +86,7 @@ fn waiters_get_the_stale_page_on_failure() {
         assert_eq!((one.status, one.whole, one.text()), (200, true, first.text()));
     }
     // Once, and once for each retry of a failing page.
-    assert_eq!(source.asked().len(), 1 + 8);
+    assert_eq!(source.requests().len(), 1 + 8);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn slow_reader_does_not_block_others() {
     }
     assert!(body.len() > 15 << 20, "longer than what sockets hold: {}", body.len());
     assert!(String::from_utf8_lossy(&body).trim_end().ends_with("</OAI-PMH>"));
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
     drop((stalled, also_stalled));
 }
 
@@ -135,7 +135,7 @@ fn slow_first_reader_does_not_block_others_over_http_2() {
     assert!(String::from_utf8_lossy(&last).trim_end().ends_with("</OAI-PMH>"));
     let body = runtime.block_on(stalled.bytes()).expect("it gets all of it when it reads");
     assert_eq!(records(&String::from_utf8_lossy(&body)), records(&page_of(40_000)));
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn page_longer_than_the_spool_reaches_all_readers() {
     for body in bodies {
         assert!(records(&String::from_utf8_lossy(&body)) == records(&last_page_of(10_000)));
     }
-    assert_eq!((source.asked().len(), kept(&proxy).len()), (1, 0));
+    assert_eq!((source.requests().len(), kept(&proxy).len()), (1, 0));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn aborted_page_is_aborted_for_all_readers() {
         let url = format!("http://{}{TOKEN_PAGE}", proxy.address());
         client.expect("a client").get(url).send().await.expect("an answer")
     });
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
     go.send(()).expect("the source waits");
     for mut reader in readers {
         let mut body = Vec::new();
@@ -248,19 +248,19 @@ fn disconnect_of_the_first_reader_keeps_the_session() {
     let (go, source) = held(|| Reply::xml(page_of(50)));
     let proxy = Proxy::of(&source);
     let first = Harvester::ask(proxy.address(), &request(proxy.address(), LIST));
-    wait_until(|| source.asked().len() == 1);
+    wait_until(|| source.requests().len() == 1);
     let address = proxy.address();
     let got: Vec<Got> = std::thread::scope(|scope| {
         let asking: Vec<_> = (0..5).map(|_| scope.spawn(|| fetch(address, LIST))).collect();
         wait_until(|| in_flight(&proxy) == 6);
         drop(first);
         go.send(()).expect("the source waits");
-        asking.into_iter().map(|asked| asked.join().expect("it was answered")).collect()
+        asking.into_iter().map(|received| received.join().expect("it was answered")).collect()
     });
     for one in got {
         assert_eq!((one.status, one.whole, records(&one.text())), (200, true, records(&page_of(50))));
     }
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
     // The request that started the session reports its result, and only once.
     wait_until(|| in_flight(&proxy) == 0);
     let metrics = fetch(proxy.admin(), "/-/metrics").text();

@@ -174,7 +174,7 @@ fn target_length_limit() {
         format!("{start}{}", "t".repeat(length - start.len()))
     };
     assert_eq!(proxy.get(&target(8 << 10)).status, 200);
-    assert!(source.asked()[0].target.contains(&"t".repeat(8000)));
+    assert!(source.requests()[0].target.contains(&"t".repeat(8000)));
     assert_eq!(proxy.get(&target(16 << 10)).status, 200);
     let got = proxy.get(&target((16 << 10) + 1));
     assert_eq!(got.status, 414);
@@ -185,7 +185,7 @@ fn target_length_limit() {
     let said = endless(&proxy, "GET /x?verb=", 512 << 10);
     assert!(said.starts_with("HTTP/1.1 414 URI Too Long\r\n"), "{said}");
     assert_eq!(http_2(&proxy, &target((16 << 10) + 1)), 414);
-    assert_eq!(source.asked().len(), 2);
+    assert_eq!(source.requests().len(), 2);
     counted(&proxy, "oaimend_refused_total{class=\"any\",reason=\"long-uri\"}");
     others_are_answered(&proxy);
 }
@@ -250,7 +250,7 @@ fn broken_chunk_of_a_form_is_refused() {
             assert!(got.whole, "{method} {chunks:?}: {}", got.text());
         }
     }
-    assert_eq!(source.asked().len(), 0);
+    assert_eq!(source.requests().len(), 0);
     others_are_answered(&proxy);
 }
 
@@ -267,7 +267,7 @@ fn body_that_is_not_a_form_is_discarded() {
     let got = get(2001);
     assert_eq!(got.status, 413);
     assert!(got.text().contains("form_bytes_max"), "{}", got.text());
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn request_trailers_are_refused() {
             assert!(said.contains(refused), "{method} {path}: {said}");
         }
     }
-    assert_eq!(source.asked().len(), 0);
+    assert_eq!(source.requests().len(), 0);
     others_are_answered(&proxy);
 }
 
@@ -324,7 +324,7 @@ fn data_after_a_request_is_not_answered() {
         assert!(said.matches("HTTP/1.1 ").count() <= 1, "{said}");
         assert!(said.is_empty() || said.starts_with("HTTP/1.1 200 OK\r\n"), "{said}");
     }
-    assert!(source.asked().len() <= 3, "later data has not reached the source");
+    assert!(source.requests().len() <= 3, "later data has not reached the source");
     others_are_answered(&proxy);
 }
 

@@ -8,8 +8,8 @@ const SITE: &str = "https://search.example.org";
 
 /// A page, a failure and a page of the server itself, requested by a script of `SITE`.
 fn responses(origins: CorsOrigins) -> [Got; 3] {
-    let source = Source::start(|_, asked| {
-        if asked.target.contains("Identify") {
+    let source = Source::start(|_, received| {
+        if received.target.contains("Identify") {
             Reply::whole(404, "Content-Type: text/plain", "gone")
         } else {
             Reply::xml(page_of(3))

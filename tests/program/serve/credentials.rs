@@ -35,18 +35,18 @@ fn sent_to_the_source_and_not_to_redirect_targets() {
     let elsewhere = Source::page(page_of(1));
     // 127.0.0.1 under another name, then another port, then back.
     let target = elsewhere.base_url();
-    let source = Source::start(move |number, asked| match number {
-        0 => Reply::redirect(302, &format!("http://{}/within", asked.headers["host"])),
+    let source = Source::start(move |number, received| match number {
+        0 => Reply::redirect(302, &format!("http://{}/within", received.headers["host"])),
         1 => Reply::redirect(
             302,
             &format!(
                 "http://localhost:{}/name",
-                asked.headers["host"].rsplit(':').next().unwrap_or_default()
+                received.headers["host"].rsplit(':').next().unwrap_or_default()
             ),
         ),
         2 => Reply::redirect(
             302,
-            &format!("http://{}/back", asked.headers["host"].replace("localhost", "127.0.0.1")),
+            &format!("http://{}/back", received.headers["host"].replace("localhost", "127.0.0.1")),
         ),
         _ => Reply::redirect(302, &target.replace("http://", "http://me:myself@")),
     });
@@ -55,7 +55,7 @@ fn sent_to_the_source_and_not_to_redirect_targets() {
     let got = proxy.get(LIST);
     assert_eq!(got.status, 200, "{}", got.text());
     let shown = |source: &Source| -> Vec<Option<String>> {
-        source.asked().iter().map(|asked| asked.headers.get("authorization").cloned()).collect()
+        source.requests().iter().map(|received| received.headers.get("authorization").cloned()).collect()
     };
     let ours = Some(BASIC.to_owned());
     assert_eq!(shown(&source), [ours.clone(), ours.clone(), None, ours], "the host has the same name only");
@@ -70,7 +70,7 @@ fn authorization_of_harvesters_is_not_forwarded() {
         "GET {LIST} HTTP/1.1\r\nHost: x\r\nAuthorization: Basic bWU6bWU=\r\nConnection: close\r\n\r\n"
     );
     assert_eq!(Harvester::ask(proxy.address(), &request).rest().status, 200);
-    assert!(!source.asked()[0].headers.contains_key("authorization"));
+    assert!(!source.requests()[0].headers.contains_key("authorization"));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn password_is_in_no_log_and_no_response() {
     pages.push_str(&source::fetch(public, "/").text());
     program.killer().kill();
     let said = program.whole_log();
-    assert_eq!(source.asked()[0].headers["authorization"], BASIC);
+    assert_eq!(source.requests()[0].headers["authorization"], BASIC);
     for secret in [PASSWORD, "b3Blbi1zZXNhbWU", "aGFydmVzdGVyOm9"] {
         assert!(!pages.contains(secret), "{pages}");
         assert!(!said.contains(secret), "the log shows {secret}");
@@ -106,8 +106,8 @@ fn echoed_secrets_are_masked_everywhere() {
     };
     let forms = [coded("%", ""), coded("&#x", ";"), coded("\\u00", ""), coded("%25", "")];
     let echoed = forms.join(" ");
-    let source = Source::start(move |number, asked| {
-        let echo = format!("{} {} {echoed}", asked.headers["authorization"], asked.target);
+    let source = Source::start(move |number, received| {
+        let echo = format!("{} {} {echoed}", received.headers["authorization"], received.target);
         if number == 0 {
             let page = page_of(2).replace("</ListRecords>", &format!("<record><!-- {echo} -->"));
             // Text before the document is a repair, which the admin listener shows.
@@ -136,7 +136,7 @@ fn echoed_secrets_are_masked_everywhere() {
         kept.extend(std::fs::read(path).expect("a readable file"));
     }
     let kept = String::from_utf8_lossy(&kept).into_owned();
-    assert!(source.asked()[0].target.contains(KEY), "the source gets it");
+    assert!(source.requests()[0].target.contains(KEY), "the source gets it");
     assert!(kept.contains("apikey=***") && kept.contains("Basic ***"), "{kept}");
     assert!(log.contains("Basic ***"), "{log}");
     assert!(seen.contains("junk-before-root"), "{seen}");

@@ -3,7 +3,7 @@
 
 use crate::fixtures::lists::{page, records_in, resume};
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Asked, Reply, Source, record};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source, record};
 use oaimend::config::{Config, Mapping};
 use oaimend_oai::datestamp::Granularity;
 use oaimend_repair::ProvenanceScope;
@@ -52,12 +52,15 @@ fn error(code: &str) -> String {
 }
 
 /// A source with the page, and with responses to other requests.
-fn source_of(list: String, other: impl Fn(&Asked) -> Option<String> + Send + Sync + 'static) -> Source {
-    Source::start(move |_, asked| Reply::xml(other(asked).unwrap_or_else(|| list.clone())))
+fn source_of(
+    list: String,
+    other: impl Fn(&ReceivedRequest) -> Option<String> + Send + Sync + 'static,
+) -> Source {
+    Source::start(move |_, received| Reply::xml(other(received).unwrap_or_else(|| list.clone())))
 }
 
-fn says(asked: &Asked, verb: &str) -> bool {
-    asked.target.contains(&format!("verb={verb}"))
+fn says(received: &ReceivedRequest, verb: &str) -> bool {
+    received.target.contains(&format!("verb={verb}"))
 }
 
 /// The datestamps of the records, in order.
@@ -71,7 +74,7 @@ fn aside(proxy: &Proxy) -> usize {
 }
 
 fn questions(source: &Source, verb: &str) -> usize {
-    source.asked().iter().filter(|asked| says(asked, verb)).count()
+    source.requests().iter().filter(|received| says(received, verb)).count()
 }
 
 const FROM: &str = "/x?verb=ListRecords&metadataPrefix=oai_dc&from=2019-05-05";
@@ -80,9 +83,10 @@ const FROM: &str = "/x?verb=ListRecords&metadataPrefix=oai_dc&from=2019-05-05";
 fn missing_datestamp_is_refetched() {
     for with in ["", "<datestamp/>", "<datestamp>0000-00-00</datestamp>", "<datestamp>9999-12-31</datestamp>"]
     {
-        let source = source_of(stamped(0..4, "", &[1, 2], with), |asked| {
-            let number =
-                [1, 2].into_iter().find(|n| asked.target.contains(&format!("identifier=oai%3Ax%3A{n}&")))?;
+        let source = source_of(stamped(0..4, "", &[1, 2], with), |received| {
+            let number = [1, 2]
+                .into_iter()
+                .find(|n| received.target.contains(&format!("identifier=oai%3Ax%3A{n}&")))?;
             let right = format!("<datestamp>2020-02-0{number}</datestamp>");
             Some(stamped(number..number + 1, "", &[number], &right).replace("ListRecords", "GetRecord"))
         });
@@ -97,9 +101,10 @@ fn missing_datestamp_is_refetched() {
 
 #[test]
 fn provenance_contains_the_refetched_datestamp() {
-    let source = source_of(stamped(0..3, "", &[1], ""), |asked| {
+    let source = source_of(stamped(0..3, "", &[1], ""), |received| {
         let right = "<datestamp>2020-02-01T03:04:05Z</datestamp>";
-        says(asked, "GetRecord").then(|| stamped(1..2, "", &[1], right).replace("ListRecords", "GetRecord"))
+        says(received, "GetRecord")
+            .then(|| stamped(1..2, "", &[1], right).replace("ListRecords", "GetRecord"))
     });
     let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::All));
     let got = proxy.get(FROM);
@@ -118,11 +123,11 @@ fn provenance_contains_the_refetched_datestamp() {
 fn provenance_keeps_the_datestamp_of_the_source() {
     let second = "<datestamp>2020-02-01T03:04:05Z</datestamp>";
     for with in ["", second] {
-        let source = source_of(stamped(0..3, "", &[1], with), move |asked| {
-            if says(asked, "Identify") {
+        let source = source_of(stamped(0..3, "", &[1], with), move |received| {
+            if says(received, "Identify") {
                 return Some(identify("2011-01-01", "YYYY-MM-DD"));
             }
-            says(asked, "GetRecord")
+            says(received, "GetRecord")
                 .then(|| stamped(1..2, "", &[1], second).replace("ListRecords", "GetRecord"))
         });
         let proxy =
@@ -141,11 +146,11 @@ fn provenance_keeps_the_datestamp_of_the_source() {
 
 #[test]
 fn datestamp_is_refetched_from_headers() {
-    let source = source_of(stamped(0..4, "", &[0, 1, 2], ""), |asked| {
-        if says(asked, "ListIdentifiers") {
+    let source = source_of(stamped(0..4, "", &[0, 1, 2], ""), |received| {
+        if says(received, "ListIdentifiers") {
             return Some(headers(0..2, "<datestamp>2020-03-03</datestamp>"));
         }
-        says(asked, "GetRecord").then(|| error("idDoesNotExist"))
+        says(received, "GetRecord").then(|| error("idDoesNotExist"))
     });
     let proxy = Proxy::of(&source);
     let got = proxy.get(FROM);
@@ -156,18 +161,18 @@ fn datestamp_is_refetched_from_headers() {
         got.text()
     );
     assert_eq!((aside(&proxy), questions(&source, "ListIdentifiers")), (0, 1));
-    let asked = source.asked();
-    let headers = asked.iter().find(|asked| says(asked, "ListIdentifiers")).expect("it was asked");
+    let received = source.requests();
+    let headers = received.iter().find(|received| says(received, "ListIdentifiers")).expect("it was asked");
     assert!(headers.target.ends_with("metadataPrefix=oai_dc&from=2019-05-05"), "{}", headers.target);
 }
 
 #[test]
 fn unknown_datestamp_becomes_the_lower_bound() {
-    let nothing = |asked: &Asked| {
-        if asked.target.contains("resumptionToken=t") {
+    let nothing = |received: &ReceivedRequest| {
+        if received.target.contains("resumptionToken=t") {
             return Some(stamped(3..6, "", &[4], "<datestamp>2015-02-30</datestamp>"));
         }
-        (!says(asked, "ListRecords")).then(|| error("idDoesNotExist"))
+        (!says(received, "ListRecords")).then(|| error("idDoesNotExist"))
     };
     let source = source_of(stamped(0..3, "t", &[1], "<datestamp>2015-02-30</datestamp>"), nothing);
     let proxy = Proxy::of(&source);
@@ -175,17 +180,17 @@ fn unknown_datestamp_becomes_the_lower_bound() {
     let next = resume(&proxy, "t").text();
     assert_eq!(stamps(&next), ["2020-01-01", "2019-05-05", "2020-01-01"], "{next}");
     assert_eq!(aside(&proxy), 0);
-    let headers = source.asked().iter().filter(|asked| says(asked, "ListIdentifiers")).count();
+    let headers = source.requests().iter().filter(|received| says(received, "ListIdentifiers")).count();
     assert_eq!(headers, 1, "a token is not asked with another verb");
 }
 
 #[test]
 fn lower_bound_without_from_is_earliest_datestamp() {
-    let source = source_of(stamped(0..3, "", &[1], ""), |asked| {
-        if says(asked, "Identify") {
+    let source = source_of(stamped(0..3, "", &[1], ""), |received| {
+        if says(received, "Identify") {
             return Some(identify("2011-01-01", "YYYY-MM-DD"));
         }
-        (!says(asked, "ListRecords")).then(|| error("idDoesNotExist"))
+        (!says(received, "ListRecords")).then(|| error("idDoesNotExist"))
     });
     let proxy = Proxy::of(&source);
     let got = proxy.get(LIST).text();
@@ -216,10 +221,10 @@ fn undated(verb: &str) -> String {
 #[test]
 fn undated_items_are_kept_by_the_lower_bound_of_identify() {
     for verb in ["ListRecords", "ListIdentifiers", "GetRecord"] {
-        let source = Source::start(|_, asked| {
-            let verb = asked.target.split("verb=").nth(1).and_then(|rest| rest.split('&').next());
+        let source = Source::start(|_, received| {
+            let verb = received.target.split("verb=").nth(1).and_then(|rest| rest.split('&').next());
             match verb {
-                _ if !asked.target.starts_with("/oai?mode=oaipmh&") => {
+                _ if !received.target.starts_with("/oai?mode=oaipmh&") => {
                     Reply::whole(200, "", "<csw:Capabilities/>")
                 }
                 Some("Identify") => Reply::xml(identify("2006-01-01", "YYYY-MM-DD")),
@@ -238,7 +243,7 @@ fn undated_items_are_kept_by_the_lower_bound_of_identify() {
         let count = if verb == "GetRecord" { 1 } else { 2 };
         assert_eq!(stamps(&got.text()), vec!["2006-01-01"; count], "{}", got.text());
         assert!(strict::read(&got.body).is_ok(), "{}", got.text());
-        assert_eq!((aside(&proxy), source.asked().len()), (0, 2), "the page is not requested again");
+        assert_eq!((aside(&proxy), source.requests().len()), (0, 2), "the page is not requested again");
     }
 }
 
@@ -248,7 +253,7 @@ fn long_page_is_requested_again_for_an_undated_record() {
     let long = stamped(0..6000, "", &[5900], "");
     assert!(long.len() > 2 << 20);
     let source =
-        source_of(long, |asked| says(asked, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
+        source_of(long, |received| says(received, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
     let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.refetch_broken_records = false);
     let got = proxy.get(LIST);
     assert_eq!((got.status, got.whole), (200, true));
@@ -263,7 +268,7 @@ fn identify_is_requested_once_for_undated_records() {
     // Also while it fails, for concurrent requests, and if it does not say what is needed.
     for answer in [Some(identify("2011-01-01", "YYYY-MM-DD")), Some(error("badArgument")), None] {
         let kept = usize::from(answer.as_ref().is_some_and(|answer| answer.contains("2011")));
-        let source = Source::start(move |_, asked| match (says(asked, "Identify"), &answer) {
+        let source = Source::start(move |_, received| match (says(received, "Identify"), &answer) {
             (true, Some(answer)) => Reply::xml(answer.clone()),
             (true, None) => Reply::whole(500, "", "<html>no</html>"),
             (false, _) => Reply::xml(stamped(0..3, "", &[1], "")),
@@ -290,7 +295,7 @@ fn refetch_and_lower_bound_can_be_off() {
     let source = source_of(stamped(0..3, "", &[1], ""), |_| None);
     let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.refetch_broken_records = false);
     assert_eq!(stamps(&proxy.get(FROM).text()), ["2020-01-01", "2019-05-05", "2020-01-01"]);
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
     let bound = oaimend_repair::RepairId::DatestampLowerBound;
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.source_mut().quirks.refetch_broken_records = false;
@@ -301,8 +306,8 @@ fn refetch_and_lower_bound_can_be_off() {
 
 #[test]
 fn resumed_page_has_the_record_once() {
-    let source = Source::start(|number, asked| {
-        if says(asked, "GetRecord") {
+    let source = Source::start(|number, received| {
+        if says(received, "GetRecord") {
             let right = stamped(1..2, "", &[1], "<datestamp>2020-02-02T03:04:05Z</datestamp>");
             return Reply::xml(right.replace("ListRecords", "GetRecord"));
         }
@@ -336,8 +341,8 @@ fn granularity_follows_identify() {
         ("YYYY-MM-DD", ["2020-01-01", "2020-01-01", "2020-01-01"]),
         ("YYYY-MM-DDThh:mm:ssZ", ["2020-01-01T00:00:00Z", "2020-01-01T03:04:05Z", "2020-01-01T00:00:00Z"]),
     ] {
-        let source = source_of(mixed(), move |asked| {
-            says(asked, "Identify").then(|| identify("2011-01-01", granularity))
+        let source = source_of(mixed(), move |received| {
+            says(received, "Identify").then(|| identify("2011-01-01", granularity))
         });
         let configure = repository(&source);
         let proxy = Proxy::with(&configure);
@@ -354,8 +359,8 @@ fn granularity_follows_identify() {
 #[test]
 fn granularity_of_the_mapping_applies_to_identify() {
     let list = stamped(0..2, "", &[0, 1], "<datestamp>2020-01-01T03:04:05Z</datestamp>");
-    let source = source_of(list, |asked| {
-        says(asked, "Identify").then(|| identify("2011-01-01T00:00:00Z", "YYYY-MM-DDThh:mm:ssZ"))
+    let source = source_of(list, |received| {
+        says(received, "Identify").then(|| identify("2011-01-01T00:00:00Z", "YYYY-MM-DDThh:mm:ssZ"))
     });
     let proxy =
         Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.granularity = Some(Granularity::Day));
@@ -367,10 +372,10 @@ fn granularity_of_the_mapping_applies_to_identify() {
 
 #[test]
 fn granularity_change_is_detected() {
-    let source = Source::start(|number, asked| {
+    let source = Source::start(|number, received| {
         let granularity = if number == 0 { "YYYY-MM-DD" } else { "YYYY-MM-DDThh:mm:ssZ" };
         let earliest = if number == 0 { "2011-01-01" } else { "2011-01-01T00:00:00Z" };
-        if says(asked, "Identify") {
+        if says(received, "Identify") {
             Reply::xml(identify(earliest, granularity))
         } else {
             Reply::xml(stamped(0..1, "", &[0], "<datestamp>2020-01-01T03:04:05Z</datestamp>"))
@@ -388,7 +393,7 @@ fn granularity_change_is_detected() {
 fn earliest_datestamp_is_lowered_to_known_records() {
     let old = stamped(0..3, "", &[1], "<datestamp>2007-11-05</datestamp>");
     let source =
-        source_of(old, |asked| says(asked, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
+        source_of(old, |received| says(received, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
     let configure = repository(&source);
     let proxy = Proxy::with(&configure);
     let earliest = |proxy: &Proxy| {
@@ -407,7 +412,7 @@ fn earliest_datestamp_is_lowered_to_known_records() {
 fn cached_identify_is_invalidated_by_an_older_record() {
     let old = stamped(0..3, "", &[1], "<datestamp>2007-11-05</datestamp>");
     let source =
-        source_of(old, |asked| says(asked, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
+        source_of(old, |received| says(received, "Identify").then(|| identify("2011-01-01", "YYYY-MM-DD")));
     let base_url = source.base_url();
     let configure = |config: &mut Config| config.map("x", &base_url).expect("a legal mapping");
     let proxy = Proxy::with(configure);
@@ -430,11 +435,11 @@ fn cached_identify_is_invalidated_by_an_older_record() {
 
 #[test]
 fn lower_bound_does_not_change_the_profile() {
-    let source = source_of(stamped(0..3, "", &[1], ""), |asked| {
-        if says(asked, "Identify") {
+    let source = source_of(stamped(0..3, "", &[1], ""), |received| {
+        if says(received, "Identify") {
             return Some(identify("2011-01-01", "YYYY-MM-DD"));
         }
-        (!says(asked, "ListRecords")).then(|| error("idDoesNotExist"))
+        (!says(received, "ListRecords")).then(|| error("idDoesNotExist"))
     });
     let proxy = Proxy::of(&source);
     let got = proxy.get("/x?verb=ListRecords&metadataPrefix=oai_dc&from=1900-01-01").text();
@@ -457,8 +462,8 @@ fn repaired_datestamps_follow_the_granularity_of_identify() {
     for (raw, day, second) in cases {
         for (granularity, expected) in [("YYYY-MM-DD", day), ("YYYY-MM-DDThh:mm:ssZ", second)] {
             let with = format!("<datestamp>{raw}</datestamp>");
-            let source = source_of(stamped(0..3, "", &[1], &with), move |asked| {
-                says(asked, "Identify").then(|| identify("2011-01-01", granularity))
+            let source = source_of(stamped(0..3, "", &[1], &with), move |received| {
+                says(received, "Identify").then(|| identify("2011-01-01", granularity))
             });
             let proxy =
                 Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::All));
@@ -478,13 +483,13 @@ fn repaired_datestamps_follow_the_granularity_of_identify() {
 
 /// Without a repaired datestamp nobody asks for Identify. An Identify that fails is asked for once.
 #[test]
-fn granularity_is_asked_for_at_most_once_per_response() {
+fn granularity_is_requested_at_most_once_per_response() {
     let source = source_of(page(0..3, ""), |_| None);
     assert_eq!(Proxy::of(&source).get(LIST).status, 200);
     assert_eq!(questions(&source, "Identify"), 0);
     let list = stamped(0..400, "", &[1, 200, 399], "<datestamp>2020-02-03 10:11:12</datestamp>");
-    let source = Source::start(move |_, asked| {
-        if says(asked, "Identify") { Reply::whole(500, "", "no") } else { Reply::xml(list.clone()) }
+    let source = Source::start(move |_, received| {
+        if says(received, "Identify") { Reply::whole(500, "", "no") } else { Reply::xml(list.clone()) }
     });
     let got = Proxy::of(&source).get(LIST).text();
     assert_eq!(got.matches("<datestamp>2020-02-03T10:11:12Z</datestamp>").count(), 3, "{got}");

@@ -129,9 +129,9 @@ fn list_of_the_mirror_continues_after_the_source_is_back() {
         pass_time(&proxy, &collection, 3_600);
         // The page of the mirror is not cached.
         check_live(&ask());
-        let requested = source.asked().len();
+        let requested = source.requests().len();
         found.extend(read_rest(&proxy, &of_mirror));
-        assert_eq!(source.asked().len(), requested, "the mirror needs no source");
+        assert_eq!(source.requests().len(), requested, "the mirror needs no source");
         found.sort();
         assert_eq!(found, all_identifiers(), "{pages_before}");
     }
@@ -151,19 +151,19 @@ fn request_from_inside_an_outage_is_sent_with_the_state_of_the_mirror() {
     let state = check_failed_over(&proxy.get(&format!("{LIST}&from=2020-01-05")));
     set_down(&collection, false);
     pass_time(&proxy, &collection, 60);
-    let requested = source.asked().len();
+    let requested = source.requests().len();
     let own_clock = collection.lock().expect("no panic").now_secs;
     let from = from_secs(UnixSecs(own_clock), Granularity::Second);
     let next = proxy.get(&format!("{LIST}&from={from}"));
     check_live(&next);
     assert_eq!(texts_in(&next.text(), "identifier"), [identifier(7)]);
-    let asked = source.asked();
-    let lists = asked[requested..].iter().filter(|asked| asked.target.contains("ListRecords"));
-    let lists: Vec<String> = lists.map(|asked| asked.target.replace("%3A", ":")).collect();
+    let received = source.requests();
+    let lists = received[requested..].iter().filter(|received| received.target.contains("ListRecords"));
+    let lists: Vec<String> = lists.map(|received| received.target.replace("%3A", ":")).collect();
     assert!(lists.len() == 1 && lists[0].contains(&format!("from={state}")), "{state}: {lists:?}");
     // A request from before the outage is not changed.
     drop(proxy.get(&format!("{LIST}&from=2020-01-07T01:02:03Z")));
-    let last = source.asked().pop().expect("a request").target.replace("%3A", ":");
+    let last = source.requests().pop().expect("a request").target.replace("%3A", ":");
     assert!(last.contains("from=2020-01-07T01:02:03Z"), "{last}");
 }
 

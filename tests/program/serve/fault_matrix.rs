@@ -3,7 +3,7 @@
 
 use crate::fixtures::lists::{page, read_to_the_end, records_in, resume, token_in};
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Asked, Reply, Source};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source};
 use crate::fixtures::time::Skipping;
 use oaimend::config::Mapping;
 use oaimend_test_support::random::Random;
@@ -90,8 +90,8 @@ fn check_once(cell: &str, proxy: &Proxy, source: &Source, place: &str) {
     assert_eq!(found, (0..RECORDS).map(|number| (number, 1)).collect(), "{cell}: {}", got.text());
     assert_eq!(token_in(&got.text()).as_deref(), Some("next&page"), "{cell}");
     assert!(got.text().trim_end().ends_with("</OAI-PMH>"), "{cell}: {}", got.text());
-    let asked = if place == "after the root" { 1 } else { 2 };
-    assert_eq!(source.asked().len(), asked, "{cell}");
+    let received = if place == "after the root" { 1 } else { 2 };
+    assert_eq!(source.requests().len(), received, "{cell}");
 }
 
 /// The result if the fault happens every time: a 503 before the first record; after it the
@@ -209,7 +209,7 @@ fn every_error_status_in_place_of_a_page() {
             let mut got = proxy.get(path);
             if status == 403 && !always {
                 // A permanent status is retried only by the next request.
-                assert_eq!((got.status, source.asked().len()), (503, 1), "{cell}");
+                assert_eq!((got.status, source.requests().len()), (503, 1), "{cell}");
                 got = proxy.get(path);
             }
             if always {
@@ -217,12 +217,12 @@ fn every_error_status_in_place_of_a_page() {
                 let seconds: u64 = got.header("retry-after").parse().expect("an integer");
                 assert!((1..=3600).contains(&seconds), "{cell}: {seconds}");
                 assert!(got.header("proxy-status").starts_with("oaimend; error="), "{cell}");
-                assert_eq!(status == 403, source.asked().len() == 1, "{cell}");
+                assert_eq!(status == 403, source.requests().len() == 1, "{cell}");
                 continue;
             }
             assert_eq!((got.status, got.whole), (200, true), "{cell}: {}", got.text());
             assert_eq!(records_in(&got.text()), (0..RECORDS).map(|number| (number, 1)).collect(), "{cell}");
-            assert_eq!(source.asked().len(), 2, "{cell}");
+            assert_eq!(source.requests().len(), 2, "{cell}");
             let waited = proxy.clock.pauses().first().map_or(0, Duration::as_secs);
             let wanted =
                 headers.strip_prefix("Retry-After: ").map_or(0, |seconds| seconds.parse().expect("one"));
@@ -237,8 +237,8 @@ const PAGES: usize = 30;
 const PER_PAGE: usize = 100;
 
 /// The number of the requested page: the token contains it; without a token it is the first.
-fn page_asked(asked: &Asked) -> usize {
-    let token = asked.target.split_once("resumptionToken=page-").map(|(_, token)| token);
+fn requested_page(received: &ReceivedRequest) -> usize {
+    let token = received.target.split_once("resumptionToken=page-").map(|(_, token)| token);
     token.map_or(0, |token| token.parse().expect("a token that was given out"))
 }
 
@@ -272,7 +272,7 @@ fn list_completes_through_many_faults() {
     const SEEDS: u64 = 50;
     println!("seeds 1 to {SEEDS}");
     let pages: Arc<Vec<String>> = Arc::new((0..PAGES).map(storm_page).collect());
-    let (mut asked, mut answers) = (0, 0);
+    let (mut received, mut answers) = (0, 0);
     for seed in 1..=SEEDS {
         let source = storm(seed, &pages);
         let proxy = Proxy::of(&source);
@@ -289,10 +289,10 @@ fn list_completes_through_many_faults() {
         }
         assert_eq!(found.len(), PAGES * PER_PAGE, "seed {seed}");
         assert!(found.values().all(|count| *count == 1), "seed {seed}");
-        asked += source.asked().len();
+        received += source.requests().len();
     }
     println!(
-        "{SEEDS} lists of {} records: {asked} requests to the source, {answers} answers",
+        "{SEEDS} lists of {} records: {received} requests to the source, {answers} answers",
         PAGES * PER_PAGE
     );
 }
@@ -300,9 +300,9 @@ fn list_completes_through_many_faults() {
 /// A source with random faults from a seed.
 fn storm(seed: u64, pages: &Arc<Vec<String>>) -> Source {
     let served = Arc::clone(pages);
-    Source::start(move |number, asked| {
+    Source::start(move |number, received| {
         let mut random = Random::new(seed << 32 | number as u64);
-        stormy(&mut random, &served[page_asked(asked)])
+        stormy(&mut random, &served[requested_page(received)])
     })
 }
 
@@ -326,7 +326,7 @@ fn many_clients_share_requests_through_many_faults() {
                 scope.spawn(|| all(&proxy));
             }
         });
-        let (one, many) = (alone.asked().len(), source.asked().len());
+        let (one, many) = (alone.requests().len(), source.requests().len());
         println!("seed {seed}: {one} requests for one client, {many} for {CLIENTS}");
         assert!(many <= 3 * one, "seed {seed}: {many} requests for {CLIENTS} clients, {one} for one");
     }
@@ -336,8 +336,8 @@ fn many_clients_share_requests_through_many_faults() {
 fn paged(script: impl Fn(usize, usize) -> Reply + Send + Sync + 'static) -> (Arc<Vec<AtomicUsize>>, Source) {
     let counts: Arc<Vec<AtomicUsize>> = Arc::new((0..PAGES).map(|_| AtomicUsize::new(0)).collect());
     let counted = Arc::clone(&counts);
-    let source = Source::start(move |_, asked| {
-        let number = page_asked(asked);
+    let source = Source::start(move |_, received| {
+        let number = requested_page(received);
         script(number, counted[number].fetch_add(1, Ordering::Relaxed))
     });
     (counts, source)
@@ -367,7 +367,7 @@ fn continuation_token_survives_a_restart() {
     let forged = format!("{}A", &ours[..ours.len() - 1]);
     let got = resume(&proxy, &forged);
     assert!(
-        source.asked().last().expect("asked").target.contains("oaimend1_"),
+        source.requests().last().expect("asked").target.contains("oaimend1_"),
         "what is not ours goes upstream"
     );
     assert_eq!(got.status, 200);
@@ -381,7 +381,7 @@ fn page_without_items_is_skipped() {
     });
     let got = Proxy::of(&source).get(LIST);
     assert_eq!((got.status, records_in(&got.text()).len()), (200, 5), "{}", got.text());
-    assert_eq!(source.asked().len(), 3);
+    assert_eq!(source.requests().len(), 3);
 }
 
 #[test]
@@ -503,7 +503,7 @@ fn short_retry_after_is_waited_for_and_long_is_forwarded() {
     let proxy = Proxy::of(&source);
     let got = proxy.get(LIST);
     assert_eq!((got.status, got.header("retry-after")), (503, "500"));
-    assert!(proxy.clock.pauses().is_empty() && source.asked().len() == 1);
+    assert!(proxy.clock.pauses().is_empty() && source.requests().len() == 1);
 }
 
 #[test]
@@ -517,9 +517,9 @@ fn circuit_opens_for_a_failing_source() {
     for _ in 0..5 {
         assert_eq!(proxy.get(LIST).status, 503);
     }
-    assert_eq!(source.asked().len(), 5, "what is forbidden is not tried again");
+    assert_eq!(source.requests().len(), 5, "what is forbidden is not tried again");
     let got = proxy.get(LIST);
-    assert_eq!(source.asked().len(), 5);
+    assert_eq!(source.requests().len(), 5);
     assert!(got.text().contains("is paused for") && got.text().contains("status 403"), "{}", got.text());
     assert!(!got.text().contains("go away"), "it quotes the source: {}", got.text());
     let seconds: u64 = got.header("retry-after").parse().expect("an integer");

@@ -122,7 +122,7 @@ fn record_has_three_forms() {
 #[test]
 fn pages_cause_no_request_to_the_source() {
     let mirrored = Mirrored::of(Collection::of(30));
-    let before = mirrored.source.asked().len();
+    let before = mirrored.source.requests().len();
     for number in 0..40 {
         let page = format!("/x/record/{}", identifier(number).replace(':', "%3A"));
         for path in [page.clone(), format!("{page}.xml"), format!("{page}.json"), format!("{page}?format=y")]
@@ -131,7 +131,7 @@ fn pages_cause_no_request_to_the_source() {
             assert_eq!(mirrored.get(&path).status, expected, "{path}");
         }
     }
-    assert_eq!(mirrored.source.asked().len(), before);
+    assert_eq!(mirrored.source.requests().len(), before);
     change(&mirrored.collection, |collection| collection.is_down = true);
     is_html(&mirrored.get(PAGE), 200, "Title 3");
 }
@@ -266,7 +266,7 @@ fn repository_without_a_mirror_has_no_pages() {
     let (source, _collection) = Collection::of(3).start();
     let proxy = Proxy::of(&source);
     is_html(&proxy.get(PAGE), 404, "<h1>No such repository</h1>");
-    assert_eq!(source.asked().len(), 0);
+    assert_eq!(source.requests().len(), 0);
 }
 
 #[test]

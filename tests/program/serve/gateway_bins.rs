@@ -98,9 +98,9 @@ fn large(count: usize) -> Collection {
 #[test]
 fn every_record_is_reached_from_the_list() {
     let mirrored = Mirrored::of(large(2_500));
-    let before = mirrored.source.asked().len();
+    let before = mirrored.source.requests().len();
     let crawl = Crawl::from(&mirrored.proxy, LISTS);
-    assert_eq!(mirrored.source.asked().len(), before, "a page caused a request to the source");
+    assert_eq!(mirrored.source.requests().len(), before, "a page caused a request to the source");
     let collection = mirrored.collection.lock().expect("no test panics while it holds this");
     assert_eq!(crawl.records(), live(&collection));
     // The start page links to the list, so one link is added.

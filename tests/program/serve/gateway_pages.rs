@@ -35,8 +35,8 @@ fn document(verb: &str, content: &str) -> String {
 /// A source with script in every text of its description. Its records have a bare ampersand.
 fn hostile_source() -> Source {
     const SCRIPT: &str = "&lt;script>alert(1)&lt;/script>\"'";
-    Source::start(|_, asked| {
-        let query = asked.target.split_once('?').map_or("", |(_, query)| query);
+    Source::start(|_, received| {
+        let query = received.target.split_once('?').map_or("", |(_, query)| query);
         let page = if query.contains("Identify") {
             let identify = format!(
                 "<repositoryName>Name {SCRIPT}</repositoryName><baseURL>http://source.example/oai</baseURL>\
@@ -90,7 +90,7 @@ fn overview_has_a_row_for_each_repository() {
         config.repositories.add_fixed(mapping);
     };
     let mirrored = Mirrored::with(Collection::of(30), |_| {}, add_live);
-    let asked = mirrored.source.asked().len();
+    let received = mirrored.source.requests().len();
     let got = mirrored.get("/");
     is_html(&got, 200, "<h1>Repositories</h1>");
     let public_url = format!("http://{}", mirrored.proxy.address());
@@ -125,9 +125,9 @@ fn overview_has_a_row_for_each_repository() {
     let request = format!("GET / HTTP/1.1\r\nHost: x\r\n{known}\r\n");
     assert_eq!(Harvester::ask(mirrored.proxy.address(), &request).head().status, 304);
     assert_eq!(mirrored.get_with("/", "Accept-Encoding: gzip\r\n").header("content-encoding"), "gzip");
-    assert_eq!((mirrored.source.asked().len(), live.asked().len()), (asked, 0));
+    assert_eq!((mirrored.source.requests().len(), live.requests().len()), (received, 0));
     // A harvest of the mirror is activity of its repository.
-    let requests = mirrored.source.asked().len();
+    let requests = mirrored.source.requests().len();
     assert!(requests > 3 && !open(&mirrored.proxy, "/x/").text().contains("Last 30 days: 0 requests"));
 }
 
@@ -169,7 +169,7 @@ fn filter_selects_rows() {
 #[test]
 fn mirrored_repository_has_a_page_for_browsers() {
     let mirrored = Mirrored::of(Collection::of(30));
-    let asked = mirrored.source.asked().len();
+    let received = mirrored.source.requests().len();
     for path in ["/x/", "/x", "/x?"] {
         let got = open(&mirrored.proxy, path);
         is_html(&got, 200, "<h1><bdi>A collection</bdi></h1>");
@@ -218,7 +218,7 @@ fn mirrored_repository_has_a_page_for_browsers() {
     for path in ["/x?a=b", "/x?verb=Nothing"] {
         assert!(open(&mirrored.proxy, path).text().contains("badVerb"), "{path}");
     }
-    assert_eq!(mirrored.source.asked().len(), asked);
+    assert_eq!(mirrored.source.requests().len(), received);
     let log = mirrored.proxy.told("/-/repositories/x");
     assert!(log["requests"].as_u64().is_some_and(|requests| requests >= 5), "{log}");
 }
@@ -254,11 +254,11 @@ fn live_repository_shows_what_is_known_without_a_request() {
     let got = open(&proxy, "/x/");
     is_html(&got, 200, "Not known yet. It appears after the first request of a harvester.");
     contains(&got.text(), &["<span class=\"state\">live</span>", "No request was sent to this repository."]);
-    assert_eq!(source.asked().len(), 0);
+    assert_eq!(source.requests().len(), 0);
     for verb in ["Identify", "ListSets", "ListMetadataFormats"] {
         assert_eq!(proxy.get(&format!("/x?verb={verb}")).status, 200);
     }
-    let asked = source.asked().len();
+    let received = source.requests().len();
     open_until(&proxy, "/x/", "<h1><bdi>Name &lt;script&gt;");
     open_until(&proxy, "/x/", "Set &lt;script&gt;");
     let page = open_until(&proxy, "/x/", "<bdi>http://www.openarchives.org/OAI/2.0/oai_dc/</bdi>");
@@ -268,7 +268,7 @@ fn live_repository_shows_what_is_known_without_a_request() {
         assert!(!page.contains("<script") && !page.contains(&source.address.to_string()), "{page}");
     }
     assert!(!page.contains("/x/records/") && !page.contains("/x/sets/"), "it has no record pages: {page}");
-    assert_eq!(source.asked().len(), asked);
+    assert_eq!(source.requests().len(), received);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn removed_and_unknown_repositories_have_their_status() {
         contains(&got.text(), &["<a href=\"/x/\">x</a>"]);
     }
     assert_eq!(post(proxy.address(), "/y", "").status, 404);
-    let asked = source.asked().len();
+    let received = source.requests().len();
     let proxy = proxy.restarted(|_| {});
     for path in ["/x/", "/x"] {
         is_html(&open(&proxy, path), 410, "<h1>Repository removed</h1>");
@@ -348,7 +348,7 @@ fn removed_and_unknown_repositories_have_their_status() {
     }
     let got = proxy.get("/");
     is_html(&got, 200, "There is no repository yet.");
-    assert_eq!(source.asked().len(), asked);
+    assert_eq!(source.requests().len(), received);
 }
 
 #[test]
@@ -409,10 +409,10 @@ fn without_a_gateway_there_is_a_list_of_base_urls() {
 #[test]
 fn public_pages_hide_the_address_of_the_source() {
     let collection = std::sync::Mutex::new(Collection::of(3));
-    let source = Source::start(move |_, asked| {
-        let mut asked = asked.clone();
-        asked.target = asked.target.replace("apikey=s3cret&", "");
-        collection.lock().expect("no test panics while it holds this").reply(&asked)
+    let source = Source::start(move |_, received| {
+        let mut received = received.clone();
+        received.target = received.target.replace("apikey=s3cret&", "");
+        collection.lock().expect("no test panics while it holds this").reply(&received)
     });
     let mut mapping = mapping(&source);
     mapping.source_mut().base_url.set_query(Some("apikey=s3cret"));

@@ -245,7 +245,7 @@ fn reload_of_a_cached_page_sends_no_request_to_the_source() {
         let first = open(&proxy, path);
         is_page(&first, 200, &[]);
         assert_eq!(first.header("cache-status"), "oaimend; fwd=miss; fwd-status=200", "{path}");
-        let asked = source.asked().len();
+        let received = source.requests().len();
         for _ in 0..3 {
             let again = open(&proxy, path);
             assert_eq!(again.text(), first.text(), "{path}");
@@ -255,7 +255,7 @@ fn reload_of_a_cached_page_sends_no_request_to_the_source() {
         let harvester = fetch(proxy.address(), path);
         is_xml(&harvester);
         assert_eq!(harvester.header("cache-status"), "oaimend; hit", "{path}");
-        assert_eq!(source.asked().len(), asked, "{path}");
+        assert_eq!(source.requests().len(), received, "{path}");
     }
 }
 
@@ -280,9 +280,9 @@ fn errors_have_advice() {
         is_page(&got, 200, &[&format!("{title}</h1>"), advice]);
         assert!(!got.text().contains("<script"), "{query}: {}", got.text());
     }
-    let asked = source.asked().len();
+    let received = source.requests().len();
     open(&proxy, "/x?verb=Nonsense");
-    assert_eq!(source.asked().len(), asked);
+    assert_eq!(source.requests().len(), received);
 }
 
 #[test]
@@ -389,8 +389,8 @@ fn long_response_is_shown() {
 fn script_of_the_source_is_inert_in_both_forms() {
     let script = "&lt;script>alert(1)&lt;/script>";
     let xhtml = "<script xmlns=\"http://www.w3.org/1999/xhtml\">alert(1)</script>";
-    let source = Source::start(move |_, asked| {
-        let content = match asked.target.as_str() {
+    let source = Source::start(move |_, received| {
+        let content = match received.target.as_str() {
             target if target.contains("verb=Identify") => format!(
                 "<Identify><repositoryName>{script}</repositoryName><baseURL>http://e.org/</baseURL>\
                  <protocolVersion>2.0</protocolVersion><adminEmail>a@e.org</adminEmail>\
@@ -473,7 +473,7 @@ fn simultaneous_readers_share_one_request() {
     wait_for_metric(&proxy, "oaimend_requests_in_flight 2");
     go.send(()).expect("the source waits");
     is_page(&browser.rest(), 200, &["Title 2"]);
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn sitemaps_contain_every_live_record() {
         collection.entries.get_mut(&identifier(number)).expect("it exists").deleted = true;
     }
     let mirrored = Mirrored::of(collection);
-    let before = mirrored.source.asked().len();
+    let before = mirrored.source.requests().len();
     assert_eq!(sitemaps(&mirrored), ["/sitemap-repositories.xml.gz", "/sitemap-x-0.xml.gz"]);
     let xml = unpacked(&mirrored.get("/sitemap-x-0.xml.gz"));
     let base = format!("http://{}", mirrored.proxy.address());
@@ -65,7 +65,7 @@ fn sitemaps_contain_every_live_record() {
     assert!(first.ends_with('Z') && record.contains(&format!("<time datetime=\"{first}\">")), "{first}");
     let pages = texts(&unpacked(&mirrored.get("/sitemap-repositories.xml.gz")), "loc");
     assert_eq!(pages, ["/", "/x/", "/x/records/"].map(|path| format!("{base}{path}")));
-    assert_eq!(mirrored.source.asked().len(), before, "a sitemap caused a request to the source");
+    assert_eq!(mirrored.source.requests().len(), before, "a sitemap caused a request to the source");
 }
 
 #[test]

@@ -206,8 +206,8 @@ fn dense_damage_needs_little_memory() {
     const PEAK_MIB_MAX: u64 = 130;
     let pages = dense_damage();
     let days = 1..=pages.len();
-    let source = Source::start(move |_, asked| {
-        let day = asked.target.rsplit_once("until=2026-01-0").and_then(|(_, day)| day.parse().ok());
+    let source = Source::start(move |_, received| {
+        let day = received.target.rsplit_once("until=2026-01-0").and_then(|(_, day)| day.parse().ok());
         Reply::xml(pages[day.unwrap_or(1) - 1].clone())
     });
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -234,8 +234,8 @@ fn future_dates_of_a_source_are_not_believed() {
     let ahead = "Date: Fri, 02 Jan 2099 03:04:05 GMT\nLast-Modified: Fri, 02 Jan 2099 03:04:05 GMT\n\
         Expires: Fri, 02 Jan 2099 03:04:05 GMT\nCache-Control: max-age=2000000000";
     let expected = page.clone();
-    let source = Source::start(move |_, asked| {
-        if asked.target.contains("until") {
+    let source = Source::start(move |_, received| {
+        if received.target.contains("until") {
             Reply::whole(503, "Retry-After: Fri, 02 Jan 2099 03:04:05 GMT", "later")
         } else {
             Reply::whole(200, &format!("Content-Type: text/xml\n{ahead}"), page.clone())

@@ -159,8 +159,8 @@ fn upgrade_under_load_loses_nothing() {
 fn in_two(page: String) -> (Sender<()>, Source) {
     let (go, wait) = channel();
     let wait = Mutex::new(Some(wait));
-    let source = Source::start(move |_, asked| {
-        if asked.target.contains("verb=Identify") {
+    let source = Source::start(move |_, received| {
+        if received.target.contains("verb=Identify") {
             return Reply::xml(identify("quick"));
         }
         let Some(wait) = wait.lock().expect("no panic").take() else { return Reply::xml(page.clone()) };
@@ -204,10 +204,10 @@ fn page_in_flight_is_finished_by_the_old_process() {
     let (text, whole) = rest(reading);
     assert!(whole && records(&text) == records(&last_page_of(9)), "{text}");
     ended_well(old);
-    let asked = source.asked().len();
+    let received = source.requests().len();
     let again = fetch(new.address(), TOKEN_PAGE);
     assert_eq!(again.header("cache-status"), "oaimend; fwd=miss; fwd-status=200", "it was not kept");
-    assert_eq!(source.asked().len(), asked + 1);
+    assert_eq!(source.requests().len(), received + 1);
 }
 
 #[test]

@@ -17,11 +17,11 @@ const FORMATS: &str = "<ListMetadataFormats><metadataFormat><metadataPrefix>oai_
 
 /// A source that answers Identify with `refusal`, and everything else well.
 fn source_without_identify(refusal: impl Fn() -> Reply + Send + Sync + 'static) -> Source {
-    Source::start(move |_, asked| {
-        if asked.target.contains("verb=Identify") {
+    Source::start(move |_, received| {
+        if received.target.contains("verb=Identify") {
             return refusal();
         }
-        if asked.target.contains("verb=ListMetadataFormats") {
+        if received.target.contains("verb=ListMetadataFormats") {
             let page = page_of(0).replace("ListRecords\" metadataPrefix=\"oai_dc", "ListMetadataFormats");
             let (head, tail) = page.split_once("<ListRecords>").expect("a list");
             let (_, tail) = tail.split_once("</ListRecords>").expect("a list");

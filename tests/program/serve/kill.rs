@@ -8,7 +8,7 @@ use crate::fixtures::lists::{page, records_in, token_in};
 use crate::fixtures::load::{Kind, PUBLIC_URL, SIZES, Scene, Wanted, ask, put_aside};
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::proxy;
-use crate::fixtures::source::{Asked, Reply, Source, fetch};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source, fetch};
 use oaimend_test_support::random::Random;
 use std::path::Path;
 use std::process::Command;
@@ -108,10 +108,10 @@ const LEDGER_SYNCED_AFTER: Duration = Duration::from_secs(2);
 
 /// A source of two lists: one of three pages, whose tokens expire if `is_restarted`, and an endless
 /// one.
-fn expiring(asked: &Asked, is_restarted: bool) -> Reply {
-    let token = asked.target.split_once("resumptionToken=").map_or("", |(_, token)| token);
+fn expiring(received: &ReceivedRequest, is_restarted: bool) -> Reply {
+    let token = received.target.split_once("resumptionToken=").map_or("", |(_, token)| token);
     let number = |prefix: &str| token.strip_prefix(prefix)?.parse::<usize>().ok();
-    if let Some(number) = number("endless").or(asked.target.contains("set=endless").then_some(0)) {
+    if let Some(number) = number("endless").or(received.target.contains("set=endless").then_some(0)) {
         return Reply::xml(page(number..number + 1, &format!("endless{}", number + 1)));
     }
     let prefix = if is_restarted { "new" } else { "old" };
@@ -131,7 +131,7 @@ fn expiring(asked: &Asked, is_restarted: bool) -> Reply {
 fn ledger_is_synced_within_two_seconds_under_load() {
     let is_restarted = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&is_restarted);
-    let source = Source::start(move |_, asked| expiring(asked, told.load(Ordering::Relaxed)));
+    let source = Source::start(move |_, received| expiring(received, told.load(Ordering::Relaxed)));
     let folder = tempfile::tempdir().expect("a temporary folder");
     let map = format!("x={}", source.base_url());
     let program = Program::start(folder.path(), &["--map", &map]);

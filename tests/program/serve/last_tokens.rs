@@ -23,8 +23,8 @@ struct List {
 
 impl List {
     fn start(self) -> Source {
-        Source::start(move |_, asked| {
-            let at = token_of(asked).parse::<usize>().unwrap_or(0);
+        Source::start(move |_, received| {
+            let at = token_of(received).parse::<usize>().unwrap_or(0);
             match (self.pages.get(at), self.after) {
                 (Some((records, attributes)), _) => {
                     let token = format!("<resumptionToken {attributes}>{}</resumptionToken>", at + 1);
@@ -75,15 +75,15 @@ fn token_that_fails_after_all_items_is_emptied() {
         assert!(got.text().contains(end), "harvest {harvest}: {}", got.text());
         assert_eq!(records_in(&got.text()).into_keys().collect::<Vec<_>>(), [2, 3]);
     }
-    let asked: Vec<String> = source.asked().iter().map(token_of).collect();
-    assert_eq!(asked, ["", "1", "2", ""], "one request for the last token, and the closed page is cached");
+    let received: Vec<String> = source.requests().iter().map(token_of).collect();
+    assert_eq!(received, ["", "1", "2", ""], "one request for the last token, and the closed page is cached");
     wait_until(|| proxy.told("/-/repositories/x/repairs").to_string().contains("missing-last-token"));
 }
 
 #[test]
 fn other_lists_keep_their_last_token() {
     let with = |pages: Vec<(Vec<usize>, &'static str)>| List { pages, ..whole() };
-    for (what, list, is_asked) in [
+    for (what, list, is_requested) in [
         ("another error", List { after: After::Error("badArgument"), ..whole() }, true),
         ("no records", List { after: After::Error("noRecordsMatch"), ..whole() }, true),
         ("a failure", List { after: After::Status(404), ..whole() }, true),
@@ -95,21 +95,21 @@ fn other_lists_keep_their_last_token() {
         ("too many", with(vec![(vec![0, 1], SIZE), (vec![2, 3, 4], SIZE)]), false),
         ("one record twice", with(vec![(vec![0, 1], SIZE), (vec![1, 2], SIZE)]), false),
     ] {
-        let asked = format!("{}", list.pages.len());
+        let received = format!("{}", list.pages.len());
         let source = list.start();
         let proxy = Proxy::of(&source);
         let mut got = proxy.get(LIST);
         got = resume(&proxy, &token_in(&got.text()).expect("more"));
         assert_eq!(token_in(&got.text()).as_deref(), Some("2"), "{what}: {}", got.text());
-        let was_asked = source.asked().iter().any(|one| token_of(one) == asked);
-        assert_eq!(was_asked, is_asked, "{what}");
+        let was_requested = source.requests().iter().any(|one| token_of(one) == received);
+        assert_eq!(was_requested, is_requested, "{what}");
     }
 }
 
 #[test]
 fn record_with_two_datestamps_counts_once() {
     // Record 0 changed and moved to the end, and record 3 moved out of the list that was left to read.
-    let source = Source::start(|_, asked| match token_of(asked).as_str() {
+    let source = Source::start(|_, received| match token_of(received).as_str() {
         "" => Reply::xml(page_with([0, 1], &format!("<resumptionToken {SIZE}>1</resumptionToken>"))),
         "1" => {
             let page = page_with([0, 2], &format!("<resumptionToken {SIZE}>2</resumptionToken>"));
@@ -141,8 +141,8 @@ fn lists_of_headers_and_sets_are_closed_too() {
         ),
         ("ListSets", "<set><setSpec>#</setSpec><setName>#</setName></set>"),
     ] {
-        let source = Source::start(move |_, asked| {
-            let at = token_of(asked).parse::<usize>().unwrap_or(0);
+        let source = Source::start(move |_, received| {
+            let at = token_of(received).parse::<usize>().unwrap_or(0);
             if at == 2 {
                 return Reply::xml(error_page("badResumptionToken"));
             }
@@ -168,9 +168,9 @@ fn lists_of_headers_and_sets_are_closed_too() {
 #[test]
 fn source_that_answers_its_last_token_by_turns_is_closed() {
     let count = AtomicUsize::new(0);
-    let source = Source::start(move |_, asked| {
+    let source = Source::start(move |_, received| {
         let token = format!("<resumptionToken {SIZE}>t</resumptionToken>");
-        if token_of(asked).is_empty() {
+        if token_of(received).is_empty() {
             Reply::xml(page_with([0, 1], &token))
         } else if count.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) {
             Reply::xml(page_with([2, 3], &token))

@@ -2,7 +2,7 @@
 
 use crate::fixtures::lists::{page, read_to_the_end, records_in, resume, token_in};
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Asked, Reply, Source};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -15,16 +15,16 @@ fn expired() -> Reply {
 }
 
 /// The number of the requested page: the token contains it; without a token it is the first.
-fn page_asked(asked: &Asked) -> usize {
-    let token = asked.target.split_once("resumptionToken=page-").map(|(_, token)| token);
+fn requested_page(received: &ReceivedRequest) -> usize {
+    let token = received.target.split_once("resumptionToken=page-").map(|(_, token)| token);
     token.map_or(0, |token| token.parse().expect("a token that was given out"))
 }
 
 /// A source whose n-th response for each page comes from `script`.
 fn paged(script: impl Fn(usize, usize) -> Reply + Send + Sync + 'static) -> Source {
     let counts: Mutex<BTreeMap<usize, usize>> = Mutex::default();
-    Source::start(move |_, asked| {
-        let number = page_asked(asked);
+    Source::start(move |_, received| {
+        let number = requested_page(received);
         let count = {
             let mut counts = counts.lock().expect("no test panics while it holds this");
             let count = counts.entry(number).or_insert(0);
@@ -145,9 +145,9 @@ const LONG: usize = 60;
 fn replay_continues_after_a_process_restart() {
     let again = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let told = std::sync::Arc::clone(&again);
-    let source = Source::start(move |_, asked| {
+    let source = Source::start(move |_, received| {
         use std::sync::atomic::Ordering::SeqCst;
-        let number = page_asked(asked);
+        let number = requested_page(received);
         if number == 50 {
             told.store(true, SeqCst);
             return expired();
@@ -187,11 +187,11 @@ fn replay_continues_after_a_process_restart() {
     }
     assert_eq!(found, each_once(0..LONG * 2));
     assert!(failures >= 3, "a walk of 50 pages at 2 seconds each: {failures}");
-    let asked = source.asked().len();
-    println!("{LONG} pages, {failures} failures, {asked} requests");
+    let received = source.requests().len();
+    println!("{LONG} pages, {failures} failures, {received} requests");
     // Each page once, each page of the replay once, the expired token at each request, and the page
     // at which a replay continued.
-    assert!(asked <= LONG + 50 + 2 * failures + 10, "{asked}");
+    assert!(received <= LONG + 50 + 2 * failures + 10, "{received}");
 }
 
 /// A record whose datestamp is its day.
@@ -207,9 +207,9 @@ fn dated(numbers: std::ops::Range<usize>, token: &str) -> String {
 
 #[test]
 fn ordered_list_restarts_at_the_last_datestamp() {
-    for (ordered, refused, asked) in [(true, false, 2), (false, false, 20), (true, true, 20)] {
-        let source = Source::start(move |_, asked| {
-            let from = asked.target.split_once("from=2020-").map(|(_, from)| from.to_owned());
+    for (ordered, refused, received) in [(true, false, 2), (false, false, 20), (true, true, 20)] {
+        let source = Source::start(move |_, received| {
+            let from = received.target.split_once("from=2020-").map(|(_, from)| from.to_owned());
             if let Some(from) = from {
                 if refused {
                     return expired();
@@ -220,7 +220,7 @@ fn ordered_list_restarts_at_the_last_datestamp() {
                 let number = (month - 1) * 28 + day - 1;
                 return Reply::xml(dated(number..number + 5, "page-999"));
             }
-            match page_asked(asked) {
+            match requested_page(received) {
                 20 => expired(),
                 999 => Reply::xml(dated(104..110, "")),
                 number if number > 100 => {
@@ -240,19 +240,22 @@ fn ordered_list_restarts_at_the_last_datestamp() {
         for _ in 0..19 {
             got = resume(&proxy, &token_in(&got.text()).expect("a token"));
         }
-        let before = source.asked().len();
+        let before = source.requests().len();
         let got = resume(&proxy, &token_in(&got.text()).expect("a token"));
-        let needed = source.asked().len() - before;
+        let needed = source.requests().len() - before;
         if ordered && !refused {
             assert_eq!(records_in(&got.text()), each_once(100..104), "{}", got.text());
-            assert_eq!(needed, asked);
-            let target = &source.asked()[before + 1].target;
+            assert_eq!(needed, received);
+            let target = &source.requests()[before + 1].target;
             assert!(target.contains("metadataPrefix=oai_dc&from=2020-04-16"), "{target}");
             let rest = resume(&proxy, "page-999");
             assert_eq!(records_in(&rest.text()), each_once(104..110));
         } else {
-            assert!(needed >= asked, "{needed}");
-            assert_eq!(source.asked()[before..].iter().any(|asked| asked.target.contains("from=")), refused);
+            assert!(needed >= received, "{needed}");
+            assert_eq!(
+                source.requests()[before..].iter().any(|received| received.target.contains("from=")),
+                refused
+            );
         }
     }
 }
@@ -263,8 +266,8 @@ fn earlier_harvest_does_not_stop_token_recovery() {
     for pages_before in 1..4 {
         let has_expired = std::sync::Arc::new(AtomicBool::new(false));
         let told = std::sync::Arc::clone(&has_expired);
-        let source = Source::start(move |_, asked| {
-            let number = page_asked(asked);
+        let source = Source::start(move |_, received| {
+            let number = requested_page(received);
             let base = if told.load(Relaxed) { 10 } else { 0 };
             if number > 0 && number / 10 * 10 != base {
                 return expired();

@@ -1,13 +1,13 @@
 //! The HTTP method of requests to a source, and the fallback to the other method.
 
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Asked, Reply, Source, page_of};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source, page_of};
 use oaimend_upstream::settings::{Method, PageFallback};
 
 /// A source that accepts one method; it answers the other with `status`.
 fn only(method: &'static str, status: u16) -> Source {
-    Source::start(move |_, asked| {
-        if asked.method == method {
+    Source::start(move |_, received| {
+        if received.method == method {
             Reply::xml(page_of(2))
         } else {
             Reply::whole(status, "", "<html>no</html>")
@@ -15,8 +15,8 @@ fn only(method: &'static str, status: u16) -> Source {
     })
 }
 
-fn methods(asked: &[Asked]) -> Vec<&str> {
-    asked.iter().map(|asked| asked.method.as_str()).collect()
+fn methods(received: &[ReceivedRequest]) -> Vec<&str> {
+    received.iter().map(|received| received.method.as_str()).collect()
 }
 
 #[test]
@@ -30,10 +30,10 @@ fn post_arguments_are_encoded_once() {
     });
     let got = proxy.get("/x?verb=ListRecords&resumptionToken=a%2Bb+c%25%26%C3%A9");
     assert_eq!(got.status, 200, "{}", got.text());
-    let asked = source.asked().pop().expect("it was asked");
-    assert_eq!((asked.method.as_str(), asked.target.as_str()), ("POST", "/oai?repo=1"));
-    assert_eq!(asked.headers["content-type"], "application/x-www-form-urlencoded");
-    assert_eq!(asked.form, "verb=ListRecords&resumptionToken=a%2Bb%20c%25%26%C3%A9");
+    let received = source.requests().pop().expect("it was asked");
+    assert_eq!((received.method.as_str(), received.target.as_str()), ("POST", "/oai?repo=1"));
+    assert_eq!(received.headers["content-type"], "application/x-www-form-urlencoded");
+    assert_eq!(received.form, "verb=ListRecords&resumptionToken=a%2Bb%20c%25%26%C3%A9");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn fallback_method_is_remembered() {
             let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.method = configured);
             assert_eq!(proxy.get(LIST).status, 200, "{configured:?} {status}");
             assert_eq!(proxy.get("/x?verb=ListRecords&metadataPrefix=marc").status, 200);
-            assert_eq!(methods(&source.asked()), [refused, taken, taken], "{configured:?} {status}");
+            assert_eq!(methods(&source.requests()), [refused, taken, taken], "{configured:?} {status}");
             assert!(proxy.clock.pauses().is_empty(), "nothing is waited for");
         }
     }
@@ -54,7 +54,7 @@ fn fallback_method_is_remembered() {
 
 #[test]
 fn no_fallback_by_default_or_for_other_failures() {
-    for (configured, status, asked) in
+    for (configured, status, received) in
         [(Method::Get, 405, 1), (Method::GetThenPost, 404, 1), (Method::GetThenPost, 403, 1)]
     {
         let source = only("POST", status);
@@ -64,13 +64,13 @@ fn no_fallback_by_default_or_for_other_failures() {
                 (configured, PageFallback::Off);
         });
         assert_eq!(proxy.get(LIST).status, if status == 403 { 503 } else { 502 });
-        assert_eq!(methods(&source.asked()), vec!["GET"; asked], "{configured:?} {status}");
+        assert_eq!(methods(&source.requests()), vec!["GET"; received], "{configured:?} {status}");
     }
     // If the source accepts neither, each is tried once.
     let source = Source::start(|_, _| Reply::whole(405, "", ""));
     let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.method = Method::GetThenPost);
     assert_eq!(proxy.get(LIST).status, 502);
-    assert_eq!(methods(&source.asked()), ["GET", "POST"]);
+    assert_eq!(methods(&source.requests()), ["GET", "POST"]);
 }
 
 #[test]
@@ -86,21 +86,22 @@ fn bad_argument_with_status_400_is_a_response() {
     let got = proxy.get(LIST);
     assert_eq!(got.status, 200);
     assert!(got.text().contains("badArgument"), "{}", got.text());
-    assert_eq!(methods(&source.asked()), ["GET"]);
+    assert_eq!(methods(&source.requests()), ["GET"]);
 }
 
 #[test]
 fn redirected_post_keeps_its_form_except_for_303() {
     for (status, expected) in [(301, "POST"), (302, "POST"), (303, "GET"), (307, "POST"), (308, "POST")] {
-        let source = Source::start(move |number, asked| {
+        let source = Source::start(move |number, received| {
             if number == 0 {
                 return Reply::redirect(status, "/elsewhere?verb=ListRecords&metadataPrefix=oai_dc");
             }
-            let is_asked_so = asked.method == expected && (asked.method == "GET" || !asked.form.is_empty());
-            if is_asked_so { Reply::xml(page_of(2)) } else { Reply::whole(404, "", "") }
+            let is_expected =
+                received.method == expected && (received.method == "GET" || !received.form.is_empty());
+            if is_expected { Reply::xml(page_of(2)) } else { Reply::whole(404, "", "") }
         });
         let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.method = Method::Post);
         assert_eq!(proxy.get(LIST).status, 200, "{status}");
-        assert_eq!(methods(&source.asked()), ["POST", expected], "{status}");
+        assert_eq!(methods(&source.requests()), ["POST", expected], "{status}");
     }
 }

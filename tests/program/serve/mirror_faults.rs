@@ -211,12 +211,12 @@ fn full_disk_stops_the_harvest_and_not_the_server() {
     assert!(state.contains("\"never-harvested\"") || state.contains("\"incomplete\""), "{state}");
     drop(program);
     // With space, the harvest continues at its page.
-    let before = big_source.asked().len();
+    let before = big_source.requests().len();
     let program = start(folder.path());
     sync(&program, "big");
-    let asked = big_source.asked();
-    let lists = asked[before..].iter().filter(|asked| asked.target.contains("ListRecords"));
-    let first = lists.map(|asked| asked.target.clone()).next().expect("a list");
+    let received = big_source.requests();
+    let lists = received[before..].iter().filter(|received| received.target.contains("ListRecords"));
+    let first = lists.map(|received| received.target.clone()).next().expect("a list");
     assert!(first.contains("resumptionToken"), "{first}");
     let harvested = fetch(program.admin(), "/-/mirror/big").text();
     let records = format!("\"records\":{}", big_collection.lock().expect("no panic").entries.len());
@@ -233,13 +233,13 @@ fn successor_continues_the_harvest_of_its_predecessor() {
     let (gate, provider, waits) =
         (Mutex::new(gate), Arc::clone(&collection), Arc::new(AtomicBool::new(false)));
     let is_waiting = Arc::clone(&waits);
-    let source = Source::start(move |_, asked| {
-        if asked.target.contains("%2F4000") {
+    let source = Source::start(move |_, received| {
+        if received.target.contains("%2F4000") {
             is_waiting.store(true, Ordering::SeqCst);
             // It opens when the test drops the other side.
             let _ = gate.lock().expect("no panic").recv();
         }
-        provider.lock().expect("no panic").reply(asked)
+        provider.lock().expect("no panic").reply(received)
     });
     map(folder.path(), "x", &source);
     let old = start(folder.path());
@@ -247,7 +247,7 @@ fn successor_continues_the_harvest_of_its_predecessor() {
         std::thread::yield_now();
     }
     // The predecessor has no response to its last request, so the successor sends it again.
-    let before = source.asked().len() - 1;
+    let before = source.requests().len() - 1;
     let mut successor = oaimend(folder.path(), &["serve", "--upgrade"]);
     successor.args(["--listen", &old.address().to_string(), "--admin", &old.admin().to_string()]);
     let mut new = Program::spawn(&mut successor);
@@ -257,8 +257,8 @@ fn successor_continues_the_harvest_of_its_predecessor() {
     drop(go);
     assert_eq!(wait_for_harvest(&mut new, "x"), (true, String::new()));
     assert!(old.ended().success());
-    let asked = source.asked();
-    let targets = asked[before..].iter().map(|asked| asked.target.as_str());
+    let received = source.requests();
+    let targets = received[before..].iter().map(|received| received.target.as_str());
     let lists: Vec<&str> = targets.filter(|target| target.contains("ListRecords")).collect();
     assert!(lists.len() > 1 && lists[1] == lists[0], "{lists:?}");
     assert!(lists.iter().all(|list| list.contains("resumptionToken")), "{lists:?}");
@@ -302,9 +302,9 @@ fn kill_during_harvest_compaction_and_serving_loses_nothing() {
     let collection = Arc::new(Mutex::new(collection));
     let (provider, events) = (Arc::clone(&collection), Arc::new(AtomicUsize::new(0)));
     let counted = Arc::clone(&events);
-    let source = Source::start(move |_, asked| {
+    let source = Source::start(move |_, received| {
         counted.fetch_add(1, Ordering::SeqCst);
-        provider.lock().expect("no panic").reply(asked)
+        provider.lock().expect("no panic").reply(received)
     });
     map(folder.path(), "x", &source);
     let mut downstream = Downstream::of("x");

@@ -68,13 +68,13 @@ fn sighup_reloads_mappings() {
     let fault = program.line("");
     assert!(fault["message"].to_string().contains("the repository is unchanged"), "{fault}");
     assert_eq!(fetch(address, LIST).status, 200);
-    assert_eq!(old.asked().len(), 1);
+    assert_eq!(old.requests().len(), 1);
     map(&folder, &new.base_url());
     program.signal("-HUP");
     let line = program.line("mappings read again");
     assert_eq!((&line["added"], &line["changed"]), (&Value::Null, &"x".into()), "{line}");
     assert_eq!(fetch(address, LIST).status, 200);
-    assert_eq!((old.asked().len(), new.asked().len()), (1, 1));
+    assert_eq!((old.requests().len(), new.requests().len()), (1, 1));
 }
 
 #[test]
@@ -222,10 +222,10 @@ fn changed_limits_apply_to_mappings() {
 fn broken_page_is_stored_as_received() {
     let page = page_of(2).replace("Title 1", "Q&A");
     let served = page.clone();
-    let source = Source::start(move |_, asked| {
-        if asked.target.contains("set=html") {
+    let source = Source::start(move |_, received| {
+        if received.target.contains("set=html") {
             Reply::xml("<html><body>no</body></html>")
-        } else if asked.target.contains("set=clean") {
+        } else if received.target.contains("set=clean") {
             Reply::xml(page_of(2))
         } else {
             Reply::xml(served.clone())

@@ -3,7 +3,7 @@
 
 use crate::fixtures::lists::page;
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Asked, Got, Reply, Source, fetch, fetch_with, page_of};
+use crate::fixtures::source::{Got, ReceivedRequest, Reply, Source, fetch, fetch_with, page_of};
 use crate::fixtures::time::Skipping;
 use oaimend::config::Mapping;
 use oaimend_base::clock::Clock as _;
@@ -20,8 +20,8 @@ fn record(number: usize) -> String {
     format!("/x?verb=GetRecord&identifier=oai%3Ax%3A{number}&metadataPrefix=oai_dc")
 }
 
-fn says(asked: &Asked, text: &str) -> bool {
-    asked.target.contains(text)
+fn says(received: &ReceivedRequest, text: &str) -> bool {
+    received.target.contains(text)
 }
 
 fn identify() -> Reply {
@@ -84,10 +84,10 @@ fn rests(proxy: &Proxy) -> Option<u64> {
 fn concurrent_failures_are_one_outage() {
     const REQUESTS: usize = 12;
     let (clock, count) = (Skipping::new(), Arc::new(AtomicUsize::new(0)));
-    let (told, asked) = (Arc::clone(&clock), Arc::clone(&count));
+    let (told, received) = (Arc::clone(&clock), Arc::clone(&count));
     let source = Source::start(move |_, _| {
-        asked.fetch_add(1, Ordering::Relaxed);
-        let (clock, count) = (Arc::clone(&told), Arc::clone(&asked));
+        received.fetch_add(1, Ordering::Relaxed);
+        let (clock, count) = (Arc::clone(&told), Arc::clone(&received));
         Reply::new(200, "").stall(move || {
             if count.load(Ordering::Relaxed) >= REQUESTS {
                 clock.lapse();
@@ -104,40 +104,41 @@ fn concurrent_failures_are_one_outage() {
     for thread in threads {
         check_retry(&thread.join().expect("no panic"));
     }
-    let asked = source.asked().len();
+    let received = source.requests().len();
     let secs = check_retry(&proxy.get(LIST));
     assert!(secs <= 30, "{secs}");
-    assert_eq!(source.asked().len(), asked, "the source is left alone");
+    assert_eq!(source.requests().len(), received, "the source is left alone");
     assert!(rests(&proxy).is_some_and(|secs| secs <= 30));
 }
 
 #[test]
 fn failing_page_does_not_affect_others() {
-    let source =
-        Source::start(|_, asked| if says(asked, "Token=bad") { down() } else { Reply::xml(page(0..3, "")) });
+    let source = Source::start(
+        |_, received| if says(received, "Token=bad") { down() } else { Reply::xml(page(0..3, "")) },
+    );
     let proxy = proxy_of(&source, |_| {});
     for _ in 0..5 {
         check_retry(&proxy.get(BAD));
     }
-    let asked = source.asked().len();
+    let received = source.requests().len();
     let got = proxy.get(BAD);
     assert!(check_retry(&got) <= 30);
     assert!(got.text().contains("is paused for") && got.text().contains("status 500"), "{}", got.text());
-    assert_eq!((source.asked().len(), rests(&proxy)), (asked, None), "only this request rests");
+    assert_eq!((source.requests().len(), rests(&proxy)), (received, None), "only this request rests");
     assert_eq!(proxy.get(LIST).status, 200);
     after(&proxy, 31);
     check_retry(&proxy.get(BAD));
-    assert!(source.asked().len() > asked, "one attempt when the rest is over");
+    assert!(source.requests().len() > received, "one attempt when the rest is over");
     assert!(check_retry(&proxy.get(BAD)) > 30, "and a longer rest");
 }
 
 #[test]
 fn circuit_opens_only_if_identify_fails_too() {
     for is_alive in [false, true] {
-        let source = Source::start(move |_, asked| {
-            if is_alive && says(asked, "verb=Identify") {
+        let source = Source::start(move |_, received| {
+            if is_alive && says(received, "verb=Identify") {
                 identify()
-            } else if says(asked, "verb=ListRecords") {
+            } else if says(received, "verb=ListRecords") {
                 Reply::xml(page(0..3, ""))
             } else {
                 down()
@@ -147,7 +148,7 @@ fn circuit_opens_only_if_identify_fails_too() {
         for number in 0..3 {
             check_retry(&proxy.get(&record(number)));
         }
-        let questions = source.asked().iter().filter(|asked| says(asked, "verb=Identify")).count();
+        let questions = source.requests().iter().filter(|received| says(received, "verb=Identify")).count();
         assert_eq!((questions, rests(&proxy).is_some()), (1, !is_alive));
         let got = proxy.get(LIST);
         assert_eq!(got.status, if is_alive { 200 } else { 503 }, "{}", got.text());
@@ -170,9 +171,9 @@ fn probe_closes_the_circuit_or_extends_the_pause() {
     let is_up = Arc::new(AtomicBool::new(false));
     let up = Arc::clone(&is_up);
     let source =
-        Source::start(move |_, asked| match (up.load(Ordering::Relaxed), says(asked, "Token=bad")) {
+        Source::start(move |_, received| match (up.load(Ordering::Relaxed), says(received, "Token=bad")) {
             (false, _) | (true, true) => down(),
-            (true, false) if says(asked, "verb=Identify") => identify(),
+            (true, false) if says(received, "verb=Identify") => identify(),
             (true, false) => Reply::xml(page(0..3, "")),
         });
     let proxy = proxy_of(&source, |_| {});
@@ -224,9 +225,9 @@ fn outage_time_is_configurable() {
     check_retry(&proxy.get(LIST));
     after(&proxy, 62);
     check_final(&proxy.get(LIST), 504);
-    let asked = source.asked().len();
+    let received = source.requests().len();
     check_final(&proxy.get(&record(9)), 502);
-    assert_eq!(source.asked().len(), asked, "it is left alone, and still the outage is old");
+    assert_eq!(source.requests().len(), received, "it is left alone, and still the outage is old");
 }
 
 #[test]
@@ -293,8 +294,9 @@ fn failures_hide_the_address_of_the_source() {
 
 #[test]
 fn permanently_failing_page_is_final() {
-    let source =
-        Source::start(|_, asked| if says(asked, "Token=bad") { down() } else { Reply::xml(page(0..3, "")) });
+    let source = Source::start(
+        |_, received| if says(received, "Token=bad") { down() } else { Reply::xml(page(0..3, "")) },
+    );
     let proxy = proxy_of(&source, |_| {});
     for _ in 0..3 {
         check_retry(&proxy.get(BAD));

@@ -3,7 +3,7 @@
 
 use crate::fixtures::lists::{page, read_to_the_end, records_in, resume, token_in};
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Asked, Reply, Source, record};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source, record};
 use oaimend::config::Mapping;
 use oaimend_test_support::strict;
 use oaimend_upstream::settings::{Limits, PageFallback};
@@ -47,8 +47,8 @@ impl Default for Repository {
     }
 }
 
-fn argument(asked: &Asked, name: &str) -> Option<String> {
-    let query = asked.target.split_once('?')?.1;
+fn argument(received: &ReceivedRequest, name: &str) -> Option<String> {
+    let query = received.target.split_once('?')?.1;
     let value = query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}=")))?;
     Some(value.replace("%3A", ":"))
 }
@@ -63,15 +63,15 @@ fn error(code: &str) -> Reply {
 impl Repository {
     fn start(self) -> Source {
         let this = Arc::new(self);
-        Source::start(move |_, asked| this.answer(asked))
+        Source::start(move |_, received| this.answer(received))
     }
 
-    fn answer(&self, asked: &Asked) -> Reply {
-        let verb = argument(asked, "verb").expect("a verb");
+    fn answer(&self, received: &ReceivedRequest) -> Reply {
+        let verb = argument(received, "verb").expect("a verb");
         match verb.as_str() {
             "Identify" => Reply::xml(identify()),
-            "GetRecord" => self.one(&argument(asked, "identifier").expect("an identifier")),
-            _ => self.list(asked, verb == "ListRecords"),
+            "GetRecord" => self.one(&argument(received, "identifier").expect("an identifier")),
+            _ => self.list(received, verb == "ListRecords"),
         }
     }
 
@@ -87,11 +87,11 @@ impl Repository {
         Reply::xml(page(number..number + 1, "").replace("ListRecords", "GetRecord"))
     }
 
-    fn list(&self, asked: &Asked, is_records: bool) -> Reply {
+    fn list(&self, received: &ReceivedRequest, is_records: bool) -> Reply {
         let name = if self.shared || is_records { "page" } else { "ids" };
         let size = if is_records { self.per_page } else { self.headers_per_page };
         let unit = if self.numbered { size } else { 1 };
-        let start = match argument(asked, "resumptionToken") {
+        let start = match argument(received, "resumptionToken") {
             None => 0,
             Some(token) => match token.strip_prefix(name).and_then(|at| at.parse::<usize>().ok()) {
                 Some(start) => start * unit,
@@ -151,7 +151,7 @@ fn each_once(numbers: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
 }
 
 fn count(source: &Source, verb: &str) -> usize {
-    source.asked().iter().filter(|asked| argument(asked, "verb").as_deref() == Some(verb)).count()
+    source.requests().iter().filter(|received| argument(received, "verb").as_deref() == Some(verb)).count()
 }
 
 #[test]
@@ -196,15 +196,15 @@ fn record_of_another_harvest_is_not_delivered() {
     for with_more in [0, 1] {
         let repository = Repository { poisoned: vec![12], ..Repository::default() };
         let first_pages = std::sync::atomic::AtomicUsize::new(0);
-        let source = Source::start(move |_, asked| {
-            let is_first = argument(asked, "verb").as_deref() == Some("ListRecords")
-                && argument(asked, "metadataPrefix").is_some();
+        let source = Source::start(move |_, received| {
+            let is_first = argument(received, "verb").as_deref() == Some("ListRecords")
+                && argument(received, "metadataPrefix").is_some();
             if is_first && first_pages.fetch_add(1, Ordering::Relaxed) == with_more {
                 let more = record(12).replace("Title", "T\u{ef}tle");
                 let whole = page(0..5, "page5");
                 return Reply::xml(whole.replace("<resumptionToken>", &format!("{more}<resumptionToken>")));
             }
-            repository.answer(asked)
+            repository.answer(received)
         });
         let proxy = allowing(&source);
         let begun = [proxy.get(LIST), proxy.get(LIST)];
@@ -368,10 +368,10 @@ fn unavailable_remaining_record_does_not_block_the_list() {
 fn headers_token_is_not_a_records_token() {
     let is_cut = Arc::new(AtomicBool::new(true));
     let (repository, still_cut) = (Repository::default(), Arc::clone(&is_cut));
-    let source = Source::start(move |_, asked| {
-        let is_headers = argument(asked, "verb").as_deref() == Some("ListIdentifiers");
+    let source = Source::start(move |_, received| {
+        let is_headers = argument(received, "verb").as_deref() == Some("ListIdentifiers");
         if !is_headers || !still_cut.load(Ordering::Relaxed) {
-            return repository.answer(asked);
+            return repository.answer(received);
         }
         let whole = repository.headers_of(&page(0..5, "page5"), 0..5);
         let at = whole.find("oai:x:3<").expect("it is there");
@@ -428,9 +428,9 @@ fn resumed_page_repeats_no_record() {
     for poisoned in [3, 4] {
         let repository =
             Repository { records: 450, per_page: 5, headers_per_page: 450, ..Repository::default() };
-        let source = Source::start(move |_, asked| {
-            if argument(asked, "verb").as_deref() != Some("ListRecords") {
-                return repository.answer(asked);
+        let source = Source::start(move |_, received| {
+            if argument(received, "verb").as_deref() != Some("ListRecords") {
+                return repository.answer(received);
             }
             let right = record(1).replace("Title", "T\u{ef}tle");
             let whole = page(0..5, "page5").replace(&right, &right.replace("2020-01-01", "2020-02-31"));

@@ -16,9 +16,9 @@ const RECORD: &str = "/x?verb=GetRecord&identifier=oai%3Ax%3A0&metadataPrefix=oa
 fn halting() -> (Sender<()>, Source) {
     let (go, wait) = channel();
     let wait = Mutex::new(Some(wait));
-    let source = Source::start(move |_, asked| {
+    let source = Source::start(move |_, received| {
         let page = page_of(2);
-        if asked.target.contains("GetRecord") {
+        if received.target.contains("GetRecord") {
             return Reply::xml(page_of(1).replace("ListRecords", "GetRecord"));
         }
         let Some(wait) = wait.lock().expect("no panic").take() else { return Reply::xml(page) };
@@ -52,12 +52,15 @@ fn lists_are_sequential_and_records_are_not() {
     let mut first = begin(&proxy);
     let second = aside(&proxy, SET);
     assert_eq!(proxy.get(RECORD).status, 200, "a record needs no turn");
-    assert!(source.asked().iter().all(|asked| !asked.target.contains("set=a")), "the second list waits");
+    assert!(
+        source.requests().iter().all(|received| !received.target.contains("set=a")),
+        "the second list waits"
+    );
     go.send(()).expect("the source waits");
     while first.chunk().is_some_and(|chunk| !chunk.is_empty()) {}
     let second = second.join().expect("no panic");
     assert_eq!((second.status, second.whole), (200, true));
-    assert!(source.asked().iter().any(|asked| asked.target.contains("set=a")));
+    assert!(source.requests().iter().any(|received| received.target.contains("set=a")));
 }
 
 #[test]
@@ -143,10 +146,11 @@ fn wait_for_waiting(proxy: &Proxy, count: u64) {
 }
 
 /// The sets in the order in which the source was asked for them.
-fn asked_sets(source: &Source) -> Vec<String> {
-    let asked = source.asked();
-    let sets =
-        asked.iter().filter_map(|asked| asked.target.split_once("set=").map(|(_, set)| set.to_owned()));
+fn requested_sets(source: &Source) -> Vec<String> {
+    let received = source.requests();
+    let sets = received
+        .iter()
+        .filter_map(|received| received.target.split_once("set=").map(|(_, set)| set.to_owned()));
     sets.collect()
 }
 
@@ -176,5 +180,5 @@ fn harvesters_and_their_clients_take_turns_before_crawlers() {
     for thread in threads {
         assert_eq!(thread.join().expect("no panic").status, 200);
     }
-    assert_eq!(asked_sets(&source), ["a1", "b1", "a2", "a3", "crawler"]);
+    assert_eq!(requested_sets(&source), ["a1", "b1", "a2", "a3", "crawler"]);
 }

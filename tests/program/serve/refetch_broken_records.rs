@@ -2,7 +2,7 @@
 
 use crate::fixtures::lists::{page, read_to_the_end, records_in, resume};
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Asked, Reply, Source, record};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source, record};
 use oaimend_test_support::strict;
 use oaimend_upstream::settings::Limits;
 
@@ -17,8 +17,8 @@ fn broken(numbers: std::ops::Range<usize>, token: &str, which: &[usize]) -> Stri
 }
 
 /// The number of the record that is requested by GetRecord.
-fn single(asked: &Asked) -> Option<usize> {
-    let (_, behind) = asked.target.split_once("verb=GetRecord&identifier=oai%3Ax%3A")?;
+fn single(received: &ReceivedRequest) -> Option<usize> {
+    let (_, behind) = received.target.split_once("verb=GetRecord&identifier=oai%3Ax%3A")?;
     behind.strip_suffix("&metadataPrefix=oai_dc")?.parse().ok()
 }
 
@@ -28,7 +28,7 @@ fn get_record(number: usize) -> String {
 
 /// A source of one page, which sends each record correctly for GetRecord.
 fn source_of(list: String) -> Source {
-    Source::start(move |_, asked| match single(asked) {
+    Source::start(move |_, received| match single(received) {
         Some(number) => Reply::xml(get_record(number)),
         None => Reply::xml(list.clone()),
     })
@@ -44,7 +44,7 @@ fn aside(proxy: &Proxy) -> String {
 }
 
 fn singles(source: &Source) -> usize {
-    source.asked().iter().filter(|asked| asked.target.contains("GetRecord")).count()
+    source.requests().iter().filter(|received| received.target.contains("GetRecord")).count()
 }
 
 #[test]
@@ -58,13 +58,17 @@ fn refetched_record_replaces_the_broken_one() {
         assert!(strict::read(&got.body).is_ok(), "{which:?}: {}", got.text());
         assert!(!got.text().contains("2020-02-31"), "{which:?}");
         assert!(!aside(&proxy).contains("oai:x:"), "{which:?}: {}", aside(&proxy));
-        assert_eq!(source.asked().len(), 2 + which.len(), "the list, Identify, and each record: {which:?}");
+        assert_eq!(
+            source.requests().len(),
+            2 + which.len(),
+            "the list, Identify, and each record: {which:?}"
+        );
     }
 }
 
 #[test]
 fn unsuccessful_refetches_end() {
-    let source = Source::start(|_, asked| match single(asked) {
+    let source = Source::start(|_, received| match single(received) {
         Some(number) => {
             Reply::xml(broken(number..number + 1, "", &[number]).replace("ListRecords", "GetRecord"))
         }
@@ -79,7 +83,7 @@ fn unsuccessful_refetches_end() {
 
 #[test]
 fn another_record_is_not_used() {
-    let source = Source::start(|_, asked| match single(asked) {
+    let source = Source::start(|_, received| match single(received) {
         Some(_) => Reply::xml(get_record(7)),
         None => Reply::xml(broken(0..5, "", &[2])),
     });
@@ -103,9 +107,9 @@ fn off_requests_no_records() {
     let source = source_of(broken(0..5, "", &[2]));
     let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.refetch_broken_records = false);
     assert_eq!(numbers_in_order(&proxy.get(LIST).text()), [0, 1, 3, 4]);
-    let asked = source.asked();
-    assert_eq!(asked.len(), 2, "the list, and Identify for a lower bound");
-    assert!(asked[1].target.ends_with("verb=Identify"), "{}", asked[1].target);
+    let received = source.requests();
+    assert_eq!(received.len(), 2, "the list, and Identify for a lower bound");
+    assert!(received[1].target.ends_with("verb=Identify"), "{}", received[1].target);
 }
 
 /// After the start tag of an element that never closes, only the source knows which records are content.
@@ -123,7 +127,7 @@ fn records_in_an_element_that_never_closes_are_sent_if_the_source_has_them() {
         + "<metadata><m:mets xmlns:m=\"http://www.loc.gov/METS/\"><m:xmlData>"
         + &own(9);
     let list = whole.replace(&own(1), &torn).replace(&own(2), &deleted(2));
-    let source = Source::start(move |_, asked| match single(asked) {
+    let source = Source::start(move |_, received| match single(received) {
         Some(2) => Reply::xml(get_record(2).replace(&own(2), &deleted(2))),
         Some(9) => Reply::xml(
             get_record(9)
@@ -144,7 +148,7 @@ fn records_in_an_element_that_never_closes_are_sent_if_the_source_has_them() {
 
 #[test]
 fn resumed_page_has_the_record_once() {
-    let source = Source::start(|number, asked| match single(asked) {
+    let source = Source::start(|number, received| match single(received) {
         Some(number) => Reply::xml(get_record(number)),
         None => {
             let whole = broken(0..6, "", &[0, 2]);
@@ -160,7 +164,7 @@ fn resumed_page_has_the_record_once() {
 
 #[test]
 fn resumed_long_page_keeps_the_order() {
-    let source = Source::start(|number, asked| match single(asked) {
+    let source = Source::start(|number, received| match single(received) {
         Some(number) => Reply::xml(get_record(number)),
         None => {
             // So long that the page arrives in many chunks.
@@ -179,9 +183,9 @@ fn resumed_long_page_keeps_the_order() {
 
 #[test]
 fn token_page_uses_the_format_of_its_list() {
-    let source = Source::start(|_, asked| match single(asked) {
+    let source = Source::start(|_, received| match single(received) {
         Some(number) => Reply::xml(get_record(number)),
-        None if asked.target.contains("resumptionToken") => Reply::xml(broken(5..10, "", &[7])),
+        None if received.target.contains("resumptionToken") => Reply::xml(broken(5..10, "", &[7])),
         None => Reply::xml(page(0..5, "next")),
     });
     let (found, _) = read_to_the_end(&Proxy::of(&source));
@@ -192,7 +196,7 @@ fn token_page_uses_the_format_of_its_list() {
 
 #[test]
 fn namespaces_of_the_response_are_rebased() {
-    let source = Source::start(|_, asked| match single(asked) {
+    let source = Source::start(|_, received| match single(received) {
         Some(number) => {
             let dc = " xmlns:dc=\"http://purl.org/dc/elements/1.1/\"";
             let answer = get_record(number).replace(dc, "");
@@ -262,7 +266,7 @@ fn record_with_empty_metadata_is_requested_once() {
 #[test]
 fn record_whose_metadata_stays_empty_is_quarantined() {
     let empty = "<metadata directApiCall=\"http://x.example.org/2\"></metadata>";
-    let source = Source::start(move |_, asked| match single(asked) {
+    let source = Source::start(move |_, received| match single(received) {
         Some(number) => {
             let whole = without_metadata(number..number + 1, &[number], empty);
             Reply::xml(whole.replace("ListRecords", "GetRecord"))

@@ -288,7 +288,7 @@ fn envelope_prefix_is_stripped_from_resumed_pages() {
         Reply::new(200, &format!("Content-Type: text/xml\nContent-Length: {length}")).send(&page[..sent])
     });
     let got = Proxy::of(&source).get(LIST);
-    assert_eq!((got.status, got.whole, source.asked().len()), (200, true, 2), "{}", got.text());
+    assert_eq!((got.status, got.whole, source.requests().len()), (200, true, 2), "{}", got.text());
     // White space between records makes no difference.
     assert_eq!(records(&got.text()).replace("\n\n", "\n"), records(&page_of(5)));
     assert!(!got.text().contains("<o:") && !got.text().contains("</o:"), "{}", got.text());

@@ -6,7 +6,7 @@ use crate::fixtures::provider::Provider;
 use crate::fixtures::provider::When::Always;
 use crate::fixtures::proxy;
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Asked, Got, Reply, Source, page_of};
+use crate::fixtures::source::{Got, ReceivedRequest, Reply, Source, page_of};
 use oaimend::config::Mapping;
 use oaimend_test_support::envelope::Strictness;
 use oaimend_test_support::judge::judge;
@@ -31,19 +31,19 @@ fn code(page: &str) -> &str {
     all(page, "<error code=\"", "\"").first().copied().unwrap_or("no error")
 }
 
-fn query(asked: &Asked) -> String {
-    asked.target.split_once('?').map_or("", |(_, query)| query).to_owned()
+fn query(received: &ReceivedRequest) -> String {
+    received.target.split_once('?').map_or("", |(_, query)| query).to_owned()
 }
 
 fn queries(source: &Source) -> Vec<String> {
-    source.asked().iter().map(query).collect()
+    source.requests().iter().map(query).collect()
 }
 
 /// A repository with second granularity that refuses seconds.
 fn refuses_seconds(page: usize, status: Option<u16>) -> Source {
     let (script, _) = Provider { page, ..Provider::default() }.script(Always, Nothing);
-    Source::start(move |number, asked| match (query(asked).contains("T00"), status) {
-        (false, _) => script(number, asked),
+    Source::start(move |number, received| match (query(received).contains("T00"), status) {
+        (false, _) => script(number, received),
         (true, Some(status)) => Reply::whole(status, "Content-Type: text/html", "<html>no</html>"),
         (true, None) => Reply::xml(error("badArgument", "dates are days")),
     })
@@ -82,13 +82,13 @@ fn source_that_refuses_seconds_is_queried_in_days() {
             assert_eq!(all(&page, "<identifier>", "<"), numbers);
         }
         let headers = list.replace("ListRecords", "ListIdentifiers");
-        let asked = [
+        let expected = [
             format!("{list}&{WINDOW}"),
             "verb=Identify".into(),
             format!("{list}&{MIDNIGHTS}"),
             format!("{list}&{DAYS}"),
         ];
-        assert_eq!(queries(&source), [&asked[..], &[format!("{headers}&{DAYS}")]].concat(), "{status:?}");
+        assert_eq!(queries(&source), [&expected[..], &[format!("{headers}&{DAYS}")]].concat(), "{status:?}");
         assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], true);
         assert!(proxy.clock.pauses().is_empty(), "nothing is waited for");
         // The capability survives a restart and is forgotten for a new base URL.
@@ -110,15 +110,15 @@ fn day_granularity_may_refuse_seconds() {
         assert_eq!(code(&valid(&proxy.get(&path), Strictness::Schema)), "badArgument");
     }
     let identify = queries(&source).iter().filter(|query| query.ends_with("Identify")).count();
-    assert_eq!((identify, source.asked().len()), (1, 3), "it is asked once what it knows");
+    assert_eq!((identify, source.requests().len()), (1, 3), "it is asked once what it knows");
     assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false);
     // If the seconds were not the reason, nothing is learned.
     let (script, _) = Provider::default().script(Always, Nothing);
-    let source = Source::start(move |number, asked| {
-        if query(asked).contains("ListRecords") {
+    let source = Source::start(move |number, received| {
+        if query(received).contains("ListRecords") {
             Reply::xml(error("badArgument", "not this"))
         } else {
-            script(number, asked)
+            script(number, received)
         }
     });
     let proxy = Proxy::of(&source);
@@ -131,11 +131,11 @@ fn day_granularity_may_refuse_seconds() {
 fn other_refusals_change_no_capability() {
     // A source that refuses future times; the day of such a time has begun.
     let (script, _) = Provider::default().script(Always, Nothing);
-    let source = Source::start(move |number, asked| {
-        if query(asked).contains("T00%3A00%3A05Z") {
+    let source = Source::start(move |number, received| {
+        if query(received).contains("T00%3A00%3A05Z") {
             Reply::xml(error("badArgument", "from is later than now"))
         } else {
-            script(number, asked)
+            script(number, received)
         }
     });
     let proxy = Proxy::of(&source);
@@ -144,18 +144,18 @@ fn other_refusals_change_no_capability() {
         assert_eq!(code(&page), "badArgument");
     }
     let set = |set: &str, window: &str| format!("{}&{window}&set={set}", &LIST[3..]);
-    let asked = [set("a", WINDOW), "verb=Identify".into(), set("a", MIDNIGHTS), set("a%3Ab", WINDOW)];
-    assert_eq!(queries(&source), asked, "that it takes seconds is known for a while");
+    let expected = [set("a", WINDOW), "verb=Identify".into(), set("a", MIDNIGHTS), set("a%3Ab", WINDOW)];
+    assert_eq!(queries(&source), expected, "that it takes seconds is known for a while");
     assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false);
 }
 
 /// Refuses a request in seconds, and fails at the request that tests the reason.
 fn refuses_seconds_and_does_not_say_so() -> Source {
     let (script, _) = Provider { page: 3, ..Provider::default() }.script(Always, Nothing);
-    Source::start(move |number, asked| match query(asked) {
+    Source::start(move |number, received| match query(received) {
         query if query.contains("T00%3A00%3A00Z") => Reply::whole(500, "", "no"),
         query if query.contains("T00") => Reply::xml(error("badArgument", "no")),
-        _ => script(number, asked),
+        _ => script(number, received),
     })
 }
 
@@ -178,13 +178,13 @@ fn seconds_are_used_again_when_accepted() {
         let is_mended = Arc::new(AtomicBool::new(false));
         let (now_mended, (script, _)) = (Arc::clone(&is_mended), provider.script(Always, Nothing));
         let (before, _) = Provider::default().script(Always, Nothing);
-        let source = Source::start(move |number, asked| {
+        let source = Source::start(move |number, received| {
             if now_mended.load(Ordering::Relaxed) {
-                script(number, asked)
-            } else if query(asked).contains("T00") {
+                script(number, received)
+            } else if query(received).contains("T00") {
                 Reply::xml(error("badArgument", "dates are days"))
             } else {
-                before(number, asked)
+                before(number, received)
             }
         });
         let proxy = Proxy::of(&source);
@@ -200,11 +200,11 @@ fn seconds_are_used_again_when_accepted() {
         valid(&proxy.get("/x?verb=Identify"), Strictness::Schema);
         valid(&list("a"), Strictness::Schema);
         assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false, "{provider:?}");
-        let asked = queries(&source);
-        let midnights = asked.iter().filter(|query| query.contains(MIDNIGHTS)).count();
-        assert_eq!(midnights, if provider.in_days { 2 } else { 3 }, "{asked:?}");
-        let list = asked.iter().rfind(|query| query.contains("ListRecords"));
-        assert!(list.is_some_and(|query| query.contains(WINDOW)), "{asked:?}");
+        let received = queries(&source);
+        let midnights = received.iter().filter(|query| query.contains(MIDNIGHTS)).count();
+        assert_eq!(midnights, if provider.in_days { 2 } else { 3 }, "{received:?}");
+        let list = received.iter().rfind(|query| query.contains("ListRecords"));
+        assert!(list.is_some_and(|query| query.contains(WINDOW)), "{received:?}");
     }
 }
 
@@ -256,9 +256,9 @@ fn windows_of_the_same_days_are_independent() {
 #[test]
 fn window_filters_per_record_pages() {
     let (script, _) = Provider { page: 3, ..Provider::default() }.script(Always, Nothing);
-    let source = Source::start(move |number, asked| {
-        let is_poisoned = query(asked).contains("ListRecords") && query(asked).contains("cursor%3D3");
-        if is_poisoned { Reply::whole(500, "", "<html>no</html>") } else { script(number, asked) }
+    let source = Source::start(move |number, received| {
+        let is_poisoned = query(received).contains("ListRecords") && query(received).contains("cursor%3D3");
+        if is_poisoned { Reply::whole(500, "", "<html>no</html>") } else { script(number, received) }
     });
     let proxy = Proxy::tuned(&source, |mapping| {
         (mapping.source_mut().quirks.in_days, mapping.source_mut().quirks.page_fallback) =
@@ -307,50 +307,53 @@ fn harvest(proxy: &Proxy, window: &str) -> Vec<usize> {
 }
 
 /// The query that a source receives with a mapping.
-fn asked_by(tune: impl Fn(&mut Mapping), query: &str) -> Asked {
+fn request_from(tune: impl Fn(&mut Mapping), query: &str) -> ReceivedRequest {
     let source = Source::page(page_of(2));
     let proxy = Proxy::tuned(&source, |mapping| tune(mapping));
     let got = proxy.get(&format!("/x?{query}"));
     assert_eq!(got.status, 200, "{}", got.text());
-    source.asked().pop().expect("it was asked")
+    source.requests().pop().expect("it was asked")
 }
 
 #[test]
 fn quirks_of_the_mapping_apply() {
     let list = "verb=ListRecords&metadataPrefix=oai_dc";
     let own_query = |mapping: &mut Mapping| mapping.source_mut().base_url.set_query(Some("page=oai"));
-    assert_eq!(asked_by(own_query, list).target, format!("/oai?page=oai&{list}"));
+    assert_eq!(request_from(own_query, list).target, format!("/oai?page=oai&{list}"));
     let verb_first = |mapping: &mut Mapping| {
         own_query(mapping);
         mapping.source_mut().quirks.verb_first = true;
     };
-    assert_eq!(asked_by(verb_first, list).target, format!("/oai?{list}&page=oai"));
+    assert_eq!(request_from(verb_first, list).target, format!("/oai?{list}&page=oai"));
     // The verb comes first, wherever the harvester writes it.
     let turned = "metadataPrefix=oai_dc&verb=ListRecords";
-    assert_eq!(asked_by(|_| {}, turned).target, format!("/oai?{list}"));
+    assert_eq!(request_from(|_| {}, turned).target, format!("/oai?{list}"));
 
     let token = "verb=ListRecords&resumptionToken=a%252Fb%7Cc%3D%26%20d";
-    assert_eq!(asked_by(|_| {}, token).target, format!("/oai?{token}"));
+    assert_eq!(request_from(|_| {}, token).target, format!("/oai?{token}"));
     let raw = |mapping: &mut Mapping| mapping.source_mut().quirks.raw_token = true;
-    assert_eq!(asked_by(raw, token).target, "/oai?verb=ListRecords&resumptionToken=a%2Fb|c=%26%20d");
+    assert_eq!(request_from(raw, token).target, "/oai?verb=ListRecords&resumptionToken=a%2Fb|c=%26%20d");
 
     let of_set = |mapping: &mut Mapping| mapping.source_mut().quirks.default_set = Some("all".to_owned());
-    assert_eq!(asked_by(of_set, list).target, format!("/oai?{list}&set=all"));
-    assert_eq!(asked_by(of_set, &format!("{list}&set=b")).target, format!("/oai?{list}&set=b"));
+    assert_eq!(request_from(of_set, list).target, format!("/oai?{list}&set=all"));
+    assert_eq!(request_from(of_set, &format!("{list}&set=b")).target, format!("/oai?{list}&set=b"));
     assert_eq!(
-        asked_by(of_set, "verb=ListRecords&resumptionToken=t").target,
+        request_from(of_set, "verb=ListRecords&resumptionToken=t").target,
         "/oai?verb=ListRecords&resumptionToken=t"
     );
 
     let in_days = |mapping: &mut Mapping| mapping.source_mut().quirks.in_days = true;
     let window = format!("{list}&from=2020-01-01T00:00:00Z&until=2020-01-01T23:59:59Z");
-    assert_eq!(asked_by(in_days, &window).target, format!("/oai?{list}&from=2020-01-01&until=2020-01-01"));
+    assert_eq!(
+        request_from(in_days, &window).target,
+        format!("/oai?{list}&from=2020-01-01&until=2020-01-01")
+    );
 
     let post = |mapping: &mut Mapping| {
         raw(mapping);
         mapping.source_mut().quirks.method = Method::Post;
     };
-    assert_eq!(asked_by(post, token).form, "verb=ListRecords&resumptionToken=a%2Fb|c=%26%20d");
+    assert_eq!(request_from(post, token).form, "verb=ListRecords&resumptionToken=a%2Fb|c=%26%20d");
 }
 
 /// A source that fails, or sends an empty list, for everything except its own description.
@@ -365,8 +368,8 @@ fn fails(status: u16, formats: impl Into<Option<&'static str>>, sets: String) ->
              </ListMetadataFormats></OAI-PMH>"
         )
     });
-    Source::start(move |_, asked| {
-        let query = query(asked);
+    Source::start(move |_, received| {
+        let query = query(received);
         match &formats {
             _ if query.contains("identifier=gone") && query.contains("Formats") => {
                 Reply::xml(error("idDoesNotExist", "gone"))
@@ -442,8 +445,8 @@ fn failed_diagnosis_is_repeated() {
     );
     let is_back = Arc::new(AtomicBool::new(false));
     let back = Arc::clone(&is_back);
-    let source = Source::start(move |_, asked| {
-        if back.load(Ordering::SeqCst) && query(asked).contains("ListMetadataFormats") {
+    let source = Source::start(move |_, received| {
+        if back.load(Ordering::SeqCst) && query(received).contains("ListMetadataFormats") {
             return Reply::xml(formats.as_str());
         }
         Reply::whole(404, "Content-Type: text/html", "<html>no</html>")
@@ -468,11 +471,11 @@ fn unlisted_format_is_requested() {
         valid(&proxy.get(&format!("/x?{query}")), Strictness::Schema);
         assert_eq!(queries(&source).pop().expect("it was asked"), query);
     }
-    assert_eq!(source.asked().len(), 2);
+    assert_eq!(source.requests().len(), 2);
     // An empty response to a request that every repository supports explains nothing either.
     let source = Source::page(empty("ListRecords"));
     assert_eq!(code(&valid(&Proxy::of(&source).get(LIST), Strictness::Schema)), "noRecordsMatch");
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
 }
 
 #[test]

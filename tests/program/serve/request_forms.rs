@@ -3,7 +3,7 @@
 
 use crate::fixtures::harvest::Mirror;
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Asked, Got, Reply, Source};
+use crate::fixtures::source::{Got, ReceivedRequest, Reply, Source};
 use oaimend::config::Config;
 use oaimend_test_support::{envelope::Strictness, judge::judge};
 use oaimend_upstream::settings::{Method, PageFallback::GetRecord};
@@ -77,10 +77,10 @@ fn get_record(identifier: &str) -> String {
     response(" verb=\"GetRecord\"", &format!("<GetRecord>{record}</GetRecord>"))
 }
 
-fn query(asked: &Asked) -> &str {
-    match asked.method.as_str() {
-        "POST" => &asked.form,
-        _ => asked.target.split_once('?').map_or("", |(_, query)| query),
+fn query(received: &ReceivedRequest) -> &str {
+    match received.method.as_str() {
+        "POST" => &received.form,
+        _ => received.target.split_once('?').map_or("", |(_, query)| query),
     }
 }
 
@@ -88,12 +88,12 @@ fn argument<'q>(query: &'q str, name: &str) -> Option<&'q str> {
     query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }
 
-fn verb_of(asked: &Asked) -> &str {
-    argument(query(asked), "verb").unwrap_or_default()
+fn verb_of(received: &ReceivedRequest) -> &str {
+    argument(query(received), "verb").unwrap_or_default()
 }
 
 fn queries(source: &Source) -> Vec<String> {
-    source.asked().iter().map(|asked| query(asked).to_owned()).collect()
+    source.requests().iter().map(|received| query(received).to_owned()).collect()
 }
 
 #[track_caller]
@@ -165,8 +165,8 @@ const PAGES: [(&str, [&str; 2], Option<&str>); 3] = [
 const SIX: [&str; 6] = ["oai:x:1", "oai:x:2", "oai:x:3", "oai:x:4", "oai:x:5", "oai:x:6"];
 
 /// The page of a list in three pages.
-fn page_after(asked: &Asked) -> Reply {
-    let (verb, token) = (verb_of(asked), argument(query(asked), "resumptionToken").unwrap_or_default());
+fn page_after(received: &ReceivedRequest) -> Reply {
+    let (verb, token) = (verb_of(received), argument(query(received), "resumptionToken").unwrap_or_default());
     match PAGES.iter().find(|(of, ..)| *of == token) {
         Some((_, ids, next)) => {
             let items: Vec<(&str, &str)> = ids.iter().map(|id| (*id, "2024-06-01")).collect();
@@ -178,12 +178,12 @@ fn page_after(asked: &Asked) -> Reply {
 
 /// A source that refuses a request without metadataPrefix, with an error or a status.
 fn needs_prefix(refusal: Result<&'static str, u16>) -> Source {
-    Source::start(move |_, asked| page_with_prefix(asked, refusal))
+    Source::start(move |_, received| page_with_prefix(received, refusal))
 }
 
-fn page_with_prefix(asked: &Asked, refusal: Result<&str, u16>) -> Reply {
-    match (argument(query(asked), "metadataPrefix"), refusal) {
-        (Some("oai_dc"), _) => page_after(asked),
+fn page_with_prefix(received: &ReceivedRequest, refusal: Result<&str, u16>) -> Reply {
+    match (argument(query(received), "metadataPrefix"), refusal) {
+        (Some("oai_dc"), _) => page_after(received),
         (_, Ok(code)) => Reply::xml(error(code)),
         (_, Err(status)) => Reply::whole(status, "Content-Type: text/html", "<html>no</html>"),
     }
@@ -201,15 +201,15 @@ fn token_is_sent_with_the_prefix_if_the_source_needs_it() {
             let token = |token: &str| format!("verb={verb}&resumptionToken={token}");
             let with_prefix = |of: &str| format!("{}&metadataPrefix=oai_dc", token(of));
             let learned = [first.clone(), with_prefix("t2"), with_prefix("t3")];
-            let asked = [first.clone(), token("t2"), with_prefix("t2"), with_prefix("t3")];
+            let expected = [first.clone(), token("t2"), with_prefix("t2"), with_prefix("t3")];
             // A status may also mean an expired token, for which the list is restarted first.
             let restart = if refusal.is_ok() { vec![] } else { vec![first.clone(), token("t2")] };
-            let asked = [&asked[..2], &restart, &asked[2..]].concat();
-            assert_eq!(queries(&source), asked, "{refusal:?}");
+            let expected = [&expected[..2], &restart, &expected[2..]].concat();
+            assert_eq!(queries(&source), expected, "{refusal:?}");
             // It is known for the next list, and after a restart.
             let proxy = restarted(proxy, &source);
             check_harvest(&proxy, &format!("/x?{first}"), &SIX);
-            assert_eq!(queries(&source)[asked.len()..], learned, "{refusal:?}");
+            assert_eq!(queries(&source)[expected.len()..], learned, "{refusal:?}");
             // The list is known after a restart too.
             let proxy = restarted(proxy, &source);
             assert_eq!(identifiers(&valid(&proxy.get(&format!("/x?{}", token("t3"))))), SIX[4..]);
@@ -224,14 +224,16 @@ fn token_without_a_known_list_gets_no_prefix() {
     check_harvest(&proxy, LIST, &SIX);
     let page = valid(&proxy.get("/x?verb=ListRecords&resumptionToken=elsewhere"));
     assert_eq!(code(&page), "badResumptionToken");
-    let asked = queries(&source);
-    assert_eq!(asked.last().expect("it was asked"), "verb=ListRecords&resumptionToken=elsewhere");
+    let received = queries(&source);
+    assert_eq!(received.last().expect("it was asked"), "verb=ListRecords&resumptionToken=elsewhere");
 }
 
 #[test]
 fn prefix_is_tried_seldom_if_it_does_not_help() {
-    let source = Source::start(|_, asked| match argument(query(asked), "resumptionToken") {
-        None => Reply::xml(list("ListRecords", &[("oai:x:1", "2024-06-01")], argument(query(asked), "set"))),
+    let source = Source::start(|_, received| match argument(query(received), "resumptionToken") {
+        None => {
+            Reply::xml(list("ListRecords", &[("oai:x:1", "2024-06-01")], argument(query(received), "set")))
+        }
         Some(_) => Reply::xml(error("cannotDisseminateFormat")),
     });
     let proxy = Proxy::of(&source);
@@ -239,22 +241,23 @@ fn prefix_is_tried_seldom_if_it_does_not_help() {
         let (_, end) = harvest(&proxy, &format!("{LIST}&set={number}"));
         assert_eq!(end, "cannotDisseminateFormat");
     }
-    let asked = queries(&source);
-    let trials = asked.iter().filter(|query| query.contains("resumptionToken") && query.contains("Prefix"));
-    assert_eq!((trials.count(), asked.len()), (3, 15), "{asked:?}");
+    let received = queries(&source);
+    let trials =
+        received.iter().filter(|query| query.contains("resumptionToken") && query.contains("Prefix"));
+    assert_eq!((trials.count(), received.len()), (3, 15), "{received:?}");
 }
 
 #[test]
 fn page_fallback_sends_the_prefix() {
-    let source = Source::start(|_, asked| {
-        let (query, verb) = (query(asked), verb_of(asked));
+    let source = Source::start(|_, received| {
+        let (query, verb) = (query(received), verb_of(received));
         match argument(query, "identifier") {
             Some(identifier) => Reply::xml(get_record(&identifier.replace("%3A", ":"))),
             None if argument(query, "metadataPrefix").is_none() => Reply::xml(error("badArgument")),
             None if verb == "ListRecords" && argument(query, "resumptionToken") == Some("t2") => {
                 Reply::whole(500, "", "<html>no</html>")
             }
-            None => page_after(asked),
+            None => page_after(received),
         }
     });
     let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.page_fallback = GetRecord);
@@ -265,10 +268,10 @@ fn page_fallback_sends_the_prefix() {
 
 /// A source that compares the identifier as it is in the query.
 fn decodes_nothing(miss: Result<&'static str, u16>) -> Source {
-    Source::start(move |_, asked| {
+    Source::start(move |_, received| {
         let known = ["oai:x:article/17", "oai:x:article/18"];
-        let identifier = argument(query(asked), "identifier").unwrap_or_default();
-        match (verb_of(asked), miss) {
+        let identifier = argument(query(received), "identifier").unwrap_or_default();
+        match (verb_of(received), miss) {
             ("Identify", _) => Reply::xml(identify(SECONDS, EARLIEST)),
             ("GetRecord", _) if known.contains(&identifier) => Reply::xml(get_record(identifier)),
             ("ListMetadataFormats", _) if known.contains(&identifier) => Reply::xml(formats()),
@@ -294,10 +297,10 @@ fn identifier_is_sent_literally_if_the_source_does_not_decode_it() {
         let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.method = method);
         let page = valid(&proxy.get(&first));
         assert_eq!(code(&page), "no error", "{miss:?} {first}");
-        let asked = queries(&source);
-        assert_eq!(asked.len(), 2, "{asked:?}");
-        assert!(asked[0].contains("oai%3Ax%3Aarticle%2F17"), "{asked:?}");
-        assert!(asked[1].contains("identifier=oai:x:article/17"), "{asked:?}");
+        let received = queries(&source);
+        assert_eq!(received.len(), 2, "{received:?}");
+        assert!(received[0].contains("oai%3Ax%3Aarticle%2F17"), "{received:?}");
+        assert!(received[1].contains("identifier=oai:x:article/17"), "{received:?}");
         // It is learned for all verbs, and a miss costs one request.
         assert_eq!(code(&valid(&proxy.get(&format!("{RECORD}oai:x:article/18")))), "no error");
         assert_eq!(code(&valid(&proxy.get(formats))), "no error");
@@ -323,7 +326,7 @@ fn literal_identifiers_are_remembered() {
 
 #[test]
 fn misses_are_not_doubled_at_a_source_that_decodes() {
-    let source = Source::start(|_, asked| match argument(query(asked), "identifier") {
+    let source = Source::start(|_, received| match argument(query(received), "identifier") {
         Some("oai%3Ax%3A1") => Reply::xml(get_record("oai:x:1")),
         _ => Reply::xml(error("idDoesNotExist")),
     });
@@ -350,10 +353,10 @@ fn listed_records_are_requested_literally() {
     const IDS: [&str; 4] = ["oai:x:a/1", "oai:x:a/2", "oai:x:a/3", "oai:x:a/4"];
     // The whole list fails, or the datestamp of one record is broken.
     for fails in [true, false] {
-        let source = Source::start(move |_, asked| match verb_of(asked) {
+        let source = Source::start(move |_, received| match verb_of(received) {
             "ListRecords" if fails => Reply::whole(500, "", "<html>no</html>"),
             "Identify" => Reply::xml(error("badArgument")),
-            "GetRecord" => match argument(query(asked), "identifier").filter(|id| IDS.contains(id)) {
+            "GetRecord" => match argument(query(received), "identifier").filter(|id| IDS.contains(id)) {
                 Some(identifier) => Reply::xml(get_record(identifier)),
                 None => Reply::xml(error("idDoesNotExist")),
             },
@@ -376,10 +379,10 @@ fn listed_records_are_requested_literally() {
 
 /// A source of days that finds nothing for seconds.
 fn misses_seconds(granularity: Option<&'static str>) -> Source {
-    Source::start(move |_, asked| match (verb_of(asked), granularity) {
+    Source::start(move |_, received| match (verb_of(received), granularity) {
         ("Identify", Some(granularity)) => Reply::xml(identify(granularity, "2020-01-01")),
         ("Identify", None) => Reply::whole(500, "", "<html>no</html>"),
-        _ if query(asked).contains("%3A") => Reply::xml(error("noRecordsMatch")),
+        _ if query(received).contains("%3A") => Reply::xml(error("noRecordsMatch")),
         (verb, _) => Reply::xml(list(verb, &[("oai:x:1", "2024-05-01"), ("oai:x:2", "2024-05-02")], None)),
     })
 }
@@ -403,8 +406,9 @@ fn empty_list_for_seconds_is_requested_by_days() {
             // All records of the days: their datestamps do not say more.
             check_harvest(&proxy, &format!("/x?{first}&{dates}"), &["oai:x:1", "oai:x:2"]);
             let encoded = dates.replace(':', "%3A");
-            let asked = [format!("{first}&{encoded}"), "verb=Identify".to_owned(), format!("{first}&{days}")];
-            assert_eq!(queries(&source), asked);
+            let expected =
+                [format!("{first}&{encoded}"), "verb=Identify".to_owned(), format!("{first}&{days}")];
+            assert_eq!(queries(&source), expected);
             // From then on it is asked for days at once.
             check_harvest(&proxy, &format!("/x?{first}&{dates}&set=a"), &["oai:x:1", "oai:x:2"]);
             assert_eq!(queries(&source)[3..], [format!("{first}&{days}&set=a")]);
@@ -423,9 +427,9 @@ fn empty_list_for_seconds_is_believed_without_a_granularity_of_days() {
             let page = valid(&proxy.get(&format!("{LIST}&from=2024-05-01T00:00:00Z&set={set}")));
             assert_eq!(code(&page), "noRecordsMatch");
         }
-        let asked = queries(&source);
-        let identify = asked.iter().filter(|query| *query == "verb=Identify").count();
-        assert_eq!((identify, asked.len()), (1, 4), "{asked:?}");
+        let received = queries(&source);
+        let identify = received.iter().filter(|query| *query == "verb=Identify").count();
+        assert_eq!((identify, received.len()), (1, 4), "{received:?}");
         assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false);
     }
 }
@@ -436,10 +440,10 @@ fn known_granularity_needs_no_identify() {
     let proxy = Proxy::of(&source);
     valid(&proxy.get("/x?verb=Identify"));
     check_harvest(&proxy, &format!("{LIST}&from=2024-05-01T00:00:00Z"), &["oai:x:1", "oai:x:2"]);
-    let asked = queries(&source);
-    assert_eq!(asked.iter().filter(|query| *query == "verb=Identify").count(), 1, "{asked:?}");
+    let received = queries(&source);
+    assert_eq!(received.iter().filter(|query| *query == "verb=Identify").count(), 1, "{received:?}");
     // A window that is empty in days, too, has no records.
-    let source = Source::start(|_, asked| match verb_of(asked) {
+    let source = Source::start(|_, received| match verb_of(received) {
         "Identify" => Reply::xml(identify(DAYS, "2020-01-01")),
         _ => Reply::xml(error("noRecordsMatch")),
     });
@@ -452,8 +456,8 @@ fn known_granularity_needs_no_identify() {
 
 /// A source that refuses a `from` before its earliestDatestamp, although it has older records; in two pages.
 fn refuses_early_dates(granularity: &'static str, earliest: &'static str) -> Source {
-    Source::start(move |_, asked| {
-        let (query, verb) = (query(asked), verb_of(asked));
+    Source::start(move |_, received| {
+        let (query, verb) = (query(received), verb_of(received));
         let is_early = |name: &str| {
             argument(query, name)
                 .is_some_and(|date| *date.replace("%3A", ":") < earliest[..date.replace("%3A", ":").len()])
@@ -485,13 +489,13 @@ fn early_from_is_omitted_if_the_source_refuses_it() {
         let early = "from=2024-05-01T00:00:00Z";
         check_harvest(&proxy, &format!("/x?{first}&{early}"), &["oai:x:2", "oai:x:3"]);
         let token = format!("verb={verb}&resumptionToken=t2");
-        let asked = [
+        let expected = [
             format!("{first}&{}", early.replace(':', "%3A")),
             "verb=Identify".to_owned(),
             first.clone(),
             token.clone(),
         ];
-        assert_eq!(queries(&source), asked);
+        assert_eq!(queries(&source), expected);
         // It is learned, also for a restart, and bounded by `until`.
         let proxy = restarted(proxy, &source);
         let window = "from=2024-05-01&until=2024-05-30";
@@ -515,7 +519,7 @@ fn window_before_earliest_datestamp_is_read_from_the_whole_list() {
 
 #[test]
 fn refused_dates_after_earliest_datestamp_stay_refused() {
-    let source = Source::start(|_, asked| match verb_of(asked) {
+    let source = Source::start(|_, received| match verb_of(received) {
         "Identify" => Reply::xml(identify(DAYS, "2020-01-01")),
         _ => Reply::xml(error("badArgument")),
     });
@@ -535,11 +539,11 @@ fn refused_dates_after_earliest_datestamp_stay_refused() {
 
 /// A source that writes the token of the next page into the request element only. `tokens` are those of its pages.
 fn tokens_in_request(tokens: [&'static str; 3]) -> Source {
-    Source::start(move |_, asked| page_with_token_in_request(asked, tokens))
+    Source::start(move |_, received| page_with_token_in_request(received, tokens))
 }
 
-fn page_with_token_in_request(asked: &Asked, tokens: [&str; 3]) -> Reply {
-    let (query, verb) = (query(asked), verb_of(asked));
+fn page_with_token_in_request(received: &ReceivedRequest, tokens: [&str; 3]) -> Reply {
+    let (query, verb) = (query(received), verb_of(received));
     let place = match argument(query, "resumptionToken") {
         None => 0,
         Some("a%2Bb") => 1,
@@ -562,7 +566,7 @@ fn token_in_the_request_element_continues_the_list() {
             let source = tokens_in_request(["a+b", "c", last]);
             let proxy = Proxy::of(&source);
             check_harvest(&proxy, &format!("/x?verb={verb}&metadataPrefix=oai_dc"), &SIX);
-            assert_eq!(source.asked().len(), 3, "{:?}", queries(&source));
+            assert_eq!(source.requests().len(), 3, "{:?}", queries(&source));
         }
     }
 }
@@ -570,8 +574,8 @@ fn token_in_the_request_element_continues_the_list() {
 #[test]
 fn echo_of_the_token_ends_the_list() {
     for echo in ["a+b", "a%2Bb", " a%2bb ", "a b"] {
-        let source = Source::start(move |_, asked| {
-            let is_first = argument(query(asked), "resumptionToken").is_none();
+        let source = Source::start(move |_, received| {
+            let is_first = argument(query(received), "resumptionToken").is_none();
             let identifier = if is_first { "oai:x:1" } else { "oai:x:2" };
             let page = list("ListRecords", &[(identifier, "2024-06-01")], is_first.then_some("a+b"));
             let attribute = format!("<request verb=\"ListRecords\" resumptionToken=\"{echo}\">");
@@ -583,7 +587,7 @@ fn echo_of_the_token_ends_the_list() {
         });
         let proxy = Proxy::of(&source);
         check_harvest(&proxy, LIST, &["oai:x:1", "oai:x:2"]);
-        assert_eq!(source.asked().len(), 2, "{echo}");
+        assert_eq!(source.requests().len(), 2, "{echo}");
     }
 }
 
@@ -598,16 +602,16 @@ fn token_in_the_request_element_that_leads_back_is_an_error() {
 
 #[test]
 fn mirror_harvests_lists_in_the_same_forms() {
-    let pages: [fn(&Asked) -> Reply; 2] = [
-        |asked| page_with_prefix(asked, Ok("badArgument")),
-        |asked| page_with_token_in_request(asked, ["a+b", "c", ""]),
+    let pages: [fn(&ReceivedRequest) -> Reply; 2] = [
+        |received| page_with_prefix(received, Ok("badArgument")),
+        |received| page_with_token_in_request(received, ["a+b", "c", ""]),
     ];
     for page in pages {
-        let source = Source::start(move |_, asked| match verb_of(asked) {
+        let source = Source::start(move |_, received| match verb_of(received) {
             "Identify" => Reply::xml(identify(DAYS, "2020-01-01")),
             "ListMetadataFormats" => Reply::xml(formats()),
             "ListSets" => Reply::xml(error("noSetHierarchy")),
-            _ => page(asked),
+            _ => page(received),
         });
         let folder = tempfile::tempdir().expect("a folder");
         let mirror = Mirror::open(&source, folder.path());

@@ -39,8 +39,8 @@ fn certificate(name: &str) -> CertificateDer<'static> {
 }
 
 /// A source that redirects its first request to the same port of localhost, which is another host.
-fn leading_away(number: usize, scheme: &str, asked: &source::Asked) -> Reply {
-    let port = asked.headers["host"].rsplit(':').next().unwrap_or_default();
+fn leading_away(number: usize, scheme: &str, received: &source::ReceivedRequest) -> Reply {
+    let port = received.headers["host"].rsplit(':').next().unwrap_or_default();
     match number {
         0 => Reply::redirect(302, &format!("{scheme}://localhost:{port}/away")),
         _ => Reply::xml(page_of(1)),
@@ -49,7 +49,7 @@ fn leading_away(number: usize, scheme: &str, asked: &source::Asked) -> Reply {
 
 #[test]
 fn headers_and_token_reach_the_source_only() {
-    let source = Source::start(|number, asked| leading_away(number, "http", asked));
+    let source = Source::start(|number, received| leading_away(number, "http", received));
     let keys = format!(
         "bearer_token_file = \"../token\"\nredirect_hosts = [\"localhost\"]\n\
          [headers]\nX-Api-Key = \"{KEY}\"\naccept = \"text/xml\"\n"
@@ -58,8 +58,8 @@ fn headers_and_token_reach_the_source_only() {
     std::fs::write(folder.path().join("token"), format!("{TOKEN}\n")).expect("a writable folder");
     let proxy = proxy(&folder);
     assert_eq!(proxy.get(LIST).status, 200);
-    let [own, away] = &source.asked()[..] else { panic!("{:?}", source.asked()) };
-    let sent = |asked: &source::Asked, name: &str| asked.headers.get(name).cloned();
+    let [own, away] = &source.requests()[..] else { panic!("{:?}", source.requests()) };
+    let sent = |received: &source::ReceivedRequest, name: &str| received.headers.get(name).cloned();
     assert_eq!(sent(own, "authorization"), Some(format!("Bearer {TOKEN}")));
     assert_eq!((sent(own, "x-api-key"), sent(own, "accept")), (Some(KEY.into()), Some("text/xml".into())));
     assert_eq!((sent(away, "authorization"), sent(away, "x-api-key")), (None, None), "{away:?}");
@@ -75,7 +75,7 @@ fn new_token_is_in_the_next_request() {
     let proxy = proxy(&folder);
     let sent = || {
         assert_eq!(proxy.get(LIST).status, 200);
-        source.asked().last().expect("it was asked").headers["authorization"].clone()
+        source.requests().last().expect("it was asked").headers["authorization"].clone()
     };
     assert_eq!(sent(), format!("Bearer {TOKEN}"));
     // Of the same length and perhaps within the same tick of the file system.
@@ -95,8 +95,8 @@ fn new_token_is_in_the_next_request() {
 fn echoed_headers_tokens_and_proxy_passwords_are_masked() {
     const PASSWORD: &str = "pr0xy-password";
     // The source echoes what it gets, in a page that is kept as evidence and in an error.
-    let source = Source::start(|number, asked| {
-        let sent = |name: &str| asked.headers[name].clone();
+    let source = Source::start(|number, received| {
+        let sent = |name: &str| received.headers[name].clone();
         let echo =
             format!("{} key={} {}", sent("authorization"), sent("x-api-key"), sent("proxy-authorization"));
         if number == 0 {
@@ -128,8 +128,8 @@ fn echoed_headers_tokens_and_proxy_passwords_are_masked() {
     for path in files_below(&folder.path().join("data/broken")) {
         kept.push_str(&String::from_utf8_lossy(&std::fs::read(path).expect("a readable file")));
     }
-    assert_eq!(source.asked()[0].headers["x-api-key"], KEY, "the source gets it");
-    assert_eq!(source.asked()[0].headers["proxy-authorization"], "Basic bWU6cHIweHktcGFzc3dvcmQ=");
+    assert_eq!(source.requests()[0].headers["x-api-key"], KEY, "the source gets it");
+    assert_eq!(source.requests()[0].headers["proxy-authorization"], "Basic bWU6cHIweHktcGFzc3dvcmQ=");
     assert!(kept.contains("Bearer ***") && kept.contains("key=***"), "{kept}");
     assert!(log.contains("Bearer ***"), "{log}");
     assert!(seen.contains("x-api-key = &quot;***&quot;"), "the operator sees the names: {seen}");
@@ -159,22 +159,22 @@ fn install(folder: &Path, name: &str) {
 
 #[test]
 fn client_certificate_reaches_the_source_only() {
-    let source = Source::start_mutual_tls(false, |number, asked| leading_away(number, "https", asked));
+    let source = Source::start_mutual_tls(false, |number, received| leading_away(number, "https", received));
     let folder = folder(&source.base_url(), &with_certificate());
     install(folder.path(), "client");
     let proxy = proxy(&folder);
     let got = proxy.get(LIST);
     assert_eq!(got.status, 200, "{}", got.text());
-    let sent: Vec<_> = source.asked().into_iter().map(|asked| asked.certificate).collect();
+    let sent: Vec<_> = source.requests().into_iter().map(|received| received.certificate).collect();
     assert_eq!(sent, [Some(certificate("client.pem")), None], "the other host gets none");
     // Each connection of this source is for one request.
     install(folder.path(), "other");
     assert_eq!(proxy.get(LIST).status, 200);
-    assert_eq!(source.asked()[2].certificate, Some(certificate("other.pem")));
+    assert_eq!(source.requests()[2].certificate, Some(certificate("other.pem")));
     // The key of another certificate: the last pair stays in effect.
     std::fs::copy(pem("client-key.pem"), folder.path().join("client-key.pem")).expect("a writable folder");
     assert_eq!(proxy.get(LIST).status, 200);
-    assert_eq!(source.asked()[3].certificate, Some(certificate("other.pem")));
+    assert_eq!(source.requests()[3].certificate, Some(certificate("other.pem")));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn missing_client_certificate_is_named() {
     let ca = pem("ca.pem");
     let folder = folder(&source.base_url(), &format!("[tls]\nca_file = \"{}\"", ca.display()));
     let got = proxy(&folder).get(LIST);
-    assert_eq!((got.status, source.asked().len()), (502, 0), "{}", got.text());
+    assert_eq!((got.status, source.requests().len()), (502, 0), "{}", got.text());
     assert!(got.text().contains("check tls.client_certificate"), "{}", got.text());
 }
 
@@ -195,10 +195,10 @@ fn http_sources_are_requested_from_the_proxy_in_absolute_form() {
     let folder = folder("http://source.test:8123/oai", &keys);
     let got = proxy(&folder).get(LIST);
     assert_eq!(got.status, 200, "{}", got.text());
-    let [asked] = &gateway.asked()[..] else { panic!("{:?}", gateway.asked()) };
-    assert_eq!(asked.target, "http://source.test:8123/oai?verb=ListRecords&metadataPrefix=oai_dc");
-    assert_eq!(asked.headers["host"], "source.test:8123");
-    assert_eq!(asked.headers["proxy-authorization"], "Basic bWU6cEBzcw==");
+    let [received] = &gateway.requests()[..] else { panic!("{:?}", gateway.requests()) };
+    assert_eq!(received.target, "http://source.test:8123/oai?verb=ListRecords&metadataPrefix=oai_dc");
+    assert_eq!(received.headers["host"], "source.test:8123");
+    assert_eq!(received.headers["proxy-authorization"], "Basic bWU6cEBzcw==");
 }
 
 #[test]
@@ -214,10 +214,10 @@ fn https_sources_are_requested_through_a_tunnel() {
     let [head] = &gateway.heads()[..] else { panic!("{:?}", gateway.heads()) };
     assert!(head.starts_with("CONNECT localhost:1 HTTP/1.1\r\n"), "{head}");
     assert!(head.contains("Proxy-Authorization: Basic bWU6cGFzcw==\r\n"), "{head}");
-    let [asked] = &source.asked()[..] else { panic!("{:?}", source.asked()) };
-    assert_eq!(asked.target, "/oai?verb=ListRecords&metadataPrefix=oai_dc");
-    assert!(!asked.headers.contains_key("proxy-authorization"), "{asked:?}");
-    assert_eq!(asked.certificate, Some(certificate("client.pem")));
+    let [received] = &source.requests()[..] else { panic!("{:?}", source.requests()) };
+    assert_eq!(received.target, "/oai?verb=ListRecords&metadataPrefix=oai_dc");
+    assert!(!received.headers.contains_key("proxy-authorization"), "{received:?}");
+    assert_eq!(received.certificate, Some(certificate("client.pem")));
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn redirect_to_a_private_name_is_not_followed_through_a_proxy() {
     let folder = folder("http://source.example/oai", &format!("proxy = \"http://{}\"", gateway.address));
     let proxy = proxy(&folder);
     let got = proxy.get(LIST);
-    assert_eq!((got.status, gateway.asked().len()), (502, 1), "{}", got.text());
+    assert_eq!((got.status, gateway.requests().len()), (502, 1), "{}", got.text());
     assert!(got.text().contains("redirects to a name in a private network"), "{}", got.text());
     assert!(!got.text().contains("vault.internal"), "{}", got.text());
     let told = proxy.wait_for_requests("x", 1)["last_failure"]["details"].clone();

@@ -40,12 +40,12 @@ fn response_headers() {
     for absent in ["etag", "set-cookie", "proxy-status"] {
         assert_eq!(got.header(absent), "", "{absent}");
     }
-    let asked = source.asked();
-    assert_eq!(asked.len(), 1);
-    assert_eq!(asked[0].target, "/oai?verb=ListRecords&metadataPrefix=oai_dc");
-    assert_eq!(asked[0].headers["user-agent"], concat!("oaimend/", env!("CARGO_PKG_VERSION")));
-    assert_eq!(asked[0].headers["accept-encoding"], "gzip, deflate, br, zstd");
-    assert!(asked[0].headers["via"].starts_with("1.1 oaimend-"));
+    let received = source.requests();
+    assert_eq!(received.len(), 1);
+    assert_eq!(received[0].target, "/oai?verb=ListRecords&metadataPrefix=oai_dc");
+    assert_eq!(received[0].headers["user-agent"], concat!("oaimend/", env!("CARGO_PKG_VERSION")));
+    assert_eq!(received[0].headers["accept-encoding"], "gzip, deflate, br, zstd");
+    assert!(received[0].headers["via"].starts_with("1.1 oaimend-"));
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn get_head_post_and_http_2_are_equivalent() {
     assert_eq!((head.header("transfer-encoding"), head.body.len()), ("", 0));
     let (status, body) = http_2(&proxy, LIST);
     assert_eq!((status, body.as_deref()), (200, Ok(got.body.as_slice())));
-    let asked = source.asked();
-    assert_eq!(asked.len(), 5);
-    assert!(asked.iter().all(|asked| asked.target == "/oai?verb=ListRecords&metadataPrefix=oai_dc"));
+    let received = source.requests();
+    assert_eq!(received.len(), 5);
+    assert!(received.iter().all(|received| received.target == "/oai?verb=ListRecords&metadataPrefix=oai_dc"));
 }
 
 /// Sends an HTTP/2 request without TLS; returns the body, or the error that aborted it.
@@ -104,7 +104,7 @@ fn other_methods_and_long_forms_are_refused() {
     assert_eq!(ask(&proxy, "PUT /x", "\r\n").header("allow"), "GET, HEAD, POST");
     let long = format!("verb=ListSets&resumptionToken={}", "x".repeat(64 << 10));
     assert_eq!(post(&proxy, "/x", &long).status, 413);
-    assert_eq!(source.asked().len(), 0);
+    assert_eq!(source.requests().len(), 0);
     let longest = format!("verb={}", "x".repeat((64 << 10) - 5));
     assert!(post(&proxy, "/x", &longest).text().contains("badVerb"));
     assert_eq!(post(&proxy, "/x", &format!("{longest}x")).status, 413);
@@ -142,7 +142,7 @@ fn invalid_requests_never_reach_the_source() {
         assert!(xml.contains(&format!("<request>http://{}/x</request>", proxy.address())), "{xml}");
         assert!(!xml.contains("<script"), "{xml}");
     }
-    assert_eq!(source.asked().len(), 0);
+    assert_eq!(source.requests().len(), 0);
 }
 
 #[test]
@@ -197,11 +197,11 @@ fn request_loop_is_detected() {
     let via = proxy.get("/").header("via").to_owned();
     let got = fetch_with(proxy.address(), LIST, &format!("Via: 1.0 other, {via}\r\n"));
     assert_eq!((got.status, got.header("proxy-status")), (503, "oaimend; error=proxy_loop_detected"));
-    assert_eq!(source.asked().len(), 0);
+    assert_eq!(source.requests().len(), 0);
     let other = fetch_with(proxy.address(), LIST, "Via: 1.1 oaimend-0123456789abcdef\r\n");
     assert_eq!(other.status, 200, "another oaimend in front of this one is no loop");
-    let asked = &source.asked()[0].headers["via"];
-    assert_eq!(asked, &format!("1.1 oaimend-0123456789abcdef, {via}"));
+    let received = &source.requests()[0].headers["via"];
+    assert_eq!(received, &format!("1.1 oaimend-0123456789abcdef, {via}"));
 }
 
 #[test]
@@ -416,5 +416,5 @@ fn empty_arguments_do_not_reach_the_source() {
             assert!(got.text().contains("<request>http"), "no argument is repeated: {}", got.text());
         }
     }
-    assert!(source.asked().is_empty());
+    assert!(source.requests().is_empty());
 }

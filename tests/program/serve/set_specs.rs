@@ -1,7 +1,7 @@
 //! Sets with illegal setSpecs: harvesters see escaped names, and the source receives its own names.
 
 use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Asked, Reply, Source, fetch, page_of, record};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source, fetch, page_of, record};
 use oaimend::config::{Config, Mapping};
 use oaimend_test_support::strict;
 use oaimend_upstream::settings::Limits;
@@ -30,14 +30,14 @@ fn records_in(sets: &[&str], token: &str) -> String {
     page_of(0).replace("</ListRecords>", &format!("{records}{token}</ListRecords>"))
 }
 
-fn is_sets(asked: &Asked) -> bool {
-    asked.target.contains("verb=ListSets")
+fn is_sets(received: &ReceivedRequest) -> bool {
+    received.target.contains("verb=ListSets")
 }
 
 /// The set in the last request to the source.
-fn set_asked(source: &Source) -> Option<String> {
-    let asked = source.asked().pop()?;
-    let (_, behind) = asked.target.split_once("set=")?;
+fn requested_set(source: &Source) -> Option<String> {
+    let received = source.requests().pop()?;
+    let (_, behind) = received.target.split_once("set=")?;
     behind.split('&').next().map(str::to_owned)
 }
 
@@ -45,11 +45,12 @@ const OF_SET: &str = "/x?verb=ListRecords&metadataPrefix=oai_dc&set=maps~x2B.pla
 
 #[test]
 fn listed_set_can_be_requested() {
-    let source = Source::start(|_, asked| match (is_sets(asked), asked.target.contains("resumptionToken")) {
-        (true, _) => Reply::xml(list_sets(&["letters", "maps+plans"])),
-        (false, false) => Reply::xml(records_in(&["maps+plans", "letters"], "t")),
-        (false, true) => Reply::xml(records_in(&["maps+plans"], "")),
-    });
+    let source =
+        Source::start(|_, received| match (is_sets(received), received.target.contains("resumptionToken")) {
+            (true, _) => Reply::xml(list_sets(&["letters", "maps+plans"])),
+            (false, false) => Reply::xml(records_in(&["maps+plans", "letters"], "t")),
+            (false, true) => Reply::xml(records_in(&["maps+plans"], "")),
+        });
     let proxy = Proxy::of(&source);
     let sets = proxy.get("/x?verb=ListSets");
     assert!(sets.text().contains("<setSpec>letters</setSpec>"), "{}", sets.text());
@@ -58,7 +59,7 @@ fn listed_set_can_be_requested() {
 
     let got = proxy.get(OF_SET);
     assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
-    assert_eq!(set_asked(&source).as_deref(), Some("maps%2Bplans"), "encoded once");
+    assert_eq!(requested_set(&source).as_deref(), Some("maps%2Bplans"), "encoded once");
     assert!(got.text().contains("set=\"maps~x2B.plans\""), "the request says what was asked: {}", got.text());
     assert_eq!(got.text().matches("<setSpec>maps~x2B.plans</setSpec>").count(), 2, "{}", got.text());
     assert!(strict::read(&got.body).is_ok(), "{}", got.text());
@@ -71,26 +72,28 @@ fn listed_set_can_be_requested() {
 
 #[test]
 fn restarted_list_requests_the_same_set() {
-    let source = Source::start(|number, asked| match (number, asked.target.contains("resumptionToken")) {
-        (0, _) => Reply::xml(records_in(&["maps+plans"], "t")),
-        (_, true) => Reply::xml(
-            "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><responseDate>2026-01-02T03:04:05Z</responseDate>\
+    let source = Source::start(|number, received| {
+        match (number, received.target.contains("resumptionToken")) {
+            (0, _) => Reply::xml(records_in(&["maps+plans"], "t")),
+            (_, true) => Reply::xml(
+                "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><responseDate>2026-01-02T03:04:05Z</responseDate>\
              <request>http://source.example/oai</request><error code=\"badResumptionToken\">gone</error></OAI-PMH>",
-        ),
-        (_, false) => Reply::xml(records_in(&["maps+plans"], "")),
+            ),
+            (_, false) => Reply::xml(records_in(&["maps+plans"], "")),
+        }
     });
     let proxy = Proxy::of(&source);
     assert_eq!(proxy.get(OF_SET).status, 200);
     let next = proxy.get("/x?verb=ListRecords&resumptionToken=t");
     assert_eq!(next.status, 200, "{}", next.text());
-    assert_eq!(set_asked(&source).as_deref(), Some("maps%2Bplans"));
+    assert_eq!(requested_set(&source).as_deref(), Some("maps%2Bplans"));
 }
 
 #[test]
 fn escaped_set_is_decoded_without_a_profile() {
     let source = Source::start(|_, _| Reply::xml(records_in(&[], "")));
     let proxy = Proxy::of(&source);
-    for (asked, expected) in [
+    for (received, expected) in [
         ("maps~x2B.plans", "maps%2Bplans"),
         ("maps~x20.~x26.~x20.plans", "maps%20%26%20plans"),
         ("~x3A.a~x3A.", "%3Aa%3A"),
@@ -100,17 +103,21 @@ fn escaped_set_is_decoded_without_a_profile() {
         ("maps~x41.plans", "maps~x41.plans"),
         ("maps~x2b.plans", "maps~x2b.plans"),
     ] {
-        assert_eq!(proxy.get(&format!("{LIST}&set={asked}")).status, 200, "{asked}");
-        assert_eq!(set_asked(&source).as_deref(), Some(expected), "{asked}");
+        assert_eq!(proxy.get(&format!("{LIST}&set={received}")).status, 200, "{received}");
+        assert_eq!(requested_set(&source).as_deref(), Some(expected), "{received}");
     }
     let raw = proxy.get(&format!("{LIST}&set=maps%2Bplans"));
-    assert_eq!(set_asked(&source).as_deref(), Some("maps%2Bplans"), "who asks by the source's name is heard");
+    assert_eq!(
+        requested_set(&source).as_deref(),
+        Some("maps%2Bplans"),
+        "who asks by the source's name is heard"
+    );
     assert!(raw.text().contains("set=\"maps~x2B.plans\""), "{}", raw.text());
     assert!(strict::read(&raw.body).is_ok(), "{}", raw.text());
 }
 
 /// Requests something from the proxy, then the set; restarts it and requests the set again.
-fn asked_before_and_after_a_restart(source: &Source, first: &str) -> [Option<String>; 2] {
+fn sets_before_and_after_a_restart(source: &Source, first: &str) -> [Option<String>; 2] {
     let base_url = source.base_url();
     let configure = |config: &mut Config| {
         let mapping = Mapping::new("x", &base_url, &Limits::default()).expect("a legal mapping");
@@ -119,17 +126,17 @@ fn asked_before_and_after_a_restart(source: &Source, first: &str) -> [Option<Str
     let proxy = Proxy::with(configure);
     assert_eq!(proxy.get(first).status, 200);
     assert_eq!(proxy.get(OF_SET).status, 200);
-    let before = set_asked(source);
+    let before = requested_set(source);
     let proxy = proxy.restarted(configure);
     assert_eq!(proxy.get(OF_SET).status, 200);
-    [before, set_asked(source)]
+    [before, requested_set(source)]
 }
 
 #[test]
 fn set_that_looks_escaped_is_unchanged() {
     let sets = |names: &'static [&'static str]| {
-        Source::start(move |_, asked| {
-            if is_sets(asked) {
+        Source::start(move |_, received| {
+            if is_sets(received) {
                 Reply::xml(list_sets(names))
             } else {
                 Reply::xml(records_in(&["letters"], ""))
@@ -138,19 +145,19 @@ fn set_that_looks_escaped_is_unchanged() {
     };
     let legal = Some("maps~x2B.plans".to_owned());
     let listed = sets(&["letters", "maps~x2B.plans"]);
-    assert_eq!(asked_before_and_after_a_restart(&listed, "/x?verb=ListSets"), [legal.clone(), legal.clone()]);
+    assert_eq!(sets_before_and_after_a_restart(&listed, "/x?verb=ListSets"), [legal.clone(), legal.clone()]);
     let in_records = Source::start(|_, _| Reply::xml(records_in(&["maps~x2B.plans"], "")));
-    assert_eq!(asked_before_and_after_a_restart(&in_records, LIST), [legal.clone(), legal.clone()]);
+    assert_eq!(sets_before_and_after_a_restart(&in_records, LIST), [legal.clone(), legal.clone()]);
     let escaped = sets(&["letters", "maps+plans"]);
     let raw = Some("maps%2Bplans".to_owned());
-    assert_eq!(asked_before_and_after_a_restart(&escaped, "/x?verb=ListSets"), [raw.clone(), raw]);
+    assert_eq!(sets_before_and_after_a_restart(&escaped, "/x?verb=ListSets"), [raw.clone(), raw]);
 }
 
 #[test]
 fn set_collisions_are_reported() {
     for first in [&["maps+plans", "maps~x2B.plans"], &["maps~x2B.plans", "maps+plans"]] {
-        let source = Source::start(move |_, asked| {
-            if is_sets(asked) { Reply::xml(list_sets(first)) } else { Reply::xml(records_in(first, "")) }
+        let source = Source::start(move |_, received| {
+            if is_sets(received) { Reply::xml(list_sets(first)) } else { Reply::xml(records_in(first, "")) }
         });
         let proxy = Proxy::of(&source);
         let sets = proxy.get("/x?verb=ListSets");
@@ -161,7 +168,11 @@ fn set_collisions_are_reported() {
         let metrics = fetch(proxy.admin(), "/-/metrics").text();
         assert!(metrics.contains(metric), "{metrics}");
         assert_eq!(proxy.get(OF_SET).status, 200);
-        assert_eq!(set_asked(&source).as_deref(), Some("maps~x2B.plans"), "the one that the source calls so");
+        assert_eq!(
+            requested_set(&source).as_deref(),
+            Some("maps~x2B.plans"),
+            "the one that the source calls so"
+        );
         let metrics = fetch(proxy.admin(), "/-/metrics").text();
         assert!(metrics.contains(metric), "told once: {metrics}");
     }

@@ -3,7 +3,7 @@
 use crate::fixtures::keeping::{map, purge};
 use crate::fixtures::lists::{page_with, read_to_the_end, records_in, resume, token_in, token_of};
 use crate::fixtures::proxy::{LIST, Proxy, at_once};
-use crate::fixtures::source::{Asked, Reply, Source, fetch, post};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source, fetch, post};
 use oaimend::config::Config;
 use oaimend_test_support::random::Random;
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ const PAGE_LEN: usize = 10;
 fn offsets(count: usize, has_sizes: bool) -> (Source, Arc<Mutex<Vec<usize>>>) {
     let records = Arc::new(Mutex::new((0..count).collect::<Vec<usize>>()));
     let shared = Arc::clone(&records);
-    let source = Source::start(move |_, asked| {
-        Reply::xml(page_at(&shared.lock().expect("no panic"), &token_of(asked), has_sizes))
+    let source = Source::start(move |_, received| {
+        Reply::xml(page_at(&shared.lock().expect("no panic"), &token_of(received), has_sizes))
     });
     (source, records)
 }
@@ -36,8 +36,8 @@ fn once_each(records: &Mutex<Vec<usize>>) -> BTreeMap<usize, usize> {
     records.lock().expect("no panic").iter().map(|number| (*number, 1)).collect()
 }
 
-fn asked_for(source: &Source, token: &str) -> usize {
-    source.asked().iter().filter(|asked| token_of(asked) == token).count()
+fn requests_with(source: &Source, token: &str) -> usize {
+    source.requests().iter().filter(|received| token_of(received) == token).count()
 }
 
 #[test]
@@ -89,9 +89,9 @@ fn harvesters_of_the_same_list_share_its_pages() {
             assert_eq!(read_to_the_end(&proxy).0, once_each(&records));
         }
         for token in ["10", "20", "30"] {
-            assert_eq!(asked_for(&source, token), 1, "{token}");
+            assert_eq!(requests_with(&source, token), 1, "{token}");
         }
-        assert_eq!(source.asked().len(), 10 + 3);
+        assert_eq!(source.requests().len(), 10 + 3);
     }
 }
 
@@ -119,11 +119,11 @@ fn page_that_changed_within_a_list_is_followed_by_no_cached_page() {
 fn lists_with_other_arguments_and_the_same_tokens_do_not_share_pages() {
     // The source remembers the set of the last first page.
     let base = Mutex::new(0);
-    let source = Source::start(move |_, asked| {
+    let source = Source::start(move |_, received| {
         let mut base = base.lock().expect("no panic");
-        let token = token_of(asked);
+        let token = token_of(received);
         if token.is_empty() {
-            *base = if asked.target.contains("set=s") { 500 } else { 0 };
+            *base = if received.target.contains("set=s") { 500 } else { 0 };
         }
         let records: Vec<usize> = (0..PAGE_LEN).chain(*base + PAGE_LEN..*base + 30).collect();
         Reply::xml(page_at(&records, &token, false))
@@ -151,7 +151,7 @@ fn origin_of_cached_pages_survives_a_restart() {
     read_to_the_end(&proxy);
     let proxy = proxy.restarted(configure);
     read_to_the_end(&proxy);
-    assert_eq!(asked_for(&source, "10"), 1, "the cached pages are those of this list");
+    assert_eq!(requests_with(&source, "10"), 1, "the cached pages are those of this list");
     let proxy = proxy.restarted(configure);
     records.lock().expect("no panic").splice(0..0, 1_000..1_005);
     assert_eq!(read_to_the_end(&proxy).0, once_each(&records));
@@ -166,8 +166,8 @@ fn request_by_an_ambiguous_token_joins_no_page_in_flight() {
     let (go, wait) = channel::<()>();
     let (has_come, comes) = channel();
     let (shared, waits) = (Arc::clone(&records), Mutex::new(Some((has_come, wait))));
-    let source = Source::start(move |_, asked: &Asked| {
-        let token = token_of(asked);
+    let source = Source::start(move |_, received: &ReceivedRequest| {
+        let token = token_of(received);
         let reply = Reply::xml(page_at(&shared.lock().expect("no panic"), &token, false));
         let held = if token == "10" { waits.lock().expect("no panic").take() } else { None };
         if let Some((has_come, wait)) = held {
@@ -202,7 +202,7 @@ fn requests_by_post_share_pages_and_ambiguity() {
     ask(list);
     let cached = ask("verb=ListRecords&resumptionToken=10");
     assert_eq!(resume(&proxy, "10").text(), cached.text());
-    assert_eq!(asked_for(&source, "10"), 1);
+    assert_eq!(requests_with(&source, "10"), 1);
     records.lock().expect("no panic").splice(0..0, 1_000..1_005);
     ask(list);
     assert!(records_in(&ask("verb=ListRecords&resumptionToken=10").text()).contains_key(&5));

@@ -348,15 +348,18 @@ fn file_beyond_a_limit_is_refused() {
 }
 
 /// The response of a server, which a test may change.
-type Script = Arc<Mutex<Box<dyn Fn(&source::Asked) -> Reply + Send>>>;
+type Script = Arc<Mutex<Box<dyn Fn(&source::ReceivedRequest) -> Reply + Send>>>;
 
 fn server() -> (Source, Script) {
     let script: Script = Arc::new(Mutex::new(Box::new(|_| Reply::whole(500, "", "not yet"))));
     let plays = Arc::clone(&script);
-    (Source::start(move |_, asked| plays.lock().expect("no test panics while it holds this")(asked)), script)
+    (
+        Source::start(move |_, received| plays.lock().expect("no test panics while it holds this")(received)),
+        script,
+    )
 }
 
-fn answers(script: &Script, reply: impl Fn(&source::Asked) -> Reply + Send + 'static) {
+fn answers(script: &Script, reply: impl Fn(&source::ReceivedRequest) -> Reply + Send + 'static) {
     *script.lock().expect("no test panics while it holds this") = Box::new(reply);
 }
 
@@ -364,8 +367,8 @@ fn answers(script: &Script, reply: impl Fn(&source::Asked) -> Reply + Send + 'st
 fn remote_file_is_fetched_only_when_changed() {
     let (source, script) = server();
     let serve = |records, tag: &'static str| {
-        answers(&script, move |asked| {
-            if asked.headers.get("if-none-match").is_some_and(|known| known == tag) {
+        answers(&script, move |received| {
+            if received.headers.get("if-none-match").is_some_and(|known| known == tag) {
                 return Reply::new(304, &format!("ETag: {tag}"));
             }
             let headers =
@@ -379,17 +382,17 @@ fn remote_file_is_fetched_only_when_changed() {
     for _ in 0..3 {
         assert_eq!(harvested(&proxy), [0, 1, 2]);
     }
-    let asked = source.asked();
-    assert_eq!(asked.len(), 3, "looked at for each request");
-    assert!(!asked[0].headers.contains_key("if-none-match"));
-    for later in &asked[1..] {
+    let received = source.requests();
+    assert_eq!(received.len(), 3, "looked at for each request");
+    assert!(!received[0].headers.contains_key("if-none-match"));
+    for later in &received[1..] {
         assert_eq!(later.headers["if-none-match"], "\"a\"");
         assert_eq!(later.headers["if-modified-since"], "Mon, 01 Jan 2024 00:00:00 GMT");
     }
-    assert!(asked.iter().all(|asked| asked.target == "/oai"), "it is not asked for pages");
+    assert!(received.iter().all(|received| received.target == "/oai"), "it is not asked for pages");
     let proxy = proxy.restarted(|config| kept.configure(config));
     assert_eq!(harvested(&proxy), [0, 1, 2]);
-    assert_eq!(source.asked()[3].headers["if-none-match"], "\"a\"", "also after a restart");
+    assert_eq!(source.requests()[3].headers["if-none-match"], "\"a\"", "also after a restart");
     serve(4, "\"b\"");
     becomes(&proxy, &[0, 1, 2, 3]);
 }
@@ -403,7 +406,7 @@ fn remote_file_respects_static_check_secs() {
     for _ in 0..3 {
         assert_eq!(harvested(&proxy), [0, 1, 2]);
     }
-    assert_eq!(source.asked().len(), 1);
+    assert_eq!(source.requests().len(), 1);
 }
 
 #[test]
@@ -447,8 +450,8 @@ fn missing_remote_file_is_a_failure() {
         "{}",
         got.text()
     );
-    let asked = source.asked().len();
-    assert!(asked < 8, "it is not asked for with each attempt: {asked}");
+    let received = source.requests().len();
+    assert!(received < 8, "it is not asked for with each attempt: {received}");
 }
 
 #[test]

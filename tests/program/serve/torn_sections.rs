@@ -2,7 +2,7 @@
 
 use crate::fixtures::lists::page;
 use crate::fixtures::proxy::{LIST, Proxy, records};
-use crate::fixtures::source::{Asked, Reply, Source};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source};
 use oaimend_test_support::strict;
 
 /// Text of a title that makes a page longer than one piece of a body.
@@ -20,8 +20,8 @@ fn without_end_marks(page: &str, numbers: &[usize]) -> String {
     })
 }
 
-fn single(asked: &Asked) -> Option<usize> {
-    let (_, behind) = asked.target.split_once("verb=GetRecord&identifier=oai%3Ax%3A")?;
+fn single(received: &ReceivedRequest) -> Option<usize> {
+    let (_, behind) = received.target.split_once("verb=GetRecord&identifier=oai%3Ax%3A")?;
     behind.strip_suffix("&metadataPrefix=oai_dc")?.parse().ok()
 }
 
@@ -37,14 +37,14 @@ fn unknown() -> String {
 
 /// A source of one page that responds to `GetRecord` with what `by_itself` returns.
 fn source_of(list: String, by_itself: impl Fn(usize) -> String + Send + Sync + 'static) -> Source {
-    Source::start(move |_, asked| match single(asked) {
+    Source::start(move |_, received| match single(received) {
         Some(number) => Reply::xml(by_itself(number)),
         None => Reply::xml(list.clone()),
     })
 }
 
 fn singles(source: &Source) -> Vec<usize> {
-    source.asked().iter().filter_map(single).collect()
+    source.requests().iter().filter_map(single).collect()
 }
 
 /// The identifiers of the records that an XML parser finds on the page.
@@ -68,7 +68,7 @@ fn names(numbers: &[usize]) -> Vec<String> {
 
 #[test]
 fn confirmed_records_are_delivered() {
-    for (lost, asked) in
+    for (lost, received) in
         [(&[2][..], &[3][..]), (&[0], &[1]), (&[3], &[4]), (&[0, 3], &[1, 4]), (&[1, 2], &[2, 3])]
     {
         let list = without_end_marks(&titles_in_cdata(0..5), lost);
@@ -77,7 +77,7 @@ fn confirmed_records_are_delivered() {
         assert_eq!((got.status, got.whole), (200, true), "{lost:?}: {}", got.text());
         assert_eq!(parsed(&got.text()), names(&[0, 1, 2, 3, 4]), "{lost:?}: {}", got.text());
         assert!(strict::read(&got.body).is_ok(), "{lost:?}: {}", got.text());
-        assert_eq!(singles(&source), asked, "{lost:?}");
+        assert_eq!(singles(&source), received, "{lost:?}");
     }
 }
 
@@ -132,7 +132,7 @@ fn page_without_torn_section_sends_no_request() {
     for list in [page(0..5, ""), titles_in_cdata(0..5), with_text] {
         let source = source_of(list, get_record);
         assert_eq!(Proxy::of(&source).get(LIST).status, 200);
-        assert_eq!(source.asked().len(), 1);
+        assert_eq!(source.requests().len(), 1);
     }
 }
 
@@ -155,7 +155,7 @@ fn off_sends_no_requests() {
     for tune in tunings {
         let source = source_of(list.clone(), get_record);
         assert_eq!(records(&Proxy::tuned(&source, tune).get(LIST).text()), records(&list));
-        assert_eq!(source.asked().len(), 1);
+        assert_eq!(source.requests().len(), 1);
     }
 }
 
@@ -164,7 +164,7 @@ fn resumed_page_repeats_no_request() {
     for confirmed in [true, false] {
         let long = |list: String| list.replace("T\u{ef}tle 0", &"T\u{ef}tle".repeat(LONG));
         let list = long(without_end_marks(&titles_in_cdata(0..20), &[2]));
-        let source = Source::start(move |number, asked| match single(asked) {
+        let source = Source::start(move |number, received| match single(received) {
             Some(number) if confirmed => Reply::xml(get_record(number)),
             Some(_) => Reply::xml(unknown()),
             None => {

@@ -63,7 +63,7 @@ fn gunzip(coded: &[u8]) -> (String, std::io::Result<usize>) {
 
 #[test]
 fn redirects_are_followed() {
-    let source = Source::start(|_, asked| match asked.target.split('?').next() {
+    let source = Source::start(|_, received| match received.target.split('?').next() {
         Some("/oai") => Reply::redirect(301, "/1?verb=ListRecords&metadataPrefix=oai_dc"),
         Some("/1") => Reply::redirect(302, "2?a=b#fragment"),
         Some("/2") => Reply::redirect(303, "./3"),
@@ -74,7 +74,7 @@ fn redirects_are_followed() {
     let got = Proxy::of(&source).get(LIST);
     assert_eq!((got.status, records(&got.text())), (200, records(&page_of(2))));
     assert_eq!(got.header("location"), "");
-    let targets: Vec<String> = source.asked().into_iter().map(|asked| asked.target).collect();
+    let targets: Vec<String> = source.requests().into_iter().map(|received| received.target).collect();
     assert_eq!(targets[2..], ["/2?a=b", "/3", "/4", "/5"]);
 }
 
@@ -91,7 +91,7 @@ fn invalid_redirects_are_failures() {
     }
     let source = Source::start(|_, _| Reply::redirect(302, "/oai"));
     assert_eq!(Proxy::of(&source).get(LIST).status, 502);
-    assert_eq!(source.asked().len(), 6, "the first and five more");
+    assert_eq!(source.requests().len(), 6, "the first and five more");
     let nowhere = failed(|| Reply::whole(302, "", ""));
     check_final(&nowhere, unavailable, "redirects without a Location");
 }
@@ -111,7 +111,7 @@ fn redirect_from_https_to_http_is_not_followed() {
         "destination_unavailable; received-status=301",
         "redirects from https to http, which is not",
     );
-    assert_eq!(plain.asked().len(), 0);
+    assert_eq!(plain.requests().len(), 0);
 }
 
 #[test]
@@ -314,8 +314,8 @@ fn http_1_0_gets_complete_pages_only() {
 
 #[test]
 fn http_1_0_shares_the_cache() {
-    let source = Source::start(|_, asked| {
-        if asked.target.contains("verb=GetRecord") {
+    let source = Source::start(|_, received| {
+        if received.target.contains("verb=GetRecord") {
             Reply::xml(page_of(1).replace("ListRecords", "GetRecord"))
         } else {
             Reply::xml(page_of(5_000))
@@ -335,7 +335,7 @@ fn http_1_0_shares_the_cache() {
     }
     assert_eq!(first.body, second.body);
     assert!(second.header("cache-status").contains("hit"), "{}", second.header("cache-status"));
-    assert_eq!(source.asked().len(), 1, "the second page is from the cache");
+    assert_eq!(source.requests().len(), 1, "the second page is from the cache");
     // A page that is longer than 1 MiB is held in a file.
     let long = ask(&proxy, LIST);
     assert_eq!((long.status, long.whole), (200, true));

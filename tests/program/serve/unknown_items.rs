@@ -1,7 +1,7 @@
 //! Sources that answer requests for an unknown identifier with a status and a page for people.
 
 use crate::fixtures::proxy::Proxy;
-use crate::fixtures::source::{Asked, Reply, Source, page_of};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source, page_of};
 
 const GET: &str = "/x?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:x:99";
 const FORMATS: &str = "/x?verb=ListMetadataFormats&identifier=oai:x:99";
@@ -34,8 +34,8 @@ fn formats() -> Reply {
 
 /// A source with these responses to Identify, to ListMetadataFormats and to anything else.
 fn source_of(identify: fn() -> Reply, formats: fn() -> Reply, other: fn() -> Reply) -> Source {
-    Source::start(move |_, asked: &Asked| {
-        let asks = |verb: &str| asked.target.contains(&format!("verb={verb}"));
+    Source::start(move |_, received: &ReceivedRequest| {
+        let asks = |verb: &str| received.target.contains(&format!("verb={verb}"));
         if asks("Identify") {
             identify()
         } else if asks("ListMetadataFormats") {
@@ -78,7 +78,7 @@ fn not_found_means_an_unknown_item_if_the_source_identifies_itself() {
         (source_of(identify, lost, lost), "/x?verb=ListRecords&metadataPrefix=oai_dc", "502"),
         (source_of(identify, lost, lost), "/x?verb=ListMetadataFormats", "502"),
     ] {
-        assert_eq!(verdict(&source, target), expected, "{target}: {:?}", source.asked());
+        assert_eq!(verdict(&source, target), expected, "{target}: {:?}", source.requests());
     }
 }
 
@@ -91,6 +91,7 @@ fn proof_by_identify_is_kept() {
         let got = proxy.get(&GET.replace("99", &number.to_string()));
         assert!(got.text().contains("idDoesNotExist"), "{}", got.text());
     }
-    let proofs = source.asked().iter().filter(|asked| asked.target.contains("verb=Identify")).count();
+    let proofs =
+        source.requests().iter().filter(|received| received.target.contains("verb=Identify")).count();
     assert_eq!(proofs, 1);
 }

@@ -41,7 +41,7 @@ fn code(page: &str) -> &str {
 
 /// The queries that a source received.
 fn queries(source: &Source) -> Vec<String> {
-    source.asked().iter().map(|asked| query_of(&asked.target).to_owned()).collect()
+    source.requests().iter().map(|received| query_of(&received.target).to_owned()).collect()
 }
 
 /// All pages of a list, each judged.
@@ -152,9 +152,9 @@ fn refusal_of_an_unknown_source_triggers_identify() {
 /// A source whose Identify is of 2.0, and some of whose pages are of 1.1.
 fn mixed(is_old: impl Fn(&str) -> bool + Send + Sync + 'static) -> Source {
     let identify = page_of(0).replace("<ListRecords>\n</ListRecords>", IDENTIFY);
-    Source::start(move |_, asked| match query_of(&asked.target) {
+    Source::start(move |_, received| match query_of(&received.target) {
         "verb=Identify" => Reply::xml(identify.clone()),
-        query if is_old(query) => ProviderOne::of("1.1").reply(asked),
+        query if is_old(query) => ProviderOne::of("1.1").reply(received),
         query if query.contains("ListIdentifiers") => {
             Reply::xml(page_of(1).replace("ListRecords", "ListIdentifiers"))
         }
@@ -173,15 +173,15 @@ fn page_version_overrides_identify() {
     }
     assert_eq!(proxy.told("/-/repositories/x")["version"], "2.0");
     valid(&proxy.get(HEADERS));
-    let asked = queries(&source);
+    let received = queries(&source);
     let list = &LIST[3..];
     let until = |day: u8| format!("{list}&until=2001-03-0{day}");
-    assert_eq!(asked, [list, &until(1), "verb=Identify", &until(2), &HEADERS[3..]], "it is asked once");
+    assert_eq!(received, [list, &until(1), "verb=Identify", &until(2), &HEADERS[3..]], "it is asked once");
     // If Identify has the other version too, that is the version of the source.
     let (old, is_old) = (ProviderOne::of("1.1"), Arc::new(AtomicBool::new(false)));
     let now_old = Arc::clone(&is_old);
-    let source = Source::start(move |_, asked| {
-        if now_old.load(Ordering::Relaxed) { old.reply(asked) } else { Reply::xml(page_of(1)) }
+    let source = Source::start(move |_, received| {
+        if now_old.load(Ordering::Relaxed) { old.reply(received) } else { Reply::xml(page_of(1)) }
     });
     let proxy = Proxy::of(&source);
     for (is_old_now, version) in [(false, "2.0"), (true, "1.1")] {
@@ -264,8 +264,8 @@ fn window_in_seconds_is_filtered_from_days() {
         // Days cannot express a change within a day.
         assert_eq!(headers(&pages), expected(10..40));
     }
-    let asked = "verb=ListRecords&metadataPrefix=oai_dc&from=2001-03-02&until=2001-03-04";
-    assert_eq!(queries(&source), [asked, asked]);
+    let received = "verb=ListRecords&metadataPrefix=oai_dc&from=2001-03-02&until=2001-03-04";
+    assert_eq!(queries(&source), [received, received]);
 }
 
 #[test]
@@ -283,9 +283,9 @@ fn token_is_forwarded_unchanged() {
 #[test]
 fn expired_token_of_a_known_list_is_replaced() {
     let provider = ProviderOne::of("1.1");
-    let source = Source::start(move |number, asked| match number {
+    let source = Source::start(move |number, received| match number {
         2 => Reply::whole(400, "Content-Type: text/html", "<html>expired</html>"),
-        _ => provider.reply(asked),
+        _ => provider.reply(received),
     });
     let proxy = Proxy::of(&source);
     valid(&proxy.get("/x?verb=Identify"));
@@ -296,18 +296,18 @@ fn expired_token_of_a_known_list_is_replaced() {
 #[test]
 fn truncated_page_of_headers_is_resumed() {
     let provider = ProviderOne::of("1.1");
-    let source = Source::start(move |number, asked| {
+    let source = Source::start(move |number, received| {
         if number != 1 {
-            return provider.reply(asked);
+            return provider.reply(received);
         }
-        let whole = provider.answer(asked).expect("a legal request");
+        let whole = provider.answer(received).expect("a legal request");
         Reply::new(200, &format!("Content-Type: text/xml\nContent-Length: {}", whole.len()))
             .send(&whole.as_bytes()[..whole.len() / 2])
     });
     let proxy = Proxy::of(&source);
     valid(&proxy.get("/x?verb=Identify"));
     assert_eq!(headers(&[valid(&proxy.get(HEADERS))]), expected(0..PAGE));
-    assert_eq!(source.asked().len(), 3);
+    assert_eq!(source.requests().len(), 3);
 }
 
 /// With a proxy that requests each header by GetRecord.
@@ -323,10 +323,10 @@ fn v1_headers_via_getrecord() {
     let source = ProviderOne::of("1.1").start();
     let pages = harvest(&by_getrecord(&source), HEADERS);
     assert_eq!((pages.len(), headers(&pages)), (3, expected(0..RECORDS)));
-    let asked = queries(&source);
-    let lists = asked.iter().filter(|query| query.contains("ListIdentifiers")).count();
-    assert_eq!((lists, asked.len()), (3, 3 + RECORDS), "each is asked for once");
-    assert_eq!(asked[0], "verb=ListIdentifiers");
+    let received = queries(&source);
+    let lists = received.iter().filter(|query| query.contains("ListIdentifiers")).count();
+    assert_eq!((lists, received.len()), (3, 3 + RECORDS), "each is asked for once");
+    assert_eq!(received[0], "verb=ListIdentifiers");
     // A response that is not a list of identifiers is handled as usual.
     let proxy = by_getrecord(&source);
     for (query, wanted) in [("until=1990-01-01", "noRecordsMatch"), ("set=a", "noSetHierarchy")] {
@@ -337,27 +337,27 @@ fn v1_headers_via_getrecord() {
 #[test]
 fn headers_via_getrecord_are_complete() {
     let provider = ProviderOne::of("1.1");
-    let source = Source::start(move |number, asked| {
+    let source = Source::start(move |number, received| {
         let is_of =
-            |number: usize| asked.target.ends_with(&format!("example%3A{number}&metadataPrefix=oai_dc"));
+            |number: usize| received.target.ends_with(&format!("example%3A{number}&metadataPrefix=oai_dc"));
         match number {
             // A record that fails again and again, and one that no longer exists.
             6 => Reply::whole(500, "", "no"),
             7..=9 => Reply::raw("gone").reset(),
             _ if is_of(8) => Reply::xml(provider.page("GetRecord", "", "")),
-            _ => provider.reply(asked),
+            _ => provider.reply(received),
         }
     });
     let proxy = by_getrecord(&source);
     let page = valid(&proxy.get(HEADERS));
     assert_eq!(proxy.clock.pauses().len(), 4);
     assert_eq!(headers(&[page]), expected((0..PAGE).filter(|number| *number != 8)));
-    assert_eq!(source.asked().len(), 2 + PAGE + 4, "received headers are not requested again");
+    assert_eq!(source.requests().len(), 2 + PAGE + 4, "received headers are not requested again");
     // A list beyond the limit of requests is refused, not truncated.
     let many: String = (0..501).map(|number| format!("<identifier>{number}</identifier>")).collect();
     let source = Source::page(provider.page("ListIdentifiers", "", &many));
     let got = by_getrecord(&source).get(HEADERS);
-    assert_eq!((got.status, source.asked().len()), (502, 1));
+    assert_eq!((got.status, source.requests().len()), (502, 1));
     assert!(got.text().contains("set v1_headers_via = \"listrecords\""), "{}", got.text());
 }
 
@@ -366,19 +366,19 @@ fn failing_record_is_quarantined_if_others_succeed() {
     // No record follows the last one, so another request shows whether the source responds.
     for failing in [8, PAGE - 1] {
         let provider = ProviderOne::of("1.1");
-        let source = Source::start(move |_, asked| {
-            let is_it = asked.target.ends_with(&format!("example%3A{failing}&metadataPrefix=oai_dc"));
-            if is_it { Reply::whole(500, "", "<html>oops</html>") } else { provider.reply(asked) }
+        let source = Source::start(move |_, received| {
+            let is_it = received.target.ends_with(&format!("example%3A{failing}&metadataPrefix=oai_dc"));
+            if is_it { Reply::whole(500, "", "<html>oops</html>") } else { provider.reply(received) }
         });
         let proxy = by_getrecord(&source);
         let page = valid(&proxy.get(HEADERS));
         assert_eq!(headers(&[page]), expected((0..PAGE).filter(|number| *number != failing)));
         let aside = proxy.told("/-/repositories/x/quarantine").to_string();
         assert!(aside.contains(&identifier(failing)), "{aside}");
-        let asked = queries(&source);
-        let times = asked.iter().filter(|query| query.contains(&format!("example%3A{failing}&"))).count();
+        let received = queries(&source);
+        let times = received.iter().filter(|query| query.contains(&format!("example%3A{failing}&"))).count();
         assert_eq!(times, 8, "four times in each of two attempts at the page");
-        let alive = asked.iter().filter(|query| *query == "verb=Identify").count();
+        let alive = received.iter().filter(|query| *query == "verb=Identify").count();
         assert_eq!(alive, usize::from(failing != 8));
     }
 }
@@ -388,12 +388,13 @@ fn source_that_fails_midway_loses_no_record() {
     for first in [0, 50] {
         let (provider, is_up) = (ProviderOne::of("1.1"), Arc::new(AtomicBool::new(false)));
         let now_up = Arc::clone(&is_up);
-        let source = Source::start(move |_, asked| {
-            let record = all(&asked.target, "example%3A", "&").first().and_then(|number| number.parse().ok());
+        let source = Source::start(move |_, received| {
+            let record =
+                all(&received.target, "example%3A", "&").first().and_then(|number| number.parse().ok());
             if record.is_some_and(|number: usize| number >= first) && !now_up.load(Ordering::Relaxed) {
                 Reply::whole(500, "", "no")
             } else {
-                provider.reply(asked)
+                provider.reply(received)
             }
         });
         let proxy = by_getrecord(&source);
@@ -420,15 +421,15 @@ fn headers_via_getrecord_share_the_rate_limit() {
     let (go, wait) = std::sync::mpsc::channel();
     let (reached, is_reached) = std::sync::mpsc::channel();
     let waits = Mutex::new(Some(wait));
-    let source = Source::start(move |_, asked| {
-        if asked.target.contains("GetRecord")
+    let source = Source::start(move |_, received| {
+        if received.target.contains("GetRecord")
             && let Some(wait) = waits.lock().expect("no test panics while it holds this").take()
         {
             reached.send(()).expect("the test waits for it");
-            let record = provider.answer(asked).expect("a legal request");
+            let record = provider.answer(received).expect("a legal request");
             return Reply::new(200, "Content-Type: text/xml").wait(wait).send(record);
         }
-        provider.reply(asked)
+        provider.reply(received)
     });
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.source_mut().quirks.version = Some(Version::One1);
@@ -453,12 +454,12 @@ fn quarantined_header_is_not_an_empty_list() {
         format!("<identifier>{}</identifier><identifier>{}</identifier>", identifier(0), identifier(1));
     let broken =
         provider.page("GetRecord", "", "<record><header><datestamp>2001-01-01</datestamp></header></record>");
-    let source = Source::start(move |number, asked| match number {
+    let source = Source::start(move |number, received| match number {
         // The source fails at the second record until it is deleted.
-        _ if asked.target.contains("ListIdentifiers") => {
+        _ if received.target.contains("ListIdentifiers") => {
             Reply::xml(provider.page("ListIdentifiers", "", &list))
         }
-        _ if asked.target.contains("example%3A0&") => Reply::xml(broken.clone()),
+        _ if received.target.contains("example%3A0&") => Reply::xml(broken.clone()),
         2..=5 => Reply::raw("gone").reset(),
         _ => Reply::xml(provider.page("GetRecord", "", "")),
     });
@@ -477,11 +478,11 @@ fn quarantined_header_is_not_an_empty_list() {
 #[test]
 fn source_without_its_listed_records_is_not_empty() {
     let provider = ProviderOne::of("1.1");
-    let source = Source::start(move |_, asked| {
-        if asked.target.contains("GetRecord") {
+    let source = Source::start(move |_, received| {
+        if received.target.contains("GetRecord") {
             Reply::xml(provider.page("GetRecord", "", ""))
         } else {
-            provider.reply(asked)
+            provider.reply(received)
         }
     });
     let got = by_getrecord(&source).get(HEADERS);
@@ -499,5 +500,5 @@ fn source_with_day_granularity_gets_no_seconds() {
         let page = valid(&proxy.get(&format!("{path}&until=2001-03-01T00:00:00Z")));
         assert_eq!(code(&page), "badArgument");
     }
-    assert!(source.asked().is_empty(), "Identify says that the granularity is days");
+    assert!(source.requests().is_empty(), "Identify says that the granularity is days");
 }
