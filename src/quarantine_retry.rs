@@ -6,7 +6,9 @@
 use oaimend_base::clock::{self, Clock};
 use oaimend_mirror::harvest::{Harvester, store_recovered};
 use oaimend_oai::{ErrorCode, Request};
-use oaimend_repository::{Account, DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest};
+use oaimend_repository::{
+    DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest, ResponseSummary,
+};
 use oaimend_store::{
     Quarantine, QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineState, RepositoryId,
     WholeRecords,
@@ -113,7 +115,7 @@ struct Candidate {
 struct Received {
     records: Vec<DeliveredRecord>,
     why_broken: Option<&'static str>,
-    account: Account,
+    summary: ResponseSummary,
     failure: Option<Failure>,
 }
 
@@ -182,9 +184,9 @@ impl Retry {
             match event {
                 Event::Records(records) => received.records.extend(records),
                 Event::Quarantined(records) => received.why_broken = records.last().map(|record| record.why),
-                Event::End(account) => received.account = *account,
-                Event::Failed(failure, account) => {
-                    (received.account, received.failure) = (*account, Some(failure));
+                Event::End(summary) => received.summary = *summary,
+                Event::Failed(failure, summary) => {
+                    (received.summary, received.failure) = (*summary, Some(failure));
                 }
                 Event::Head(_) | Event::Body(_) => {}
             }
@@ -261,15 +263,15 @@ impl RetryRun {
 
 /// The result of a request for a record.
 fn judge(identifier: &str, received: &Received) -> (RetryOutcome, Option<String>) {
-    let Received { records, why_broken, account, failure } = received;
+    let Received { records, why_broken, summary, failure } = received;
     let is_stored = failure.as_ref().is_none_or(|failure| failure.reason != Reason::Quarantine);
-    if account.items.quarantined() > 0 && is_stored {
+    if summary.items.quarantined() > 0 && is_stored {
         return (RetryOutcome::StillBroken, why_broken.map(str::to_owned));
     }
     if let Some(failure) = failure {
         return (RetryOutcome::Failed, Some(failure.details.clone()));
     }
-    let details = match account.page.error {
+    let details = match summary.page.error {
         Some(ErrorCode::IdDoesNotExist) => return (RetryOutcome::Gone, None),
         Some(ErrorCode::CannotDisseminateFormat) => {
             let details = "the source does not have the record in this format";
@@ -285,7 +287,7 @@ fn judge(identifier: &str, received: &Received) -> (RetryOutcome, Option<String>
                 return (RetryOutcome::Resolved, details);
             }
             // A record that is too long to be reported is sent only if it is valid.
-            [] if account.items.oversized() > 0 => return (RetryOutcome::Resolved, None),
+            [] if summary.items.oversized() > 0 => return (RetryOutcome::Resolved, None),
             _ => format!("the source sent {} records", records.len()),
         },
     };
@@ -314,17 +316,17 @@ mod tests {
             self.0.lock().expect("no panic").push(format!("{identifier} {prefix}"));
             let (sender, events) = mpsc::channel(4);
             let session = async move {
-                let mut account = Account::default();
+                let mut summary = ResponseSummary::default();
                 let failure = |reason| Failure::new(reason, "the disk or the source fails");
                 let last = match identifier.split('-').next().unwrap_or_default() {
                     "down" => Event::Failed(failure(Reason::ConnectionRefused), Box::default()),
                     "full" => {
-                        account.items.add_quarantined(1);
-                        Event::Failed(failure(Reason::Quarantine), Box::new(account))
+                        summary.items.add_quarantined(1);
+                        Event::Failed(failure(Reason::Quarantine), Box::new(summary))
                     }
                     "long" => {
-                        account.items.add_oversized(1);
-                        Event::End(Box::new(account))
+                        summary.items.add_oversized(1);
+                        Event::End(Box::new(summary))
                     }
                     name => {
                         let identifier = if name == "other" { "oai:x:9".to_owned() } else { identifier };
@@ -338,7 +340,7 @@ mod tests {
                             repairs: oaimend_store::RecordRepairs::new(std::iter::empty()),
                         };
                         let _ = sender.send(Event::Records(vec![record])).await;
-                        Event::End(Box::new(account))
+                        Event::End(Box::new(summary))
                     }
                 };
                 let _ = sender.send(last).await;

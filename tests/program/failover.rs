@@ -46,7 +46,7 @@ fn the_mirror_answers_each_verb_as_the_source_did() {
     let state = state.last_complete.expect("a complete harvest").from_secs;
     for (request, before) in requests.iter().zip(&before) {
         let after = world.ask_valid(request);
-        let reason = after.account.end.failed_over.as_ref().map(|failure| failure.reason);
+        let reason = after.summary.end.failed_over.as_ref().map(|failure| failure.reason);
         assert!(matches!(reason, Some(Reason::Status | Reason::Resting)), "{request}: {reason:?}");
         assert_eq!(after.items(), before.items(), "{request}");
         assert_eq!(after.kind(), before.kind(), "{request}");
@@ -71,13 +71,13 @@ fn a_list_continues_with_exactly_the_records_that_the_harvester_does_not_have() 
                 let mut query = format!("verb={verb}&metadataPrefix=oai_dc");
                 for _ in 0..pages_before {
                     let page = world.ask_valid(&query);
-                    let token = page.account.page.token.clone().expect("the list continues");
+                    let token = page.summary.page.token.clone().expect("the list continues");
                     query = format!("verb={verb}&resumptionToken={token}");
                     pages.push(page);
                 }
                 world.set_down(true);
                 let page = world.ask_valid(&query);
-                assert!(page.account.end.failed_over.is_some());
+                assert!(page.summary.end.failed_over.is_some());
                 if comes_back {
                     world.set_down(false);
                 }
@@ -101,14 +101,14 @@ fn a_page_that_ended_early_continues_in_the_mirror() {
             let page = world.ask_valid(&query);
             query = format!(
                 "verb=ListRecords&resumptionToken={}",
-                page.account.page.token.clone().expect("more")
+                page.summary.page.token.clone().expect("more")
             );
             pages.push(page);
         }
         world.collection().page_ends_after = Some(4);
         let page = world.ask_valid(&query);
         assert_eq!(page.items().len(), 4);
-        assert!(page.account.end.continued.is_some());
+        assert!(page.summary.end.continued.is_some());
         world.set_down(true);
         pages.extend(world.rest("ListRecords", page));
         let mut found = identifiers(&pages);
@@ -131,7 +131,7 @@ fn the_mirror_does_not_undo_what_the_source_said_before() {
         world.pass_time(120);
         world.collection().page_ends_after = ends_early.then_some(4);
         let first = world.ask_valid("verb=ListRecords&metadataPrefix=oai_dc");
-        let token = first.account.page.token.clone().expect("the list continues");
+        let token = first.summary.page.token.clone().expect("the list continues");
         world.set_down(true);
         let query = format!("verb=ListRecords&resumptionToken={token}");
         let mut pages = world.rest("ListRecords", world.ask_valid(&query));
@@ -155,7 +155,7 @@ fn the_end_of_a_list_that_was_delivered_repeats_a_record() {
         world.collection().entries.insert(identifier(99), new);
         world.pass_time(120);
         let first = world.ask_valid(&format!("verb={verb}&metadataPrefix=oai_dc"));
-        let token = first.account.page.token.clone().expect("the list continues");
+        let token = first.summary.page.token.clone().expect("the list continues");
         world.set_down(true);
         let last = world.ask_valid(&format!("verb={verb}&resumptionToken={token}"));
         assert_eq!(identifiers(&[last]), [identifier(0)], "{verb}");
@@ -197,11 +197,11 @@ fn the_rest_of_a_list_survives_a_restart() {
     world.harvest();
     let first = world.ask_valid("verb=ListRecords&metadataPrefix=oai_dc");
     world.set_down(true);
-    let token = first.account.page.token.clone().expect("the list continues");
+    let token = first.summary.page.token.clone().expect("the list continues");
     world = world.restart();
     let second = world.ask_valid(&format!("verb=ListRecords&resumptionToken={token}"));
     world = world.restart();
-    let token = second.account.page.token.clone().expect("the list continues");
+    let token = second.summary.page.token.clone().expect("the list continues");
     let third = world.ask_valid(&format!("verb=ListRecords&resumptionToken={token}"));
     let mut pages = vec![first, second];
     pages.extend(world.rest("ListRecords", third));
@@ -219,7 +219,7 @@ fn a_list_that_the_mirror_has_finished_ends() {
     for number in 10..20 {
         world.collection().entries.remove(&identifier(number));
     }
-    let token = first.account.page.token.clone().expect("the list continues");
+    let token = first.summary.page.token.clone().expect("the list continues");
     world.set_down(true);
     let rest =
         world.rest("ListRecords", world.ask_valid(&format!("verb=ListRecords&resumptionToken={token}")));
@@ -240,7 +240,7 @@ fn a_later_request_of_the_source_begins_at_the_state_that_the_harvester_has() {
     world.pass_time(7_200);
     world.set_down(true);
     let list = world.ask_valid("verb=ListRecords&metadataPrefix=oai_dc&from=2020-01-05");
-    assert!(list.account.end.failed_over.is_some());
+    assert!(list.summary.end.failed_over.is_some());
     let own_clock = world.mirror.now();
     world.set_down(false);
     let requested = world.source.requests().len();
@@ -268,10 +268,10 @@ fn short_windows_up_to_now_begin_at_the_state_that_the_harvester_has() {
         let list = "verb=ListRecords&metadataPrefix=oai_dc";
         let mut until = world.mirror.now();
         let mut pages = vec![world.ask_valid(&format!("{list}&from=2022-01-01T00:00:00Z&until={until}"))];
-        assert!(pages[0].account.end.failed_over.is_some());
+        assert!(pages[0].summary.end.failed_over.is_some());
         // The source is back, and its circuit breaker closes after a while.
         world.collection().is_down = false;
-        while pages.last().is_some_and(|page| page.account.end.failed_over.is_some()) {
+        while pages.last().is_some_and(|page| page.summary.end.failed_over.is_some()) {
             assert!(pages.len() < 100, "the source is never asked");
             world.pass_time(window_secs);
             let from = std::mem::replace(&mut until, world.mirror.now());
@@ -345,7 +345,7 @@ fn the_last_page_of_the_mirror_has_a_record_although_the_source_lists_no_deleted
             let page = world.ask_valid(&query);
             query = format!(
                 "verb=ListRecords&resumptionToken={}",
-                page.account.page.token.clone().expect("more")
+                page.summary.page.token.clone().expect("more")
             );
             pages.push(page);
         }

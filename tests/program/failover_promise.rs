@@ -62,7 +62,7 @@ impl Client {
             self.list = Some((started, first_date, token));
             return false;
         }
-        self.failovers += usize::from(page.account.end.failed_over.is_some());
+        self.failovers += usize::from(page.summary.end.failed_over.is_some());
         match page.kind().as_str() {
             "ListRecords" => self.keep(page.items()),
             "noRecordsMatch" => {}
@@ -72,8 +72,8 @@ impl Client {
         }
         let date = date_of(&page);
         let first_date = first_date.unwrap_or_else(|| date.clone());
-        if page.account.page.token.is_some() {
-            self.list = Some((started, Some(first_date), page.account.page.token));
+        if page.summary.page.token.is_some() {
+            self.list = Some((started, Some(first_date), page.summary.page.token));
             return false;
         }
         self.from = match self.kind {

@@ -104,7 +104,7 @@ fn key(item: &Item, collisions: Collisions) -> (String, String) {
 impl Harvester {
     fn take(&mut self, page: &Answered, collisions: Collisions) {
         assert_eq!(page.failure, None);
-        if page.account.page.error.is_none() {
+        if page.summary.page.error.is_none() {
             page.valid(Strictness::Schema);
         }
         for item in page.items() {
@@ -122,7 +122,7 @@ impl Harvester {
         let query = format!("verb=ListRecords&metadataPrefix={prefix}{from}");
         let pages = pages(&settings.view(mirror, 7), &query, || {});
         pages.iter().for_each(|page| self.take(page, settings.collisions));
-        self.from = pages[0].account.page.response_date.clone();
+        self.from = pages[0].summary.page.response_date.clone();
     }
 }
 
@@ -310,7 +310,7 @@ fn a_list_in_flight_keeps_its_records_and_its_order() {
         mirror.pass_time(PAUSE_SECS);
         let mut now = before.clone();
         let mut pages = vec![ask(&now.view(&mirror, 4), LIST)];
-        while let Some(token) = pages.last().and_then(|page| page.account.page.token.clone()) {
+        while let Some(token) = pages.last().and_then(|page| page.summary.page.token.clone()) {
             assert!(pages.len() < 50, "the list does not end");
             // Two changes in a row.
             for number in 0..2 {
@@ -324,8 +324,8 @@ fn a_list_in_flight_keeps_its_records_and_its_order() {
         let items: Vec<Item> = pages.iter().flat_map(Answered::items).collect();
         assert_eq!(items, complete, "{collisions:?}");
         pages.iter().for_each(|page| drop(page.valid(Strictness::Schema)));
-        assert_eq!(pages.last().and_then(|page| page.account.page.progress.1), Some(complete.len() as u64));
-        let from = pages[0].account.page.response_date.clone().unwrap_or_default();
+        assert_eq!(pages.last().and_then(|page| page.summary.page.progress.1), Some(complete.len() as u64));
+        let from = pages[0].summary.page.response_date.clone().unwrap_or_default();
         let next = ask(&now.view(&mirror, 100), &format!("{LIST}&from={from}")).items();
         assert!(next.iter().any(|item| item.identifier == "oai:y:1"), "{next:?}");
         assert!(next.iter().all(|item| !item.identifier.contains(":x:")), "{next:?}");
@@ -343,7 +343,7 @@ fn a_response_that_began_before_a_change_is_dated_before_it() {
     mirror.pass_time(PAUSE_SECS);
     let page = ask(&old, LIST);
     assert!(page.items().iter().any(|item| item.identifier == "oai:y:1" && !item.is_deleted));
-    let mut harvester = Harvester { from: page.account.page.response_date.clone(), ..Harvester::default() };
+    let mut harvester = Harvester { from: page.summary.page.response_date.clone(), ..Harvester::default() };
     harvester.take(&page, Prefer);
     harvester.harvest(&mirror, &after, "oai_dc");
     assert_eq!(harvester.copy, shown(&mirror, &after, "oai_dc"));
@@ -376,7 +376,7 @@ fn windows_counts_and_cached_pages_follow_the_datestamps() {
         let pages = pages(&view, &format!("verb=ListIdentifiers&metadataPrefix=oai_dc{arguments}"), || {});
         let items: Vec<Item> = pages.iter().flat_map(Answered::items).collect();
         assert_eq!(items.len(), count, "{arguments}");
-        let mut sizes = pages.iter().filter_map(|page| page.account.page.progress.1);
+        let mut sizes = pages.iter().filter_map(|page| page.summary.page.progress.1);
         assert!(count == 0 || sizes.all(|size| size == count as u64), "{arguments}");
     }
 }
@@ -452,11 +452,11 @@ fn check_random_changes(seed: u64) {
         let harvester = &mut harvesters[random.below(2)];
         let from = harvester.from.as_ref().map_or(String::new(), |from| format!("&from={from}"));
         let mut page = ask(&settings.view(&mirror, 1 + random.below(9)), &format!("{LIST}{from}"));
-        harvester.from = page.account.page.response_date.clone();
+        harvester.from = page.summary.page.response_date.clone();
         let mut count = 1;
         loop {
             harvester.take(&page, settings.collisions);
-            let Some(token) = page.account.page.token.clone() else { break };
+            let Some(token) = page.summary.page.token.clone() else { break };
             assert!(count < 1_000, "seed {seed}: the list does not end");
             count += 1;
             mirror.pass_time([0, 0, 1, 30, -3_600][random.below(5)]);

@@ -122,7 +122,7 @@ fn check_incremental_harvests(seed: u64, collisions: Collisions) {
             assert_eq!(page.failure, None);
             copy.extend(page.items().iter().map(|item| (item.identifier.clone(), shown(item))));
         }
-        *from = pages[index * (pages.len() - 1)].account.page.response_date.clone();
+        *from = pages[index * (pages.len() - 1)].summary.page.response_date.clone();
         copy.clone()
     };
     for _ in 0..30 {
@@ -191,7 +191,7 @@ fn a_hidden_record_becomes_visible_when_the_shown_one_is_deleted() {
         mirror.commit("y", "oai_dc", vec![deleted(item, &[])], true);
         let deleted_at = mirror.now();
         mirror.pass_time(60);
-        let from = first.account.page.response_date.expect("a date");
+        let from = first.summary.page.response_date.expect("a date");
         let next = ask(&view, &format!("{LIST}&from={from}"));
         next.valid(Strictness::Schema);
         let items = next.items();
@@ -278,7 +278,7 @@ fn pages_are_bounded_although_all_records_of_a_repository_are_hidden() {
     let items: BTreeSet<(String, String)> = items.map(|item| (item.identifier, item.datestamp)).collect();
     assert_eq!(items.len(), 3_000);
     let last = pages.last().expect("a page");
-    assert_eq!(last.account.page.progress, (Some(2_503), Some(3_003)));
+    assert_eq!(last.summary.page.progress, (Some(2_503), Some(3_003)));
     // All items have a change after the end of the window.
     let until = from_secs(UnixSecs(START_SECS + 30), Granularity::Second);
     assert_eq!(ask(&view, &format!("{LIST}&until={until}")).kind(), "noRecordsMatch");

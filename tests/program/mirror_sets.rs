@@ -114,7 +114,7 @@ fn list_of_such_a_set_fails_in_the_middle_and_does_not_end_early() {
             let mut pages = Vec::new();
             for _ in 0..pages_before {
                 let page = world.ask(&query);
-                let token = page.account.page.token.clone().expect("the list continues");
+                let token = page.summary.page.token.clone().expect("the list continues");
                 query = format!("verb=ListRecords&resumptionToken={token}");
                 pages.push(page);
             }

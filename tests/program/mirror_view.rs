@@ -57,9 +57,9 @@ fn list(repository: &MirrorRepository, query: &str) -> Vec<Item> {
         page.valid(Strictness::Schema);
         let cursor = items.len() as u64;
         items.extend(page.items());
-        assert_eq!(page.account.page.progress, (Some(cursor), Some(total as u64)), "{query}");
-        assert_eq!(page.account.items.sent(), page.items().len() as u64);
-        assert_eq!(page.account.page.response_date, pages[0].account.page.response_date, "{query}");
+        assert_eq!(page.summary.page.progress, (Some(cursor), Some(total as u64)), "{query}");
+        assert_eq!(page.summary.items.sent(), page.items().len() as u64);
+        assert_eq!(page.summary.page.response_date, pages[0].summary.page.response_date, "{query}");
         let reported = page.records.iter().map(|record| record.identifier.as_str());
         assert!(reported.eq(page.items().iter().map(|item| item.identifier.as_str())), "{query}");
     }
@@ -131,7 +131,7 @@ fn every_request_gets_a_valid_response() {
         let answered = ask(&view, query);
         answered.valid(Strictness::Schema);
         assert_eq!(answered.kind(), kind, "{query}: {}", answered.body);
-        assert_eq!(answered.account.page.error.map(|code| code.name()).unwrap_or(kind), kind, "{query}");
+        assert_eq!(answered.summary.page.error.map(|code| code.name()).unwrap_or(kind), kind, "{query}");
     }
     let formats = ask(&view, "verb=ListMetadataFormats&identifier=oai:x:0").body;
     assert!(formats.contains(">oai_dc<") && !formats.contains(">marc<"), "{formats}");
@@ -165,7 +165,7 @@ fn sets_are_listed_on_pages() {
     let bodies: String = pages.iter().map(|page| page.body.as_str()).collect();
     for page in &pages {
         page.valid(Strictness::Schema);
-        assert_eq!(page.account.page.progress.1, Some(5));
+        assert_eq!(page.summary.page.progress.1, Some(5));
     }
     assert_eq!(pages.len(), 3);
     let listed: Vec<&str> =
@@ -232,7 +232,7 @@ fn tokens_are_valid_after_a_restart_and_for_their_list_only() {
     mirror.describe("y", &["oai_dc"], SETS);
     mirror.commit("y", "oai_dc", (0..50).map(record).collect(), true);
     let first = ask(&mirror.view("x", 40), "verb=ListRecords&metadataPrefix=oai_dc&set=a");
-    let token = first.account.page.token.expect("more pages");
+    let token = first.summary.page.token.expect("more pages");
     assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "{token}");
     let next = |mirror: &Mirror, token: &str| {
         ask(&mirror.view("x", 40), &format!("verb=ListRecords&resumptionToken={token}"))
@@ -275,10 +275,10 @@ fn records_that_change_during_a_list_are_in_the_next_incremental_one() {
     });
     let items: Vec<usize> = pages.iter().map(|page| page.items().len()).collect();
     assert_eq!(items, [100, 100, 1], "the schema demands a record, so a changed one is there again");
-    let sizes: Vec<Option<u64>> = pages.iter().map(|page| page.account.page.progress.1).collect();
+    let sizes: Vec<Option<u64>> = pages.iter().map(|page| page.summary.page.progress.1).collect();
     assert_eq!(sizes, [Some(250), Some(250), Some(201)], "the last page tells the delivered number");
     pages[2].valid(Strictness::Schema);
-    let from = pages[0].account.page.response_date.clone().expect("a date");
+    let from = pages[0].summary.page.response_date.clone().expect("a date");
     let next = list(&view, &format!("verb=ListRecords&metadataPrefix=oai_dc&from={from}"));
     assert_eq!(next.len(), 50);
 }
@@ -312,14 +312,14 @@ impl Harvester {
         let pages = pages(view, &format!("verb=ListRecords&metadataPrefix=oai_dc{from}{set}"), between);
         for page in &pages {
             assert_eq!(page.failure, None);
-            if page.account.page.error.is_none() {
+            if page.summary.page.error.is_none() {
                 page.valid(Strictness::Schema);
             }
             for item in page.items() {
                 self.copy.insert(item.identifier, (item.is_deleted, item.title));
             }
         }
-        let date = |page: Option<&Answered>| page.and_then(|page| page.account.page.response_date.clone());
+        let date = |page: Option<&Answered>| page.and_then(|page| page.summary.page.response_date.clone());
         self.from = match next {
             Continues::FirstDate => date(pages.first()),
             Continues::LastDate => date(pages.last()),
@@ -527,7 +527,7 @@ fn the_aggregate_lists_all_repositories_in_the_order_of_their_commits() {
         let pages = pages(&view, "verb=ListRecords&metadataPrefix=oai_dc", || {});
         let items: Vec<Item> = pages.iter().flat_map(|page| page.items()).collect();
         assert_eq!(items.len(), 210);
-        assert!(pages.iter().all(|page| page.account.page.progress.1 == Some(210)));
+        assert!(pages.iter().all(|page| page.summary.page.progress.1 == Some(210)));
         pages.iter().for_each(|page| drop(page.valid(Strictness::Schema)));
         let order: Vec<(&str, &str)> =
             items.iter().map(|item| (item.datestamp.as_str(), item.set_specs[0].as_str())).collect();
@@ -551,7 +551,7 @@ fn each_repository_of_the_aggregate_is_a_set() {
     }
     let sets = ask(&view, "verb=ListSets");
     sets.valid(Strictness::Schema);
-    assert_eq!(sets.account.items.sent(), 12);
+    assert_eq!(sets.summary.items.sent(), 12);
     let named = "<set><setSpec>y</setSpec><setName>Repository &amp; y</setName></set>";
     assert!(sets.body.contains(named) && sets.body.contains("<setSpec>z:a:b</setSpec>"), "{}", sets.body);
 }
@@ -562,7 +562,7 @@ fn the_aggregate_has_the_formats_of_all_repositories() {
     let view = aggregate(&mirror, &["x", "y", "z"], 100);
     let formats = ask(&view, "verb=ListMetadataFormats");
     formats.valid(Strictness::Schema);
-    assert_eq!(formats.account.items.sent(), 3);
+    assert_eq!(formats.summary.items.sent(), 3);
     let record = ask(&view, "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:z:3");
     record.valid(Strictness::Schema);
     assert_eq!(record.items()[0].set_specs, ["z", "z:a"]);
@@ -591,7 +591,7 @@ fn a_repository_that_is_harvested_for_the_first_time_joins_the_next_incremental_
     assert_eq!(alone.failure.map(|failure| failure.reason), Some(Reason::MirrorIncomplete));
     mirror.pass_time(10);
     mirror.commit("w", "oai_dc", vec![live("oai:w:2", &[], "2")], true);
-    let from = first.account.page.response_date.expect("a date");
+    let from = first.summary.page.response_date.expect("a date");
     let next = ask(&view, &format!("{list}&from={from}"));
     assert!(next.items().iter().any(|item| item.identifier == "oai:w:2"), "{}", next.body);
     assert_eq!(ask(&view, &format!("{list}&set=w")).items().len(), 2);

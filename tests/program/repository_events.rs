@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oaimend::config::Mapping;
 use oaimend_oai::Request;
-use oaimend_repository::{Account, DeliveredRecord, Event, Repository, RepositoryRequest};
+use oaimend_repository::{DeliveredRecord, Event, Repository, RepositoryRequest, ResponseSummary};
 use oaimend_store::QuarantinedRecord;
 use oaimend_upstream::settings::{HeadersVia, Limits, Version};
 use oaimend_upstream::{LiveRepository, SourceClients};
@@ -21,7 +21,7 @@ struct Collected {
     records: Vec<DeliveredRecord>,
     quarantined: Vec<QuarantinedRecord>,
     body: String,
-    account: Account,
+    summary: ResponseSummary,
     failed: bool,
 }
 
@@ -56,9 +56,9 @@ fn ask(source: &Source, query: &str, tune: impl FnOnce(&mut Mapping)) -> Collect
                 Event::Records(records) => collected.records.extend(records),
                 Event::Quarantined(records) => collected.quarantined.extend(records),
                 Event::Body(bytes) => collected.body.push_str(&String::from_utf8_lossy(&bytes)),
-                Event::End(account) => collected.account = *account,
-                Event::Failed(failure, account) => {
-                    (collected.failed, collected.account) = (true, *account);
+                Event::End(summary) => collected.summary = *summary,
+                Event::Failed(failure, summary) => {
+                    (collected.failed, collected.summary) = (true, *summary);
                     println!("{failure:?}");
                 }
             }
@@ -97,8 +97,8 @@ fn records_are_reported_as_they_are_delivered() {
         assert!(collected.body.contains(&record.xml), "{}", record.xml);
         assert!(collected.body.contains(&format!("<datestamp>{}</datestamp>", record.datestamp)));
     }
-    assert_eq!(collected.account.page.token.as_deref(), Some("t1"));
-    let date = collected.account.page.response_date.expect("a responseDate");
+    assert_eq!(collected.summary.page.token.as_deref(), Some("t1"));
+    let date = collected.summary.page.response_date.expect("a responseDate");
     assert!(collected.body.contains(&format!("<responseDate>{date}</responseDate>")));
 }
 
@@ -148,7 +148,7 @@ fn quarantined_items_are_reported() {
     assert_eq!(collected.identifiers(), ["oai:x:0", "oai:x:2"]);
     assert_eq!(collected.quarantined.len(), 1);
     assert_eq!(
-        (collected.quarantined[0].why, collected.account.items.quarantined()),
+        (collected.quarantined[0].why, collected.summary.items.quarantined()),
         ("missing-identifier", 1)
     );
 }
@@ -163,7 +163,7 @@ fn resumed_page_reports_each_record_once() {
         _ => Reply::xml(whole.clone()),
     });
     let collected = ask(&source, LIST, |_| {});
-    assert!(!collected.failed && collected.account.attempts() == 2, "{:?}", collected.account);
+    assert!(!collected.failed && collected.summary.attempts() == 2, "{:?}", collected.summary);
     let expected: Vec<String> = (0..40).map(|number| format!("oai:x:{number}")).collect();
     assert_eq!(collected.identifiers(), expected);
 }
@@ -213,6 +213,6 @@ fn error_response_reports_its_code() {
     let error = format!("{head}<error code=\"noRecordsMatch\">none</error></OAI-PMH>");
     let source = Source::start(move |_, _| Reply::xml(error.clone()));
     let collected = ask(&source, LIST, |_| {});
-    assert_eq!(collected.account.page.error.map(oaimend_oai::ErrorCode::name), Some("noRecordsMatch"));
-    assert!(collected.account.page.response_date.is_some());
+    assert_eq!(collected.summary.page.error.map(oaimend_oai::ErrorCode::name), Some("noRecordsMatch"));
+    assert!(collected.summary.page.response_date.is_some());
 }

@@ -1,7 +1,7 @@
 //! The result of a request, for the activity of its repository.
 
-use crate::account::{Account, RepairMade};
 use crate::failure::{Failure, Reason};
+use crate::response_summary::{RepairMade, ResponseSummary};
 use oaimend_oai::Request;
 use oaimend_store::{ActivityUpdate, DayCounts, OaiErrorResponse, RepairExample, SourceResult};
 
@@ -9,25 +9,25 @@ use oaimend_store::{ActivityUpdate, DayCounts, OaiErrorResponse, RepairExample, 
 /// or that made another response necessary.
 pub fn activity_update(
     request: &Request,
-    account: Option<&Account>,
+    summary: Option<&ResponseSummary>,
     failure: Option<&Failure>,
 ) -> ActivityUpdate {
     let mut update = ActivityUpdate::default();
     update.counts.requests = 1;
-    if let Some(account) = account.filter(|account| account.end.failed_over.is_none()) {
+    if let Some(summary) = summary.filter(|summary| summary.end.failed_over.is_none()) {
         update.counts = DayCounts {
-            passed: account.items.passed(),
-            repaired: account.items.repaired(),
-            quarantined: account.items.quarantined(),
+            passed: summary.items.passed(),
+            repaired: summary.items.repaired(),
+            quarantined: summary.items.quarantined(),
             ..update.counts
         };
-        let made = account.items.repairs().iter().filter(|(id, _)| !id.is_rewrite());
+        let made = summary.items.repairs().iter().filter(|(id, _)| !id.is_rewrite());
         update.repairs = made.map(|(id, count)| (id.entry().name, count)).collect();
-        update.examples = account.items.last_repairs().map(|made| (made.name, example(made))).collect();
+        update.examples = summary.items.last_repairs().map(|made| (made.name, example(made))).collect();
         let response = |code| OaiErrorResponse { code, request: request.query().to_owned() };
-        update.oai_error = account.page.error.map(response);
+        update.oai_error = summary.page.error.map(response);
     }
-    update.source = match (failure, account) {
+    update.source = match (failure, summary) {
         (Some(failure), _) if failure.reason.is_of_source() => {
             update.counts.failures = 1;
             SourceResult::Failed {
@@ -53,30 +53,30 @@ mod tests {
     use super::*;
     use oaimend_repair::RepairId;
 
-    fn update(account: Option<&Account>, failure: Option<Reason>) -> ActivityUpdate {
+    fn update(summary: Option<&ResponseSummary>, failure: Option<Reason>) -> ActivityUpdate {
         let failure = failure.map(|reason| Failure::new(reason, "details"));
-        activity_update(&Request::identify(), account, failure.as_ref())
+        activity_update(&Request::identify(), summary, failure.as_ref())
     }
 
     #[test]
     fn records_and_repairs_of_the_source_are_counted() {
-        let mut account = Account::default();
-        account.items.add_sent(5, 2);
-        account.items.add_quarantined(1);
+        let mut summary = ResponseSummary::default();
+        summary.items.add_sent(5, 2);
+        summary.items.add_quarantined(1);
         for id in [
             RepairId::BareAmpersand,
             RepairId::BareAmpersand,
             RepairId::BareAmpersand,
             RepairId::RewriteBaseUrl,
         ] {
-            account.items.add_repair(id, None);
+            summary.items.add_repair(id, None);
         }
-        let found = update(Some(&account), None);
+        let found = update(Some(&summary), None);
         let counts = DayCounts { requests: 1, passed: 3, repaired: 2, quarantined: 1, failures: 0 };
         assert_eq!((found.counts, found.repairs), (counts, vec![("bare-ampersand", 3)]));
         assert_eq!(found.source, SourceResult::Succeeded);
-        account.end.failed_over = Some(Failure::new(Reason::Dns, ""));
-        let found = update(Some(&account), Some(Reason::Dns));
+        summary.end.failed_over = Some(Failure::new(Reason::Dns, ""));
+        let found = update(Some(&summary), Some(Reason::Dns));
         assert_eq!(found.counts, DayCounts { requests: 1, failures: 1, ..DayCounts::default() });
         assert!(found.repairs.is_empty());
     }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn failures_of_the_source_are_told_from_others() {
         for (reason, is_repetition) in [(Reason::Dns, false), (Reason::Resting, true)] {
-            let found = update(Some(&Account::default()), Some(reason));
+            let found = update(Some(&ResponseSummary::default()), Some(reason));
             let expected = SourceResult::Failed {
                 request: "verb=Identify".to_owned(),
                 reason: reason.name(),
@@ -94,7 +94,7 @@ mod tests {
             assert_eq!((found.source, found.counts.failures), (expected, 1));
         }
         for reason in [Reason::Busy, Reason::MirrorIncomplete, Reason::SpoolFull, Reason::Configuration] {
-            let found = update(Some(&Account::default()), Some(reason));
+            let found = update(Some(&ResponseSummary::default()), Some(reason));
             assert_eq!((found.source, found.counts.failures), (SourceResult::NotAsked, 0), "{reason:?}");
         }
         assert_eq!(update(None, None).source, SourceResult::NotAsked, "answered by the cache");

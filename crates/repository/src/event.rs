@@ -1,7 +1,7 @@
 //! The events of a response, in order.
 
-use crate::account::Account;
 use crate::failure::Failure;
+use crate::response_summary::ResponseSummary;
 use bytes::Bytes;
 use oaimend_oai::UnixSecs;
 use oaimend_store::{QuarantinedRecord, RecordRepairs};
@@ -20,9 +20,9 @@ pub enum Event {
     /// A piece of its body.
     Body(Bytes),
     /// The response is whole.
-    End(Box<Account>),
+    End(Box<ResponseSummary>),
     /// There is no response or, after a head, no whole one.
-    Failed(Failure, Box<Account>),
+    Failed(Failure, Box<ResponseSummary>),
 }
 
 /// The facts of a response when it begins.

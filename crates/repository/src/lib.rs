@@ -3,7 +3,6 @@
 //! [`Repository`] is the interface. `upstream` implements it with the live source, and
 //! `mirror::view` with the mirror.
 
-mod account;
 pub mod activity_update;
 mod byte_rope;
 mod event;
@@ -14,11 +13,11 @@ mod observed_repository;
 pub mod rebase_namespaces;
 mod record_view;
 mod request;
+mod response_summary;
 mod response_writer;
 mod secrets;
 pub mod xml;
 
-pub use account::{Account, IdentifyFields, ItemCounts, PageFacts, RepairMade, ResponseOutcome};
 pub use activity_update::activity_update;
 pub use byte_rope::ByteRope;
 pub use event::{AnsweredBy, DeliveredRecord, Event, ListAge, ResponseHead};
@@ -28,5 +27,8 @@ pub use failure::{for_harvesters, for_operators, printable};
 pub use observed_repository::ObservedRepository;
 pub use record_view::RecordView;
 pub use request::{Repository, RepositoryRequest};
+pub use response_summary::{
+    IdentifyFields, ItemCounts, PageFacts, RepairMade, ResponseOutcome, ResponseSummary,
+};
 pub use response_writer::{ResponseWriter, Stop};
 pub use secrets::{MASK, Secrets};

@@ -33,12 +33,12 @@ impl<R: Repository> Repository for ObservedRepository<R> {
         let session = async move {
             while let Some(event) = events.next().await {
                 let update = match &event {
-                    Event::End(account) => {
-                        let failure = account.end.continued.as_ref().or(account.end.failed_over.as_ref());
-                        Some(activity_update(&asked, Some(account), failure))
+                    Event::End(summary) => {
+                        let failure = summary.end.continued.as_ref().or(summary.end.failed_over.as_ref());
+                        Some(activity_update(&asked, Some(summary), failure))
                     }
-                    Event::Failed(failure, account) => {
-                        Some(activity_update(&asked, Some(account), Some(failure)))
+                    Event::Failed(failure, summary) => {
+                        Some(activity_update(&asked, Some(summary), Some(failure)))
                     }
                     Event::Head(_) | Event::Records(_) | Event::Quarantined(_) | Event::Body(_) => None,
                 };

@@ -14,7 +14,9 @@ use super::upstream_handle::UpstreamHandle;
 use crate::serve::validators::Validators;
 use http::{HeaderValue, Method, StatusCode, header};
 use oaimend_files::PageCoding;
-use oaimend_repository::{Account, DetachedTask, Event, Failure, Reason, Repository, RepositoryRequest};
+use oaimend_repository::{
+    DetachedTask, Event, Failure, Reason, Repository, RepositoryRequest, ResponseSummary,
+};
 use pingora_error::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use std::sync::Arc;
@@ -56,7 +58,7 @@ impl PageResponder<'_> {
         lookup.coding = downstream.accepted_coding();
         let found = {
             let handle = handle.clone();
-            let ended = move |account, failure| handle.end(account, failure);
+            let ended = move |summary, failure| handle.end(summary, failure);
             lookup.find(self.repository, request, ended).await
         };
         let (mut reader, mut fetching, old) = match found {
@@ -176,9 +178,9 @@ impl PageResponder<'_> {
         let mut events = self.repository.answer(request);
         let head = match downstream.while_connected(events.next()).await? {
             Some(Event::Head(answer)) => response_head::whole(&answer, "bypass")?,
-            Some(Event::Failed(failure, account)) => {
+            Some(Event::Failed(failure, summary)) => {
                 let (head, text) = response_head::failed(&failure)?;
-                handle.end(*account, Some(failure));
+                handle.end(*summary, Some(failure));
                 downstream.write_head(Box::new(head), head_only).await?;
                 return if head_only {
                     Ok(())
@@ -191,7 +193,7 @@ impl PageResponder<'_> {
         };
         events.beside(downstream.write_head(Box::new(head), head_only)).await?;
         if head_only {
-            handle.end(Account::default(), None);
+            handle.end(ResponseSummary::default(), None);
             return Ok(());
         }
         loop {
@@ -199,13 +201,13 @@ impl PageResponder<'_> {
                 Some(Event::Body(piece)) => {
                     events.beside(downstream.write_piece(piece)).await?;
                 }
-                Some(Event::End(account)) => {
-                    handle.end(*account, None);
+                Some(Event::End(summary)) => {
+                    handle.end(*summary, None);
                     return downstream.write_end().await;
                 }
-                Some(Event::Failed(failure, account)) => {
+                Some(Event::Failed(failure, summary)) => {
                     let error = Error::explain(ErrorType::ConnectionClosed, failure.details.clone());
-                    handle.end(*account, Some(failure));
+                    handle.end(*summary, Some(failure));
                     return Err(error);
                 }
                 Some(Event::Records(_) | Event::Quarantined(_)) => {}

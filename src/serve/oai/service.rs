@@ -29,7 +29,7 @@ use http::{Method, Version, header};
 use oaimend_base::clock;
 use oaimend_oai::{Argument, ErrorCode, Request, RequestEcho};
 use oaimend_pages::oai_page::RequestAddress;
-use oaimend_repository::{Account, Failure, Repository, RepositoryRequest, activity_update};
+use oaimend_repository::{Failure, Repository, RepositoryRequest, ResponseSummary, activity_update};
 use oaimend_store::RepositoryId;
 use oaimend_upstream::{LiveRepository, RequestedBy};
 use pingora_core::modules::http::HttpModules;
@@ -433,10 +433,10 @@ impl RequestContext {
             return;
         };
         let ended = self.handle.as_ref().and_then(UpstreamHandle::ended);
-        let account = ended.as_ref().map(|ended| &ended.account);
-        let oai_error = account.and_then(|account| account.page.error).map(ErrorCode::name);
-        let continued = account.and_then(|account| account.end.continued.as_ref());
-        let failed_over = account.and_then(|account| account.end.failed_over.as_ref());
+        let summary = ended.as_ref().map(|ended| &ended.summary);
+        let oai_error = summary.and_then(|summary| summary.page.error).map(ErrorCode::name);
+        let continued = summary.and_then(|summary| summary.end.continued.as_ref());
+        let failed_over = summary.and_then(|summary| summary.end.failed_over.as_ref());
         let failure = ended.as_ref().map_or(&self.failure, |ended| &ended.failure).as_ref();
         let failure = failure.or(continued).or(failed_over);
         // The session of another request counts its own result.
@@ -464,7 +464,7 @@ impl RequestContext {
         let query = self.request.as_ref().map(Request::query).or(requested_path).unwrap_or_default();
         let took = now.duration_since(self.started).unwrap_or_default();
         // Before the request is counted: a reader of the counters expects its activity.
-        self.note_activity(repository, account, failure);
+        self.note_activity(repository, summary, failure);
         self.telemetry.finished(&Finished {
             repository,
             verb,
@@ -473,7 +473,7 @@ impl RequestContext {
             outcome,
             took,
             sent_bytes: bytes as u64,
-            account,
+            summary,
             failure,
         });
         let millis = took.as_millis();
@@ -483,17 +483,17 @@ impl RequestContext {
             verb,
             set = argument(Argument::Set),
             token = argument(Argument::ResumptionToken),
-            cursor = account.and_then(|account| account.page.progress.0),
-            total = account.and_then(|account| account.page.progress.1),
+            cursor = summary.and_then(|summary| summary.page.progress.0),
+            total = summary.and_then(|summary| summary.page.progress.1),
             status,
             outcome,
             oai_error,
             cache,
-            records = account.map(|account| account.items.sent()),
-            repairs = account.map(|account| account.items.repairs_made()),
-            quarantined = account.map(|account| account.items.quarantined()),
-            attempts = account.map(Account::attempts),
-            version = account.and_then(|account| account.page.version),
+            records = summary.map(|summary| summary.items.sent()),
+            repairs = summary.map(|summary| summary.items.repairs_made()),
+            quarantined = summary.map(|summary| summary.items.quarantined()),
+            attempts = summary.map(ResponseSummary::attempts),
+            version = summary.and_then(|summary| summary.page.version),
             ms = u64::try_from(millis).unwrap_or(u64::MAX),
             bytes,
             request = query,
@@ -505,10 +505,10 @@ impl RequestContext {
 
     /// Adds the request to the activity of its repository. The items of the mirror are those of its harvests, and are
     /// not counted again.
-    fn note_activity(&self, repository: &str, account: Option<&Account>, failure: Option<&Failure>) {
+    fn note_activity(&self, repository: &str, summary: Option<&ResponseSummary>, failure: Option<&Failure>) {
         let Some(request) = &self.request else { return };
-        let (account, failure) = if self.is_of_mirror { (None, None) } else { (account, failure) };
-        let update = activity_update(request, account, failure);
+        let (summary, failure) = if self.is_of_mirror { (None, None) } else { (summary, failure) };
+        let update = activity_update(request, summary, failure);
         self.served.store.activity.note(repository, self.served.clock.now_secs(), update);
     }
 }

@@ -1,6 +1,6 @@
 //! The result of a session with the source, for the log line of the request that started it.
 
-use oaimend_repository::{Account, Failure};
+use oaimend_repository::{Failure, ResponseSummary};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The result of a session, shared with the request that logs it.
@@ -10,7 +10,7 @@ pub(super) struct UpstreamHandle(Arc<Mutex<Option<UpstreamResult>>>);
 /// The result of a session.
 #[derive(Clone, Debug)]
 pub(super) struct UpstreamResult {
-    pub(super) account: Account,
+    pub(super) summary: ResponseSummary,
     pub(super) failure: Option<Failure>,
 }
 
@@ -20,7 +20,7 @@ impl UpstreamHandle {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn end(&self, account: Account, failure: Option<Failure>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(UpstreamResult { account, failure });
+    pub(super) fn end(&self, summary: ResponseSummary, failure: Option<Failure>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(UpstreamResult { summary, failure });
     }
 }

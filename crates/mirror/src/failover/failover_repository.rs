@@ -9,8 +9,8 @@ use oaimend_oai::datestamp::{Granularity, from_secs, to_last_second, to_secs};
 use oaimend_oai::{Argument, Request, UnixSecs};
 use oaimend_repository::lists::ListHistories;
 use oaimend_repository::{
-    Account, Event, EventStream, Failure, ListAge, Reason, Repository, RepositoryRequest, ResponseWriter,
-    Stop,
+    Event, EventStream, Failure, ListAge, Reason, Repository, RepositoryRequest, ResponseSummary,
+    ResponseWriter, Stop,
 };
 use oaimend_store::MirrorError;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const EVENTS_HELD: usize = 4;
 /// How the source answered before the mirror did.
 #[derive(Default)]
 struct SourceEnd {
-    account: Box<Account>,
+    summary: Box<ResponseSummary>,
     /// `None` if it was not asked.
     failure: Option<Failure>,
 }
@@ -108,17 +108,17 @@ impl Failover {
                         Err(error) => return events.send(Event::Failed(error.into(), Box::default())).await,
                     }
                 }
-                Event::End(account) => {
+                Event::End(summary) => {
                     // Some harvesters continue from the highest datestamp.
-                    let latest = account.page.latest_datestamp.as_deref().and_then(to_secs);
+                    let latest = summary.page.latest_datestamp.as_deref().and_then(to_secs);
                     match self.record(age, latest).await {
-                        Ok(()) => Event::End(account),
-                        Err(error) => Event::Failed(error.into(), account),
+                        Ok(()) => Event::End(summary),
+                        Err(error) => Event::Failed(error.into(), summary),
                     }
                 }
-                Event::Failed(failure, account) if !has_begun && fails_over(&failure) => {
+                Event::Failed(failure, summary) if !has_begun && fails_over(&failure) => {
                     let answer = answer::answer(&self.mirror, &request).await;
-                    self.send(&request, answer, SourceEnd { account, failure: Some(failure) }, events).await;
+                    self.send(&request, answer, SourceEnd { summary, failure: Some(failure) }, events).await;
                     return Ok(());
                 }
                 other => other,
@@ -147,13 +147,13 @@ impl Failover {
         of_source: SourceEnd,
         events: mpsc::Sender<Event>,
     ) {
-        let SourceEnd { mut account, failure } = of_source;
+        let SourceEnd { mut summary, failure } = of_source;
         let in_one_piece = request.in_one_piece.then_some(self.spool_bytes_max);
         let writer = ResponseWriter::new(events.clone(), in_one_piece);
         let sent = match answer {
             Ok(answer) => {
-                account.end.failed_over.clone_from(&failure);
-                response::send(request, answer, failure.map(Box::new), writer, &mut account).await
+                summary.end.failed_over.clone_from(&failure);
+                response::send(request, answer, failure.map(Box::new), writer, &mut summary).await
             }
             Err(of_mirror) => Err(Stop::Failed(match failure {
                 Some(of_source) => of_source.with_details_of(&of_mirror),
@@ -162,8 +162,8 @@ impl Failover {
         };
         // The receiver may be dropped; ignore.
         let _ = match sent {
-            Ok(()) => events.send(Event::End(account)).await,
-            Err(Stop::Failed(failure)) => events.send(Event::Failed(failure, account)).await,
+            Ok(()) => events.send(Event::End(summary)).await,
+            Err(Stop::Failed(failure)) => events.send(Event::Failed(failure, summary)).await,
             Err(Stop::Gone) => Ok(()),
         };
     }

@@ -128,21 +128,21 @@ impl<'a> CollectionWriter<'a> {
                     }
                 }
                 Event::Quarantined(items) => page.missing.add_quarantined(items),
-                Event::End(account) => {
-                    page.account = *account;
+                Event::End(summary) => {
+                    page.summary = *summary;
                     page.note_oversized();
                     self.note_gaps(&asked, &page);
                     self.keep_stored_sets(held_before).await?;
                     return Ok(page);
                 }
-                Event::Failed(failure, account) => {
+                Event::Failed(failure, summary) => {
                     self.truncate(held_before);
                     let are_items_known =
-                        is_single && page.missing.count() > 0 || account.end.has_only_quarantined;
+                        is_single && page.missing.count() > 0 || summary.end.has_only_quarantined;
                     if !are_items_known {
                         return Err(Interruption::Source(failure));
                     }
-                    page.account = *account;
+                    page.summary = *summary;
                     self.note_gaps(&asked, &page);
                     return Ok(page);
                 }

@@ -37,7 +37,7 @@ pub(crate) async fn refetch_damaged(
                 Ok(page) => {
                     failures = 0;
                     if let Some(ErrorCode::IdDoesNotExist | ErrorCode::CannotDisseminateFormat) =
-                        page.account.page.error
+                        page.summary.page.error
                     {
                         let (datestamp_secs, status) = (harvester.now_secs(), RecordStatus::Live);
                         writer

@@ -213,7 +213,7 @@ impl FormatHarvest<'_> {
                 }
                 Err(store) => return Err(store),
             };
-            match page.account.page.error {
+            match page.summary.page.error {
                 None | Some(ErrorCode::NoRecordsMatch) => {}
                 Some(ErrorCode::BadResumptionToken)
                     if open.next_token.is_some() && restarts < RESTARTS_MAX =>
@@ -228,7 +228,7 @@ impl FormatHarvest<'_> {
             failures = 0;
             ignores_from |= page.outside.before;
             ignores_until |= page.outside.after;
-            let token = page.account.page.token.clone();
+            let token = page.summary.page.token.clone();
             if token.is_some() && token == open.next_token {
                 let details = format!("the source sent the token of a page of {} again", self.writer.prefix);
                 return Ok(ListEnd::Failed(Failure::new(Reason::Incomplete, details)));
@@ -283,8 +283,8 @@ impl FormatHarvest<'_> {
             open.cursor += page.count;
             open.next_token = token;
         }
-        let total = page.account.page.progress.1;
-        self.total_elements = page.account.page.total_elements.or(self.total_elements);
+        let total = page.summary.page.progress.1;
+        self.total_elements = page.summary.page.total_elements.or(self.total_elements);
         // The end of a list is committed together with the end of its window.
         if has_more {
             self.writer.commit_if_due().await?;
@@ -296,10 +296,10 @@ impl FormatHarvest<'_> {
 
     /// The state that the copy has reached if this is the first page of its harvest.
     fn mark_of(&self, page: &ReceivedPage) -> HarvestMark {
-        let response_date = page.account.page.response_date.as_deref();
+        let response_date = page.summary.page.response_date.as_deref();
         let clocks = ResponseClocks {
             response_date_secs: response_date.and_then(datestamp::to_secs),
-            http_date_secs: page.account.page.http_date_secs,
+            http_date_secs: page.summary.page.http_date_secs,
             sent_at_secs: page.sent_at_secs,
         };
         HarvestMark::new(&clocks, self.times.granularity)

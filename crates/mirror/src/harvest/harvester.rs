@@ -16,7 +16,7 @@ use crate::harvest::sweep::{SweepResult, sweep_if_due};
 use crate::harvest::windows::SourceTimes;
 use oaimend_oai::datestamp::{self, Granularity};
 use oaimend_oai::{ErrorCode, Request, UnixSecs};
-use oaimend_repository::{Account, Failure, IdentifyFields, Reason};
+use oaimend_repository::{Failure, IdentifyFields, Reason, ResponseSummary};
 use oaimend_rules::ResponseClocks;
 use oaimend_store::{
     Catalog, CompleteHarvest, Document, HarvestStart, ListedSet, MirrorError, Prefix, RepositoryId,
@@ -167,8 +167,8 @@ impl FormatRun<'_> {
 /// Asks the source for its description, and stores it.
 async fn describe(harvest: &Harvester, settings: &HarvestSettings) -> Result<Description, HarvestError> {
     let sent_at_secs = harvest.now_secs();
-    let (identify, account) = harvest.document(Request::identify()).await?;
-    let Some(fields) = account.page.identify.clone() else {
+    let (identify, summary) = harvest.document(Request::identify()).await?;
+    let Some(fields) = summary.page.identify.clone() else {
         let details = format!("{} does not answer Identify with its description", harvest.id);
         return Err(HarvestError::Source(Failure::new(Reason::Incomplete, details)));
     };
@@ -179,13 +179,13 @@ async fn describe(harvest: &Harvester, settings: &HarvestSettings) -> Result<Des
     let prefixes = if settings.prefixes.is_empty() { listed.collect() } else { settings.prefixes.clone() };
     let catalog = note_unasked_sets(harvest, &prefixes, catalog).await?;
     harvest.store.save_catalog(RepositoryId(&harvest.id), catalog).await?;
-    let response_date = account.page.response_date.as_deref().and_then(datestamp::to_secs);
+    let response_date = summary.page.response_date.as_deref().and_then(datestamp::to_secs);
     Ok(Description {
         prefixes,
         times: times_of(&fields, harvest.now_secs()),
         clocks: ResponseClocks {
             response_date_secs: response_date,
-            http_date_secs: account.page.http_date_secs,
+            http_date_secs: summary.page.http_date_secs,
             sent_at_secs,
         },
         loses_deletions: fields.deleted_record != "persistent",
@@ -202,8 +202,8 @@ fn times_of(fields: &IdentifyFields, now_secs: UnixSecs) -> SourceTimes {
 
 /// The formats and sets of the source, and its responses in the store.
 async fn fetch_catalog(harvest: &Harvester, settings: &HarvestSettings) -> Result<Catalog, HarvestError> {
-    let (formats, account) = harvest.document(Request::list_metadata_formats(None)).await?;
-    if let Some(code) = account.page.error {
+    let (formats, summary) = harvest.document(Request::list_metadata_formats(None)).await?;
+    if let Some(code) = summary.page.error {
         let details = format!("{} answers ListMetadataFormats with {}", harvest.id, code.name());
         return Err(HarvestError::Source(Failure::new(Reason::Configuration, details)));
     }
@@ -237,8 +237,8 @@ async fn fetch_sets(harvest: &Harvester, settings: &HarvestSettings) -> Result<V
     };
     for _ in 0..SET_PAGES_MAX {
         harvest.pause(settings.request_gap).await;
-        let (page, account) = harvest.document(request.clone()).await?;
-        if let Some(code) = account.page.error.filter(|code| *code != ErrorCode::NoSetHierarchy) {
+        let (page, summary) = harvest.document(request.clone()).await?;
+        if let Some(code) = summary.page.error.filter(|code| *code != ErrorCode::NoSetHierarchy) {
             return failed(Reason::Incomplete, &format!("ends with {}", code.name()));
         }
         let page = read_sets(&String::from_utf8_lossy(&page));
@@ -251,14 +251,14 @@ async fn fetch_sets(harvest: &Harvester, settings: &HarvestSettings) -> Result<V
             let text = format!("has more than {SETS_MAX} sets or {LISTED_SETS_BYTES_MAX} bytes");
             return failed(Reason::TooLarge, &text);
         }
-        if account.end.has_concluded_end {
+        if summary.end.has_concluded_end {
             // The stored sets that it does not list may still exist.
             let stored = harvest.store.catalog(RepositoryId(&harvest.id)).await?.sets;
             let known: HashSet<String> = listed.iter().map(|listed| listed.set_spec.clone()).collect();
             listed.extend(stored.into_iter().filter(|stored| !known.contains(&stored.set_spec)));
             listed.truncate(SETS_MAX);
         }
-        match next_page(&request, &account) {
+        match next_page(&request, &summary) {
             Some(next) => request = next,
             None => return Ok(listed),
         }
@@ -278,8 +278,8 @@ const LISTED_SETS_BYTES_MAX: usize = 32 << 20;
 /// Maximum number of pages of a list of sets.
 const SET_PAGES_MAX: usize = 10_000;
 
-fn next_page(request: &Request, account: &Account) -> Option<Request> {
-    let next = request.with_token(account.page.token.clone()?);
+fn next_page(request: &Request, summary: &ResponseSummary) -> Option<Request> {
+    let next = request.with_token(summary.page.token.clone()?);
     (next != *request).then_some(next)
 }
 

@@ -61,8 +61,8 @@ impl<'a> IdentifierList<'a> {
             return Err(incomplete(format!("the list of the identifiers of {id} goes in circles")));
         }
         // A header in quarantine belongs to a record that has not vanished.
-        self.is_conclusive &= !page.account.end.has_concluded_end && page.missing.count() == 0;
-        match (page.account.page.error, page.account.page.token) {
+        self.is_conclusive &= !page.summary.end.has_concluded_end && page.missing.count() == 0;
+        match (page.summary.page.error, page.summary.page.token) {
             (None, Some(token)) if request != request.with_token(token.clone()) => {
                 self.next = Some(request.with_token(token));
             }

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use oaimend_base::clock::Clock;
 use oaimend_oai::{Request, UnixSecs, datestamp};
 use oaimend_repair::QuarantineReason;
-use oaimend_repository::{Account, DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest};
+use oaimend_repository::{
+    DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest, ResponseSummary,
+};
 use oaimend_rules::{GAP_IDENTIFIER_BYTES_MAX, GAPS_MAX, MissingItem};
 use oaimend_store::{MirrorError, MirrorStore, NewRecord, QuarantinedRecord, RecordStatus, content_hash};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -60,7 +62,7 @@ pub(crate) struct ReceivedPage {
     pub(crate) missing: MissingItems,
     /// The known gaps whose records are on this page.
     pub(crate) recovered: Vec<String>,
-    pub(crate) account: Account,
+    pub(crate) summary: ResponseSummary,
     /// Our clock when the request was sent, in seconds since 1970.
     pub(crate) sent_at_secs: UnixSecs,
     /// A datestamp before `from`, and one after `until` of the request.
@@ -91,8 +93,8 @@ impl Harvester {
         RepositoryRequest { request, own, via: self.via.clone(), in_one_piece: false, reports_records }
     }
 
-    /// The whole response to a request, and its account.
-    pub(crate) async fn document(&self, request: Request) -> Result<(Bytes, Account), Interruption> {
+    /// The whole response to a request, and its summary.
+    pub(crate) async fn document(&self, request: Request) -> Result<(Bytes, ResponseSummary), Interruption> {
         let mut events = self.source.answer(self.request(request, false));
         let mut body = Vec::new();
         while let Some(event) = events.next().await {
@@ -102,7 +104,7 @@ impl Harvester {
                     return Err(Interruption::Source(Failure::new(Reason::TooLarge, details)));
                 }
                 Event::Body(piece) => body.extend_from_slice(&piece),
-                Event::End(account) => return Ok((body.into(), *account)),
+                Event::End(summary) => return Ok((body.into(), *summary)),
                 Event::Failed(failure, _) => return Err(Interruption::Source(failure)),
                 Event::Head(_) | Event::Records(_) | Event::Quarantined(_) => {}
             }
@@ -127,12 +129,12 @@ impl Harvester {
                     }
                 }
                 Event::Quarantined(items) => page.missing.add_quarantined(items),
-                Event::End(account) => {
-                    page.account = *account;
+                Event::End(summary) => {
+                    page.summary = *summary;
                     return Ok((headers, page));
                 }
-                Event::Failed(_, account) if account.end.has_only_quarantined => {
-                    page.account = *account;
+                Event::Failed(_, summary) if summary.end.has_only_quarantined => {
+                    page.summary = *summary;
                     return Ok((headers, page));
                 }
                 Event::Failed(failure, _) => return Err(Interruption::Source(failure)),
@@ -149,7 +151,7 @@ impl ReceivedPage {
             count: 0,
             missing: MissingItems::default(),
             recovered: Vec::new(),
-            account: Account::default(),
+            summary: ResponseSummary::default(),
             sent_at_secs,
             outside: Outside::default(),
             identifiers: DefaultHasher::new(),
@@ -257,7 +259,7 @@ impl ReceivedPage {
     /// Counts the items of a whole page that were too long to be reported. They are known by their place.
     pub(crate) fn note_oversized(&mut self) {
         let page = self.identifiers_hash().unwrap_or_default();
-        for number in 0..self.account.items.oversized() {
+        for number in 0..self.summary.items.oversized() {
             let hash = hash_of(format!("{page} {number}").as_bytes());
             self.missing.add(None, hash, Some(hash));
         }

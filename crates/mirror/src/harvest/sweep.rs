@@ -151,7 +151,7 @@ async fn confirm_deletions(
 
 /// Whether the source says that it does not have the requested record.
 pub(crate) fn is_unknown(page: &ReceivedPage) -> bool {
-    matches!(page.account.page.error, Some(ErrorCode::IdDoesNotExist | ErrorCode::CannotDisseminateFormat))
+    matches!(page.summary.page.error, Some(ErrorCode::IdDoesNotExist | ErrorCode::CannotDisseminateFormat))
 }
 
 /// Whether so many vanished records of so many live ones are deleted without confirmation.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::{ErrorCode, UnixSecs, error_response, response_head};
 use oaimend_repository::{
-    Account, AnsweredBy, ByteRope, DeliveredRecord, Event, EventStream, Failure, RepositoryRequest,
+    AnsweredBy, ByteRope, DeliveredRecord, Event, EventStream, Failure, RepositoryRequest, ResponseSummary,
     ResponseWriter, Stop,
 };
 use std::future::Future;
@@ -61,16 +61,16 @@ pub(crate) fn stream(
 ) -> EventStream {
     let (sender, events) = mpsc::channel(EVENTS_HELD);
     let session = async move {
-        let mut account = Box::new(Account::default());
+        let mut summary = Box::new(ResponseSummary::default());
         let writer = ResponseWriter::new(sender.clone(), request.in_one_piece.then_some(spool_bytes_max));
         let sent = match answer.await {
-            Ok(answer) => send(&request, answer, None, writer, &mut account).await,
+            Ok(answer) => send(&request, answer, None, writer, &mut summary).await,
             Err(failure) => Err(Stop::Failed(failure)),
         };
         // The receiver may be dropped; ignore.
         let _ = match sent {
-            Ok(()) => sender.send(Event::End(account)).await,
-            Err(Stop::Failed(failure)) => sender.send(Event::Failed(failure, account)).await,
+            Ok(()) => sender.send(Event::End(summary)).await,
+            Err(Stop::Failed(failure)) => sender.send(Event::Failed(failure, summary)).await,
             Err(Stop::Gone) => Ok(()),
         };
     };
@@ -83,19 +83,19 @@ pub(crate) async fn send(
     answer: Answer,
     failure: Option<Box<Failure>>,
     mut writer: ResponseWriter,
-    account: &mut Account,
+    summary: &mut ResponseSummary,
 ) -> Result<(), Stop> {
     let date = from_secs(answer.date_secs, Granularity::Second);
-    account.page.version = Some("2.0");
-    account.page.response_date = Some(date.clone());
+    summary.page.version = Some("2.0");
+    summary.page.response_date = Some(date.clone());
     let body = match answer.content {
         Content::Error(code, text) => {
-            account.page.error = Some(code);
+            summary.page.error = Some(code);
             error_response(&request.own, &date, code, &text).into_bytes().into()
         }
         Content::Page(page) => {
-            account.items.set_sent(page.items);
-            (account.page.token, account.page.progress) = (page.token, page.progress);
+            summary.items.set_sent(page.items);
+            (summary.page.token, summary.page.progress) = (page.token, page.progress);
             if !page.records.is_empty() {
                 writer.report(Event::Records(page.records)).await?;
             }

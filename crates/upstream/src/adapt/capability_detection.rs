@@ -213,7 +213,7 @@ impl Requester<'_> {
 
     /// Whether the response is an empty list that may mean another error.
     fn is_unexplained(&self) -> bool {
-        let made = |id: RepairId| self.account.items.repairs().of(id) > 0;
+        let made = |id: RepairId| self.summary.items.repairs().of(id) > 0;
         let is_empty = made(RepairId::EmptyList) || made(RepairId::V1Empty);
         is_empty && self.may_be_another_error()
     }

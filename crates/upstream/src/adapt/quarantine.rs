@@ -76,12 +76,12 @@ pub(crate) async fn quarantine_early(requester: &mut Requester<'_>, page: &mut P
     quarantine_and_count(requester, early).await
 }
 
-/// Writes records to the quarantine, and counts them in the account.
+/// Writes records to the quarantine, and counts them in the summary of the response.
 pub(crate) async fn quarantine_and_count(
     requester: &mut Requester<'_>,
     records: Vec<QuarantinedRecord>,
 ) -> Result<(), Failure> {
-    requester.account.items.add_quarantined(records.len() as u64);
+    requester.summary.items.add_quarantined(records.len() as u64);
     quarantine(requester, records).await
 }
 

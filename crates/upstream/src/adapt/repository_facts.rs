@@ -87,7 +87,7 @@ pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut Pag
     let identify = buffer.head.take_identify();
     let mut dates = identify.as_ref().map(announced_dates).unwrap_or_default();
     if identify.is_some() {
-        requester.account.page.identify = identify;
+        requester.summary.page.identify = identify;
     }
     if let Some(granularity) = dates.granularity {
         requester.note_granularity(granularity).await;
@@ -100,7 +100,7 @@ pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut Pag
         return;
     }
     let collisions = job.store.profiles.update(&job.mapping.source_key(), update).await;
-    requester.account.add_set_collisions(collisions.len());
+    requester.summary.add_set_collisions(collisions.len());
     for set in collisions {
         tracing::warn!(
             repo = job.mapping.id,

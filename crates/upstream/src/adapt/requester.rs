@@ -1,7 +1,7 @@
 //! Sends the requests that one job needs, and holds the state that all of them share.
 //!
 //! The page itself, our own subrequests and the probes of a source use the same time, method and
-//! request adapter, and are counted in the same account.
+//! request adapter, and are counted in the same summary.
 
 use crate::adapt::request_adapter::{FormPart, RequestAdapter, RequestForm};
 use crate::adapt::subrequest::{IsListed, SubResponse, SubrequestError, SubrequestOptions, send_subrequest};
@@ -13,7 +13,7 @@ use http::Method;
 use oaimend_oai::datestamp::Granularity;
 use oaimend_oai::{Argument, Request, Verb};
 use oaimend_repair::RepositoryFacts;
-use oaimend_repository::{Account, Failure};
+use oaimend_repository::{Failure, ResponseSummary};
 use oaimend_store::QuarantinedRecord;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 /// The state that all requests of one job share.
 pub(crate) struct Requester<'a> {
     pub(crate) job: &'a Job,
-    pub(crate) account: Account,
+    pub(crate) summary: ResponseSummary,
     pub(crate) deadline: Deadline,
     /// How requests are adapted to the source.
     pub(crate) adapter: RequestAdapter,
@@ -46,7 +46,7 @@ impl<'a> Requester<'a> {
         let adapter = RequestAdapter::new(&job.mapping.quirks, &job.client.capabilities(&job.store));
         Self {
             job,
-            account: Account::default(),
+            summary: ResponseSummary::default(),
             deadline: Deadline::new(Arc::clone(&job.clock), job.mapping.limits.first_record_timeout),
             adapter,
             days_trial: None,
@@ -140,7 +140,7 @@ impl<'a> Requester<'a> {
         items_max: usize,
         part: Option<FormPart>,
     ) -> Result<SubResponse, SubrequestError> {
-        self.account.add_attempt();
+        self.summary.add_attempt();
         let options = SubrequestOptions { items_max, ..self.options() }.with_form(part);
         // Boxed: few pages need a subrequest, and a session reserves room for all that it may await.
         Box::pin(send_subrequest(self.job, request, options, &mut self.deadline)).await
@@ -172,7 +172,7 @@ impl<'a> Requester<'a> {
         request: &Request,
         options: SubrequestOptions,
     ) -> Result<SubResponse, SubrequestError> {
-        self.account.add_attempt();
+        self.summary.add_attempt();
         let mut deadline = Deadline::new(Arc::clone(&self.job.clock), limit);
         let response = Box::pin(send_subrequest(self.job, request, options, &mut deadline)).await;
         self.deadline.spend(&deadline);

@@ -12,7 +12,7 @@ use crate::page::item::PageItem;
 use crate::xml::envelope_tags::EnvelopeTags;
 use oaimend_repair::RepairId;
 use oaimend_repository::rebase_namespaces::NamespaceScope;
-use oaimend_repository::{Account, ByteRope, DeliveredRecord, RepairMade};
+use oaimend_repository::{ByteRope, DeliveredRecord, RepairMade, ResponseSummary};
 use oaimend_store::QuarantinedRecord;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -379,13 +379,13 @@ impl Replay {
 }
 
 impl Emitted {
-    /// Counts the items and their repairs in the account of the request. Drains the repairs.
-    pub(crate) fn count_in(&mut self, account: &mut Account) {
-        account.items.add_sent(self.items, self.repaired);
-        account.items.add_quarantined(self.quarantined.len() as u64);
-        account.items.add_oversized(self.oversized);
+    /// Counts the items and their repairs in the summary of the response. Drains the repairs.
+    pub(crate) fn count_in(&mut self, summary: &mut ResponseSummary) {
+        summary.items.add_sent(self.items, self.repaired);
+        summary.items.add_quarantined(self.quarantined.len() as u64);
+        summary.items.add_oversized(self.oversized);
         for (id, made) in self.repairs.drain(..) {
-            account.items.add_repair(id, made);
+            summary.items.add_repair(id, made);
         }
     }
 
@@ -500,7 +500,7 @@ mod tests {
         }
     }
 
-    /// One attempt: what leaves of the page, and the engine's account.
+    /// One attempt: what leaves of the page, and the summary of the engine.
     fn attempt(
         page: &[u8],
         mut resumer: Resumer,
@@ -537,9 +537,9 @@ mod tests {
         let fresh = || Resumer::new(&HashMap::new(), &Delivered::default(), None);
         let (mut joined, mut unproven) = (0, 0);
         for (path, page) in pages() {
-            let (whole, account, _) =
+            let (whole, summary, _) =
                 attempt(&page, fresh(), &mut Delivered::default()).expect("a first attempt");
-            if !matches!(account.outcome, Outcome::Clean | Outcome::Repaired) || account.lost > 0 {
+            if !matches!(summary.outcome, Outcome::Clean | Outcome::Repaired) || summary.lost > 0 {
                 continue;
             }
             for at in (0..page.len()).step_by(53) {

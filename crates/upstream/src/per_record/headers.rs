@@ -164,9 +164,9 @@ impl HeaderFetcher {
                 known @ (FetchedHeader::Header(_) | FetchedHeader::Unknown | FetchedHeader::OtherFormat),
             ) => return Ok(known),
             Some(FetchedHeader::Quarantined(count)) => {
-                // The account of an earlier attempt is kept only if a part of the response was sent.
+                // The summary of an earlier attempt is kept only if a part of the response was sent.
                 if !has_begun {
-                    requester.account.items.add_quarantined(count);
+                    requester.summary.items.add_quarantined(count);
                 }
                 return Ok(FetchedHeader::Quarantined(count));
             }
@@ -273,7 +273,7 @@ async fn fetch_header(
         return Err(source_error(Failure::new(Reason::Incomplete, details)));
     }
     let count = quarantined.len() as u64;
-    requester.account.items.add_quarantined(count);
+    requester.summary.items.add_quarantined(count);
     quarantine(requester, quarantined).await.map_err(HeaderError::Fatal)?;
     Ok(FetchedHeader::Quarantined(count))
 }

@@ -36,7 +36,7 @@ impl ListSession<'_> {
     /// Makes attempts until the response is whole, or as whole as it can get.
     pub(super) async fn run(&mut self) -> Result<(), Stop> {
         loop {
-            let reached = self.requester.account.items.delivered();
+            let reached = self.requester.summary.items.delivered();
             self.counts.attempts += 1;
             // Boxed for the same reason as a subrequest: see `Requester::ask`.
             let mut end = if self.is_per_record() {
@@ -57,7 +57,7 @@ impl ListSession<'_> {
             AttemptEnd::NextPage(_) => self.counts.pages_skipped += 1,
             AttemptEnd::Failed { failure, lost } if self.sent().can_be_resumed(*lost) => {
                 self.replace_by_cause(failure);
-                if self.delivery.has_begun() && self.requester.account.items.delivered() > reached {
+                if self.delivery.has_begun() && self.requester.summary.items.delivered() > reached {
                     self.counts.attempts = 1;
                     self.renew_deadline();
                 }
@@ -149,7 +149,7 @@ impl ListSession<'_> {
         if let Some(failure) = refused_identify(&self.requester, code) {
             return Err(failure.into());
         }
-        self.requester.account.page.error = code;
+        self.requester.summary.page.error = code;
         self.delivery.send_all(response.to_vec()).await
     }
 
@@ -179,19 +179,19 @@ impl ListSession<'_> {
 
     /// Makes the page of its records.
     async fn fetch_single_records(&mut self, failure: &Failure) -> Result<RemedyEffect, Stop> {
-        let account = &self.requester.account;
-        let whole = account
+        let summary = &self.requester.summary;
+        let whole = summary
             .end
             .has_only_quarantined
-            .then(|| (account.clone(), std::mem::take(&mut self.requester.quarantined)));
+            .then(|| (summary.clone(), std::mem::take(&mut self.requester.quarantined)));
         let AttemptEnd::Failed { failure, .. } = self.substitute_page(Some(failure.clone())).await? else {
             self.delivery.finish().await?;
             return Ok(RemedyEffect::Ended);
         };
-        if let Some((account, quarantined)) = whole
+        if let Some((summary, quarantined)) = whole
             && !self.delivery.has_begun()
         {
-            (self.requester.account, self.requester.quarantined) = (account, quarantined);
+            (self.requester.summary, self.requester.quarantined) = (summary, quarantined);
         }
         Ok(RemedyEffect::Failed(failure))
     }
@@ -271,7 +271,7 @@ impl ListSession<'_> {
     fn log_retry(&self, failure: &Failure, wait: Duration) {
         tracing::debug!(
             repo = self.requester.job.mapping.id,
-            attempt = self.requester.account.attempts(),
+            attempt = self.requester.summary.attempts(),
             wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             reason = failure.reason.name(),
             "the request is retried"

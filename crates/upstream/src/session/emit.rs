@@ -43,7 +43,7 @@ impl ListSession<'_> {
         let formerly_broken = formerly_broken(self.requester.job, &page.buffer).await;
         let had_items = !self.progress.delivered.is_empty();
         let mut emitted = resumer.take(&mut page.buffer, &mut self.progress.delivered, ended)?;
-        emitted.count_in(&mut self.requester.account);
+        emitted.count_in(&mut self.requester.summary);
         let Emitted { mut output, items, quarantined, hashes, records, .. } = emitted;
         if !quarantined.is_empty() {
             quarantine(&mut self.requester, quarantined).await?;
@@ -58,7 +58,7 @@ impl ListSession<'_> {
             // The head waits for the first item that is new: until then every failure is clean.
             self.delivery.hold(output, page.buffer.head.error());
             let has_nothing =
-                self.requester.account.items.sent() == 0 && items == 0 && !page.is_inside_item();
+                self.requester.summary.items.sent() == 0 && items == 0 && !page.is_inside_item();
             let waits_for_proof =
                 self.progress.is_suspected() && self.delivery.waiting().len() < WAITING_BYTES_MAX;
             if has_nothing || waits_for_proof {
@@ -114,11 +114,11 @@ impl ListSession<'_> {
             token = None;
         }
         self.emit(page, &mut resumer, true).await?;
-        if is_list && self.requester.account.items.sent() == 0 {
-            if self.requester.account.items.quarantined() > 0 {
+        if is_list && self.requester.summary.items.sent() == 0 {
+            if self.requester.summary.items.quarantined() > 0 {
                 // The mirror goes on after such a page, and counts its items as missing.
-                self.requester.account.end.has_only_quarantined = true;
-                self.requester.account.page.token = token;
+                self.requester.summary.end.has_only_quarantined = true;
+                self.requester.summary.page.token = token;
                 self.requester.quarantined.extend(self.delivery.take_quarantined());
                 self.note_response_date(page);
                 return Ok(AttemptEnd::failed(page.no_content_failure(NotOai::NothingKept)));
@@ -147,7 +147,7 @@ impl ListSession<'_> {
         let code = self.delivery.waiting_error();
         self.requester.note_response(&self.asked, code).await;
         if !self.delivery.has_begun()
-            && self.requester.account.items.sent() == 0
+            && self.requester.summary.items.sent() == 0
             && self.requester.is_doubtful(&self.asked, code)
         {
             let response = self.delivery.take_waiting().into_vec();
@@ -164,21 +164,21 @@ impl ListSession<'_> {
             return Ok(AttemptEnd::failed(page.no_content_failure(NotOai::Empty)));
         }
         self.note_response_date(page);
-        let account = &mut self.requester.account;
-        account.page.progress = page.buffer.token.progress();
-        account.page.total_elements = page.buffer.token.total_elements();
-        account.page.token = token.clone();
-        account.page.token_expires = page.buffer.token.expires().map(str::to_owned);
-        account.page.error = code;
-        account.end.has_concluded_end = is_concluded;
-        let sizes = (account.page.progress.1, account.page.total_elements);
+        let summary = &mut self.requester.summary;
+        summary.page.progress = page.buffer.token.progress();
+        summary.page.total_elements = page.buffer.token.total_elements();
+        summary.page.token = token.clone();
+        summary.page.token_expires = page.buffer.token.expires().map(str::to_owned);
+        summary.page.error = code;
+        summary.end.has_concluded_end = is_concluded;
+        let sizes = (summary.page.progress.1, summary.page.total_elements);
         if let Some(position) = &self.position {
             let last_datestamp = page.buffer.observed.last_datestamp().map(str::to_owned);
             let (job, now) = (self.requester.job, self.requester.now());
             let names = page.buffer.observed.take_names();
             let end = PageEnd { next: token, last_datestamp, sizes, names };
             position.note(job, &self.progress.delivered, end, now);
-            self.requester.account.page.is_ambiguous = position.is_ambiguous();
+            self.requester.summary.page.is_ambiguous = position.is_ambiguous();
         }
         self.delivery.send_waiting(page.status).await?;
         Ok(AttemptEnd::Whole)
@@ -186,12 +186,12 @@ impl ListSession<'_> {
 
     /// Notes the responseDate of the first page that is sent.
     pub(super) fn note_response_date(&mut self, page: &Page) {
-        self.requester.account.page.note_response_date(page.buffer.head.response_date());
+        self.requester.summary.page.note_response_date(page.buffer.head.response_date());
     }
 
     /// Notes the state that the list shows, and the times of this page.
     fn note_list_age(&mut self, page: &Page) {
-        let facts = &mut self.requester.account.page;
+        let facts = &mut self.requester.summary.page;
         facts.note_http_date(page.http_date_secs());
         if let Some(latest) = page.buffer.observed.latest_datestamp() {
             facts.note_datestamp(latest);
@@ -215,7 +215,7 @@ impl ListSession<'_> {
     fn is_filtered_empty(&self) -> bool {
         let Some(filter) = &self.filter else { return false };
         let is_token_alone = !filter.has_met()
-            && self.requester.account.items.sent() == 0
+            && self.requester.summary.items.sent() == 0
             && self.delivery.waiting_error().is_none();
         filter.has_dropped_all() || is_token_alone && self.requester.job.request.verb() != Verb::ListSets
     }
@@ -247,8 +247,8 @@ impl ListSession<'_> {
         let token = position.own_token(self.requester.job, rest, self.requester.now()).await;
         let Some(token) = token else { return Ok(false) };
         let end = tags.close_with(Some(&token));
-        let account = &mut self.requester.account;
-        (account.end.continued, account.page.token) = (Some(failure.clone()), Some(token));
+        let summary = &mut self.requester.summary;
+        (summary.end.continued, summary.page.token) = (Some(failure.clone()), Some(token));
         self.delivery.send_all(end).await?;
         Ok(true)
     }
@@ -257,7 +257,7 @@ impl ListSession<'_> {
     pub(super) async fn refuse(&mut self, (code, why): DiagnosedError) -> Result<(), Stop> {
         let now = clock::utc_datetime(self.requester.now());
         let error = error_response(&self.requester.job.own, &now, code, &why);
-        self.requester.account.page.error = Some(code);
+        self.requester.summary.page.error = Some(code);
         self.delivery.send_all(error.into_bytes()).await
     }
 

@@ -27,7 +27,7 @@ pub(super) async fn has_all_items(
     let is_of_source = session.filter.is_none()
         && !session.progress.is_restarted()
         && !session.requester.adapter.is_version_one()
-        && session.requester.account.items.quarantined() == 0;
+        && session.requester.summary.items.quarantined() == 0;
     let size =
         buffer.token.progress().1.filter(|size| *size > 0 && is_of_source && buffer.head.error().is_none());
     let (Some(size), Some(position)) = (size, &session.position) else { return Ok(false) };

@@ -51,12 +51,12 @@ pub(super) async fn answer_from_mapping(
         because = failure.details_for_operators(),
         "Identify is answered from the mapping: the source answers other requests, but not this one"
     );
-    let account = &mut requester.account;
-    account.end.outcome = None;
-    account.items.set_sent(1);
-    account.page.response_date = Some(date.clone());
+    let summary = &mut requester.summary;
+    summary.end.outcome = None;
+    summary.items.set_sent(1);
+    summary.page.response_date = Some(date.clone());
     let [name, email, earliest, deleted, granularity] = &fields;
-    account.page.identify = Some(IdentifyFields {
+    summary.page.identify = Some(IdentifyFields {
         earliest_datestamp: earliest.1.clone(),
         deleted_record: deleted.1.clone(),
         granularity: granularity.1.clone(),

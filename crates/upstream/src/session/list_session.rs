@@ -63,11 +63,11 @@ async fn run_session(job: Job, events: mpsc::Sender<Event>) {
         let quarantined = std::mem::take(&mut session.requester.quarantined);
         let _ = events.send(Event::Quarantined(quarantined)).await;
     }
-    let account = Box::new(session.requester.account);
+    let summary = Box::new(session.requester.summary);
     // The receiver may be dropped; ignore.
     let _ = match end {
-        Ok(()) => events.send(Event::End(account)).await,
-        Err(Stop::Failed(failure)) => events.send(Event::Failed(failure, account)).await,
+        Ok(()) => events.send(Event::End(summary)).await,
+        Err(Stop::Failed(failure)) => events.send(Event::Failed(failure, summary)).await,
         Err(Stop::Gone) => Ok(()),
     };
 }
@@ -145,7 +145,7 @@ impl ListSession<'_> {
     async fn request_page(&mut self) -> Result<AttemptEnd, Halt> {
         let job = self.requester.job;
         self.forget_unsent();
-        self.requester.account.add_attempt();
+        self.requester.summary.add_attempt();
         // The wait for a permit may take all of the time.
         self.requester.deadline.release();
         let is_list = self.asked.verb().is_list();
@@ -193,7 +193,7 @@ impl ListSession<'_> {
         }
         match verdict {
             Verdict::Whole(summary) => {
-                self.requester.account.note(&summary);
+                self.requester.summary.note(&summary);
                 log_unresolved_fields(&job.mapping.id, page.buffer.defects.unresolved());
                 self.finish_page(&mut page, resumer).await
             }
@@ -204,15 +204,15 @@ impl ListSession<'_> {
                 self.emit(&mut page, &mut resumer, false).await?;
                 quarantine_early(&mut self.requester, &mut page).await?;
                 let lost = summary.as_ref().map_or(0, |summary| summary.lost - summary.unread);
-                let account = &mut self.requester.account;
+                let response = &mut self.requester.summary;
                 if let Some(summary) = summary {
-                    account.note(&summary);
+                    response.note(&summary);
                 }
                 let has_nothing =
-                    failure.reason == Reason::NotOai(NotOai::NothingKept) && account.items.sent() == 0;
-                account.end.has_only_quarantined =
-                    is_list && has_nothing && account.items.quarantined() > 0 && lost == 0 && page.saw_end();
-                if account.end.has_only_quarantined {
+                    failure.reason == Reason::NotOai(NotOai::NothingKept) && response.items.sent() == 0;
+                response.end.has_only_quarantined =
+                    is_list && has_nothing && response.items.quarantined() > 0 && lost == 0 && page.saw_end();
+                if response.end.has_only_quarantined {
                     self.note_response_date(&page);
                 }
                 Ok(AttemptEnd::Failed { failure, lost })
@@ -337,7 +337,7 @@ impl ListSession<'_> {
     pub(super) fn forget_unsent(&mut self) {
         if !self.delivery.has_begun() {
             self.progress.forget_attempt();
-            self.requester.account.forget_response();
+            self.requester.summary.forget_response();
         }
         if !self.delivery.has_begun() {
             self.requester.quarantined.clear();
@@ -361,7 +361,7 @@ impl ListSession<'_> {
     /// Remembers that the source is asked for a wider window than the harvester's.
     fn note_window(&mut self, filter: Option<&FilterRules>) {
         let window = filter.and_then(|filter| filter.window.clone());
-        self.requester.account.page.within_a_window = self.asked.is_resumption() && window.is_some();
+        self.requester.summary.page.within_a_window = self.asked.is_resumption() && window.is_some();
         // A list that was restarted at a later place has a narrower window.
         if let Some(position) = self.position.as_mut().filter(|position| position.place.page == 0)
             && !self.progress.is_restarted_here()

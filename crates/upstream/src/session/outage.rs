@@ -18,7 +18,7 @@ pub(crate) async fn settle(
 ) -> Result<(), Stop> {
     let client = &requester.job.client;
     let failure = match end {
-        Ok(()) if requester.account.end.continued.is_none() && admission.is_granted => {
+        Ok(()) if requester.summary.end.continued.is_none() && admission.is_granted => {
             client.breaker().succeeded(admission);
             return Ok(());
         }

@@ -206,14 +206,14 @@ impl ListSession<'_> {
         }
         page.close(token.as_deref());
         let Verdict::Whole(summary) = page.page.finish(None) else { return Err(failure.into()) };
-        self.requester.account.note(&summary);
+        self.requester.summary.note(&summary);
         match self.emit(&mut page.page, &mut page.resumer, true).await {
             Ok(()) => {}
             Err(Halt::Unproven(_)) => return Err(failure.into()),
             Err(Halt::Stop(stop)) => return Err(stop),
         }
-        self.requester.account.page.is_ambiguous = position.is_ambiguous();
-        self.requester.account.page.token = match &continuation {
+        self.requester.summary.page.is_ambiguous = position.is_ambiguous();
+        self.requester.summary.page.token = match &continuation {
             Continuation::SourceToken(token) => Some(token.clone()),
             _ => token.filter(|token| !token.is_empty()),
         };
@@ -225,7 +225,7 @@ impl ListSession<'_> {
             }
             Continuation::End => position.note(job, delivered, PageEnd::default(), now),
             Continuation::SamePage(_) | Continuation::NextPage(_) => {
-                self.requester.account.end.continued = Some(failure);
+                self.requester.summary.end.continued = Some(failure);
             }
         }
         self.progress.suspect(None);

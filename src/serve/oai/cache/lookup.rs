@@ -15,7 +15,9 @@ use oaimend_base::clock;
 use oaimend_base::error::Error;
 use oaimend_files::{PageCoding, PageKey, Pages, Size};
 use oaimend_oai::Request;
-use oaimend_repository::{Account, DetachedTask, Event, EventStream, Failure, Repository, RepositoryRequest};
+use oaimend_repository::{
+    DetachedTask, Event, EventStream, Failure, Repository, RepositoryRequest, ResponseSummary,
+};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -229,7 +231,7 @@ impl CacheLookup {
         &mut self,
         repository: &dyn Repository,
         request: RepositoryRequest,
-        ended: impl FnOnce(Account, Option<Failure>) + Send + 'static,
+        ended: impl FnOnce(ResponseSummary, Option<Failure>) + Send + 'static,
     ) -> FoundPage {
         let storage = self.cache.storage;
         let mut lookups = 0;
@@ -338,7 +340,7 @@ async fn drain(
     storage: &'static PageStorage,
     mut events: EventStream,
     mut writer: Writer,
-    ended: impl FnOnce(Account, Option<Failure>),
+    ended: impl FnOnce(ResponseSummary, Option<Failure>),
 ) {
     let in_flight = Arc::clone(&writer.page);
     let end = loop {
@@ -361,17 +363,17 @@ async fn drain(
                 // No reader is left, and the page is not to be cached.
                 Err(_) => break DrainEnd::Broken,
             },
-            Some(Event::End(account)) => {
+            Some(Event::End(summary)) => {
                 // Record the result before readers see the end, because they log it.
-                ended(Account::clone(&account), None);
-                break if writer.finish(&account).await { DrainEnd::Retention } else { DrainEnd::Passed };
+                ended(ResponseSummary::clone(&summary), None);
+                break if writer.finish(&summary).await { DrainEnd::Retention } else { DrainEnd::Passed };
             }
-            Some(Event::Failed(failure, account)) => {
+            Some(Event::Failed(failure, summary)) => {
                 // An earlier retry would receive the same failure.
                 let failure = failure.retried_after(in_flight.plan.failures);
                 let has_begun = in_flight.begun().is_some();
                 let answer = if has_begun { None } else { response_head::failed(&failure).ok() };
-                ended(*account, Some(failure));
+                ended(*summary, Some(failure));
                 let Some((head, text)) = answer else {
                     writer.fail();
                     break DrainEnd::Broken;

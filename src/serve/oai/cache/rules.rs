@@ -10,7 +10,7 @@ use crate::config::{self, Mapping};
 use oaimend_files::PageKey;
 use oaimend_oai::{Argument, Request};
 use oaimend_repair::Outcome;
-use oaimend_repository::Account;
+use oaimend_repository::ResponseSummary;
 use std::time::{Duration, SystemTime};
 
 /// The plan for the response to a request.
@@ -54,24 +54,24 @@ impl CachePlan {
     }
 
     /// The verdict on a complete page. `began` is the time of its start.
-    pub(super) fn verdict(&self, account: &Account, began: SystemTime) -> Option<Retention> {
-        let is_whole = matches!(account.end.outcome, Some(Outcome::Clean | Outcome::Repaired));
-        let is_lasting = account.items.quarantined() == 0
-            && account.end.continued.is_none()
-            && !account.page.is_ambiguous
-            && !(self.is_token_page && account.page.error.is_some())
-            && !account.page.within_a_window;
+    pub(super) fn verdict(&self, summary: &ResponseSummary, began: SystemTime) -> Option<Retention> {
+        let is_whole = matches!(summary.end.outcome, Some(Outcome::Clean | Outcome::Repaired));
+        let is_lasting = summary.items.quarantined() == 0
+            && summary.end.continued.is_none()
+            && !summary.page.is_ambiguous
+            && !(self.is_token_page && summary.page.error.is_some())
+            && !summary.page.within_a_window;
         if !self.is_kept || !is_whole || !is_lasting {
             return None;
         }
         let mut kept = Retention { fresh_until: began + self.fresh, stale_if_error: self.stale_if_error };
-        if account.page.error.is_some() {
+        if summary.page.error.is_some() {
             kept = Retention {
                 fresh_until: began + self.failures.min(self.fresh),
                 stale_if_error: Duration::ZERO,
             };
         }
-        if let Some(expires) = account.page.token_expires.as_deref().and_then(parse_expiration) {
+        if let Some(expires) = summary.page.token_expires.as_deref().and_then(parse_expiration) {
             kept.fresh_until = kept.fresh_until.min(expires);
             kept.stale_if_error = Duration::ZERO;
         }

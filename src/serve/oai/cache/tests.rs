@@ -10,7 +10,7 @@ use oaimend_base::clock;
 use oaimend_files::{PageCoding, Pages};
 use oaimend_oai::{ErrorCode, Request};
 use oaimend_repair::Outcome;
-use oaimend_repository::{Account, Failure, Reason};
+use oaimend_repository::{Failure, Reason, ResponseSummary};
 use oaimend_upstream::settings::{Limits, SourceMapping};
 use pingora_http::ResponseHeader;
 use std::pin::{Pin, pin};
@@ -19,16 +19,16 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
-fn complete_account() -> Account {
-    account_with(|_| {})
+fn complete_summary() -> ResponseSummary {
+    summary_with(|_| {})
 }
 
-/// The account of a complete page, changed.
-fn account_with(change: impl FnOnce(&mut Account)) -> Account {
-    let mut account = Account::default();
-    account.end.outcome = Some(Outcome::Clean);
-    change(&mut account);
-    account
+/// The summary of a complete page, changed.
+fn summary_with(change: impl FnOnce(&mut ResponseSummary)) -> ResponseSummary {
+    let mut summary = ResponseSummary::default();
+    summary.end.outcome = Some(Outcome::Clean);
+    change(&mut summary);
+    summary
 }
 
 fn mapping() -> Mapping {
@@ -59,7 +59,7 @@ const TOKEN: &str = "verb=ListIdentifiers&resumptionToken=t";
 
 #[test]
 fn the_request_decides_how_long_a_page_is_cached() {
-    let account = complete_account();
+    let summary = complete_summary();
     let began = at(1000);
     let day = Duration::from_secs(86_400);
     for (query, kept) in [
@@ -74,47 +74,47 @@ fn the_request_decides_how_long_a_page_is_cached() {
     ] {
         let plan = plan(query, &mapping());
         let expected = kept.map(|(until, stale)| Retention { fresh_until: at(until), stale_if_error: stale });
-        assert_eq!(plan.verdict(&account, began), expected, "{query}");
+        assert_eq!(plan.verdict(&summary, began), expected, "{query}");
         assert_eq!(plan.is_shared, kept.is_some(), "{query}");
     }
     let lax = Mapping { stale_lists: true, ..mapping() };
     let expected = Retention { fresh_until: began, stale_if_error: day };
-    assert_eq!(plan(LIST, &lax).verdict(&account, began), Some(expected));
+    assert_eq!(plan(LIST, &lax).verdict(&summary, began), Some(expected));
     assert!(!plan(LIST, &lax).is_shared);
 }
 
 #[test]
 fn pages_with_losses_or_our_own_token_are_not_cached() {
     let plan = plan(TOKEN, &mapping());
-    assert!(plan.verdict(&complete_account(), at(0)).is_some());
+    assert!(plan.verdict(&complete_summary(), at(0)).is_some());
     let failure = Failure::new(Reason::Incomplete, "");
-    for account in [
-        Account::default(),
-        account_with(|account| account.end.outcome = Some(Outcome::Truncated)),
-        account_with(|account| account.items.add_quarantined(1)),
-        account_with(|account| account.page.is_ambiguous = true),
-        account_with(|account| account.page.error = Some(ErrorCode::BadResumptionToken)),
-        account_with(|account| account.end.continued = Some(failure)),
+    for summary in [
+        ResponseSummary::default(),
+        summary_with(|summary| summary.end.outcome = Some(Outcome::Truncated)),
+        summary_with(|summary| summary.items.add_quarantined(1)),
+        summary_with(|summary| summary.page.is_ambiguous = true),
+        summary_with(|summary| summary.page.error = Some(ErrorCode::BadResumptionToken)),
+        summary_with(|summary| summary.end.continued = Some(failure)),
     ] {
-        assert_eq!(plan.verdict(&account, at(0)), None, "{account:?}");
+        assert_eq!(plan.verdict(&summary, at(0)), None, "{summary:?}");
     }
 }
 
 #[test]
 fn errors_and_expiring_tokens_shorten_the_retention() {
-    let until = |query: &str, account: &Account| {
-        plan(query, &mapping()).verdict(account, at(1000)).map(|kept| kept.fresh_until)
+    let until = |query: &str, summary: &ResponseSummary| {
+        plan(query, &mapping()).verdict(summary, at(1000)).map(|kept| kept.fresh_until)
     };
-    let error = account_with(|account| account.page.error = Some(ErrorCode::NoSetHierarchy));
+    let error = summary_with(|summary| summary.page.error = Some(ErrorCode::NoSetHierarchy));
     assert_eq!(until("verb=ListSets", &error), Some(at(1005)));
-    assert_eq!(until("verb=ListSets", &complete_account()), Some(at(1300)));
-    let token = |date: &str| account_with(|account| account.page.token_expires = Some(date.to_owned()));
+    assert_eq!(until("verb=ListSets", &complete_summary()), Some(at(1300)));
+    let token = |date: &str| summary_with(|summary| summary.page.token_expires = Some(date.to_owned()));
     assert_eq!(until(TOKEN, &token("1970-01-01T00:17:00Z")), Some(at(1020)));
     assert_eq!(until(TOKEN, &token(" 1970-01-01T01:17:00+01:00 ")), Some(at(1020)));
     assert_eq!(until(TOKEN, &token("2970-01-01T00:00:00Z")), Some(at(1060)));
     assert_eq!(until(TOKEN, &token("1970-01-01T00:16:00Z")), None, "expired already");
     assert_eq!(until(TOKEN, &token("1970-01-01T00:16:00")), Some(at(1060)), "no time zone");
-    assert_eq!(until(TOKEN, &complete_account()), Some(at(1060)));
+    assert_eq!(until(TOKEN, &complete_summary()), Some(at(1060)));
     assert_eq!(until("verb=ListSets", &token("1970-01-01T00:17:00Z")), Some(at(1020)));
 }
 
@@ -203,8 +203,8 @@ async fn readers_at_any_speed_receive_the_same_page() {
         }
         let is_joined = in_flight.is_for(clock::now(), clock::now());
         assert_eq!(is_joined, capacity == u64::MAX, "a ring is not joined");
-        let account = complete_account();
-        let kept = writer.finish(&account).await;
+        let summary = complete_summary();
+        let kept = writer.finish(&summary).await;
         assert_eq!(kept, capacity == u64::MAX);
         let expected: Vec<u8> = (0..40).flat_map(piece).collect();
         for reading in reading {
@@ -319,7 +319,7 @@ async fn concurrent_requests_share_one_page() {
     assert!(poll(pin!(second.page.head())).is_pending(), "its header was not received yet");
     writer.begin_with(head(200));
     writer.append(piece(1)).await.expect("it has its readers");
-    assert!(!writer.finish(&complete_account()).await, "it is not cached");
+    assert!(!writer.finish(&complete_summary()).await, "it is not cached");
     for reader in [&mut first, &mut second] {
         assert_eq!(reader.page.head().await.expect("it was received").status, 200);
         assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
@@ -344,9 +344,9 @@ async fn readers_see_the_end_of_a_page_after_it_is_on_disk() {
     assert!(matches!(reader.next().await, Ok(Some(bytes)) if bytes == piece(1)));
     let mut next = pin!(reader.next());
     assert!(poll(next.as_mut()).is_pending(), "the end is not visible yet");
-    let account = complete_account();
+    let summary = complete_summary();
     {
-        let mut finishing = pin!(writer.finish(&account));
+        let mut finishing = pin!(writer.finish(&summary));
         while poll(finishing.as_mut()).is_pending() {
             assert!(
                 in_flight.is_written() && in_flight.ended().is_none(),
@@ -372,7 +372,7 @@ async fn a_page_that_ends_between_two_lookups_is_looked_up_again() {
     let in_flight = Arc::clone(&writer.page);
     writer.begin_with(head(200));
     writer.append(piece(1)).await.expect("it has a reader");
-    assert!(writer.finish(&complete_account()).await);
+    assert!(writer.finish(&complete_summary()).await);
     storage.retire(&in_flight);
     assert!(matches!(storage.join(again(), clock::now(), OnDisk::Nothing), Joined::Again));
     let mut page = storage.find_cached(&options.key, PageCoding::Plain).await.expect("it was received");
@@ -412,7 +412,7 @@ async fn the_length_is_known_only_when_the_page_is_complete() {
     writer.append(piece(1)).await.expect("it has its first reader");
     assert_eq!((in_flight.whole_bytes(), in_flight.ended()), (None, None), "the page is not complete");
     writer.append(piece(1)).await.expect("it has its first reader");
-    assert!(writer.finish(&complete_account()).await);
+    assert!(writer.finish(&complete_summary()).await);
     assert_eq!((in_flight.whole_bytes(), in_flight.ended()), (Some(2 * piece(1).len() as u64), Some(true)));
     let (_data, options, _) = self::options(TOKEN, u64::MAX);
     let mut writer = begun(options, &pages);

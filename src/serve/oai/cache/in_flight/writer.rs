@@ -9,7 +9,7 @@ use crate::serve::oai::cache::rules::Retention;
 use bytes::Bytes;
 use oaimend_base::clock;
 use oaimend_files::{BlockSums, NewBody, NewPage, Pages};
-use oaimend_repository::Account;
+use oaimend_repository::ResponseSummary;
 use pingora_http::ResponseHeader;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -123,10 +123,10 @@ impl Writer {
     }
 
     /// Ends a complete page: caches it if possible, and notifies its readers. Returns whether it is cached.
-    pub(in crate::serve::oai::cache) async fn finish(mut self, account: &Account) -> bool {
+    pub(in crate::serve::oai::cache) async fn finish(mut self, summary: &ResponseSummary) -> bool {
         self.page.state().is_written = true;
         let began = self.page.begun().map(|begun| begun.at);
-        let kept = began.and_then(|began| Some((began, self.page.plan.verdict(account, began)?)));
+        let kept = began.and_then(|began| Some((began, self.page.plan.verdict(summary, began)?)));
         let may_keep = !self.page.state().is_passing && !self.pages.is_closed();
         let is_kept = match kept {
             Some((began, kept)) if may_keep => self.commit(kept, PageMeta::new(began, kept).to_bytes()).await,

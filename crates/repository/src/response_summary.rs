@@ -1,4 +1,4 @@
-//! Counts the items, the repairs and the exchanges of one request.
+//! The summary of a response: its items and their repairs, its page and how it ended.
 
 use crate::Secrets;
 use crate::failure::Failure;
@@ -7,9 +7,9 @@ use oaimend_repair::{Outcome, Repair, RepairCounts, RepairId, Summary};
 use oaimend_store::{Excerpt, RecordRepair};
 use std::collections::VecDeque;
 
-/// The result of a request.
+/// The summary of the response to a request of a harvester. It counts all attempts at the source.
 #[derive(Clone, Debug, Default)]
-pub struct Account {
+pub struct ResponseSummary {
     /// The items and their repairs.
     pub items: ItemCounts,
     /// What the response says.
@@ -105,7 +105,7 @@ pub struct RepairMade {
     pub replacement: Excerpt,
 }
 
-impl Account {
+impl ResponseSummary {
     /// Counts a request to the source.
     pub fn add_attempt(&mut self) {
         self.attempts += 1;
