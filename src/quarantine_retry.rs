@@ -375,7 +375,7 @@ mod tests {
             quarantine.put(batch).await.expect("it fits");
         }
         let source = Answers::default();
-        let asked = Arc::clone(&source.0);
+        let requests = Arc::clone(&source.0);
         let retry = Retry {
             id: "x".to_owned(),
             source: Arc::new(source),
@@ -395,8 +395,8 @@ mod tests {
         let open = quarantine.list(RepositoryId("x"), open).await.expect("readable").len();
         let all = QuarantineSelection::ALL;
         assert_eq!(quarantine.remove(RepositoryId("x"), all).await.expect("writable"), records.len() as u64);
-        let asked = asked.lock().expect("no panic").clone();
-        (lines, asked, open)
+        let requests = requests.lock().expect("no panic").clone();
+        (lines, requests, open)
     }
 
     fn outcomes(lines: &[RetryLine]) -> Vec<(RetryOutcome, String)> {
@@ -414,12 +414,12 @@ mod tests {
     async fn each_record_is_requested_once_in_its_format() {
         let data = tempfile::tempdir().expect("a temporary folder");
         let records = [(Some("oai&amp;1"), LIST), (Some("oai&amp;1"), LIST), (Some("oai&amp;1"), TOKEN)];
-        let (lines, asked, open) = retry(data.path(), &records, Some("marc21")).await;
+        let (lines, requests, open) = retry(data.path(), &records, Some("marc21")).await;
         assert_eq!(lines[0], RetryLine::Started { records: 3 });
         assert!(outcomes(&lines).iter().all(|(outcome, _)| *outcome == RetryOutcome::Resolved), "{lines:?}");
-        let mut asked = asked;
-        asked.sort();
-        assert_eq!((asked, open), (vec!["oai&1 marc21".to_owned(), "oai&1 oai_dc".to_owned()], 0));
+        let mut requests = requests;
+        requests.sort();
+        assert_eq!((requests, open), (vec!["oai&1 marc21".to_owned(), "oai&1 oai_dc".to_owned()], 0));
     }
 
     #[tokio::test]
@@ -444,8 +444,8 @@ mod tests {
         let data = tempfile::tempdir().expect("a temporary folder");
         let names: Vec<String> = (0..8).map(|number| format!("down-{number}")).collect();
         let records: Vec<_> = names.iter().map(|name| (Some(name.as_str()), LIST)).collect();
-        let (lines, asked, open) = retry(data.path(), &records, None).await;
-        assert_eq!((asked.len(), open), (FAILURES_IN_A_ROW_MAX as usize, 8));
+        let (lines, requests, open) = retry(data.path(), &records, None).await;
+        assert_eq!((requests.len(), open), (FAILURES_IN_A_ROW_MAX as usize, 8));
         assert!(matches!(lines.last(), Some(RetryLine::Stopped { left: 3, .. })), "{lines:?}");
     }
 }

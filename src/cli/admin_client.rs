@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn listener_on_all_addresses_is_asked_on_loopback() {
+    fn listener_on_all_addresses_is_reached_on_loopback() {
         let client = |text: &str| AdminClient::new(text.parse().expect("an address")).address.to_string();
         assert_eq!(client("0.0.0.0:8081"), "127.0.0.1:8081");
         assert_eq!(client("[::]:8081"), "[::1]:8081");

@@ -30,7 +30,7 @@ pub struct RepairConfig {
     pub request: Option<Arc<RequestEcho>>,
     /// The resumptionToken of the request to the source, empty if it had none. Another token in the `request`
     /// element is then the token of a list that has none itself. `None`: an attribute of `request` is an echo.
-    pub asked_token: Option<String>,
+    pub request_token: Option<String>,
     /// The known facts of the repository.
     pub repository: RepositoryFacts,
     /// The value of a missing `responseDate`, `YYYY-MM-DDThh:mm:ssZ`: the time of the request to the source.

@@ -38,7 +38,7 @@ pub fn activity_update(
             }
         }
         (None, Some(_)) => SourceResult::Succeeded,
-        _ => SourceResult::NotAsked,
+        _ => SourceResult::NotRequested,
     };
     update
 }
@@ -95,8 +95,8 @@ mod tests {
         }
         for reason in [Reason::Busy, Reason::MirrorIncomplete, Reason::SpoolFull, Reason::Configuration] {
             let found = update(Some(&ResponseSummary::default()), Some(reason));
-            assert_eq!((found.source, found.counts.failures), (SourceResult::NotAsked, 0), "{reason:?}");
+            assert_eq!((found.source, found.counts.failures), (SourceResult::NotRequested, 0), "{reason:?}");
         }
-        assert_eq!(update(None, None).source, SourceResult::NotAsked, "answered by the cache");
+        assert_eq!(update(None, None).source, SourceResult::NotRequested, "answered by the cache");
     }
 }

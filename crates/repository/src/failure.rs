@@ -24,7 +24,7 @@ pub struct Failure {
     /// The status of the source, if there was a response.
     pub received_status: Option<u16>,
     /// The `Retry-After` of the source, in seconds.
-    pub asked_to_wait_secs: Option<u64>,
+    pub requested_wait_secs: Option<u64>,
 }
 
 /// Whether a retry of a failed request is useful.
@@ -246,7 +246,7 @@ impl Failure {
             retry_after_secs: reason.retry_after_secs(),
             outlook: reason.outlook(None),
             received_status: None,
-            asked_to_wait_secs: None,
+            requested_wait_secs: None,
         }
     }
 
@@ -281,7 +281,7 @@ impl Failure {
     pub fn after_status(mut self, status: u16, retry_after_secs: Option<u64>) -> Self {
         self.received_status = Some(status);
         self.outlook = self.reason.outlook(Some(status));
-        self.asked_to_wait_secs = retry_after_secs;
+        self.requested_wait_secs = retry_after_secs;
         if let Some(seconds) = retry_after_secs {
             self.retry_after_secs = seconds.clamp(1, 3600);
         }

@@ -27,7 +27,7 @@ const EVENTS_HELD: usize = 4;
 impl<R: Repository> Repository for ObservedRepository<R> {
     fn answer(&self, request: RepositoryRequest) -> EventStream {
         let (id, activity, clock) = (self.id.clone(), self.activity.clone(), Arc::clone(&self.clock));
-        let asked = request.request.clone();
+        let requested = request.request.clone();
         let mut events = self.repository.answer(request);
         let (sender, observed) = mpsc::channel(EVENTS_HELD);
         let session = async move {
@@ -35,10 +35,10 @@ impl<R: Repository> Repository for ObservedRepository<R> {
                 let update = match &event {
                     Event::End(summary) => {
                         let failure = summary.end.continued.as_ref().or(summary.end.failed_over.as_ref());
-                        Some(activity_update(&asked, Some(summary), failure))
+                        Some(activity_update(&requested, Some(summary), failure))
                     }
                     Event::Failed(failure, summary) => {
-                        Some(activity_update(&asked, Some(summary), Some(failure)))
+                        Some(activity_update(&requested, Some(summary), Some(failure)))
                     }
                     Event::Head(_) | Event::Records(_) | Event::Quarantined(_) | Event::Body(_) => None,
                 };

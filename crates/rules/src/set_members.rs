@@ -20,7 +20,7 @@ pub struct SetFacts {
 pub enum KnownMembers {
     /// Nothing: it was not asked.
     #[default]
-    NotAsked,
+    NotRequested,
     /// All members. The stored records name the set, as of this state of the mirror.
     All(ListState),
     /// Members that the stored records do not name, or not all of them.
@@ -44,9 +44,9 @@ impl SetFacts {
     /// ```
     pub fn state(&self, collection: ListState) -> Option<ListState> {
         match self.members {
-            KnownMembers::All(asked) => Some(collection.continued_with(asked)),
+            KnownMembers::All(listed) => Some(collection.continued_with(listed)),
             KnownMembers::NotAll => None,
-            KnownMembers::NotAsked => self.headers_name_sets.then_some(collection),
+            KnownMembers::NotRequested => self.headers_name_sets.then_some(collection),
         }
     }
 }
@@ -61,7 +61,7 @@ mod tests {
         let collection = ListState::new(UnixSecs(1_000));
         for headers_name_sets in [false, true] {
             let of = |members| SetFacts { headers_name_sets, members }.state(collection);
-            assert_eq!(of(KnownMembers::NotAsked), headers_name_sets.then_some(collection));
+            assert_eq!(of(KnownMembers::NotRequested), headers_name_sets.then_some(collection));
             assert_eq!(of(KnownMembers::NotAll), None);
             assert_eq!(
                 of(KnownMembers::All(ListState::new(UnixSecs(900)))),

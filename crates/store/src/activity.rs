@@ -136,7 +136,7 @@ pub struct OaiErrorResponse {
 pub enum SourceResult {
     /// It was not asked, or the failure is not its own.
     #[default]
-    NotAsked,
+    NotRequested,
     /// It sent a usable response.
     Succeeded,
     /// It failed.
@@ -275,7 +275,7 @@ impl RepositoryActivity {
 
     fn note_source(&mut self, at: String, source: SourceResult) {
         match source {
-            SourceResult::NotAsked => {}
+            SourceResult::NotRequested => {}
             SourceResult::Succeeded => {
                 self.fails_since = None;
                 self.last_success_at = Some(at);

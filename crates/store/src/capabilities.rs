@@ -34,8 +34,8 @@ pub struct SourceCapabilities {
     /// Whether it announces a granularity of seconds, and refuses requests with seconds.
     pub refuses_seconds: bool,
     /// When this was last checked by a request.
-    #[serde(default)]
-    pub seconds_asked_at: UnixSecs,
+    #[serde(default, rename = "seconds_asked_at")]
+    pub seconds_checked_at: UnixSecs,
     /// Whether it announces a granularity of days, and answers requests with seconds as if no record matched.
     #[serde(default)]
     pub misses_seconds: bool,

@@ -304,8 +304,8 @@ pub struct SetMembers {
     #[serde(default)]
     pub has_records_without_sets: bool,
     /// The sets that the source lists, that no stored record names, and for which it was not asked yet.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub unasked: BTreeSet<String>,
+    #[serde(default, rename = "unasked", skip_serializing_if = "BTreeSet::is_empty")]
+    pub unrequested: BTreeSet<String>,
     /// The sets with members that the stored records do not name.
     #[serde(default)]
     pub unknown: BTreeSet<String>,
@@ -316,8 +316,8 @@ pub struct SetMembers {
     #[serde(default)]
     pub next_sequence: u64,
     /// The time of the last requests for all sets, by the own clock.
-    #[serde(default)]
-    pub asked_at_secs: UnixSecs,
+    #[serde(default, rename = "asked_at_secs")]
+    pub requested_at_secs: UnixSecs,
 }
 
 /// One format of a source.

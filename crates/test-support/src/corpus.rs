@@ -61,7 +61,8 @@ pub struct About {
     text_charset: Option<String>,
     base_url: Option<String>,
     request: Option<String>,
-    asked_token: Option<String>,
+    #[serde(rename = "asked_token")]
+    request_token: Option<String>,
     response_date: Option<String>,
     provenance: Option<String>,
     granularity: Option<String>,
@@ -119,7 +120,7 @@ impl About {
             let arguments = arguments(self.request.as_deref().unwrap_or_default());
             RequestEcho { base_url, arguments }.into()
         });
-        config.asked_token = self.asked_token.clone();
+        config.request_token = self.request_token.clone();
         config.response_date = self.response_date.clone();
         config.charset = self.charset.clone();
         config.text_charset = self.text_charset.clone();

@@ -25,7 +25,7 @@ pub fn config(random: &mut Random) -> RepairConfig {
     });
     config.identify = if random.chance(15) { identify() } else { IdentifyValues::default() };
     config.ending = if random.chance(30) { Ending::Abort } else { Ending::Close };
-    config.asked_token = random.chance(30).then(|| random.pick(&["", "a&b", "t"]).to_owned());
+    config.request_token = random.chance(30).then(|| random.pick(&["", "a&b", "t"]).to_owned());
     config
 }
 

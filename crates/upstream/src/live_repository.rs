@@ -28,12 +28,13 @@ impl Repository for LiveRepository {
         let Self { mapping, client, store, clock } = self.clone();
         let set = request.request.argument(Argument::Set);
         let source_set = set.and_then(|set| store.profiles.source_set(&mapping.source_key(), set));
-        let asked = source_set.map_or_else(|| request.request.clone(), |set| request.request.with_set(&set));
+        let source_request =
+            source_set.map_or_else(|| request.request.clone(), |set| request.request.with_set(&set));
         let RepositoryRequest { request, own, via, in_one_piece, reports_records } = request;
         run_job(Job {
             mapping,
             request,
-            asked,
+            source_request,
             own,
             via,
             store,

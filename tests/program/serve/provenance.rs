@@ -15,12 +15,12 @@ fn between<'t>(text: &'t str, start: &str, end: &str) -> &'t str {
     behind.split_once(end).map_or("", |(inside, _)| inside)
 }
 
-fn about(source: &Source, number: usize, altered: bool, asked_at: &str) -> String {
+fn about(source: &Source, number: usize, altered: bool, requested_at: &str) -> String {
     const PROVENANCE: &str = "http://www.openarchives.org/OAI/2.0/provenance";
     format!(
         "<about><provenance xmlns=\"{PROVENANCE}\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
          xsi:schemaLocation=\"{PROVENANCE} {PROVENANCE}.xsd\">\
-         <originDescription harvestDate=\"{asked_at}\" altered=\"{altered}\"><baseURL>{}</baseURL>\
+         <originDescription harvestDate=\"{requested_at}\" altered=\"{altered}\"><baseURL>{}</baseURL>\
          <identifier>oai:x:{number}</identifier><datestamp>2020-01-01</datestamp>\
          <metadataNamespace>http://www.openarchives.org/OAI/2.0/oai_dc/</metadataNamespace>\
          </originDescription></provenance></about>",
@@ -40,8 +40,8 @@ fn altered_records_contain_origin_and_harvest_date() {
             .get(LIST)
             .text();
     // The missing value is the time of the request to the source.
-    let asked_at = between(&got, "<responseDate>", "</responseDate>");
-    let altered = with(&about(&source, 1, true, asked_at), &record(1).replace("Title 1", "café"));
+    let requested_at = between(&got, "<responseDate>", "</responseDate>");
+    let altered = with(&about(&source, 1, true, requested_at), &record(1).replace("Title 1", "café"));
     assert_eq!(records(&got), format!("<ListRecords>\n{}{altered}{}", record(0), record(2)));
 }
 

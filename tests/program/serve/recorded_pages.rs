@@ -50,7 +50,7 @@ fn check(file: &Path, body: &[u8], got: &Got, base_url: &str) -> &'static str {
     let mut config = RepairConfig::default();
     config.request = Request::parse(query.as_bytes()).ok().map(|request| request.to_echo(base_url).into());
     // The request has no token, whatever the recorded page says.
-    config.asked_token = Some(String::new());
+    config.request_token = Some(String::new());
     config.response_date = Some("2026-01-02T03:04:05Z".into());
     config.ending = Ending::Abort;
     let mut written = Written::default();

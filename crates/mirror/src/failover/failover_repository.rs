@@ -71,7 +71,7 @@ impl Failover {
         }
         // The receiver may be dropped; ignore.
         let _ = match self.widened(&request.request).await {
-            Ok(asked) => self.ask(RepositoryRequest { request: asked, ..request }, events).await,
+            Ok(widened) => self.ask(RepositoryRequest { request: widened, ..request }, events).await,
             Err(error) => events.send(Event::Failed(error.into(), Box::default())).await,
         };
     }

@@ -97,7 +97,7 @@ impl<'a> CollectionWriter<'a> {
     ) -> Result<ReceivedPage, Interruption> {
         let mut page = ReceivedPage::new(self.harvest.now_secs());
         let is_single = request.verb() == Verb::GetRecord;
-        let asked = request.clone();
+        let requested = request.clone();
         let mut held_before = self.records.len();
         let mut events = self.harvest.source.answer(self.harvest.request(request, true));
         while let Some(event) = events.next().await {
@@ -131,7 +131,7 @@ impl<'a> CollectionWriter<'a> {
                 Event::End(summary) => {
                     page.summary = *summary;
                     page.note_oversized();
-                    self.note_gaps(&asked, &page);
+                    self.note_gaps(&requested, &page);
                     self.keep_stored_sets(held_before).await?;
                     return Ok(page);
                 }
@@ -143,7 +143,7 @@ impl<'a> CollectionWriter<'a> {
                         return Err(Interruption::Source(failure));
                     }
                     page.summary = *summary;
-                    self.note_gaps(&asked, &page);
+                    self.note_gaps(&requested, &page);
                     return Ok(page);
                 }
                 Event::Head(_) | Event::Body(_) => {}

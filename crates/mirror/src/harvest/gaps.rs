@@ -17,11 +17,11 @@ use oaimend_store::{
 
 impl CollectionWriter<'_> {
     /// Notes what a page says about gaps: records that are there now, and items that are missing.
-    pub(crate) fn note_gaps(&mut self, asked: &Request, page: &ReceivedPage) {
+    pub(crate) fn note_gaps(&mut self, request: &Request, page: &ReceivedPage) {
         let gaps = &mut self.progress.gaps;
         page.recovered.iter().for_each(|identifier| gaps.resolve(identifier));
-        let single = match asked.verb() {
-            Verb::GetRecord => asked.argument(Argument::Identifier),
+        let single = match request.verb() {
+            Verb::GetRecord => request.argument(Argument::Identifier),
             _ => None,
         };
         if single.is_some_and(|identifier| !is_gap_name(identifier)) {

@@ -9,7 +9,7 @@ use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::repeated_pages::RepeatedPages;
 use crate::harvest::results::record_result;
 use crate::harvest::set_members::{
-    check_headers, forget_members, list_members, note_records_without_sets, note_unasked_sets,
+    check_headers, forget_members, list_members, note_records_without_sets, note_unrequested_sets,
 };
 use crate::harvest::settings::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 use crate::harvest::sweep::{SweepResult, sweep_if_due};
@@ -177,7 +177,7 @@ async fn describe(harvest: &Harvester, settings: &HarvestSettings) -> Result<Des
     let catalog = fetch_catalog(harvest, settings).await?;
     let listed = catalog.formats.iter().map(|format| format.prefix.clone());
     let prefixes = if settings.prefixes.is_empty() { listed.collect() } else { settings.prefixes.clone() };
-    let catalog = note_unasked_sets(harvest, &prefixes, catalog).await?;
+    let catalog = note_unrequested_sets(harvest, &prefixes, catalog).await?;
     harvest.store.save_catalog(RepositoryId(&harvest.id), catalog).await?;
     let response_date = summary.page.response_date.as_deref().and_then(datestamp::to_secs);
     Ok(Description {

@@ -107,12 +107,12 @@ pub(crate) async fn list_members(
     let has_records_without_sets = stored.has_records_without_sets;
     let new = SetMembers { is_harvested: true, has_records_without_sets, ..SetMembers::default() };
     let mut members = if stored.is_harvested { stored } else { new };
-    members.unasked.clear();
+    members.unrequested.clear();
     members.known.retain(|set, _| wanted.contains(set));
     members.unknown = wanted.iter().filter(|set| !members.known.contains_key(*set)).cloned().collect();
     save(harvest, &[prefix.to_owned()], &members).await?;
     let is_same = members.next_sequence == next_sequence(harvest, prefix).await?;
-    let is_current = is_same && is_recent(harvest, members.asked_at_secs);
+    let is_current = is_same && is_recent(harvest, members.requested_at_secs);
     let mut writer = CollectionWriter::open(harvest, prefix).await?;
     let (mut failure, mut failures) = (None, 0);
     for set in wanted.iter().take(SETS_LISTED_MAX) {
@@ -146,7 +146,7 @@ pub(crate) async fn list_members(
         None => next_sequence(harvest, prefix).await?,
     };
     if !is_current && failure.is_none() {
-        members.asked_at_secs = harvest.now_secs();
+        members.requested_at_secs = harvest.now_secs();
     }
     save(harvest, &[prefix.to_owned()], &members).await?;
     match failure {
@@ -343,7 +343,7 @@ pub(crate) async fn check_headers(
         members =
             SetMembers { outdated: outdated.collect(), has_records_without_sets, ..SetMembers::default() };
     }
-    let is_recent = is_recent(harvest, members.asked_at_secs);
+    let is_recent = is_recent(harvest, members.requested_at_secs);
     // Headers that all name sets are believed. If the mapping mirrors several sets, the headers of 1.x name one of them.
     let checks_named = !is_recent && (members.has_records_without_sets || settings.sets.len() > 1);
     let is_due = |set: &&String| {
@@ -358,13 +358,13 @@ pub(crate) async fn check_headers(
         ask_first_pages(harvest, settings, prefix, &sets.named, due).await?;
     // Headers are believed for the other sets that they name by now. A set that failed keeps its older result.
     let is_settled = |set: &String| answered.contains(set) || sets.named.contains(set);
-    members.unasked.retain(|set| !is_settled(set));
+    members.unrequested.retain(|set| !is_settled(set));
     members.known.retain(|set, _| !is_settled(set));
     members.known.extend(empty.into_iter().map(|set| (set, reached)));
     members.unknown.retain(|set| sets.listed.contains(set) && !answered.contains(set));
     members.unknown.extend(unknown);
     if !is_recent && failure.is_none() {
-        members.asked_at_secs = harvest.now_secs();
+        members.requested_at_secs = harvest.now_secs();
     }
     let refused = members.unknown.len() + members.outdated.len();
     if refused > 0 && before.get(prefix).is_none_or(|before| before.unknown != members.unknown) {
@@ -483,7 +483,7 @@ async fn first_page(
 /// # Errors
 ///
 /// The store cannot be read.
-pub(crate) async fn note_unasked_sets(
+pub(crate) async fn note_unrequested_sets(
     harvest: &Harvester,
     prefixes: &[String],
     mut catalog: Catalog,
@@ -498,7 +498,7 @@ pub(crate) async fn note_unasked_sets(
         let members = catalog.set_members.entry(prefix.clone()).or_default();
         let new = unnamed.iter().map(|set| &set.set_spec);
         let new = new.filter(|set| !members.known.contains_key(*set) && !members.unknown.contains(*set));
-        members.unasked.extend(new.cloned());
+        members.unrequested.extend(new.cloned());
     }
     Ok(catalog)
 }

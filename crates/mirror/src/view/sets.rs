@@ -70,11 +70,13 @@ impl KnownSets {
     /// The state that a list of a set shows if the mirror answers; `None` if the mirror does not know all members of
     /// the set. `collection` is the state of the mirror in this format.
     pub(crate) fn state(&self, set: &str, collection: ListState) -> Option<ListState> {
-        let SetMembers { known, unasked, unknown, outdated, .. } = &self.members;
+        let SetMembers { known, unrequested, unknown, outdated, .. } = &self.members;
         let members = match known.get(set) {
-            _ if [unasked, unknown, outdated].iter().any(|sets| sets.contains(set)) => KnownMembers::NotAll,
+            _ if [unrequested, unknown, outdated].iter().any(|sets| sets.contains(set)) => {
+                KnownMembers::NotAll
+            }
             Some(reached) => KnownMembers::All(ListState::new(reached.from_secs)),
-            None => KnownMembers::NotAsked,
+            None => KnownMembers::NotRequested,
         };
         SetFacts { headers_name_sets: self.headers_name_sets, members }.state(collection)
     }

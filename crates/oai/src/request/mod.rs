@@ -239,7 +239,7 @@ impl Request {
     }
 
     /// The token of the page that it requests; empty for the beginning of a list.
-    pub fn asked_token(&self) -> &str {
+    pub fn request_token(&self) -> &str {
         self.argument(Argument::ResumptionToken).unwrap_or_default()
     }
 

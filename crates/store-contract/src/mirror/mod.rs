@@ -484,11 +484,11 @@ pub async fn small_states_are_kept(backend: &impl MirrorBackend) {
                     CompleteHarvest { from_secs: UnixSecs(7), lead_secs: -1 },
                 )]),
                 has_records_without_sets: true,
-                unasked: BTreeSet::from(["d".to_owned()]),
+                unrequested: BTreeSet::from(["d".to_owned()]),
                 unknown: BTreeSet::from(["a:b".to_owned()]),
                 outdated: BTreeSet::from(["c".to_owned()]),
                 next_sequence: 9,
-                asked_at_secs: UnixSecs(8),
+                requested_at_secs: UnixSecs(8),
             },
         )]),
     };

@@ -172,7 +172,7 @@ impl Requester<'_> {
             self.days_trial = None;
             let now = clock::unix_secs(self.now());
             let lesson = move |learned: &mut SourceCapabilities| {
-                (learned.refuses_seconds, learned.seconds_asked_at) = (true, now);
+                (learned.refuses_seconds, learned.seconds_checked_at) = (true, now);
             };
             self.learn(lesson).await;
         }
@@ -184,11 +184,11 @@ impl Requester<'_> {
         if job.mapping.quirks.in_days || !self.adapter.form.in_days || !request.has_seconds() {
             return;
         }
-        if now < job.client.capabilities(&job.store).seconds_asked_at.plus(SECONDS_PROBED_EVERY_SECS) {
+        if now < job.client.capabilities(&job.store).seconds_checked_at.plus(SECONDS_PROBED_EVERY_SECS) {
             return;
         }
         // Of several concurrent jobs only one probes.
-        self.learn(move |learned| learned.seconds_asked_at = now).await;
+        self.learn(move |learned| learned.seconds_checked_at = now).await;
         if self.probe_seconds(request).await == SecondsSupport::Taken {
             self.learn(|learned| learned.refuses_seconds = false).await;
         }

@@ -13,14 +13,14 @@ use oaimend_repository::{Failure, Reason};
 use oaimend_store::{QuarantineBatch, QuarantineError, QuarantinedRecord, RepositoryId, WholeRecords};
 
 /// Keeps a broken page as received, unless its defects were kept lately. Nothing waits for the write.
-pub(crate) fn keep_evidence(job: &Job, asked: &Request, page: &mut Page, verdict: &Verdict) {
+pub(crate) fn keep_evidence(job: &Job, source_request: &Request, page: &mut Page, verdict: &Verdict) {
     let failure = match verdict {
         Verdict::Whole(_) => None,
         Verdict::Cut(failure, _) => Some(failure),
     };
     let (broken_pages, id) = (job.store.broken_pages.clone(), job.mapping.id.clone());
     let are_wanted = |needed: &[&'static str]| broken_pages.are_due(&id, needed, clock::uptime());
-    let Some((raw, about)) = page.evidence(asked, failure, are_wanted) else { return };
+    let Some((raw, about)) = page.evidence(source_request, failure, are_wanted) else { return };
     let secrets = job.mapping.secrets();
     tokio::task::spawn_blocking(move || {
         let raw = raw.to_vec();

@@ -146,15 +146,15 @@ impl RequestAdapter {
     }
 
     /// Adapts a request.
-    pub(crate) fn adapt(&self, asked: &Request, list: ListContext<'_>) -> UpstreamQuery {
-        let is_harvest = asked.verb().is_harvest();
-        let headers = self.is_version_one() && asked.verb() == Verb::ListIdentifiers;
+    pub(crate) fn adapt(&self, source_request: &Request, list: ListContext<'_>) -> UpstreamQuery {
+        let is_harvest = source_request.verb().is_harvest();
+        let headers = self.is_version_one() && source_request.verb() == Verb::ListIdentifiers;
         let mut put = match self.quirks.v1_headers_via {
-            _ if !headers => asked.clone(),
-            HeadersVia::ListRecords => asked.to_list_records(),
-            HeadersVia::GetRecord => asked.without_format(),
+            _ if !headers => source_request.clone(),
+            HeadersVia::ListRecords => source_request.to_list_records(),
+            HeadersVia::GetRecord => source_request.without_format(),
         };
-        if is_harvest && asked.is_resumption() {
+        if is_harvest && source_request.is_resumption() {
             if self.form.prefix_with_token
                 && let Some(prefix) = list.metadata_prefix
             {
@@ -167,7 +167,7 @@ impl RequestAdapter {
             if self.sends_days() {
                 put = put.with_day_dates();
             }
-            if asked.argument(Argument::Set).is_none()
+            if source_request.argument(Argument::Set).is_none()
                 && let Some(set) = &self.quirks.default_set
             {
                 put = put.with_set(set);
@@ -180,12 +180,12 @@ impl RequestAdapter {
         } else {
             put.query().to_owned()
         };
-        let began = match (is_harvest, asked.is_resumption()) {
+        let began = match (is_harvest, source_request.is_resumption()) {
             (false, _) => None,
             (true, true) => list.first,
-            (true, false) => Some(asked),
+            (true, false) => Some(source_request),
         };
-        let window = if asked.is_resumption() {
+        let window = if source_request.is_resumption() {
             list.within.cloned()
         } else {
             began.and_then(|began| self.form.widened(began))
@@ -306,12 +306,12 @@ mod tests {
     #[test]
     fn early_dates_and_seconds_are_omitted_together() {
         let list = "verb=ListRecords&metadataPrefix=a";
-        let asked = request(&format!("{list}&from=2020-01-01T05:00:00Z&until=2024-06-01T05:00:00Z"));
+        let source_request = request(&format!("{list}&from=2020-01-01T05:00:00Z&until=2024-06-01T05:00:00Z"));
         let early = SourceCapabilities {
             refuses_dates_before: Some("2024-05-30T10:00:00Z".into()),
             ..SourceCapabilities::default()
         };
-        let window = |day: fn(&Request) -> Request| Some(Window::of_dates(&day(&asked)));
+        let window = |day: fn(&Request) -> Request| Some(Window::of_dates(&day(&source_request)));
         for (seconds, refuses, misses, expected) in [
             ("T05%3A00%3A00Z", false, false, window(Request::clone)),
             ("", true, false, window(Request::clone)),
@@ -322,7 +322,7 @@ mod tests {
                 misses_seconds: misses,
                 ..early.clone()
             });
-            let adapted = adapter.adapt(&asked, ListContext::default());
+            let adapted = adapter.adapt(&source_request, ListContext::default());
             assert_eq!(adapted.query, format!("{list}&until=2024-06-01{seconds}"));
             assert_eq!(adapted.filter.and_then(|filter| filter.window), expected);
         }

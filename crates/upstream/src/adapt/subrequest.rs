@@ -215,7 +215,7 @@ pub(crate) async fn send_subrequest(
     let client = &job.client;
     let is_list = request.verb().is_list() && !options.is_beside_page;
     let _permit = client.acquire_permit(is_list, deadline).await.map_err(fail)?;
-    let asked_at = clock::utc_datetime(deadline.now());
+    let requested_at = clock::utc_datetime(deadline.now());
     let list = ListContext {
         first: options.first.as_ref(),
         metadata_prefix: options.metadata_prefix.as_deref(),
@@ -228,9 +228,9 @@ pub(crate) async fn send_subrequest(
         status: exchange.status,
         retry_after_secs: exchange.retry_after_secs,
         charset: exchange.charset.clone(),
-        asked_at,
+        requested_at,
         http_date_secs: exchange.date_secs,
-        asked_token: Some(request.asked_token().to_owned()),
+        request_token: Some(request.request_token().to_owned()),
         repository: options.facts,
     };
     let own = Arc::new(request.to_echo(&job.own.base_url));

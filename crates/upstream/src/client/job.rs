@@ -15,7 +15,7 @@ pub(crate) struct Job {
     /// The request of the harvester.
     pub(crate) request: Request,
     /// The same request with the setSpecs of the source.
-    pub(crate) asked: Request,
+    pub(crate) source_request: Request,
     /// The `request` element of the response.
     pub(crate) own: Arc<RequestEcho>,
     /// The `Via` header for the source.

@@ -57,8 +57,8 @@ impl SourceClient {
         let mut probed = Probed::default();
         let response = loop {
             let form = is_form.then_some(query);
-            let asked = self.http().prepare(&url, form, probed.redirects.len())?;
-            let sent = budget.within(self.http().step(), self.http().send(asked, &url)).await;
+            let prepared = self.http().prepare(&url, form, probed.redirects.len())?;
+            let sent = budget.within(self.http().step(), self.http().send(prepared, &url)).await;
             let response = sent.map_err(|late| self.http().timed_out(late, &url))??;
             let status = response.status().as_u16();
             if !is_redirect(status) {

@@ -25,7 +25,7 @@ pub(crate) fn next_wait(failure: &Failure, attempts: u32, left: Duration, random
     }
     let bound = backoff(FIRST_WAIT, attempts.max(1), LONGEST_WAIT);
     let jitter = bound.mul_f64(random.clamp(0.0, 1.0));
-    let wait = match failure.asked_to_wait_secs {
+    let wait = match failure.requested_wait_secs {
         // A Retry-After of 0 or of the past asks for nothing.
         None | Some(0) => jitter,
         Some(seconds) => {

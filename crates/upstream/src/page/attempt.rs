@@ -21,7 +21,7 @@ pub(crate) struct Page<S = PageBuffer> {
     name: Arc<str>,
     pub(crate) status: u16,
     retry_after_secs: Option<u64>,
-    asked_at: String,
+    requested_at: String,
     http_date_secs: Option<UnixSecs>,
     first: Vec<u8>,
     last: Vec<u8>,
@@ -61,11 +61,11 @@ pub(crate) struct ResponseStart {
     pub(crate) retry_after_secs: Option<u64>,
     pub(crate) charset: Option<String>,
     /// When the request was sent, `YYYY-MM-DDThh:mm:ssZ`.
-    pub(crate) asked_at: String,
+    pub(crate) requested_at: String,
     /// The `Date` of the response, in seconds since 1970.
     pub(crate) http_date_secs: Option<UnixSecs>,
     /// The resumptionToken of the request, empty if it had none; `None` if the page is made of single records.
-    pub(crate) asked_token: Option<String>,
+    pub(crate) request_token: Option<String>,
     /// The known facts of the repository.
     pub(crate) repository: RepositoryFacts,
 }
@@ -88,21 +88,21 @@ impl<S: Sink> Page<S> {
     ) -> Self {
         let mut config = mapping.repair_config();
         config.request = Some(Arc::clone(own));
-        config.response_date = Some(start.asked_at.clone());
+        config.response_date = Some(start.requested_at.clone());
         config.charset = start.charset;
-        config.asked_token = start.asked_token;
+        config.request_token = start.request_token;
         config.repository = start.repository;
         config.ending = Ending::Abort;
         config.provenance = mapping
             .provenance
-            .map(|scope| Origin::new(scope, origin_of(mapping, own), start.asked_at.as_str()));
+            .map(|scope| Origin::new(scope, origin_of(mapping, own), start.requested_at.as_str()));
         Self {
             repairer: Some(Repairer::with_cache(&config, tag_cache_pool::take())),
             buffer,
             name: start.name,
             status: start.status,
             retry_after_secs: start.retry_after_secs,
-            asked_at: start.asked_at,
+            requested_at: start.requested_at,
             http_date_secs: start.http_date_secs,
             first: Vec::new(),
             last: Vec::new(),
@@ -237,11 +237,12 @@ impl Page {
     /// The clocks of the source in this response, and ours.
     pub(crate) fn clocks(&self) -> ResponseClocks {
         // A page that was made here has our own time as its responseDate.
-        let is_of_source = self.http_date_secs.is_some() || self.buffer.head.response_date() != self.asked_at;
+        let is_of_source =
+            self.http_date_secs.is_some() || self.buffer.head.response_date() != self.requested_at;
         ResponseClocks {
             response_date_secs: if is_of_source { to_secs(self.buffer.head.response_date()) } else { None },
             http_date_secs: self.http_date_secs,
-            sent_at_secs: to_secs(&self.asked_at).unwrap_or_default(),
+            sent_at_secs: to_secs(&self.requested_at).unwrap_or_default(),
         }
     }
 
@@ -249,7 +250,7 @@ impl Page {
     /// not wanted.
     pub(crate) fn evidence(
         &mut self,
-        asked: &Request,
+        source_request: &Request,
         failure: Option<&Failure>,
         are_wanted: impl FnOnce(&[&'static str]) -> bool,
     ) -> Option<(ByteRope, BrokenPageInfo)> {
@@ -260,8 +261,8 @@ impl Page {
             return None;
         }
         let about = BrokenPageInfo {
-            request: asked.query().to_owned(),
-            at: self.asked_at.clone(),
+            request: source_request.query().to_owned(),
+            at: self.requested_at.clone(),
             status: self.status,
             needed,
         };

@@ -97,10 +97,10 @@ const ATTEMPTS_AT_A_RECORD: u32 = 4;
 pub(crate) const LOST_IN_A_ROW_MAX: usize = 10;
 
 /// Whether the response to a request lists identifiers, each of which has to be fetched.
-pub(crate) fn fetches_headers(requester: &Requester<'_>, asked: &Request) -> bool {
+pub(crate) fn fetches_headers(requester: &Requester<'_>, source_request: &Request) -> bool {
     requester.adapter.is_version_one()
         && requester.job.mapping.quirks.v1_headers_via == HeadersVia::GetRecord
-        && asked.verb() == Verb::ListIdentifiers
+        && source_request.verb() == Verb::ListIdentifiers
 }
 
 impl HeaderFetcher {

@@ -23,7 +23,7 @@ use oaimend_store::QuarantinedRecord;
 /// The headers of records that the harvester does not have, next in the list.
 pub(crate) struct HeaderList {
     /// The `ListIdentifiers` request that gave them.
-    pub(crate) asked: Request,
+    pub(crate) source_request: Request,
     pub(crate) items: Vec<Item>,
     scope: NamespaceScope,
     /// The token for the next headers.
@@ -68,12 +68,12 @@ const PROOF_ITEMS: usize = 10;
 impl HeaderList {
     /// The request for the headers after these.
     pub(crate) fn next(&self) -> Option<Request> {
-        self.token.as_ref().map(|token| self.asked.with_token(token.clone()))
+        self.token.as_ref().map(|token| self.source_request.with_token(token.clone()))
     }
 
     /// The headers of a response that are not known; `None` if the response is not whole.
     fn read(
-        asked: Request,
+        source_request: Request,
         response: SubResponse,
         within: Option<&Window>,
         known: &mut KnownItems,
@@ -91,23 +91,23 @@ impl HeaderList {
             }
             None => true,
         });
-        Some(Self { asked, items, scope, token })
+        Some(Self { source_request, items, scope, token })
     }
 }
 
 /// The headers from a request on that are not known: the first page with one.
 pub(crate) async fn find_headers(
     requester: &mut Requester<'_>,
-    mut asked: Request,
+    mut source_request: Request,
     within: Option<&Window>,
     mut known: KnownItems,
 ) -> Option<HeaderList> {
     for _ in 0..HEADER_PAGES_MAX {
-        let response = requester.ask(&asked, usize::MAX, ATTEMPTS_AT_HEADERS).await.ok()?;
-        let next = response.token().map(|token| asked.with_token(token));
-        let headers = HeaderList::read(asked.clone(), response, within, &mut known)?;
+        let response = requester.ask(&source_request, usize::MAX, ATTEMPTS_AT_HEADERS).await.ok()?;
+        let next = response.token().map(|token| source_request.with_token(token));
+        let headers = HeaderList::read(source_request.clone(), response, within, &mut known)?;
         match next {
-            Some(next) if headers.items.is_empty() && next != asked => asked = next,
+            Some(next) if headers.items.is_empty() && next != source_request => source_request = next,
             _ => return Some(headers),
         }
     }
@@ -118,17 +118,18 @@ pub(crate) async fn find_headers(
 /// `Err` if they do not.
 pub(crate) async fn find_headers_of_page(
     requester: &mut Requester<'_>,
-    asked: &Request,
+    source_request: &Request,
     within: Option<&Window>,
     (delivered, known): (&[u64], &mut KnownItems),
 ) -> Result<Option<HeaderList>, NotSamePage> {
-    let response = requester.ask(asked, usize::MAX, ATTEMPTS_AT_HEADERS).await.map_err(|_| NotSamePage)?;
+    let response =
+        requester.ask(source_request, usize::MAX, ATTEMPTS_AT_HEADERS).await.map_err(|_| NotSamePage)?;
     let items = response.items.iter().filter(|item| is_within(item, within));
     let hashes: Vec<u64> = items.map(|item| item.hash).collect();
     if !hashes.starts_with(delivered) {
         return Err(NotSamePage);
     }
-    Ok(HeaderList::read(asked.clone(), response, within, known))
+    Ok(HeaderList::read(source_request.clone(), response, within, known))
 }
 
 /// Headers that are not proven to be those of the page.

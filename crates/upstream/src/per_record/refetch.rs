@@ -36,7 +36,7 @@ pub(super) enum Refetched {
     /// The source gave no response.
     Nothing,
     /// The source was not asked, or the failure says nothing about it.
-    NotAsked,
+    NotRequested,
 }
 
 impl Refetched {
@@ -66,7 +66,7 @@ impl Refetcher {
         options: SubrequestOptions,
     ) -> Refetched {
         if self.requests >= REQUESTS_MAX || !is_allowed(requester) {
-            return Refetched::NotAsked;
+            return Refetched::NotRequested;
         }
         self.requests += 1;
         fetch_record(requester, request, options).await
@@ -89,7 +89,7 @@ pub(super) async fn fetch_record(
     let options = SubrequestOptions { is_beside_page: true, ..options };
     match requester.ask_within(limit, request, options).await {
         Ok(response) => Refetched::Response(Box::new(response)),
-        Err(error) if error.is_unrelated_to_source() => Refetched::NotAsked,
+        Err(error) if error.is_unrelated_to_source() => Refetched::NotRequested,
         Err(_) => Refetched::Nothing,
     }
 }

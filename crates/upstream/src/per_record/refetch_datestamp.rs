@@ -15,12 +15,12 @@ use oaimend_repair::RepairId;
 use oaimend_repository::lists::ItemHash;
 
 impl Refetcher {
-    /// Fetches the datestamps of the records that got a lower bound in their place. `asked` is the request
+    /// Fetches the datestamps of the records that got a lower bound in their place. `source_request` is the request
     /// that the page answers.
     pub(crate) async fn replace_lower_bounds(
         &mut self,
         requester: &mut Requester<'_>,
-        asked: &Request,
+        source_request: &Request,
         buffer: &mut PageBuffer,
         resumer: &Resumer,
     ) {
@@ -31,7 +31,9 @@ impl Refetcher {
         }
         for index in buffer.with_lower_bound(|hash| resumer.knows(hash)) {
             let Some(identifier) = buffer.identifier_at(index) else { continue };
-            let Some(dated) = self.refetch_datestamp(requester, asked, &identifier).await else { continue };
+            let Some(dated) = self.refetch_datestamp(requester, source_request, &identifier).await else {
+                continue;
+            };
             let Some(before) = buffer.hash_at(index) else { continue };
             if buffer.replace_datestamp(index, &dated.stamp, &dated.of_source) {
                 self.refetched.push((before, dated.hash));
@@ -42,7 +44,7 @@ impl Refetcher {
     async fn refetch_datestamp(
         &mut self,
         requester: &mut Requester<'_>,
-        asked: &Request,
+        source_request: &Request,
         identifier: &str,
     ) -> Option<SourceDatestamp> {
         if let Some(dated) = self.listed.as_ref().and_then(|listed| listed.get(identifier)) {
@@ -56,9 +58,9 @@ impl Refetcher {
             }
         }
         // A token may be valid once only, and the page has used it.
-        let may_ask = requester.job.request.verb() == Verb::ListRecords && !asked.is_resumption();
+        let may_ask = requester.job.request.verb() == Verb::ListRecords && !source_request.is_resumption();
         if may_ask && self.listed.is_none() {
-            let request = asked.to_list_identifiers();
+            let request = source_request.to_list_identifiers();
             self.listed = Some(self.fetch_datestamps(requester, &request).await.unwrap_or_default());
         }
         self.listed.as_ref()?.get(identifier).cloned()
@@ -84,7 +86,7 @@ impl Refetcher {
                 requester.job.client.refetch_gate.note(now, false);
                 return None;
             }
-            Refetched::NotAsked => return None,
+            Refetched::NotRequested => return None,
         };
         let dated = items.into_iter().filter_map(|item| {
             let of_source = String::from_utf8(item.datestamp).ok()?;

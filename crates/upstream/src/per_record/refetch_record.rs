@@ -72,7 +72,7 @@ impl Refetcher {
             refetched = self.fetch(requester, &request, options).await;
         }
         let record = match refetched {
-            Refetched::NotAsked => return None,
+            Refetched::NotRequested => return None,
             Refetched::Nothing => None,
             Refetched::Response(response) => {
                 let scope = response.scope();

@@ -29,17 +29,17 @@ impl SubstitutePage {
     /// page is needed.
     pub(crate) fn new(requester: &Requester<'_>, begun: Option<EnvelopeTags>, failure: &Failure) -> Self {
         let job = requester.job;
-        let asked_at = clock::utc_datetime(requester.now());
+        let requested_at = clock::utc_datetime(requester.now());
         let tags = begun.clone().unwrap_or_else(|| EnvelopeTags::for_own_list(job.request.verb()));
-        let head = tags.open(&asked_at, &job.own.base_url);
+        let head = tags.open(&requested_at, &job.own.base_url);
         let start = ResponseStart {
             name: job.client.name(),
             status: failure.received_status.unwrap_or(200),
             retry_after_secs: None,
             charset: None,
-            asked_at,
+            requested_at,
             http_date_secs: None,
-            asked_token: None,
+            request_token: None,
             repository: requester.facts.clone(),
         };
         let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key), job.mapping.secrets());

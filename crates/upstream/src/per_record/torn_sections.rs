@@ -134,7 +134,7 @@ async fn is_at_source(requester: &mut Requester<'_>, item: &Item) -> bool {
             requester.job.client.refetch_gate.note(now, false);
             false
         }
-        Refetched::NotAsked => false,
+        Refetched::NotRequested => false,
     }
 }
 

@@ -97,7 +97,8 @@ impl ListSession<'_> {
                     }
                     end.take_as_received();
                 }
-                Next::Diagnose(code) => match self.requester.diagnose_error(&self.asked, code).await {
+                Next::Diagnose(code) => match self.requester.diagnose_error(&self.source_request, code).await
+                {
                     Diagnosis::Reword => {
                         self.counts.attempts = 0;
                         return Ok(Course::Attempt);
@@ -138,7 +139,7 @@ impl ListSession<'_> {
     /// Skips a page without new items: the next one is requested.
     fn skip_page(&mut self, token: &str) -> Result<(), Stop> {
         self.delivery.check_receiver()?;
-        self.asked = self.asked.with_token(token.to_owned());
+        self.source_request = self.source_request.with_token(token.to_owned());
         self.progress.begin_next_page(self.delivery.has_begun());
         self.counts.attempts = 0;
         Ok(())
@@ -159,7 +160,7 @@ impl ListSession<'_> {
             Remedy::RestartChanged | Remedy::RestartExpired => self.restart_list().await?,
             Remedy::OtherForm => self.reword(failure).await,
             Remedy::PrefixWithToken => {
-                self.requester.try_form_after_error(&self.asked, Some(ErrorCode::BadArgument))
+                self.requester.try_form_after_error(&self.source_request, Some(ErrorCode::BadArgument))
             }
             Remedy::SingleRecords => return self.fetch_single_records(failure).await,
             Remedy::ProvenError => {
@@ -199,7 +200,7 @@ impl ListSession<'_> {
     /// The facts after an attempt. `tried` are the remedies that had no effect.
     fn facts<'a>(&'a self, failure: Option<&Failure>, tried: &'a [Remedy]) -> Facts<'a> {
         Facts {
-            asked: &self.asked,
+            source_request: &self.source_request,
             sent: self.sent(),
             counts: self.counts,
             has_position: self.position.is_some(),
@@ -231,13 +232,13 @@ impl ListSession<'_> {
         let Some(plan) = plan_restart(job, position, self.progress.restart_point()).await? else {
             return Ok(false);
         };
-        self.asked = plan.asked;
+        self.source_request = plan.source_request;
         position.note_restart();
         self.progress.restart(plan.point, plan.known, self.delivery.has_begun());
         tracing::info!(
             repo = job.mapping.id,
             request = job.request.query(),
-            asked = self.asked.query(),
+            asked = self.source_request.query(),
             "a list cannot be continued; it is requested again from an earlier point"
         );
         Ok(true)
@@ -245,7 +246,7 @@ impl ListSession<'_> {
 
     /// Rewords the request if the failure shows how. Returns whether it differs now.
     async fn reword(&mut self, failure: &Failure) -> bool {
-        self.requester.learn_from_failure(&self.asked, failure).await;
+        self.requester.learn_from_failure(&self.source_request, failure).await;
         let is_reworded = self.adapt_request().query != self.sent_query;
         self.counts.rewordings += u32::from(is_reworded);
         is_reworded

@@ -88,7 +88,7 @@ pub(super) struct AttemptCounts {
 #[derive(Clone, Copy)]
 pub(super) struct Facts<'a> {
     /// The request to the source.
-    pub(super) asked: &'a Request,
+    pub(super) source_request: &'a Request,
     pub(super) sent: Sent,
     pub(super) counts: AttemptCounts,
     /// Whether the request belongs to a list.
@@ -130,7 +130,7 @@ pub(super) fn decide<'e>(end: &'e AttemptEnd, facts: &Facts<'_>) -> Next<'e> {
 fn after_skipped_page<'e>(token: &'e str, facts: &Facts<'_>) -> Next<'e> {
     // Time bounds a walk through delivered items, and the next request continues it.
     let are_too_many = facts.counts.pages_skipped >= PAGES_SKIPPED_MAX && !facts.is_restarted;
-    if are_too_many || facts.asked.with_token(token.to_owned()) == *facts.asked {
+    if are_too_many || facts.source_request.with_token(token.to_owned()) == *facts.source_request {
         Next::FailWithoutItems
     } else {
         Next::SkipPage(token)
@@ -157,7 +157,7 @@ fn after_failure<'e>(failure: &'e Failure, lost: u64, facts: &Facts<'_>) -> Next
     if let Some(wait) = next_wait(failure, attempts, facts.left, facts.random) {
         return Next::RetryAfter(wait, failure);
     }
-    let is_resumption = facts.asked.is_resumption();
+    let is_resumption = facts.source_request.is_resumption();
     let when_retries_are_over = [
         (Remedy::RestartExpired, is_resumption && may_have_expired(failure) && facts.can_restart()),
         (Remedy::PrefixWithToken, is_resumption && may_need_prefix(failure)),
@@ -240,9 +240,9 @@ mod tests {
     }
 
     /// A first attempt at a further page of a list, of which nothing was sent.
-    fn facts(asked: &Request) -> Facts<'_> {
+    fn facts(source_request: &Request) -> Facts<'_> {
         Facts {
-            asked,
+            source_request,
             sent: Sent::Nothing,
             counts: AttemptCounts { attempts: 1, ..AttemptCounts::default() },
             has_position: true,
@@ -256,8 +256,8 @@ mod tests {
     }
 
     /// The same after the last retry.
-    fn facts_after_retries(asked: &Request) -> Facts<'_> {
-        Facts { left: Duration::ZERO, ..facts(asked) }
+    fn facts_after_retries(source_request: &Request) -> Facts<'_> {
+        Facts { left: Duration::ZERO, ..facts(source_request) }
     }
 
     fn status(code: u16) -> Failure {
@@ -289,8 +289,8 @@ mod tests {
 
     #[test]
     fn ends_without_a_failure() {
-        let asked = request("verb=ListRecords&resumptionToken=t");
-        let facts = facts(&asked);
+        let source_request = request("verb=ListRecords&resumptionToken=t");
+        let facts = facts(&source_request);
         let unknown = Facts { has_position: false, ..facts };
         let response = b"<error/>".to_vec();
         let expired = AttemptEnd::expired(response.clone());
@@ -339,7 +339,7 @@ mod tests {
         let counts =
             |unproven, rewordings| AttemptCounts { attempts: 1, unproven, rewordings, pages_skipped: 0 };
         let (facts, over) = (facts(&further), facts_after_retries(&further));
-        let first_page = Facts { asked: &first, ..over };
+        let first_page = Facts { source_request: &first, ..over };
         let open = Facts { sent: Sent::OpenList, ..over };
         let rows: [(&str, &Failure, Facts<'_>, &[&str]); 18] = [
             ("a first failure", &lost, facts, &["OtherForm", "wait 250"]),
@@ -423,10 +423,10 @@ mod tests {
 
     #[test]
     fn nothing_follows_a_part_that_cannot_be_continued() {
-        let asked = request("verb=ListRecords&resumptionToken=t");
+        let source_request = request("verb=ListRecords&resumptionToken=t");
         let failure = Failure::new(Reason::ConnectionLost, "");
         let end = |lost| AttemptEnd::Failed { failure: failure.clone(), lost };
-        let with = |sent| Facts { sent, has_other_method: true, ..facts(&asked) };
+        let with = |sent| Facts { sent, has_other_method: true, ..facts(&source_request) };
         let retry = Next::Try(Remedy::OtherMethod, &failure);
         for (sent, lost, next) in [
             (Sent::Nothing, 3, retry),

@@ -30,10 +30,10 @@ impl ListSession<'_> {
         if (resumer.is_replay() || self.filter.is_some()) && page.is_inside_item() {
             return Err(Unproven::Held.into());
         }
-        let Self { requester, asked, refetcher, torn, .. } = self;
+        let Self { requester, source_request, refetcher, torn, .. } = self;
         torn.split_torn_records(requester, &mut page.buffer, resumer).await;
         refetcher.replace_broken_records(requester, &mut page.buffer, resumer).await;
-        refetcher.replace_lower_bounds(requester, asked, &mut page.buffer, resumer).await;
+        refetcher.replace_lower_bounds(requester, source_request, &mut page.buffer, resumer).await;
         fit_repaired_datestamps(requester, &mut page.buffer, resumer).await;
         note_profile(requester, &mut page.buffer, ended).await;
         self.note_list_age(page);
@@ -89,7 +89,7 @@ impl ListSession<'_> {
             // An error in place of a page that contains delivered items.
             let error = page.buffer.output.take().into_vec();
             let is_unknown = page.buffer.head.error() == Some(ErrorCode::BadResumptionToken);
-            let expired = self.asked.is_resumption() && !self.delivery.has_begun() && is_unknown;
+            let expired = self.source_request.is_resumption() && !self.delivery.has_begun() && is_unknown;
             return if expired { Ok(AttemptEnd::expired(error)) } else { Err(Unproven::Items.into()) };
         }
         quarantine_early(&mut self.requester, page).await?;
@@ -124,9 +124,9 @@ impl ListSession<'_> {
                 return Ok(AttemptEnd::failed(page.no_content_failure(NotOai::NothingKept)));
             }
             let is_unknown = self.delivery.waiting_error() == Some(ErrorCode::BadResumptionToken);
-            if self.asked.is_resumption() && is_unknown {
+            if self.source_request.is_resumption() && is_unknown {
                 let code = page.buffer.head.refusal();
-                if self.requester.is_doubtful(&self.asked, code) {
+                if self.requester.is_doubtful(&self.source_request, code) {
                     let response = self.delivery.take_waiting().into_vec();
                     return Ok(AttemptEnd::Error { code, response, meaning: Meaning::Doubtful });
                 }
@@ -145,10 +145,10 @@ impl ListSession<'_> {
             self.delivery.replace_waiting(end.into(), error);
         }
         let code = self.delivery.waiting_error();
-        self.requester.note_response(&self.asked, code).await;
+        self.requester.note_response(&self.source_request, code).await;
         if !self.delivery.has_begun()
             && self.requester.summary.items.sent() == 0
-            && self.requester.is_doubtful(&self.asked, code)
+            && self.requester.is_doubtful(&self.source_request, code)
         {
             let response = self.delivery.take_waiting().into_vec();
             return Ok(AttemptEnd::Error { code, response, meaning: Meaning::Doubtful });
@@ -240,7 +240,7 @@ impl ListSession<'_> {
     pub(super) async fn close_with_own_token(&mut self, failure: &Failure) -> Result<bool, Stop> {
         let (Some(position), Some(tags)) = (&self.position, self.delivery.tags()) else { return Ok(false) };
         let rest = PageRest {
-            asked: &self.asked,
+            source_request: &self.source_request,
             delivered: &self.progress.delivered,
             is_restarted: self.progress.is_restarted(),
         };
@@ -286,7 +286,7 @@ impl ListSession<'_> {
 
     /// Whether the token on a page is the one that the page was requested by.
     fn is_own_token(&self, token: &str) -> bool {
-        self.asked == Request::with_token(&self.asked, token.to_owned())
+        self.source_request == Request::with_token(&self.source_request, token.to_owned())
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) async fn has_all_items(
     if position.count_delivered(session.requester.job, buffer.observed.names(), size).await? != Some(size) {
         return Ok(false);
     }
-    let request = session.asked.with_token(next.to_owned());
+    let request = session.source_request.with_token(next.to_owned());
     let options = SubrequestOptions {
         items_max: 1,
         is_beside_page: true,

@@ -22,7 +22,7 @@ pub(crate) enum ListStart {
     /// The source is sent this request; `delivered` are the items of the page that the harvester has.
     /// `known` are those of the list, if it was restarted.
     Ask {
-        asked: Request,
+        source_request: Request,
         delivered: Delivered,
         position: Option<Box<ListPosition>>,
         known: Option<KnownItems>,
@@ -42,7 +42,7 @@ pub(crate) struct ListPosition {
     /// Whether the ledger knows the place from a token that was sent.
     given_out: bool,
     /// The token of the request, unless the ledger knows that it leads here.
-    asked_by: Option<String>,
+    request_token: Option<String>,
     /// The hash of the pages before this one; `None` if the token of the request is ambiguous, or the list was
     /// restarted.
     origin: Option<u64>,
@@ -70,7 +70,7 @@ pub(crate) struct PageEnd {
 /// The part of a page that was not delivered.
 pub(crate) struct PageRest<'a> {
     /// The request to the source for the page.
-    pub(crate) asked: &'a Request,
+    pub(crate) source_request: &'a Request,
     /// The items that were delivered of it.
     pub(crate) delivered: &'a Delivered,
     /// The page is one of a restarted list.
@@ -84,9 +84,9 @@ const OF_ANOTHER_VERB: &str = "the token is one of another verb";
 
 /// Finds the place of a request in its list.
 pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, Failure> {
-    let request = &job.asked;
+    let request = &job.source_request;
     let ask = |position| ListStart::Ask {
-        asked: request.clone(),
+        source_request: request.clone(),
         delivered: Delivered::default(),
         position,
         known: None,
@@ -114,10 +114,10 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
         Some(TokenTarget { place: Some((place, facts)), origin, items_before, is_of_round, within }) => {
             let (mixed_harvests, state_secs) = (facts.mixed_harvests(), facts.state_secs());
             let position = ListPosition::at(place, facts.first_query, within);
-            let asked_by = (!is_of_round).then(|| token.to_owned());
+            let request_token = (!is_of_round).then(|| token.to_owned());
             ListPosition {
                 given_out: true,
-                asked_by,
+                request_token,
                 origin,
                 items_before,
                 mixed_harvests,
@@ -128,7 +128,7 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
         Some(TokenTarget { place: None, origin, within, .. }) => ListPosition { origin, ..elsewhere(within) },
         None => {
             let origin = Some(origin_of_unknown_token(&job.store.token_key, token));
-            ListPosition { asked_by: Some(token.to_owned()), origin, ..elsewhere(None) }
+            ListPosition { request_token: Some(token.to_owned()), origin, ..elsewhere(None) }
         }
     };
     Ok(ask(Some(Box::new(position))))
@@ -141,12 +141,13 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     if unix_secs(now) > own.expires_secs {
         return Ok(ListStart::Refuse("the token has expired; begin the list again"));
     }
-    let Ok(asked) = Request::parse(own.query.as_bytes()) else {
+    let Ok(source_request) = Request::parse(own.query.as_bytes()) else {
         return Ok(ListStart::Refuse("the token cannot be used any more; begin the list again"));
     };
     // The rest of a list of records may have to be fetched by its headers.
-    let is_one_by_one = asked.verb() == Verb::ListIdentifiers && job.request.verb() == Verb::ListRecords;
-    if asked.verb() != job.request.verb() && !is_one_by_one {
+    let is_one_by_one =
+        source_request.verb() == Verb::ListIdentifiers && job.request.verb() == Verb::ListRecords;
+    if source_request.verb() != job.request.verb() && !is_one_by_one {
         return Ok(ListStart::Refuse(OF_ANOTHER_VERB));
     }
     if is_one_by_one && !may_fetch_per_record(job) {
@@ -182,12 +183,12 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     let origin = if is_one_by_one || own.is_restarted {
         None
     } else {
-        origin_of_request(&job.store, &job.mapping.id, &asked).await
+        origin_of_request(&job.store, &job.mapping.id, &source_request).await
     };
     let position = ListPosition { given_out: true, origin, mixed_harvests, state_secs, ..position };
     let known = own.is_restarted.then(|| counted(before.iter().chain(&hashes)));
     let (delivered, position) = (Delivered::from_hashes(&hashes, &names), Some(Box::new(position)));
-    Ok(ListStart::Ask { asked, delivered, position, known })
+    Ok(ListStart::Ask { source_request, delivered, position, known })
 }
 
 impl ListPosition {
@@ -197,7 +198,7 @@ impl ListPosition {
             first_query,
             within,
             given_out: false,
-            asked_by: None,
+            request_token: None,
             origin: None,
             items_before: None,
             state_secs: None,
@@ -239,12 +240,12 @@ impl ListPosition {
     pub(crate) async fn own_token(
         &self,
         job: &Job,
-        PageRest { asked, delivered, is_restarted }: PageRest<'_>,
+        PageRest { source_request, delivered, is_restarted }: PageRest<'_>,
         now: SystemTime,
     ) -> Option<String> {
         let own = ContinuationToken {
             repository: job.mapping.id.clone(),
-            query: asked.query().to_owned(),
+            query: source_request.query().to_owned(),
             place: self.place,
             count: delivered.hashes().len() as u64,
             delivered: hash_of_all(delivered.hashes()),
@@ -260,14 +261,14 @@ impl ListPosition {
     pub(crate) async fn own_token_for_next_page(
         &self,
         job: &Job,
-        asked: &Request,
+        source_request: &Request,
         delivered: &Delivered,
         now: SystemTime,
     ) -> Option<String> {
         let note = DeliveredPage { status: ListStatus::Continues, ..self.as_note(job, delivered, None, now) };
         job.store.ledger.record(note);
         let place = ListPage { page: self.place.page + 1, ..self.place };
-        let rest = PageRest { asked, delivered: &Delivered::default(), is_restarted: false };
+        let rest = PageRest { source_request, delivered: &Delivered::default(), is_restarted: false };
         Self { place, ..self.clone() }.own_token(job, rest, now).await
     }
 
@@ -303,7 +304,7 @@ impl ListPosition {
             complete: delivered.is_complete(),
             names: delivered.names().to_vec(),
             list_size: None,
-            request_token: self.asked_by.clone(),
+            request_token: self.request_token.clone(),
             request_origin: self.origin,
             status: if next.is_none() { ListStatus::Ended } else { ListStatus::Continues },
             next_token: next,

@@ -46,7 +46,7 @@ async fn run_session(job: Job, events: mpsc::Sender<Event>) {
     let in_one_piece = job.in_one_piece.then_some(job.mapping.limits.spool_bytes_max);
     let mut session = ListSession {
         requester: Requester::new(&job),
-        asked: job.asked.clone(),
+        source_request: job.source_request.clone(),
         position: None,
         progress: Progress::default(),
         delivery: Delivery::new(ResponseWriter::new(events.clone(), in_one_piece)),
@@ -76,7 +76,7 @@ async fn run_session(job: Job, events: mpsc::Sender<Event>) {
 pub(crate) struct ListSession<'a> {
     pub(super) requester: Requester<'a>,
     /// The request to the source: not always the harvester's.
-    pub(super) asked: Request,
+    pub(super) source_request: Request,
     /// Where the request is in its list.
     pub(super) position: Option<ListPosition>,
     pub(super) progress: Progress,
@@ -97,7 +97,7 @@ impl ListSession<'_> {
     /// Answers the request, unless the circuit breaker is open.
     async fn answer(&mut self) -> Result<(), Stop> {
         let job = self.requester.job;
-        let mut admission = job.client.breaker().request(job.asked.query());
+        let mut admission = job.client.breaker().request(job.source_request.query());
         let end = self.answer_if_admitted(&mut admission).await;
         match settle(&mut self.requester, end, &admission, self.progress.has_walked()).await {
             // Boxed for the same reason as a subrequest: see `Requester::ask`.
@@ -111,23 +111,23 @@ impl ListSession<'_> {
     async fn answer_if_admitted(&mut self, admission: &mut Admission) -> Result<(), Stop> {
         let job = self.requester.job;
         match find_start(job, self.requester.now()).await? {
-            ListStart::Ask { asked, delivered, position, known } => {
+            ListStart::Ask { source_request, delivered, position, known } => {
                 self.progress = Progress::new(delivered, known);
-                (self.asked, self.position) = (asked, position.map(|position| *position));
+                (self.source_request, self.position) = (source_request, position.map(|position| *position));
             }
             ListStart::Refuse(why) => return self.refuse_token(why).await,
         }
         // A list is read from its beginning, unless the request resumes it.
-        let position = if self.asked.is_resumption() { self.position.as_ref() } else { None };
-        self.requester.facts = facts_for(job, &self.asked, || position?.from());
+        let position = if self.source_request.is_resumption() { self.position.as_ref() } else { None };
+        self.requester.facts = facts_for(job, &self.source_request, || position?.from());
         if self.requester.metadata_prefix.is_none() {
             self.requester.metadata_prefix = self.position.as_ref().and_then(ListPosition::metadata_prefix);
         }
-        if let Some(error) = self.requester.check_granularity(&self.asked).await {
+        if let Some(error) = self.requester.check_granularity(&self.source_request).await {
             return self.refuse(error).await;
         }
         *admission = job.client.admit(self.requester.now(), *admission)?;
-        self.requester.recheck_seconds(&self.asked).await;
+        self.requester.recheck_seconds(&self.source_request).await;
         let end = self.run().await;
         self.note_walk(&end);
         end
@@ -148,13 +148,13 @@ impl ListSession<'_> {
         self.requester.summary.add_attempt();
         // The wait for a permit may take all of the time.
         self.requester.deadline.release();
-        let is_list = self.asked.verb().is_list();
+        let is_list = self.source_request.verb().is_list();
         let permit = match job.client.acquire_permit(is_list, &mut self.requester.deadline).await {
             Ok(permit) => permit,
             Err(failure) => return Ok(AttemptEnd::failed(failure)),
         };
         self.reserve_for_substitute();
-        let asked_at = clock::utc_datetime(self.requester.now());
+        let requested_at = clock::utc_datetime(self.requester.now());
         let UpstreamQuery { query, filter } = self.adapt_request();
         let Requester { method, deadline, .. } = &mut self.requester;
         let exchange = job.client.exchange(&query, method, &job.via, deadline).await;
@@ -169,14 +169,14 @@ impl ListSession<'_> {
             status: exchange.status,
             retry_after_secs: exchange.retry_after_secs,
             charset: exchange.charset.clone(),
-            asked_at,
+            requested_at,
             http_date_secs: exchange.date_secs,
-            asked_token: Some(self.asked.asked_token().to_owned()),
+            request_token: Some(self.source_request.request_token().to_owned()),
             repository: self.requester.facts.clone(),
         };
         let (mut page, mut resumer) = self.begin_page(&start);
         let body = SourceBody::new(job.client.http(), &job.mapping, exchange);
-        let error = if fetches_headers(&self.requester, &self.asked) {
+        let error = if fetches_headers(&self.requester, &self.source_request) {
             self.feed_headers(&mut page, &mut resumer, body, permit).await?
         } else {
             self.feed(&mut page, &mut resumer, body, &start).await?
@@ -187,9 +187,9 @@ impl ListSession<'_> {
             page.buffer.note_body_end();
             verdict = page.finish(error);
         }
-        keep_evidence(job, &self.asked, &mut page, &verdict);
+        keep_evidence(job, &self.source_request, &mut page, &verdict);
         if let Some(version) = verdict.version() {
-            self.requester.note_version(&self.asked, version).await;
+            self.requester.note_version(&self.source_request, version).await;
         }
         match verdict {
             Verdict::Whole(summary) => {
@@ -348,20 +348,20 @@ impl ListSession<'_> {
 
     /// The request to the source, adapted to it.
     pub(super) fn adapt_request(&self) -> UpstreamQuery {
-        let position = if self.asked.is_resumption() { self.position.as_ref() } else { None };
+        let position = if self.source_request.is_resumption() { self.position.as_ref() } else { None };
         let first = position.and_then(ListPosition::first_request);
         let list = ListContext {
             first: first.as_ref(),
             within: position.and_then(|position| position.within.as_ref()),
             metadata_prefix: self.requester.metadata_prefix.as_deref(),
         };
-        self.requester.adapter.adapt(&self.asked, list)
+        self.requester.adapter.adapt(&self.source_request, list)
     }
 
     /// Remembers that the source is asked for a wider window than the harvester's.
     fn note_window(&mut self, filter: Option<&FilterRules>) {
         let window = filter.and_then(|filter| filter.window.clone());
-        self.requester.summary.page.within_a_window = self.asked.is_resumption() && window.is_some();
+        self.requester.summary.page.within_a_window = self.source_request.is_resumption() && window.is_some();
         // A list that was restarted at a later place has a narrower window.
         if let Some(position) = self.position.as_mut().filter(|position| position.place.page == 0)
             && !self.progress.is_restarted_here()
@@ -376,8 +376,8 @@ impl ListSession<'_> {
         if self.progress.is_restarted()
             && let Some(position) = &self.position
         {
-            let is_left = end.is_err() && !self.delivery.has_begun() && self.asked.is_resumption();
-            position.note_walk(self.requester.job, is_left.then_some(&self.asked));
+            let is_left = end.is_err() && !self.delivery.has_begun() && self.source_request.is_resumption();
+            position.note_walk(self.requester.job, is_left.then_some(&self.source_request));
         }
     }
 

@@ -37,7 +37,7 @@ pub(crate) async fn settle(
 /// Asks the source for Identify, to tell an outage from a request that fails alone.
 async fn ask_identify(requester: &mut Requester<'_>, admission: &Admission, failure: &Failure) {
     let job = requester.job;
-    let response = match job.asked.verb() {
+    let response = match job.source_request.verb() {
         Verb::Identify => Some(Err(failure.clone())),
         _ => {
             let options = requester.options();

@@ -21,7 +21,8 @@ use oaimend_store::QuarantinedRecord;
 impl ListSession<'_> {
     /// Whether the list is followed by its headers: a token of ours says so.
     pub(super) fn is_per_record(&self) -> bool {
-        self.requester.job.request.verb() == Verb::ListRecords && self.asked.verb() == Verb::ListIdentifiers
+        self.requester.job.request.verb() == Verb::ListRecords
+            && self.source_request.verb() == Verb::ListIdentifiers
     }
 
     /// Answers with single records. `failure` is the failure of the page.
@@ -65,8 +66,10 @@ impl ListSession<'_> {
                 };
             }
             let continuation = match (&stopped, headers.next()) {
-                (Some(_), _) => Continuation::SamePage(headers.asked),
-                (None, _) if headers.items.len() > RECORDS_MAX => Continuation::SamePage(headers.asked),
+                (Some(_), _) => Continuation::SamePage(headers.source_request),
+                (None, _) if headers.items.len() > RECORDS_MAX => {
+                    Continuation::SamePage(headers.source_request)
+                }
                 (None, Some(next)) => find_continuation(&mut self.requester, next).await,
                 (None, None) => Continuation::End,
             };
@@ -87,29 +90,31 @@ impl ListSession<'_> {
         for hash in delivered.iter().chain(&self.refetcher.listed_as(delivered)) {
             *known.entry(*hash).or_insert(0) += 1;
         }
-        let asked = self.asked.to_list_identifiers();
-        if self.is_per_record() || !self.asked.is_resumption() {
-            if let Some(headers) = self.find_headers(asked, known.clone()).await {
+        let source_request = self.source_request.to_list_identifiers();
+        if self.is_per_record() || !self.source_request.is_resumption() {
+            if let Some(headers) = self.find_headers(source_request, known.clone()).await {
                 return Ok(Some(headers));
             }
         } else if !self.progress.delivered.is_empty() {
             let within = self.position.as_ref().and_then(|position| position.within.as_ref());
             let items = (self.progress.delivered.hashes(), &mut known);
-            if let Ok(headers) = find_headers_of_page(&mut self.requester, &asked, within, items).await {
+            if let Ok(headers) =
+                find_headers_of_page(&mut self.requester, &source_request, within, items).await
+            {
                 return Ok(headers);
             }
         }
         match restart {
-            Some((first, _)) if self.asked.is_resumption() => {
+            Some((first, _)) if self.source_request.is_resumption() => {
                 Ok(self.find_headers(first.to_list_identifiers(), known).await)
             }
             _ => Ok(None),
         }
     }
 
-    async fn find_headers(&mut self, asked: Request, known: KnownItems) -> Option<HeaderList> {
+    async fn find_headers(&mut self, source_request: Request, known: KnownItems) -> Option<HeaderList> {
         let within = self.position.as_ref().and_then(|position| position.within.as_ref());
-        find_headers(&mut self.requester, asked, within, known).await
+        find_headers(&mut self.requester, source_request, within, known).await
     }
 
     /// Fetches the records of these headers. Returns the failure that ended it early.
@@ -193,11 +198,13 @@ impl ListSession<'_> {
         let token = match &continuation {
             Continuation::End => job.request.is_resumption().then(String::new),
             Continuation::SourceToken(token) => Some(quick_xml::escape::escape(token).into_owned()),
-            Continuation::SamePage(asked) => {
-                position.own_token(job, PageRest { asked, delivered, is_restarted: false }, now).await
+            Continuation::SamePage(source_request) => {
+                position
+                    .own_token(job, PageRest { source_request, delivered, is_restarted: false }, now)
+                    .await
             }
-            Continuation::NextPage(asked) => {
-                position.own_token_for_next_page(job, asked, delivered, now).await
+            Continuation::NextPage(source_request) => {
+                position.own_token_for_next_page(job, source_request, delivered, now).await
             }
         };
         let is_ours = matches!(continuation, Continuation::SamePage(_) | Continuation::NextPage(_));

@@ -9,7 +9,7 @@ use oaimend_repository::Failure;
 
 /// A list that can be begun again.
 pub(crate) struct RestartPlan {
-    pub(crate) asked: Request,
+    pub(crate) source_request: Request,
     pub(crate) point: RestartPoint,
     /// The items of the earlier pages of the list.
     pub(crate) known: KnownItems,
@@ -33,10 +33,10 @@ pub(crate) async fn plan_restart(
         Some(datestamp) if is_ordered => first.starting_from(&datestamp),
         _ => None,
     };
-    let (asked, point) = match (walk, by_date) {
+    let (source_request, point) = match (walk, by_date) {
         (Some(walk), _) if last.is_none() => (walk, RestartPoint::Remembered),
         (_, Some(by_date)) if last < Some(RestartPoint::ByDate) => (by_date, RestartPoint::ByDate),
         _ => (first, RestartPoint::Whole),
     };
-    Ok(Some(RestartPlan { asked, point, known }))
+    Ok(Some(RestartPlan { source_request, point, known }))
 }

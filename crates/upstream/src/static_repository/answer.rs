@@ -66,24 +66,28 @@ struct PageFrame<'f> {
     /// The resumptionToken, as XML; empty at the end of the list.
     closing: &'f str,
     /// The time of the request, for `responseDate`.
-    asked_at: &'f str,
+    requested_at: &'f str,
 }
 
 impl<'a> Answer<'a> {
     /// The response of a version to a request.
-    pub(super) fn build(version: &'a FileVersion, request: &Request, asked_at: &str) -> Self {
+    pub(super) fn build(version: &'a FileVersion, request: &Request, requested_at: &str) -> Self {
         let answer = match request.verb() {
-            Verb::Identify => {
-                Ok(Self::element(version, "Identify", &version.identify_scope, &version.identify, asked_at))
-            }
+            Verb::Identify => Ok(Self::element(
+                version,
+                "Identify",
+                &version.identify_scope,
+                &version.identify,
+                requested_at,
+            )),
             Verb::ListSets if request.is_resumption() => Err(FOREIGN_TOKEN),
             Verb::ListSets => Err(NO_SETS),
-            Verb::ListMetadataFormats => Self::formats(version, request, asked_at),
-            Verb::GetRecord => Self::record(version, request, asked_at),
-            Verb::ListRecords | Verb::ListIdentifiers => Self::list(version, request, asked_at),
+            Verb::ListMetadataFormats => Self::formats(version, request, requested_at),
+            Verb::GetRecord => Self::record(version, request, requested_at),
+            Verb::ListRecords | Verb::ListIdentifiers => Self::list(version, request, requested_at),
         };
         answer.unwrap_or_else(|Refusal { code, text }| {
-            let head = error_response(&request.to_echo(NOBODY), asked_at, code, text).into_bytes();
+            let head = error_response(&request.to_echo(NOBODY), requested_at, code, text).into_bytes();
             Self::whole(version, head, Vec::new())
         })
     }
@@ -93,14 +97,14 @@ impl<'a> Answer<'a> {
         verb: &str,
         scope: &NamespaceScope,
         content: &[u8],
-        asked_at: &str,
+        requested_at: &str,
     ) -> Self {
-        let mut head = page::head(&version.doctype, verb, scope, asked_at);
+        let mut head = page::head(&version.doctype, verb, scope, requested_at);
         head.extend_from_slice(content);
         Self::whole(version, head, format!("\n</{verb}>\n</OAI-PMH>\n").into_bytes())
     }
 
-    fn formats(version: &'a FileVersion, request: &Request, asked_at: &str) -> Result<Self, Refusal> {
+    fn formats(version: &'a FileVersion, request: &Request, requested_at: &str) -> Result<Self, Refusal> {
         let identifier = request.argument(Argument::Identifier);
         let records: Option<Vec<usize>> =
             identifier.map(|identifier| version.of_id(id_of(identifier)).collect());
@@ -118,10 +122,16 @@ impl<'a> Answer<'a> {
         if content.is_empty() {
             return Err(NO_FORMATS);
         }
-        Ok(Self::element(version, "ListMetadataFormats", &version.formats_scope, &content.concat(), asked_at))
+        Ok(Self::element(
+            version,
+            "ListMetadataFormats",
+            &version.formats_scope,
+            &content.concat(),
+            requested_at,
+        ))
     }
 
-    fn record(version: &'a FileVersion, request: &Request, asked_at: &str) -> Result<Self, Refusal> {
+    fn record(version: &'a FileVersion, request: &Request, requested_at: &str) -> Result<Self, Refusal> {
         let argument = |name| request.argument(name).unwrap_or_default();
         let metadata_prefix = argument(Argument::MetadataPrefix);
         if !version.knows(metadata_prefix) {
@@ -134,10 +144,10 @@ impl<'a> Answer<'a> {
         let mut listed = known.filter_map(|at| Some((at, version.list_of(at)?)));
         let found = listed.find(|(_, list)| list.metadata_prefix == metadata_prefix);
         let (at, list) = found.ok_or(NOT_IN_FORMAT)?;
-        Ok(Self::page(version, list, vec![at], PageFrame { verb: "GetRecord", closing: "", asked_at }))
+        Ok(Self::page(version, list, vec![at], PageFrame { verb: "GetRecord", closing: "", requested_at }))
     }
 
-    fn list(version: &'a FileVersion, request: &Request, asked_at: &str) -> Result<Self, Refusal> {
+    fn list(version: &'a FileVersion, request: &Request, requested_at: &str) -> Result<Self, Refusal> {
         let token = match request.argument(Argument::ResumptionToken) {
             Some(token) => {
                 let token = Token::read(token).ok_or(FOREIGN_TOKEN)?;
@@ -184,7 +194,7 @@ impl<'a> Answer<'a> {
         // A header alone would promise a record that cannot be delivered.
         let is_listed = |at: &usize| !is_headers || version.entries.get(*at).is_some_and(Entry::is_good);
         let records = records.into_iter().filter(is_listed).collect();
-        let frame = PageFrame { verb: request.verb().as_str(), closing: &closing, asked_at };
+        let frame = PageFrame { verb: request.verb().as_str(), closing: &closing, requested_at };
         Ok(Self::page(version, list, records, frame))
     }
 
@@ -200,8 +210,8 @@ impl<'a> Answer<'a> {
     }
 
     fn page(version: &'a FileVersion, list: &'a List, records: Vec<usize>, frame: PageFrame<'_>) -> Self {
-        let PageFrame { verb, closing, asked_at } = frame;
-        let head = page::head(&version.doctype, verb, &list.scope, asked_at);
+        let PageFrame { verb, closing, requested_at } = frame;
+        let head = page::head(&version.doctype, verb, &list.scope, requested_at);
         let tail = format!("{closing}</{verb}>\n</OAI-PMH>\n").into_bytes();
         let headers_only = verb == Verb::ListIdentifiers.as_str();
         Self { records, scope: Some(&list.scope), headers_only, ..Self::whole(version, head, tail) }

@@ -93,11 +93,11 @@ impl StaticRepository {
         budget: &mut Deadline,
     ) -> Result<mpsc::Receiver<Result<Bytes, Failure>>, Failure> {
         let version = self.version(client, budget).await?;
-        let asked_at = clock::utc_datetime(budget.now());
+        let requested_at = clock::utc_datetime(budget.now());
         let (request, name) = (request.clone(), client.name());
         let (pieces, receiver) = mpsc::channel(PIECES_HELD);
         tokio::task::spawn_blocking(move || {
-            let answer = Answer::build(&version, &request, &asked_at);
+            let answer = Answer::build(&version, &request, &requested_at);
             let read = answer.read(|piece| pieces.blocking_send(Ok(piece.into())).is_ok());
             if let Err(failed) = read {
                 // The receiver may be gone; ignore.

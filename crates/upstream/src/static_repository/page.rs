@@ -32,7 +32,7 @@ impl ListFrame {
 /// The beginning of a page, up to its first item. The session writes the content of `request`.
 ///
 /// The root declares the prefixes, because the engine corrects misspelt namespaces there.
-pub(super) fn head(doctype: &[u8], verb: &str, scope: &NamespaceScope, asked_at: &str) -> Vec<u8> {
+pub(super) fn head(doctype: &[u8], verb: &str, scope: &NamespaceScope, requested_at: &str) -> Vec<u8> {
     let mut root = format!("<OAI-PMH xmlns=\"{OAI}\"");
     declare("xsi", scope.uri("xsi").unwrap_or(XSI), &mut root);
     for (prefix, uri) in scope.prefixes().filter(|(prefix, _)| *prefix != "xsi") {
@@ -42,7 +42,7 @@ pub(super) fn head(doctype: &[u8], verb: &str, scope: &NamespaceScope, asked_at:
     head.extend_from_slice(doctype);
     let open = format!(
         "{root} xsi:schemaLocation=\"{OAI} http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n\
-         <responseDate>{asked_at}</responseDate>\n<request>{NOBODY}</request>\n<{verb}>\n"
+         <responseDate>{requested_at}</responseDate>\n<request>{NOBODY}</request>\n<{verb}>\n"
     );
     head.extend_from_slice(open.as_bytes());
     head

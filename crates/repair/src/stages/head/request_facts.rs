@@ -58,7 +58,7 @@ pub(crate) fn request_from_config(response: &Response) -> Option<RequestFacts> {
 /// for. An echo may be encoded in another way than the token. An earlier pass may have written the token of the
 /// harvester.
 pub(crate) fn next_token_in_request(response: &Response, tag: &[u8]) -> Option<Vec<u8>> {
-    let asked = response.config().asked_token.as_ref()?;
+    let requested = response.config().request_token.as_ref()?;
     let own = response.config().request.as_ref();
     let own = own.and_then(|own| own.arguments.iter().find(|(name, _)| name == "resumptionToken"));
     let read = read_lenient_tag(tag, 0, tag.len(), response.limits())?;
@@ -66,7 +66,7 @@ pub(crate) fn next_token_in_request(response: &Response, tag: &[u8]) -> Option<V
     let attribute = read.attributes.iter().find(|attribute| is_token(attribute.name))?;
     let resolved = resolve(&attribute.value);
     let token = trim(&resolved);
-    let mut known = std::iter::once(asked).chain(own.map(|(_, token)| token));
+    let mut known = std::iter::once(requested).chain(own.map(|(_, token)| token));
     let is_echo = known.any(|known| !known.is_empty() && plain_token(token) == plain_token(known.as_bytes()));
     (!token.is_empty() && !is_echo).then(|| escape(token))
 }

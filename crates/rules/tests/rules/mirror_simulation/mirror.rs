@@ -91,7 +91,7 @@ impl Mirror {
             broken,
             headers_name_set,
             harvests_members,
-            members: KnownMembers::NotAsked,
+            members: KnownMembers::NotRequested,
             members_harvest: None,
             clock: StampClock::resume(None, None),
             reserved_secs: None,
@@ -172,7 +172,7 @@ impl Mirror {
 
     /// Requests the next members of the set. Until all of them are known for the first time, none are.
     fn request_members(&mut self, source: &Source, our_secs: UnixSecs) {
-        if self.members == KnownMembers::NotAsked {
+        if self.members == KnownMembers::NotRequested {
             self.members = KnownMembers::NotAll;
         }
         let mut list = match self.members_harvest.take() {

@@ -146,7 +146,7 @@ impl Outage {
     fn begin_rest(&mut self, now: SystemTime, failure: &Failure, longest: Duration) {
         let count = self.rest.as_ref().map_or(0, |rest| rest.count);
         let first = if failure.received_status == Some(403) { FORBIDDEN_REST } else { FIRST_REST };
-        let requested = Duration::from_secs(failure.asked_to_wait_secs.unwrap_or(0).min(3600));
+        let requested = Duration::from_secs(failure.requested_wait_secs.unwrap_or(0).min(3600));
         let length = backoff(first, count.min(10) + 1, longest.max(first)).max(requested);
         self.rest = Some(Rest { until: now + length, attempt: None, count: count + 1 });
     }
@@ -278,12 +278,12 @@ impl CircuitBreaker {
             // The first one is the start of the outage; the others are only counted.
             self.suspects.truncate(DIFFERENT_FAILURES_TO_ASK);
         }
-        let is_asked = self.suspects.len() >= DIFFERENT_FAILURES_TO_ASK
+        let is_due = self.suspects.len() >= DIFFERENT_FAILURES_TO_ASK
             && self.asking_since.is_none_or(|since| is_lost(since, now));
-        if is_asked {
+        if is_due {
             self.asking_since = Some(now);
         }
-        is_asked
+        is_due
     }
 
     fn note_request(&mut self, now: SystemTime, admission: &Admission, failure: &Failure) {
