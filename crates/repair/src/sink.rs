@@ -234,7 +234,7 @@ pub struct UnresolvedField {
     /// Name of the element.
     pub element: &'static str,
     /// The problem with the field.
-    pub lack: FieldIssue,
+    pub issue: FieldIssue,
 }
 
 /// The problem with a field that stays unchanged.

@@ -227,7 +227,7 @@ impl Sink for Recording {
     }
 
     fn unresolved(&mut self, field: &UnresolvedField) {
-        self.unresolved.push((field.element.to_owned(), field.offset, field.lack.name().to_owned()));
+        self.unresolved.push((field.element.to_owned(), field.offset, field.issue.name().to_owned()));
     }
 
     fn resumption_token(&mut self, token: &TokenFacts<'_>) {

@@ -62,7 +62,7 @@ impl<W: Write> Report<W> {
         self.line(&UnresolvedLine {
             unresolved: field.element,
             offset: field.offset,
-            why: field.lack.name(),
+            why: field.issue.name(),
         });
     }
 
@@ -253,7 +253,7 @@ mod tests {
         let item = SwallowedItem { identifier: Some(b"oai:x:4"), raw: b"<record>" };
         let items = vec![item, SwallowedItem { identifier: None, ..item }];
         report.swallowed(&SwallowedItems { identifier: Some(b"oai:x:3"), offset: 3456, items });
-        report.unresolved(&UnresolvedField { offset: 12, element: "adminEmail", lack: FieldIssue::Missing });
+        report.unresolved(&UnresolvedField { offset: 12, element: "adminEmail", issue: FieldIssue::Missing });
         assert_eq!(
             lines(report, Outcome::Repaired),
             concat!(

@@ -93,9 +93,9 @@ pub(crate) fn emit(
     let repairs = write_edited(step, item, &edits, identifier);
     // The proxy's base URL replaces an illegal one.
     let is_replaced = |issue: &(&str, FieldIssue)| has_own_url && *issue == ("baseURL", FieldIssue::Illegal);
-    for &(element, lack) in unresolved.iter().filter(|issue| !is_replaced(issue)) {
+    for &(element, issue) in unresolved.iter().filter(|issue| !is_replaced(issue)) {
         step.response.output.count_unresolved();
-        step.sink.unresolved(&UnresolvedField { offset, element, lack });
+        step.sink.unresolved(&UnresolvedField { offset, element, issue });
     }
     step.response.output.note_emitted(identifier, datestamp);
     if list.verb() == Verb::Identify {
