@@ -125,14 +125,16 @@ fn lost_event(
     // After a clock was set back, the waits begin again.
     let since_secs = state.lost_since_secs?.min(now_secs);
     state.lost_since_secs = Some(since_secs);
-    state.lost_told_at_secs = state.lost_told_at_secs.map(|told_at_secs| told_at_secs.min(now_secs));
+    state.lost_reported_at_secs =
+        state.lost_reported_at_secs.map(|reported_at_secs| reported_at_secs.min(now_secs));
     let has_passed = |at_secs: UnixSecs, wait_secs: i64| now_secs.since(at_secs) >= wait_secs;
-    let told_long_ago =
-        state.lost_told_at_secs.is_none_or(|told| has_passed(told, rules.records_lost_interval_secs));
-    if !told_long_ago || !has_passed(since_secs, LOST_GATHER_SECS) {
+    let reported_long_ago = state
+        .lost_reported_at_secs
+        .is_none_or(|reported| has_passed(reported, rules.records_lost_interval_secs));
+    if !reported_long_ago || !has_passed(since_secs, LOST_GATHER_SECS) {
         return None;
     }
-    (state.lost_since_secs, state.lost_told_at_secs) = (None, Some(now_secs));
+    (state.lost_since_secs, state.lost_reported_at_secs) = (None, Some(now_secs));
     Some(EventKind::RecordsLost { count: std::mem::take(&mut state.lost), since_secs, quarantined })
 }
 
@@ -172,9 +174,11 @@ fn certificate_event(
     expires_secs: UnixSecs,
 ) -> Option<EventKind> {
     let is_near = expires_secs.since(now_secs) < rules.certificate_warning_secs;
-    let told = std::mem::replace(&mut state.certificate_expiring_secs, is_near.then_some(expires_secs));
-    match (told, is_near) {
-        (told, true) if told != Some(expires_secs) => Some(EventKind::CertificateExpiring { expires_secs }),
+    let reported = std::mem::replace(&mut state.certificate_expiring_secs, is_near.then_some(expires_secs));
+    match (reported, is_near) {
+        (reported, true) if reported != Some(expires_secs) => {
+            Some(EventKind::CertificateExpiring { expires_secs })
+        }
         (Some(_), false) => Some(EventKind::CertificateRenewed { expires_secs }),
         _ => None,
     }

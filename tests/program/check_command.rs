@@ -150,9 +150,9 @@ fn command_prints_json() {
     let output = program(&["--json", &source.base_url()]);
     assert_eq!(output.status.code(), Some(1));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    let told = ["base_url", "fails", "warnings", "not_judged", "holds"].map(|key| report[key].clone());
+    let counts = ["base_url", "fails", "warnings", "not_judged", "holds"].map(|key| report[key].clone());
     let expected = serde_json::json!([source.base_url(), 1, 0, 3, general_rules() - 4]);
-    assert_eq!(serde_json::Value::from(told.to_vec()), expected);
+    assert_eq!(serde_json::Value::from(counts.to_vec()), expected);
     let found =
         report["rules"].as_array().expect("a list").iter().find(|rule| rule["rule"] == "content-type");
     assert_eq!(

@@ -136,13 +136,13 @@ fn endless_lists_do_not_keep_other_repositories_from_their_harvests() {
     let harvest = proxy.wait_for_harvests("r2", 1);
     assert_eq!(harvest["last"]["is_complete"], true, "{harvest}");
     for (number, (what, source)) in endless.iter().enumerate() {
-        let told = || proxy.told(&format!("/-/mirror/r{number}/harvest"));
+        let harvest = || proxy.admin_json(&format!("/-/mirror/r{number}/harvest"));
         let before = queries(source).len();
         // They go on in their turns.
         while queries(source).len() < before + 40 {
             std::thread::yield_now();
         }
-        assert!(told()["last"].is_null() && !told()["running"].is_null(), "{what}: {}", told());
+        assert!(harvest()["last"].is_null() && !harvest()["running"].is_null(), "{what}: {}", harvest());
         let lists = queries(source).into_iter().filter(|query| query.contains("resumptionToken"));
         let mut tokens: Vec<String> = lists.collect();
         let count = tokens.len();

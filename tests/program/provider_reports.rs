@@ -65,7 +65,7 @@ fn configured(
 
 /// Requests a list with defects, and sets the clock to the next Monday after today, at six.
 fn pass_to_monday(proxy: &Proxy) {
-    let report = || proxy.told("/-/repositories/x/report")["text"].take();
+    let report = || proxy.admin_json("/-/repositories/x/report")["text"].take();
     let before = report();
     assert_eq!(proxy.get(LIST).status, 200);
     // The activity is counted after the response.

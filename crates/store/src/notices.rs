@@ -63,7 +63,8 @@ pub struct WatchedRepository {
     /// When the first of these was found.
     pub lost_since_secs: Option<UnixSecs>,
     /// The time of the last event about lost records.
-    pub lost_told_at_secs: Option<UnixSecs>,
+    #[serde(rename = "lost_told_at_secs")]
+    pub lost_reported_at_secs: Option<UnixSecs>,
     /// The end of the certificate that they were told of.
     pub certificate_expiring_secs: Option<UnixSecs>,
 }

@@ -96,7 +96,7 @@ fn configs(input: &[u8]) -> [RepairConfig; 7] {
 /// Checks a property with each configuration.
 fn under_each(input: &[u8], holds: impl Fn(&RepairConfig) -> Result<(), String>) -> Result<(), String> {
     configs(input).iter().try_for_each(|config| {
-        holds(config).map_err(|error| format!("{error}\n  told {}", describe_config(config)))
+        holds(config).map_err(|error| format!("{error}\n  config {}", describe_config(config)))
     })
 }
 
@@ -207,10 +207,10 @@ pub fn request(input: &[u8]) -> Result<(), String> {
     let answer = error_response(&request.to_echo(BASE_URL), DATE, ErrorCode::NoRecordsMatch, "none");
     let root = strict::read(answer.as_bytes())?;
     let echoed = root.children.get(1).map(|element| element.attributes.as_slice()).unwrap_or_default();
-    let told = request.to_echo(BASE_URL).arguments;
-    let same = echoed.len() == told.len()
-        && told.iter().all(|(name, value)| echoed.iter().any(|entry| entry.1 == *name && entry.2 == *value));
-    if same { Ok(()) } else { Err(format!("{told:?} is echoed as {echoed:?}")) }
+    let sent = request.to_echo(BASE_URL).arguments;
+    let same = echoed.len() == sent.len()
+        && sent.iter().all(|(name, value)| echoed.iter().any(|entry| entry.1 == *name && entry.2 == *value));
+    if same { Ok(()) } else { Err(format!("{sent:?} is echoed as {echoed:?}")) }
 }
 
 /// Checks that replacing one record changes no other. If another record begins in it, the later ones may be

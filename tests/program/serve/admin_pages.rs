@@ -44,7 +44,7 @@ fn contains(page: &str, parts: &[&str]) {
 
 /// The key of the only record in quarantine.
 fn key_of_quarantined(proxy: &Proxy) -> String {
-    let listed = proxy.told("/-/repositories/x/quarantine");
+    let listed = proxy.admin_json("/-/repositories/x/quarantine");
     listed["records"][0]["key"].as_str().expect("a record is in quarantine").to_owned()
 }
 

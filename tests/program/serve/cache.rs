@@ -347,16 +347,16 @@ fn file_damaged_while_served_aborts_the_response() {
 fn purge_of_one_page_and_of_a_repository() {
     let source = numbered();
     let proxy = Proxy::of(&source);
-    let told = |got: Got| -> serde_json::Value { serde_json::from_slice(&got.body).expect("JSON") };
+    let json = |got: Got| -> serde_json::Value { serde_json::from_slice(&got.body).expect("JSON") };
     for path in [IDENTIFY, TOKEN_PAGE] {
         proxy.get(path);
     }
     assert_eq!(kept(&proxy).len(), 2);
-    assert_eq!(told(purge(&proxy, "/-/cache/x?verb=Identify"))["purged"], 1);
-    assert_eq!(told(purge(&proxy, "/-/cache/x?verb=Identify"))["purged"], 0);
+    assert_eq!(json(purge(&proxy, "/-/cache/x?verb=Identify"))["purged"], 1);
+    assert_eq!(json(purge(&proxy, "/-/cache/x?verb=Identify"))["purged"], 0);
     assert_eq!(kept(&proxy).len(), 1);
     assert_eq!(proxy.get(IDENTIFY).header("cache-status"), "oaimend; fwd=miss; fwd-status=200");
-    assert_eq!(told(purge(&proxy, "/-/cache/x"))["purged"], 2);
+    assert_eq!(json(purge(&proxy, "/-/cache/x"))["purged"], 2);
     assert_eq!(kept(&proxy).len(), 0);
     for (path, status) in [("/-/cache/y", 404), ("/-/cache/x?verb=Nonsense", 400), ("/x?verb=Identify", 404)]
     {
@@ -376,7 +376,7 @@ fn metrics() {
     let head = format!("HEAD {LIST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let got = Harvester::ask(proxy.address(), &head).head();
     assert_eq!(got.header("cache-status"), "oaimend; fwd=bypass; fwd-status=200");
-    wait_until(|| proxy.told("/-/repositories/x")["requests"] == 4);
+    wait_until(|| proxy.admin_json("/-/repositories/x")["requests"] == 4);
     let metrics = fetch(proxy.admin(), "/-/metrics").text();
     for line in [
         "oaimend_cache_lookups_total{outcome=\"hit\",repository=\"x\"} 2",

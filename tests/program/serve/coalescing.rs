@@ -63,8 +63,8 @@ fn failure_is_shared_and_cached_for_seconds() {
     assert_eq!(later.header("cache-status"), "oaimend; hit");
     assert!(later.header("age").parse::<u64>().is_ok_and(|secs| secs < 60), "{:?}", later.header("age"));
     assert_eq!(source.requests().len(), 1);
-    wait_until(|| proxy.told("/-/repositories/x")["requests"] == 21);
-    assert_eq!(proxy.told("/-/repositories/x")["source_failures"], 1);
+    wait_until(|| proxy.admin_json("/-/repositories/x")["requests"] == 21);
+    assert_eq!(proxy.admin_json("/-/repositories/x")["source_failures"], 1);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn aborted_page_is_aborted_for_all_readers() {
     }
     let error = runtime.block_on(over_http_2.bytes()).expect_err("it breaks off");
     assert!(format!("{error:?}").contains("Reset("), "{error:?}");
-    wait_until(|| proxy.told("/-/repositories/x")["requests"] == 6);
+    wait_until(|| proxy.admin_json("/-/repositories/x")["requests"] == 6);
     let metrics = fetch(proxy.admin(), "/-/metrics").text();
     let line = "oaimend_requests_total{outcome=\"broken-off\",repository=\"x\",verb=\"ListRecords\"} 6";
     assert!(metrics.contains(line), "{metrics}");
@@ -224,7 +224,7 @@ fn disconnect_does_not_abort_a_cacheable_page() {
     assert_eq!(harvester.head().status, 200);
     drop(harvester);
     go.send(()).expect("the source waits");
-    wait_until(|| proxy.told("/-/repositories/x")["requests"] == 1);
+    wait_until(|| proxy.admin_json("/-/repositories/x")["requests"] == 1);
     let got = proxy.get(TOKEN_PAGE);
     assert_eq!((got.header("cache-status"), got.whole), ("oaimend; hit", true));
     assert_eq!(records(&got.text()), records(&last_page_of(100)));

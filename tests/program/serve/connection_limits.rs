@@ -145,8 +145,8 @@ fn far_too_many_connections_are_closed() {
     let held = connect(&proxy);
     open_connections(&proxy, 1);
     let flood: Vec<TcpStream> = (0..200).map(|_| connect(&proxy)).collect();
-    let told = flood.iter().filter(|stream| rest(stream).starts_with("HTTP/1.1 503 ")).count();
-    assert!((1..=100).contains(&told), "{told} were told");
+    let refused = flood.iter().filter(|stream| rest(stream).starts_with("HTTP/1.1 503 ")).count();
+    assert!((1..=100).contains(&refused), "{refused} were refused");
     drop((held, flood));
     open_connections(&proxy, 0);
     others_are_answered(&proxy);

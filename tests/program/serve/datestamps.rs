@@ -70,7 +70,7 @@ fn stamps(text: &str) -> Vec<String> {
 }
 
 fn aside(proxy: &Proxy) -> usize {
-    proxy.told("/-/repositories/x/quarantine")["records"].as_array().map_or(0, Vec::len)
+    proxy.admin_json("/-/repositories/x/quarantine")["records"].as_array().map_or(0, Vec::len)
 }
 
 fn questions(source: &Source, verb: &str) -> usize {

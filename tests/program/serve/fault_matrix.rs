@@ -130,10 +130,10 @@ fn matrix(framing: Framing) {
                 let cell =
                     format!("{fault:?} {place}, {framing:?}, {}", if always { "always" } else { "once" });
                 let clock = Skipping::new();
-                let (told, body) = (Arc::clone(&clock), whole.clone());
+                let (shared, body) = (Arc::clone(&clock), whole.clone());
                 let source = Source::start(move |number, _| {
                     if always || number == 0 {
-                        with(fault, cut(&body, at, framing), &told)
+                        with(fault, cut(&body, at, framing), &shared)
                     } else {
                         Reply::xml(body.clone())
                     }

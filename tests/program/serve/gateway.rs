@@ -65,7 +65,7 @@ impl Mirrored {
     /// Waits for another harvest.
     #[track_caller]
     pub(super) fn harvest_again(&self) {
-        let harvest = self.proxy.told("/-/mirror/x/harvest");
+        let harvest = self.proxy.admin_json("/-/mirror/x/harvest");
         let ended = harvest["ended"].as_u64().expect("a number");
         let requested = post(self.proxy.admin(), "/-/mirror/x/sync", "");
         assert_eq!(requested.status, 202, "{}", requested.text());

@@ -219,7 +219,7 @@ fn mirrored_repository_has_a_page_for_browsers() {
         assert!(open(&mirrored.proxy, path).text().contains("badVerb"), "{path}");
     }
     assert_eq!(mirrored.source.requests().len(), received);
-    let log = mirrored.proxy.told("/-/repositories/x");
+    let log = mirrored.proxy.admin_json("/-/repositories/x");
     assert!(log["requests"].as_u64().is_some_and(|requests| requests >= 5), "{log}");
 }
 
@@ -320,7 +320,7 @@ fn failures_show_the_reason_and_never_the_source() {
             "<dt>Last response</dt>",
         ],
     );
-    let details = proxy.told("/-/repositories/x")["last_failure"]["details"].clone();
+    let details = proxy.admin_json("/-/repositories/x")["last_failure"]["details"].clone();
     let details = details.as_str().expect("the admin listener has them");
     assert!(details.contains("500") && !page.contains(details) && !page.contains("500"), "{page}");
     change(&collection, |collection| collection.is_down = false);

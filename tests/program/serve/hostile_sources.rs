@@ -34,10 +34,10 @@ fn compression_bombs_and_endless_pages_are_aborted() {
     for (proxy, text) in [(dense, "(inflate_ratio_max)"), (long, "(response_bytes_max)")] {
         let got = proxy.get(LIST);
         assert!(got.status == 502 || !got.whole, "{}", got.status);
-        while proxy.told("/-/repositories/x")["requests"] != 1 {
+        while proxy.admin_json("/-/repositories/x")["requests"] != 1 {
             std::thread::yield_now();
         }
-        let failure = &proxy.told("/-/repositories/x")["last_failure"];
+        let failure = &proxy.admin_json("/-/repositories/x")["last_failure"];
         assert_eq!(failure["reason"], "too-large");
         assert!(failure["details"].to_string().contains(text), "{failure}");
     }

@@ -130,8 +130,8 @@ fn expiring(received: &ReceivedRequest, is_restarted: bool) -> Reply {
 #[test]
 fn ledger_is_synced_within_two_seconds_under_load() {
     let is_restarted = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&is_restarted);
-    let source = Source::start(move |_, received| expiring(received, told.load(Ordering::Relaxed)));
+    let shared = Arc::clone(&is_restarted);
+    let source = Source::start(move |_, received| expiring(received, shared.load(Ordering::Relaxed)));
     let folder = tempfile::tempdir().expect("a temporary folder");
     let map = format!("x={}", source.base_url());
     let program = Program::start(folder.path(), &["--map", &map]);

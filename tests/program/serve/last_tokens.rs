@@ -77,7 +77,7 @@ fn token_that_fails_after_all_items_is_emptied() {
     }
     let received: Vec<String> = source.requests().iter().map(token_of).collect();
     assert_eq!(received, ["", "1", "2", ""], "one request for the last token, and the closed page is cached");
-    wait_until(|| proxy.told("/-/repositories/x/repairs").to_string().contains("missing-last-token"));
+    wait_until(|| proxy.admin_json("/-/repositories/x/repairs").to_string().contains("missing-last-token"));
 }
 
 #[test]

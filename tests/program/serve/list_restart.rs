@@ -144,16 +144,16 @@ const LONG: usize = 60;
 #[test]
 fn replay_continues_after_a_process_restart() {
     let again = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let told = std::sync::Arc::clone(&again);
+    let shared = std::sync::Arc::clone(&again);
     let source = Source::start(move |_, received| {
         use std::sync::atomic::Ordering::SeqCst;
         let number = requested_page(received);
         if number == 50 {
-            told.store(true, SeqCst);
+            shared.store(true, SeqCst);
             return expired();
         }
         let at = number % 100;
-        let base = if told.load(SeqCst) { 100 } else { 0 };
+        let base = if shared.load(SeqCst) { 100 } else { 0 };
         let token = if at + 1 < LONG { format!("page-{}", base + at + 1) } else { String::new() };
         Reply::xml(page(at * 2..at * 2 + 2, &token))
     });
@@ -265,10 +265,10 @@ fn earlier_harvest_does_not_stop_token_recovery() {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     for pages_before in 1..4 {
         let has_expired = std::sync::Arc::new(AtomicBool::new(false));
-        let told = std::sync::Arc::clone(&has_expired);
+        let shared = std::sync::Arc::clone(&has_expired);
         let source = Source::start(move |_, received| {
             let number = requested_page(received);
-            let base = if told.load(Relaxed) { 10 } else { 0 };
+            let base = if shared.load(Relaxed) { 10 } else { 0 };
             if number > 0 && number / 10 * 10 != base {
                 return expired();
             }

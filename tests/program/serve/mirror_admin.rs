@@ -29,7 +29,7 @@ fn state_of_the_mirror_is_shown() {
     let (source, _collection) = collection.start();
     let proxy = mirroring(&source);
     proxy.wait_for_harvests("x", 1);
-    let state = proxy.told("/-/mirror/x");
+    let state = proxy.admin_json("/-/mirror/x");
     let format = &state["formats"][0];
     assert_eq!(
         (&state["state"], &format["prefix"], &format["records"], &format["deleted"]),
@@ -48,10 +48,10 @@ fn state_of_the_mirror_is_shown() {
     assert_eq!(state["last_harvest"]["stored"], 24, "{state}");
     assert!(state["next_harvest_at"].is_string(), "{state}");
     assert_eq!(state["harvest"], Value::Null);
-    let all = proxy.told("/-/mirror");
+    let all = proxy.admin_json("/-/mirror");
     assert_eq!(all["repositories"].as_array().map(Vec::len), Some(1), "{all}");
     assert_eq!(all["repositories"][0]["formats"], state["formats"]);
-    assert!(proxy.told("/-/mirror/nope")["error"].is_string());
+    assert!(proxy.admin_json("/-/mirror/nope")["error"].is_string());
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn failures_of_a_harvest_are_shown() {
     let proxy = mirroring(&source);
     let harvest = proxy.wait_for_harvests("x", 1);
     assert_eq!(harvest["last"]["is_success"], false, "{harvest}");
-    let state = proxy.told("/-/mirror/x");
+    let state = proxy.admin_json("/-/mirror/x");
     let error = state["last_harvest"]["errors"][0].as_str().unwrap_or_default();
     assert!(error.contains("404"), "{state}");
     assert_eq!((&state["state"], &state["lag_secs"]), (&json!("never-harvested"), &Value::Null), "{state}");
@@ -84,11 +84,11 @@ fn operator_starts_a_harvest() {
         collection.now_secs = now_secs;
         assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 202);
         assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 409);
-        while proxy.told("/-/mirror/x")["state"] != "harvesting" {
+        while proxy.admin_json("/-/mirror/x")["state"] != "harvesting" {
             std::thread::yield_now();
         }
         assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 409);
-        assert_eq!(proxy.told("/-/mirror/x/harvest")["ended"], 2);
+        assert_eq!(proxy.admin_json("/-/mirror/x/harvest")["ended"], 2);
     }
     let harvest = proxy.wait_for_harvests("x", 3);
     assert_eq!(harvest["last"]["summary"], "1 stored, 0 deleted, 0 unchanged, 0 missing", "{harvest}");
@@ -106,10 +106,10 @@ fn deletions_wait_until_an_operator_accepts_them() {
         (&harvest["last"]["is_success"], &harvest["last"]["is_complete"]),
         (&json!(false), &json!(true))
     );
-    assert_eq!(proxy.told("/-/mirror/x")["formats"][0]["held_deletions"], 54);
+    assert_eq!(proxy.admin_json("/-/mirror/x")["formats"][0]["held_deletions"], 54);
     assert_eq!(post(proxy.admin(), "/-/mirror/x/sync?accept_deletions=true", "").status, 202);
     proxy.wait_for_harvests("x", 3);
-    let format = &proxy.told("/-/mirror/x")["formats"][0];
+    let format = &proxy.admin_json("/-/mirror/x")["formats"][0];
     assert_eq!((&format["held_deletions"], &format["records"]), (&json!(0), &json!(6)), "{format}");
 }
 
@@ -158,7 +158,7 @@ fn maintenance_and_records_are_answered_while_the_server_runs() {
         // The source does not answer while the test holds the collection.
         let _collection = collection.lock().expect("no test panics while it holds this");
         assert_eq!(post(proxy.admin(), "/-/mirror/x/sync", "").status, 202);
-        while proxy.told("/-/mirror/x")["state"] != "harvesting" {
+        while proxy.admin_json("/-/mirror/x")["state"] != "harvesting" {
             std::thread::yield_now();
         }
         let refused = post(proxy.admin(), "/-/mirror/x/forget", "");
@@ -188,7 +188,7 @@ fn mirror_of_a_mirror_reads_the_number_of_its_records() {
             config.repositories.add_fixed(Mapping { mirror: settings(), ..mapping });
         });
         second.wait_for_harvests("y", 1);
-        let state = second.told("/-/mirror/y");
+        let state = second.admin_json("/-/mirror/y");
         assert_eq!(
             (&state["total_elements"], &state["formats"][0]["records"]),
             (&expected, &json!(249)),

@@ -162,8 +162,8 @@ fn oai_errors_of_the_source_are_seen() {
     ] {
         assert!(metrics.contains(counted), "{counted} is not in\n{metrics}");
     }
-    let told = fetch(program.admin(), "/-/repositories/x").text();
-    assert!(told.contains("\"badResumptionToken\": 1"), "{told}");
+    let reported = fetch(program.admin(), "/-/repositories/x").text();
+    assert!(reported.contains("\"badResumptionToken\": 1"), "{reported}");
     let page = fetch(program.admin(), "/x/").text();
     assert!(page.contains("A list ended early, because the source refused the resumptionToken"), "{page}");
 }

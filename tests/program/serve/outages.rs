@@ -74,7 +74,7 @@ fn check_final(got: &Got, status: u16) {
 }
 
 fn rests(proxy: &Proxy) -> Option<u64> {
-    let secs = proxy.told("/-/repositories/x")["circuit_open_secs"].as_u64();
+    let secs = proxy.admin_json("/-/repositories/x")["circuit_open_secs"].as_u64();
     let metric = format!("oaimend_circuit_open{{repository=\"x\"}} {}", u8::from(secs.is_some()));
     assert!(fetch(proxy.admin(), "/-/metrics").text().contains(&metric), "{metric}");
     secs
@@ -84,10 +84,10 @@ fn rests(proxy: &Proxy) -> Option<u64> {
 fn concurrent_failures_are_one_outage() {
     const REQUESTS: usize = 12;
     let (clock, count) = (Skipping::new(), Arc::new(AtomicUsize::new(0)));
-    let (told, received) = (Arc::clone(&clock), Arc::clone(&count));
+    let (shared, received) = (Arc::clone(&clock), Arc::clone(&count));
     let source = Source::start(move |_, _| {
         received.fetch_add(1, Ordering::Relaxed);
-        let (clock, count) = (Arc::clone(&told), Arc::clone(&received));
+        let (clock, count) = (Arc::clone(&shared), Arc::clone(&received));
         Reply::new(200, "").stall(move || {
             if count.load(Ordering::Relaxed) >= REQUESTS {
                 clock.lapse();
@@ -208,9 +208,9 @@ fn transient_failure_is_final_after_15_minutes() {
 #[test]
 fn outage_time_is_configurable() {
     let clock = Skipping::new();
-    let told = Arc::clone(&clock);
+    let shared = Arc::clone(&clock);
     let source = Source::start(move |_, _| {
-        let clock = Arc::clone(&told);
+        let clock = Arc::clone(&shared);
         Reply::new(200, "").stall(move || clock.lapse())
     });
     let proxy = start(&source.base_url(), clock, |mapping| {
@@ -286,7 +286,7 @@ fn failures_hide_the_address_of_the_source() {
                 }
             }
         }
-        let failure = proxy.told("/-/repositories/x")["last_failure"]["details"].clone();
+        let failure = proxy.admin_json("/-/repositories/x")["last_failure"]["details"].clone();
         let details = failure.as_str().unwrap_or_default();
         assert!(details.contains(&address) && !details.contains("s3cret"), "{failure}");
     }

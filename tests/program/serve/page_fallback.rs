@@ -299,7 +299,7 @@ fn unavailable_records_are_quarantined_and_withdrawn_ones_omitted() {
     let deleted = "<header status=\"deleted\"><identifier>oai:x:9</identifier>";
     assert!(answers[1].text().contains(deleted), "{}", answers[1].text());
     assert!(!answers[1].text().contains("T\u{ef}tle 9"), "a header is all there is of it");
-    let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+    let aside = proxy.admin_json("/-/repositories/x/quarantine").to_string();
     assert!(aside.contains("oai:x:6") && !aside.contains("oai:x:8"), "{aside}");
 }
 
@@ -317,7 +317,7 @@ fn source_without_any_record_loses_none() {
     let proxy = allowing(&source);
     let got = proxy.get(LIST);
     assert_eq!(got.status, 503, "{}", got.text());
-    let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+    let aside = proxy.admin_json("/-/repositories/x/quarantine").to_string();
     assert!(!aside.contains("oai:x:"), "{aside}");
 }
 
@@ -360,7 +360,7 @@ fn unavailable_remaining_record_does_not_block_the_list() {
     let proxy = allowing(&source);
     let (found, _) = read_to_the_end(&proxy);
     assert_eq!(found, each_once((0..401).filter(|number| *number != 200)));
-    let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+    let aside = proxy.admin_json("/-/repositories/x/quarantine").to_string();
     assert!(aside.contains("oai:x:200"), "{aside}");
 }
 

@@ -80,9 +80,9 @@ fn provenance_is_not_a_repair() {
     let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::All));
     let got = proxy.get(LIST).text();
     assert_eq!(got.matches("altered=\"false\"").count(), 3, "{got}");
-    while proxy.told("/-/repositories/x")["requests"] != 1 {
+    while proxy.admin_json("/-/repositories/x")["requests"] != 1 {
         std::thread::yield_now();
     }
-    let told = proxy.told("/-/repositories/x");
-    assert_eq!((&told["records_passed"], &told["records_repaired"]), (&3.into(), &0.into()));
+    let reported = proxy.admin_json("/-/repositories/x");
+    assert_eq!((&reported["records_passed"], &reported["records_repaired"]), (&3.into(), &0.into()));
 }

@@ -139,8 +139,8 @@ fn ask_as(proxy: &Proxy, client: &str, kind: &str, set: &str) -> std::thread::Jo
 #[track_caller]
 fn wait_for_waiting(proxy: &Proxy, count: u64) {
     let until = oaimend_base::clock::uptime() + Duration::from_secs(30);
-    while proxy.told("/-/repositories/x")["waiting_requests"] != count {
-        assert!(oaimend_base::clock::uptime() < until, "{}", proxy.told("/-/repositories/x"));
+    while proxy.admin_json("/-/repositories/x")["waiting_requests"] != count {
+        assert!(oaimend_base::clock::uptime() < until, "{}", proxy.admin_json("/-/repositories/x"));
         std::thread::yield_now();
     }
 }

@@ -55,12 +55,12 @@ fn broken_records_are_repaired_and_good_ones_unchanged() {
         proxy.address()
     );
     assert!(got.text().contains(&own), "{}", got.text());
-    while proxy.told("/-/repositories/x")["requests"] != 1 {
+    while proxy.admin_json("/-/repositories/x")["requests"] != 1 {
         std::thread::yield_now();
     }
-    let told = proxy.told("/-/repositories/x");
-    assert_eq!((&told["records_passed"], &told["records_repaired"]), (&2.into(), &1.into()));
-    let repair = &proxy.told("/-/repositories/x/repairs")["repairs"][0];
+    let reported = proxy.admin_json("/-/repositories/x");
+    assert_eq!((&reported["records_passed"], &reported["records_repaired"]), (&2.into(), &1.into()));
+    let repair = &proxy.admin_json("/-/repositories/x/repairs")["repairs"][0];
     assert_eq!((&repair["repair"], &repair["record"]), (&"bare-ampersand".into(), &"oai:x:1".into()));
     assert_eq!((&repair["original"], &repair["replacement"]), (&"&".into(), &"&amp;".into()));
     let metrics = fetch(proxy.admin(), "/-/metrics").text();
@@ -100,9 +100,9 @@ fn other_responses_are_source_failures() {
     let proxy = Proxy::of(&source);
     let got = proxy.get(LIST);
     assert!(got.text().is_ascii() && !got.text().contains("please log in"), "{}", got.text());
-    let told = proxy.told("/-/repositories/x")["last_failure"]["details"].to_string();
-    assert!(told.is_ascii() && told.contains("the response began: <!DOCTYPE html>"), "{told}");
-    assert!(told.contains("caf [31m please log in"), "{told}");
+    let reported = proxy.admin_json("/-/repositories/x")["last_failure"]["details"].to_string();
+    assert!(reported.is_ascii() && reported.contains("the response began: <!DOCTYPE html>"), "{reported}");
+    assert!(reported.contains("caf [31m please log in"), "{reported}");
     assert_eq!(got.header("retry-after"), "300");
 }
 
@@ -200,13 +200,13 @@ fn unrepairable_record_is_quarantined() {
         assert_eq!((got.status, got.whole), (200, true));
         assert_eq!(records(&got.text()), records(&page_with(|_| "\n".to_owned())));
     }
-    let listed = proxy.told("/-/repositories/x/quarantine");
+    let listed = proxy.admin_json("/-/repositories/x/quarantine");
     let [entry] = listed["records"].as_array().expect("a list").as_slice() else { panic!("{listed}") };
     assert_eq!((&entry["why"], &entry["seen"]), (&"missing-identifier".into(), &2.into()));
     assert_eq!(entry["request"], "verb=ListRecords&metadataPrefix=oai_dc");
     assert_eq!(entry["offset"], page_of(3).find(&record(1)).expect("it is there"));
     let key = entry["key"].as_str().expect("a text");
-    let found = proxy.told(&format!("/-/repositories/x/quarantine/{key}"));
+    let found = proxy.admin_json(&format!("/-/repositories/x/quarantine/{key}"));
     assert_eq!(found["raw"], hopeless(&record(1)).trim_end());
     let raw = std::fs::read_to_string(proxy.data().join("quarantine/x").join(key)).expect("it is on disk");
     assert_eq!(raw, hopeless(&record(1)).trim_end());
@@ -219,10 +219,10 @@ fn unquarantinable_record_fails_the_page() {
     let got = proxy.get(LIST);
     assert!(got.status == 503 || !got.whole, "{}", got.text());
     assert!(!got.text().contains("oai:x:2"), "nothing after it is sent");
-    while proxy.told("/-/repositories/x")["requests"] != 1 {
+    while proxy.admin_json("/-/repositories/x")["requests"] != 1 {
         std::thread::yield_now();
     }
-    let failure = &proxy.told("/-/repositories/x")["last_failure"];
+    let failure = &proxy.admin_json("/-/repositories/x")["last_failure"];
     assert_eq!(failure["reason"], "quarantine");
     assert!(failure["details"].to_string().contains("or raise quarantine_bytes_max"), "{failure}");
 }
@@ -234,7 +234,7 @@ fn on_unrepairable_fail() {
     let got = proxy.get(LIST);
     assert!(got.status == 502 || !got.whole, "{}", got.text());
     assert!(!got.text().contains("oai:x:2"), "nothing after it is sent");
-    let listed = proxy.told("/-/repositories/x/quarantine");
+    let listed = proxy.admin_json("/-/repositories/x/quarantine");
     assert_eq!(listed["records"].as_array().map(Vec::len), Some(1), "it is quarantined nevertheless");
 }
 
@@ -330,11 +330,11 @@ fn missing_identify_values_come_from_the_mapping() {
     let got = Proxy::of(&source).get("/x?verb=Identify");
     assert_eq!((got.status, got.whole), (200, true), "{}", got.text());
     assert!(got.text().contains("<adminEmail>nobody</adminEmail><deletedRecord>no"), "{}", got.text());
-    let told = Proxy::tuned(&source, |mapping| {
+    let configured = Proxy::tuned(&source, |mapping| {
         mapping.source_mut().identify.admin_email = Some("oai@proxy.example".to_owned());
         mapping.source_mut().identify.earliest_datestamp = Some("2001-01-01".to_owned());
     });
-    let got = told.get("/x?verb=Identify");
+    let got = configured.get("/x?verb=Identify");
     let wanted =
         "<adminEmail>oai@proxy.example</adminEmail><earliestDatestamp>2001-01-01</earliestDatestamp><del";
     assert!(got.text().contains(wanted), "{}", got.text());

@@ -89,7 +89,7 @@ fn source_that_refuses_seconds_is_queried_in_days() {
             format!("{list}&{DAYS}"),
         ];
         assert_eq!(queries(&source), [&expected[..], &[format!("{headers}&{DAYS}")]].concat(), "{status:?}");
-        assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], true);
+        assert_eq!(proxy.admin_json("/-/repositories/x")["requests_in_days"], true);
         assert!(proxy.clock.pauses().is_empty(), "nothing is waited for");
         // The capability survives a restart and is forgotten for a new base URL.
         let url = source.base_url();
@@ -97,7 +97,7 @@ fn source_that_refuses_seconds_is_queried_in_days() {
         valid(&proxy.get(&format!("{LIST}&{WINDOW}&set=a")), Strictness::Schema);
         assert_eq!(queries(&source)[5..], [format!("{list}&{DAYS}&set=a")]);
         let proxy = proxy.restarted(|config| config.repositories.add_fixed(proxy::at_once(&source)));
-        assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false);
+        assert_eq!(proxy.admin_json("/-/repositories/x")["requests_in_days"], false);
     }
 }
 
@@ -111,7 +111,7 @@ fn day_granularity_may_refuse_seconds() {
     }
     let identify = queries(&source).iter().filter(|query| query.ends_with("Identify")).count();
     assert_eq!((identify, source.requests().len()), (1, 3), "it is asked once what it knows");
-    assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false);
+    assert_eq!(proxy.admin_json("/-/repositories/x")["requests_in_days"], false);
     // If the seconds were not the reason, nothing is learned.
     let (script, _) = Provider::default().script(Always, Nothing);
     let source = Source::start(move |number, received| {
@@ -124,7 +124,7 @@ fn day_granularity_may_refuse_seconds() {
     let proxy = Proxy::of(&source);
     assert_eq!(code(&valid(&proxy.get(&format!("{LIST}&{WINDOW}")), Strictness::Schema)), "badArgument");
     assert_eq!(queries(&source).len(), 4);
-    assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false);
+    assert_eq!(proxy.admin_json("/-/repositories/x")["requests_in_days"], false);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn other_refusals_change_no_capability() {
     let set = |set: &str, window: &str| format!("{}&{window}&set={set}", &LIST[3..]);
     let expected = [set("a", WINDOW), "verb=Identify".into(), set("a", MIDNIGHTS), set("a%3Ab", WINDOW)];
     assert_eq!(queries(&source), expected, "that it takes seconds is known for a while");
-    assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false);
+    assert_eq!(proxy.admin_json("/-/repositories/x")["requests_in_days"], false);
 }
 
 /// Refuses a request in seconds, and fails at the request that tests the reason.
@@ -164,7 +164,7 @@ fn ambiguous_refusal_uses_days_once() {
     let source = refuses_seconds_and_does_not_say_so();
     let proxy = Proxy::of(&source);
     assert_eq!(harvest(&proxy, WINDOW), (5..12).collect::<Vec<_>>(), "what lies outside is left out");
-    assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false);
+    assert_eq!(proxy.admin_json("/-/repositories/x")["requests_in_days"], false);
 }
 
 #[test]
@@ -192,14 +192,18 @@ fn seconds_are_used_again_when_accepted() {
         valid(&list("a"), Strictness::Schema);
         drop(oaimend_base::clock::Clock::pause(&*proxy.clock, Duration::from_secs(24 * 3600)));
         valid(&list("a"), Strictness::Schema);
-        assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], true, "it still refuses them");
+        assert_eq!(proxy.admin_json("/-/repositories/x")["requests_in_days"], true, "it still refuses them");
         is_mended.store(true, Ordering::Relaxed);
         valid(&list("a:b"), Strictness::Schema);
-        assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], true, "it is not checked each time");
+        assert_eq!(
+            proxy.admin_json("/-/repositories/x")["requests_in_days"],
+            true,
+            "it is not checked each time"
+        );
         drop(oaimend_base::clock::Clock::pause(&*proxy.clock, later));
         valid(&proxy.get("/x?verb=Identify"), Strictness::Schema);
         valid(&list("a"), Strictness::Schema);
-        assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false, "{provider:?}");
+        assert_eq!(proxy.admin_json("/-/repositories/x")["requests_in_days"], false, "{provider:?}");
         let received = queries(&source);
         let midnights = received.iter().filter(|query| query.contains(MIDNIGHTS)).count();
         assert_eq!(midnights, if provider.in_days { 2 } else { 3 }, "{received:?}");
@@ -284,7 +288,7 @@ fn token_pages_are_shared_without_windows() {
     };
     assert_eq!(behind_a_token(&proxy), "oaimend; fwd=miss; fwd-status=200");
     valid(&proxy.get(&format!("{LIST}&{WINDOW}")), Strictness::Schema);
-    assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false);
+    assert_eq!(proxy.admin_json("/-/repositories/x")["requests_in_days"], false);
     assert_eq!(behind_a_token(&proxy), PAST, "no other request gets it");
     let url = source.base_url();
     let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));

@@ -371,7 +371,10 @@ fn listed_records_are_requested_literally() {
             valid(&proxy.get(&format!("{RECORD}oai:x:{number}")));
         }
         check_harvest(&proxy, LIST, &IDS);
-        assert_eq!(proxy.told("/-/repositories/x/quarantine")["records"].as_array().map(Vec::len), Some(0));
+        assert_eq!(
+            proxy.admin_json("/-/repositories/x/quarantine")["records"].as_array().map(Vec::len),
+            Some(0)
+        );
     }
 }
 
@@ -412,7 +415,7 @@ fn empty_list_for_seconds_is_requested_by_days() {
             // From then on it is asked for days at once.
             check_harvest(&proxy, &format!("/x?{first}&{dates}&set=a"), &["oai:x:1", "oai:x:2"]);
             assert_eq!(queries(&source)[3..], [format!("{first}&{days}&set=a")]);
-            assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], true);
+            assert_eq!(proxy.admin_json("/-/repositories/x")["requests_in_days"], true);
         }
     }
 }
@@ -430,7 +433,7 @@ fn empty_list_for_seconds_is_believed_without_a_granularity_of_days() {
         let received = queries(&source);
         let identify = received.iter().filter(|query| *query == "verb=Identify").count();
         assert_eq!((identify, received.len()), (1, 4), "{received:?}");
-        assert_eq!(proxy.told("/-/repositories/x")["requests_in_days"], false);
+        assert_eq!(proxy.admin_json("/-/repositories/x")["requests_in_days"], false);
     }
 }
 

@@ -237,9 +237,9 @@ fn failure_of_the_proxy_names_the_proxy() {
         for address in ["source.test".to_owned(), gateway.address.to_string()] {
             assert!(!shown.contains(&address), "{shown}");
         }
-        let told = proxy.wait_for_requests("x", 1)["last_failure"]["details"].clone();
+        let details = proxy.wait_for_requests("x", 1)["last_failure"]["details"].clone();
         let expected = format!("the proxy {} makes no connection to source.test (", gateway.address);
-        assert!(told.as_str().is_some_and(|told| told.contains(&expected)), "{told}");
+        assert!(details.as_str().is_some_and(|details| details.contains(&expected)), "{details}");
     }
 }
 
@@ -252,9 +252,9 @@ fn redirect_to_a_private_name_is_not_followed_through_a_proxy() {
     assert_eq!((got.status, gateway.requests().len()), (502, 1), "{}", got.text());
     assert!(got.text().contains("redirects to a name in a private network"), "{}", got.text());
     assert!(!got.text().contains("vault.internal"), "{}", got.text());
-    let told = proxy.wait_for_requests("x", 1)["last_failure"]["details"].clone();
+    let details = proxy.wait_for_requests("x", 1)["last_failure"]["details"].clone();
     let expected = "vault.internal, a name in a private network";
-    assert!(told.as_str().is_some_and(|told| told.contains(expected)), "{told}");
+    assert!(details.as_str().is_some_and(|details| details.contains(expected)), "{details}");
 }
 
 /// The response to a list with a source on loopback, by a program whose environment names a proxy.

@@ -237,7 +237,7 @@ fn admin_shows_counters_and_failures() {
     proxy.get(LIST);
     proxy.get("/x?verb=Nonsense");
     // A request is counted after its response was sent, which we may have read earlier.
-    while proxy.told("/-/repositories/x")["requests"] != 3 {
+    while proxy.admin_json("/-/repositories/x")["requests"] != 3 {
         std::thread::yield_now();
     }
     let metrics = fetch(proxy.admin(), "/-/metrics").text();
@@ -249,13 +249,13 @@ fn admin_shows_counters_and_failures() {
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
-    let told = proxy.told("/-/repositories/x");
-    assert_eq!((&told["id"], &told["base_url"]), (&"x".into(), &source.base_url().into()));
-    assert_eq!((&told["requests"], &told["source_failures"]), (&3.into(), &1.into()));
-    assert_eq!(told["last_failure"]["reason"], "http-protocol");
-    assert_eq!(proxy.told("/-/repositories")["repositories"][0], told);
-    assert_eq!(proxy.told("/-/repositories/x/repairs")["repairs"], serde_json::json!([]));
-    assert_eq!(proxy.told("/-/repositories/x/quarantine")["records"], serde_json::json!([]));
+    let reported = proxy.admin_json("/-/repositories/x");
+    assert_eq!((&reported["id"], &reported["base_url"]), (&"x".into(), &source.base_url().into()));
+    assert_eq!((&reported["requests"], &reported["source_failures"]), (&3.into(), &1.into()));
+    assert_eq!(reported["last_failure"]["reason"], "http-protocol");
+    assert_eq!(proxy.admin_json("/-/repositories")["repositories"][0], reported);
+    assert_eq!(proxy.admin_json("/-/repositories/x/repairs")["repairs"], serde_json::json!([]));
+    assert_eq!(proxy.admin_json("/-/repositories/x/quarantine")["records"], serde_json::json!([]));
     for unknown in ["/-/repositories/y", "/-/repositories/x/quarantine/00", "/-/x", "/y", "/x/y"] {
         assert_eq!(fetch(proxy.admin(), unknown).status, 404, "{unknown}");
     }

@@ -63,11 +63,11 @@ fn listed_set_can_be_requested() {
     assert!(got.text().contains("set=\"maps~x2B.plans\""), "the request says what was asked: {}", got.text());
     assert_eq!(got.text().matches("<setSpec>maps~x2B.plans</setSpec>").count(), 2, "{}", got.text());
     assert!(strict::read(&got.body).is_ok(), "{}", got.text());
-    assert!(proxy.told("/-/repositories/x/quarantine").to_string().contains("\"records\":[]"));
+    assert!(proxy.admin_json("/-/repositories/x/quarantine").to_string().contains("\"records\":[]"));
 
     let next = proxy.get("/x?verb=ListRecords&resumptionToken=t");
     assert_eq!((next.status, next.whole), (200, true), "{}", next.text());
-    assert!(proxy.told("/-/repositories/x")["set_collisions"].as_array().is_some_and(Vec::is_empty));
+    assert!(proxy.admin_json("/-/repositories/x")["set_collisions"].as_array().is_some_and(Vec::is_empty));
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn set_collisions_are_reported() {
         let proxy = Proxy::of(&source);
         let sets = proxy.get("/x?verb=ListSets");
         assert_eq!(sets.text().matches("<setSpec>maps~x2B.plans</setSpec>").count(), 2, "{}", sets.text());
-        let told = proxy.told("/-/repositories/x");
-        assert_eq!(told["set_collisions"], serde_json::json!(["maps~x2B.plans"]), "{told}");
+        let reported = proxy.admin_json("/-/repositories/x");
+        assert_eq!(reported["set_collisions"], serde_json::json!(["maps~x2B.plans"]), "{reported}");
         let metric = "oaimend_set_collisions_total{repository=\"x\"} 1";
         let metrics = fetch(proxy.admin(), "/-/metrics").text();
         assert!(metrics.contains(metric), "{metrics}");

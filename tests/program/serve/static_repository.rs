@@ -60,9 +60,13 @@ fn every_record_is_listed_once_in_each_format() {
         let other = canonical.iter().zip(&wanted).find(|(came, wanted)| came != wanted);
         assert_eq!(other, None, "in canonical XML");
     }
-    let told = proxy.told("/-/repositories/x");
-    assert_eq!((&told["records_repaired"], &told["records_quarantined"]), (&0.into(), &0.into()), "{told}");
-    assert_eq!(proxy.told("/-/repositories/x/repairs")["repairs"], serde_json::json!([]), "it is well");
+    let reported = proxy.admin_json("/-/repositories/x");
+    assert_eq!(
+        (&reported["records_repaired"], &reported["records_quarantined"]),
+        (&0.into(), &0.into()),
+        "{reported}"
+    );
+    assert_eq!(proxy.admin_json("/-/repositories/x/repairs")["repairs"], serde_json::json!([]), "it is well");
 }
 
 #[test]
@@ -192,7 +196,7 @@ fn any_prefix_and_charset() {
         assert_eq!(harvested(&proxy), (0..120).collect::<Vec<_>>(), "{what}");
         let identify = page(&proxy, "verb=Identify");
         assert!(identify.contains("<repositoryName>Caf\u{e9}</repositoryName>"), "{what}: {identify}");
-        let quarantined = &proxy.told("/-/repositories/x")["records_quarantined"];
+        let quarantined = &proxy.admin_json("/-/repositories/x")["records_quarantined"];
         assert_eq!(quarantined, 0, "{what}");
     }
 }
@@ -305,10 +309,10 @@ fn broken_file_keeps_the_previous_one() {
         for _ in 0..3 {
             assert_eq!(harvested(&proxy), [0, 1, 2], "{what}");
         }
-        let told = &proxy.told("/-/repositories/x")["static_file"];
+        let reported = &proxy.admin_json("/-/repositories/x")["static_file"];
         assert!(
-            told["check_failure"].as_str().is_some_and(|why| why.contains("cannot be served: it ")),
-            "{told}"
+            reported["check_failure"].as_str().is_some_and(|why| why.contains("cannot be served: it ")),
+            "{reported}"
         );
         proxy = proxy.restarted(|config| kept.configure(config));
         assert_eq!(harvested(&proxy), [0, 1, 2], "{what}, after a restart");
@@ -317,9 +321,13 @@ fn broken_file_keeps_the_previous_one() {
     assert_eq!(harvested(&proxy), [0, 1, 2], "gone");
     kept.write(file_of(4));
     becomes(&proxy, &[0, 1, 2, 3]);
-    let told = &proxy.told("/-/repositories/x")["static_file"];
+    let reported = &proxy.admin_json("/-/repositories/x")["static_file"];
     // Four in oai_dc, two in the other format.
-    assert_eq!((&told["records"], &told["check_failure"]), (&6.into(), &serde_json::Value::Null), "{told}");
+    assert_eq!(
+        (&reported["records"], &reported["check_failure"]),
+        (&6.into(), &serde_json::Value::Null),
+        "{reported}"
+    );
 }
 
 #[test]

@@ -34,9 +34,13 @@ fn broken_record_is_repaired_or_quarantined() {
     let kept = Kept::local(broken_file()).with(TORN);
     let proxy = kept.serve();
     assert_eq!(harvested(&proxy), [0, 1, 2, 4, 6, 7, 8]);
-    let told = proxy.wait_for_requests("x", 1);
-    assert_eq!((&told["records_repaired"], &told["records_quarantined"]), (&2.into(), &2.into()), "{told}");
-    let aside = proxy.told("/-/repositories/x/quarantine");
+    let reported = proxy.wait_for_requests("x", 1);
+    assert_eq!(
+        (&reported["records_repaired"], &reported["records_quarantined"]),
+        (&2.into(), &2.into()),
+        "{reported}"
+    );
+    let aside = proxy.admin_json("/-/repositories/x/quarantine");
     let mut why: Vec<&str> = aside["records"]
         .as_array()
         .expect("a list")
@@ -72,12 +76,12 @@ fn list_of_broken_records_does_not_affect_others() {
         let kept = Kept::local(whole(&lists));
         let proxy = kept.serve();
         assert_eq!(harvested(&proxy), [2, 3]);
-        let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+        let aside = proxy.admin_json("/-/repositories/x/quarantine").to_string();
         assert!(
             aside.contains("oai:letters.example:0") && aside.contains("oai:letters.example:1"),
             "{aside}"
         );
-        assert_eq!(proxy.told("/-/repositories/x")["records_quarantined"], 2);
+        assert_eq!(proxy.admin_json("/-/repositories/x")["records_quarantined"], 2);
         assert_eq!(
             error(&proxy, "verb=ListRecords&metadataPrefix=oai_dc&until=2000-01-01"),
             "noRecordsMatch"
@@ -98,7 +102,7 @@ fn unrepairable_record_is_in_no_list() {
     let proxy = kept.serve();
     let headers = page(&proxy, "verb=ListIdentifiers&metadataPrefix=oai_dc");
     assert_eq!(identifiers(&headers), harvested(&proxy));
-    assert_eq!(proxy.told("/-/repositories/x")["static_file"]["broken"], 2);
+    assert_eq!(proxy.admin_json("/-/repositories/x")["static_file"]["broken"], 2);
 }
 
 #[test]
@@ -153,7 +157,7 @@ fn damaged_files_give_valid_responses_or_failures() {
                 failures.push(format!("round {round} of seed {SEED}, {query}: {wrong}: see {place}"));
             }
         }
-        taken_in.insert(proxy.told("/-/repositories/x")["static_file"]["version"].to_string());
+        taken_in.insert(proxy.admin_json("/-/repositories/x")["static_file"]["version"].to_string());
     }
     assert!(taken_in.len() > 20, "most were none: {}", taken_in.len());
     support::report("damaged files", ran, &failures);

@@ -16,8 +16,12 @@ fn records_of_a_list_without_prefix_count_as_broken() {
             let kept = Kept::local(file.replace("<ListRecords metadataPrefix=\"x\" xmlns:x=", tag));
             let proxy = kept.serve();
             assert_eq!(harvested(&proxy), [0, 1, 2, 3], "{what}");
-            let told = &proxy.told("/-/repositories/x")["static_file"];
-            assert_eq!((&told["records"], &told["broken"]), (&6.into(), &2.into()), "{what} {tag}: {told}");
+            let reported = &proxy.admin_json("/-/repositories/x")["static_file"];
+            assert_eq!(
+                (&reported["records"], &reported["broken"]),
+                (&6.into(), &2.into()),
+                "{what} {tag}: {reported}"
+            );
             let query = "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:letters.example:0";
             assert_eq!(identifiers(&page(&proxy, query)), [0], "{what}");
             let query = "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:letters.example:7";
@@ -33,8 +37,8 @@ fn records_with_an_undeclared_prefix_count_as_broken() {
     let kept = Kept::local(file_with(&dc_record(0), &own));
     let proxy = kept.serve();
     assert_eq!(harvested(&proxy), [0]);
-    let told = &proxy.told("/-/repositories/x")["static_file"];
-    assert_eq!((&told["records"], &told["broken"]), (&3.into(), &2.into()), "{told}");
+    let reported = &proxy.admin_json("/-/repositories/x")["static_file"];
+    assert_eq!((&reported["records"], &reported["broken"]), (&3.into(), &2.into()), "{reported}");
     let got = proxy.get("/x?verb=ListRecords&metadataPrefix=x");
     assert_eq!(got.status, 503, "{}", got.text());
 }

@@ -436,7 +436,7 @@ fn patient(mapping: &mut Mapping) {
 #[test]
 fn head_request_waits_for_the_first_record_only() {
     let one_counted = |proxy: &Proxy| {
-        while proxy.told("/-/repositories/x")["requests"] != 1 {
+        while proxy.admin_json("/-/repositories/x")["requests"] != 1 {
             std::thread::yield_now();
         }
     };
@@ -466,7 +466,7 @@ fn disconnect_ends_the_session() {
     let mut harvester = Harvester::ask(proxy.address(), &request);
     assert_eq!(harvester.head().status, 200);
     drop(harvester);
-    while proxy.told("/-/repositories/x")["requests"] != 1 {
+    while proxy.admin_json("/-/repositories/x")["requests"] != 1 {
         std::thread::yield_now();
     }
     let metrics = source::fetch(proxy.admin(), "/-/metrics").text();

@@ -109,13 +109,16 @@ fn every_verb_is_answered_in_2_0() {
 fn version_is_detected_from_any_page() {
     let source = ProviderOne::of("1.1").start();
     let proxy = Proxy::of(&source);
-    assert_eq!(proxy.told("/-/repositories/x")["version"], serde_json::Value::Null);
+    assert_eq!(proxy.admin_json("/-/repositories/x")["version"], serde_json::Value::Null);
     valid(&proxy.get(LIST));
-    let told = proxy.told("/-/repositories/x");
-    assert_eq!((told["version"].as_str(), told["requests_in_days"].as_bool()), (Some("1.1"), Some(false)));
+    let reported = proxy.admin_json("/-/repositories/x");
+    assert_eq!(
+        (reported["version"].as_str(), reported["requests_in_days"].as_bool()),
+        (Some("1.1"), Some(false))
+    );
     let url = source.base_url();
     let proxy = proxy.restarted(|config| config.map("x", &url).expect("a legal mapping"));
-    assert_eq!(proxy.told("/-/repositories/x")["version"], "1.1");
+    assert_eq!(proxy.admin_json("/-/repositories/x")["version"], "1.1");
     valid(&proxy.get(HEADERS));
     assert_eq!(queries(&source), [&LIST[3..], &LIST[3..]], "no request for detection");
     // Detected capabilities belong to the mapping.
@@ -123,7 +126,7 @@ fn version_is_detected_from_any_page() {
         let mapping = proxy::at_once(&source);
         config.repositories.add_fixed(mapping);
     });
-    assert_eq!(proxy.told("/-/repositories/x")["version"], serde_json::Value::Null);
+    assert_eq!(proxy.admin_json("/-/repositories/x")["version"], serde_json::Value::Null);
 }
 
 #[test]
@@ -146,7 +149,7 @@ fn refusal_of_an_unknown_source_triggers_identify() {
     let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.version = Some(Version::One0));
     valid(&proxy.get(HEADERS));
     assert_eq!(queries(&source), [&LIST[3..]]);
-    assert_eq!(proxy.told("/-/repositories/x")["version"], "1.0");
+    assert_eq!(proxy.admin_json("/-/repositories/x")["version"], "1.0");
 }
 
 /// A source whose Identify is of 2.0, and some of whose pages are of 1.1.
@@ -171,7 +174,7 @@ fn page_version_overrides_identify() {
         let page = valid(&proxy.get(&format!("{LIST}&until={until}")));
         assert!(page.contains(&identifier(0)), "it is mended all the same: {page}");
     }
-    assert_eq!(proxy.told("/-/repositories/x")["version"], "2.0");
+    assert_eq!(proxy.admin_json("/-/repositories/x")["version"], "2.0");
     valid(&proxy.get(HEADERS));
     let received = queries(&source);
     let list = &LIST[3..];
@@ -187,7 +190,7 @@ fn page_version_overrides_identify() {
     for (is_old_now, version) in [(false, "2.0"), (true, "1.1")] {
         is_old.store(is_old_now, Ordering::Relaxed);
         valid(&proxy.get(LIST));
-        assert_eq!(proxy.told("/-/repositories/x")["version"], version);
+        assert_eq!(proxy.admin_json("/-/repositories/x")["version"], version);
     }
 }
 
@@ -196,10 +199,10 @@ fn single_v1_page_keeps_second_granularity() {
     let source = mixed(|query| !query.contains("from="));
     let proxy = Proxy::of(&source);
     valid(&proxy.get(LIST));
-    assert_eq!(proxy.told("/-/repositories/x")["version"], "1.1", "nothing else is known of it");
+    assert_eq!(proxy.admin_json("/-/repositories/x")["version"], "1.1", "nothing else is known of it");
     let page = valid(&proxy.get(&format!("{LIST}&from=2020-01-01T00:00:00Z")));
     assert_eq!(all(&page, "<identifier>", "<"), ["oai:x:0"]);
-    assert_eq!(proxy.told("/-/repositories/x")["version"], "2.0");
+    assert_eq!(proxy.admin_json("/-/repositories/x")["version"], "2.0");
 }
 
 #[test]
@@ -224,7 +227,7 @@ fn status_400_becomes_the_matching_error() {
             let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().quirks.version = version);
             let page = valid(&proxy.get(&format!("/x?{query}")));
             assert_eq!(code(&page), wanted, "{query}, {version:?}: {page:.2000}");
-            assert_eq!(proxy.told("/-/repositories/x")["source_failures"], 0, "{query}");
+            assert_eq!(proxy.admin_json("/-/repositories/x")["source_failures"], 0, "{query}");
         }
     }
     let source = Source::start(|_, _| Reply::whole(400, "Content-Type: text/html", "<html>no</html>"));
@@ -373,7 +376,7 @@ fn failing_record_is_quarantined_if_others_succeed() {
         let proxy = by_getrecord(&source);
         let page = valid(&proxy.get(HEADERS));
         assert_eq!(headers(&[page]), expected((0..PAGE).filter(|number| *number != failing)));
-        let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+        let aside = proxy.admin_json("/-/repositories/x/quarantine").to_string();
         assert!(aside.contains(&identifier(failing)), "{aside}");
         let received = queries(&source);
         let times = received.iter().filter(|query| query.contains(&format!("example%3A{failing}&"))).count();
@@ -399,7 +402,7 @@ fn source_that_fails_midway_loses_no_record() {
         });
         let proxy = by_getrecord(&source);
         let got = proxy.get(HEADERS);
-        let aside = proxy.told("/-/repositories/x/quarantine").to_string();
+        let aside = proxy.admin_json("/-/repositories/x/quarantine").to_string();
         assert!(!aside.contains("oai:old.example"), "{aside}");
         if first == 0 {
             assert_eq!(got.status, 503);

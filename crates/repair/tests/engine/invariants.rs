@@ -32,12 +32,12 @@ const FAILURES_MAX: usize = 12;
 /// Checks a property for the inputs of many seeds.
 #[track_caller]
 fn over(what: &str, salt: u64, share: u64, make: fn(u64) -> Vec<u8>, holds: fn(&[u8]) -> Result<(), String>) {
-    over_told(what, salt, share, make, |input, _| holds(input));
+    over_seeds(what, salt, share, make, |input, _| holds(input));
 }
 
 /// The same for a property that also takes the seed.
 #[track_caller]
-fn over_told(
+fn over_seeds(
     what: &str,
     salt: u64,
     share: u64,
@@ -133,12 +133,12 @@ fn concatenated_pages() {
 #[test]
 fn small_limits_keep_the_invariants() {
     over("small limits", 4, 2, damaged, |input| in_small_limits(input, RepairConfig::default()));
-    over_told(
+    over_seeds(
         "small limits of asked pages",
         10,
         2,
         |seed| trial::page(&mut Random::new(seed)),
-        |input, seed| under_told(seed, |config| in_small_limits(input, config)),
+        |input, seed| with_config(seed, |config| in_small_limits(input, config)),
     );
 }
 
@@ -156,10 +156,10 @@ fn in_small_limits(input: &[u8], config: RepairConfig) -> Result<(), String> {
 }
 
 fn everything(input: &[u8]) -> Result<(), String> {
-    everything_told(input, &RepairConfig::default())
+    everything_with(input, &RepairConfig::default())
 }
 
-fn everything_told(input: &[u8], config: &RepairConfig) -> Result<(), String> {
+fn everything_with(input: &[u8], config: &RepairConfig) -> Result<(), String> {
     let whole = invariants::all(input, config, judge::judge)?;
     invariants::no_error_beside_records(input, &whole)?;
     [Chunking::Bytes, Chunking::Random { seed: 5 }, Chunking::Random { seed: 6 }]
@@ -168,9 +168,9 @@ fn everything_told(input: &[u8], config: &RepairConfig) -> Result<(), String> {
 }
 
 /// Checks a property with the random configuration of a seed and the page of another.
-fn under_told(seed: u64, holds: impl Fn(RepairConfig) -> Result<(), String>) -> Result<(), String> {
+fn with_config(seed: u64, holds: impl Fn(RepairConfig) -> Result<(), String>) -> Result<(), String> {
     let config = trial::config(&mut Random::new(!seed));
-    holds(config.clone()).map_err(|error| format!("{error}\n  told {}", fuzzing::describe_config(&config)))
+    holds(config.clone()).map_err(|error| format!("{error}\n  config {}", fuzzing::describe_config(&config)))
 }
 
 /// Longer pages of the corpus are about length and would take most of the time.
@@ -184,7 +184,7 @@ fn requests_and_disabled_repairs_keep_the_invariants() {
         .map(|case| case.input)
         .filter(|input| input.len() < CORPUS_BYTES_MAX)
         .collect();
-    over_told(
+    over_seeds(
         "asked pages",
         9,
         1,
@@ -196,7 +196,7 @@ fn requests_and_disabled_repairs_keep_the_invariants() {
             let bytes = corpus[random.below(corpus.len())].clone();
             trial::misplace_parts(random, bytes)
         },
-        |input, seed| under_told(seed, |config| everything_told(input, &config)),
+        |input, seed| with_config(seed, |config| everything_with(input, &config)),
     );
 }
 
@@ -411,7 +411,7 @@ fn v1_response_with_an_unread_item_never_looks_complete() {
             config.request = request;
             config.ending = ending;
             config.repository.lowest_datestamp = Some("1970-01-01".to_owned());
-            assert_eq!(everything_told(input, &config), Ok(()), "{}", input.escape_ascii());
+            assert_eq!(everything_with(input, &config), Ok(()), "{}", input.escape_ascii());
         }
     }
 }

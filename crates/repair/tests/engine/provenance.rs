@@ -21,7 +21,7 @@ fn describe_config(scope: ProvenanceScope) -> RepairConfig {
     config
 }
 
-fn is_told(entry: &Entry) -> bool {
+fn is_provenance(entry: &Entry) -> bool {
     entry.change == Change::Repaired(RepairId::RewriteProvenance)
 }
 
@@ -42,9 +42,9 @@ fn invariants_hold_with_provenance() {
     let mut inputs: Vec<(String, Vec<u8>)> = wellformed();
     inputs.extend(pages().into_iter().map(|case| (case.name, case.input)));
     let failures = each(&inputs, |(name, input)| {
-        [ProvenanceScope::All, ProvenanceScope::Altered].into_iter().find_map(|told| {
-            let verdict = invariants::all(input, &describe_config(told), judge::judge);
-            verdict.err().map(|error| format!("{name}, {told:?}: {error}"))
+        [ProvenanceScope::All, ProvenanceScope::Altered].into_iter().find_map(|scope| {
+            let verdict = invariants::all(input, &describe_config(scope), judge::judge);
+            verdict.err().map(|error| format!("{name}, {scope:?}: {error}"))
         })
     });
     report("pages with provenance", inputs.len(), &failures);
@@ -60,13 +60,13 @@ fn invariants_hold_for_random_pages() {
         if random.chance(70) {
             damage::damage(&mut random, &mut input);
         }
-        let told = if random.chance(50) { ProvenanceScope::All } else { ProvenanceScope::Altered };
-        let verdict = invariants::all(&input, &describe_config(told), judge::judge)
-            .and_then(|_| adds_only(&input, told))
-            .and_then(|()| told_alike(&input));
+        let scope = if random.chance(50) { ProvenanceScope::All } else { ProvenanceScope::Altered };
+        let verdict = invariants::all(&input, &describe_config(scope), judge::judge)
+            .and_then(|_| adds_only(&input, scope))
+            .and_then(|()| described_alike(&input));
         verdict.err().map(|error| {
             format!(
-                "seed {seed}, {told:?}: {error}\n  see {}",
+                "seed {seed}, {scope:?}: {error}\n  see {}",
                 support::keep(&format!("provenance {seed}"), &input)
             )
         })
@@ -75,17 +75,17 @@ fn invariants_hold_for_random_pages() {
 }
 
 /// Everything except the provenance is the same as without it.
-fn adds_only(input: &[u8], told: ProvenanceScope) -> Result<(), String> {
+fn adds_only(input: &[u8], scope: ProvenanceScope) -> Result<(), String> {
     let without = run(input, &RepairConfig::default(), Chunking::Whole);
-    let with = run(input, &describe_config(told), Chunking::Whole);
+    let with = run(input, &describe_config(scope), Chunking::Whole);
     let same_verdict = (without.summary.outcome, without.summary.records, without.summary.quarantined)
         == (with.summary.outcome, with.summary.records, with.summary.quarantined);
     if !same_verdict || without.items.len() != with.items.len() {
         return Err(format!("{:?} with it, {:?} without", with.summary, without.summary));
     }
-    let changed = without.items.iter().zip(&with.items).find(|(plain, told)| {
-        let added = added_to(&with, told);
-        added.into_iter().fold(told.bytes.clone(), |bytes, added| cut_out(&bytes, &added)) != plain.bytes
+    let changed = without.items.iter().zip(&with.items).find(|(plain, described)| {
+        let added = added_to(&with, described);
+        added.into_iter().fold(described.bytes.clone(), |bytes, added| cut_out(&bytes, &added)) != plain.bytes
     });
     match changed {
         Some((_, item)) => Err(format!("more than added to: {}", item.bytes.escape_ascii())),
@@ -102,7 +102,7 @@ fn added_to(run: &Run, item: &Item) -> Vec<Vec<u8>> {
     });
     let added = within.filter_map(|entry| {
         let text = &entry.replacement;
-        if is_told(entry) {
+        if is_provenance(entry) {
             return Some(text.clone());
         }
         let start = find(text, b"<about><provenance ")?;
@@ -119,7 +119,7 @@ fn cut_out(bytes: &[u8], part: &[u8]) -> Vec<u8> {
 
 /// With `All`, all records with a payload have provenance; altered ones have the same in both
 /// modes.
-fn told_alike(input: &[u8]) -> Result<(), String> {
+fn described_alike(input: &[u8]) -> Result<(), String> {
     let all = run(input, &describe_config(ProvenanceScope::All), Chunking::Whole);
     let altered = run(input, &describe_config(ProvenanceScope::Altered), Chunking::Whole);
     for (one, other) in all.items.iter().zip(&altered.items) {
@@ -153,15 +153,15 @@ fn has_payload(item: &Item) -> bool {
 }
 
 /// Records whose payload was changed have provenance, and with `All` the others too.
-fn told_of_those(input: &[u8], told: ProvenanceScope) -> Result<(), String> {
-    let out = run(input, &describe_config(told), Chunking::Whole);
+fn described_in_scope(input: &[u8], scope: ProvenanceScope) -> Result<(), String> {
+    let out = run(input, &describe_config(scope), Chunking::Whole);
     let plain = run(input, &RepairConfig::default(), Chunking::Whole);
     let text = invariants::decoded_text(input, &plain);
     for (item, plain_item) in out.items.iter().zip(&plain.items) {
         let said = said_of(&out, item);
         let has_payload = has_payload(plain_item);
         let altered = has_payload && is_altered(&text, &plain, plain_item);
-        let right = match told {
+        let right = match scope {
             _ if altered => Some("true"),
             ProvenanceScope::All if has_payload => Some("false"),
             _ => None,
@@ -216,9 +216,9 @@ fn only_altered_records_get_provenance() {
         if case.name.starts_with("broken/rewrite-provenance/") {
             return None;
         }
-        [ProvenanceScope::Altered, ProvenanceScope::All].into_iter().find_map(|told| {
-            let verdict = adds_only(&case.input, told).and_then(|()| told_of_those(&case.input, told));
-            verdict.err().map(|error| format!("{}, {told:?}: {error}", case.name))
+        [ProvenanceScope::Altered, ProvenanceScope::All].into_iter().find_map(|scope| {
+            let verdict = adds_only(&case.input, scope).and_then(|()| described_in_scope(&case.input, scope));
+            verdict.err().map(|error| format!("{}, {scope:?}: {error}", case.name))
         })
     });
     report("told of those", cases.len(), &failures);
@@ -230,7 +230,7 @@ fn provenance_is_valid() {
     let mut ran = 0;
     for (name, input) in pages().into_iter().map(|case| (case.name, case.input)).chain(wellformed()) {
         let out = run(&input, &describe_config(ProvenanceScope::All), Chunking::Whole);
-        for entry in out.journal.iter().filter(|entry| is_told(entry)) {
+        for entry in out.journal.iter().filter(|entry| is_provenance(entry)) {
             let text = &entry.replacement;
             let (Some(start), Some(end)) = (find(text, b"<provenance"), find(text, b"</provenance>")) else {
                 continue;
@@ -285,9 +285,9 @@ fn oversized_records_get_no_provenance() {
     quiet.ending = Ending::Abort;
     let altered = run(&long_record("a\u{1}b"), &quiet, Chunking::Whole);
     assert_eq!(altered.summary.outcome, Outcome::Repaired, "the same without provenance");
-    for told in [ProvenanceScope::Altered, ProvenanceScope::All] {
+    for scope in [ProvenanceScope::Altered, ProvenanceScope::All] {
         let mut config = quiet.clone();
-        config.provenance = describe_config(told).provenance;
+        config.provenance = describe_config(scope).provenance;
         let of_form = run(&long_record("a & b"), &config, Chunking::Blocks(100));
         assert_eq!(of_form.summary.outcome, Outcome::Repaired);
         assert_eq!(of_form.summary.repairs.of(RepairId::BareAmpersand), 1);

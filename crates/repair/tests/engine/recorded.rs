@@ -92,9 +92,9 @@ fn check(recorded: &Recorded, input: &[u8]) -> Result<String, String> {
         untouched(&whole).map_err(|error| format!("well-formed and valid, but {error}"))?;
     }
     if recorded.valid && recorded.version == "2.0" {
-        let (left, told) = (whole.summary.records, items(input)?);
-        if left != told {
-            return Err(format!("{left} items left, {told} came"));
+        let (left, delivered) = (whole.summary.records, items(input)?);
+        if left != delivered {
+            return Err(format!("{left} items left, {delivered} came"));
         }
     }
     Ok(match whole.summary.outcome {

@@ -162,9 +162,9 @@ impl PageBuffer {
                 made.replacement = Excerpt::new(replacement.as_bytes());
             }
         }
-        let is_told = repairs.iter().any(|(id, _)| *id == RepairId::RewriteProvenance);
+        let has_provenance = repairs.iter().any(|(id, _)| *id == RepairId::RewriteProvenance);
         self.write_datestamp(index, &bound, stamp);
-        if is_told {
+        if has_provenance {
             self.replace_provenance_datestamp(index, &bound, of_source);
         }
         true

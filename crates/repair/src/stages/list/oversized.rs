@@ -122,8 +122,8 @@ fn exact_repair_at(
     let tag = rest.get(at..at.max(validator_oversized::tag_end(validator, at)))?;
     let may_alter = response.config().provenance.is_none();
     let is_sure = |id: RepairId| {
-        let is_untold = may_alter || id.effect() == Effect::Form;
-        id.certainty() == Certainty::Exact && is_untold && !response.is_off(id)
+        let needs_no_provenance = may_alter || id.effect() == Effect::Form;
+        id.certainty() == Certainty::Exact && needs_no_provenance && !response.is_off(id)
     };
     if !repair_node(tag, NodeKind::Verbatim, &[]).iter().all(|edit| is_sure(edit.id)) {
         return None;

@@ -338,10 +338,10 @@ pub(super) fn runs(written: u64, bytes: &[u8], capacity: u64) -> impl Iterator<I
 }
 
 /// Waits for a result; checks again at each notification.
-pub(super) async fn until<T>(told: &Notify, mut answer: impl FnMut() -> Option<T>) -> T {
+pub(super) async fn until<T>(notify: &Notify, mut answer: impl FnMut() -> Option<T>) -> T {
     loop {
         // Created before the check, so that a later notification is not missed.
-        let again = told.notified();
+        let again = notify.notified();
         if let Some(answer) = answer() {
             return answer;
         }
