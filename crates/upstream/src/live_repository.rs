@@ -1,8 +1,8 @@
 //! The repository that asks the source for each response.
 
-use crate::client::job::Job;
+use crate::client::request_context::RequestContext;
 use crate::client::source_client::SourceClient;
-use crate::session::list_session::run_job;
+use crate::session::list_session::start_session;
 use crate::settings::SourceMapping;
 use oaimend_base::clock::Clock;
 use oaimend_oai::Argument;
@@ -31,7 +31,7 @@ impl Repository for LiveRepository {
         let source_request =
             source_set.map_or_else(|| request.request.clone(), |set| request.request.with_set(&set));
         let RepositoryRequest { request, own, via, in_one_piece, reports_records } = request;
-        run_job(Job {
+        start_session(RequestContext {
             mapping,
             request,
             source_request,

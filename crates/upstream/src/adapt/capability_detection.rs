@@ -57,7 +57,7 @@ const SECONDS: &str = "YYYY-MM-DDThh:mm:ssZ";
 impl Requester<'_> {
     /// The error of a request that is finer than the granularity of its repository.
     pub(crate) async fn check_granularity(&mut self, request: &Request) -> Option<DiagnosedError> {
-        if self.adapter.is_too_fine(request) && self.job.mapping.quirks.version.is_none() {
+        if self.adapter.is_too_fine(request) && self.context.mapping.quirks.version.is_none() {
             // Without this probe, a harvester that always asks in seconds would never get another page.
             self.granularity().await;
         }
@@ -82,13 +82,13 @@ impl Requester<'_> {
     }
 
     async fn learn(&mut self, lesson: impl FnOnce(&mut SourceCapabilities) + Send + 'static) {
-        let job = self.job;
-        let learned = job.client.learn(&job.store, lesson).await;
-        self.adapter = RequestAdapter::new(&job.mapping.quirks, &learned);
-        // A trial for this job is no lesson.
+        let context = self.context;
+        let learned = context.client.learn(&context.store, lesson).await;
+        self.adapter = RequestAdapter::new(&context.mapping.quirks, &learned);
+        // A trial for this request is no lesson.
         self.adapter.form = std::mem::take(&mut self.adapter.form).and(&self.trials);
         tracing::info!(
-            repo = job.mapping.id,
+            repo = context.mapping.id,
             version = learned.version,
             refuses_seconds = learned.refuses_seconds,
             misses_seconds = learned.misses_seconds,
@@ -128,7 +128,7 @@ impl Requester<'_> {
         if seconds == SecondsSupport::Taken {
             return false;
         }
-        // Without proof, days are tried for this job only.
+        // Without proof, days are tried for this request of a harvester only.
         self.days_trial = Some(seconds == SecondsSupport::Refused);
         self.try_form(|form| form.in_days = true);
         true
@@ -137,7 +137,7 @@ impl Requester<'_> {
     /// Probes whether the source takes seconds. The probe asks for the midnights of the request's days, so
     /// nothing but the seconds can be wrong with it if the source answers these days.
     async fn probe_seconds(&mut self, request: &Request) -> SecondsSupport {
-        let (client, now) = (&self.job.client, self.now());
+        let (client, now) = (&self.context.client, self.now());
         if client.probe_cache.takes_seconds(now) {
             return SecondsSupport::Taken;
         }
@@ -180,14 +180,16 @@ impl Requester<'_> {
 
     /// Probes from time to time whether a source still refuses seconds.
     pub(crate) async fn recheck_seconds(&mut self, request: &Request) {
-        let (job, now) = (self.job, clock::unix_secs(self.now()));
-        if job.mapping.quirks.in_days || !self.adapter.form.in_days || !request.has_seconds() {
+        let (context, now) = (self.context, clock::unix_secs(self.now()));
+        if context.mapping.quirks.in_days || !self.adapter.form.in_days || !request.has_seconds() {
             return;
         }
-        if now < job.client.capabilities(&job.store).seconds_checked_at.plus(SECONDS_PROBED_EVERY_SECS) {
+        if now
+            < context.client.capabilities(&context.store).seconds_checked_at.plus(SECONDS_PROBED_EVERY_SECS)
+        {
             return;
         }
-        // Of several concurrent jobs only one probes.
+        // Of several concurrent requests only one probes.
         self.learn(move |learned| learned.seconds_checked_at = now).await;
         if self.probe_seconds(request).await == SecondsSupport::Taken {
             self.learn(|learned| learned.refuses_seconds = false).await;
@@ -197,7 +199,7 @@ impl Requester<'_> {
     /// Notes the granularity in Identify. A source that announces days is right to refuse seconds, and one that
     /// announces seconds does not miss them.
     pub(crate) async fn note_granularity(&mut self, granularity: Granularity) {
-        let learned = self.job.client.capabilities(&self.job.store);
+        let learned = self.context.client.capabilities(&self.context.store);
         if learned.refuses_seconds && granularity == Granularity::Day {
             self.learn(|learned| learned.refuses_seconds = false).await;
         }
@@ -250,7 +252,7 @@ impl Requester<'_> {
         diagnosed.map_or(Diagnosis::AsReceived, Diagnosis::Error)
     }
 
-    /// Sends requests of this job in another form from now on.
+    /// Sends the requests to the source in another form from now on.
     fn try_form(&mut self, change: impl Fn(&mut RequestForm)) {
         change(&mut self.adapter.form);
         change(&mut self.trials);
@@ -258,7 +260,7 @@ impl Requester<'_> {
 
     /// The gate of a trial. What harvesters miss proves nothing about identifiers that the source has listed.
     fn gate(&self, part: FormPart, is_listed: IsListed) -> &TrialGate {
-        let gates = &self.job.client.form_gates;
+        let gates = &self.context.client.form_gates;
         match (part, is_listed) {
             (FormPart::PrefixWithToken, _) => &gates.prefix_with_token,
             (FormPart::LiteralIdentifiers, IsListed::No) => &gates.literal_identifiers,
@@ -316,7 +318,7 @@ impl Requester<'_> {
     }
 
     fn may_need_literals(&self, request: &Request) -> bool {
-        let decoding = || self.job.client.capabilities(&self.job.store).identifiers;
+        let decoding = || self.context.client.capabilities(&self.context.store).identifiers;
         let identifier = request.argument(Argument::Identifier);
         !self.adapter.form.literal_identifiers
             && !self.is_static()
@@ -330,7 +332,7 @@ impl Requester<'_> {
         has_dates
             && self.trials.no_dates_before.is_none()
             && !self.is_static()
-            && self.job.client.form_gates.no_early_dates.is_open(self.now())
+            && self.context.client.form_gates.no_early_dates.is_open(self.now())
     }
 
     /// Omits the dates before earliestDatestamp, if the request has one.
@@ -343,7 +345,7 @@ impl Requester<'_> {
         let Some(earliest) = earliest.filter(|earliest| request.has_date_before(earliest)) else {
             return false;
         };
-        self.job.client.form_gates.no_early_dates.note(self.now(), false);
+        self.context.client.form_gates.no_early_dates.note(self.now(), false);
         self.try_form(|form| form.no_dates_before = Some(earliest.clone()));
         true
     }
@@ -372,7 +374,7 @@ impl Requester<'_> {
 
     /// Learns from the response to a page whether the form that was tried is needed.
     async fn note_forms(&mut self, request: &Request, error: Option<ErrorCode>) {
-        let gates = self.job.client.form_gates.clone();
+        let gates = self.context.client.form_gates.clone();
         let now = self.now();
         if self.trials.no_dates_before.is_some() && error != Some(ErrorCode::BadArgument) {
             gates.no_early_dates.note(now, true);
@@ -405,7 +407,7 @@ impl Requester<'_> {
     /// Learns how the source reads identifiers, if a response shows it.
     async fn note_identifier(&mut self, request: &Request, error: Option<ErrorCode>, is_literal: bool) {
         let Some(identifier) = request.argument(Argument::Identifier) else { return };
-        let decoding = self.job.client.capabilities(&self.job.store).identifiers;
+        let decoding = self.context.client.capabilities(&self.context.store).identifiers;
         if !decoding.is_doubtful(identifier) {
             return;
         }
@@ -432,7 +434,7 @@ impl Requester<'_> {
 
     /// Whether a file answers in place of a source.
     fn is_static(&self) -> bool {
-        self.job.mapping.static_file.is_some()
+        self.context.mapping.static_file.is_some()
     }
 }
 

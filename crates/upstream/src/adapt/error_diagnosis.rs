@@ -55,7 +55,7 @@ impl Requester<'_> {
 
     /// The error that a status of 400 means: 1.x refuses requests so.
     fn error_of_v1_refusal(&self) -> ErrorCode {
-        let request = &self.job.request;
+        let request = &self.context.request;
         if request.is_resumption() {
             return ErrorCode::BadResumptionToken;
         }
@@ -68,13 +68,13 @@ impl Requester<'_> {
     fn has_missed_item(&self, failure: &Failure) -> bool {
         failure.reason == Reason::Status
             && matches!(failure.received_status, Some(404 | 410))
-            && self.job.request.argument(Argument::Identifier).is_some()
+            && self.context.request.argument(Argument::Identifier).is_some()
     }
 
     /// Whether the source answers Identify now, so that a missing page is not a missing repository.
     async fn identifies_itself(&mut self) -> bool {
         let now = self.now();
-        let identified_at = self.job.client.probe_cache.read().identified_at;
+        let identified_at = self.context.client.probe_cache.read().identified_at;
         let is_recent = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age < IDENTIFIED_KEPT);
         if identified_at.is_some_and(is_recent) {
             return true;
@@ -82,14 +82,14 @@ impl Requester<'_> {
         let Some(response) = self.probe(&Request::identify()).await else { return false };
         let identifies_itself = response.buffer.head.identify().is_some() && response.error_code().is_none();
         if identifies_itself {
-            self.job.client.probe_cache.note(|said| said.identified_at = Some(now));
+            self.context.client.probe_cache.note(|said| said.identified_at = Some(now));
         }
         identifies_itself
     }
 
     /// Whether an empty response may mean another error than that no record matches.
     pub(crate) fn may_be_another_error(&self) -> bool {
-        let request = &self.job.request;
+        let request = &self.context.request;
         !request.is_resumption()
             && (request.argument(Argument::Set).is_some()
                 || request.verb() == Verb::ListMetadataFormats
@@ -98,7 +98,7 @@ impl Requester<'_> {
 
     /// The error that the request causes, by what the source says about itself.
     pub(crate) async fn diagnose(&mut self) -> Option<DiagnosedError> {
-        let request = &self.job.request;
+        let request = &self.context.request;
         if request.is_resumption() {
             return None;
         }
@@ -137,7 +137,7 @@ impl Requester<'_> {
 
     /// The formats that the source lists, if its list is whole.
     async fn formats(&mut self) -> Option<Vec<String>> {
-        let (now, client) = (self.now(), &self.job.client);
+        let (now, client) = (self.now(), &self.context.client);
         if let Some(formats) = fresh(client.probe_cache.read().formats, now) {
             return formats;
         }
@@ -145,18 +145,18 @@ impl Requester<'_> {
         let is_whole = response.quarantined.is_empty() && !response.items.is_empty();
         let names = response.items.iter().map(|item| unescape_text(&item.identifier));
         let formats = is_whole.then(|| names.collect::<Vec<_>>());
-        self.job.client.probe_cache.note(|said| said.formats = Some((now, formats.clone())));
+        self.context.client.probe_cache.note(|said| said.formats = Some((now, formats.clone())));
         formats
     }
 
     async fn has_no_sets(&mut self) -> bool {
-        let (now, client) = (self.now(), &self.job.client);
+        let (now, client) = (self.now(), &self.context.client);
         if let Some(has_no_sets) = fresh(client.probe_cache.read().has_no_sets, now) {
             return has_no_sets;
         }
         let Some(response) = self.probe(&Request::list_sets()).await else { return false };
         let has_no_sets = response.error_code() == Some(ErrorCode::NoSetHierarchy);
-        self.job.client.probe_cache.note(|said| said.has_no_sets = Some((now, has_no_sets)));
+        self.context.client.probe_cache.note(|said| said.has_no_sets = Some((now, has_no_sets)));
         has_no_sets
     }
 
@@ -168,7 +168,7 @@ impl Requester<'_> {
 
     /// What the source says in Identify, and notes the version of the response. `None`: there is no response.
     pub(crate) async fn identified(&mut self) -> Option<IdentifyFields> {
-        let client = self.job.client.clone();
+        let client = self.context.client.clone();
         let before = client.probe_cache.read();
         if let Some(identify) = fresh(before.identify, self.now()) {
             return Some(identify);
@@ -210,30 +210,30 @@ impl Requester<'_> {
     /// The datestamps that the source announces, which are noted in its profile. `None`: there is no response, or
     /// was none lately.
     pub(crate) async fn announced(&mut self) -> Option<ProfileDates> {
-        let job = self.job;
-        if fresh(job.client.probe_cache.read().identify_failed, self.now()).is_some() {
+        let context = self.context;
+        if fresh(context.client.probe_cache.read().identify_failed, self.now()).is_some() {
             return None;
         }
         let dates = announced_dates(&self.identified().await?);
         let update = ProfileUpdate { dates: dates.clone(), ..ProfileUpdate::default() };
-        job.store.profiles.update(&job.mapping.source_key(), update).await;
+        context.store.profiles.update(&context.mapping.source_key(), update).await;
         Some(dates)
     }
 
     /// The granularity of the source, if it is known without a request.
     pub(crate) fn known_granularity(&self) -> Option<Granularity> {
-        let job = self.job;
+        let context = self.context;
         // A granularity in the mapping is for harvesters: the source may take another one.
-        if job.mapping.quirks.granularity.is_some() {
+        if context.mapping.quirks.granularity.is_some() {
             return None;
         }
-        job.store.profiles.dates(&job.mapping.source_key()).granularity
+        context.store.profiles.dates(&context.mapping.source_key()).granularity
     }
 
     /// Learns the lowest datestamp that a record can have, for records without one. Returns whether it was
     /// unknown and is known now.
     pub(crate) async fn learn_lowest_datestamp(&mut self) -> bool {
-        let is_off = self.job.mapping.off.contains(RepairId::DatestampLowerBound);
+        let is_off = self.context.mapping.off.contains(RepairId::DatestampLowerBound);
         if is_off || self.facts.lowest_datestamp.is_some() {
             return false;
         }

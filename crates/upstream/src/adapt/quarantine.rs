@@ -2,7 +2,7 @@
 //! as received.
 
 use crate::adapt::requester::Requester;
-use crate::client::job::Job;
+use crate::client::request_context::RequestContext;
 use crate::page::attempt::{Page, Verdict};
 use crate::page::buffer::PageBuffer;
 use crate::settings::OnUnrepairable;
@@ -13,15 +13,20 @@ use oaimend_repository::{Failure, Reason};
 use oaimend_store::{QuarantineBatch, QuarantineError, QuarantinedRecord, RepositoryId, WholeRecords};
 
 /// Keeps a broken page as received, unless its defects were kept lately. Nothing waits for the write.
-pub(crate) fn keep_evidence(job: &Job, source_request: &Request, page: &mut Page, verdict: &Verdict) {
+pub(crate) fn keep_evidence(
+    context: &RequestContext,
+    source_request: &Request,
+    page: &mut Page,
+    verdict: &Verdict,
+) {
     let failure = match verdict {
         Verdict::Whole(_) => None,
         Verdict::Cut(failure, _) => Some(failure),
     };
-    let (broken_pages, id) = (job.store.broken_pages.clone(), job.mapping.id.clone());
+    let (broken_pages, id) = (context.store.broken_pages.clone(), context.mapping.id.clone());
     let are_wanted = |needed: &[&'static str]| broken_pages.are_due(&id, needed, clock::uptime());
     let Some((raw, about)) = page.evidence(source_request, failure, are_wanted) else { return };
-    let secrets = job.mapping.secrets();
+    let secrets = context.mapping.secrets();
     tokio::task::spawn_blocking(move || {
         let raw = raw.to_vec();
         let raw = secrets.mask(&raw);
@@ -32,9 +37,9 @@ pub(crate) fn keep_evidence(job: &Job, source_request: &Request, page: &mut Page
 }
 
 /// The identifiers of the good items of a page that may have an open entry in the quarantine.
-pub(crate) async fn formerly_broken(job: &Job, buffer: &PageBuffer) -> Vec<String> {
-    let (quarantine, id) = (&job.store.quarantine, &job.mapping.id);
-    let has_records = job.request.verb().is_harvest() || job.request.verb() == Verb::GetRecord;
+pub(crate) async fn formerly_broken(context: &RequestContext, buffer: &PageBuffer) -> Vec<String> {
+    let (quarantine, id) = (&context.store.quarantine, &context.mapping.id);
+    let has_records = context.request.verb().is_harvest() || context.request.verb() == Verb::GetRecord;
     if !has_records || !quarantine.has_open(RepositoryId(id)).await {
         return Vec::new();
     }
@@ -48,7 +53,7 @@ pub(crate) async fn resolve_entries(requester: &Requester<'_>, identifiers: Vec<
     if identifiers.is_empty() {
         return;
     }
-    let Job { mapping, store, request, .. } = requester.job;
+    let RequestContext { mapping, store, request, .. } = requester.context;
     let whole = WholeRecords {
         repository: mapping.id.clone(),
         headers_only: request.verb() == Verb::ListIdentifiers,
@@ -90,8 +95,8 @@ pub(crate) async fn quarantine(
     requester: &mut Requester<'_>,
     records: Vec<QuarantinedRecord>,
 ) -> Result<(), Failure> {
-    let Job { mapping, store, request, client, .. } = requester.job;
-    if requester.job.reports_records {
+    let RequestContext { mapping, store, request, client, .. } = requester.context;
+    if requester.context.reports_records {
         requester.quarantined.extend(records.iter().cloned());
     }
     let batch = QuarantineBatch {

@@ -2,7 +2,7 @@
 //! lowest datestamp, and setSpecs that look escaped.
 
 use crate::adapt::requester::Requester;
-use crate::client::job::Job;
+use crate::client::request_context::RequestContext;
 use crate::page::buffer::PageBuffer;
 use crate::page::resume::Resumer;
 use oaimend_oai::datestamp::Granularity;
@@ -14,14 +14,15 @@ use oaimend_store::{ProfileDates, ProfileUpdate};
 /// The facts about the repository that the engine needs for a request. `list_from` is the lowest datestamp that the
 /// first request of the list asked for, if the request resumes one.
 pub(crate) fn facts_for(
-    job: &Job,
+    context: &RequestContext,
     request: &Request,
     list_from: impl FnOnce() -> Option<String>,
 ) -> RepositoryFacts {
-    let mapping = &job.mapping;
-    let ProfileDates { granularity, earliest, oldest_seen } = job.store.profiles.dates(&mapping.source_key());
+    let mapping = &context.mapping;
+    let ProfileDates { granularity, earliest, oldest_seen } =
+        context.store.profiles.dates(&mapping.source_key());
     // An old Identify must not override the one of this response.
-    let announced = if job.request.verb() == Verb::Identify { None } else { granularity };
+    let announced = if context.request.verb() == Verb::Identify { None } else { granularity };
     // The file is served in days, whatever it contains.
     let announced = if mapping.static_file.is_some() { Some(Granularity::Day) } else { announced };
     let from = request.argument(Argument::From).map(str::to_owned).or_else(list_from);
@@ -58,8 +59,8 @@ pub(crate) async fn fit_repaired_datestamps(
     buffer: &mut PageBuffer,
     resumer: &Resumer,
 ) {
-    let job = requester.job;
-    let is_off = job.mapping.off.contains(RepairId::DatestampGranularity);
+    let context = requester.context;
+    let is_off = context.mapping.off.contains(RepairId::DatestampGranularity);
     if is_off || requester.facts.granularity.is_some() {
         return;
     }
@@ -83,7 +84,7 @@ pub(crate) async fn fit_repaired_datestamps(
 
 /// Notes what a page says about its repository, before the page is sent. `ended`: the page is complete.
 pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut PageBuffer, ended: bool) {
-    let job = requester.job;
+    let context = requester.context;
     let identify = buffer.head.take_identify();
     let mut dates = identify.as_ref().map(announced_dates).unwrap_or_default();
     if identify.is_some() {
@@ -99,11 +100,11 @@ pub(crate) async fn note_profile(requester: &mut Requester<'_>, buffer: &mut Pag
     if update == ProfileUpdate::default() {
         return;
     }
-    let collisions = job.store.profiles.update(&job.mapping.source_key(), update).await;
+    let collisions = context.store.profiles.update(&context.mapping.source_key(), update).await;
     requester.summary.add_set_collisions(collisions.len());
     for set in collisions {
         tracing::warn!(
-            repo = job.mapping.id,
+            repo = context.mapping.id,
             set,
             means = set_spec::unescape(&set),
             "two sets of the source have the same setSpec now; a request for it gets the set that the source calls so"

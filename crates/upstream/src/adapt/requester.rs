@@ -1,11 +1,11 @@
-//! Sends the requests that one job needs, and holds the state that all of them share.
+//! Sends the requests to the source that one request of a harvester needs, and holds the state that all of them share.
 //!
 //! The page itself, our own subrequests and the probes of a source use the same time, method and
 //! request adapter, and are counted in the same summary.
 
 use crate::adapt::request_adapter::{FormPart, RequestAdapter, RequestForm};
 use crate::adapt::subrequest::{IsListed, SubResponse, SubrequestError, SubrequestOptions, send_subrequest};
-use crate::client::job::Job;
+use crate::client::request_context::RequestContext;
 use crate::http::deadline::Deadline;
 use crate::http::retry::next_wait;
 use crate::settings::PageFallback;
@@ -18,14 +18,14 @@ use oaimend_store::QuarantinedRecord;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// The state that all requests of one job share.
+/// The state that all requests to the source for one request of a harvester share.
 pub(crate) struct Requester<'a> {
-    pub(crate) job: &'a Job,
+    pub(crate) context: &'a RequestContext,
     pub(crate) summary: ResponseSummary,
     pub(crate) deadline: Deadline,
     /// How requests are adapted to the source.
     pub(crate) adapter: RequestAdapter,
-    /// The request is sent in days for this job only. `true`: the source has refused its seconds.
+    /// The request is sent in days for this request of a harvester only. `true`: the source has refused its seconds.
     pub(crate) days_trial: Option<bool>,
     /// The parts of the form of `adapter` that are tried, and not learned.
     pub(crate) trials: RequestForm,
@@ -42,20 +42,21 @@ pub(crate) struct Requester<'a> {
 }
 
 impl<'a> Requester<'a> {
-    pub(crate) fn new(job: &'a Job) -> Self {
-        let adapter = RequestAdapter::new(&job.mapping.quirks, &job.client.capabilities(&job.store));
+    pub(crate) fn new(context: &'a RequestContext) -> Self {
+        let adapter =
+            RequestAdapter::new(&context.mapping.quirks, &context.client.capabilities(&context.store));
         Self {
-            job,
+            context,
             summary: ResponseSummary::default(),
-            deadline: Deadline::new(Arc::clone(&job.clock), job.mapping.limits.first_record_timeout),
+            deadline: Deadline::new(Arc::clone(&context.clock), context.mapping.limits.first_record_timeout),
             adapter,
             days_trial: None,
             trials: RequestForm::default(),
-            method: job.client.methods.first(),
+            method: context.client.methods.first(),
             has_changed_method: false,
             facts: RepositoryFacts::default(),
             quarantined: Vec::new(),
-            metadata_prefix: job.request.argument(Argument::MetadataPrefix).map(str::to_owned),
+            metadata_prefix: context.request.argument(Argument::MetadataPrefix).map(str::to_owned),
             identified_granularity: None,
         }
     }
@@ -66,7 +67,7 @@ impl<'a> Requester<'a> {
 
     /// The name of the source in failures.
     pub(crate) fn name(&self) -> Arc<str> {
-        self.job.client.name()
+        self.context.client.name()
     }
 
     /// The other HTTP method, if the failure says that the source refuses this one. It is tried once.
@@ -74,7 +75,7 @@ impl<'a> Requester<'a> {
         if self.has_changed_method {
             return None;
         }
-        self.job.client.methods.alternative_to(&self.method, failure)
+        self.context.client.methods.alternative_to(&self.method, failure)
     }
 
     /// Changes to the other HTTP method, if the source refuses this one.
@@ -86,10 +87,10 @@ impl<'a> Requester<'a> {
 
     /// Whether single records may be fetched in place of a page that fails.
     pub(crate) fn may_fetch_per_record(&self) -> bool {
-        may_fetch_per_record(self.job)
+        may_fetch_per_record(self.context)
     }
 
-    /// How subrequests of this job are sent.
+    /// How subrequests are sent.
     pub(crate) fn options(&self) -> SubrequestOptions {
         SubrequestOptions {
             method: self.method.clone(),
@@ -143,11 +144,11 @@ impl<'a> Requester<'a> {
         self.summary.add_attempt();
         let options = SubrequestOptions { items_max, ..self.options() }.with_form(part);
         // Boxed: few pages need a subrequest, and a session reserves room for all that it may await.
-        Box::pin(send_subrequest(self.job, request, options, &mut self.deadline)).await
+        Box::pin(send_subrequest(self.context, request, options, &mut self.deadline)).await
     }
 
     /// Sends a subrequest once, or twice if the source may need another form of it, each within a time of its own,
-    /// which is spent of the job's time too.
+    /// which is spent of the time of the request too.
     pub(crate) async fn ask_within(
         &mut self,
         limit: Duration,
@@ -165,7 +166,7 @@ impl<'a> Requester<'a> {
         response
     }
 
-    /// Sends a subrequest once, within a time of its own, which is spent of the job's time too.
+    /// Sends a subrequest once, within a time of its own, which is spent of the time of the request too.
     pub(crate) async fn send_within(
         &mut self,
         limit: Duration,
@@ -173,14 +174,15 @@ impl<'a> Requester<'a> {
         options: SubrequestOptions,
     ) -> Result<SubResponse, SubrequestError> {
         self.summary.add_attempt();
-        let mut deadline = Deadline::new(Arc::clone(&self.job.clock), limit);
-        let response = Box::pin(send_subrequest(self.job, request, options, &mut deadline)).await;
+        let mut deadline = Deadline::new(Arc::clone(&self.context.clock), limit);
+        let response = Box::pin(send_subrequest(self.context, request, options, &mut deadline)).await;
         self.deadline.spend(&deadline);
         response
     }
 }
 
 /// Whether single records may be fetched in place of a page that fails.
-pub(crate) fn may_fetch_per_record(job: &Job) -> bool {
-    job.mapping.quirks.page_fallback == PageFallback::GetRecord && job.request.verb() == Verb::ListRecords
+pub(crate) fn may_fetch_per_record(context: &RequestContext) -> bool {
+    context.mapping.quirks.page_fallback == PageFallback::GetRecord
+        && context.request.verb() == Verb::ListRecords
 }

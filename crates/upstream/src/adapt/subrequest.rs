@@ -3,7 +3,7 @@
 //! The response passes through the engine like any other. It is held in memory and never sent as it is.
 
 use crate::adapt::request_adapter::{FormPart, ListContext, RequestAdapter};
-use crate::client::job::Job;
+use crate::client::request_context::RequestContext;
 use crate::http::body::SourceBody;
 use crate::http::deadline::Deadline;
 use crate::page::attempt::{Page, ResponseStart, Verdict};
@@ -39,7 +39,7 @@ pub(crate) struct SubrequestOptions {
     pub(crate) metadata_prefix: Option<String>,
     /// The response is read no further than this many items.
     pub(crate) items_max: usize,
-    /// The page of the same job holds the permit for a list already.
+    /// The page of the same request holds the permit for a list already.
     pub(crate) is_beside_page: bool,
     /// The first request of the list that the request resumes, if known.
     pub(crate) first: Option<Request>,
@@ -116,10 +116,10 @@ const RESPONSE_BYTES_MAX: usize = 16 << 20;
 const QUARANTINED_ITEMS_MAX: usize = 1000;
 
 impl SubResponse {
-    pub(crate) fn new(job: &Job) -> Self {
-        let hash = ItemHash::new(&job.store.token_key);
+    pub(crate) fn new(context: &RequestContext) -> Self {
+        let hash = ItemHash::new(&context.store.token_key);
         Self {
-            buffer: PageBuffer::new(hash, job.mapping.secrets()),
+            buffer: PageBuffer::new(hash, context.mapping.secrets()),
             items: Vec::new(),
             quarantined: Vec::new(),
             is_too_long: false,
@@ -206,13 +206,13 @@ impl Sink for SubResponse {
 /// Callers box the future: few pages need a subrequest, and a session reserves room for all that it may
 /// await.
 pub(crate) async fn send_subrequest(
-    job: &Job,
+    context: &RequestContext,
     request: &Request,
     options: SubrequestOptions,
     deadline: &mut Deadline,
 ) -> Result<SubResponse, SubrequestError> {
     let fail = |failure| SubrequestError { failure, raw: Vec::new() };
-    let client = &job.client;
+    let client = &context.client;
     let is_list = request.verb().is_list() && !options.is_beside_page;
     let _permit = client.acquire_permit(is_list, deadline).await.map_err(fail)?;
     let requested_at = clock::utc_datetime(deadline.now());
@@ -222,7 +222,7 @@ pub(crate) async fn send_subrequest(
         ..ListContext::default()
     };
     let query = options.adapter.adapt(request, list).query;
-    let exchange = client.exchange(&query, &options.method, &job.via, deadline).await.map_err(fail)?;
+    let exchange = client.exchange(&query, &options.method, &context.via, deadline).await.map_err(fail)?;
     let start = ResponseStart {
         name: client.name(),
         status: exchange.status,
@@ -233,9 +233,9 @@ pub(crate) async fn send_subrequest(
         request_token: Some(request.request_token().to_owned()),
         repository: options.facts,
     };
-    let own = Arc::new(request.to_echo(&job.own.base_url));
-    let mut page = Page::new(&job.mapping, &own, start, SubResponse::new(job));
-    let mut body = SourceBody::new(client.http(), &job.mapping, exchange);
+    let own = Arc::new(request.to_echo(&context.own.base_url));
+    let mut page = Page::new(&context.mapping, &own, start, SubResponse::new(context));
+    let mut body = SourceBody::new(client.http(), &context.mapping, exchange);
     let mut length = 0;
     let broken = loop {
         let (since, spent) = (deadline.now(), deadline.spent());

@@ -99,7 +99,7 @@ pub(crate) const LOST_IN_A_ROW_MAX: usize = 10;
 /// Whether the response to a request lists identifiers, each of which has to be fetched.
 pub(crate) fn fetches_headers(requester: &Requester<'_>, source_request: &Request) -> bool {
     requester.adapter.is_version_one()
-        && requester.job.mapping.quirks.v1_headers_via == HeadersVia::GetRecord
+        && requester.context.mapping.quirks.v1_headers_via == HeadersVia::GetRecord
         && source_request.verb() == Verb::ListIdentifiers
 }
 
@@ -121,7 +121,7 @@ impl HeaderFetcher {
             return Err(too_many(requester));
         }
         let tags = EnvelopeTags::for_own_list(Verb::ListRecords);
-        let head = tags.open(&clock::utc_datetime(requester.now()), &requester.job.own.base_url);
+        let head = tags.open(&clock::utc_datetime(requester.now()), &requester.context.own.base_url);
         self.fetched.retain(|identifier, _| list.identifiers.contains(identifier));
         let page = HeaderPage {
             identifiers: list.identifiers.into_iter(),

@@ -144,7 +144,7 @@ fn is_within(item: &Item, within: Option<&Window>) -> bool {
 /// same records.
 pub(crate) async fn find_continuation(requester: &mut Requester<'_>, next: Request) -> Continuation {
     let Some(token) = next.argument(Argument::ResumptionToken) else { return Continuation::NextPage(next) };
-    let records = requester.job.request.with_token(token.to_owned());
+    let records = requester.context.request.with_token(token.to_owned());
     let headers = requester.ask(&next, PROOF_ITEMS, 1).await;
     let records = requester.ask(&records, PROOF_ITEMS, 1).await;
     match (headers, records) {

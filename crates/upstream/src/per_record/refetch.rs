@@ -75,7 +75,7 @@ impl Refetcher {
 
 /// Whether the source may be asked for a single record now.
 pub(super) fn is_allowed(requester: &Requester<'_>) -> bool {
-    requester.job.client.refetch_gate.is_open(requester.now())
+    requester.context.client.refetch_gate.is_open(requester.now())
 }
 
 /// Sends a subrequest beside the page. At most half of the time that is left is spent: the rest of the page

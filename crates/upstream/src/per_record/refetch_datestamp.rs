@@ -24,9 +24,9 @@ impl Refetcher {
         buffer: &mut PageBuffer,
         resumer: &Resumer,
     ) {
-        let job = requester.job;
-        let is_list = job.request.verb().is_harvest();
-        if !job.mapping.quirks.refetch_broken_records || !is_list {
+        let context = requester.context;
+        let is_list = context.request.verb().is_harvest();
+        if !context.mapping.quirks.refetch_broken_records || !is_list {
             return;
         }
         for index in buffer.with_lower_bound(|hash| resumer.knows(hash)) {
@@ -58,7 +58,8 @@ impl Refetcher {
             }
         }
         // A token may be valid once only, and the page has used it.
-        let may_ask = requester.job.request.verb() == Verb::ListRecords && !source_request.is_resumption();
+        let may_ask =
+            requester.context.request.verb() == Verb::ListRecords && !source_request.is_resumption();
         if may_ask && self.listed.is_none() {
             let request = source_request.to_list_identifiers();
             self.listed = Some(self.fetch_datestamps(requester, &request).await.unwrap_or_default());
@@ -76,14 +77,14 @@ impl Refetcher {
         // A lower bound in place of a datestamp would be no gain.
         let mut options = requester.options();
         options.facts.lowest_datestamp = None;
-        let is_off = requester.job.mapping.off.contains(RepairId::DatestampGranularity);
+        let is_off = requester.context.mapping.off.contains(RepairId::DatestampGranularity);
         let announced = options.facts.granularity.take();
         let granularity = if is_off { None } else { announced };
-        let hash = ItemHash::new(&requester.job.store.token_key);
+        let hash = ItemHash::new(&requester.context.store.token_key);
         let items = match self.fetch(requester, request, options).await {
             Refetched::Response(response) => response.items,
             Refetched::Nothing => {
-                requester.job.client.refetch_gate.note(now, false);
+                requester.context.client.refetch_gate.note(now, false);
                 return None;
             }
             Refetched::NotRequested => return None,
@@ -98,7 +99,7 @@ impl Refetcher {
             Some((unescape_text(&item.identifier), SourceDatestamp { stamp, of_source, hash }))
         });
         let dated: HeaderDatestamps = dated.collect();
-        requester.job.client.refetch_gate.note(now, !dated.is_empty());
+        requester.context.client.refetch_gate.note(now, !dated.is_empty());
         Some(dated)
     }
 }

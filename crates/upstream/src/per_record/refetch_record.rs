@@ -31,8 +31,8 @@ impl Refetcher {
         buffer: &mut PageBuffer,
         resumer: &Resumer,
     ) {
-        let job = requester.job;
-        if !job.mapping.quirks.refetch_broken_records || job.request.verb() != Verb::ListRecords {
+        let context = requester.context;
+        if !context.mapping.quirks.refetch_broken_records || context.request.verb() != Verb::ListRecords {
             return;
         }
         let broken = buffer.replaceable(|hash| resumer.knows(hash));
@@ -82,7 +82,7 @@ impl Refetcher {
                 })
             }
         };
-        requester.job.client.refetch_gate.note(now, record.is_some());
+        requester.context.client.refetch_gate.note(now, record.is_some());
         record
     }
 }

@@ -28,12 +28,12 @@ impl SubstitutePage {
     /// An empty page. `begun` are the tags of the response, if a part of it was sent; `failure` is why the
     /// page is needed.
     pub(crate) fn new(requester: &Requester<'_>, begun: Option<EnvelopeTags>, failure: &Failure) -> Self {
-        let job = requester.job;
+        let context = requester.context;
         let requested_at = clock::utc_datetime(requester.now());
-        let tags = begun.clone().unwrap_or_else(|| EnvelopeTags::for_own_list(job.request.verb()));
-        let head = tags.open(&requested_at, &job.own.base_url);
+        let tags = begun.clone().unwrap_or_else(|| EnvelopeTags::for_own_list(context.request.verb()));
+        let head = tags.open(&requested_at, &context.own.base_url);
         let start = ResponseStart {
-            name: job.client.name(),
+            name: context.client.name(),
             status: failure.received_status.unwrap_or(200),
             retry_after_secs: None,
             charset: None,
@@ -42,12 +42,12 @@ impl SubstitutePage {
             request_token: None,
             repository: requester.facts.clone(),
         };
-        let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key), job.mapping.secrets());
-        let mut page = Page::new(&job.mapping, &job.own, start, buffer);
+        let buffer = PageBuffer::new(ItemHash::new(&context.store.token_key), context.mapping.secrets());
+        let mut page = Page::new(&context.mapping, &context.own, start, buffer);
         page.push(Bytes::copy_from_slice(head.as_bytes()));
         Self {
             page,
-            resumer: Resumer::for_substitute(begun).reporting_records(job.reports_records),
+            resumer: Resumer::for_substitute(begun).reporting_records(context.reports_records),
             place: tags.scope().clone(),
             tags,
             is_empty: true,

@@ -85,25 +85,25 @@ impl TornSections {
 /// Whether the source may be asked. The description of a record's origin is a part of it here, and is
 /// not the same in two responses.
 fn may_split(requester: &Requester<'_>) -> bool {
-    let mapping = &requester.job.mapping;
+    let mapping = &requester.context.mapping;
     mapping.quirks.refetch_broken_records
         && mapping.provenance.is_none()
         && !mapping.off.contains(RepairId::TornSection)
         && !requester.adapter.is_version_one()
-        && requester.job.request.verb() == Verb::ListRecords
+        && requester.context.request.verb() == Verb::ListRecords
 }
 
 /// The records that an item contains if its sections lost their end marks. `page` are the head of a page, the
 /// item, and the end of the page. `None` if these are not several whole records.
 fn read_torn(requester: &Requester<'_>, page: [&[u8]; 3]) -> Option<SubResponse> {
-    let mapping = &requester.job.mapping;
+    let mapping = &requester.context.mapping;
     let mut config = RepairConfig::default();
     config.limits = mapping.limits.repair.clone();
     config.off = mapping.off;
     config.enabled = [RepairId::TornSection].into_iter().collect();
     config.repository = requester.facts.clone();
     config.ending = Ending::Abort;
-    let mut torn = SubResponse::new(requester.job);
+    let mut torn = SubResponse::new(requester.context);
     let mut repairer = Repairer::new(&config);
     for part in page {
         repairer.push(part, &mut torn);
@@ -131,7 +131,7 @@ async fn is_at_source(requester: &mut Requester<'_>, item: &Item) -> bool {
                     .is_some_and(|found| lines(&found.bytes).eq(lines(&item.bytes)))
         }
         Refetched::Nothing => {
-            requester.job.client.refetch_gate.note(now, false);
+            requester.context.client.refetch_gate.note(now, false);
             false
         }
         Refetched::NotRequested => false,

@@ -77,7 +77,7 @@ impl ListSession<'_> {
             let failure = if let AttemptEnd::Failed { failure, .. } = &end { Some(failure) } else { None };
             match decide(&end, &self.facts(failure, &tried)) {
                 Next::Finish => {
-                    self.requester.job.client.methods.note_success(&self.requester.method);
+                    self.requester.context.client.methods.note_success(&self.requester.method);
                     self.delivery.finish().await?;
                     return Ok(Course::End);
                 }
@@ -215,7 +215,7 @@ impl ListSession<'_> {
 
     /// How much of the response was sent.
     fn sent(&self) -> Sent {
-        let can_continue = self.requester.job.request.verb().is_list()
+        let can_continue = self.requester.context.request.verb().is_list()
             && self.progress.delivered.is_complete()
             && self.delivery.can_continue();
         match (self.delivery.has_begun(), can_continue) {
@@ -227,17 +227,17 @@ impl ListSession<'_> {
 
     /// Begins the list again, if there is a point for that. Returns whether there is one.
     async fn restart_list(&mut self) -> Result<bool, Stop> {
-        let job = self.requester.job;
+        let context = self.requester.context;
         let Some(position) = &mut self.position else { return Ok(false) };
-        let Some(plan) = plan_restart(job, position, self.progress.restart_point()).await? else {
+        let Some(plan) = plan_restart(context, position, self.progress.restart_point()).await? else {
             return Ok(false);
         };
         self.source_request = plan.source_request;
         position.note_restart();
         self.progress.restart(plan.point, plan.known, self.delivery.has_begun());
         tracing::info!(
-            repo = job.mapping.id,
-            request = job.request.query(),
+            repo = context.mapping.id,
+            request = context.request.query(),
             asked = self.source_request.query(),
             "a list cannot be continued; it is requested again from an earlier point"
         );
@@ -271,7 +271,7 @@ impl ListSession<'_> {
 
     fn log_retry(&self, failure: &Failure, wait: Duration) {
         tracing::debug!(
-            repo = self.requester.job.mapping.id,
+            repo = self.requester.context.mapping.id,
             attempt = self.requester.summary.attempts(),
             wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             reason = failure.reason.name(),

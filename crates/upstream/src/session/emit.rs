@@ -40,7 +40,7 @@ impl ListSession<'_> {
         if self.filter.as_mut().is_some_and(|filter| !filter.apply(&mut page.buffer, ended)) {
             return Err(Unproven::Held.into());
         }
-        let formerly_broken = formerly_broken(self.requester.job, &page.buffer).await;
+        let formerly_broken = formerly_broken(self.requester.context, &page.buffer).await;
         let had_items = !self.progress.delivered.is_empty();
         let mut emitted = resumer.take(&mut page.buffer, &mut self.progress.delivered, ended)?;
         emitted.count_in(&mut self.requester.summary);
@@ -51,7 +51,7 @@ impl ListSession<'_> {
         resolve_entries(&self.requester, formerly_broken).await;
         self.delivery.note_items(records, std::mem::take(&mut self.requester.quarantined));
         if !had_items && let (Some(position), Some(first)) = (&self.position, hashes.first()) {
-            self.progress.suspect(position.find_circle(self.requester.job, *first).await?);
+            self.progress.suspect(position.find_circle(self.requester.context, *first).await?);
         }
         self.progress.clear_suspicion_by(&hashes);
         if !self.delivery.has_begun() {
@@ -82,7 +82,7 @@ impl ListSession<'_> {
         page: &mut Page,
         mut resumer: Resumer,
     ) -> Result<AttemptEnd, Halt> {
-        let is_list = self.requester.job.request.verb().is_list();
+        let is_list = self.requester.context.request.verb().is_list();
         let mut token = page.buffer.token.value();
         let had_filtered_items = self.filter.as_ref().is_some_and(ItemFilter::has_met);
         if resumer.is_replay() && !resumer.has_items() && !page.buffer.has_items() && !had_filtered_items {
@@ -174,10 +174,10 @@ impl ListSession<'_> {
         let sizes = (summary.page.progress.1, summary.page.total_elements);
         if let Some(position) = &self.position {
             let last_datestamp = page.buffer.observed.last_datestamp().map(str::to_owned);
-            let (job, now) = (self.requester.job, self.requester.now());
+            let (context, now) = (self.requester.context, self.requester.now());
             let names = page.buffer.observed.take_names();
             let end = PageEnd { next: token, last_datestamp, sizes, names };
-            position.note(job, &self.progress.delivered, end, now);
+            position.note(context, &self.progress.delivered, end, now);
             self.requester.summary.page.is_ambiguous = position.is_ambiguous();
         }
         self.delivery.send_waiting(page.status).await?;
@@ -196,7 +196,7 @@ impl ListSession<'_> {
         if let Some(latest) = page.buffer.observed.latest_datestamp() {
             facts.note_datestamp(latest);
         }
-        let is_harvest = self.requester.job.request.verb().is_harvest();
+        let is_harvest = self.requester.context.request.verb().is_harvest();
         let shows_state = matches!(page.buffer.head.error(), None | Some(ErrorCode::NoRecordsMatch));
         if !is_harvest || !shows_state {
             return;
@@ -217,22 +217,22 @@ impl ListSession<'_> {
         let is_token_alone = !filter.has_met()
             && self.requester.summary.items.sent() == 0
             && self.delivery.waiting_error().is_none();
-        filter.has_dropped_all() || is_token_alone && self.requester.job.request.verb() != Verb::ListSets
+        filter.has_dropped_all() || is_token_alone && self.requester.context.request.verb() != Verb::ListSets
     }
 
     /// The response for a list of which nothing is left: its end, or an error with its code.
     fn empty_list(&self) -> (Vec<u8>, Option<ErrorCode>) {
-        let (job, date) = (self.requester.job, clock::utc_datetime(self.requester.now()));
+        let (context, date) = (self.requester.context, clock::utc_datetime(self.requester.now()));
         if let Some(tags) = self.delivery.tags() {
             return (tags.close_with(Some("")), None);
         }
-        if job.request.is_resumption() {
-            let tags = EnvelopeTags::for_own_list(job.request.verb());
-            let head = tags.open(&date, &job.own.base_url).into_bytes();
+        if context.request.is_resumption() {
+            let tags = EnvelopeTags::for_own_list(context.request.verb());
+            let head = tags.open(&date, &context.own.base_url).into_bytes();
             return ([head, tags.close_with(Some(""))].concat(), None);
         }
         let (code, text) = (ErrorCode::NoRecordsMatch, "no record lies within the window that was asked for");
-        (error_response(&job.own, &date, code, text).into_bytes(), Some(code))
+        (error_response(&context.own, &date, code, text).into_bytes(), Some(code))
     }
 
     /// Closes a list of which the source does not give the rest with a token of ours for the rest. Returns whether there
@@ -244,7 +244,7 @@ impl ListSession<'_> {
             delivered: &self.progress.delivered,
             is_restarted: self.progress.is_restarted(),
         };
-        let token = position.own_token(self.requester.job, rest, self.requester.now()).await;
+        let token = position.own_token(self.requester.context, rest, self.requester.now()).await;
         let Some(token) = token else { return Ok(false) };
         let end = tags.close_with(Some(&token));
         let summary = &mut self.requester.summary;
@@ -256,7 +256,7 @@ impl ListSession<'_> {
     /// Answers with an error.
     pub(super) async fn refuse(&mut self, (code, why): DiagnosedError) -> Result<(), Stop> {
         let now = clock::utc_datetime(self.requester.now());
-        let error = error_response(&self.requester.job.own, &now, code, &why);
+        let error = error_response(&self.requester.context.own, &now, code, &why);
         self.requester.summary.page.error = Some(code);
         self.delivery.send_all(error.into_bytes()).await
     }
@@ -268,7 +268,7 @@ impl ListSession<'_> {
     async fn refuse_circle(&mut self) -> Result<AttemptEnd, Stop> {
         let name = for_harvesters(&self.requester.name());
         if let Some(position) = &self.position {
-            position.note_circle(self.requester.job, self.requester.now());
+            position.note_circle(self.requester.context, self.requester.now());
         }
         self.delivery.replace_waiting(ByteRope::default(), None);
         self.refuse_token(&format!(
@@ -281,7 +281,7 @@ impl ListSession<'_> {
     /// Whether the token on a page leads back to the page or an earlier one of its list.
     async fn goes_in_circles(&self, token: Option<&str>) -> Result<bool, Stop> {
         let (Some(position), Some(token)) = (&self.position, token) else { return Ok(false) };
-        Ok(self.is_own_token(token) || position.leads_back(self.requester.job, token).await?)
+        Ok(self.is_own_token(token) || position.leads_back(self.requester.context, token).await?)
     }
 
     /// Whether the token on a page is the one that the page was requested by.

@@ -31,7 +31,8 @@ pub(super) async fn has_all_items(
     let size =
         buffer.token.progress().1.filter(|size| *size > 0 && is_of_source && buffer.head.error().is_none());
     let (Some(size), Some(position)) = (size, &session.position) else { return Ok(false) };
-    if position.count_delivered(session.requester.job, buffer.observed.names(), size).await? != Some(size) {
+    if position.count_delivered(session.requester.context, buffer.observed.names(), size).await? != Some(size)
+    {
         return Ok(false);
     }
     let request = session.source_request.with_token(next.to_owned());
@@ -50,8 +51,8 @@ pub(super) async fn has_all_items(
     });
     if fails {
         tracing::info!(
-            repo = session.requester.job.mapping.id,
-            request = session.requester.job.request.query(),
+            repo = session.requester.context.mapping.id,
+            request = session.requester.context.request.query(),
             items = size,
             "the last token of a list fails after all its items; it is removed"
         );

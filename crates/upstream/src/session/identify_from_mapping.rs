@@ -19,11 +19,11 @@ const PROOF_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The failure of a source that answers Identify with an error, if the mapping answers in its place.
 pub(super) fn refused_identify(requester: &Requester<'_>, code: Option<ErrorCode>) -> Option<Failure> {
-    let job = requester.job;
-    if job.request.verb() != Verb::Identify {
+    let context = requester.context;
+    if context.request.verb() != Verb::Identify {
         return None;
     }
-    stated_fields(&job.mapping)?;
+    stated_fields(&context.mapping)?;
     let details = format!("{} answers Identify with {}", requester.name(), code?.name());
     Some(Failure::new(Reason::NotOai(NotOai::UnknownError), details))
 }
@@ -34,12 +34,13 @@ pub(super) async fn answer_from_mapping(
     delivery: &mut Delivery,
     failure: Failure,
 ) -> Result<(), Stop> {
-    let job = requester.job;
+    let context = requester.context;
     if delivery.has_begun() {
         return Err(failure.into());
     }
-    let Some(fields) = stated_fields(&job.mapping) else { return Err(failure.into()) };
-    let ProfileDates { granularity, earliest, .. } = job.store.profiles.dates(&job.mapping.source_key());
+    let Some(fields) = stated_fields(&context.mapping) else { return Err(failure.into()) };
+    let ProfileDates { granularity, earliest, .. } =
+        context.store.profiles.dates(&context.mapping.source_key());
     let was_read = granularity.is_some() || earliest.is_some();
     let is_of_the_moment = matches!(failure.reason, Reason::Busy | Reason::TakenOver);
     if is_of_the_moment || was_read && failure.outlook == Outlook::MayPass {
@@ -47,7 +48,7 @@ pub(super) async fn answer_from_mapping(
     }
     let Some(date) = date_of_source(requester).await else { return Err(failure.into()) };
     tracing::info!(
-        repo = job.mapping.id,
+        repo = context.mapping.id,
         because = failure.details_for_operators(),
         "Identify is answered from the mapping: the source answers other requests, but not this one"
     );
@@ -61,9 +62,9 @@ pub(super) async fn answer_from_mapping(
         deleted_record: deleted.1.clone(),
         granularity: granularity.1.clone(),
     });
-    let mut page = response_head(&job.own, &date, true);
+    let mut page = response_head(&context.own, &date, true);
     page.push_str("  <Identify>\n");
-    let base_url = ("baseURL", job.own.base_url.clone());
+    let base_url = ("baseURL", context.own.base_url.clone());
     let version = ("protocolVersion", "2.0".to_owned());
     // The schema prescribes the order.
     for (element, value) in [name, &base_url, &version, email, earliest, deleted, granularity] {
@@ -77,7 +78,7 @@ pub(super) async fn answer_from_mapping(
 
 /// The responseDate of another response of the source; `None` if it answers nothing now.
 async fn date_of_source(requester: &mut Requester<'_>) -> Option<String> {
-    let client = &requester.job.client;
+    let client = &requester.context.client;
     let request = Request::list_metadata_formats(None);
     let admission = client.breaker().request(request.query());
     let admission = client.admit(requester.now(), admission).ok()?;

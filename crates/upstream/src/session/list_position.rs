@@ -1,7 +1,7 @@
 //! Where a request is in its list, by the ledger, and what follows from that.
 
 use crate::adapt::requester::may_fetch_per_record;
-use crate::client::job::Job;
+use crate::client::request_context::RequestContext;
 use crate::page::resume::{Delivered, KnownItems};
 use crate::session::token_origin::{
     ListSizes, origin_after_page, origin_of_list, origin_of_request, origin_of_unknown_token,
@@ -83,8 +83,8 @@ const OWN_TOKEN_LIFE: Duration = Duration::from_secs(3 * 24 * 3600);
 const OF_ANOTHER_VERB: &str = "the token is one of another verb";
 
 /// Finds the place of a request in its list.
-pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, Failure> {
-    let request = &job.source_request;
+pub(crate) async fn find_start(context: &RequestContext, now: SystemTime) -> Result<ListStart, Failure> {
+    let request = &context.source_request;
     let ask = |position| ListStart::Ask {
         source_request: request.clone(),
         delivered: Delivered::default(),
@@ -97,15 +97,16 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
     let Some(token) = request.argument(Argument::ResumptionToken) else {
         let place = ListPage { list: fastrand::u64(..), page: 0 };
         let first_query = request.query().to_owned();
-        let origin = Some(origin_of_list(&job.store.token_key, request));
+        let origin = Some(origin_of_list(&context.store.token_key, request));
         let position =
             ListPosition { origin, items_before: Some(0), ..ListPosition::at(place, first_query, None) };
         return Ok(ask(Some(Box::new(position))));
     };
-    if let Some(own) = ContinuationToken::read(token, &job.store.token_key) {
-        return open_own(job, own, now).await;
+    if let Some(own) = ContinuationToken::read(token, &context.store.token_key) {
+        return open_own(context, own, now).await;
     }
-    let known = job.store.ledger.token_target(RepositoryId(&job.mapping.id), request.verb(), token).await;
+    let known =
+        context.store.ledger.token_target(RepositoryId(&context.mapping.id), request.verb(), token).await;
     let known = default_if_closed(known)?;
     // A list that began elsewhere: it is known from here on.
     let elsewhere =
@@ -127,15 +128,19 @@ pub(crate) async fn find_start(job: &Job, now: SystemTime) -> Result<ListStart, 
         }
         Some(TokenTarget { place: None, origin, within, .. }) => ListPosition { origin, ..elsewhere(within) },
         None => {
-            let origin = Some(origin_of_unknown_token(&job.store.token_key, token));
+            let origin = Some(origin_of_unknown_token(&context.store.token_key, token));
             ListPosition { request_token: Some(token.to_owned()), origin, ..elsewhere(None) }
         }
     };
     Ok(ask(Some(Box::new(position))))
 }
 
-async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<ListStart, Failure> {
-    if own.repository != job.mapping.id {
+async fn open_own(
+    context: &RequestContext,
+    own: ContinuationToken,
+    now: SystemTime,
+) -> Result<ListStart, Failure> {
+    if own.repository != context.mapping.id {
         return Ok(ListStart::Refuse("the token is one of another repository"));
     }
     if unix_secs(now) > own.expires_secs {
@@ -146,20 +151,20 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     };
     // The rest of a list of records may have to be fetched by its headers.
     let is_one_by_one =
-        source_request.verb() == Verb::ListIdentifiers && job.request.verb() == Verb::ListRecords;
-    if source_request.verb() != job.request.verb() && !is_one_by_one {
+        source_request.verb() == Verb::ListIdentifiers && context.request.verb() == Verb::ListRecords;
+    if source_request.verb() != context.request.verb() && !is_one_by_one {
         return Ok(ListStart::Refuse(OF_ANOTHER_VERB));
     }
-    if is_one_by_one && !may_fetch_per_record(job) {
+    if is_one_by_one && !may_fetch_per_record(context) {
         return Ok(ListStart::Refuse(
             "the rest of the list is not fetched record by record any more; begin the list again",
         ));
     }
     let place = own.place;
-    let known = job
+    let known = context
         .store
         .ledger
-        .recorded_part(RepositoryId(&job.mapping.id), place, own.delivered, own.is_restarted)
+        .recorded_part(RepositoryId(&context.mapping.id), place, own.delivered, own.is_restarted)
         .await;
     let RecordedPart { hashes, names, earlier: before, list: facts, .. } = known.map_err(Failure::from)?;
     let mixed_harvests = facts.as_ref().and_then(ListFacts::mixed_harvests);
@@ -167,7 +172,7 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     let (first_query, within) = facts.map(|facts| (facts.first_query, facts.within)).unzip();
     // A token for the rest of a list of headers leads to the same request, and is invalid for records.
     let is_of_verb = |query: &String| {
-        Request::parse(query.as_bytes()).is_ok_and(|first| first.verb() == job.request.verb())
+        Request::parse(query.as_bytes()).is_ok_and(|first| first.verb() == context.request.verb())
     };
     if is_one_by_one && !first_query.as_ref().is_some_and(is_of_verb) {
         return Ok(ListStart::Refuse(OF_ANOTHER_VERB));
@@ -183,7 +188,7 @@ async fn open_own(job: &Job, own: ContinuationToken, now: SystemTime) -> Result<
     let origin = if is_one_by_one || own.is_restarted {
         None
     } else {
-        origin_of_request(&job.store, &job.mapping.id, &source_request).await
+        origin_of_request(&context.store, &context.mapping.id, &source_request).await
     };
     let position = ListPosition { given_out: true, origin, mixed_harvests, state_secs, ..position };
     let known = own.is_restarted.then(|| counted(before.iter().chain(&hashes)));
@@ -207,7 +212,13 @@ impl ListPosition {
     }
 
     /// Notes the delivered items of a whole page.
-    pub(crate) fn note(&self, job: &Job, delivered: &Delivered, end: PageEnd, now: SystemTime) {
+    pub(crate) fn note(
+        &self,
+        context: &RequestContext,
+        delivered: &Delivered,
+        end: PageEnd,
+        now: SystemTime,
+    ) {
         let PageEnd { next, last_datestamp, sizes, names } = end;
         if next.is_none() && !self.given_out {
             // Nothing refers to this list any more: the page has no token, and none of ours led to it.
@@ -215,15 +226,15 @@ impl ListPosition {
         }
         let next_origin = if next.is_some() && delivered.is_complete() {
             self.origin
-                .map(|origin| origin_after_page(&job.store.token_key, origin, sizes, delivered.hashes()))
+                .map(|origin| origin_after_page(&context.store.token_key, origin, sizes, delivered.hashes()))
         } else {
             None
         };
-        let page = self.as_note(job, delivered, next, now);
+        let page = self.as_note(context, delivered, next, now);
         let next_items = self.items_before.map(|before| before + page.hashes.len() as u64);
         let page =
             DeliveredPage { last_datestamp, next_origin, next_items, list_size: sizes.0, names, ..page };
-        job.store.ledger.record(page);
+        context.store.ledger.record(page);
     }
 
     /// Whether the page may be another one for other harvests.
@@ -239,12 +250,12 @@ impl ListPosition {
     /// A token of ours for the rest of the page; `None` if there can be none.
     pub(crate) async fn own_token(
         &self,
-        job: &Job,
+        context: &RequestContext,
         PageRest { source_request, delivered, is_restarted }: PageRest<'_>,
         now: SystemTime,
     ) -> Option<String> {
         let own = ContinuationToken {
-            repository: job.mapping.id.clone(),
+            repository: context.mapping.id.clone(),
             query: source_request.query().to_owned(),
             place: self.place,
             count: delivered.hashes().len() as u64,
@@ -252,24 +263,26 @@ impl ListPosition {
             expires_secs: unix_secs(now + OWN_TOKEN_LIFE),
             is_restarted,
         };
-        let token = own.write(&job.store.token_key)?;
-        let note = DeliveredPage { status: ListStatus::Continues, ..self.as_note(job, delivered, None, now) };
-        job.store.ledger.record_part(note, own.delivered).await.then_some(token)
+        let token = own.write(&context.store.token_key)?;
+        let note =
+            DeliveredPage { status: ListStatus::Continues, ..self.as_note(context, delivered, None, now) };
+        context.store.ledger.record_part(note, own.delivered).await.then_some(token)
     }
 
     /// A token of ours for the next page, of which nothing was delivered yet.
     pub(crate) async fn own_token_for_next_page(
         &self,
-        job: &Job,
+        context: &RequestContext,
         source_request: &Request,
         delivered: &Delivered,
         now: SystemTime,
     ) -> Option<String> {
-        let note = DeliveredPage { status: ListStatus::Continues, ..self.as_note(job, delivered, None, now) };
-        job.store.ledger.record(note);
+        let note =
+            DeliveredPage { status: ListStatus::Continues, ..self.as_note(context, delivered, None, now) };
+        context.store.ledger.record(note);
         let place = ListPage { page: self.place.page + 1, ..self.place };
         let rest = PageRest { source_request, delivered: &Delivered::default(), is_restarted: false };
-        Self { place, ..self.clone() }.own_token(job, rest, now).await
+        Self { place, ..self.clone() }.own_token(context, rest, now).await
     }
 
     /// The `from` of the first request of the list, if known.
@@ -289,14 +302,14 @@ impl ListPosition {
 
     fn as_note(
         &self,
-        job: &Job,
+        context: &RequestContext,
         delivered: &Delivered,
         next: Option<String>,
         now: SystemTime,
     ) -> DeliveredPage {
         DeliveredPage {
-            repository: job.mapping.id.clone(),
-            verb: job.request.verb(),
+            repository: context.mapping.id.clone(),
+            verb: context.request.verb(),
             place: self.place,
             first_query: self.first_query.clone(),
             within: self.within.clone(),
@@ -318,13 +331,17 @@ impl ListPosition {
 
     /// The items that the list delivered before this page, if an earlier page began with the same item:
     /// then the list may go in circles.
-    pub(crate) async fn find_circle(&self, job: &Job, first: u64) -> Result<Option<HashSet<u64>>, Failure> {
+    pub(crate) async fn find_circle(
+        &self,
+        context: &RequestContext,
+        first: u64,
+    ) -> Result<Option<HashSet<u64>>, Failure> {
         if !self.given_out {
             return Ok(None);
         }
-        let ledger = &job.store.ledger;
+        let ledger = &context.store.ledger;
         let known = ledger
-            .suspected_loop(RepositoryId(&job.mapping.id), self.place, first, self.mixed_harvests)
+            .suspected_loop(RepositoryId(&context.mapping.id), self.place, first, self.mixed_harvests)
             .await;
         Ok(default_if_closed(known)?.map(|hashes| hashes.into_iter().collect()))
     }
@@ -333,7 +350,7 @@ impl ListPosition {
     /// unless all of them are known, and each page announced `list_size` items.
     pub(crate) async fn count_delivered(
         &self,
-        job: &Job,
+        context: &RequestContext,
         names: &[u64],
         list_size: u64,
     ) -> Result<Option<u64>, Failure> {
@@ -343,10 +360,10 @@ impl ListPosition {
             0 => Some(Vec::new()),
             _ if self.origin.is_none() || !self.given_out => None,
             _ => {
-                let known = job
+                let known = context
                     .store
                     .ledger
-                    .delivered_names(RepositoryId(&job.mapping.id), self.place, list_size)
+                    .delivered_names(RepositoryId(&context.mapping.id), self.place, list_size)
                     .await;
                 default_if_closed(known)?
             }
@@ -358,29 +375,36 @@ impl ListPosition {
     }
 
     /// Whether a token leads back to this page or an earlier one of the list.
-    pub(crate) async fn leads_back(&self, job: &Job, token: &str) -> Result<bool, Failure> {
-        let verb = job.request.verb();
+    pub(crate) async fn leads_back(&self, context: &RequestContext, token: &str) -> Result<bool, Failure> {
+        let verb = context.request.verb();
         default_if_closed(
-            job.store.ledger.points_back(RepositoryId(&job.mapping.id), verb, token, self.place).await,
+            context
+                .store
+                .ledger
+                .points_back(RepositoryId(&context.mapping.id), verb, token, self.place)
+                .await,
         )
     }
 
     /// Notes that the list goes in circles: no harvest continues it.
-    pub(crate) fn note_circle(&self, job: &Job, now: SystemTime) {
-        let note = self.as_note(job, &Delivered::default(), None, now);
-        job.store.ledger.record(DeliveredPage { status: ListStatus::Loops, ..note });
+    pub(crate) fn note_circle(&self, context: &RequestContext, now: SystemTime) {
+        let note = self.as_note(context, &Delivered::default(), None, now);
+        context.store.ledger.record(DeliveredPage { status: ListStatus::Loops, ..note });
     }
 
     /// The first request of the list, and the items that were delivered before this page, if the list can
     /// be restarted safely.
-    pub(crate) async fn find_first(&self, job: &Job) -> Result<Option<(Request, KnownItems)>, Failure> {
+    pub(crate) async fn find_first(
+        &self,
+        context: &RequestContext,
+    ) -> Result<Option<(Request, KnownItems)>, Failure> {
         if self.place.page == 0 {
             return Ok(Request::parse(self.first_query.as_bytes()).ok().map(|first| (first, HashMap::new())));
         }
         if !self.given_out || self.mixed_harvests.is_some() {
             return Ok(None);
         }
-        let known = job.store.ledger.replay_start(RepositoryId(&job.mapping.id), self.place).await;
+        let known = context.store.ledger.replay_start(RepositoryId(&context.mapping.id), self.place).await;
         let Some((query, hashes)) = default_if_closed(known)? else { return Ok(None) };
         Ok(Request::parse(query.as_bytes()).ok().map(|request| (request, counted(&hashes))))
     }
@@ -389,18 +413,19 @@ impl ListPosition {
     /// everything was delivered if the list is in their order.
     pub(crate) async fn find_shortcuts(
         &self,
-        job: &Job,
+        context: &RequestContext,
     ) -> Result<(Option<Request>, Option<String>), Failure> {
-        let shortcuts = job.store.ledger.replay_shortcuts(RepositoryId(&job.mapping.id), self.place).await;
+        let shortcuts =
+            context.store.ledger.replay_shortcuts(RepositoryId(&context.mapping.id), self.place).await;
         let shortcuts = shortcuts.map_err(Failure::from)?;
         let query = shortcuts.query.and_then(|query| Request::parse(query.as_bytes()).ok());
         Ok((query, shortcuts.last_datestamp))
     }
 
     /// Notes how far the list was followed to this page. `next` is the request that continues it.
-    pub(crate) fn note_walk(&self, job: &Job, next: Option<&Request>) {
-        let (repository, place) = (job.mapping.id.clone(), self.place);
-        job.store.ledger.record_replay(ReplayProgress {
+    pub(crate) fn note_walk(&self, context: &RequestContext, next: Option<&Request>) {
+        let (repository, place) = (context.mapping.id.clone(), self.place);
+        context.store.ledger.record_replay(ReplayProgress {
             repository,
             place,
             query: next.map(|at| at.query().to_owned()),

@@ -12,7 +12,7 @@ use crate::adapt::quarantine::{keep_evidence, quarantine_early};
 use crate::adapt::repository_facts::{facts_for, log_unresolved_fields};
 use crate::adapt::request_adapter::{ListContext, UpstreamQuery};
 use crate::adapt::requester::Requester;
-use crate::client::job::Job;
+use crate::client::request_context::RequestContext;
 use crate::http::body::{BodyError, SourceBody};
 use crate::http::circuit_breaker::Admission;
 use crate::http::rate_limit::HostPermit;
@@ -37,16 +37,16 @@ use oaimend_repository::{Event, EventStream, Failure, Reason, ResponseWriter, St
 use tokio::sync::mpsc;
 
 /// Answers a request. The session runs while its events are awaited.
-pub(crate) fn run_job(job: Job) -> EventStream {
+pub(crate) fn start_session(context: RequestContext) -> EventStream {
     let (sender, events) = mpsc::channel(EVENTS_HELD);
-    EventStream::new(events, Box::pin(run_session(job, sender)))
+    EventStream::new(events, Box::pin(run_session(context, sender)))
 }
 
-async fn run_session(job: Job, events: mpsc::Sender<Event>) {
-    let in_one_piece = job.in_one_piece.then_some(job.mapping.limits.spool_bytes_max);
+async fn run_session(context: RequestContext, events: mpsc::Sender<Event>) {
+    let in_one_piece = context.in_one_piece.then_some(context.mapping.limits.spool_bytes_max);
     let mut session = ListSession {
-        requester: Requester::new(&job),
-        source_request: job.source_request.clone(),
+        requester: Requester::new(&context),
+        source_request: context.source_request.clone(),
         position: None,
         progress: Progress::default(),
         delivery: Delivery::new(ResponseWriter::new(events.clone(), in_one_piece)),
@@ -96,12 +96,12 @@ pub(crate) struct ListSession<'a> {
 impl ListSession<'_> {
     /// Answers the request, unless the circuit breaker is open.
     async fn answer(&mut self) -> Result<(), Stop> {
-        let job = self.requester.job;
-        let mut admission = job.client.breaker().request(job.source_request.query());
+        let context = self.requester.context;
+        let mut admission = context.client.breaker().request(context.source_request.query());
         let end = self.answer_if_admitted(&mut admission).await;
         match settle(&mut self.requester, end, &admission, self.progress.has_walked()).await {
             // Boxed for the same reason as a subrequest: see `Requester::ask`.
-            Err(Stop::Failed(failure)) if job.request.verb() == Verb::Identify => {
+            Err(Stop::Failed(failure)) if context.request.verb() == Verb::Identify => {
                 Box::pin(answer_from_mapping(&mut self.requester, &mut self.delivery, failure)).await
             }
             end => end,
@@ -109,8 +109,8 @@ impl ListSession<'_> {
     }
 
     async fn answer_if_admitted(&mut self, admission: &mut Admission) -> Result<(), Stop> {
-        let job = self.requester.job;
-        match find_start(job, self.requester.now()).await? {
+        let context = self.requester.context;
+        match find_start(context, self.requester.now()).await? {
             ListStart::Ask { source_request, delivered, position, known } => {
                 self.progress = Progress::new(delivered, known);
                 (self.source_request, self.position) = (source_request, position.map(|position| *position));
@@ -119,14 +119,14 @@ impl ListSession<'_> {
         }
         // A list is read from its beginning, unless the request resumes it.
         let position = if self.source_request.is_resumption() { self.position.as_ref() } else { None };
-        self.requester.facts = facts_for(job, &self.source_request, || position?.from());
+        self.requester.facts = facts_for(context, &self.source_request, || position?.from());
         if self.requester.metadata_prefix.is_none() {
             self.requester.metadata_prefix = self.position.as_ref().and_then(ListPosition::metadata_prefix);
         }
         if let Some(error) = self.requester.check_granularity(&self.source_request).await {
             return self.refuse(error).await;
         }
-        *admission = job.client.admit(self.requester.now(), *admission)?;
+        *admission = context.client.admit(self.requester.now(), *admission)?;
         self.requester.recheck_seconds(&self.source_request).await;
         let end = self.run().await;
         self.note_walk(&end);
@@ -143,13 +143,13 @@ impl ListSession<'_> {
     }
 
     async fn request_page(&mut self) -> Result<AttemptEnd, Halt> {
-        let job = self.requester.job;
+        let context = self.requester.context;
         self.forget_unsent();
         self.requester.summary.add_attempt();
         // The wait for a permit may take all of the time.
         self.requester.deadline.release();
         let is_list = self.source_request.verb().is_list();
-        let permit = match job.client.acquire_permit(is_list, &mut self.requester.deadline).await {
+        let permit = match context.client.acquire_permit(is_list, &mut self.requester.deadline).await {
             Ok(permit) => permit,
             Err(failure) => return Ok(AttemptEnd::failed(failure)),
         };
@@ -157,7 +157,7 @@ impl ListSession<'_> {
         let requested_at = clock::utc_datetime(self.requester.now());
         let UpstreamQuery { query, filter } = self.adapt_request();
         let Requester { method, deadline, .. } = &mut self.requester;
-        let exchange = job.client.exchange(&query, method, &job.via, deadline).await;
+        let exchange = context.client.exchange(&query, method, &context.via, deadline).await;
         self.note_window(filter.as_ref());
         (self.sent_query, self.filter) = (query, filter.map(ItemFilter::new));
         let exchange = match exchange {
@@ -165,7 +165,7 @@ impl ListSession<'_> {
             Err(failure) => return Ok(AttemptEnd::failed(failure)),
         };
         let start = ResponseStart {
-            name: job.client.name(),
+            name: context.client.name(),
             status: exchange.status,
             retry_after_secs: exchange.retry_after_secs,
             charset: exchange.charset.clone(),
@@ -175,7 +175,7 @@ impl ListSession<'_> {
             repository: self.requester.facts.clone(),
         };
         let (mut page, mut resumer) = self.begin_page(&start);
-        let body = SourceBody::new(job.client.http(), &job.mapping, exchange);
+        let body = SourceBody::new(context.client.http(), &context.mapping, exchange);
         let error = if fetches_headers(&self.requester, &self.source_request) {
             self.feed_headers(&mut page, &mut resumer, body, permit).await?
         } else {
@@ -187,14 +187,14 @@ impl ListSession<'_> {
             page.buffer.note_body_end();
             verdict = page.finish(error);
         }
-        keep_evidence(job, &self.source_request, &mut page, &verdict);
+        keep_evidence(context, &self.source_request, &mut page, &verdict);
         if let Some(version) = verdict.version() {
             self.requester.note_version(&self.source_request, version).await;
         }
         match verdict {
             Verdict::Whole(summary) => {
                 self.requester.summary.note(&summary);
-                log_unresolved_fields(&job.mapping.id, page.buffer.defects.unresolved());
+                log_unresolved_fields(&context.mapping.id, page.buffer.defects.unresolved());
                 self.finish_page(&mut page, resumer).await
             }
             Verdict::Cut(failure, summary) => {
@@ -222,11 +222,11 @@ impl ListSession<'_> {
 
     /// The page of an attempt, before its body.
     fn begin_page(&self, start: &ResponseStart) -> (Page, Resumer) {
-        let job = self.requester.job;
-        let buffer = PageBuffer::new(ItemHash::new(&job.store.token_key), job.mapping.secrets());
+        let context = self.requester.context;
+        let buffer = PageBuffer::new(ItemHash::new(&context.store.token_key), context.mapping.secrets());
         let start = ResponseStart { repository: self.requester.facts.clone(), ..start.clone() };
-        let page = Page::new(&job.mapping, &job.own, start, buffer);
-        let resumer = self.progress.resumer(self.delivery.tags()).reporting_records(job.reports_records);
+        let page = Page::new(&context.mapping, &context.own, start, buffer);
+        let resumer = self.progress.resumer(self.delivery.tags()).reporting_records(context.reports_records);
         (page, resumer)
     }
 
@@ -377,7 +377,7 @@ impl ListSession<'_> {
             && let Some(position) = &self.position
         {
             let is_left = end.is_err() && !self.delivery.has_begun() && self.source_request.is_resumption();
-            position.note_walk(self.requester.job, is_left.then_some(&self.source_request));
+            position.note_walk(self.requester.context, is_left.then_some(&self.source_request));
         }
     }
 
@@ -390,7 +390,7 @@ impl ListSession<'_> {
 
     /// Gives the next record the full time, after one was received.
     pub(super) fn renew_deadline(&mut self) {
-        self.requester.deadline.renew(self.requester.job.mapping.limits.first_record_timeout);
+        self.requester.deadline.renew(self.requester.context.mapping.limits.first_record_timeout);
         self.reserve_for_substitute();
     }
 }

@@ -16,7 +16,7 @@ pub(crate) async fn settle(
     admission: &Admission,
     has_walked: bool,
 ) -> Result<(), Stop> {
-    let client = &requester.job.client;
+    let client = &requester.context.client;
     let failure = match end {
         Ok(()) if requester.summary.end.continued.is_none() && admission.is_granted => {
             client.breaker().succeeded(admission);
@@ -36,8 +36,8 @@ pub(crate) async fn settle(
 
 /// Asks the source for Identify, to tell an outage from a request that fails alone.
 async fn ask_identify(requester: &mut Requester<'_>, admission: &Admission, failure: &Failure) {
-    let job = requester.job;
-    let response = match job.source_request.verb() {
+    let context = requester.context;
+    let response = match context.source_request.verb() {
         Verb::Identify => Some(Err(failure.clone())),
         _ => {
             let options = requester.options();
@@ -49,10 +49,10 @@ async fn ask_identify(requester: &mut Requester<'_>, admission: &Admission, fail
         }
     };
     let response = response.as_ref().map(|response| response.as_ref().copied());
-    job.client.breaker().identified(requester.now(), admission, response);
+    context.client.breaker().identified(requester.now(), admission, response);
     if matches!(response, Some(Err(_))) {
         tracing::warn!(
-            repo = job.mapping.id,
+            repo = context.mapping.id,
             because = failure.details_for_operators(),
             "different requests fail, and Identify too; the circuit breaker opens"
         );

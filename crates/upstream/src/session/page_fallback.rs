@@ -21,7 +21,7 @@ use oaimend_store::QuarantinedRecord;
 impl ListSession<'_> {
     /// Whether the list is followed by its headers: a token of ours says so.
     pub(super) fn is_per_record(&self) -> bool {
-        self.requester.job.request.verb() == Verb::ListRecords
+        self.requester.context.request.verb() == Verb::ListRecords
             && self.source_request.verb() == Verb::ListIdentifiers
     }
 
@@ -37,8 +37,8 @@ impl ListSession<'_> {
             return Ok(AttemptEnd::failed(failure));
         };
         tracing::info!(
-            repo = self.requester.job.mapping.id,
-            request = self.requester.job.request.query(),
+            repo = self.requester.context.mapping.id,
+            request = self.requester.context.request.query(),
             because = failure.details_for_operators(),
             "a page fails every time; its records are fetched one by one"
         );
@@ -84,7 +84,7 @@ impl ListSession<'_> {
             return Ok(None);
         }
         let Some(position) = &self.position else { return Ok(None) };
-        let restart = position.find_first(self.requester.job).await?;
+        let restart = position.find_first(self.requester.context).await?;
         let mut known = restart.as_ref().map(|(_, known)| known.clone()).unwrap_or_default();
         let delivered = self.progress.delivered.hashes();
         for hash in delivered.iter().chain(&self.refetcher.listed_as(delivered)) {
@@ -163,7 +163,7 @@ impl ListSession<'_> {
         })?;
         self.progress.delivered.note(hash);
         if self.delivery.has_begun() {
-            let time = self.requester.job.mapping.limits.first_record_timeout;
+            let time = self.requester.context.mapping.limits.first_record_timeout;
             self.requester.deadline.renew(time);
         }
         Ok(())
@@ -189,22 +189,22 @@ impl ListSession<'_> {
         continuation: Continuation,
         failure: Failure,
     ) -> Result<AttemptEnd, Stop> {
-        let (job, now) = (self.requester.job, self.requester.now());
+        let (context, now) = (self.requester.context, self.requester.now());
         let Some(position) = self.position.clone() else { return Err(failure.into()) };
         for hash in self.refetcher.listed_as(self.progress.delivered.hashes()) {
             self.progress.delivered.note(hash);
         }
         let delivered = &self.progress.delivered;
         let token = match &continuation {
-            Continuation::End => job.request.is_resumption().then(String::new),
+            Continuation::End => context.request.is_resumption().then(String::new),
             Continuation::SourceToken(token) => Some(quick_xml::escape::escape(token).into_owned()),
             Continuation::SamePage(source_request) => {
                 position
-                    .own_token(job, PageRest { source_request, delivered, is_restarted: false }, now)
+                    .own_token(context, PageRest { source_request, delivered, is_restarted: false }, now)
                     .await
             }
             Continuation::NextPage(source_request) => {
-                position.own_token_for_next_page(job, source_request, delivered, now).await
+                position.own_token_for_next_page(context, source_request, delivered, now).await
             }
         };
         let is_ours = matches!(continuation, Continuation::SamePage(_) | Continuation::NextPage(_));
@@ -228,9 +228,9 @@ impl ListSession<'_> {
         match continuation {
             Continuation::SourceToken(token) => {
                 let end = PageEnd { next: Some(token), ..PageEnd::default() };
-                position.note(job, delivered, end, now);
+                position.note(context, delivered, end, now);
             }
-            Continuation::End => position.note(job, delivered, PageEnd::default(), now),
+            Continuation::End => position.note(context, delivered, PageEnd::default(), now),
             Continuation::SamePage(_) | Continuation::NextPage(_) => {
                 self.requester.summary.end.continued = Some(failure);
             }
@@ -242,17 +242,17 @@ impl ListSession<'_> {
 
     /// Ends a list of which all remaining records are withdrawn.
     async fn end_without_records(&mut self, failure: Failure) -> Result<AttemptEnd, Stop> {
-        let (job, now) = (self.requester.job, self.requester.now());
+        let (context, now) = (self.requester.context, self.requester.now());
         let has_begun = self.delivery.has_begun();
-        if !has_begun && !job.request.is_resumption() {
+        if !has_begun && !context.request.is_resumption() {
             // Only the source can say that nothing is left of a list from its beginning on.
             return Ok(AttemptEnd::failed(failure));
         }
         let Some(position) = self.position.clone() else { return Ok(AttemptEnd::failed(failure)) };
-        let tags = self.delivery.tags().unwrap_or_else(|| EnvelopeTags::for_own_list(job.request.verb()));
-        let head = (!has_begun).then(|| tags.open(&clock::utc_datetime(now), &job.own.base_url));
-        let end = tags.close_with(job.request.is_resumption().then_some(""));
-        position.note(job, &self.progress.delivered, PageEnd::default(), now);
+        let tags = self.delivery.tags().unwrap_or_else(|| EnvelopeTags::for_own_list(context.request.verb()));
+        let head = (!has_begun).then(|| tags.open(&clock::utc_datetime(now), &context.own.base_url));
+        let end = tags.close_with(context.request.is_resumption().then_some(""));
+        position.note(context, &self.progress.delivered, PageEnd::default(), now);
         let output = [head.unwrap_or_default().into_bytes(), end].concat();
         self.delivery.send(output.into(), 200).await?;
         Ok(AttemptEnd::Whole)

@@ -1,6 +1,6 @@
 //! Where a list is begun again that cannot be continued.
 
-use crate::client::job::Job;
+use crate::client::request_context::RequestContext;
 use crate::page::resume::KnownItems;
 use crate::session::list_position::ListPosition;
 use crate::session::progress::RestartPoint;
@@ -19,16 +19,16 @@ pub(crate) struct RestartPlan {
 /// last datestamp if the mapping says that the list is in their order, or at the beginning. `last` is where it
 /// was begun before.
 pub(crate) async fn plan_restart(
-    job: &Job,
+    context: &RequestContext,
     position: &ListPosition,
     last: Option<RestartPoint>,
 ) -> Result<Option<RestartPlan>, Failure> {
     if last >= Some(RestartPoint::Whole) {
         return Ok(None);
     }
-    let Some((first, known)) = position.find_first(job).await? else { return Ok(None) };
-    let (walk, datestamp) = position.find_shortcuts(job).await?;
-    let is_ordered = job.mapping.quirks.is_ordered_by_datestamp;
+    let Some((first, known)) = position.find_first(context).await? else { return Ok(None) };
+    let (walk, datestamp) = position.find_shortcuts(context).await?;
+    let is_ordered = context.mapping.quirks.is_ordered_by_datestamp;
     let by_date = match datestamp {
         Some(datestamp) if is_ordered => first.starting_from(&datestamp),
         _ => None,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// One request of a harvester.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct RequestContext {
     /// The repository.
     pub(crate) mapping: Arc<SourceMapping>,
     /// The request of the harvester.
