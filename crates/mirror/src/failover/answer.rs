@@ -12,7 +12,7 @@ use oaimend_oai::{Argument, ErrorCode, Request, Verb};
 use oaimend_repository::lists::DeliveredItems;
 use oaimend_repository::{Failure, RepositoryRequest};
 use oaimend_rules::ListState;
-use oaimend_store::{Identifier, RecordStatus, RepositoryId};
+use oaimend_store::{Identifier, RecordStatus};
 use std::collections::BTreeSet;
 
 /// Answers a request in place of the source.
@@ -63,9 +63,9 @@ async fn formats(source: &SourceView, request: &Request) -> Result<Answer, Failu
     let state_secs = source.state().await?;
     let member = source.member()?;
     let store = &source.view.stores.store;
-    let mut formats = store.catalog(RepositoryId(&member.id)).await?.formats;
+    let mut formats = store.catalog(member.repository()).await?.formats;
     if let Some(identifier) = request.argument(Argument::Identifier) {
-        let stored = store.formats_of_item(RepositoryId(&member.id), Identifier(identifier)).await?;
+        let stored = store.formats_of_item(member.repository(), Identifier(identifier)).await?;
         let live = stored.into_iter().filter(|(_, status)| *status == RecordStatus::Live);
         let live: BTreeSet<String> = live.map(|(prefix, _)| prefix).collect();
         let are_all_mirrored = formats_of(&source.view, member).await?.len() == formats.len();

@@ -11,7 +11,7 @@ use oaimend_repository::lists::DeliveredItems;
 use oaimend_repository::{Failure, Reason, RepositoryRequest};
 use oaimend_store::{
     Identifier, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, Position, Prefix, RecordStatus,
-    RepositoryId, StoredRecord,
+    StoredRecord,
 };
 
 /// The headers that are read at once to find the first record that a page contains.
@@ -31,7 +31,7 @@ pub(super) async fn record(source: &SourceView, request: &RepositoryRequest) -> 
         .view
         .stores
         .store
-        .record(RepositoryId(&source.member()?.id), Prefix(prefix), Identifier(identifier))
+        .record(source.member()?.repository(), Prefix(prefix), Identifier(identifier))
         .await?;
     let stored = stored.filter(|record| is_listed(record, facts));
     let record = stored.ok_or_else(|| source.unknown(&format!("the record {identifier}")))?;

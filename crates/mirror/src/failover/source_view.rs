@@ -15,7 +15,7 @@ use oaimend_oai::{UnixSecs, Verb};
 use oaimend_repository::lists::{DeliveredItems, ListHistories, ListHistory};
 use oaimend_repository::{Failure, Reason};
 use oaimend_rules::ListState;
-use oaimend_store::{MirrorError, Prefix, RepositoryId, TokenKey};
+use oaimend_store::{MirrorError, Prefix, TokenKey};
 use std::sync::Arc;
 
 /// One mirrored repository, presented as its source.
@@ -85,12 +85,12 @@ impl SourceView {
         let member = self.member()?;
         let formats = formats_of(&self.view, member).await?;
         let store = &self.view.stores.store;
-        let progress = store.progress(RepositoryId(&member.id), Prefix(prefix)).await?;
+        let progress = store.progress(member.repository(), Prefix(prefix)).await?;
         let is_mirrored = formats.iter().any(|format| format.prefix == prefix);
         if progress.last_complete.is_none() || !is_mirrored {
             return Err(self.view.incomplete(prefix, Some(member)));
         }
-        let collections = store.collections(RepositoryId(&member.id)).await?;
+        let collections = store.collections(member.repository()).await?;
         if collections.iter().any(|collection| collection.prefix == prefix && collection.damaged > 0) {
             return Err(MirrorError::Damaged.into());
         }

@@ -13,7 +13,7 @@ use oaimend_repository::{Event, RecordView};
 use oaimend_rules::HarvestMark;
 use oaimend_store::{
     Committed, CompleteHarvest, HarvestProgress, MirrorError, NewRecord, PageCommit, Prefix, RecordStatus,
-    RepositoryId, check_record, content_hash,
+    check_record, content_hash,
 };
 use std::time::{Duration, SystemTime};
 
@@ -57,9 +57,9 @@ impl<'a> CollectionWriter<'a> {
     ///
     /// The store cannot be read.
     pub(crate) async fn open(harvest: &'a Harvester, prefix: &'a str) -> Result<Self, MirrorError> {
-        let progress = harvest.store.progress(RepositoryId(&harvest.id), Prefix(prefix)).await?;
+        let progress = harvest.store.progress(harvest.repository(), Prefix(prefix)).await?;
         let before = progress.last_complete.map(CompleteHarvest::mark);
-        let members = harvest.store.catalog(RepositoryId(&harvest.id)).await?.set_members.remove(prefix);
+        let members = harvest.store.catalog(harvest.repository()).await?.set_members.remove(prefix);
         let names_harvested_sets = members.is_some_and(|members| members.is_harvested);
         Ok(Self {
             harvest,
@@ -177,11 +177,8 @@ impl<'a> CollectionWriter<'a> {
             return Ok(());
         }
         let identifiers: Vec<String> = affected.iter().map(|record| record.identifier.clone()).collect();
-        let stored = self
-            .harvest
-            .store
-            .headers(RepositoryId(&self.harvest.id), Prefix(self.prefix), &identifiers)
-            .await?;
+        let stored =
+            self.harvest.store.headers(self.harvest.repository(), Prefix(self.prefix), &identifiers).await?;
         for (record, stored) in affected.into_iter().zip(stored) {
             let mut set_specs = record.set_specs.clone();
             for set in stored.into_iter().flat_map(|stored| stored.set_specs) {

@@ -4,7 +4,7 @@ use crate::harvest::entry_sort::{EntrySort, SortedEntries};
 use crate::harvest::identifier_list::IdentifierList;
 use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::settings::{HarvestError, HarvestSettings};
-use oaimend_store::{Identifier, IdentifierEntry, MirrorError, Prefix, RecordStatus, RepositoryId};
+use oaimend_store::{Identifier, IdentifierEntry, MirrorError, Prefix, RecordStatus};
 use serde::{Deserialize, Serialize};
 
 /// Identifiers that are read from the store at a time. Each has at most 16 KiB.
@@ -68,7 +68,7 @@ pub(crate) async fn compare(
     loop {
         let stored = harvest
             .store
-            .identifiers(RepositoryId(&harvest.id), Prefix(prefix), after.as_deref().map(Identifier), BATCH)
+            .identifiers(harvest.repository(), Prefix(prefix), after.as_deref().map(Identifier), BATCH)
             .await?;
         let Some(last) = stored.last() else { break };
         after = Some(last.identifier.clone());

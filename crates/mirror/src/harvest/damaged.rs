@@ -5,7 +5,7 @@ use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::settings::HarvestSettings;
 use crate::harvest::sweep::{REFETCH_FAILURES_MAX, tombstone};
 use oaimend_oai::{ErrorCode, Request};
-use oaimend_store::{Committed, Identifier, IdentifierEntry, Prefix, RecordStatus, RepositoryId};
+use oaimend_store::{Committed, Identifier, IdentifierEntry, Prefix, RecordStatus};
 
 /// Damaged records whose identifiers are in memory at a time.
 const BATCH: usize = 1_000;
@@ -26,7 +26,7 @@ pub(crate) async fn refetch_damaged(
     'batches: loop {
         let batch = harvester
             .store
-            .damaged(RepositoryId(&harvester.id), Prefix(prefix), after.as_deref().map(Identifier), BATCH)
+            .damaged(harvester.repository(), Prefix(prefix), after.as_deref().map(Identifier), BATCH)
             .await?;
         let Some(last) = batch.last() else { break };
         after = Some(last.clone());

@@ -12,7 +12,7 @@ use oaimend_repository::DeliveredRecord;
 use oaimend_rules::{HarvestMark, MissingItem, Sighting};
 use oaimend_store::{
     Committed, HarvestProgress, Identifier, IdentifierEntry, MirrorError, PageCommit, Prefix, RecordStatus,
-    RepositoryId, check_record,
+    check_record,
 };
 
 impl CollectionWriter<'_> {
@@ -69,9 +69,8 @@ pub async fn store_recovered(
     record: DeliveredRecord,
 ) -> Result<(), MirrorError> {
     let record = to_new_record(record);
-    let mut progress = harvest.store.progress(RepositoryId(&harvest.id), Prefix(prefix)).await?;
-    let stored =
-        harvest.store.formats_of_item(RepositoryId(&harvest.id), Identifier(&record.identifier)).await?;
+    let mut progress = harvest.store.progress(harvest.repository(), Prefix(prefix)).await?;
+    let stored = harvest.store.formats_of_item(harvest.repository(), Identifier(&record.identifier)).await?;
     let is_wanted = stored.iter().any(|(format, _)| format == prefix)
         || progress.gaps.contains(&record.identifier)
         || progress.sets_covered.iter().any(String::is_empty);
@@ -149,6 +148,6 @@ pub(crate) async fn fetch_gaps(
 }
 
 async fn is_stored_live(harvest: &Harvester, prefix: &str, identifier: &str) -> Result<bool, MirrorError> {
-    let formats = harvest.store.formats_of_item(RepositoryId(&harvest.id), Identifier(identifier)).await?;
+    let formats = harvest.store.formats_of_item(harvest.repository(), Identifier(identifier)).await?;
     Ok(formats.iter().any(|(format, status)| format == prefix && *status == RecordStatus::Live))
 }

@@ -19,8 +19,8 @@ use oaimend_oai::{ErrorCode, Request, UnixSecs};
 use oaimend_repository::{Failure, IdentifyFields, Reason, ResponseSummary};
 use oaimend_rules::ResponseClocks;
 use oaimend_store::{
-    Catalog, CompleteHarvest, Document, HarvestStart, ListedSet, MirrorError, Prefix, RepositoryId,
-    RepositoryState, SETS_MAX, update_repository_state,
+    Catalog, CompleteHarvest, Document, HarvestStart, ListedSet, MirrorError, Prefix, RepositoryState,
+    SETS_MAX, update_repository_state,
 };
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -59,13 +59,13 @@ async fn harvest_formats(
     settings: &HarvestSettings,
     observe: &(dyn Fn(&HarvestStatus) + Send + Sync),
 ) -> Result<HarvestSummary, HarvestError> {
-    harvest.store.verify_suspected(RepositoryId(&harvest.id)).await?;
+    harvest.store.verify_suspected(harvest.repository()).await?;
     let description = describe(harvest, settings).await?;
     let mut summary = HarvestSummary::default();
     for prefix in &description.prefixes {
         let run = FormatRun { harvest, settings, description: &description, prefix };
         let end = run.harvest(&mut summary, observe).await;
-        let progress = harvest.store.progress(RepositoryId(&harvest.id), Prefix(prefix)).await?;
+        let progress = harvest.store.progress(harvest.repository(), Prefix(prefix)).await?;
         summary.missing = summary.missing.saturating_add(progress.missing_items());
         summary.unrepairable = summary.unrepairable.saturating_add(progress.gaps.unrepairable());
         match end {
@@ -109,7 +109,7 @@ impl FormatRun<'_> {
         observe: &(dyn Fn(&HarvestStatus) + Send + Sync),
     ) -> Result<(), Interruption> {
         let Self { harvest, settings, description, prefix } = *self;
-        let mut state = harvest.store.repository_state(RepositoryId(&harvest.id)).await?;
+        let mut state = harvest.store.repository_state(harvest.repository()).await?;
         let state_before = state.clone();
         let mut writer = CollectionWriter::open(harvest, prefix).await?;
         adopt_counted_gaps(&mut writer.progress);
@@ -145,7 +145,7 @@ impl FormatRun<'_> {
         save_state(harvest, &state_before, state).await?;
         end?;
         summary.counts.add(fetch_gaps(harvest, settings, prefix, before).await?);
-        if !harvest.store.damaged(RepositoryId(&harvest.id), Prefix(prefix), None, 1).await?.is_empty() {
+        if !harvest.store.damaged(harvest.repository(), Prefix(prefix), None, 1).await?.is_empty() {
             forget_members(harvest, prefix).await?;
         }
         summary.counts.add(refetch_damaged(harvest, settings, prefix).await?);
@@ -172,13 +172,13 @@ async fn describe(harvest: &Harvester, settings: &HarvestSettings) -> Result<Des
         let details = format!("{} does not answer Identify with its description", harvest.id);
         return Err(HarvestError::Source(Failure::new(Reason::Incomplete, details)));
     };
-    harvest.store.save_document(RepositoryId(&harvest.id), Document::Identify, identify).await?;
+    harvest.store.save_document(harvest.repository(), Document::Identify, identify).await?;
     harvest.pause(settings.request_gap).await;
     let catalog = fetch_catalog(harvest, settings).await?;
     let listed = catalog.formats.iter().map(|format| format.prefix.clone());
     let prefixes = if settings.prefixes.is_empty() { listed.collect() } else { settings.prefixes.clone() };
     let catalog = note_unrequested_sets(harvest, &prefixes, catalog).await?;
-    harvest.store.save_catalog(RepositoryId(&harvest.id), catalog).await?;
+    harvest.store.save_catalog(harvest.repository(), catalog).await?;
     let response_date = summary.page.response_date.as_deref().and_then(datestamp::to_secs);
     Ok(Description {
         prefixes,
@@ -207,10 +207,10 @@ async fn fetch_catalog(harvest: &Harvester, settings: &HarvestSettings) -> Resul
         let details = format!("{} answers ListMetadataFormats with {}", harvest.id, code.name());
         return Err(HarvestError::Source(Failure::new(Reason::Configuration, details)));
     }
-    let stored = harvest.store.catalog(RepositoryId(&harvest.id)).await?;
+    let stored = harvest.store.catalog(harvest.repository()).await?;
     let formats_read = read_formats(&String::from_utf8_lossy(&formats));
     let mut catalog = Catalog { formats: formats_read, sets: Vec::new(), set_members: stored.set_members };
-    harvest.store.save_document(RepositoryId(&harvest.id), Document::ListMetadataFormats, formats).await?;
+    harvest.store.save_document(harvest.repository(), Document::ListMetadataFormats, formats).await?;
     catalog.sets = match fetch_sets(harvest, settings).await {
         Ok(sets) => sets,
         Err(Interruption::Source(failure)) => {
@@ -253,7 +253,7 @@ async fn fetch_sets(harvest: &Harvester, settings: &HarvestSettings) -> Result<V
         }
         if summary.end.has_concluded_end {
             // The stored sets that it does not list may still exist.
-            let stored = harvest.store.catalog(RepositoryId(&harvest.id)).await?.sets;
+            let stored = harvest.store.catalog(harvest.repository()).await?.sets;
             let known: HashSet<String> = listed.iter().map(|listed| listed.set_spec.clone()).collect();
             listed.extend(stored.into_iter().filter(|stored| !known.contains(&stored.set_spec)));
             listed.truncate(SETS_MAX);
@@ -292,7 +292,7 @@ async fn save_state(
         return Ok(());
     }
     let RepositoryState { honours_windows, window_secs_max, .. } = learned;
-    update_repository_state(&*harvest.store, RepositoryId(&harvest.id), |stored| {
+    update_repository_state(&*harvest.store, harvest.repository(), |stored| {
         (stored.honours_windows, stored.window_secs_max) = (honours_windows, window_secs_max);
     })
     .await

@@ -10,7 +10,9 @@ use oaimend_repository::{
     DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest, ResponseSummary,
 };
 use oaimend_rules::{GAP_IDENTIFIER_BYTES_MAX, GAPS_MAX, MissingItem};
-use oaimend_store::{MirrorError, MirrorStore, NewRecord, QuarantinedRecord, RecordStatus, content_hash};
+use oaimend_store::{
+    MirrorError, MirrorStore, NewRecord, QuarantinedRecord, RecordStatus, RepositoryId, content_hash,
+};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +81,11 @@ pub(crate) struct Outside {
 }
 
 impl Harvester {
+    /// The key of its records in the store.
+    pub(crate) fn repository(&self) -> RepositoryId<'_> {
+        RepositoryId(&self.id)
+    }
+
     pub(crate) fn now_secs(&self) -> UnixSecs {
         self.clock.now_secs()
     }

@@ -5,8 +5,7 @@ use crate::harvest::settings::{HarvestError, HarvestSummary};
 use oaimend_oai::UnixSecs;
 use oaimend_rules::schedule::{Observation, RateEstimator, TOTAL_ELEMENTS_MAX};
 use oaimend_store::{
-    Committed, HarvestNote, ListFilter, ListOrder, MirrorError, RepositoryId, ScheduleState,
-    update_repository_state,
+    Committed, HarvestNote, ListFilter, ListOrder, MirrorError, ScheduleState, update_repository_state,
 };
 use std::collections::BTreeMap;
 
@@ -26,7 +25,7 @@ pub(crate) async fn record_result(
     let counts = result.as_ref().map(|summary| summary.counts).unwrap_or_default();
     // A known gap is no reason to harvest the lists less often.
     let is_complete = result.as_ref().is_ok_and(HarvestSummary::has_whole_lists);
-    let before = harvest.store.repository_state(RepositoryId(&harvest.id)).await?;
+    let before = harvest.store.repository_state(harvest.repository()).await?;
     let stored = count_live(harvest).await?;
     let total_elements = result.as_ref().ok().and_then(|summary| count_total(summary, &stored));
     if let Some(total) = total_elements.filter(|total| *total > TOTAL_ELEMENTS_MAX) {
@@ -48,7 +47,7 @@ pub(crate) async fn record_result(
         (false, Some(_)) => after_failure(before.schedule, counts),
     };
     let note = describe(result, counts, began_secs, harvest.now_secs());
-    update_repository_state(&*harvest.store, RepositoryId(&harvest.id), |state| {
+    update_repository_state(&*harvest.store, harvest.repository(), |state| {
         (state.schedule, state.last_harvest) = (schedule, Some(note.clone()));
         if is_complete {
             state.last_success_secs = Some(began_secs);
@@ -109,7 +108,7 @@ fn after_failure(before: ScheduleState, counts: Committed) -> ScheduleState {
 
 /// The number of stored records that are not deleted, by format.
 async fn count_live(harvest: &Harvester) -> Result<BTreeMap<String, u64>, MirrorError> {
-    let collections = harvest.store.collections(RepositoryId(&harvest.id)).await?;
+    let collections = harvest.store.collections(harvest.repository()).await?;
     Ok(collections.into_iter().map(|collection| (collection.prefix, collection.records)).collect())
 }
 
@@ -130,7 +129,7 @@ async fn observe_datestamps(
     now_secs: UnixSecs,
 ) -> Result<Observation, MirrorError> {
     let mut changed = 0;
-    for collection in harvest.store.collections(RepositoryId(&harvest.id)).await? {
+    for collection in harvest.store.collections(harvest.repository()).await? {
         let filter = ListFilter {
             repository: harvest.id.clone(),
             prefix: collection.prefix,

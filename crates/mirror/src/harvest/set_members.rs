@@ -61,9 +61,9 @@ impl Sets {
             settings.sets.is_empty() || settings.sets.iter().any(|mirrored| is_within(set, mirrored))
         };
         let listed =
-            harvest.store.catalog(RepositoryId(&harvest.id)).await?.sets.into_iter().map(|set| set.set_spec);
+            harvest.store.catalog(harvest.repository()).await?.sets.into_iter().map(|set| set.set_spec);
         let listed = listed.chain(settings.sets.iter().cloned());
-        let named = harvest.store.sets_in_use(RepositoryId(&harvest.id)).await?;
+        let named = harvest.store.sets_in_use(harvest.repository()).await?;
         Ok(Self {
             listed: listed.filter(is_mirrored).filter(|set| !set.is_empty()).collect(),
             named: named.into_iter().filter(is_mirrored).collect(),
@@ -88,7 +88,7 @@ pub(crate) async fn list_members(
     settings: &HarvestSettings,
     prefix: &str,
 ) -> Result<Committed, Interruption> {
-    let progress = harvest.store.progress(RepositoryId(&harvest.id), Prefix(prefix)).await?;
+    let progress = harvest.store.progress(harvest.repository(), Prefix(prefix)).await?;
     if progress.last_complete.is_none() {
         return Ok(Committed::default());
     }
@@ -97,13 +97,8 @@ pub(crate) async fn list_members(
     let reached = progress.state().map(CompleteHarvest::from).unwrap_or_default();
     let sets = Sets::read(harvest, settings).await?;
     let wanted = sets.with_parents();
-    let stored = harvest
-        .store
-        .catalog(RepositoryId(&harvest.id))
-        .await?
-        .set_members
-        .remove(prefix)
-        .unwrap_or_default();
+    let stored =
+        harvest.store.catalog(harvest.repository()).await?.set_members.remove(prefix).unwrap_or_default();
     let has_records_without_sets = stored.has_records_without_sets;
     let new = SetMembers { is_harvested: true, has_records_without_sets, ..SetMembers::default() };
     let mut members = if stored.is_harvested { stored } else { new };
@@ -161,7 +156,7 @@ pub(crate) async fn list_members(
 ///
 /// The store fails.
 pub(crate) async fn forget_members(harvest: &Harvester, prefix: &str) -> Result<(), MirrorError> {
-    let stored = harvest.store.catalog(RepositoryId(&harvest.id)).await?.set_members.remove(prefix);
+    let stored = harvest.store.catalog(harvest.repository()).await?.set_members.remove(prefix);
     let Some(mut members) = stored.filter(|members| members.is_harvested) else { return Ok(()) };
     members.unknown.extend(std::mem::take(&mut members.known).into_keys());
     save(harvest, &[prefix.to_owned()], &members).await
@@ -220,7 +215,7 @@ async fn add_members(
         let identifiers: Vec<String> = headers.into_iter().map(|header| header.identifier).collect();
         let hashes = identifiers.iter().map(|identifier| listed.hasher.hash_one(identifier.as_str()));
         listed.hashes.extend(hashes);
-        let stored = harvest.store.headers(RepositoryId(&harvest.id), Prefix(prefix), &identifiers).await?;
+        let stored = harvest.store.headers(harvest.repository(), Prefix(prefix), &identifiers).await?;
         for record in stored.into_iter().flatten().filter(|record| !names(&record.set_specs, set)) {
             let mut set_specs = record.set_specs;
             let bytes: usize = set_specs.iter().map(String::len).sum();
@@ -282,7 +277,7 @@ async fn header_set_specs(
     let bytes = match writer
         .harvest
         .store
-        .record(RepositoryId(&writer.harvest.id), Prefix(writer.prefix), Identifier(identifier))
+        .record(writer.harvest.repository(), Prefix(writer.prefix), Identifier(identifier))
         .await
     {
         Ok(record) => record.map(|record| record.bytes).unwrap_or_default(),
@@ -328,13 +323,12 @@ pub(crate) async fn check_headers(
     prefixes: &[String],
 ) -> Result<(), Interruption> {
     let Some(prefix) = prefixes.first() else { return Ok(()) };
-    let Some(reached) =
-        harvest.store.progress(RepositoryId(&harvest.id), Prefix(prefix)).await?.last_complete
+    let Some(reached) = harvest.store.progress(harvest.repository(), Prefix(prefix)).await?.last_complete
     else {
         return Ok(());
     };
     let sets = Sets::read(harvest, settings).await?;
-    let before = harvest.store.catalog(RepositoryId(&harvest.id)).await?.set_members;
+    let before = harvest.store.catalog(harvest.repository()).await?.set_members;
     let mut members = before.get(prefix).cloned().unwrap_or_default();
     if members.is_harvested {
         // The stored records name sets that nobody updates any more.
@@ -462,7 +456,7 @@ async fn first_page(
     let has_members = !headers.is_empty();
     headers.retain(|header| header.status == RecordStatus::Live);
     let identifiers: Vec<String> = headers.iter().map(|header| header.identifier.clone()).collect();
-    let stored = harvest.store.headers(RepositoryId(&harvest.id), Prefix(prefix), &identifiers).await?;
+    let stored = harvest.store.headers(harvest.repository(), Prefix(prefix), &identifiers).await?;
     let is_in_set = |(header, stored): (NewRecord, Option<StoredRecord>)| {
         // A record that has changed since the harvest is not compared.
         stored.is_none_or(|stored| {
@@ -489,7 +483,7 @@ pub(crate) async fn note_unrequested_sets(
     mut catalog: Catalog,
 ) -> Result<Catalog, MirrorError> {
     let named: BTreeSet<String> =
-        harvest.store.sets_in_use(RepositoryId(&harvest.id)).await?.into_iter().collect();
+        harvest.store.sets_in_use(harvest.repository()).await?.into_iter().collect();
     let unnamed: Vec<&ListedSet> = catalog.sets.iter().filter(|set| !named.contains(&set.set_spec)).collect();
     if unnamed.is_empty() {
         return Ok(catalog);
@@ -509,26 +503,21 @@ pub(crate) async fn note_unrequested_sets(
 ///
 /// The store fails.
 pub(crate) async fn note_records_without_sets(harvest: &Harvester, prefix: &str) -> Result<(), MirrorError> {
-    let mut members = harvest
-        .store
-        .catalog(RepositoryId(&harvest.id))
-        .await?
-        .set_members
-        .remove(prefix)
-        .unwrap_or_default();
+    let mut members =
+        harvest.store.catalog(harvest.repository()).await?.set_members.remove(prefix).unwrap_or_default();
     members.has_records_without_sets = true;
     save(harvest, &[prefix.to_owned()], &members).await
 }
 
 /// Stores what is known of the members of the sets in these formats.
 async fn save(harvest: &Harvester, prefixes: &[String], members: &SetMembers) -> Result<(), MirrorError> {
-    let mut catalog = harvest.store.catalog(RepositoryId(&harvest.id)).await?;
+    let mut catalog = harvest.store.catalog(harvest.repository()).await?;
     let before = catalog.set_members.clone();
     catalog.set_members.extend(prefixes.iter().map(|prefix| (prefix.clone(), members.clone())));
     if catalog.set_members == before {
         Ok(())
     } else {
-        harvest.store.save_catalog(RepositoryId(&harvest.id), catalog).await
+        harvest.store.save_catalog(harvest.repository(), catalog).await
     }
 }
 
@@ -543,6 +532,6 @@ fn is_recent(harvest: &Harvester, at_secs: UnixSecs) -> bool {
 }
 
 async fn next_sequence(harvest: &Harvester, prefix: &str) -> Result<u64, MirrorError> {
-    let version = harvest.store.version(RepositoryId(&harvest.id), Prefix(prefix)).await?;
+    let version = harvest.store.version(harvest.repository(), Prefix(prefix)).await?;
     Ok(version.map_or(0, |version| version.next_sequence))
 }

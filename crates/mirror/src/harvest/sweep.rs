@@ -11,8 +11,7 @@ use crate::harvest::settings::{DeletionLimits, HarvestSettings};
 use oaimend_oai::datestamp::{self, Granularity};
 use oaimend_oai::{ErrorCode, Request};
 use oaimend_store::{
-    Committed, IdentifierEntry, NewRecord, Prefix, RecordRepairs, RecordStatus, RepositoryId, Sweep,
-    content_hash,
+    Committed, IdentifierEntry, NewRecord, Prefix, RecordRepairs, RecordStatus, Sweep, content_hash,
 };
 
 /// The result of a comparison.
@@ -40,7 +39,7 @@ pub(crate) async fn sweep_if_due(
     has_listed_all: bool,
 ) -> Result<SweepResult, Interruption> {
     let now_secs = harvest.now_secs();
-    let last = harvest.store.progress(RepositoryId(&harvest.id), Prefix(prefix)).await?.sweep;
+    let last = harvest.store.progress(harvest.repository(), Prefix(prefix)).await?.sweep;
     // A sweep in the future was before a step of our clock.
     let is_recent = last.is_some_and(|last| (0..SWEEP_INTERVAL_SECS).contains(&now_secs.since(last.at_secs)));
     if is_recent && !settings.accepts_deletions {

@@ -5,7 +5,7 @@ use super::presentation::{View, ViewKind};
 use super::response::{Answer, Page};
 use oaimend_oai::{Argument, ErrorCode, Request, escape};
 use oaimend_repository::Failure;
-use oaimend_store::{Identifier, ListedFormat, MirrorError, Prefix, RecordStatus, RepositoryId};
+use oaimend_store::{Identifier, ListedFormat, MirrorError, Prefix, RecordStatus};
 use std::collections::BTreeSet;
 
 /// The mirrored formats of a repository, in the order of its source; none before the first harvest.
@@ -13,7 +13,7 @@ pub(crate) async fn formats_of(
     view: &View,
     member: &MirroredSource,
 ) -> Result<Vec<ListedFormat>, MirrorError> {
-    let mut formats = view.stores.store.catalog(RepositoryId(&member.id)).await?.formats;
+    let mut formats = view.stores.store.catalog(member.repository()).await?.formats;
     formats.retain(|format| member.prefixes.is_empty() || member.prefixes.contains(&format.prefix));
     Ok(formats)
 }
@@ -46,7 +46,7 @@ pub(crate) async fn is_complete(
     member: &MirroredSource,
     prefix: &str,
 ) -> Result<bool, MirrorError> {
-    let progress = view.stores.store.progress(RepositoryId(&member.id), Prefix(prefix)).await?;
+    let progress = view.stores.store.progress(member.repository(), Prefix(prefix)).await?;
     Ok(progress.last_complete.is_some())
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn list_metadata_formats(view: &View, request: &Request) -> Res
         let (mut stored, mut live) = (false, BTreeSet::new());
         for member in &view.members {
             let of_item =
-                view.stores.store.formats_of_item(RepositoryId(&member.id), Identifier(identifier)).await?;
+                view.stores.store.formats_of_item(member.repository(), Identifier(identifier)).await?;
             stored |= !of_item.is_empty();
             let has_metadata = |(prefix, status): &(String, RecordStatus)| {
                 *status == RecordStatus::Live && !member.is_withdrawn_in(prefix)

@@ -20,7 +20,7 @@ use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Reason, RecordView};
-use oaimend_store::{Collisions, Identifier, MirrorError, Prefix, RecordStatus, RepositoryId, StoredRecord};
+use oaimend_store::{Collisions, Identifier, MirrorError, Prefix, RecordStatus, StoredRecord};
 use std::cmp::Reverse;
 
 /// Records that a page examines, unless it has to examine more for its first item. Between two items, a list can have
@@ -118,11 +118,7 @@ async fn read_whole(
     if !record.bytes.is_empty() {
         return Ok(Version::Whole(record));
     }
-    match view
-        .stores
-        .store
-        .record(RepositoryId(&member.id), Prefix(prefix), Identifier(&record.identifier))
-        .await
+    match view.stores.store.record(member.repository(), Prefix(prefix), Identifier(&record.identifier)).await
     {
         Ok(Some(whole)) if whole.sequence == record.sequence => Ok(Version::Whole(whole)),
         Ok(_) => Ok(Version::Replaced),
@@ -150,7 +146,7 @@ async fn items_of<'v>(
         let others = items.iter_mut().filter(is_other);
         let identifiers: Vec<String> = others.map(|item| item.found.1.identifier.clone()).collect();
         let headers =
-            view.stores.store.headers(RepositoryId(&part.member.id), Prefix(prefix), &identifiers).await?;
+            view.stores.store.headers(part.member.repository(), Prefix(prefix), &identifiers).await?;
         for (item, header) in items.iter_mut().filter(is_other).zip(headers) {
             item.others.extend(header.map(|header| (*part, part.present(header))));
         }
@@ -225,11 +221,8 @@ pub(super) async fn find<'v>(
     for _ in 0..ATTEMPTS_MAX {
         let mut records = Vec::new();
         for part in parts {
-            let headers = view
-                .stores
-                .store
-                .headers(RepositoryId(&part.member.id), Prefix(prefix), &identifiers)
-                .await?;
+            let headers =
+                view.stores.store.headers(part.member.repository(), Prefix(prefix), &identifiers).await?;
             records.extend(headers.into_iter().flatten().map(|header| (*part, part.present(header))));
         }
         records.sort_by_key(|(part, record)| part.datestamp_secs(record));

@@ -12,7 +12,7 @@ use oaimend_oai::escape;
 use oaimend_repository::Failure;
 use oaimend_repository::rebase_namespaces::NamespaceScope;
 use oaimend_repository::xml::{XmlEvent, XmlReader};
-use oaimend_store::{Document, MirrorError, RepositoryId};
+use oaimend_store::{Document, MirrorError};
 use url::Url;
 
 /// The parts of a stored Identify response that a view serves again.
@@ -45,7 +45,7 @@ pub(crate) async fn stored_identify(
     view: &View,
     member: &MirroredSource,
 ) -> Result<Option<StoredIdentify>, MirrorError> {
-    let document = view.stores.store.document(RepositoryId(&member.id), Document::Identify).await?;
+    let document = view.stores.store.document(member.repository(), Document::Identify).await?;
     let text = document.map(|document| String::from_utf8_lossy(&document).into_owned());
     Ok(text.and_then(|text| StoredIdentify::read(&text)))
 }
@@ -233,7 +233,7 @@ fn escaped(text: &str) -> String {
 async fn earliest_stamp(view: &View) -> Result<Option<UnixSecs>, MirrorError> {
     let mut earliest: Option<UnixSecs> = None;
     for member in &view.members {
-        for collection in view.stores.store.collections(RepositoryId(&member.id)).await? {
+        for collection in view.stores.store.collections(member.repository()).await? {
             let stamp = collection.earliest_stamp_secs;
             earliest = earliest.into_iter().chain(stamp).min();
         }

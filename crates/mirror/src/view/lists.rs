@@ -14,7 +14,7 @@ use super::sets::{TOKEN_TOO_LONG, check_members, sets, write_token};
 use oaimend_oai::datestamp::{to_last_second, to_secs};
 use oaimend_oai::{Argument, ErrorCode, Request, UnixSecs, Verb, set_spec};
 use oaimend_repository::{Failure, Reason, RepositoryRequest};
-use oaimend_store::{Identifier, ListFilter, MirrorError, Prefix, RepositoryId};
+use oaimend_store::{Identifier, ListFilter, MirrorError, Prefix};
 
 /// Answers a request for the first page of a list or for a later one.
 pub(super) async fn list(view: &View, request: &RepositoryRequest) -> Result<Answer, Failure> {
@@ -113,7 +113,7 @@ async fn check_complete(view: &View, parts: &[Part<'_>], prefix: &str) -> Result
 /// Records are damaged. They are fetched again by the next harvest, or an operator accepts their loss.
 async fn check_undamaged(view: &View, parts: &[Part<'_>], prefix: &str) -> Result<(), MirrorError> {
     for part in parts {
-        let version = view.stores.store.version(RepositoryId(&part.member.id), Prefix(prefix)).await?;
+        let version = view.stores.store.version(part.member.repository(), Prefix(prefix)).await?;
         if version.is_some_and(|version| version.damaged > 0) {
             return Err(MirrorError::Damaged);
         }
@@ -185,8 +185,7 @@ async fn cached_page(
     let pages = &view.stores.pages;
     let key = match parts {
         [part] => {
-            let version =
-                view.stores.store.version(RepositoryId(&part.member.id), Prefix(&list.prefix)).await?;
+            let version = view.stores.store.version(part.member.repository(), Prefix(&list.prefix)).await?;
             version.map(|version| PageKey::new(version, part, list, limits))
         }
         // A list of several repositories is not kept.
@@ -277,7 +276,7 @@ pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Resu
         if !view
             .stores
             .store
-            .formats_of_item(RepositoryId(&part.member.id), Identifier(identifier))
+            .formats_of_item(part.member.repository(), Identifier(identifier))
             .await?
             .is_empty()
         {
@@ -306,11 +305,8 @@ async fn find_record<'v>(
         return Ok(Some(shown));
     }
     for part in parts.iter().filter(|part| part.is_mirrored()) {
-        if let Some(record) = view
-            .stores
-            .store
-            .record(RepositoryId(&part.member.id), Prefix(prefix), Identifier(identifier))
-            .await?
+        if let Some(record) =
+            view.stores.store.record(part.member.repository(), Prefix(prefix), Identifier(identifier)).await?
         {
             return Ok(Some(ShownRecord::new(*part, record)));
         }
@@ -318,7 +314,7 @@ async fn find_record<'v>(
     for part in parts.iter().filter(|part| !part.is_mirrored()) {
         let identifiers = [identifier.to_owned()];
         let headers =
-            view.stores.store.headers(RepositoryId(&part.member.id), Prefix(prefix), &identifiers).await?;
+            view.stores.store.headers(part.member.repository(), Prefix(prefix), &identifiers).await?;
         if let Some(record) = headers.into_iter().flatten().next() {
             return Ok(Some(ShownRecord::new(*part, part.present(record))));
         }

@@ -1,7 +1,7 @@
 //! The limits and the repositories of a view.
 
 use oaimend_oai::UnixSecs;
-use oaimend_store::Collisions;
+use oaimend_store::{Collisions, RepositoryId};
 
 /// The limits of the responses of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,11 @@ pub struct MirroredSource {
 }
 
 impl MirroredSource {
+    /// The key of its records in the store.
+    pub(crate) fn repository(&self) -> RepositoryId<'_> {
+        RepositoryId(&self.id)
+    }
+
     /// Whether its records in a format are deleted in a view, because the configuration does not mirror them any more.
     pub(super) fn is_withdrawn_in(&self, prefix: &str) -> bool {
         let is_mirrored = self.prefixes.is_empty() || self.prefixes.iter().any(|mirrored| mirrored == prefix);

@@ -21,14 +21,14 @@ use std::ops::Bound;
 pub(crate) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failure> {
     let mut sets = BTreeMap::new();
     for member in &view.members {
-        let catalog = view.stores.store.catalog(RepositoryId(&member.id)).await?;
+        let catalog = view.stores.store.catalog(member.repository()).await?;
         if catalog.formats.is_empty() {
             match only_member(view) {
                 Some(member) => return Err(view.incomplete("the sets", Some(member))),
                 None => continue,
             }
         }
-        let used = view.stores.store.sets_in_use(RepositoryId(&member.id)).await?;
+        let used = view.stores.store.sets_in_use(member.repository()).await?;
         let used = used.into_iter().map(|set_spec| (set_spec.clone(), set_spec));
         let listed = catalog.sets.into_iter().map(|set| (set.set_spec, set.name));
         // The name that the source lists replaces the setSpec.
