@@ -97,8 +97,7 @@ pub(crate) async fn list_members(
     let reached = progress.state().map(CompleteHarvest::from).unwrap_or_default();
     let sets = Sets::read(harvest, settings).await?;
     let wanted = sets.with_parents();
-    let stored =
-        harvest.store.catalog(harvest.repository()).await?.set_members.remove(prefix).unwrap_or_default();
+    let stored = stored_members(harvest, prefix).await?;
     let has_records_without_sets = stored.has_records_without_sets;
     let new = SetMembers { is_harvested: true, has_records_without_sets, ..SetMembers::default() };
     let mut members = if stored.is_harvested { stored } else { new };
@@ -156,8 +155,10 @@ pub(crate) async fn list_members(
 ///
 /// The store fails.
 pub(crate) async fn forget_members(harvest: &Harvester, prefix: &str) -> Result<(), MirrorError> {
-    let stored = harvest.store.catalog(harvest.repository()).await?.set_members.remove(prefix);
-    let Some(mut members) = stored.filter(|members| members.is_harvested) else { return Ok(()) };
+    let mut members = stored_members(harvest, prefix).await?;
+    if !members.is_harvested {
+        return Ok(());
+    }
     members.unknown.extend(std::mem::take(&mut members.known).into_keys());
     save(harvest, &[prefix.to_owned()], &members).await
 }
@@ -503,10 +504,14 @@ pub(crate) async fn note_unrequested_sets(
 ///
 /// The store fails.
 pub(crate) async fn note_records_without_sets(harvest: &Harvester, prefix: &str) -> Result<(), MirrorError> {
-    let mut members =
-        harvest.store.catalog(harvest.repository()).await?.set_members.remove(prefix).unwrap_or_default();
+    let mut members = stored_members(harvest, prefix).await?;
     members.has_records_without_sets = true;
     save(harvest, &[prefix.to_owned()], &members).await
+}
+
+/// What is known of the members of the sets in a format.
+async fn stored_members(harvest: &Harvester, prefix: &str) -> Result<SetMembers, MirrorError> {
+    Ok(harvest.store.catalog(harvest.repository()).await?.set_members.remove(prefix).unwrap_or_default())
 }
 
 /// Stores what is known of the members of the sets in these formats.
