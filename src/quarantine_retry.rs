@@ -175,9 +175,9 @@ impl Retry {
     }
 
     async fn receive(&self, request: Request) -> Received {
-        let own = Arc::new(request.to_echo(&self.base_url));
+        let echo = Arc::new(request.to_echo(&self.base_url));
         let via = self.via.clone();
-        let request = RepositoryRequest { request, own, via, in_one_piece: false, reports_records: true };
+        let request = RepositoryRequest { request, echo, via, in_one_piece: false, reports_records: true };
         let mut events = self.source.answer(request);
         let mut received = Received::default();
         while let Some(event) = events.next().await {

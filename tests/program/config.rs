@@ -376,12 +376,12 @@ fn identify_values() {
     said("granularity", "day", "is not known; expected \"YYYY-MM-DD\" or \"YYYY-MM-DDThh:mm:ssZ\"");
     let of_all = format!("oaimend.toml:1: admin_email = \"x\" {no_mail}");
     check(&[("oaimend.toml", "admin_email = \"x\"\n")], &[], 78, &of_all);
-    let own = concat!(
+    let second = concat!(
         "base_url = \"http://source.example/oai\"\nidentify.admin_email = \"own@example.org\"\n",
         "granularity = \"YYYY-MM-DD\"\n",
     );
     let all = ("oaimend.toml", "admin_email = \"all@example.org\"\n");
-    let folder = folder(&[all, ("mappings/x.toml", own)]);
+    let folder = folder(&[all, ("mappings/x.toml", second)]);
     let flags = Flags {
         config: Some(folder.path().join("oaimend.toml")),
         mappings: Some(folder.path().join("mappings")),

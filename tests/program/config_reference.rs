@@ -27,8 +27,8 @@ fn faults_of(folder: &Path, file: &str, text: &str) -> Vec<String> {
     let config = Some(folder.join("oaimend.toml"));
     match Config::load(&Flags { config, mappings: Some(mappings), ..Flags::default() }) {
         Err(Error::Config(faults)) => {
-            let own = faults.into_iter().filter(|fault| fault.file.ends_with(file));
-            own.map(|fault| fault.text).collect()
+            let faults = faults.into_iter().filter(|fault| fault.file.ends_with(file));
+            faults.map(|fault| fault.text).collect()
         }
         other => panic!("{file} has no fault: {other:?}"),
     }

@@ -63,13 +63,13 @@ fn mirror() -> Mirror {
 /// The records of a repository at its source.
 fn records_of(id: &str) -> Vec<NewRecord> {
     let shared = (0..6).map(|number| format!("oai:c:{number}"));
-    let own = (0..4).map(|number| format!("oai:{id}:{number}"));
+    let unique = (0..4).map(|number| format!("oai:{id}:{number}"));
     let record = |(number, identifier): (usize, String)| match number {
         5 => deleted(&identifier, &["a"]),
         // The repository with the latest datestamp of an item is not the one with the highest priority.
         _ => dated(&identifier, &format!("{identifier} of {id}"), if id == "x" { 20 } else { 3 }),
     };
-    shared.chain(own).enumerate().map(record).collect()
+    shared.chain(unique).enumerate().map(record).collect()
 }
 
 fn dated(identifier: &str, title: &str, day: u32) -> NewRecord {

@@ -202,8 +202,8 @@ fn a_hidden_record_becomes_visible_when_the_shown_one_is_deleted() {
         // The tombstones have one datestamp of their source, so the priority decides.
         assert_eq!((shown(&gone[0]), &gone[0].set_specs), (None, &vec!["y".to_owned()]), "{collisions:?}");
         // The lists of one repository contain its own records.
-        let own = ask(&view, &format!("{LIST}&set=y"));
-        assert_eq!(own.items().iter().map(shown).collect::<Vec<_>>(), [None]);
+        let page = ask(&view, &format!("{LIST}&set=y"));
+        assert_eq!(page.items().iter().map(shown).collect::<Vec<_>>(), [None]);
     }
 }
 

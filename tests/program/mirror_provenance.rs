@@ -84,10 +84,10 @@ fn provenance_of_a_source_goes_into_that_of_the_mirror() {
              <{prefix}baseURL>http://s.example/?a&amp;b</{prefix}baseURL>",
             mirror.now()
         );
-        let own = page.body.find(&start).unwrap_or_else(|| panic!("{start} is not in {}", page.body));
+        let at = page.body.find(&start).unwrap_or_else(|| panic!("{start} is not in {}", page.body));
         let end =
             format!("</{prefix}metadataNamespace>{nested}</{prefix}originDescription></{prefix}provenance>");
-        assert!(page.body[own..].contains(&end), "{end} is not in {}", page.body);
+        assert!(page.body[at..].contains(&end), "{end} is not in {}", page.body);
         assert_eq!(page.body.matches("provenance>").count(), 1, "{}", page.body);
         let container = page.body.find(&format!("<{prefix}provenance ")).expect("a container");
         let container = page.body[container..].split("</about>").next().expect("its end");

@@ -408,9 +408,9 @@ fn serve(view: MirrorRepository) -> Source {
         match Request::parse(query.as_bytes()) {
             Ok(request) => Reply::xml(answer(&view, request, &base_url).body),
             Err(error) => {
-                let own = RequestEcho { base_url, arguments: Vec::new() };
+                let echo = RequestEcho { base_url, arguments: Vec::new() };
                 let now = oaimend_base::clock::utc_datetime(oaimend_base::clock::now());
-                Reply::xml(error_response(&own, &now, error.code, &error.text))
+                Reply::xml(error_response(&echo, &now, error.code, &error.text))
             }
         }
     })

@@ -96,9 +96,9 @@ fn data_folder_of_another_user_is_refused_by_name() {
     let folder = folder_of(&source);
     assert_eq!(oaimend(folder.path(), &["mirror", "sync"]).status.code(), Some(0));
     let data = folder.path().join("data");
-    let own = std::fs::metadata(&data).expect("it is there").uid();
+    let user = std::fs::metadata(&data).expect("it is there").uid();
     // Root gives the folder away. Others find one of root.
-    let (data, owner) = match own {
+    let (data, owner) = match user {
         0 => {
             chown(&data, Some(1), None).expect("root may");
             (data, "daemon")

@@ -43,9 +43,9 @@ fn ask(source: &Source, query: &str, tune: impl FnOnce(&mut Mapping)) -> Collect
     let repository =
         LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock: Skipping::new() };
     let request = Request::parse(query.as_bytes()).expect("a request");
-    let own = Arc::new(request.to_echo("http://proxy.example/x"));
+    let echo = Arc::new(request.to_echo("http://proxy.example/x"));
     let via = "1.1 test".to_owned();
-    let request = RepositoryRequest { request, own, via, in_one_piece: false, reports_records: true };
+    let request = RepositoryRequest { request, echo, via, in_one_piece: false, reports_records: true };
     let mut collected = Collected::default();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {

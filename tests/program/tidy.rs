@@ -40,16 +40,16 @@ fn every_repair_has_cases() {
     let all = cases("broken");
     let mut found = Vec::new();
     for entry in CATALOG {
-        let own: Vec<&Case> = all.iter().filter(|case| repair_of(case) == entry.name).collect();
-        if own.len() < 2 || !own.iter().any(|case| case.about.border) {
+        let of_repair: Vec<&Case> = all.iter().filter(|case| repair_of(case) == entry.name).collect();
+        if of_repair.len() < 2 || !of_repair.iter().any(|case| case.about.border) {
             found.push(format!(
                 "{}: {} cases, at least two and one at a border are wanted",
                 entry.name,
-                own.len()
+                of_repair.len()
             ));
         }
         let made = |case: &&Case| case.report.iter().any(|line| line["repair"] == entry.name);
-        if !own.iter().any(made) {
+        if !of_repair.iter().any(made) {
             found.push(format!("{}: no report of its cases has it", entry.name));
         }
     }

@@ -36,8 +36,8 @@ impl<'a> Requester<'a> {
         let mut mapping = mapping.clone();
         let limits = &mut mapping.limits;
         limits.response_bytes_max = limits.response_bytes_max.min(RESPONSE_BYTES_MAX);
-        let own = if is_on_this_machine(&mapping.base_url) { Duration::ZERO } else { GAP };
-        let gap = mapping.politeness.gap.max(own);
+        let least = if is_on_this_machine(&mapping.base_url) { Duration::ZERO } else { GAP };
+        let gap = mapping.politeness.gap.max(least);
         let client = SourceClient::new(&Arc::new(mapping))?;
         Ok(Self {
             client,

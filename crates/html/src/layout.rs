@@ -33,7 +33,7 @@ impl Site {
             public_url: public_url.trim_end_matches('/').to_owned(),
             public_base: base_path.clone(),
             base_path,
-            style_sheets: vec![StyleSheet::own()],
+            style_sheets: vec![StyleSheet::common()],
         }
     }
 

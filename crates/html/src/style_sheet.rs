@@ -13,8 +13,8 @@ pub struct StyleSheet {
 
 impl StyleSheet {
     /// The style sheet of all pages.
-    pub fn own() -> Self {
-        Self::new("style", OWN)
+    pub fn common() -> Self {
+        Self::new("style", COMMON)
     }
 
     /// The style sheet of the operator.
@@ -36,7 +36,7 @@ impl StyleSheet {
 }
 
 /// The text of the style sheet of all pages.
-const OWN: &str = include_str!("style.css");
+const COMMON: &str = include_str!("style.css");
 
 #[cfg(test)]
 mod tests {
@@ -44,9 +44,9 @@ mod tests {
 
     #[test]
     fn the_style_sheet_is_small_and_loads_nothing() {
-        assert!(OWN.len() <= 12 << 10, "{} bytes", OWN.len());
+        assert!(COMMON.len() <= 12 << 10, "{} bytes", COMMON.len());
         for word in ["url(", "@import", "@font-face", "expression("] {
-            assert!(!OWN.contains(word), "{word}");
+            assert!(!COMMON.contains(word), "{word}");
         }
     }
 
@@ -56,7 +56,7 @@ mod tests {
         assert_ne!(one.path, other.path);
         assert!(one.path.starts_with("/-/theme-") && one.path.ends_with(".css"), "{}", one.path);
         assert!(one.is_other_version(&other.path) && one.is_other_version("/-/theme-.css"));
-        for path in [&one.path, &StyleSheet::own().path, "/-/theme.css", ""] {
+        for path in [&one.path, &StyleSheet::common().path, "/-/theme.css", ""] {
             assert!(!one.is_other_version(path), "{path}");
         }
     }

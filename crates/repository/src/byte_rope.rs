@@ -15,8 +15,8 @@ pub struct ByteRope {
     /// Runs of bytes, each with its place.
     runs: Vec<(usize, Bytes)>,
     /// Copied bytes, after the runs.
-    own: Vec<u8>,
-    /// The piece that the engine reads, and the part of it after `own`: one run, as received.
+    buffer: Vec<u8>,
+    /// The piece that the engine reads, and the part of it after `buffer`: one run, as received.
     piece: Bytes,
     passed: Range<usize>,
     length: usize,
@@ -35,14 +35,14 @@ impl ByteRope {
         self.end_run();
         self.length += piece.len();
         if piece.len() < SHORT_BYTES {
-            self.own.extend_from_slice(&piece);
-            if self.own.len() >= SHORT_BYTES {
-                self.end_own(self.length);
+            self.buffer.extend_from_slice(&piece);
+            if self.buffer.len() >= SHORT_BYTES {
+                self.end_buffer(self.length);
             }
             return;
         }
         let at = self.length - piece.len();
-        self.end_own(at);
+        self.end_buffer(at);
         self.runs.push((at, piece));
     }
 
@@ -87,8 +87,8 @@ impl ByteRope {
         let long = SHORT_BYTES.max(self.piece.len() / PARTS_OF_A_PIECE_MAX);
         if passed.len() >= long {
             // Bytes that are being added count in the length already.
-            let at = self.end_of_own();
-            self.end_own(at);
+            let at = self.end_of_buffer();
+            self.end_buffer(at);
             self.runs.push((at, self.piece.slice(passed)));
         } else if !passed.is_empty() {
             let piece = self.piece.clone();
@@ -102,30 +102,30 @@ impl ByteRope {
     }
 
     /// The place after the copied bytes.
-    fn end_of_own(&self) -> usize {
-        self.end_of_runs() + self.own.len()
+    fn end_of_buffer(&self) -> usize {
+        self.end_of_runs() + self.buffer.len()
     }
 
     /// Makes a run of the copied bytes; `end` is the place after them.
-    fn end_own(&mut self, end: usize) {
-        if self.own.is_empty() {
+    fn end_buffer(&mut self, end: usize) {
+        if self.buffer.is_empty() {
             return;
         }
-        let mut own = std::mem::take(&mut self.own);
-        if own.capacity() / 2 > own.len() {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if buffer.capacity() / 2 > buffer.len() {
             // A holder of runs counts their length only.
-            own.shrink_to_fit();
+            buffer.shrink_to_fit();
         }
-        self.runs.push((end - own.len(), own.into()));
+        self.runs.push((end - buffer.len(), buffer.into()));
     }
 
     fn copy(&mut self, bytes: &[u8]) {
-        if self.own.capacity() - self.own.len() < bytes.len() {
-            let is_first = self.own.capacity() == 0;
+        if self.buffer.capacity() - self.buffer.len() < bytes.len() {
+            let is_first = self.buffer.capacity() == 0;
             let to_come = if is_first { HEAD_BYTES } else { self.piece.len() - self.passed.end + HEAD_BYTES };
-            self.own.reserve(to_come.max(bytes.len()));
+            self.buffer.reserve(to_come.max(bytes.len()));
         }
-        self.own.extend_from_slice(bytes);
+        self.buffer.extend_from_slice(bytes);
     }
 
     /// The number of bytes.
@@ -146,35 +146,35 @@ impl ByteRope {
         }
         others.end_run();
         self.end_run();
-        let at = self.end_of_own();
+        let at = self.end_of_buffer();
         self.length += others.length;
         if !others.runs.is_empty() {
-            self.end_own(at);
+            self.end_buffer(at);
             self.runs.extend(others.runs.into_iter().map(|(place, run)| (at + place, run)));
         }
         (self.piece, self.passed) = (Bytes::new(), 0..0);
-        if self.own.is_empty() {
-            self.own = others.own;
+        if self.buffer.is_empty() {
+            self.buffer = others.buffer;
         } else {
-            self.copy(&others.own);
+            self.copy(&others.buffer);
         }
     }
 
     /// All parts in order.
     fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let passed = self.piece.get(self.passed.clone()).unwrap_or_default();
-        self.runs.iter().map(|(_, run)| run.as_ref()).chain([self.own.as_slice(), passed])
+        self.runs.iter().map(|(_, run)| run.as_ref()).chain([self.buffer.as_slice(), passed])
     }
 
     /// The bytes from a place on, as many as are in one part and at most `max`; none after the end.
     pub fn read(&self, at: usize, max: usize) -> Bytes {
-        let (own_at, passed_at) = (self.end_of_runs(), self.end_of_own());
+        let (buffer_at, passed_at) = (self.end_of_runs(), self.end_of_buffer());
         if at >= passed_at {
             let from = self.passed.end.min(self.passed.start.saturating_add(at - passed_at));
             return self.piece.slice(from..self.passed.end.min(from.saturating_add(max)));
         }
-        if at >= own_at {
-            let rest = self.own.get(at - own_at..).unwrap_or_default();
+        if at >= buffer_at {
+            let rest = self.buffer.get(at - buffer_at..).unwrap_or_default();
             return Bytes::copy_from_slice(rest.get(..max).unwrap_or(rest));
         }
         let next_run = self.runs.partition_point(|(start, _)| *start <= at);
@@ -233,20 +233,20 @@ impl ByteRope {
 
     /// All bytes in one piece.
     pub fn into_vec(self) -> Vec<u8> {
-        if self.own.len() == self.length { self.own } else { self.bytes().into_owned() }
+        if self.buffer.len() == self.length { self.buffer } else { self.bytes().into_owned() }
     }
 
     /// All bytes, run by run.
     pub(crate) fn into_runs(mut self) -> impl Iterator<Item = Bytes> {
         self.end_run();
-        self.end_own(self.length);
+        self.end_buffer(self.length);
         self.runs.into_iter().map(|(_, run)| run)
     }
 }
 
 impl From<Vec<u8>> for ByteRope {
-    fn from(own: Vec<u8>) -> Self {
-        Self { length: own.len(), own, ..Self::default() }
+    fn from(buffer: Vec<u8>) -> Self {
+        Self { length: buffer.len(), buffer, ..Self::default() }
     }
 }
 

@@ -60,17 +60,17 @@ impl NamespaceScope {
             return item.to_owned();
         }
         let Ok(Some(XmlEvent::Start(tag))) = XmlReader::new(item).read() else { return item.to_owned() };
-        let own = tag.declarations();
+        let declarations = tag.declarations();
         let name_end = item.find(|c: char| c.is_ascii_whitespace() || matches!(c, '>' | '/'));
         let (name, rest) = item.split_at(name_end.unwrap_or(item.len()));
         let mut moved = name.to_owned();
-        let is_own = |prefix: &str| own.iter().any(|(declared, _)| declared == prefix);
+        let is_declared = |prefix: &str| declarations.iter().any(|(declared, _)| declared == prefix);
         for (prefix, uri) in &self.0 {
-            if !is_own(prefix) && place.0.get(prefix) != Some(uri) {
+            if !is_declared(prefix) && place.0.get(prefix) != Some(uri) {
                 declare(prefix, uri, &mut moved);
             }
         }
-        if !is_own("") && !self.0.contains_key("") && place.0.contains_key("") {
+        if !is_declared("") && !self.0.contains_key("") && place.0.contains_key("") {
             declare("", "", &mut moved);
         }
         moved.push_str(rest);

@@ -16,7 +16,7 @@ pub struct RepositoryRequest {
     /// The request of the harvester.
     pub request: Request,
     /// The `request` element of the response.
-    pub own: Arc<RequestEcho>,
+    pub echo: Arc<RequestEcho>,
     /// The `Via` header for a source.
     pub via: String,
     /// Hold the page until it is whole, for a client that cannot detect an aborted transfer.

@@ -193,8 +193,8 @@ pub fn request(input: &[u8]) -> Result<(), String> {
     let request = match Request::parse(input) {
         Ok(request) => request,
         Err(refusal) => {
-            let own = RequestEcho { base_url: BASE_URL.to_owned(), arguments: Vec::new() };
-            let answer = error_response(&own, DATE, refusal.code, &refusal.text);
+            let echo = RequestEcho { base_url: BASE_URL.to_owned(), arguments: Vec::new() };
+            let answer = error_response(&echo, DATE, refusal.code, &refusal.text);
             return judge(answer.as_bytes(), Strictness::Schema);
         }
     };

@@ -149,8 +149,8 @@ struct Process {
 
 impl Process {
     /// Validates with our schema, and with the official one if it is available.
-    fn start(own: &str, official: &str) -> Option<Mutex<Self>> {
-        let started = Self::spawn(own, official);
+    fn start(local: &str, official: &str) -> Option<Mutex<Self>> {
+        let started = Self::spawn(local, official);
         match &started {
             Err(error) => eprintln!("skipped: only quick-xml judges, without libxml2 and expat ({error})"),
             Ok(process) if !process.judges.contains("libxml2") => {
@@ -161,9 +161,9 @@ impl Process {
         started.ok().map(Mutex::new)
     }
 
-    fn spawn(own: &str, official: &str) -> Result<Self, String> {
+    fn spawn(local: &str, official: &str) -> Result<Self, String> {
         let mut command = Command::new(root().join("scripts/judge"));
-        command.arg(Path::new("tests/xsd").join(own)).current_dir(root());
+        command.arg(Path::new("tests/xsd").join(local)).current_dir(root());
         let official = Path::new("../shared/xsd").join(official);
         if root().join(&official).exists() {
             command.arg(official);

@@ -59,8 +59,8 @@ pub fn each<T: Sync>(items: &[T], check: impl Fn(&T) -> Option<String> + Sync) -
     let check = &check;
     let shares: Vec<Vec<(usize, String)>> = std::thread::scope(|scope| {
         let share = |first: usize| {
-            let own = items.iter().enumerate().skip(first).step_by(threads);
-            own.filter_map(|(index, item)| Some((index, check(item)?))).collect()
+            let share = items.iter().enumerate().skip(first).step_by(threads);
+            share.filter_map(|(index, item)| Some((index, check(item)?))).collect()
         };
         let running: Vec<_> = (0..threads).map(|first| scope.spawn(move || share(first))).collect();
         let joined = running.into_iter().map(std::thread::ScopedJoinHandle::join);

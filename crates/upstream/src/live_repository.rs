@@ -30,12 +30,12 @@ impl Repository for LiveRepository {
         let source_set = set.and_then(|set| store.profiles.source_set(&mapping.source_key(), set));
         let source_request =
             source_set.map_or_else(|| request.request.clone(), |set| request.request.with_set(&set));
-        let RepositoryRequest { request, own, via, in_one_piece, reports_records } = request;
+        let RepositoryRequest { request, echo, via, in_one_piece, reports_records } = request;
         start_session(RequestContext {
             mapping,
             request,
             source_request,
-            own,
+            echo,
             via,
             store,
             client,

@@ -76,7 +76,7 @@ struct Gate<C: Clock<Instant = Duration>> {
 pub(crate) struct Permit {
     /// The client that has it.
     pub(crate) client: ClassifiedClient,
-    _own: Option<OwnedSemaphorePermit>,
+    _client: Option<OwnedSemaphorePermit>,
     _class: Option<OwnedSemaphorePermit>,
     /// Keeps the client tracked while a request is in flight.
     _gate: Arc<dyn Send + Sync>,
@@ -160,9 +160,9 @@ impl<C: Clock<Instant = Duration> + Clone + Send + Sync + 'static> Quotas<C> {
         let until = self.clock.now() + self.wait_max;
         let class = &self.classes[client.class];
         let gate = self.gate(client);
-        let own = gate.pass(&self.clock, until).await.map_err(|overload| overload.into_refused(false))?;
+        let place = gate.pass(&self.clock, until).await.map_err(|overload| overload.into_refused(false))?;
         let all = class.all.pass(&self.clock, until).await.map_err(|overload| overload.into_refused(true))?;
-        Ok(Permit { client, _own: own, _class: all, _gate: gate })
+        Ok(Permit { client, _client: place, _class: all, _gate: gate })
     }
 
     /// The gate of a client, created by its first request.
@@ -496,8 +496,8 @@ mod tests {
                         }
                     }
                 }
-                let own = in_flight.iter().filter(|(client, _)| *client == number).count();
-                assert!(each.in_flight_max.is_none_or(|max| own <= max.get() as usize), "seed {seed}");
+                let admitted = in_flight.iter().filter(|(client, _)| *client == number).count();
+                assert!(each.in_flight_max.is_none_or(|max| admitted <= max.get() as usize), "seed {seed}");
                 assert!(all.in_flight_max.is_none_or(|max| in_flight.len() <= max.get() as usize));
             }
             let mut together: Vec<Duration> = admitted.values().flatten().copied().collect();

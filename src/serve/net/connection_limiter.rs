@@ -88,11 +88,11 @@ impl Drop for OpenConnection<'_> {
 impl OpenConnections {
     /// Counts a connection, if no limit is reached.
     fn admit(&mut self, origin: Option<ClientNetwork>, limits: &Connections) -> Result<(), &'static str> {
-        let own = origin.map_or(0, |origin| self.of.get(&origin).copied().unwrap_or(0));
+        let of_client = origin.map_or(0, |origin| self.of.get(&origin).copied().unwrap_or(0));
         if self.all >= limits.connections_max {
             return Err(TOO_MANY);
         }
-        if own >= limits.per_client_max {
+        if of_client >= limits.per_client_max {
             return Err(TOO_MANY_OF_ONE);
         }
         self.add(origin);

@@ -66,10 +66,10 @@ impl Sockets {
     /// it.
     fn bind_missing(config: &Config, mut handed: Vec<(SocketAddr, TcpListener)>) -> Result<Self, Error> {
         let mut bound = |address: SocketAddr, flag| {
-            let fits = |own: &SocketAddr| {
-                own.ip() == address.ip() && (address.port() == 0 || own.port() == address.port())
+            let fits = |socket: &SocketAddr| {
+                socket.ip() == address.ip() && (address.port() == 0 || socket.port() == address.port())
             };
-            match handed.iter().position(|(own, _)| fits(own)) {
+            match handed.iter().position(|(socket, _)| fits(socket)) {
                 Some(at) => Ok(handed.remove(at)),
                 None => bind(address, flag),
             }

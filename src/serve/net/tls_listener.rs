@@ -82,9 +82,9 @@ impl TlsListener {
         let Some(local) = digest.and_then(|digest| digest.local_addr()?.as_inet().copied()) else {
             return false;
         };
-        let (own, ip) = (self.address.ip(), local.ip());
-        let is_any = own.is_unspecified() && own.is_ipv4() == ip.is_ipv4();
-        local.port() == self.address.port() && (own == ip || is_any)
+        let (listener, ip) = (self.address.ip(), local.ip());
+        let is_any = listener.is_unspecified() && listener.is_ipv4() == ip.is_ipv4();
+        local.port() == self.address.port() && (listener == ip || is_any)
     }
 
     /// Makes the handshake within `time_max`.

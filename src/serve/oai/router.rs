@@ -79,12 +79,12 @@ impl Target {
     /// The arguments of a query, without the query of the base URL.
     pub(crate) fn arguments(&self, query: Vec<u8>) -> Vec<u8> {
         let (Some(mapping), true) = (self.repository.mapping(), self.is_absolute) else { return query };
-        let mut own: Vec<_> = mapping.source.base_url.query_pairs().collect();
+        let mut fixed: Vec<_> = mapping.source.base_url.query_pairs().collect();
         let mut pieces: Vec<&[u8]> = query.split(|&byte| byte == b'&').collect();
         pieces.retain(|piece| {
             let pair = form_urlencoded::parse(piece).next();
-            let found = own.iter().position(|own| Some(own) == pair.as_ref());
-            found.map(|found| own.swap_remove(found)).is_none()
+            let found = fixed.iter().position(|fixed| Some(fixed) == pair.as_ref());
+            found.map(|found| fixed.swap_remove(found)).is_none()
         });
         pieces.join(&b'&')
     }
@@ -233,7 +233,7 @@ impl PublicRouter<'_> {
             format!("http://{}", SocketAddr::new(address.ip().to_canonical(), address.port()))
         });
         let names = addresses.chain(loopback).chain([self.served.public_url.clone()]);
-        names.filter_map(|own| Url::parse(&own).ok()).any(|own| same_server(&own, url))
+        names.filter_map(|name| Url::parse(&name).ok()).any(|name| same_server(&name, url))
     }
 
     /// The harvester uses this server as its HTTP proxy: finds a repository by its own base URL. Where several share
@@ -244,18 +244,18 @@ impl PublicRouter<'_> {
         let fits = |base: &Url| {
             same_server(base, url)
                 && plain_path(base) == plain_path(url)
-                && base.query_pairs().all(|own| requested.contains(&own))
+                && base.query_pairs().all(|pair| requested.contains(&pair))
         };
         let fitting = mappings.values().filter(|mapping| fits(&mapping.source.base_url));
         let mapping = fitting.max_by_key(|mapping| {
             let base = &mapping.source.base_url;
             (base.query_pairs().count(), base.scheme() == url.scheme())
         })?;
-        let mut own = url.clone();
-        own.set_query(mapping.source.base_url.query());
-        own.set_fragment(None);
+        let mut base_url = url.clone();
+        base_url.set_query(mapping.source.base_url.query());
+        base_url.set_fragment(None);
         let repository = TargetRepository::Mapped(Arc::clone(mapping), mapping.serve);
-        Some(Target { repository, base_url: own.into(), path_for_pages: None, is_absolute: true })
+        Some(Target { repository, base_url: base_url.into(), path_for_pages: None, is_absolute: true })
     }
 
     /// Whether all mirrored repositories are served as one.

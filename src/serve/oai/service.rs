@@ -129,10 +129,10 @@ impl ProxyHttp for ProxyService {
                 }
                 self.send(session, page_request.render(&self.0.gateway.rendering, answered).await).await?;
             }
-            (Err(own), Some(page_request)) => {
-                self.send(session, page_request.page_of(&self.0.gateway.rendering, own).await).await?;
+            (Err(response), Some(page_request)) => {
+                self.send(session, page_request.page_of(&self.0.gateway.rendering, response).await).await?;
             }
-            (Err(own), None) => self.send(session, own).await?,
+            (Err(response), None) => self.send(session, response).await?,
         }
         Ok(true)
     }
@@ -240,10 +240,10 @@ impl ProxyService {
         let request = match request {
             Ok(request) => request,
             Err(refusal) => {
-                let own = RequestEcho { base_url, arguments: Vec::new() };
+                let echo = RequestEcho { base_url, arguments: Vec::new() };
                 let date = clock::utc_datetime(context.started);
                 return Ok(Err(Response::oai(oaimend_oai::error_response(
-                    &own,
+                    &echo,
                     &date,
                     refusal.code,
                     &refusal.text,
@@ -264,7 +264,7 @@ impl ProxyService {
         if session.req_header().method != Method::HEAD {
             context.lookup = self.cache_lookup(&repository, &request, &base_url, context.started).await;
         }
-        let own = Arc::new(request.to_echo(&base_url));
+        let echo = Arc::new(request.to_echo(&base_url));
         let own_via = self.0.served.via.to_str().unwrap_or_default();
         let via = if via.is_empty() { own_via.to_owned() } else { format!("{via}, {own_via}") };
         let requested_by = context.permit.as_ref().map(|permit| permit.client.as_requester());
@@ -280,7 +280,7 @@ impl ProxyService {
         };
         // HTTP/1.0 needs the length of a response. The page of a response and pages in the cache have one.
         let in_one_piece = is_version_1_0 && context.page_request.is_none() && context.lookup.is_none();
-        let request = RepositoryRequest { request, own, via, in_one_piece, reports_records: false };
+        let request = RepositoryRequest { request, echo, via, in_one_piece, reports_records: false };
         Ok(Ok((repository, request)))
     }
 

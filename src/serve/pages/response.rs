@@ -54,11 +54,11 @@ pub(crate) fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
 
 impl ResponsePageRequest {
     /// The page of a response that needs no repository: an error or a failure.
-    pub(crate) async fn page_of(self, rendering: &RenderLimits, own: Response) -> Response {
-        let Body::Bytes(body) = &own.body else { return own };
-        let (status, body) = (own.status, ResponseBody::Whole(body.to_vec()));
+    pub(crate) async fn page_of(self, rendering: &RenderLimits, response: Response) -> Response {
+        let Body::Bytes(body) = &response.body else { return response };
+        let (status, body) = (response.status, ResponseBody::Whole(body.to_vec()));
         let headers =
-            own.headers.into_iter().filter(|(name, _)| ["Retry-After", "Proxy-Status"].contains(name));
+            response.headers.into_iter().filter(|(name, _)| ["Retry-After", "Proxy-Status"].contains(name));
         let memory = rendering.memory();
         self.render(rendering, AnsweredRequest { status, headers: headers.collect(), body, memory }).await
     }

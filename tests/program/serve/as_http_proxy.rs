@@ -114,14 +114,14 @@ fn own_host_is_origin_form() {
     let source = Source::page(page_of(1));
     let proxy = Proxy::of(&source);
     let port = proxy.address().port();
-    for own in [
+    for target in [
         format!("http://127.0.0.1:{port}"),
         format!("http://localhost:{port}"),
         format!("http://LOCALHOST:{port}"),
     ] {
-        let got = ask(&proxy, &format!("{own}{LIST}"));
-        assert_eq!((got.status, records(&got.text())), (200, records(&page_of(1))), "{own}");
-        assert_eq!(ask(&proxy, &format!("{own}/-/livez")).status, 200);
+        let got = ask(&proxy, &format!("{target}{LIST}"));
+        assert_eq!((got.status, records(&got.text())), (200, records(&page_of(1))), "{target}");
+        assert_eq!(ask(&proxy, &format!("{target}/-/livez")).status, 200);
     }
     for other in
         [format!("http://localhost.example:{port}"), "http://localhost:1".into(), "ftp://127.0.0.1".into()]

@@ -33,8 +33,8 @@ fn scripts_of_other_sites_read_nothing_by_default() {
 
 #[test]
 fn scripts_of_listed_sites_read_responses_and_failures() {
-    let [own, other] = [SITE, "https://other.example.org"].map(str::to_owned);
-    for got in responses(CorsOrigins::Listed(vec![other.clone(), own])) {
+    let [site, other] = [SITE, "https://other.example.org"].map(str::to_owned);
+    for got in responses(CorsOrigins::Listed(vec![other.clone(), site])) {
         assert_eq!(got.header("access-control-allow-origin"), SITE, "{got:?}");
         assert_eq!(got.header("access-control-expose-headers"), "Cache-Status, Proxy-Status, Retry-After");
         assert!(got.header("vary").contains("Origin"), "{got:?}");

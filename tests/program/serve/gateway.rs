@@ -433,15 +433,15 @@ fn pages_are_compressed_for_clients_that_accept_it() {
 #[test]
 fn host_header_has_no_influence() {
     let mirrored = Mirrored::of(Collection::of(5));
-    let own = mirrored.get(PAGE);
+    let page = mirrored.get(PAGE);
     let address = mirrored.proxy.address();
-    assert!(own.text().contains(&format!("<link rel=\"canonical\" href=\"http://{address}{PAGE}\">")));
+    assert!(page.text().contains(&format!("<link rel=\"canonical\" href=\"http://{address}{PAGE}\">")));
     for head in [
         format!("GET {PAGE} HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: evil.example\r\n"),
         format!("GET http://{address}{PAGE} HTTP/1.1\r\nHost: evil.example\r\n"),
     ] {
         let got = Harvester::ask(address, &format!("{head}Connection: close\r\n\r\n")).rest();
-        assert_eq!((got.text(), got.header("link")), (own.text(), own.header("link")), "{head}");
+        assert_eq!((got.text(), got.header("link")), (page.text(), page.header("link")), "{head}");
     }
     let foreign =
         format!("GET http://evil.example{PAGE} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");

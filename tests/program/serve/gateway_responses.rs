@@ -213,9 +213,9 @@ fn head_and_http_1_0_and_proxy_requests() {
     let url = format!("{}?verb=Identify", source.base_url());
     let host = source.address;
     is_xml(&ask(format!("GET {url} HTTP/1.1\r\nHost: {host}\r\n{BROWSER}Connection: close\r\n\r\n")).rest());
-    let own = format!("http://{}/x?verb=Identify", proxy.address());
+    let url = format!("http://{}/x?verb=Identify", proxy.address());
     is_page(
-        &ask(format!("GET {own} HTTP/1.1\r\nHost: x\r\n{BROWSER}Connection: close\r\n\r\n")).rest(),
+        &ask(format!("GET {url} HTTP/1.1\r\nHost: x\r\n{BROWSER}Connection: close\r\n\r\n")).rest(),
         200,
         &[],
     );

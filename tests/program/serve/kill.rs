@@ -70,12 +70,12 @@ fn kill_loses_no_promised_state() {
         let given = scene.given.lock().expect("no panic").aside.clone();
         let lost: Vec<_> = given.iter().filter(|key| key.0 == before && !there.contains(key)).collect();
         assert!(lost.is_empty(), "round {round}: lost from the quarantine: {lost:?}");
-        let own = repository(round);
+        let id = repository(round);
         for number in 0..SIZES.len() {
-            let wanted = Wanted { kind: Kind::Token, repository: own.clone(), number };
+            let wanted = Wanted { kind: Kind::Token, repository: id.clone(), number };
             scene.judge(&wanted, &ask(program.address(), &wanted.path(), |_| {}));
         }
-        load_until_killed(&program, &scene, &own, random.next(), random.below(2500));
+        load_until_killed(&program, &scene, &id, random.next(), random.below(2500));
     }
     scene.check_all(&start(scene.folder.path()));
     let given = scene.given.lock().expect("no panic");

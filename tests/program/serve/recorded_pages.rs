@@ -105,10 +105,10 @@ fn responses_equal_the_engine_output() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     files(&root.join("corpus"), &mut found);
-    let own = found.len();
+    let of_corpus = found.len();
     files(&root.join("../shared/corpus"), &mut found);
-    println!("{own} responses of corpus/, {} of ../shared/corpus", found.len() - own);
-    assert!(own > 100, "{own}");
+    println!("{of_corpus} responses of corpus/, {} of ../shared/corpus", found.len() - of_corpus);
+    assert!(of_corpus > 100, "{of_corpus}");
     let bodies: Vec<Vec<u8>> = found.iter().map(|file| std::fs::read(file).expect("readable")).collect();
     let served = Arc::new(Mutex::new(Vec::new()));
     let serves = Arc::clone(&served);

@@ -121,14 +121,14 @@ fn records_in_an_element_that_never_closes_are_sent_if_the_source_has_them() {
              <datestamp>2020-01-01</datestamp></header></record>"
         )
     };
-    let own = |number: usize| record(number).replace("Title", "T\u{ef}tle");
+    let broken = |number: usize| record(number).replace("Title", "T\u{ef}tle");
     let whole = page(0..4, "");
-    let torn = own(1).split_once("<metadata>").expect("a record has metadata").0.to_owned()
+    let torn = broken(1).split_once("<metadata>").expect("a record has metadata").0.to_owned()
         + "<metadata><m:mets xmlns:m=\"http://www.loc.gov/METS/\"><m:xmlData>"
-        + &own(9);
-    let list = whole.replace(&own(1), &torn).replace(&own(2), &deleted(2));
+        + &broken(9);
+    let list = whole.replace(&broken(1), &torn).replace(&broken(2), &deleted(2));
     let source = Source::start(move |_, received| match single(received) {
-        Some(2) => Reply::xml(get_record(2).replace(&own(2), &deleted(2))),
+        Some(2) => Reply::xml(get_record(2).replace(&broken(2), &deleted(2))),
         Some(9) => Reply::xml(
             get_record(9)
                 .replace("<GetRecord>", "<error code=\"idDoesNotExist\"/><!--")

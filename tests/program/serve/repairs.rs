@@ -50,11 +50,11 @@ fn broken_records_are_repaired_and_good_ones_unchanged() {
     let got = proxy.get(LIST);
     assert_eq!((got.status, got.whole), (200, true));
     assert_eq!(records(&got.text()), records(&page_with(|record| record.replace("Title 1", "AT&amp;T"))));
-    let own = format!(
+    let echo = format!(
         "<request verb=\"ListRecords\" metadataPrefix=\"oai_dc\">http://{}/x</request>",
         proxy.address()
     );
-    assert!(got.text().contains(&own), "{}", got.text());
+    assert!(got.text().contains(&echo), "{}", got.text());
     while proxy.admin_json("/-/repositories/x")["requests"] != 1 {
         std::thread::yield_now();
     }

@@ -58,10 +58,13 @@ fn headers_and_token_reach_the_source_only() {
     std::fs::write(folder.path().join("token"), format!("{TOKEN}\n")).expect("a writable folder");
     let proxy = proxy(&folder);
     assert_eq!(proxy.get(LIST).status, 200);
-    let [own, away] = &source.requests()[..] else { panic!("{:?}", source.requests()) };
+    let [direct, away] = &source.requests()[..] else { panic!("{:?}", source.requests()) };
     let sent = |received: &source::ReceivedRequest, name: &str| received.headers.get(name).cloned();
-    assert_eq!(sent(own, "authorization"), Some(format!("Bearer {TOKEN}")));
-    assert_eq!((sent(own, "x-api-key"), sent(own, "accept")), (Some(KEY.into()), Some("text/xml".into())));
+    assert_eq!(sent(direct, "authorization"), Some(format!("Bearer {TOKEN}")));
+    assert_eq!(
+        (sent(direct, "x-api-key"), sent(direct, "accept")),
+        (Some(KEY.into()), Some("text/xml".into()))
+    );
     assert_eq!((sent(away, "authorization"), sent(away, "x-api-key")), (None, None), "{away:?}");
     assert_eq!(away.target, "/away");
 }

@@ -266,10 +266,10 @@ fn admin_is_read_only_and_checks_the_host() {
     let proxy = Proxy::with(|config| config.admin_hosts.push("node.example".to_owned()));
     let ask = |method: &str, host: &str| ask_admin(&proxy, &format!("{method} /-/metrics"), host, "");
     let port = proxy.admin().port();
-    for own in
+    for host in
         [format!("127.0.0.1:{port}"), format!("localhost:{port}"), "LOCALHOST".into(), "[::1]:80".into()]
     {
-        assert_eq!(ask("GET", &own), 200, "{own}");
+        assert_eq!(ask("GET", &host), 200, "{host}");
     }
     for allowed in ["node.example", "Node.Example:8081", "192.0.2.1", "[2001:db8::1]:8081"] {
         assert_eq!(ask("GET", allowed), 200, "{allowed}");

@@ -108,10 +108,10 @@ fn item_has_one_header_in_all_formats() {
         page(&proxy, &format!("verb=GetRecord&metadataPrefix={prefix}&identifier=oai:letters.example:2"))
     };
     assert_eq!(between(&record("oai_dc"), "<metadata>", "</metadata>"), [dc_payload(2)]);
-    let own = record("x");
+    let text = record("x");
     assert!(
-        own.contains("<x:name>L2</x:name>") && own.contains("<about><x:note>2</x:note></about>"),
-        "{own}"
+        text.contains("<x:name>L2</x:name>") && text.contains("<about><x:note>2</x:note></about>"),
+        "{text}"
     );
 }
 
@@ -146,9 +146,9 @@ fn identify_comes_from_the_file() {
     let kept = Kept::local(file);
     let proxy = kept.serve();
     let identify = page(&proxy, "verb=Identify");
-    let own = format!("<baseURL>http://{}/x</baseURL>", proxy.address());
+    let base_url = format!("<baseURL>http://{}/x</baseURL>", proxy.address());
     for part in [
-        own.as_str(),
+        base_url.as_str(),
         "<repositoryName>Letters &amp; maps</repositoryName>",
         "<adminEmail>keeper@letters.example</adminEmail>",
         // Its records are older than it says.
@@ -285,8 +285,8 @@ fn list_ends_although_records_become_unrepairable() {
 fn provenance_hides_the_local_path() {
     let kept = Kept::local(file_of(2)).with("provenance = \"all\"");
     let page = page(&kept.serve(), "verb=ListRecords&metadataPrefix=oai_dc");
-    let own = format!("http{}", between(&page, "\">http", "</request>")[0]);
-    assert_eq!(between(&page, "<baseURL>", "</baseURL>"), [own.as_str(), own.as_str()], "{page}");
+    let url = format!("http{}", between(&page, "\">http", "</request>")[0]);
+    assert_eq!(between(&page, "<baseURL>", "</baseURL>"), [url.as_str(), url.as_str()], "{page}");
 }
 
 #[test]

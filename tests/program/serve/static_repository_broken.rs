@@ -191,14 +191,14 @@ fn damaged_record_does_not_change_others() {
         ran += 1;
         let listed = page(&proxy, "verb=ListRecords&metadataPrefix=oai_dc");
         let headers = page(&proxy, "verb=ListIdentifiers&metadataPrefix=oai_dc");
-        let own = page(&proxy, "verb=ListRecords&metadataPrefix=x");
+        let of_x = page(&proxy, "verb=ListRecords&metadataPrefix=x");
         let comes = [0, 1, 3, 4].into_iter().all(|number| {
             let identifier = format!("<identifier>oai:letters.example:{number}</identifier>");
             listed.contains(&dc_payload(number))
                 && listed.contains(&identifier)
                 && headers.contains(&identifier)
         });
-        if !comes || identifiers(&own) != [2] {
+        if !comes || identifiers(&of_x) != [2] {
             let place = support::keep(&format!("static {SEED} {round}"), &parts.concat());
             failures.push(format!("round {round} of seed {SEED}: see {place}"));
         }

@@ -33,8 +33,8 @@ fn records_of_a_list_without_prefix_count_as_broken() {
 /// Records that are not found under the prefix of the list count as broken.
 #[test]
 fn records_with_an_undeclared_prefix_count_as_broken() {
-    let own = (own_record(0) + &own_record(2)).replace("<oai:", "<o:").replace("</oai:", "</o:");
-    let kept = Kept::local(file_with(&dc_record(0), &own));
+    let of_x = (own_record(0) + &own_record(2)).replace("<oai:", "<o:").replace("</oai:", "</o:");
+    let kept = Kept::local(file_with(&dc_record(0), &of_x));
     let proxy = kept.serve();
     assert_eq!(harvested(&proxy), [0]);
     let reported = &proxy.admin_json("/-/repositories/x")["static_file"];
@@ -62,8 +62,8 @@ fn variants_of_the_oai_namespace_are_served() {
             Kept::local(file.replace(&format!("xmlns:oai=\"{OAI}\""), &format!("xmlns:oai=\"{uri}\"")));
         let proxy = kept.serve();
         assert_eq!(harvested(&proxy), [0, 1, 2], "{uri}");
-        let own = page(&proxy, "verb=ListRecords&metadataPrefix=x");
-        assert_eq!(identifiers(&own), [0, 2], "{uri}");
+        let of_x = page(&proxy, "verb=ListRecords&metadataPrefix=x");
+        assert_eq!(identifiers(&of_x), [0, 2], "{uri}");
         let formats = page(&proxy, "verb=ListMetadataFormats");
         assert_eq!(between(&formats, "<metadataPrefix>", "</metadataPrefix>"), ["oai_dc", "x"], "{uri}");
         let identify = page(&proxy, "verb=Identify");
@@ -130,8 +130,8 @@ fn identify_is_corrected_with_declarations_in_its_elements() {
             element.split_once('>').unwrap_or_default().1.to_owned()
         };
         let found = ["baseURL", "granularity", "deletedRecord", "earliestDatestamp"].map(values);
-        let own = format!("http://{}/x", proxy.address());
-        assert_eq!(found, [own.as_str(), "YYYY-MM-DD", "no", "2001-01-01"], "{what}: {identify}");
+        let url = format!("http://{}/x", proxy.address());
+        assert_eq!(found, [url.as_str(), "YYYY-MM-DD", "no", "2001-01-01"], "{what}: {identify}");
     }
 }
 

@@ -218,9 +218,9 @@ pub(crate) fn judge_get_record(response: &CheckResponse, expected: &Header, find
             let received = format!("\"{datestamp}\", and \"{listed}\" in lists");
             findings.judge(Rule::SameDatestamp, datestamp == listed, response, received);
             let sorted = |header: &Header| header.sets.iter().cloned().collect::<BTreeSet<_>>();
-            let (own, listed) = (sorted(header), sorted(expected));
-            let received = format!("{own:?}, and {listed:?} in lists");
-            findings.judge(Rule::SameSets, own == listed, response, received);
+            let (named, listed) = (sorted(header), sorted(expected));
+            let received = format!("{named:?}, and {listed:?} in lists");
+            findings.judge(Rule::SameSets, named == listed, response, received);
         }
         [header] => findings.fail(Rule::GetRecord, response, format!("the record {}", header.identifier)),
         _ => findings.fail(Rule::GetRecord, response, response.summarize()),

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 /// The mirror cannot answer correctly: it is not complete, or does not know enough of the list.
 pub(super) async fn answer(source: &SourceView, request: &RepositoryRequest) -> Result<Answer, Failure> {
     match request.request.verb() {
-        Verb::Identify => identify(source, &request.own.base_url).await,
+        Verb::Identify => identify(source, &request.echo.base_url).await,
         Verb::ListMetadataFormats => formats(source, &request.request).await,
         Verb::ListSets => sets(source, &request.request).await,
         Verb::GetRecord => lists::record(source, request).await,

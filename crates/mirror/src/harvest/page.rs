@@ -96,8 +96,8 @@ impl Harvester {
     }
 
     pub(crate) fn request(&self, request: Request, reports_records: bool) -> RepositoryRequest {
-        let own = Arc::new(request.to_echo(&self.base_url));
-        RepositoryRequest { request, own, via: self.via.clone(), in_one_piece: false, reports_records }
+        let echo = Arc::new(request.to_echo(&self.base_url));
+        RepositoryRequest { request, echo, via: self.via.clone(), in_one_piece: false, reports_records }
     }
 
     /// The whole response to a request, and its summary.

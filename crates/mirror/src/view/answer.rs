@@ -17,7 +17,7 @@ pub(super) fn answer(view: &Arc<View>, request: RepositoryRequest) -> EventStrea
 
 async fn respond(view: &View, request: &RepositoryRequest) -> Result<Answer, Failure> {
     match request.request.verb() {
-        Verb::Identify => identify::identify(view, &request.own.base_url).await,
+        Verb::Identify => identify::identify(view, &request.echo.base_url).await,
         Verb::ListMetadataFormats => catalog::list_metadata_formats(view, &request.request).await,
         Verb::ListSets => sets::list_sets(view, &request.request).await,
         Verb::GetRecord => lists::get_record(view, request).await,

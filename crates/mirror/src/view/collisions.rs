@@ -42,8 +42,8 @@ impl<'v> Item<'v> {
     fn is_latest(&self) -> bool {
         let position =
             |(part, record): &(Part<'v>, StoredRecord)| (part.datestamp_secs(record), part.member.id.clone());
-        let own = position(&self.found);
-        self.others.iter().all(|other| position(other) < own)
+        let rank = position(&self.found);
+        self.others.iter().all(|other| position(other) < rank)
     }
 
     fn datestamp_secs(&self) -> UnixSecs {

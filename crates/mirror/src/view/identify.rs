@@ -33,7 +33,7 @@ pub struct StoredIdentify {
 }
 
 /// The values of an Identify response in which a view differs from the source.
-struct OwnValues<'v> {
+struct ServedValues<'v> {
     base_url: &'v str,
     earliest_datestamp: &'v str,
     deleted_record: &'v str,
@@ -117,7 +117,7 @@ impl StoredIdentify {
 
     /// The response of the source, at another base URL.
     pub(crate) fn to_page_of_source(&self, base_url: &str) -> Page {
-        self.to_page(&OwnValues {
+        self.to_page(&ServedValues {
             base_url,
             earliest_datestamp: self.earliest_datestamp.as_deref().unwrap_or_default(),
             deleted_record: self.deleted_record.as_deref().unwrap_or("no"),
@@ -125,20 +125,20 @@ impl StoredIdentify {
         })
     }
 
-    fn to_page(&self, own: &OwnValues<'_>) -> Page {
+    fn to_page(&self, values: &ServedValues<'_>) -> Page {
         let mut xml = String::new();
         let mut field = |name: &str, value: &str| xml.push_str(&format!("    <{name}>{value}</{name}>\n"));
         if let Some(name) = &self.name {
             field("repositoryName", name);
         }
-        field("baseURL", &escaped(own.base_url));
+        field("baseURL", &escaped(values.base_url));
         field("protocolVersion", "2.0");
         self.admin_emails.iter().for_each(|email| field("adminEmail", email));
-        if !own.earliest_datestamp.is_empty() {
-            field("earliestDatestamp", own.earliest_datestamp);
+        if !values.earliest_datestamp.is_empty() {
+            field("earliestDatestamp", values.earliest_datestamp);
         }
-        field("deletedRecord", own.deleted_record);
-        field("granularity", own.granularity.name());
+        field("deletedRecord", values.deleted_record);
+        field("granularity", values.granularity.name());
         for description in &self.descriptions {
             xml.push_str(&format!("    {description}\n"));
         }
@@ -191,13 +191,13 @@ pub(crate) async fn identify(view: &View, base_url: &str) -> Result<Answer, Fail
         }
     };
     let earliest_secs = earliest_stamp(view).await?.unwrap_or(now_secs).min(now_secs);
-    let own = OwnValues {
+    let values = ServedValues {
         base_url,
         earliest_datestamp: &from_secs(earliest_secs, Granularity::Second),
         deleted_record: "persistent",
         granularity: Granularity::Second,
     };
-    Ok(Answer::page(now_secs, identify.to_page(&own)))
+    Ok(Answer::page(now_secs, identify.to_page(&values)))
 }
 
 /// Maximum number of addresses that the view of all repositories takes from them.

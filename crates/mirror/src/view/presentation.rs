@@ -116,12 +116,12 @@ impl View {
     }
 
     /// The setSpecs of a record of a repository, as the view presents them.
-    pub(crate) fn set_specs<'r>(&self, member: &MirroredSource, own: &'r [String]) -> Cow<'r, [String]> {
+    pub(crate) fn set_specs<'r>(&self, member: &MirroredSource, stored: &'r [String]) -> Cow<'r, [String]> {
         match self.kind {
-            ViewKind::Single => Cow::Borrowed(own),
+            ViewKind::Single => Cow::Borrowed(stored),
             ViewKind::Aggregate { .. } => {
                 let id = set_name(&member.id);
-                let below = own.iter().map(|set_spec| format!("{id}:{set_spec}"));
+                let below = stored.iter().map(|set_spec| format!("{id}:{set_spec}"));
                 std::iter::once(id.clone()).chain(below).collect()
             }
         }

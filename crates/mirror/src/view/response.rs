@@ -91,7 +91,7 @@ pub(crate) async fn send(
     let body = match answer.content {
         Content::Error(code, text) => {
             summary.page.error = Some(code);
-            error_response(&request.own, &date, code, &text).into_bytes().into()
+            error_response(&request.echo, &date, code, &text).into_bytes().into()
         }
         Content::Page(page) => {
             summary.items.set_sent(page.items);
@@ -100,7 +100,7 @@ pub(crate) async fn send(
                 writer.report(Event::Records(page.records)).await?;
             }
             let verb = request.request.verb().as_str();
-            let mut head = response_head(&request.own, &date, true);
+            let mut head = response_head(&request.echo, &date, true);
             head.push_str(&format!("  <{verb}>\n"));
             let mut body = ByteRope::from(head.into_bytes());
             body.push(page.xml);

@@ -32,12 +32,12 @@ pub(crate) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failur
         let used = used.into_iter().map(|set_spec| (set_spec.clone(), set_spec));
         let listed = catalog.sets.into_iter().map(|set| (set.set_spec, set.name));
         // The name that the source lists replaces the setSpec.
-        let own = used.chain(listed);
+        let found = used.chain(listed);
         match view.kind {
-            ViewKind::Single => sets.extend(own),
+            ViewKind::Single => sets.extend(found),
             ViewKind::Aggregate { .. } => {
                 let id = set_name(&member.id);
-                sets.extend(own.map(|(set_spec, name)| (format!("{id}:{set_spec}"), name)));
+                sets.extend(found.map(|(set_spec, name)| (format!("{id}:{set_spec}"), name)));
                 let identify = stored_identify(view, member).await?;
                 let name = identify.and_then(|identify| identify.name());
                 sets.insert(id, name.unwrap_or_else(|| member.id.clone()));

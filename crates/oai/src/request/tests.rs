@@ -199,11 +199,11 @@ fn dates_before_the_earliest_datestamp_can_be_omitted() {
 #[test]
 fn the_own_request_says_the_decoded_values() {
     let request = Request::parse(b"metadataPrefix=oai_dc&verb=ListRecords&set=a%26b");
-    let own = request.map(|request| request.to_echo("http://p.example/x")).ok();
+    let echo = request.map(|request| request.to_echo("http://p.example/x")).ok();
     let arguments = [("verb", "ListRecords"), ("metadataPrefix", "oai_dc"), ("set", "a~x26.b")];
     // As the schema allows it: in the alphabet of setSpecs.
     assert_eq!(
-        own,
+        echo,
         Some(RequestEcho {
             base_url: "http://p.example/x".into(),
             arguments: arguments.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),

@@ -168,9 +168,10 @@ impl RecordPage<'_> {
     fn links(&self) -> Markup {
         let links = &self.work.links;
         let landing_page = links.landing_page();
-        let others = || links.own.iter().filter(|link| landing_page.is_none_or(|page| page.url != link.url));
+        let others =
+            || links.identifying.iter().filter(|link| landing_page.is_none_or(|page| page.url != link.url));
         html! {
-            @if !links.own.is_empty() || !links.related.is_empty() {
+            @if !links.identifying.is_empty() || !links.related.is_empty() {
                 section aria-labelledby="links" {
                     h2 id="links" { "Links" }
                     @if let Some(link) = landing_page {

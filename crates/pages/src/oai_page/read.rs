@@ -135,8 +135,8 @@ impl<'x> Reading<'x> {
             _ => {}
         }
         let mut language = self.open.last().and_then(|parent| parent.language.clone());
-        if let Some(own) = tag.attribute("xml:lang")? {
-            language = language_tag(&own);
+        if let Some(value) = tag.attribute("xml:lang")? {
+            language = language_tag(&value);
         }
         let field = match name {
             "title" => Some(CoreField::Title),

@@ -39,7 +39,7 @@ pub fn json_ld(work: &WorkDescription, page_url: &str) -> Value {
         object.add("inLanguage", json!(language));
     }
     object.add_list("identifier", identifiers(work));
-    object.add_list("sameAs", work.links.own.iter().map(|link| json!(link.url)).collect());
+    object.add_list("sameAs", work.links.identifying.iter().map(|link| json!(link.url)).collect());
     if let Some(license) = &work.links.license {
         object.add("license", json!(license.url));
     }
@@ -104,7 +104,7 @@ fn identifiers(work: &WorkDescription) -> Vec<Value> {
     let property =
         |id: &str, value: &str| json!({"@type": "PropertyValue", "propertyID": id, "value": value});
     let mut found = vec![property("OAI", &work.identifier)];
-    for link in &work.links.own {
+    for link in &work.links.identifying {
         match link.kind {
             LinkKind::Doi => found.push(property("DOI", &link.name)),
             LinkKind::Handle => found.push(property("Handle", &link.name)),

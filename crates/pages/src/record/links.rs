@@ -37,7 +37,7 @@ pub struct Link {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordLinks {
     /// The links that identify the work, in the order of the record.
-    pub own: Vec<Link>,
+    pub identifying: Vec<Link>,
     /// Links to related works.
     pub related: Vec<Link>,
     /// The URL of the licence.
@@ -158,43 +158,43 @@ impl RecordLinks {
     pub fn of(core: &DublinCore) -> Self {
         let mut links = Self::default();
         let names_itself = |text: &&Text| without_prefix(&text.value, ALTERNATIVE).is_some();
-        let own = core.identifiers.iter().chain(core.relations.iter().filter(names_itself));
-        for link in own.filter_map(|text| Link::read(&text.value)) {
-            links.own.push_new(link, 0);
+        let identifying = core.identifiers.iter().chain(core.relations.iter().filter(names_itself));
+        for link in identifying.filter_map(|text| Link::read(&text.value)) {
+            links.identifying.push_new(link, 0);
         }
         for link in core.relations.iter().filter_map(|text| Link::read(&text.value)) {
-            if links.own.iter().all(|own| own.url != link.url) {
-                links.related.push_new(link, links.own.len());
+            if links.identifying.iter().all(|known| known.url != link.url) {
+                links.related.push_new(link, links.identifying.len());
             }
         }
         links.license = core.rights.iter().filter_map(|text| Link::read(&text.value)).next();
         links
     }
 
-    fn own_of(&self, kind: LinkKind) -> Option<&Link> {
-        self.own.iter().find(|link| link.kind == kind)
+    fn identifying_of(&self, kind: LinkKind) -> Option<&Link> {
+        self.identifying.iter().find(|link| link.kind == kind)
     }
 
     /// The DOI of the work.
     pub fn doi(&self) -> Option<&str> {
-        self.own_of(LinkKind::Doi).map(|link| link.name.as_str())
+        self.identifying_of(LinkKind::Doi).map(|link| link.name.as_str())
     }
 
     /// The page of the work at its source: the first URL that is not a PDF file, else the DOI, else the Handle.
     pub fn landing_page(&self) -> Option<&Link> {
-        let page = self.own.iter().find(|link| link.kind == LinkKind::Url && !link.is_pdf());
-        page.or_else(|| self.own_of(LinkKind::Doi)).or_else(|| self.own_of(LinkKind::Handle))
+        let page = self.identifying.iter().find(|link| link.kind == LinkKind::Url && !link.is_pdf());
+        page.or_else(|| self.identifying_of(LinkKind::Doi)).or_else(|| self.identifying_of(LinkKind::Handle))
     }
 
     /// The link to cite: the DOI, else the Handle, else the URN.
     pub fn persistent(&self) -> Option<&Link> {
         let kinds = [LinkKind::Doi, LinkKind::Handle, LinkKind::Urn];
-        kinds.into_iter().find_map(|kind| self.own_of(kind))
+        kinds.into_iter().find_map(|kind| self.identifying_of(kind))
     }
 
     /// The full text: the first URL that ends with `.pdf`.
     pub fn pdf(&self) -> Option<&Link> {
-        self.own.iter().chain(&self.related).find(|link| link.is_pdf())
+        self.identifying.iter().chain(&self.related).find(|link| link.is_pdf())
     }
 }
 
@@ -374,7 +374,7 @@ mod tests {
         let links = links(&["x", "urn:nbn:de:1", "https://example.org/1"], &related);
         let urls = |links: &[Link]| links.iter().map(|link| link.url.clone()).collect::<Vec<_>>();
         assert_eq!(
-            urls(&links.own),
+            urls(&links.identifying),
             ["https://nbn-resolving.org/urn:nbn:de:1", "https://example.org/1", "https://doi.org/10.1000/1"]
         );
         assert_eq!(urls(&links.related), ["https://example.org/2.pdf", "https://doi.org/10.1000/2"]);
@@ -390,6 +390,6 @@ mod tests {
         let urls: Vec<String> = (0..LINKS_MAX).map(|number| format!("http://example.org/{number}")).collect();
         let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
         let links = links(&urls[..LINKS_MAX - 1], &["http://a/", "http://b/"]);
-        assert_eq!((links.own.len(), links.related.len()), (LINKS_MAX - 1, 1));
+        assert_eq!((links.identifying.len(), links.related.len()), (LINKS_MAX - 1, 1));
     }
 }

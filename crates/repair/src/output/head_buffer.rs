@@ -327,9 +327,9 @@ impl<S: Sink> Output<'_, S> {
                     continue;
                 }
                 (Some(id), _) => (id, Vec::new()),
-                (None, Some((id, own))) => match bare_request {
+                (None, Some((id, replacement))) => match bare_request {
                     Some(bare) if role == PartRole::RequestEcho => (id, bare.to_vec()),
-                    _ => (id, own),
+                    _ => (id, replacement),
                 },
                 (None, None) => {
                     self.sink.write(&original);

@@ -54,7 +54,7 @@ fn correct_format(item: &[u8], edits: &mut Edits) -> Option<()> {
     let content = |child: Child<'_>| item.get(child.content.0..child.content.1).map(trim).unwrap_or_default();
     let name = child(b"metadataPrefix")?;
     let (schema, namespace) = (child(b"schema"), child(b"metadataNamespace"));
-    let own = FORMATS.iter().find(|format| format.prefixes.contains(&content(name)));
+    let named_format = FORMATS.iter().find(|format| format.prefixes.contains(&content(name)));
     let (mut place, mut uri) = (schema.map(content), namespace.map(content));
     if let (Some(at), Some(named)) = (place, uri)
         && is_schema(named)
@@ -63,23 +63,23 @@ fn correct_format(item: &[u8], edits: &mut Edits) -> Option<()> {
     {
         (place, uri) = (Some(named), Some(at));
     }
-    let known_format =
-        own.or_else(|| FORMATS.iter().find(|format| format.schema.is_some() && format.schema == place));
-    let is_dc = own.is_some_and(|own| own.namespace == OAI_DC);
+    let known_format = named_format
+        .or_else(|| FORMATS.iter().find(|format| format.schema.is_some() && format.schema == place));
+    let is_dc = named_format.is_some_and(|named_format| named_format.namespace == OAI_DC);
     let others = |value: &[u8]| {
         FORMATS.iter().any(|other| {
-            !own.is_some_and(|own| std::ptr::eq(own, other))
+            !named_format.is_some_and(|named_format| std::ptr::eq(named_format, other))
                 && (other.namespace == value || other.schema == Some(value))
         })
     };
     if let Some(known_format) = known_format {
         // The specification itself fixes schema and namespace of oai_dc.
-        let is_wrong = |value: &[u8]| value.is_empty() || own.is_some() && others(value);
+        let is_wrong = |value: &[u8]| value.is_empty() || named_format.is_some() && others(value);
         if uri.is_none_or(|uri| is_wrong(uri) || is_dc && uri != known_format.namespace) {
             uri = Some(known_format.namespace);
         }
-        let is_own = |at: &[u8]| if is_dc { at == OAI_DC_SCHEMA } else { !is_wrong(at) };
-        if !place.is_some_and(is_own) {
+        let is_right = |at: &[u8]| if is_dc { at == OAI_DC_SCHEMA } else { !is_wrong(at) };
+        if !place.is_some_and(is_right) {
             place = known_format.schema.or(place);
         }
     }

@@ -85,8 +85,8 @@ pub(crate) fn is_item(response: &Response, list: &List, rest: &[u8]) -> bool {
 /// Returns whether removed text contains items of the list, outside a further document.
 pub(crate) fn contains_list_item(response: &Response, junk: &[u8]) -> bool {
     let Some(verb) = response.end.list_verb() else { return false };
-    let own = junk.get(..find_root(junk).unwrap_or(junk.len())).unwrap_or_default();
-    new_list(response, verb).names.contains_item(own)
+    let before_root = junk.get(..find_root(junk).unwrap_or(junk.len())).unwrap_or_default();
+    new_list(response, verb).names.contains_item(before_root)
 }
 
 /// Returns whether `name` is `resumptionToken` or a misspelling of it.

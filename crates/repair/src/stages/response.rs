@@ -254,12 +254,13 @@ impl Response {
         name: &[u8],
     ) -> bool {
         is_allowed_attribute(name, |prefix| {
-            let own = attributes.iter().find(|attribute| {
+            let declaration = attributes.iter().find(|attribute| {
                 let declares = text.get(attribute.name.0..attribute.name.1).and_then(declared_prefix);
                 declares == Some(prefix) && !prefix.is_empty()
             });
             let outer = || self.tags.contexts.lookup(self.root.context(), prefix);
-            !prefix.is_empty() && own.map(|own| own.value.as_slice()).or_else(outer) == Some(XSI)
+            !prefix.is_empty()
+                && declaration.map(|declaration| declaration.value.as_slice()).or_else(outer) == Some(XSI)
         })
     }
 

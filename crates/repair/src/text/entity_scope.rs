@@ -10,7 +10,7 @@ use crate::text::escape::write_escaped;
 #[derive(Debug)]
 pub(crate) struct EntityScope<'t> {
     response: &'t Entities,
-    own: DeclaredEntities,
+    declared: DeclaredEntities,
     /// Maximum text that the declarations may define, in bytes.
     declared_bytes_max: usize,
     /// Maximum text that may still be inserted, in bytes.
@@ -20,7 +20,12 @@ pub(crate) struct EntityScope<'t> {
 impl<'t> EntityScope<'t> {
     /// The entities of the response alone. Without a limit none is used.
     pub(crate) fn new(response: &'t Entities) -> Self {
-        Self { response, own: DeclaredEntities::default(), declared_bytes_max: 0, inserted_bytes_left: 0 }
+        Self {
+            response,
+            declared: DeclaredEntities::default(),
+            declared_bytes_max: 0,
+            inserted_bytes_left: 0,
+        }
     }
 
     /// Sets the limit, see [`Limits::entity_bytes_max`](crate::Limits::entity_bytes_max).
@@ -31,13 +36,13 @@ impl<'t> EntityScope<'t> {
 
     /// Reads a document type declaration in the text.
     pub(crate) fn declare(&mut self, doctype: &[u8]) {
-        self.own.read(doctype, self.declared_bytes_max);
+        self.declared.read(doctype, self.declared_bytes_max);
     }
 
     /// The text of an entity, if it may be inserted.
     pub(crate) fn text_of(&self, name: &[u8]) -> Option<Vec<u8>> {
-        let own = entity_text(self.own.entities(), name);
-        let text = own.or_else(|| entity_text(self.response, name))?;
+        let declared = entity_text(self.declared.entities(), name);
+        let text = declared.or_else(|| entity_text(self.response, name))?;
         (text.len() <= self.inserted_bytes_left).then(|| text.to_vec())
     }
 

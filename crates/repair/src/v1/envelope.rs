@@ -68,12 +68,12 @@ impl V1Response {
     pub(crate) fn from_root(text: &[u8], at: usize, tag: &LenientTag) -> Option<Self> {
         let (prefix, local) = split_name(text.get(at + 1..tag.name_end)?);
         let verb = Verb::from_name(local)?;
-        let own: &[u8] = if prefix.is_empty() { b"xmlns" } else { b"xmlns:" };
-        let declaration = [own, prefix].concat();
-        let is_own = |attribute: &&LenientAttribute| {
+        let name_start: &[u8] = if prefix.is_empty() { b"xmlns" } else { b"xmlns:" };
+        let declaration = [name_start, prefix].concat();
+        let declares = |attribute: &&LenientAttribute| {
             text.get(attribute.name.0..attribute.name.1) == Some(declaration.as_slice())
         };
-        let version = version_of(trim(&tag.attributes.iter().find(is_own)?.value))?;
+        let version = version_of(trim(&tag.attributes.iter().find(declares)?.value))?;
         Some(Self { version, verb, asks_for_dc: false, payload_tags: UpgradedTags::default() })
     }
 }

@@ -227,11 +227,11 @@ fn upgrade_tag(tag: &[u8], outer: Context, contexts: &Contexts, limits: &Limits)
     let attributes = read_lenient_tag(tag, 0, tag.len(), limits)?.attributes;
     let declares =
         |attribute: &LenientAttribute| tag.get(attribute.name.0..attribute.name.1).and_then(declared_prefix);
-    let own = |prefix: &[u8]| {
+    let declared = |prefix: &[u8]| {
         let declaration = attributes.iter().find(|attribute| declares(attribute) == Some(prefix));
         declaration.map(|attribute| attribute.value.as_slice())
     };
-    let bound = |prefix: &[u8]| own(prefix).or_else(|| contexts.lookup(outer, prefix));
+    let bound = |prefix: &[u8]| declared(prefix).or_else(|| contexts.lookup(outer, prefix));
     let (prefix, local) = split_name(name);
     let is_dc =
         local == b"dc" && bound(prefix) == Some(DC) && bound(b"oai_dc").is_none_or(|uri| uri == OAI_DC);
@@ -239,7 +239,7 @@ fn upgrade_tag(tag: &[u8], outer: Context, contexts: &Contexts, limits: &Limits)
     let id = if is_dc { RepairId::V1Dc } else { RepairId::V1Format };
     if is_dc {
         let mut start = b"oai_dc:dc".to_vec();
-        if own(b"oai_dc").is_none() {
+        if declared(b"oai_dc").is_none() {
             start.extend_from_slice(&[b" xmlns:oai_dc=\"", OAI_DC, b"\""].concat());
         }
         edits.push_unordered(id, 1, 1 + name.len(), start);

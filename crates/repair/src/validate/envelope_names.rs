@@ -128,12 +128,12 @@ impl EnvelopeNames {
     /// tag without `>` ends at the next `<`.
     #[inline]
     pub(crate) fn match_tag(&self, text: &[u8], open: &[u8], name: &[u8]) -> TagMatch {
-        let own = match_prefixed_tag(text, open, &self.prefix, name);
+        let prefixed = match_prefixed_tag(text, open, &self.prefix, name);
         match &self.other_prefix {
-            Some(other) if own != TagMatch::Yes => {
-                any_match([own, match_prefixed_tag(text, open, other, name)])
+            Some(other) if prefixed != TagMatch::Yes => {
+                any_match([prefixed, match_prefixed_tag(text, open, other, name)])
             }
-            _ => own,
+            _ => prefixed,
         }
     }
 

@@ -424,7 +424,7 @@ fn check_attributes(
     context: Context,
     contexts: &Contexts,
 ) -> Result<bool, TagDefect> {
-    let mut own = false;
+    let mut has_others = false;
     for (index, attribute) in attributes.iter().enumerate() {
         let before = attributes.get(..index).unwrap_or_default();
         if before.iter().any(|other| other.name == attribute.name) {
@@ -435,7 +435,7 @@ fn check_attributes(
         }
         let (prefix, local) = split_name(attribute.name);
         if prefix.is_empty() {
-            own = true;
+            has_others = true;
             continue;
         }
         let uri = contexts.lookup(context, prefix).ok_or(TagDefect::UndeclaredPrefix)?;
@@ -449,9 +449,9 @@ fn check_attributes(
         if before.iter().any(has_same_name) {
             return Err(TagDefect::Malformed);
         }
-        own |= uri != XSI || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation");
+        has_others |= uri != XSI || !matches!(local, b"schemaLocation" | b"noNamespaceSchemaLocation");
     }
-    Ok(own)
+    Ok(has_others)
 }
 
 /// The length of the end tag that `text` begins with, if it has this name. `text` begins with `</`.

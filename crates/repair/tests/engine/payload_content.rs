@@ -234,7 +234,7 @@ fn doctype(random: &mut Random) -> (String, [Option<&'static str>; 5]) {
 /// A payload with references in an attribute and a text, and what both mean.
 fn payload_with_references(
     random: &mut Random,
-    own: &str,
+    doctype: &str,
     known: [Option<&'static str>; 5],
 ) -> (String, [String; 2]) {
     let mut values = [String::new(), String::new()];
@@ -253,23 +253,24 @@ fn payload_with_references(
     }
     let [value, content] = values;
     let quote = random.pick(&["\"", "'"]);
-    let (before, inside) = if random.chance(80) { (own, "") } else { ("", own) };
+    let (before, inside) = if random.chance(80) { (doctype, "") } else { ("", doctype) };
     let element = format!("{before}<a xmlns=\"urn:x\" b={quote}{value}{quote}>{inside}{content}</a>");
     // The attribute precedes a declaration inside the element.
     if inside.is_empty() { (element, texts) } else { payload_without_value(inside, &content, texts) }
 }
 
-fn payload_without_value(own: &str, content: &str, texts: [String; 2]) -> (String, [String; 2]) {
+fn payload_without_value(doctype: &str, content: &str, texts: [String; 2]) -> (String, [String; 2]) {
     let [_, text] = texts;
-    (format!("<a xmlns=\"urn:x\" b=\"\">{own}{content}</a>"), [String::new(), text])
+    (format!("<a xmlns=\"urn:x\" b=\"\">{doctype}{content}</a>"), [String::new(), text])
 }
 
 fn entity_page(random: &mut Random) -> Expected {
     let mut texts = Vec::new();
     let mut input = [HEAD, ROOT].concat();
     for number in 0..1 + random.below(4) {
-        let (own, known) = if random.chance(60) { doctype(random) } else { (String::new(), [None; 5]) };
-        let (payload, expected) = payload_with_references(random, &own, known);
+        let (declarations, known) =
+            if random.chance(60) { doctype(random) } else { (String::new(), [None; 5]) };
+        let (payload, expected) = payload_with_references(random, &declarations, known);
         input.push_str(&record(number, &payload));
         texts.extend(expected);
     }
@@ -299,11 +300,14 @@ fn entities_cannot_make_an_item_long() {
     let text = "x".repeat(1000);
     let references = "&a;".repeat(4_000);
     let nested = "<!ENTITY b \"&a;&a;\"><!ENTITY c \"&b;&b;\">";
-    let own = format!("<!DOCTYPE a [<!ENTITY a \"{text}\">{nested}]>");
+    let doctype = format!("<!DOCTYPE a [<!ENTITY a \"{text}\">{nested}]>");
     for (before_root, payload) in [
-        ("", format!("{own}<a xmlns=\"urn:x\">{references}&c;</a>")),
-        (own.as_str(), format!("<a xmlns=\"urn:x\">{references}&c;</a>")),
-        ("", format!("{own}<a xmlns=\"urn:x\" b=\"&a;\"><b>{references}</b>\u{1}<c>{references}</c></a>")),
+        ("", format!("{doctype}<a xmlns=\"urn:x\">{references}&c;</a>")),
+        (doctype.as_str(), format!("<a xmlns=\"urn:x\">{references}&c;</a>")),
+        (
+            "",
+            format!("{doctype}<a xmlns=\"urn:x\" b=\"&a;\"><b>{references}</b>\u{1}<c>{references}</c></a>"),
+        ),
     ] {
         let input = [HEAD, before_root, ROOT, &record(1, &payload), &record(2, "<a xmlns=\"urn:x\"/>"), TAIL];
         let input = input.concat();

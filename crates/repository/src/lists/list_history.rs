@@ -84,11 +84,14 @@ impl ListHistories {
         now: SystemTime,
     ) -> Result<Option<ListHistory>, Failure> {
         let (facts, delivered) = match ContinuationToken::read(token, &self.token_key) {
-            Some(own) if own.repository != self.repository || unix_secs(now) > own.expires_secs => {
+            Some(continuation)
+                if continuation.repository != self.repository
+                    || unix_secs(now) > continuation.expires_secs =>
+            {
                 return Ok(None);
             }
-            Some(own) => {
-                let pages = DeliveredPages { place: own.place, part: Some(own.delivered) };
+            Some(continuation) => {
+                let pages = DeliveredPages { place: continuation.place, part: Some(continuation.delivered) };
                 let Some(facts) = self.recorded(pages, false).await?.list else { return Ok(None) };
                 (facts, pages)
             }

@@ -233,8 +233,8 @@ pub(crate) async fn send_subrequest(
         request_token: Some(request.request_token().to_owned()),
         repository: options.facts,
     };
-    let own = Arc::new(request.to_echo(&context.own.base_url));
-    let mut page = Page::new(&context.mapping, &own, start, SubResponse::new(context));
+    let echo = Arc::new(request.to_echo(&context.echo.base_url));
+    let mut page = Page::new(&context.mapping, &echo, start, SubResponse::new(context));
     let mut body = SourceBody::new(client.http(), &context.mapping, exchange);
     let mut length = 0;
     let broken = loop {

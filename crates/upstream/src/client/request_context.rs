@@ -17,7 +17,7 @@ pub(crate) struct RequestContext {
     /// The same request with the setSpecs of the source.
     pub(crate) source_request: Request,
     /// The `request` element of the response.
-    pub(crate) own: Arc<RequestEcho>,
+    pub(crate) echo: Arc<RequestEcho>,
     /// The `Via` header for the source.
     pub(crate) via: String,
     /// The quarantine, the ledger and the other stores.

@@ -107,7 +107,7 @@ pub(crate) fn http(options: ConnectOptions<'_>) -> Result<Http, Failure> {
     };
     let mut config = tls(&options)?;
     let others = over_tls(config.clone());
-    let own = match options.client_certificate {
+    let authenticated = match options.client_certificate {
         None => None,
         Some((origin, certificate)) => {
             config.client_auth_cert_resolver = Arc::new(ClientCertificate(certificate));
@@ -120,7 +120,7 @@ pub(crate) fn http(options: ConnectOptions<'_>) -> Result<Http, Failure> {
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_timer(TokioTimer::new())
         .http1_max_buf_size(BUFFER_BYTES_MAX)
-        .build(Connector { own, others, timeout }))
+        .build(Connector { authenticated, others, timeout }))
 }
 
 fn tcp(reach: Reach, timeout: Duration) -> HttpConnector<Reach> {
@@ -170,7 +170,7 @@ fn unusable(details: &str) -> Failure {
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     /// To the source itself, with the client certificate. No other origin gets the certificate after a redirect.
-    own: Option<(Origin, HttpsConnector<Route>)>,
+    authenticated: Option<(Origin, HttpsConnector<Route>)>,
     others: HttpsConnector<Route>,
     timeout: Duration,
 }
@@ -185,9 +185,9 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let is_own = |own: &Origin| Url::parse(&to.to_string()).is_ok_and(|to| to.origin() == *own);
-        let connector = match &mut self.own {
-            Some((origin, own)) if is_own(origin) => own,
+        let is_origin = |origin: &Origin| Url::parse(&to.to_string()).is_ok_and(|to| to.origin() == *origin);
+        let connector = match &mut self.authenticated {
+            Some((origin, authenticated)) if is_origin(origin) => authenticated,
             _ => &mut self.others,
         };
         let connecting = tokio::time::timeout(self.timeout, connector.call(to));

@@ -279,10 +279,10 @@ fn headers(mapping: &SourceMapping) -> HeaderMap {
 /// the verb comes first.
 pub(crate) fn with_query(mapping: &SourceMapping, query: &str) -> Url {
     let mut url = mapping.base_url.clone();
-    let query = match mapping.base_url.query().filter(|own| !own.is_empty()) {
+    let query = match mapping.base_url.query().filter(|fixed| !fixed.is_empty()) {
         None => query.to_owned(),
-        Some(own) if mapping.quirks.verb_first => format!("{query}&{own}"),
-        Some(own) => format!("{own}&{query}"),
+        Some(fixed) if mapping.quirks.verb_first => format!("{query}&{fixed}"),
+        Some(fixed) => format!("{fixed}&{query}"),
     };
     url.set_query(Some(&query));
     url

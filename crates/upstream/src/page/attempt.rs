@@ -72,9 +72,9 @@ pub(crate) struct ResponseStart {
 
 /// The base URL in the provenance of records. Harvesters must not learn the path of a file on this machine:
 /// a repository made of one has no other URL than ours.
-fn origin_of(mapping: &SourceMapping, own: &RequestEcho) -> String {
+fn origin_of(mapping: &SourceMapping, echo: &RequestEcho) -> String {
     match &mapping.static_file {
-        Some(StaticFile { path: Some(_), .. }) => own.base_url.clone(),
+        Some(StaticFile { path: Some(_), .. }) => echo.base_url.clone(),
         _ => mapping.shown_base_url(),
     }
 }
@@ -82,12 +82,12 @@ fn origin_of(mapping: &SourceMapping, own: &RequestEcho) -> String {
 impl<S: Sink> Page<S> {
     pub(crate) fn new(
         mapping: &SourceMapping,
-        own: &Arc<RequestEcho>,
+        echo: &Arc<RequestEcho>,
         start: ResponseStart,
         buffer: S,
     ) -> Self {
         let mut config = mapping.repair_config();
-        config.request = Some(Arc::clone(own));
+        config.request = Some(Arc::clone(echo));
         config.response_date = Some(start.requested_at.clone());
         config.charset = start.charset;
         config.request_token = start.request_token;
@@ -95,7 +95,7 @@ impl<S: Sink> Page<S> {
         config.ending = Ending::Abort;
         config.provenance = mapping
             .provenance
-            .map(|scope| Origin::new(scope, origin_of(mapping, own), start.requested_at.as_str()));
+            .map(|scope| Origin::new(scope, origin_of(mapping, echo), start.requested_at.as_str()));
         Self {
             repairer: Some(Repairer::with_cache(&config, tag_cache_pool::take())),
             buffer,

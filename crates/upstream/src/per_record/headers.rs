@@ -121,7 +121,7 @@ impl HeaderFetcher {
             return Err(too_many(requester));
         }
         let tags = EnvelopeTags::for_own_list(Verb::ListRecords);
-        let head = tags.open(&clock::utc_datetime(requester.now()), &requester.context.own.base_url);
+        let head = tags.open(&clock::utc_datetime(requester.now()), &requester.context.echo.base_url);
         self.fetched.retain(|identifier, _| list.identifiers.contains(identifier));
         let page = HeaderPage {
             identifiers: list.identifiers.into_iter(),

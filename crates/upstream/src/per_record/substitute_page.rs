@@ -31,7 +31,7 @@ impl SubstitutePage {
         let context = requester.context;
         let requested_at = clock::utc_datetime(requester.now());
         let tags = begun.clone().unwrap_or_else(|| EnvelopeTags::for_own_list(context.request.verb()));
-        let head = tags.open(&requested_at, &context.own.base_url);
+        let head = tags.open(&requested_at, &context.echo.base_url);
         let start = ResponseStart {
             name: context.client.name(),
             status: failure.received_status.unwrap_or(200),
@@ -43,7 +43,7 @@ impl SubstitutePage {
             repository: requester.facts.clone(),
         };
         let buffer = PageBuffer::new(ItemHash::new(&context.store.token_key), context.mapping.secrets());
-        let mut page = Page::new(&context.mapping, &context.own, start, buffer);
+        let mut page = Page::new(&context.mapping, &context.echo, start, buffer);
         page.push(Bytes::copy_from_slice(head.as_bytes()));
         Self {
             page,

@@ -228,11 +228,11 @@ impl ListSession<'_> {
         }
         if context.request.is_resumption() {
             let tags = EnvelopeTags::for_own_list(context.request.verb());
-            let head = tags.open(&date, &context.own.base_url).into_bytes();
+            let head = tags.open(&date, &context.echo.base_url).into_bytes();
             return ([head, tags.close_with(Some(""))].concat(), None);
         }
         let (code, text) = (ErrorCode::NoRecordsMatch, "no record lies within the window that was asked for");
-        (error_response(&context.own, &date, code, text).into_bytes(), Some(code))
+        (error_response(&context.echo, &date, code, text).into_bytes(), Some(code))
     }
 
     /// Closes a list of which the source does not give the rest with a token of ours for the rest. Returns whether there
@@ -256,7 +256,7 @@ impl ListSession<'_> {
     /// Answers with an error.
     pub(super) async fn refuse(&mut self, (code, why): DiagnosedError) -> Result<(), Stop> {
         let now = clock::utc_datetime(self.requester.now());
-        let error = error_response(&self.requester.context.own, &now, code, &why);
+        let error = error_response(&self.requester.context.echo, &now, code, &why);
         self.requester.summary.page.error = Some(code);
         self.delivery.send_all(error.into_bytes()).await
     }

@@ -62,9 +62,9 @@ pub(super) async fn answer_from_mapping(
         deleted_record: deleted.1.clone(),
         granularity: granularity.1.clone(),
     });
-    let mut page = response_head(&context.own, &date, true);
+    let mut page = response_head(&context.echo, &date, true);
     page.push_str("  <Identify>\n");
-    let base_url = ("baseURL", context.own.base_url.clone());
+    let base_url = ("baseURL", context.echo.base_url.clone());
     let version = ("protocolVersion", "2.0".to_owned());
     // The schema prescribes the order.
     for (element, value) in [name, &base_url, &version, email, earliest, deleted, granularity] {

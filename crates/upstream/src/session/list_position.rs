@@ -102,8 +102,8 @@ pub(crate) async fn find_start(context: &RequestContext, now: SystemTime) -> Res
             ListPosition { origin, items_before: Some(0), ..ListPosition::at(place, first_query, None) };
         return Ok(ask(Some(Box::new(position))));
     };
-    if let Some(own) = ContinuationToken::read(token, &context.store.token_key) {
-        return open_own(context, own, now).await;
+    if let Some(continuation) = ContinuationToken::read(token, &context.store.token_key) {
+        return open_continuation(context, continuation, now).await;
     }
     let known =
         context.store.ledger.token_target(RepositoryId(&context.mapping.id), request.verb(), token).await;
@@ -135,18 +135,18 @@ pub(crate) async fn find_start(context: &RequestContext, now: SystemTime) -> Res
     Ok(ask(Some(Box::new(position))))
 }
 
-async fn open_own(
+async fn open_continuation(
     context: &RequestContext,
-    own: ContinuationToken,
+    continuation: ContinuationToken,
     now: SystemTime,
 ) -> Result<ListStart, Failure> {
-    if own.repository != context.mapping.id {
+    if continuation.repository != context.mapping.id {
         return Ok(ListStart::Refuse("the token is one of another repository"));
     }
-    if unix_secs(now) > own.expires_secs {
+    if unix_secs(now) > continuation.expires_secs {
         return Ok(ListStart::Refuse("the token has expired; begin the list again"));
     }
-    let Ok(source_request) = Request::parse(own.query.as_bytes()) else {
+    let Ok(source_request) = Request::parse(continuation.query.as_bytes()) else {
         return Ok(ListStart::Refuse("the token cannot be used any more; begin the list again"));
     };
     // The rest of a list of records may have to be fetched by its headers.
@@ -160,11 +160,16 @@ async fn open_own(
             "the rest of the list is not fetched record by record any more; begin the list again",
         ));
     }
-    let place = own.place;
+    let place = continuation.place;
     let known = context
         .store
         .ledger
-        .recorded_part(RepositoryId(&context.mapping.id), place, own.delivered, own.is_restarted)
+        .recorded_part(
+            RepositoryId(&context.mapping.id),
+            place,
+            continuation.delivered,
+            continuation.is_restarted,
+        )
         .await;
     let RecordedPart { hashes, names, earlier: before, list: facts, .. } = known.map_err(Failure::from)?;
     let mixed_harvests = facts.as_ref().and_then(ListFacts::mixed_harvests);
@@ -177,21 +182,22 @@ async fn open_own(
     if is_one_by_one && !first_query.as_ref().is_some_and(is_of_verb) {
         return Ok(ListStart::Refuse(OF_ANOTHER_VERB));
     }
-    let is_whole =
-        |hashes: &Vec<u64>| hashes.len() as u64 == own.count && hash_of_all(hashes) == own.delivered;
+    let is_whole = |hashes: &Vec<u64>| {
+        hashes.len() as u64 == continuation.count && hash_of_all(hashes) == continuation.delivered
+    };
     let Some(hashes) = hashes.filter(is_whole) else {
         return Ok(ListStart::Refuse("the delivered items are not known any more; begin the list again"));
     };
     let (first_query, within) = (first_query.unwrap_or_default(), within.flatten());
     let position = ListPosition::at(place, first_query, within);
     // The headers of a list are no pages of it, and the pages of a restarted list are others.
-    let origin = if is_one_by_one || own.is_restarted {
+    let origin = if is_one_by_one || continuation.is_restarted {
         None
     } else {
         origin_of_request(&context.store, &context.mapping.id, &source_request).await
     };
     let position = ListPosition { given_out: true, origin, mixed_harvests, state_secs, ..position };
-    let known = own.is_restarted.then(|| counted(before.iter().chain(&hashes)));
+    let known = continuation.is_restarted.then(|| counted(before.iter().chain(&hashes)));
     let (delivered, position) = (Delivered::from_hashes(&hashes, &names), Some(Box::new(position)));
     Ok(ListStart::Ask { source_request, delivered, position, known })
 }
@@ -254,7 +260,7 @@ impl ListPosition {
         PageRest { source_request, delivered, is_restarted }: PageRest<'_>,
         now: SystemTime,
     ) -> Option<String> {
-        let own = ContinuationToken {
+        let continuation = ContinuationToken {
             repository: context.mapping.id.clone(),
             query: source_request.query().to_owned(),
             place: self.place,
@@ -263,10 +269,10 @@ impl ListPosition {
             expires_secs: unix_secs(now + OWN_TOKEN_LIFE),
             is_restarted,
         };
-        let token = own.write(&context.store.token_key)?;
+        let token = continuation.write(&context.store.token_key)?;
         let note =
             DeliveredPage { status: ListStatus::Continues, ..self.as_note(context, delivered, None, now) };
-        context.store.ledger.record_part(note, own.delivered).await.then_some(token)
+        context.store.ledger.record_part(note, continuation.delivered).await.then_some(token)
     }
 
     /// A token of ours for the next page, of which nothing was delivered yet.

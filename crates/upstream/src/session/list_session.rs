@@ -225,7 +225,7 @@ impl ListSession<'_> {
         let context = self.requester.context;
         let buffer = PageBuffer::new(ItemHash::new(&context.store.token_key), context.mapping.secrets());
         let start = ResponseStart { repository: self.requester.facts.clone(), ..start.clone() };
-        let page = Page::new(&context.mapping, &context.own, start, buffer);
+        let page = Page::new(&context.mapping, &context.echo, start, buffer);
         let resumer = self.progress.resumer(self.delivery.tags()).reporting_records(context.reports_records);
         (page, resumer)
     }

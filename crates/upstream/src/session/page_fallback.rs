@@ -250,7 +250,7 @@ impl ListSession<'_> {
         }
         let Some(position) = self.position.clone() else { return Ok(AttemptEnd::failed(failure)) };
         let tags = self.delivery.tags().unwrap_or_else(|| EnvelopeTags::for_own_list(context.request.verb()));
-        let head = (!has_begun).then(|| tags.open(&clock::utc_datetime(now), &context.own.base_url));
+        let head = (!has_begun).then(|| tags.open(&clock::utc_datetime(now), &context.echo.base_url));
         let end = tags.close_with(context.request.is_resumption().then_some(""));
         position.note(context, &self.progress.delivered, PageEnd::default(), now);
         let output = [head.unwrap_or_default().into_bytes(), end].concat();

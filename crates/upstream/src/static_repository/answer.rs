@@ -225,9 +225,9 @@ impl<'a> Answer<'a> {
         let mut piece = self.head;
         for at in &self.records {
             let Some((entry, scope)) = self.version.entries.get(*at).zip(self.scope) else { continue };
-            let Some(List { scope: own, .. }) = self.version.list_of(*at) else { continue };
-            let record = conventional(&self.version.text.bytes(range_of(entry))?, own);
-            let record = moved(record, own, scope);
+            let Some(List { scope: list_scope, .. }) = self.version.list_of(*at) else { continue };
+            let record = conventional(&self.version.text.bytes(range_of(entry))?, list_scope);
+            let record = moved(record, list_scope, scope);
             let item = if self.headers_only { header_of(&record) } else { &record };
             piece.extend_from_slice(item.trim_ascii_end());
             piece.push(b'\n');
@@ -334,9 +334,9 @@ fn select(version: &FileVersion, list: &List, token: &Token) -> (Vec<usize>, usi
 }
 
 /// A record of one list with the declarations that it needs among those of another.
-fn moved(mut record: Vec<u8>, own: &NamespaceScope, place: &NamespaceScope) -> Vec<u8> {
+fn moved(mut record: Vec<u8>, from: &NamespaceScope, place: &NamespaceScope) -> Vec<u8> {
     let mut declarations = String::new();
-    for (prefix, uri) in own.prefixes().filter(|(prefix, uri)| place.uri(prefix) != Some(uri)) {
+    for (prefix, uri) in from.prefixes().filter(|(prefix, uri)| place.uri(prefix) != Some(uri)) {
         declare(prefix, uri, &mut declarations);
     }
     if !declarations.is_empty()

@@ -12,12 +12,12 @@ pub(super) struct ListFrame {
 impl ListFrame {
     /// A list whose elements of OAI-PMH have this prefix, colon included.
     pub(super) fn of_list(doctype: &[u8], scope: &NamespaceScope, prefix: &str) -> Self {
-        let own = prefix.strip_suffix(':');
+        let oai_prefix = prefix.strip_suffix(':');
         let mut head = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_vec();
         head.extend_from_slice(doctype);
         let mut root = format!("<{prefix}OAI-PMH");
-        declare(own.unwrap_or_default(), OAI, &mut root);
-        for (other, uri) in scope.prefixes().filter(|(other, _)| Some(*other) != own) {
+        declare(oai_prefix.unwrap_or_default(), OAI, &mut root);
+        for (other, uri) in scope.prefixes().filter(|(other, _)| Some(*other) != oai_prefix) {
             declare(other, uri, &mut root);
         }
         let root = format!(

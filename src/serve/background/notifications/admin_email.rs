@@ -23,20 +23,15 @@ pub(super) async fn admin_email(
 ) -> Result<String, String> {
     let client = served.sources.client_for(&mapping.source).map_err(|failure| failure.details)?;
     // An address of the configuration is not the provider's.
-    let mut own = SourceMapping::clone(&mapping.source);
-    own.identify.admin_email = None;
+    let mut unmapped = SourceMapping::clone(&mapping.source);
+    unmapped.identify.admin_email = None;
     let (store, clock) = (served.store.clone(), Arc::clone(&served.clock));
-    let source = LiveRepository { mapping: Arc::new(own), client, store, clock };
+    let source = LiveRepository { mapping: Arc::new(unmapped), client, store, clock };
     let request = Request::identify();
     let echo = Arc::new(request.to_echo(mapping.source.base_url.as_str()));
     let via = served.via.to_str().unwrap_or_default().to_owned();
-    let mut events = source.answer(RepositoryRequest {
-        request,
-        own: echo,
-        via,
-        in_one_piece: false,
-        reports_records: false,
-    });
+    let mut events =
+        source.answer(RepositoryRequest { request, echo, via, in_one_piece: false, reports_records: false });
     let mut body = Vec::new();
     while let Some(event) = events.next().await {
         match event {

@@ -103,10 +103,10 @@ fn close_field(response: &Response, local: &[u8], field: HeadField, edits: &mut 
 }
 
 fn place_request(response: &mut Response, text: &[u8], fields: HeadFields, place: usize, edits: &mut Edits) {
-    let own = writes_request_echo(response).then(|| request_echo(response, EchoArguments::Written));
+    let echo = writes_request_echo(response).then(|| request_echo(response, EchoArguments::Written));
     let Some(field) = fields.request else {
-        let (id, element) = match own {
-            Some(own) => (RepairId::MissingRequest, own),
+        let (id, element) = match echo {
+            Some(echo) => (RepairId::MissingRequest, echo),
             None => (RepairId::MissingRequest, [b"<", response.written_prefix(), b"request/>"].concat()),
         };
         edits.push_unordered(id, place, place, element);
@@ -116,11 +116,11 @@ fn place_request(response: &mut Response, text: &[u8], fields: HeadFields, place
     response.request.set_next_token(next_token_in_request(response, tag));
     let upgraded = response.root.is_v1().then(|| upgrade_request(response, text, field.content));
     let is_misplaced = fields.date.is_some_and(|date| date.start > field.start);
-    let inside = match own.map(|own| (RepairId::RewriteRequest, own)).or(upgraded) {
-        Some((_, own)) if is_misplaced => own,
-        Some((id, own)) => {
+    let inside = match echo.map(|echo| (RepairId::RewriteRequest, echo)).or(upgraded) {
+        Some((_, echo)) if is_misplaced => echo,
+        Some((id, echo)) => {
             let _ = edits.take_within(field.start, field.end);
-            return edits.push_unordered(id, field.start, field.end, own);
+            return edits.push_unordered(id, field.start, field.end, echo);
         }
         None => {
             repair_request(response, text, field, edits);

@@ -59,14 +59,15 @@ pub(crate) fn request_from_config(response: &Response) -> Option<RequestFacts> {
 /// harvester.
 pub(crate) fn next_token_in_request(response: &Response, tag: &[u8]) -> Option<Vec<u8>> {
     let requested = response.config().request_token.as_ref()?;
-    let own = response.config().request.as_ref();
-    let own = own.and_then(|own| own.arguments.iter().find(|(name, _)| name == "resumptionToken"));
+    let echoed = response.config().request.as_ref();
+    let echoed =
+        echoed.and_then(|echoed| echoed.arguments.iter().find(|(name, _)| name == "resumptionToken"));
     let read = read_lenient_tag(tag, 0, tag.len(), response.limits())?;
     let is_token = |name: (usize, usize)| tag.get(name.0..name.1) == Some(b"resumptionToken");
     let attribute = read.attributes.iter().find(|attribute| is_token(attribute.name))?;
     let resolved = resolve(&attribute.value);
     let token = trim(&resolved);
-    let mut known = std::iter::once(requested).chain(own.map(|(_, token)| token));
+    let mut known = std::iter::once(requested).chain(echoed.map(|(_, token)| token));
     let is_echo = known.any(|known| !known.is_empty() && plain_token(token) == plain_token(known.as_bytes()));
     (!token.is_empty() && !is_echo).then(|| escape(token))
 }

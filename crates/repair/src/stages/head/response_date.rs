@@ -41,8 +41,8 @@ pub(crate) fn repair_response_date(response: &mut Response, text: &[u8], date: H
             if let Some(front) = leading_date(raw) {
                 return repair_leading_date(raw, start, front, edits);
             }
-            let own = response.config().response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
-            (RepairId::MissingResponseDate, own.to_owned())
+            let date = response.config().response_date.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+            (RepairId::MissingResponseDate, date.to_owned())
         }
     };
     edits.push_unordered(id, start, end, stamp.into_bytes());

@@ -54,7 +54,7 @@ fn rewrite_base_url(response: &Response, identify: &[u8]) -> Edits {
         return edits;
     }
     let Some(request) = response.config().request.as_ref() else { return edits };
-    let own = escape(request.base_url.as_bytes());
+    let base_url = escape(request.base_url.as_bytes());
     let root = outline(identify, 0, identify.len()).and_then(|root| root.children.first().copied());
     let inner = root.and_then(|root| outline(identify, root.content.0, root.content.1));
     let fields = inner.map(|inner| inner.children).unwrap_or_default();
@@ -62,10 +62,10 @@ fn rewrite_base_url(response: &Response, identify: &[u8]) -> Edits {
         let tag = identify.get(start..content.0).unwrap_or_default();
         if content.0 == end && tag.ends_with(b"/>") {
             let name = tag.get(1..1 + name_span(tag.get(1..).unwrap_or_default())).unwrap_or_default();
-            let element = [b">", own.as_slice(), b"</", name, b">"].concat();
+            let element = [b">", base_url.as_slice(), b"</", name, b">"].concat();
             edits.push(RepairId::RewriteBaseUrl, end - 2, end, &element);
-        } else if identify.get(content.0..content.1) != Some(own.as_slice()) {
-            edits.push(RepairId::RewriteBaseUrl, content.0, content.1, &own);
+        } else if identify.get(content.0..content.1) != Some(base_url.as_slice()) {
+            edits.push(RepairId::RewriteBaseUrl, content.0, content.1, &base_url);
         }
     }
     edits

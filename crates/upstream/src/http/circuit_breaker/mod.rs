@@ -168,8 +168,8 @@ impl CircuitBreaker {
         if self.requests.get(&request).is_some_and(|outage| outage.is_over(now)) {
             self.requests.remove(&request);
         }
-        let own = self.requests.get_mut(&request);
-        let of_request = own.map_or(Ok(None), |outage| outage.admit(now, true))?;
+        let outage = self.requests.get_mut(&request);
+        let of_request = outage.map_or(Ok(None), |outage| outage.admit(now, true))?;
         let of_source = self.source.as_mut().map_or(Ok(None), |outage| outage.admit(now, false));
         if of_source.is_err()
             && let Some(outage) = self.requests.get_mut(&request)

@@ -109,7 +109,7 @@ impl SourceLimiter {
 
     /// The limits and their use.
     pub(in crate::http) fn usage(&self, now: SystemTime) -> LimitUsage {
-        let (own, own_wait) = {
+        let (gap, wait) = {
             let mut pace = lock(&self.pace);
             (pace.gap(), pace.wait(now))
         };
@@ -118,8 +118,8 @@ impl SourceLimiter {
             lists_in_flight: state.lists_in_flight,
             lists_max: self.host.lists_max,
             waiting: state.queue.len(),
-            gap: own.max(state.pace.gap()),
-            wait: own_wait.max(state.pace.wait(now)),
+            gap: gap.max(state.pace.gap()),
+            wait: wait.max(state.pace.wait(now)),
         }
     }
 
