@@ -6,7 +6,7 @@ use oaimend_mirror::harvest::read_formats;
 use oaimend_mirror::view::identify::StoredIdentify;
 use oaimend_oai::{ErrorCode, Request, Verb};
 use oaimend_repair::RepairId;
-use oaimend_repository::{Account, Event, Failure, Reason, Repository as _, RepositoryRequest};
+use oaimend_repository::{Event, Failure, Reason, Repository as _, RepositoryRequest, ResponseSummary};
 use oaimend_store::Store;
 use oaimend_upstream::settings::Method;
 use oaimend_upstream::{LiveRepository, SourceClients};
@@ -77,8 +77,8 @@ impl Findings {
         self.repairs.iter().map(|(_, count)| count).sum()
     }
 
-    fn add_repairs(&mut self, account: &Account) {
-        for (id, count) in account.items.repairs().iter().filter(|(id, _)| !id.is_rewrite()) {
+    fn add_repairs(&mut self, summary: &ResponseSummary) {
+        for (id, count) in summary.items.repairs().iter().filter(|(id, _)| !id.is_rewrite()) {
             match self.repairs.iter_mut().find(|(known, _)| *known == id) {
                 Some((_, sum)) => *sum += count,
                 None => self.repairs.push((id, count)),
@@ -90,7 +90,7 @@ impl Findings {
 /// A complete response.
 struct Received {
     body: String,
-    account: Account,
+    summary: ResponseSummary,
 }
 
 impl Prober {
@@ -141,7 +141,7 @@ impl Prober {
     ) -> Result<(), Failure> {
         let source = self.source(mapping)?;
         let identify = receive(&source, Request::identify(), findings).await?;
-        findings.version = identify.account.page.version;
+        findings.version = identify.summary.page.version;
         findings.identify = StoredIdentify::read(&identify.body);
         *verb = Verb::ListMetadataFormats;
         let formats = receive(&source, Request::list_metadata_formats(None), findings).await?;
@@ -152,12 +152,12 @@ impl Prober {
         let prefix = if has_oai_dc { OAI_DC.to_owned() } else { findings.formats[0].clone() };
         let list = receive(&source, Request::list_records(&prefix, None, None, None), findings).await;
         findings.prefix = Some(prefix);
-        let Received { account, .. } = list?;
-        findings.records = account.items.sent();
-        findings.quarantined = account.items.quarantined();
-        (_, findings.list_size) = account.page.progress;
-        findings.list_error = account.page.error;
-        findings.continued = account.end.continued;
+        let Received { summary, .. } = list?;
+        findings.records = summary.items.sent();
+        findings.quarantined = summary.items.quarantined();
+        (_, findings.list_size) = summary.page.progress;
+        findings.list_error = summary.page.error;
+        findings.continued = summary.end.continued;
         Ok(())
     }
 
@@ -183,11 +183,11 @@ async fn receive(
     findings: &mut Findings,
 ) -> Result<Received, Failure> {
     let started = clock::uptime();
-    let own = Arc::new(request.to_echo(source.mapping.base_url.as_str()));
+    let echo = Arc::new(request.to_echo(source.mapping.base_url.as_str()));
     let is_list = request.verb() == Verb::ListRecords;
     let mut events = source.answer(RepositoryRequest {
         request,
-        own,
+        echo,
         via: "1.1 oaimend".to_owned(),
         in_one_piece: false,
         reports_records: false,
@@ -200,9 +200,9 @@ async fn receive(
                     body.extend_from_slice(&piece);
                 }
             }
-            Some(Event::End(account)) => break Ok(account),
-            Some(Event::Failed(failure, account)) => {
-                findings.add_repairs(&account);
+            Some(Event::End(summary)) => break Ok(summary),
+            Some(Event::Failed(failure, summary)) => {
+                findings.add_repairs(&summary);
                 break Err(failure);
             }
             Some(Event::Head(_) | Event::Records(_) | Event::Quarantined(_)) => {}
@@ -210,9 +210,9 @@ async fn receive(
         }
     };
     findings.slowest = findings.slowest.max(clock::uptime().saturating_sub(started));
-    let account = *received?;
-    findings.add_repairs(&account);
-    Ok(Received { body: String::from_utf8_lossy(&body).into_owned(), account })
+    let summary = *received?;
+    findings.add_repairs(&summary);
+    Ok(Received { body: String::from_utf8_lossy(&body).into_owned(), summary })
 }
 
 fn is_on_this_machine(host: Option<Host<&str>>) -> bool {

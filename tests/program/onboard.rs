@@ -6,7 +6,7 @@ use crate::fixtures::provider::Fault::{
 };
 use crate::fixtures::provider::Provider;
 use crate::fixtures::provider::When::{self, Always, Has};
-use crate::fixtures::source::{Asked, Reply, Source};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -61,15 +61,15 @@ const FAULTS: &[Expectation] = &[
 /// Sources whose connections or methods misbehave.
 fn hard_sources() -> Vec<(&'static str, Source, &'static str, &'static str)> {
     let (provider, _) = Provider::default().script(Always, Nothing);
-    let by_post = move |number: usize, asked: &Asked| {
-        if asked.method == "POST" { provider(number, asked) } else { Reply::whole(405, "", "no") }
+    let by_post = move |number: usize, request: &ReceivedRequest| {
+        if request.method == "POST" { provider(number, request) } else { Reply::whole(405, "", "no") }
     };
     let (page, _) = Provider::default().script(Always, Nothing);
-    let truncated = move |number: usize, asked: &Asked| {
-        let reply = page(number, asked);
-        if asked.target.contains("ListRecords") { reply.cut(3_000) } else { reply }
+    let truncated = move |number: usize, request: &ReceivedRequest| {
+        let reply = page(number, request);
+        if request.target.contains("ListRecords") { reply.cut(3_000) } else { reply }
     };
-    let status = |status| move |_: usize, _: &Asked| Reply::whole(status, "", "no");
+    let status = |status| move |_: usize, _: &ReceivedRequest| Reply::whole(status, "", "no");
     vec![
         ("post-only", Source::start(by_post), "works", "POST only"),
         ("truncated", Source::start(truncated), "incomplete", "ends early (incomplete)"),
@@ -162,10 +162,10 @@ fn known_repositories_stay_as_they_are() {
     let file = folder.path().join("mappings/127.0.0.1.toml");
     let written = fs::read_to_string(&file).expect("it was written");
     fs::write(&file, format!("{written}user_agent = \"me\"\n")).expect("it is written");
-    let requests = source.asked().len();
+    let requests = source.requests().len();
     let again = onboard(folder.path(), &["list"]);
     assert!(text(&again.stdout).contains("has a mapping file already"), "{}", text(&again.stdout));
-    assert_eq!((again.status.code(), source.asked().len()), (Some(0), requests));
+    assert_eq!((again.status.code(), source.requests().len()), (Some(0), requests));
     assert!(fs::read_to_string(&file).expect("it is there").ends_with("user_agent = \"me\"\n"));
 }
 
