@@ -16,6 +16,7 @@
 pub mod datestamp;
 mod envelope;
 mod errors;
+mod named;
 mod request;
 mod request_echo;
 pub mod set_spec;
@@ -23,6 +24,7 @@ mod unix_secs;
 
 pub use envelope::{escape, is_xml_char, response_head};
 pub use errors::{ErrorCode, error_response};
+pub use named::Named;
 pub use request::window::Window;
 pub use request::{Argument, Request, RequestError, Verb};
 pub use request_echo::RequestEcho;
