@@ -1,7 +1,7 @@
 //! Datestamps: the two legal forms of OAI-PMH 2.0 (section 3.3), and the other forms that providers
 //! write.
 
-use crate::UnixSecs;
+use crate::{UnixSecs, named_enum};
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 
 /// The defect of a datestamp that could be parsed nevertheless.
@@ -28,38 +28,27 @@ pub enum Oddity {
     Form,
 }
 
-/// The granularity of a repository's datestamps (OAI-PMH 2.0, section 3.3.2).
-///
-/// ```
-/// use oaimend_oai::UnixSecs;
-/// use oaimend_oai::datestamp::{self, Granularity};
-///
-/// assert_eq!(Granularity::from_name("YYYY-MM-DD"), Some(Granularity::Day));
-/// assert_eq!(Granularity::Day.fitted("2024-01-31T12:00:00Z"), "2024-01-31");
-/// assert_eq!(datestamp::from_secs(UnixSecs(0), Granularity::Second), "1970-01-01T00:00:00Z");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Granularity {
-    /// `YYYY-MM-DD`
-    Day,
-    /// `YYYY-MM-DDThh:mm:ssZ`
-    Second,
+named_enum! {
+    /// The granularity of a repository's datestamps (OAI-PMH 2.0, section 3.3.2).
+    ///
+    /// ```
+    /// use oaimend_oai::UnixSecs;
+    /// use oaimend_oai::datestamp::{self, Granularity};
+    ///
+    /// assert_eq!(Granularity::from_name("YYYY-MM-DD"), Some(Granularity::Day));
+    /// assert_eq!(Granularity::Day.fitted("2024-01-31T12:00:00Z"), "2024-01-31");
+    /// assert_eq!(datestamp::from_secs(UnixSecs(0), Granularity::Second), "1970-01-01T00:00:00Z");
+    /// ```
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Granularity {
+        /// `YYYY-MM-DD`
+        Day = "YYYY-MM-DD",
+        /// `YYYY-MM-DDThh:mm:ssZ`
+        Second = "YYYY-MM-DDThh:mm:ssZ",
+    }
 }
 
 impl Granularity {
-    /// The value in Identify.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Day => "YYYY-MM-DD",
-            Self::Second => "YYYY-MM-DDThh:mm:ssZ",
-        }
-    }
-
-    /// Parses the value in Identify.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Day, Self::Second].into_iter().find(|granularity| granularity.name() == name)
-    }
-
     /// The length of its datestamps, in bytes.
     pub const fn len_bytes(self) -> usize {
         match self {

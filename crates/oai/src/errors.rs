@@ -1,52 +1,41 @@
 //! The eight error codes, and a complete response with one of them.
 
 use crate::envelope::{escape, response_head};
+use crate::named_enum;
 use crate::request_echo::RequestEcho;
 
-/// An error code of OAI-PMH 2.0, section 3.6.
-///
-/// ```
-/// use oaimend_oai::{ErrorCode, RequestEcho, error_response};
-///
-/// let request = RequestEcho { base_url: "http://example.org/oai".to_owned(), arguments: Vec::new() };
-/// let page = error_response(&request, "2026-01-02T03:04:05Z", ErrorCode::BadVerb, "the verb is missing");
-/// assert!(page.contains("<error code=\"badVerb\">the verb is missing</error>"));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ErrorCode {
-    /// Illegal, missing, repeated or excluded arguments.
-    BadArgument,
-    /// The resumptionToken is invalid or expired.
-    BadResumptionToken,
-    /// The verb is missing, repeated or unknown.
-    BadVerb,
-    /// The item is not available in the requested format.
-    CannotDisseminateFormat,
-    /// The item does not exist.
-    IdDoesNotExist,
-    /// No record matches from, until, set and metadataPrefix.
-    NoRecordsMatch,
-    /// The item has no formats.
-    NoMetadataFormats,
-    /// The repository has no sets.
-    NoSetHierarchy,
+named_enum! {
+    /// An error code of OAI-PMH 2.0, section 3.6.
+    ///
+    /// ```
+    /// use oaimend_oai::{ErrorCode, RequestEcho, error_response};
+    ///
+    /// let request = RequestEcho { base_url: "http://example.org/oai".to_owned(), arguments: Vec::new() };
+    /// let page = error_response(&request, "2026-01-02T03:04:05Z", ErrorCode::BadVerb, "the verb is missing");
+    /// assert!(page.contains("<error code=\"badVerb\">the verb is missing</error>"));
+    /// ```
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum ErrorCode {
+        /// Illegal, missing, repeated or excluded arguments.
+        BadArgument = "badArgument",
+        /// The resumptionToken is invalid or expired.
+        BadResumptionToken = "badResumptionToken",
+        /// The verb is missing, repeated or unknown.
+        BadVerb = "badVerb",
+        /// The item is not available in the requested format.
+        CannotDisseminateFormat = "cannotDisseminateFormat",
+        /// The item does not exist.
+        IdDoesNotExist = "idDoesNotExist",
+        /// No record matches from, until, set and metadataPrefix.
+        NoRecordsMatch = "noRecordsMatch",
+        /// The item has no formats.
+        NoMetadataFormats = "noMetadataFormats",
+        /// The repository has no sets.
+        NoSetHierarchy = "noSetHierarchy",
+    }
 }
 
 impl ErrorCode {
-    /// The value of the `code` attribute.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BadArgument => "badArgument",
-            Self::BadResumptionToken => "badResumptionToken",
-            Self::BadVerb => "badVerb",
-            Self::CannotDisseminateFormat => "cannotDisseminateFormat",
-            Self::IdDoesNotExist => "idDoesNotExist",
-            Self::NoRecordsMatch => "noRecordsMatch",
-            Self::NoMetadataFormats => "noMetadataFormats",
-            Self::NoSetHierarchy => "noSetHierarchy",
-        }
-    }
-
     /// Whether `request` must not have attributes in a response with this error (OAI-PMH 2.0,
     /// section 3.2).
     pub const fn forbids_attributes(self) -> bool {

@@ -33,8 +33,8 @@ pub trait Named: Copy + 'static {
     }
 }
 
-/// Declares an enum whose values have names: `ALL`, a `const fn name`, and the trait [`Named`](crate::Named) to
-/// read names. The enum is `Copy`.
+/// Declares an enum whose values have names, with `ALL`, `name` and `from_name`. It implements
+/// [`Named`](crate::Named), and derives at least `Clone` and `Copy`.
 ///
 /// ```
 /// use oaimend_oai::{Named as _, named_enum};
@@ -73,6 +73,11 @@ macro_rules! named_enum {
                 match self {
                     $(Self::$variant => $name,)+
                 }
+            }
+
+            /// The value of that name.
+            $visibility fn from_name(name: &str) -> Option<Self> {
+                <Self as $crate::Named>::from_name(name)
             }
         }
 
@@ -160,5 +165,6 @@ mod tests {
     fn an_error_lists_all_names() {
         assert_eq!(Colour::expected(), r#"expected "red", "blue.dark" or "Green""#);
         assert_eq!(Single::expected(), r#"expected "only""#);
+        assert_eq!(Single::from_name("only"), Some(Single::Only));
     }
 }

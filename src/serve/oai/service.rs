@@ -459,7 +459,7 @@ impl RequestContext {
         }
         let now = clock::now();
         let at = clock::utc_datetime(now);
-        let verb = self.request.as_ref().map(|request| request.verb().as_str()).or(self.page);
+        let verb = self.request.as_ref().map(|request| request.verb().name()).or(self.page);
         let requested_path = self.page.map(|_| path);
         let query = self.request.as_ref().map(Request::query).or(requested_path).unwrap_or_default();
         let took = now.duration_since(self.started).unwrap_or_default();

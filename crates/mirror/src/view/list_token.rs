@@ -136,7 +136,7 @@ impl TokenContent {
             return Err(refused("another repository issued this resumptionToken".to_owned()));
         }
         if content.verb() != verb {
-            let (issued, wanted) = (content.verb().as_str(), verb.as_str());
+            let (issued, wanted) = (content.verb().name(), verb.name());
             return Err(refused(format!("this resumptionToken belongs to {issued}, not to {wanted}")));
         }
         Ok(content)

@@ -99,7 +99,7 @@ pub(crate) async fn send(
             if !page.records.is_empty() {
                 writer.report(Event::Records(page.records)).await?;
             }
-            let verb = request.request.verb().as_str();
+            let verb = request.request.verb().name();
             let mut head = response_head(&request.echo, &date, true);
             head.push_str(&format!("  <{verb}>\n"));
             let mut body = ByteRope::from(head.into_bytes());

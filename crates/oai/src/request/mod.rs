@@ -8,67 +8,48 @@
 use super::envelope::is_xml_char;
 use super::errors::ErrorCode;
 use super::{datestamp, set_spec};
+use crate::named_enum;
 use crate::request_echo::RequestEcho;
 use std::sync::Arc;
 
 mod forms;
 pub(crate) mod window;
 
-/// One of the six verbs.
-///
-/// ```
-/// use oaimend_oai::Verb;
-///
-/// assert_eq!(Verb::ListRecords.as_str(), "ListRecords");
-/// assert!(Verb::ListSets.is_list() && !Verb::ListSets.is_harvest());
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verb {
-    /// Describes the repository.
-    Identify,
-    /// Lists the formats of the repository or of one item.
-    ListMetadataFormats,
-    /// Lists the sets.
-    ListSets,
-    /// Lists headers.
-    ListIdentifiers,
-    /// Lists records.
-    ListRecords,
-    /// Returns one record.
-    GetRecord,
+named_enum! {
+    /// One of the six verbs, in the order of the specification.
+    ///
+    /// ```
+    /// use oaimend_oai::Verb;
+    ///
+    /// assert_eq!(Verb::ListRecords.name(), "ListRecords");
+    /// assert!(Verb::ListSets.is_list() && !Verb::ListSets.is_harvest());
+    /// ```
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Verb {
+        /// Returns one record.
+        GetRecord = "GetRecord",
+        /// Describes the repository.
+        Identify = "Identify",
+        /// Lists headers.
+        ListIdentifiers = "ListIdentifiers",
+        /// Lists the formats of the repository or of one item.
+        ListMetadataFormats = "ListMetadataFormats",
+        /// Lists records.
+        ListRecords = "ListRecords",
+        /// Lists the sets.
+        ListSets = "ListSets",
+    }
 }
 
 impl Verb {
-    /// All verbs, in the order of the specification.
-    pub const ALL: [Self; 6] = [
-        Self::GetRecord,
-        Self::Identify,
-        Self::ListIdentifiers,
-        Self::ListMetadataFormats,
-        Self::ListRecords,
-        Self::ListSets,
-    ];
-
-    /// The name of the verb.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Identify => "Identify",
-            Self::ListMetadataFormats => "ListMetadataFormats",
-            Self::ListSets => "ListSets",
-            Self::ListIdentifiers => "ListIdentifiers",
-            Self::ListRecords => "ListRecords",
-            Self::GetRecord => "GetRecord",
-        }
-    }
-
     /// The name of the verb and of its element, in bytes.
     pub const fn as_bytes(self) -> &'static [u8] {
-        self.as_str().as_bytes()
+        self.name().as_bytes()
     }
 
-    /// The verb with this name.
-    pub fn from_name(name: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|verb| verb.as_bytes() == name)
+    /// The verb with this name, in bytes.
+    pub fn from_bytes(name: &[u8]) -> Option<Self> {
+        Self::ALL.iter().copied().find(|verb| verb.as_bytes() == name)
     }
 
     /// Whether its responses are lists, which resumptionTokens can continue.
@@ -108,40 +89,26 @@ impl Verb {
     }
 }
 
-/// An argument other than the verb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Argument {
-    /// An item.
-    Identifier,
-    /// A format.
-    MetadataPrefix,
-    /// The lowest datestamp.
-    From,
-    /// The highest datestamp.
-    Until,
-    /// A set.
-    Set,
-    /// The position in a list; excludes all others.
-    ResumptionToken,
+named_enum! {
+    /// An argument other than the verb.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Argument {
+        /// An item.
+        Identifier = "identifier",
+        /// A format.
+        MetadataPrefix = "metadataPrefix",
+        /// The lowest datestamp.
+        From = "from",
+        /// The highest datestamp.
+        Until = "until",
+        /// A set.
+        Set = "set",
+        /// The position in a list; excludes all others.
+        ResumptionToken = "resumptionToken",
+    }
 }
 
 impl Argument {
-    /// All arguments.
-    pub const ALL: &'static [Self] =
-        &[Self::Identifier, Self::MetadataPrefix, Self::From, Self::Until, Self::Set, Self::ResumptionToken];
-
-    /// The name of the argument.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Identifier => "identifier",
-            Self::MetadataPrefix => "metadataPrefix",
-            Self::From => "from",
-            Self::Until => "until",
-            Self::Set => "set",
-            Self::ResumptionToken => "resumptionToken",
-        }
-    }
-
     /// Whether it is `from` or `until`, and this value of it selects nothing from `earliest` on.
     fn is_date_before(self, date: &str, earliest: &str) -> bool {
         let to_second = |date: &str, time: &str| match date.len() {
@@ -329,7 +296,7 @@ impl Request {
 
     /// The request as the `request` element repeats it.
     pub fn to_echo(&self, base_url: &str) -> RequestEcho {
-        let mut arguments = vec![("verb".to_owned(), self.verb.as_str().to_owned())];
+        let mut arguments = vec![("verb".to_owned(), self.verb.name().to_owned())];
         for (argument, value) in &*self.arguments {
             let value = match argument {
                 // The schema allows no other characters here.
@@ -342,7 +309,7 @@ impl Request {
     }
 
     fn check_combination(&self) -> Result<(), RequestError> {
-        let verb = self.verb.as_str();
+        let verb = self.verb.name();
         if self.argument(Argument::ResumptionToken).is_some() {
             let others: Vec<&str> = self
                 .arguments
@@ -405,7 +372,7 @@ fn write_query(
     arguments: &[(Argument, String)],
     encode: impl Fn(Argument, &str, &mut String),
 ) -> String {
-    let mut query = format!("verb={}", verb.as_str());
+    let mut query = format!("verb={}", verb.name());
     for (argument, value) in arguments {
         query.push('&');
         query.push_str(argument.name());
@@ -416,7 +383,7 @@ fn write_query(
 }
 
 fn parse_verb(pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<Verb, RequestError> {
-    let names = || Verb::ALL.iter().map(|verb| verb.as_str()).collect::<Vec<_>>().join(", ");
+    let names = || Verb::ALL.iter().map(|verb| verb.name()).collect::<Vec<_>>().join(", ");
     let mut values = pairs.iter().filter(|(name, _)| name == b"verb").map(|(_, value)| value);
     let Some(value) = values.next() else {
         return Err(bad_verb(format!("the argument verb is missing; expected one of {}", names())));
@@ -425,12 +392,12 @@ fn parse_verb(pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<Verb, RequestError> {
         return Err(bad_verb("the argument verb is repeated".to_owned()));
     }
     let value = String::from_utf8_lossy(value);
-    if let Some(verb) = Verb::ALL.iter().find(|verb| verb.as_str() == value) {
-        return Ok(*verb);
+    if let Some(verb) = Verb::from_name(&value) {
+        return Ok(verb);
     }
-    let near = Verb::ALL.iter().find(|verb| verb.as_str().eq_ignore_ascii_case(value.trim()));
+    let near = Verb::ALL.iter().find(|verb| verb.name().eq_ignore_ascii_case(value.trim()));
     Err(bad_verb(match near {
-        Some(verb) => format!("\"{}\" is not a verb; did you mean {}?", shorten(&value), verb.as_str()),
+        Some(verb) => format!("\"{}\" is not a verb; did you mean {}?", shorten(&value), verb.name()),
         None => format!("\"{}\" is not a verb; expected one of {}", shorten(&value), names()),
     }))
 }
@@ -438,10 +405,10 @@ fn parse_verb(pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<Verb, RequestError> {
 fn parse_argument(name: &[u8], verb: Verb) -> Result<Argument, RequestError> {
     let name = String::from_utf8_lossy(name);
     let allowed = verb.allowed();
-    match Argument::ALL.iter().find(|argument| argument.name() == name) {
-        Some(argument) if allowed.contains(argument) => Ok(*argument),
+    match Argument::from_name(&name) {
+        Some(argument) if allowed.contains(&argument) => Ok(argument),
         Some(argument) => {
-            Err(bad_argument(format!("{} does not take the argument {}", verb.as_str(), argument.name())))
+            Err(bad_argument(format!("{} does not take the argument {}", verb.name(), argument.name())))
         }
         None => {
             let near = allowed.iter().find(|argument| argument.name().eq_ignore_ascii_case(name.trim()));
@@ -449,7 +416,7 @@ fn parse_argument(name: &[u8], verb: Verb) -> Result<Argument, RequestError> {
                 Some(argument) => {
                     format!("\"{}\" is not an argument; did you mean {}?", shorten(&name), argument.name())
                 }
-                None => format!("\"{}\" is not an argument of {}", shorten(&name), verb.as_str()),
+                None => format!("\"{}\" is not an argument of {}", shorten(&name), verb.name()),
             }))
         }
     }

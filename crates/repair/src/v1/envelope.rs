@@ -67,7 +67,7 @@ impl V1Response {
     /// Reads the root of a response of 1.x; `None` if the tag is another one.
     pub(crate) fn from_root(text: &[u8], at: usize, tag: &LenientTag) -> Option<Self> {
         let (prefix, local) = split_name(text.get(at + 1..tag.name_end)?);
-        let verb = Verb::from_name(local)?;
+        let verb = Verb::from_bytes(local)?;
         let name_start: &[u8] = if prefix.is_empty() { b"xmlns" } else { b"xmlns:" };
         let declaration = [name_start, prefix].concat();
         let declares = |attribute: &&LenientAttribute| {

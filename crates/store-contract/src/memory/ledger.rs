@@ -40,7 +40,7 @@ struct ListRows {
 }
 
 fn name(repository: RepositoryId<'_>, verb: Verb, token: &str) -> TokenName {
-    (repository.0.to_owned(), verb.as_str(), token.to_owned())
+    (repository.0.to_owned(), verb.name(), token.to_owned())
 }
 
 impl ListRows {

@@ -194,7 +194,7 @@ impl<'a> Answer<'a> {
         // A header alone would promise a record that cannot be delivered.
         let is_listed = |at: &usize| !is_headers || version.entries.get(*at).is_some_and(Entry::is_good);
         let records = records.into_iter().filter(is_listed).collect();
-        let frame = PageFrame { verb: request.verb().as_str(), closing: &closing, requested_at };
+        let frame = PageFrame { verb: request.verb().name(), closing: &closing, requested_at };
         Ok(Self::page(version, list, records, frame))
     }
 
@@ -213,7 +213,7 @@ impl<'a> Answer<'a> {
         let PageFrame { verb, closing, requested_at } = frame;
         let head = page::head(&version.doctype, verb, &list.scope, requested_at);
         let tail = format!("{closing}</{verb}>\n</OAI-PMH>\n").into_bytes();
-        let headers_only = verb == Verb::ListIdentifiers.as_str();
+        let headers_only = verb == Verb::ListIdentifiers.name();
         Self { records, scope: Some(&list.scope), headers_only, ..Self::whole(version, head, tail) }
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct EnvelopeTags {
 impl EnvelopeTags {
     /// The tags of a list of our own.
     pub(crate) fn for_own_list(verb: Verb) -> Self {
-        let (root_name, list) = ("OAI-PMH".to_owned(), verb.as_str().to_owned());
+        let (root_name, list) = ("OAI-PMH".to_owned(), verb.name().to_owned());
         let root = format!(
             "{root_name} xmlns=\"{OAI}\" xmlns:xsi=\"{XSI}\" \
              xsi:schemaLocation=\"{OAI} http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\""

@@ -59,7 +59,7 @@ impl ResponsePage<'_> {
         let title = self.title();
         let crumbs = [
             Crumb { name: &self.address.repository, url: Some(self.repository_url()) },
-            Crumb { name: self.request.map_or("Request", |request| request.verb().as_str()), url: None },
+            Crumb { name: self.request.map_or("Request", |request| request.verb().name()), url: None },
         ];
         let main = html! {
             article.response {
@@ -140,7 +140,7 @@ impl ResponsePage<'_> {
         let date = page.map(|page| page.response_date.as_str()).filter(|date| !date.is_empty());
         html! {
             "OAI-PMH "
-            (self.request.map_or("request", |request| request.verb().as_str()))
+            (self.request.map_or("request", |request| request.verb().name()))
             @for (name, value) in Argument::ALL.iter().filter_map(argument) { " · " (name) " " bdi { (value) } }
             @if let Some(date) = date { " · " time datetime=(date) { (date) } }
         }

@@ -199,7 +199,7 @@ fn read_field(
 pub(crate) fn is_request_argument(name: &[u8], value: &[u8]) -> bool {
     let value = resolve(value);
     match name {
-        b"verb" => Verb::from_name(&value).is_some(),
+        b"verb" => Verb::from_bytes(&value).is_some(),
         b"identifier" | b"resumptionToken" => true,
         b"metadataPrefix" => Text::MetadataPrefix.is_valid(&value),
         b"from" | b"until" => Text::Datestamp.is_valid(&value),

@@ -29,7 +29,7 @@ pub(crate) fn read_request_facts(response: &Response, written_head: &[u8]) -> Re
             for attribute in &tag.attributes {
                 let value = resolve(&attribute.value);
                 match written_head.get(attribute.name.0..attribute.name.1) {
-                    Some(b"verb") => facts.verb = Verb::from_name(&value),
+                    Some(b"verb") => facts.verb = Verb::from_bytes(&value),
                     Some(b"identifier") => facts.identifier = Some(value),
                     Some(b"resumptionToken") => facts.resumes = true,
                     _ => {}
@@ -47,7 +47,7 @@ pub(crate) fn request_from_config(response: &Response) -> Option<RequestFacts> {
         response.config().request.as_ref().filter(|configured| !configured.arguments.is_empty())?;
     let argument = |wanted: &str| configured.arguments.iter().find(|(name, _)| name == wanted);
     Some(RequestFacts {
-        verb: argument("verb").and_then(|(_, verb)| Verb::from_name(verb.as_bytes())),
+        verb: argument("verb").and_then(|(_, verb)| Verb::from_bytes(verb.as_bytes())),
         identifier: argument("identifier").map(|(_, identifier)| identifier.as_bytes().to_vec()),
         resumes: argument("resumptionToken").is_some(),
         is_configured: true,

@@ -49,7 +49,7 @@ pub(crate) fn find_top_level_tag(
                 at += field_len(window, at, 1 + span, end)?;
                 continue;
             }
-            let found = match (response.root.v1(), open, Verb::from_name(local), local) {
+            let found = match (response.root.v1(), open, Verb::from_bytes(local), local) {
                 (Some(v1), ..) => v1_top_level_tag(v1, open, local),
                 (None, true, Some(verb), _) => Some(TopLevelTag::Verb(verb)),
                 (None, true, None, b"error") => Some(TopLevelTag::Error),

@@ -91,7 +91,8 @@ fn find_first_item(response: &Response, text: &[u8], end: usize) -> Option<(usiz
             Lexeme::StartTag => {
                 let local = local_name(response, text, at);
                 let verbs: Vec<Verb> = Verb::ALL
-                    .into_iter()
+                    .iter()
+                    .copied()
                     .filter(|verb| *verb != Verb::Identify && item_of(*verb).name == local)
                     .collect();
                 if depth == 0 && !verbs.is_empty() {

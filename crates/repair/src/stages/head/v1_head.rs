@@ -37,7 +37,7 @@ pub(crate) fn find_v1_root(
         }
         let name = tag.get(1..).unwrap_or_default();
         let local = split_name(name.get(..name_span(name)).unwrap_or_default()).1;
-        if Verb::from_name(local).is_some()
+        if Verb::from_bytes(local).is_some()
             && let Some(end) = response.tag_end(window.after(at))?
             && let Some(read) = read_lenient_tag(rest, at, at + end, response.limits())
             && let Some(found) = V1Response::from_root(rest, at, &read)

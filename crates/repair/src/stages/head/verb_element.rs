@@ -132,7 +132,7 @@ pub(crate) fn requested_verb_element(
         }
         let is_end_tag = lexeme == Lexeme::EndTag;
         let local = local_name(response, text, next_at + usize::from(is_end_tag));
-        let verb = if lexeme == Lexeme::StartTag { Verb::from_name(local) } else { None };
+        let verb = if lexeme == Lexeme::StartTag { Verb::from_bytes(local) } else { None };
         match verb {
             // Without a request, the inner element is the parent of the items.
             Some(verb) if requested.is_none_or(|requested| requested == verb) => {

@@ -110,7 +110,7 @@ fn list_continues(response: &mut Response, list: &List, rest: &[u8], from: usize
         let name = text.get(1..1 + name_span(text.get(1..).unwrap_or_default())).unwrap_or_default();
         if lexeme == Lexeme::StartTag {
             let local = split_name(name).1;
-            if local == b"OAI-PMH" || response.root.is_v1() && Verb::from_name(local).is_some() {
+            if local == b"OAI-PMH" || response.root.is_v1() && Verb::from_bytes(local).is_some() {
                 return false;
             }
             let is_token = list.verb().is_list() && is_token(response, name);

@@ -137,7 +137,7 @@ impl List {
     ///
     /// It depends on the name of the verb element, and becomes the code that a known request allows.
     pub(crate) fn empty_code(&self, request: &RequestFacts) -> Option<ErrorCode> {
-        let code = match Verb::from_name(&self.names.verb).unwrap_or(self.verb) {
+        let code = match Verb::from_bytes(&self.names.verb).unwrap_or(self.verb) {
             Verb::ListRecords | Verb::ListIdentifiers => Some(ErrorCode::NoRecordsMatch),
             Verb::ListSets => Some(ErrorCode::NoSetHierarchy),
             Verb::ListMetadataFormats => Some(ErrorCode::NoMetadataFormats),

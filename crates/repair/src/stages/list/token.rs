@@ -163,13 +163,15 @@ fn ends_token(response: &Response, list: &List, text: &[u8]) -> bool {
         || list.names.starts_item(text) == TagMatch::Yes
         || is_token(response, name)
         || local == b"OAI-PMH"
-        || Verb::from_name(local).is_some()
+        || Verb::from_bytes(local).is_some()
 }
 
 fn ends_list(response: &Response, tag: &[u8]) -> bool {
     let name = tag.get(2..2 + name_span(tag.get(2..).unwrap_or_default())).unwrap_or_default();
     name.strip_prefix(response.root.prefix()).is_some_and(|local| {
-        local == b"OAI-PMH" || Verb::from_name(local).is_some() || response.verb_element.name() == Some(local)
+        local == b"OAI-PMH"
+            || Verb::from_bytes(local).is_some()
+            || response.verb_element.name() == Some(local)
     })
 }
 

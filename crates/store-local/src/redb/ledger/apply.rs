@@ -149,7 +149,7 @@ fn write_changes(
     {
         if let (Some(token), Some(record)) = (token, record) {
             view.insert(rows::token(RepositoryId(repository), page.verb, token), json(record)?);
-            view.insert(key(ListRow::Token(page.verb.as_str(), token)), []);
+            view.insert(key(ListRow::Token(page.verb.name(), token)), []);
         }
     }
     view.insert(rows::list(RepositoryId(repository), place.list), json(&changes.list)?);
