@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::catalog::RepairSet;
 use crate::limits::Limits;
-use oaimend_oai::RequestEcho;
 use oaimend_oai::datestamp::Granularity;
+use oaimend_oai::{RequestEcho, named_enum};
 
 /// The configuration of the engine for one response.
 ///
@@ -135,21 +135,13 @@ impl Origin {
     }
 }
 
-/// The records that get provenance. Deleted records never do, because they have no payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProvenanceScope {
-    /// Records whose payload was changed by a repair of [`Effect::Content`](crate::catalog::Effect).
-    Altered,
-    /// All records.
-    All,
-}
-
-impl ProvenanceScope {
-    /// The name of the scope in configurations.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Altered => "altered",
-            Self::All => "all",
-        }
+named_enum! {
+    /// The records that get provenance. Deleted records never do, because they have no payload.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ProvenanceScope {
+        /// Records whose payload was changed by a repair of [`Effect::Content`](crate::catalog::Effect).
+        Altered = "altered",
+        /// All records.
+        All = "all",
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::catalog::{QuarantineReason, RepairId};
 use crate::span::Span;
-use oaimend_oai::ErrorCode;
+use oaimend_oai::{ErrorCode, named_enum};
 
 /// Receives the results of the engine, which pushes them.
 ///
@@ -237,26 +237,17 @@ pub struct UnresolvedField {
     pub issue: FieldIssue,
 }
 
-/// The problem with a field that stays unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FieldIssue {
-    /// The element is missing.
-    Missing,
-    /// The value is illegal.
-    Illegal,
-    /// The element occurs more than once.
-    Repeated,
-}
-
-impl FieldIssue {
-    /// The name in the report.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Illegal => "illegal",
-            Self::Repeated => "repeated",
-        }
+named_enum! {
+    /// The problem with a field that stays unchanged.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum FieldIssue {
+        /// The element is missing.
+        Missing = "missing",
+        /// The value is illegal.
+        Illegal = "illegal",
+        /// The element occurs more than once.
+        Repeated = "repeated",
     }
 }
 

@@ -12,11 +12,11 @@ use crate::catalog::repairs::{CATALOG, RepairId};
 /// assert_eq!(counts.of(RepairId::BareAmpersand), 1);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RepairCounts([u64; RepairId::COUNT]);
+pub struct RepairCounts([u64; RepairId::ALL.len()]);
 
 impl Default for RepairCounts {
     fn default() -> Self {
-        Self([0; RepairId::COUNT])
+        Self([0; RepairId::ALL.len()])
     }
 }
 

@@ -13,7 +13,7 @@ use crate::catalog::repairs::RepairId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepairSet(u128);
 
-const _: () = assert!(RepairId::COUNT <= u128::BITS as usize, "each repair has a bit");
+const _: () = assert!(RepairId::ALL.len() <= u128::BITS as usize, "each repair has a bit");
 
 impl RepairSet {
     /// The empty set.

@@ -5,34 +5,26 @@
 //! argument of `oaimend explain`. [`QuarantineReason`](crate::QuarantineReason) has the reasons for quarantine. Each of them has a
 //! folder `corpus/refused/<name>*/` and a heading in docs/reference/unrepairable.md.
 
-/// The certainty that a repair restores the intended content.
-///
-/// ```
-/// use oaimend_repair::{Certainty, RepairId};
-///
-/// assert_eq!(RepairId::BareAmpersand.certainty(), Certainty::Exact);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Certainty {
-    /// Only one interpretation fits the bytes, or XML requires the change.
-    Exact,
-    /// A table or strong evidence supports the interpretation.
-    Likely,
-    /// The interpretation is plausible. Off unless a mapping enables it.
-    Guess,
-    /// Not a repair: the proxy's own values replace those of the source.
-    Rewrite,
-}
+use oaimend_oai::named_enum;
 
-impl Certainty {
-    /// The name in reports and documentation.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Likely => "likely",
-            Self::Guess => "guess",
-            Self::Rewrite => "rewrite",
-        }
+named_enum! {
+    /// The certainty that a repair restores the intended content.
+    ///
+    /// ```
+    /// use oaimend_repair::{Certainty, RepairId};
+    ///
+    /// assert_eq!(RepairId::BareAmpersand.certainty(), Certainty::Exact);
+    /// ```
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Certainty {
+        /// Only one interpretation fits the bytes, or XML requires the change.
+        Exact = "exact",
+        /// A table or strong evidence supports the interpretation.
+        Likely = "likely",
+        /// The interpretation is plausible. Off unless a mapping enables it.
+        Guess = "guess",
+        /// Not a repair: the proxy's own values replace those of the source.
+        Rewrite = "rewrite",
     }
 }
 
@@ -99,25 +91,20 @@ macro_rules! catalog {
         why $why:literal
         before $before:literal
         after $after:literal)*) => {
-        /// A repair of the catalog.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
-        #[repr(u8)]
-        pub enum RepairId {
-            $(#[doc = $what] $variant,)*
+        named_enum! {
+            /// A repair of the catalog. Its name is in kebab-case.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            #[non_exhaustive]
+            #[repr(u8)]
+            pub enum RepairId {
+                $(#[doc = $what] $variant = $name,)*
+            }
         }
 
         /// All repairs, in the order of a response.
         pub static CATALOG: &[&CatalogEntry] = &[$(RepairId::$variant.entry(),)*];
 
         impl RepairId {
-            /// The name in kebab-case.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-
             /// The catalog entry.
             pub const fn entry(self) -> &'static CatalogEntry {
                 match self {
@@ -668,14 +655,6 @@ catalog! {
 }
 
 impl RepairId {
-    /// How many repairs there are.
-    pub(crate) const COUNT: usize = Self::RewriteProvenance as usize + 1;
-
-    /// The repair of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        CATALOG.iter().copied().find(|entry| entry.name == name).map(|entry| entry.id)
-    }
-
     /// Whether the repair is off unless a mapping enables it: a guess, or a change that few harvesters need.
     pub fn is_optional(self) -> bool {
         self.certainty() == Certainty::Guess || self == Self::PayloadXsi
