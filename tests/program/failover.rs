@@ -47,7 +47,7 @@ fn the_mirror_answers_each_verb_as_the_source_did() {
     for (request, before) in requests.iter().zip(&before) {
         let after = world.ask_valid(request);
         let reason = after.summary.end.failed_over.as_ref().map(|failure| failure.reason);
-        assert!(matches!(reason, Some(Reason::Status | Reason::Resting)), "{request}: {reason:?}");
+        assert!(matches!(reason, Some(Reason::Status | Reason::CircuitOpen)), "{request}: {reason:?}");
         assert_eq!(after.items(), before.items(), "{request}");
         assert_eq!(after.kind(), before.kind(), "{request}");
         assert_eq!(response_date(&after), from_secs(state, Granularity::Second), "{request}");

@@ -54,7 +54,7 @@ fn list_of_source(world: &World, set: &str) -> Result<BTreeSet<String>, String> 
     let first = world.ask(&format!("verb=ListRecords&metadataPrefix=oai_dc&set={set}"));
     match first.failure {
         Some(failure) => {
-            assert!(matches!(failure.reason, Reason::Status | Reason::Resting), "{failure:?}");
+            assert!(matches!(failure.reason, Reason::Status | Reason::CircuitOpen), "{failure:?}");
             Err(failure.details)
         }
         None if first.kind() == "noRecordsMatch" => Ok(BTreeSet::new()),
@@ -125,7 +125,7 @@ fn list_of_such_a_set_fails_in_the_middle_and_does_not_end_early() {
                 assert_eq!(identifiers(&pages), even(60), "after {pages_before}");
             } else {
                 let failure = page.failure.expect("the mirror does not know the rest");
-                assert!(matches!(failure.reason, Reason::Status | Reason::Resting), "{failure:?}");
+                assert!(matches!(failure.reason, Reason::Status | Reason::CircuitOpen), "{failure:?}");
             }
         }
     }

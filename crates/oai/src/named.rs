@@ -34,7 +34,8 @@ pub trait Named: Copy + 'static {
 }
 
 /// Declares an enum whose values have names, with `ALL`, `name` and `from_name`. It implements
-/// [`Named`](crate::Named), and derives at least `Clone` and `Copy`.
+/// [`Named`](crate::Named), and derives at least `Clone` and `Copy`. After a semicolon, one more variant can wrap
+/// another such enum: `NotOai(NotOai)`. Its values have the names of the wrapped ones.
 ///
 /// ```
 /// use oaimend_oai::{Named as _, named_enum};
@@ -75,6 +76,50 @@ macro_rules! named_enum {
                 }
             }
 
+        }
+
+        $crate::named_enum!(@read $visibility $type);
+    };
+    ($(#[$attribute:meta])* $visibility:vis enum $type:ident {
+        $($(#[$variant_attribute:meta])* $variant:ident = $name:literal),+;
+        $(#[$wrapper_attribute:meta])* $wrapper:ident($inner:ident) $(,)?
+    }) => {
+        $(#[$attribute])*
+        $visibility enum $type {
+            $($(#[$variant_attribute])* $variant,)+
+            $(#[$wrapper_attribute])* $wrapper($inner),
+        }
+
+        impl $type {
+            /// All values: the unit variants in the order of their declaration, then the wrapped values.
+            $visibility const ALL: &'static [Self] = &{
+                let units = [$(Self::$variant),+];
+                let mut all = [units[0]; [$($name),+].len() + $inner::ALL.len()];
+                let mut index = 0;
+                while index < all.len() {
+                    all[index] = if index < units.len() {
+                        units[index]
+                    } else {
+                        Self::$wrapper($inner::ALL[index - units.len()])
+                    };
+                    index += 1;
+                }
+                all
+            };
+
+            /// The name of the value. A wrapped value has its own.
+            $visibility const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                    Self::$wrapper(value) => value.name(),
+                }
+            }
+        }
+
+        $crate::named_enum!(@read $visibility $type);
+    };
+    (@read $visibility:vis $type:ident) => {
+        impl $type {
             /// The value of that name.
             $visibility fn from_name(name: &str) -> Option<Self> {
                 <Self as $crate::Named>::from_name(name)

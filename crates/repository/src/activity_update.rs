@@ -34,7 +34,7 @@ pub fn activity_update(
                 request: request.query().to_owned(),
                 reason: failure.reason.name(),
                 details: failure.details_for_operators(),
-                is_repetition: failure.reason == Reason::Resting,
+                is_repetition: failure.reason == Reason::CircuitOpen,
             }
         }
         (None, Some(_)) => SourceResult::Succeeded,
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn failures_of_the_source_are_told_from_others() {
-        for (reason, is_repetition) in [(Reason::Dns, false), (Reason::Resting, true)] {
+        for (reason, is_repetition) in [(Reason::Dns, false), (Reason::CircuitOpen, true)] {
             let found = update(Some(&ResponseSummary::default()), Some(reason));
             let expected = SourceResult::Failed {
                 request: "verb=Identify".to_owned(),

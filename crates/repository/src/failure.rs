@@ -1,6 +1,7 @@
 //! A request to a source that failed: the reason, whose fault it is, whether to retry, and a text that a
 //! person can act on.
 
+use oaimend_oai::named_enum;
 use oaimend_repair::NotOai;
 use oaimend_store::{LedgerError, MirrorError};
 use std::fmt::{Display, Write as _};
@@ -38,199 +39,165 @@ pub enum Outlook {
     OldOutage(Duration),
 }
 
-/// The kinds of failure: label of the metric, and error type of RFC 9209.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// The name of the source cannot be resolved.
-    Dns,
-    /// The source, or the target of its redirect, has an address that is not public.
-    AddressRefused,
-    /// The connection was refused.
-    ConnectionRefused,
-    /// No connection in time.
-    ConnectionTimeout,
-    /// The connection was closed or reset before a response.
-    ConnectionLost,
-    /// The source's certificate is not valid.
-    TlsCertificate,
-    /// No agreement on TLS.
-    TlsProtocol,
-    /// The response is not HTTP.
-    HttpProtocol,
-    /// The response took too long to begin or to continue.
-    ResponseTimeout,
-    /// The response ended early.
-    Incomplete,
-    /// The page cannot be resumed: a repeated request returned a different page.
-    NotResumable,
-    /// The limits of the source are used up, and there was no permit in time.
-    Busy,
-    /// The circuit breaker of the source is open.
-    Resting,
-    /// A content coding of the response is broken.
-    ContentCoding,
-    /// The response is too long, or inflates too much.
-    TooLarge,
-    /// A redirect that is not followed.
-    Redirect,
-    /// An error status without an OAI-PMH body.
-    Status,
-    /// The body is not an OAI-PMH response.
-    NotOai(NotOai),
-    /// A record could not be repaired, and the mapping wants the page to fail then.
-    QuarantineReason,
-    /// A record could not be quarantined.
-    Quarantine,
-    /// The ledger of tokens cannot be read.
-    Ledger,
-    /// Another process of ours has taken over the ledger and the quarantine.
-    TakenOver,
-    /// The page is too long for an HTTP/1.0 client.
-    SpoolFull,
-    /// The file of a static repository cannot be read, or is not one.
-    StaticFile,
-    /// The mapping cannot be used.
+named_enum! {
+    /// The kinds of failure: label of the metric, and error type of RFC 9209.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Reason {
+        /// The name of the source cannot be resolved.
+        Dns = "dns",
+        /// The source, or the target of its redirect, has an address that is not public.
+        AddressRefused = "address-refused",
+        /// The connection was refused.
+        ConnectionRefused = "connection-refused",
+        /// No connection in time.
+        ConnectionTimeout = "connection-timeout",
+        /// The connection was closed or reset before a response.
+        ConnectionLost = "connection-lost",
+        /// The source's certificate is not valid.
+        TlsCertificate = "tls-certificate",
+        /// No agreement on TLS.
+        TlsProtocol = "tls-protocol",
+        /// The response is not HTTP.
+        HttpProtocol = "http-protocol",
+        /// The response took too long to begin or to continue.
+        ResponseTimeout = "response-timeout",
+        /// The response ended early.
+        Incomplete = "incomplete",
+        /// The page cannot be resumed: a repeated request returned a different page.
+        NotResumable = "not-resumable",
+        /// The limits of the source are used up, and there was no permit in time.
+        Busy = "busy",
+        /// The circuit breaker of the source is open.
+        CircuitOpen = "circuit-open",
+        /// A content coding of the response is broken.
+        ContentCoding = "content-coding",
+        /// The response is too long, or inflates too much.
+        TooLarge = "too-large",
+        /// A redirect that is not followed.
+        Redirect = "redirect",
+        /// An error status without an OAI-PMH body.
+        Status = "status",
+        /// A record could not be repaired, and the mapping wants the page to fail then.
+        Unrepairable = "unrepairable",
+        /// A record could not be quarantined.
+        Quarantine = "quarantine",
+        /// The ledger of tokens cannot be read.
+        Ledger = "ledger",
+        /// Another process of ours has taken over the ledger and the quarantine.
+        TakenOver = "taken-over",
+        /// The page is too long for an HTTP/1.0 client.
+        SpoolFull = "spool-full",
+        /// The file of a static repository cannot be read, or is not one.
+        StaticFile = "static-file",
+        /// The mapping cannot be used.
+        Configuration = "configuration",
+        /// The mirror has not harvested the repository completely yet.
+        MirrorIncomplete = "mirror-incomplete",
+        /// The store of the mirror cannot be read.
+        Mirror = "mirror";
+        /// The body is not an OAI-PMH response.
+        NotOai(NotOai),
+    }
+}
+
+/// What follows from a kind of failure.
+struct Policy {
+    /// The proxy error type of RFC 9209, section 2.3.
+    proxy_error: &'static str,
+    /// The status of our response if a retry is useless.
+    status: u16,
+    /// Whether a retry is useful.
+    outlook: Outlook,
+    /// When to retry, in seconds, if the source does not say it.
+    retry_after_secs: u64,
+    /// The party that can remove the failure.
+    fault: Fault,
+}
+
+/// A party that can remove a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Source,
+    /// The source, and the mapping that does not accept what it sends.
+    StrictMapping,
+    OtherRequests,
+    FirstHarvest,
+    Oaimend,
     Configuration,
-    /// The mirror has not harvested the repository completely yet.
-    MirrorIncomplete,
-    /// The store of the mirror cannot be read.
-    Mirror,
+    Request,
+}
+
+impl Fault {
+    /// The party, for harvesters.
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Source => "the source's",
+            Self::StrictMapping => "the source's; the mapping makes such a page fail (on_unrepairable)",
+            Self::OtherRequests => "none; other requests use up the limits of the source",
+            Self::FirstHarvest => "none; the first harvest of the mirror is not complete",
+            Self::Oaimend => "oaimend's, or that of its machine",
+            Self::Configuration => "the configuration of oaimend",
+            Self::Request => "the request's; HTTP/1.0 cannot carry a page of this length, HTTP/1.1 can",
+        }
+    }
 }
 
 impl Reason {
-    /// The one kebab-case name, as in logs and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Dns => "dns",
-            Self::AddressRefused => "address-refused",
-            Self::ConnectionRefused => "connection-refused",
-            Self::ConnectionTimeout => "connection-timeout",
-            Self::ConnectionLost => "connection-lost",
-            Self::TlsCertificate => "tls-certificate",
-            Self::TlsProtocol => "tls-protocol",
-            Self::HttpProtocol => "http-protocol",
-            Self::ResponseTimeout => "response-timeout",
-            Self::Incomplete => "incomplete",
-            Self::NotResumable => "not-resumable",
-            Self::Busy => "busy",
-            Self::Resting => "circuit-open",
-            Self::ContentCoding => "content-coding",
-            Self::TooLarge => "too-large",
-            Self::Redirect => "redirect",
-            Self::Status => "status",
-            Self::NotOai(why) => why.name(),
-            Self::QuarantineReason => "unrepairable",
-            Self::Quarantine => "quarantine",
-            Self::Ledger => "ledger",
-            Self::TakenOver => "taken-over",
-            Self::SpoolFull => "spool-full",
-            Self::StaticFile => "static-file",
-            Self::Configuration => "configuration",
-            Self::MirrorIncomplete => "mirror-incomplete",
-            Self::Mirror => "mirror",
-        }
-    }
-
-    /// The proxy error type of RFC 9209, section 2.3.
-    pub(crate) const fn proxy_error(self) -> &'static str {
-        match self {
-            Self::Dns => "dns_error",
-            Self::AddressRefused => "destination_ip_prohibited",
-            Self::ConnectionRefused => "connection_refused",
-            Self::ConnectionTimeout => "connection_timeout",
-            Self::ConnectionLost => "connection_terminated",
-            Self::TlsCertificate => "tls_certificate_error",
-            Self::TlsProtocol => "tls_protocol_error",
-            Self::HttpProtocol => "http_protocol_error",
-            Self::ResponseTimeout => "http_response_timeout",
-            Self::Incomplete | Self::NotResumable => "http_response_incomplete",
-            Self::ContentCoding => "http_response_content_coding",
-            Self::TooLarge => "http_response_body_size",
-            Self::Redirect
-            | Self::Status
-            | Self::NotOai(_)
-            | Self::Busy
-            | Self::Resting
-            | Self::StaticFile
-            | Self::MirrorIncomplete => "destination_unavailable",
-            Self::QuarantineReason
-            | Self::Quarantine
-            | Self::Ledger
-            | Self::TakenOver
-            | Self::SpoolFull
-            | Self::Mirror => "proxy_internal_error",
-            Self::Configuration => "proxy_configuration_error",
-        }
-    }
-
-    /// When to retry a failure of this kind, in seconds, if the source does not say it.
-    const fn retry_after_secs(self) -> u64 {
-        match self {
-            Self::ConnectionRefused | Self::Busy | Self::Status | Self::NotOai(NotOai::UnknownError) => 30,
-            Self::ConnectionTimeout
-            | Self::ConnectionLost
-            | Self::ResponseTimeout
-            | Self::Incomplete
-            | Self::NotResumable
-            | Self::Resting => 60,
-            Self::TakenOver => 1,
-            Self::Quarantine | Self::Ledger | Self::Mirror => 600,
-            _ => 300,
-        }
+    /// The policy of each kind. There is no default, so that a new kind gets one too.
+    const fn policy(self) -> Policy {
+        use Outlook::{MayPass, Permanent};
+        let (proxy_error, status, outlook, retry_after_secs, fault) = match self {
+            Self::Dns => ("dns_error", 502, Permanent, 300, Fault::Source),
+            Self::AddressRefused => ("destination_ip_prohibited", 502, Permanent, 300, Fault::Configuration),
+            Self::ConnectionRefused => ("connection_refused", 502, MayPass, 30, Fault::Source),
+            Self::ConnectionTimeout => ("connection_timeout", 504, MayPass, 60, Fault::Source),
+            Self::ConnectionLost => ("connection_terminated", 502, MayPass, 60, Fault::Source),
+            Self::TlsCertificate => ("tls_certificate_error", 502, Permanent, 300, Fault::Source),
+            Self::TlsProtocol => ("tls_protocol_error", 502, Permanent, 300, Fault::Source),
+            Self::HttpProtocol => ("http_protocol_error", 502, MayPass, 300, Fault::Source),
+            Self::ResponseTimeout => ("http_response_timeout", 504, MayPass, 60, Fault::Source),
+            Self::Incomplete | Self::NotResumable => {
+                ("http_response_incomplete", 502, MayPass, 60, Fault::Source)
+            }
+            Self::Busy => ("destination_unavailable", 502, MayPass, 30, Fault::OtherRequests),
+            Self::CircuitOpen => ("destination_unavailable", 502, MayPass, 60, Fault::Source),
+            Self::ContentCoding => ("http_response_content_coding", 502, MayPass, 300, Fault::Source),
+            Self::TooLarge => ("http_response_body_size", 502, Permanent, 300, Fault::Source),
+            Self::Redirect => ("destination_unavailable", 502, Permanent, 300, Fault::Source),
+            Self::Status | Self::NotOai(NotOai::UnknownError) => {
+                ("destination_unavailable", 502, MayPass, 30, Fault::Source)
+            }
+            Self::NotOai(NotOai::StaticRepository | NotOai::Version1) => {
+                ("destination_unavailable", 502, Permanent, 300, Fault::Source)
+            }
+            Self::NotOai(_) | Self::StaticFile => {
+                ("destination_unavailable", 502, MayPass, 300, Fault::Source)
+            }
+            Self::Unrepairable => ("proxy_internal_error", 502, Permanent, 300, Fault::StrictMapping),
+            Self::Quarantine | Self::Ledger | Self::Mirror => {
+                ("proxy_internal_error", 502, MayPass, 600, Fault::Oaimend)
+            }
+            Self::TakenOver => ("proxy_internal_error", 502, MayPass, 1, Fault::Oaimend),
+            Self::SpoolFull => ("proxy_internal_error", 502, Permanent, 300, Fault::Request),
+            Self::Configuration => ("proxy_configuration_error", 502, Permanent, 300, Fault::Configuration),
+            Self::MirrorIncomplete => ("destination_unavailable", 502, MayPass, 300, Fault::FirstHarvest),
+        };
+        Policy { proxy_error, status, outlook, retry_after_secs, fault }
     }
 
     /// Whether a retry of this kind of failure is useful, after a response with that status.
     const fn outlook(self, received_status: Option<u16>) -> Outlook {
         match (self, received_status) {
-            (
-                Self::Dns
-                | Self::AddressRefused
-                | Self::TlsCertificate
-                | Self::TlsProtocol
-                | Self::TooLarge
-                | Self::Redirect
-                | Self::NotOai(NotOai::StaticRepository | NotOai::Version1)
-                | Self::QuarantineReason
-                | Self::SpoolFull
-                | Self::Configuration,
-                _,
-            ) => Outlook::Permanent,
             // A source may forbid or limit requests for a limited time.
             (Self::Status, Some(403 | 408 | 425 | 429)) => Outlook::MayPass,
             (Self::Status, Some(400..=499 | 501 | 505)) => Outlook::Permanent,
-            _ => Outlook::MayPass,
+            (reason, _) => reason.policy().outlook,
         }
     }
 
     /// Whether the source has failed. Other failures are those of oaimend, of its configuration, or of a request.
     pub const fn is_of_source(self) -> bool {
-        !matches!(
-            self,
-            Self::AddressRefused
-                | Self::Busy
-                | Self::Quarantine
-                | Self::Ledger
-                | Self::TakenOver
-                | Self::SpoolFull
-                | Self::Configuration
-                | Self::MirrorIncomplete
-                | Self::Mirror
-        )
-    }
-
-    /// The party that can remove a failure of this kind.
-    const fn fault(self) -> &'static str {
-        match self {
-            Self::Busy => "none; other requests use up the limits of the source",
-            Self::Quarantine | Self::Ledger | Self::TakenOver | Self::Mirror => {
-                "oaimend's, or that of its machine"
-            }
-            Self::MirrorIncomplete => "none; the first harvest of the mirror is not complete",
-            Self::AddressRefused | Self::Configuration => "the configuration of oaimend",
-            Self::SpoolFull => "the request's; HTTP/1.0 cannot carry a page of this length, HTTP/1.1 can",
-            Self::QuarantineReason => "the source's; the mapping makes such a page fail (on_unrepairable)",
-            _ => "the source's",
-        }
+        matches!(self.policy().fault, Fault::Source | Fault::StrictMapping)
     }
 }
 
@@ -243,7 +210,7 @@ impl Failure {
             details: printable(details.as_bytes(), DETAILS_CHARS_MAX),
             public_details: printable(public_details.as_bytes(), DETAILS_CHARS_MAX),
             evidence: String::new(),
-            retry_after_secs: reason.retry_after_secs(),
+            retry_after_secs: reason.policy().retry_after_secs,
             outlook: reason.outlook(None),
             received_status: None,
             requested_wait_secs: None,
@@ -306,10 +273,9 @@ impl Failure {
 
     /// The status of our response: 503 asks for a retry, 502 and 504 do not.
     pub const fn status(&self) -> u16 {
-        match (self.outlook, self.reason) {
-            (Outlook::MayPass, _) => 503,
-            (_, Reason::ConnectionTimeout | Reason::ResponseTimeout) => 504,
-            _ => 502,
+        match self.outlook {
+            Outlook::MayPass => 503,
+            Outlook::Permanent | Outlook::OldOutage(_) => self.reason.policy().status,
         }
     }
 
@@ -320,7 +286,8 @@ impl Failure {
 
     /// The text of our response: what happened, whose fault it is, whether to retry, what to do now.
     pub fn text(&self) -> String {
-        let (details, fault, secs) = (&self.public_details, self.reason.fault(), self.retry_after_secs);
+        let (details, fault, secs) =
+            (&self.public_details, self.reason.policy().fault.text(), self.retry_after_secs);
         let (retry, now) = match self.outlook {
             Outlook::MayPass => {
                 (format!("yes, in {secs} seconds"), "repeat the same request then; nothing is lost")
@@ -339,7 +306,7 @@ impl Failure {
 
     /// The member of a `Proxy-Status` header (RFC 9209).
     pub fn proxy_status(&self) -> String {
-        let mut member = format!("oaimend; error={}", self.reason.proxy_error());
+        let mut member = format!("oaimend; error={}", self.reason.policy().proxy_error);
         if let Some(status) = self.received_status {
             let _ = write!(member, "; received-status={status}");
         }
@@ -436,6 +403,15 @@ impl From<LedgerError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_reason_is_read_by_its_name() {
+        assert_eq!(Reason::ALL.first(), Some(&Reason::Dns));
+        assert!(NotOai::ALL.iter().all(|why| Reason::ALL.contains(&Reason::NotOai(*why))));
+        for reason in Reason::ALL {
+            assert_eq!(Reason::from_name(reason.name()), Some(*reason));
+        }
+    }
 
     #[test]
     fn texts_of_a_source_are_shortened_and_made_printable() {

@@ -172,5 +172,32 @@ impl Failover {
 /// Whether the mirror may answer in place of a source with this failure. An operator who wants pages with broken
 /// records to fail gets no page without these records either.
 fn fails_over(failure: &Failure) -> bool {
-    !matches!(failure.reason, Reason::QuarantineReason | Reason::Quarantine)
+    match failure.reason {
+        Reason::Unrepairable | Reason::Quarantine => false,
+        Reason::Dns
+        | Reason::AddressRefused
+        | Reason::ConnectionRefused
+        | Reason::ConnectionTimeout
+        | Reason::ConnectionLost
+        | Reason::TlsCertificate
+        | Reason::TlsProtocol
+        | Reason::HttpProtocol
+        | Reason::ResponseTimeout
+        | Reason::Incomplete
+        | Reason::NotResumable
+        | Reason::Busy
+        | Reason::CircuitOpen
+        | Reason::ContentCoding
+        | Reason::TooLarge
+        | Reason::Redirect
+        | Reason::Status
+        | Reason::Ledger
+        | Reason::TakenOver
+        | Reason::SpoolFull
+        | Reason::StaticFile
+        | Reason::Configuration
+        | Reason::MirrorIncomplete
+        | Reason::Mirror
+        | Reason::NotOai(_) => true,
+    }
 }

@@ -113,7 +113,7 @@ pub(crate) async fn quarantine(
                 "{} sent a record that cannot be repaired, and the mapping says on_unrepairable = \"fail\"; see the quarantine",
                 client.name()
             );
-            Err(Failure::new(Reason::QuarantineReason, details))
+            Err(Failure::new(Reason::Unrepairable, details))
         }
         Ok(()) => Ok(()),
         Err(error @ QuarantineError::Closed) => Err(Failure::new(Reason::TakenOver, error.to_string())),

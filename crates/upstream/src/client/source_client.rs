@@ -152,7 +152,7 @@ impl SourceClient {
                 "{name} has failed often and is paused for {secs} more seconds; the last failure: {because}"
             )
         };
-        let failure = Failure { retry_after_secs: *secs, ..Failure::new(Reason::Resting, details) };
+        let failure = Failure { retry_after_secs: *secs, ..Failure::new(Reason::CircuitOpen, details) };
         if circuit.is_permanent {
             Failure { outlook: Outlook::Permanent, ..failure }
         } else {

@@ -46,7 +46,25 @@ pub(crate) fn may_depend_on_request(failure: &Failure) -> bool {
         | Reason::TooLarge => true,
         Reason::NotOai(why) => why != NotOai::BotWall,
         Reason::Status => matches!(failure.received_status, Some(400 | 404 | 410 | 500 | 502 | 504..=599)),
-        _ => false,
+        Reason::Dns
+        | Reason::AddressRefused
+        | Reason::ConnectionRefused
+        | Reason::ConnectionTimeout
+        | Reason::TlsCertificate
+        | Reason::TlsProtocol
+        | Reason::NotResumable
+        | Reason::Busy
+        | Reason::CircuitOpen
+        | Reason::Redirect
+        | Reason::Unrepairable
+        | Reason::Quarantine
+        | Reason::Ledger
+        | Reason::TakenOver
+        | Reason::SpoolFull
+        | Reason::StaticFile
+        | Reason::Configuration
+        | Reason::MirrorIncomplete
+        | Reason::Mirror => false,
     }
 }
 
@@ -66,7 +84,23 @@ fn passes(failure: &Failure) -> bool {
         Reason::Status => {
             matches!(failure.received_status, Some(408 | 425 | 429 | 500 | 502..=599))
         }
-        _ => false,
+        Reason::AddressRefused
+        | Reason::TlsCertificate
+        | Reason::TlsProtocol
+        | Reason::Busy
+        | Reason::CircuitOpen
+        | Reason::TooLarge
+        | Reason::Redirect
+        | Reason::Unrepairable
+        | Reason::Quarantine
+        | Reason::Ledger
+        | Reason::TakenOver
+        | Reason::SpoolFull
+        | Reason::StaticFile
+        | Reason::Configuration
+        | Reason::MirrorIncomplete
+        | Reason::Mirror
+        | Reason::NotOai(_) => false,
     }
 }
 

@@ -61,5 +61,5 @@ async fn ask_identify(requester: &mut Requester<'_>, admission: &Admission, fail
 
 /// Whether a failure says only that the moment was wrong.
 fn is_of_the_moment(failure: &Failure) -> bool {
-    matches!(failure.reason, Reason::Busy | Reason::Resting | Reason::TakenOver)
+    matches!(failure.reason, Reason::Busy | Reason::CircuitOpen | Reason::TakenOver)
 }

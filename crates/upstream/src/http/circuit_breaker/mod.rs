@@ -359,7 +359,24 @@ fn is_the_sources(failure: &Failure) -> bool {
         | Reason::ResponseTimeout
         | Reason::NotOai(NotOai::Html | NotOai::BotWall) => true,
         Reason::Status => matches!(failure.received_status, Some(403 | 429 | 500..=599)),
-        _ => false,
+        Reason::AddressRefused
+        | Reason::Incomplete
+        | Reason::NotResumable
+        | Reason::Busy
+        | Reason::CircuitOpen
+        | Reason::ContentCoding
+        | Reason::TooLarge
+        | Reason::Redirect
+        | Reason::Unrepairable
+        | Reason::Quarantine
+        | Reason::Ledger
+        | Reason::TakenOver
+        | Reason::SpoolFull
+        | Reason::StaticFile
+        | Reason::Configuration
+        | Reason::MirrorIncomplete
+        | Reason::Mirror
+        | Reason::NotOai(_) => false,
     }
 }
 
