@@ -288,7 +288,7 @@ impl Onboarded {
             Outcome::Probed { findings, .. } => findings,
         };
         if let Some((verb, failure)) = &findings.failure {
-            return format!("{} ({}): {}", verb.as_str(), failure.reason.name(), failure.details);
+            return format!("{} ({}): {}", verb.name(), failure.reason.name(), failure.details);
         }
         let mut details = vec![format!("OAI-PMH {}", findings.version.unwrap_or("2.0"))];
         match findings.list_error {
