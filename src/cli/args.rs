@@ -11,7 +11,6 @@ use super::manual::ManualArguments;
 use super::mirror::MirrorArguments;
 use super::notify::NotifyArguments;
 use super::onboard::OnboardArguments;
-use super::plan::PlanArguments;
 use super::quarantine::QuarantineArguments;
 use super::repair::RepairArguments;
 use super::report::ReportArguments;
@@ -34,7 +33,6 @@ pub(crate) enum Command {
     Onboard(OnboardArguments),
     Check(CheckArguments),
     Mirror(MirrorArguments),
-    Plan(PlanArguments),
     Quarantine(QuarantineArguments),
     Notify(NotifyArguments),
     Report(ReportArguments),

@@ -33,9 +33,6 @@ pub(crate) struct CheckArguments {
     /// Prints the report in this format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
     /// Ends the check after this time, in seconds
     #[arg(long, value_name = "SECS", default_value_t = TIME_MAX_SECS, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     time_max_secs: u64,
@@ -91,7 +88,7 @@ struct CheckedSource {
 }
 
 pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
-    let format = if arguments.json { Format::Json } else { arguments.format };
+    let format = arguments.format;
     let profile = arguments.profile.map(Profile::from);
     let time_max = Duration::from_secs(arguments.time_max_secs);
     let schema_dir = arguments.schema_dir.clone();

@@ -17,8 +17,8 @@ mod manual;
 mod mirror;
 mod notify;
 mod onboard;
+mod output_format;
 mod paint;
-mod plan;
 mod progress;
 mod quarantine;
 mod repair;
@@ -54,7 +54,6 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Onboard(arguments) => onboard::run(&arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mirror(arguments) => mirror::run(arguments),
-        Command::Plan(arguments) => plan::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),
         Command::Notify(arguments) => notify::run(arguments),
         Command::Report(arguments) => report::run(arguments),

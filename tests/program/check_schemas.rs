@@ -140,7 +140,7 @@ fn run(url: &str, schemas: &Path) -> Output {
 
 fn program(url: &str, schemas: &Path) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"));
-    program.args(["check", "--json", "--schema-dir"]).arg(schemas).arg(url);
+    program.args(["check", "--format", "json", "--schema-dir"]).arg(schemas).arg(url);
     program
 }
 

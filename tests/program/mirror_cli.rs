@@ -66,7 +66,7 @@ fn sync_harvests_and_cat_writes_the_records() {
     assert_eq!(deleted.len(), 1);
     assert_eq!(deleted[0]["identifier"], identifier(3).as_str());
 
-    let output = oaimend(folder.path(), &["mirror", "status", "--json"]);
+    let output = oaimend(folder.path(), &["mirror", "status", "--format", "json"]);
     let status: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     let status = &status["repositories"][0]["formats"][0];
     assert_eq!((&status["records"], &status["deleted"]), (&24.into(), &1.into()), "{status}");
@@ -131,7 +131,7 @@ fn sync_and_status_work_while_a_server_uses_the_data_folder() {
     let output = remote(&["mirror", "sync", "c"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(stdout(&output), "c: 0 stored, 0 deleted, 0 unchanged, 0 missing\n");
-    let output = remote(&["mirror", "status", "--json"]);
+    let output = remote(&["mirror", "status", "--format", "json"]);
     let status: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     assert_eq!(status["repositories"][0]["formats"][0]["records"], 25, "{status}");
     let output = remote(&["mirror", "status"]);
@@ -157,7 +157,10 @@ fn commands_through_a_server_print_what_they_print_without_it() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
     collection.lock().expect("no panic").entries.remove(&identifier(5));
-    let commands: [&[&str]; 14] = [
+    let commands: [&[&str]; 17] = [
+        &["status"],
+        &["status", "--format", "json"],
+        &["plan", "--format", "json"],
         &["cat", "c"],
         &["cat", "c", "--format", "jsonl"],
         &["cat", "c", "--format", "ids", "--set", "even"],
@@ -180,7 +183,7 @@ fn commands_through_a_server_print_what_they_print_without_it() {
         })
     };
     let local = run(&[]);
-    let codes = [0, 0, 0, 0, 1, 1, 64, 0, 64, 1, 0, 64, 64, 64].map(Some);
+    let codes = [0, 0, 0, 0, 0, 0, 0, 1, 1, 64, 0, 64, 1, 0, 64, 64, 64].map(Some);
     assert_eq!(local.each_ref().map(|(code, ..)| *code), codes, "{local:?}");
     // The server has no reason to harvest soon after a complete harvest.
     let mut program = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));

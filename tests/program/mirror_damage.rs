@@ -117,7 +117,7 @@ fn accepted_loss_opens_the_lists() {
         let missing = accepted.strip_prefix("c: ").and_then(|rest| rest.split_once(' ')).expect("a number").0;
         let missing: usize = missing.parse().expect("a number");
         assert!((1..RECORDS).contains(&missing), "{accepted}");
-        let status = run(folder.path(), &with(&["mirror", "status", "--json"]));
+        let status = run(folder.path(), &with(&["mirror", "status", "--format", "json"]));
         let status: Value = serde_json::from_str(&status).expect("JSON");
         let format = &status["repositories"][0]["formats"][0];
         assert_eq!((&format["missing"], &format["damaged"]), (&missing.into(), &0.into()), "{status}");

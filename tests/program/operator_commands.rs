@@ -38,7 +38,7 @@ const READS: [(&[&str], i32, &str); 11] = [
     (&["quarantine", "show", "c", "00"], 1, "00"),
     (&["quarantine", "rm", "c", "--all"], 0, "0 records removed"),
     (&["report", "c"], 0, "nothing to report"),
-    (&["plan"], 0, "c"),
+    (&["mirror", "plan"], 0, "c"),
 ];
 
 #[test]

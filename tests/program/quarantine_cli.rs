@@ -38,7 +38,7 @@ fn folder(source: &Source) -> tempfile::TempDir {
 
 /// The listed records, the one with a byte that is not UTF-8 last.
 fn listed(folder: &Path, admin: &[&str]) -> Vec<Value> {
-    let output = oaimend(folder, &[&["quarantine", "ls", "x", "--json"], admin].concat());
+    let output = oaimend(folder, &[&["quarantine", "ls", "x", "--format", "json"], admin].concat());
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let mut json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let mut records: Vec<Value> = serde_json::from_value(json["records"].take()).expect("a list");
@@ -166,7 +166,7 @@ fn check_retry(folder: &Path, admin: &[&str]) {
     assert!(text.ends_with(sums), "{text}");
 
     let json = |arguments: &[&str]| -> Vec<Value> {
-        let output = run(&[&["ls", "x", "--json"], arguments].concat());
+        let output = run(&[&["ls", "x", "--format", "json"], arguments].concat());
         let mut json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         serde_json::from_value(json["records"].take()).expect("a list")
     };

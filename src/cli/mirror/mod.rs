@@ -5,6 +5,7 @@
 
 mod cat;
 mod maintain;
+mod plan;
 mod remote;
 mod status;
 mod sync;
@@ -16,12 +17,11 @@ use clap::{Args, Subcommand};
 use oaimend::config::{Config, Mapping, check_id};
 use oaimend_base::suggestions::suggest_ids;
 use oaimend_mirror::maintenance::stored_repositories;
-use oaimend_mirror::status::RepositoryStatus;
 use oaimend_store::{MirrorError, Store};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use super::data_arguments::DataArguments;
+use super::data_arguments::{DataArguments, create_private_files};
 use super::exit::{Exit, Failure};
 use super::state::{IfAbsent, LockedData, State};
 
@@ -40,6 +40,8 @@ enum MirrorCommand {
     Sync(sync::SyncArguments),
     /// Shows the records and the last harvest of each mirrored repository
     Status(status::StatusArguments),
+    /// Shows how often each mirrored repository is harvested, and what that costs
+    Plan(plan::PlanArguments),
     /// Writes the records of a repository
     Cat(cat::CatArguments),
     /// Checks every stored record of a repository, or of all, or compares them with the source
@@ -67,14 +69,18 @@ pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
         MirrorCommand::Sync(_) => IfAbsent::Create,
         _ => IfAbsent::ReadEmpty,
     };
+    let mask = create_private_files();
     let (config, state) = data.find(if_absent)?;
     let context = match state {
         State::Here(data) => Context::open(config, data)?,
-        State::InServer(client) => return remote::run(&client, &config, command),
+        State::InServer(client) => return remote::run(&client, &config, command, mask),
     };
     let exit = match command {
         MirrorCommand::Sync(arguments) => sync::run(&context, &arguments),
         MirrorCommand::Status(arguments) => status::run(&context, &arguments),
+        MirrorCommand::Plan(arguments) => {
+            status::read(&context).and_then(|statuses| plan::run(&context.config, &statuses, arguments, mask))
+        }
         MirrorCommand::Cat(arguments) => cat::run(&context, arguments),
         MirrorCommand::Verify(arguments) => maintain::verify(&context.config, &arguments, &context),
         MirrorCommand::AcceptLoss(arguments) => maintain::accept_loss(&arguments, &context),
@@ -83,18 +89,6 @@ pub(crate) fn run(arguments: MirrorArguments) -> Result<Exit, Failure> {
     };
     context.store.close();
     exit
-}
-
-/// The status of all stored repositories: from the data folder, or from the server that uses it.
-pub(crate) fn statuses(data: DataArguments) -> Result<(Config, Vec<RepositoryStatus>), Failure> {
-    let (config, state) = data.find(IfAbsent::ReadEmpty)?;
-    let context = match state {
-        State::Here(data) => Context::open(config, data)?,
-        State::InServer(client) => return Ok((config, remote::statuses(&client)?)),
-    };
-    let statuses = status::read(&context);
-    context.store.close();
-    Ok((context.config, statuses?))
 }
 
 impl Context {

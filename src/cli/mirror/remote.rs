@@ -8,6 +8,7 @@ use oaimend::config::{Config, Mapping};
 use oaimend_base::clock::{Clock as _, SystemClock};
 use oaimend_mirror::maintenance::MaintenanceLine;
 use oaimend_mirror::status::RepositoryStatus;
+use rustix::fs::Mode;
 use serde_json::Value;
 
 use super::super::admin_client::AdminClient;
@@ -15,16 +16,22 @@ use super::super::exit::{Exit, Failure, print};
 use super::super::progress::ProgressLine;
 use super::maintain::{Maintained, Report, Task};
 use super::sync::SyncArguments;
-use super::{MirrorCommand, cat, maintain, mirrored, status};
+use super::{MirrorCommand, cat, maintain, mirrored, plan, status};
 
 /// The time between two looks at a harvest.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs a command with the server that uses the data folder.
-pub(super) fn run(client: &AdminClient, config: &Config, command: MirrorCommand) -> Result<Exit, Failure> {
+pub(super) fn run(
+    client: &AdminClient,
+    config: &Config,
+    command: MirrorCommand,
+    mask: Mode,
+) -> Result<Exit, Failure> {
     match command {
         MirrorCommand::Sync(arguments) => sync(client, config, &arguments),
         MirrorCommand::Status(arguments) => status::show(&statuses(client)?, &arguments),
+        MirrorCommand::Plan(arguments) => plan::run(config, &statuses(client)?, arguments, mask),
         MirrorCommand::Cat(arguments) => cat::run_remote(client, &arguments),
         MirrorCommand::Verify(arguments) => maintain::verify(config, &arguments, client),
         MirrorCommand::AcceptLoss(arguments) => maintain::accept_loss(&arguments, client),

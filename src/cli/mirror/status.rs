@@ -7,13 +7,14 @@ use oaimend_mirror::status::{FormatStatus, RepositoryStatus, repository_status};
 use serde_json::json;
 
 use super::super::exit::{Exit, Failure, print};
+use super::super::output_format::{OutputFormat, format_json};
 use super::{Context, store_failure};
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArguments {
-    /// Prints one JSON document instead of the table
-    #[arg(long)]
-    json: bool,
+    /// The format of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: OutputFormat,
 }
 
 pub(super) fn run(context: &Context, arguments: &StatusArguments) -> Result<Exit, Failure> {
@@ -32,9 +33,9 @@ pub(super) fn read(context: &Context) -> Result<Vec<RepositoryStatus>, Failure> 
 
 /// Prints the status of all repositories.
 pub(super) fn show(statuses: &[RepositoryStatus], arguments: &StatusArguments) -> Result<Exit, Failure> {
-    let text = match arguments.json {
-        true => format!("{:#}\n", json!({ "repositories": statuses })),
-        false => format_table(statuses),
+    let text = match arguments.format {
+        OutputFormat::Json => format_json(&json!({ "repositories": statuses })),
+        OutputFormat::Text => format_table(statuses),
     };
     print(text.as_bytes())
 }

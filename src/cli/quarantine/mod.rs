@@ -28,6 +28,7 @@ use self::table::{Listed, format_table};
 use super::admin_client::AdminClient;
 use super::data_arguments::DataArguments;
 use super::exit::{Exit, Failure, describe_unknown_id, print, print_message};
+use super::output_format::{OutputFormat, format_json};
 use super::state::{IfAbsent, State};
 
 /// Lists, shows and removes quarantined records, and requests them again
@@ -49,9 +50,9 @@ enum QuarantineCommand {
         /// Lists only open or only resolved records
         #[arg(long, value_name = "STATE", value_parser = parse_state)]
         state: Option<QuarantineState>,
-        /// Prints one JSON document instead of the table
-        #[arg(long)]
-        json: bool,
+        /// The format of the output
+        #[arg(long, value_enum, default_value_t)]
+        format: OutputFormat,
     },
     /// Writes the bytes of a quarantined record, as they came
     Show {
@@ -117,7 +118,9 @@ pub(crate) fn run(arguments: QuarantineArguments) -> Result<Exit, Failure> {
     let (config, state) = data.find(IfAbsent::ReadEmpty)?;
     let quarantine = OpenQuarantine::open(state)?;
     let exit = match command {
-        QuarantineCommand::Ls { ids, state, json } => quarantine.list(&chosen(&config, &ids)?, state, json),
+        QuarantineCommand::Ls { ids, state, format } => {
+            quarantine.list(&chosen(&config, &ids)?, state, format)
+        }
         QuarantineCommand::Show { id, key } => {
             chosen(&config, std::slice::from_ref(&id))?;
             quarantine.show(&id, &key)
@@ -173,7 +176,12 @@ impl OpenQuarantine {
         }
     }
 
-    fn list(&self, ids: &[String], state: Option<QuarantineState>, json: bool) -> Result<Exit, Failure> {
+    fn list(
+        &self,
+        ids: &[String],
+        state: Option<QuarantineState>,
+        format: OutputFormat,
+    ) -> Result<Exit, Failure> {
         let mut records = Vec::new();
         for id in ids {
             let entries = self.entries(id, state)?;
@@ -184,12 +192,12 @@ impl OpenQuarantine {
             records.extend(entries.into_iter().map(listed));
         }
         let now_secs = clock::unix_secs(clock::now());
-        let text = match json {
-            true => {
+        let text = match format {
+            OutputFormat::Json => {
                 let records: Vec<Value> = records.iter().map(|record| record.to_json(now_secs)).collect();
-                format!("{:#}\n", json!({ "records": records }))
+                format_json(&json!({ "records": records }))
             }
-            false => format_table(&records, now_secs),
+            OutputFormat::Text => format_table(&records, now_secs),
         };
         print(text.as_bytes())
     }

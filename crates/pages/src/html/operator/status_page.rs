@@ -185,7 +185,7 @@ impl StatusPage<'_> {
                     (left_out(self.harvests.len()))
                     p { img.plan src={ (self.site.base_path()) (PLAN_CHART_PATH) } width="800" height="500"
                         alt="The harvests per day for each freshness, by this schedule and with equal intervals. \
-                            The command oaimend plan prints the figures."; }
+                            The command oaimend mirror plan prints the figures."; }
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! `oaimend plan`: the intervals of the mirrored repositories, their cost and their freshness.
+//! `oaimend mirror plan`: the intervals of the mirrored repositories, their cost and their freshness.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -51,7 +51,8 @@ fn folder() -> (tempfile::TempDir, [Source; 2]) {
 fn plan_harvests_active_repositories_more_often() {
     let (folder, _sources) = folder();
     let plan: Value =
-        serde_json::from_str(&stdout(&oaimend(folder.path(), &["plan", "--json"]))).expect("JSON");
+        serde_json::from_str(&stdout(&oaimend(folder.path(), &["mirror", "plan", "--format", "json"])))
+            .expect("JSON");
     let [active, new, quiet] = [0, 1, 2].map(|index| &plan["repositories"][index]);
     assert_eq!([&active["id"], &new["id"], &quiet["id"]], ["active", "new", "quiet"]);
     assert_eq!((&active["records"], &new["records"]), (&100.into(), &0.into()));
@@ -69,7 +70,7 @@ fn plan_harvests_active_repositories_more_often() {
 #[test]
 fn tables_are_aligned_and_name_what_is_unknown() {
     let (folder, _sources) = folder();
-    let text = stdout(&oaimend(folder.path(), &["plan", "--freshness", "0.99"]));
+    let text = stdout(&oaimend(folder.path(), &["mirror", "plan", "--freshness", "0.99"]));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "repository       records   updates/day  interval");
     assert_eq!(lines[3], "quiet                100           0.0  7 d");
@@ -82,7 +83,7 @@ fn tables_are_aligned_and_name_what_is_unknown() {
 #[test]
 fn chart_is_an_svg_document() {
     let (folder, _sources) = folder();
-    stdout(&oaimend(folder.path(), &["plan", "--svg", "plan.svg"]));
+    stdout(&oaimend(folder.path(), &["mirror", "plan", "--svg", "plan.svg"]));
     let svg = std::fs::read(folder.path().join("plan.svg")).expect("it is written");
     let root = strict::read(&svg).expect("a well-formed document");
     assert_eq!(root.name, "svg");
@@ -98,12 +99,12 @@ fn chart_is_an_svg_document() {
 fn freshness_outside_its_range_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     for wrong in ["1", "0.4", "all"] {
-        let output = oaimend(folder.path(), &["plan", "--freshness", wrong]);
+        let output = oaimend(folder.path(), &["mirror", "plan", "--freshness", wrong]);
         assert_eq!(output.status.code(), Some(64), "{wrong}");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(text.contains("expected a number from 0.5 to less than 1"), "{text}");
     }
-    let output = oaimend(folder.path(), &["plan"]);
+    let output = oaimend(folder.path(), &["mirror", "plan"]);
     assert_eq!(output.status.code(), Some(64));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no mapping has a [mirror] table"));
 }
@@ -112,10 +113,11 @@ fn freshness_outside_its_range_is_refused() {
 fn plan_works_while_a_server_uses_the_data_folder() {
     let (folder, _sources) = folder();
     let before: Value =
-        serde_json::from_str(&stdout(&oaimend(folder.path(), &["plan", "--json"]))).expect("JSON");
+        serde_json::from_str(&stdout(&oaimend(folder.path(), &["mirror", "plan", "--format", "json"])))
+            .expect("JSON");
     let program = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
     let admin = program.admin().to_string();
-    let output = stdout(&oaimend(folder.path(), &["plan", "--json", "--admin", &admin]));
+    let output = stdout(&oaimend(folder.path(), &["mirror", "plan", "--format", "json", "--admin", &admin]));
     let after: Value = serde_json::from_str(&output).expect("JSON");
     assert_eq!(before["repositories"][0], after["repositories"][0]);
 }
