@@ -19,11 +19,22 @@ use super::validate::ValidateArguments;
 
 /// A transparent repair proxy for OAI-PMH: broken metadata pages in, valid ones out.
 #[derive(Debug, Parser)]
-#[command(name = "oaimend", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(
+    name = "oaimend",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = ENVIRONMENT
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+/// The variables of the environment, in the form of the other sections of the help.
+const ENVIRONMENT: &str = "Environment:
+  OAIMEND_LOG  Filters the log of `serve`, with the syntax of RUST_LOG, such as debug or
+               info,oaimend_upstream=debug [default: info]";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -291,6 +291,8 @@ fn help_and_version_exit_with_0() {
         assert_exit(&output, 0);
         assert!(!output.stdout.is_empty() && output.stderr.is_empty());
     }
+    let help = run(&["--help"], b"").stdout;
+    assert!(String::from_utf8_lossy(&help).contains("Environment:\n  OAIMEND_LOG "), "it names the variable");
     let output = run(&["--version"], b"");
     assert_exit(&output, 0);
     assert_eq!(output.stdout, format!("oaimend {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
