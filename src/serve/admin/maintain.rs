@@ -3,14 +3,13 @@
 //! One task runs at a time, on threads of its own, so harvesters are answered meanwhile. A task that has begun ends also
 //! if the operator does not wait for it.
 
+use super::lines::respond_with_lines;
 use crate::serve::background::harvests::harvester::harvester;
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use bytes::Bytes;
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, Either, select};
-use futures::stream::{self, BoxStream, StreamExt as _};
+use futures::stream::{self, StreamExt as _};
 use oaimend_mirror::export::{Export, ExportError, ExportForm, ExportSelection};
 use oaimend_mirror::harvest::{HarvestError, HarvestSettings};
 use oaimend_mirror::maintenance::{
@@ -21,7 +20,6 @@ use oaimend_oai::datestamp::{to_last_second, to_secs};
 use oaimend_store::{MirrorError, RepositoryId};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A task for one repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +35,6 @@ enum MaintenanceTask {
     /// Remove everything.
     Forget,
 }
-
-/// Time between two lines that say that a task runs. Clients and proxies end silent connections.
-const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
 
 impl MaintenanceTask {
     /// The task with this name and query; `None` if there is none.
@@ -78,39 +73,58 @@ pub(super) async fn maintain(
             return Response::json(404, &json!({"error": describe_unstored(id, &stored)}));
         }
     }
-    let (shared, id) = (Arc::clone(served), id.to_owned());
-    let work: BoxFuture<'static, Result<Vec<MaintenanceLine>, MirrorError>> = match task {
-        MaintenanceTask::Verify => async move {
-            let found = shared.store.mirror.verify(RepositoryId(&id)).await?;
-            Ok(vec![MaintenanceLine::Verified { records: found.records, damaged: found.damaged }])
-        }
-        .boxed(),
-        MaintenanceTask::Compare => async move { compare(&shared, &id).await }.boxed(),
-        MaintenanceTask::AcceptLoss => async move {
-            let missing = shared.store.mirror.accept_loss(RepositoryId(&id)).await?;
-            Ok(vec![MaintenanceLine::LossAccepted { missing }])
-        }
-        .boxed(),
-        MaintenanceTask::Compact => async move {
-            let freed_bytes = shared.store.mirror.compact(RepositoryId(&id)).await?;
-            Ok(vec![MaintenanceLine::Compacted { freed_bytes }])
-        }
-        .boxed(),
-        MaintenanceTask::Forget => {
-            let Some(mark) = shared.mirror.runs.begin_removal(&id) else {
+    let removal = match task {
+        MaintenanceTask::Forget => match served.mirror.runs.begin_removal(id) {
+            Some(mark) => Some(mark),
+            None => {
                 let error =
                     "a harvest of this repository runs; forget it after its end, or stop oaimend serve first";
                 return Response::json(409, &json!({ "error": error }));
-            };
-            async move {
-                let _mark = mark;
-                shared.store.mirror.forget(RepositoryId(&id)).await?;
-                Ok(vec![MaintenanceLine::Forgotten { is_mirrored: shared.mirrored(&id).is_some() }])
             }
-            .boxed()
+        },
+        _ => None,
+    };
+    let (served, id, clock) = (Arc::clone(served), id.to_owned(), Arc::clone(&served.clock));
+    let work = async move {
+        let turn = Arc::clone(&served.mirror.maintenance).lock_owned().await;
+        let work = async move {
+            let _marks = (turn, removal);
+            perform(&served, &id, task).await
+        };
+        // The task continues if the operator is gone.
+        let result = tokio::spawn(work).await;
+        let result = result.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string())));
+        stream::iter(result.unwrap_or_else(|error| {
+            vec![MaintenanceLine::Failed { prefix: None, error: format!("failed: {error}") }]
+        }))
+    };
+    respond_with_lines(stream::once(work).flatten().boxed(), clock, |secs| MaintenanceLine::Running { secs })
+}
+
+async fn perform(
+    served: &ServedRepositories,
+    id: &str,
+    task: MaintenanceTask,
+) -> Result<Vec<MaintenanceLine>, MirrorError> {
+    let (store, repository) = (&served.store.mirror, RepositoryId(id));
+    let line = match task {
+        MaintenanceTask::Verify => {
+            let found = store.verify(repository).await?;
+            MaintenanceLine::Verified { records: found.records, damaged: found.damaged }
+        }
+        MaintenanceTask::Compare => return compare(served, id).await,
+        MaintenanceTask::AcceptLoss => {
+            MaintenanceLine::LossAccepted { missing: store.accept_loss(repository).await? }
+        }
+        MaintenanceTask::Compact => {
+            MaintenanceLine::Compacted { freed_bytes: store.compact(repository).await? }
+        }
+        MaintenanceTask::Forget => {
+            store.forget(repository).await?;
+            MaintenanceLine::Forgotten { is_mirrored: served.mirrored(id).is_some() }
         }
     };
-    Response::download("application/jsonl", result_lines(served, work))
+    Ok(vec![line])
 }
 
 async fn compare(served: &ServedRepositories, id: &str) -> Result<Vec<MaintenanceLine>, MirrorError> {
@@ -123,48 +137,6 @@ async fn compare(served: &ServedRepositories, id: &str) -> Result<Vec<Maintenanc
         Err(HarvestError::Store(error)) => Err(error),
         Err(error) => Ok(vec![MaintenanceLine::not_compared(None, &error)]),
     }
-}
-
-/// The lines about a task: one at each interval while it waits and runs, and its results.
-fn result_lines(
-    served: &Arc<ServedRepositories>,
-    work: BoxFuture<'static, Result<Vec<MaintenanceLine>, MirrorError>>,
-) -> BoxStream<'static, Result<Bytes, MirrorError>> {
-    let turns = Arc::clone(&served.mirror.maintenance);
-    let work = async move {
-        let turn = turns.lock_owned().await;
-        let work = async move {
-            let _turn = turn;
-            work.await
-        };
-        // The task continues if the operator is gone.
-        let result = tokio::spawn(work).await;
-        result.unwrap_or_else(|error| Err(MirrorError::Stopped(error.to_string())))
-    };
-    let failed = |error: MirrorError| {
-        vec![MaintenanceLine::Failed { prefix: None, error: format!("failed: {error}") }]
-    };
-    let work = work.map(move |result| result.unwrap_or_else(failed)).boxed();
-    let clock = Arc::clone(&served.clock);
-    let lines = stream::unfold(Some((work, 0)), move |state| {
-        let clock = Arc::clone(&clock);
-        async move {
-            let (work, secs) = state?;
-            match select(work, clock.deadline(RUNNING_INTERVAL)).await {
-                Either::Left((results, _)) => Some((results, None)),
-                Either::Right(((), work)) => {
-                    let secs = secs + RUNNING_INTERVAL.as_secs();
-                    Some((vec![MaintenanceLine::Running { secs }], Some((work, secs))))
-                }
-            }
-        }
-    });
-    lines
-        .map(|lines| {
-            let text: String = lines.iter().map(|line| format!("{}\n", json!(line))).collect();
-            Ok(Bytes::from(text))
-        })
-        .boxed()
 }
 
 /// The records of one format: `GET /-/mirror/ID/records`.

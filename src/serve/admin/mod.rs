@@ -2,6 +2,7 @@
 //! `PURGE`, `POST` and `DELETE`.
 
 mod cache;
+mod lines;
 mod maintain;
 mod metrics;
 mod mirror;

@@ -1,12 +1,11 @@
 //! The quarantine for scripts: entries as JSON, their removal, and their retry.
 
-use crate::quarantine_retry::{Retry, RetryLine, RetryRun};
+use super::lines::respond_with_lines;
+use crate::quarantine_retry::{Retry, RetryLine};
 use crate::serve::background::harvests::harvester::{background_source, idle_harvester};
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
-use bytes::Bytes;
-use futures::future::{Either, select};
 use futures::{StreamExt as _, stream};
 use oaimend_oai::datestamp;
 use oaimend_store::{
@@ -14,13 +13,6 @@ use oaimend_store::{
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::mpsc;
-
-/// Time between two lines that say that a retry runs. Clients and proxies end silent connections.
-const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
-/// Lines that wait for the client.
-const LINES_HELD: usize = 4;
 
 /// The entries of a repository; `None` if no mapping has this id.
 pub(super) async fn list(served: &ServedRepositories, id: &str, query: Option<&str>) -> Option<Response> {
@@ -183,32 +175,11 @@ pub(super) async fn retry(
         prefix,
     };
     match retry.begin(key).await {
-        Ok(Some(run)) => stream_lines(served, run),
+        Ok(Some(run)) => {
+            let lines = stream::unfold(run, async |mut run| Some((run.next().await?, run)));
+            respond_with_lines(lines.boxed(), Arc::clone(&served.clock), |_| RetryLine::Running)
+        }
         Ok(None) => unknown_key(),
         Err(error) => Response::json(500, &json!({ "error": error.to_string() })),
     }
-}
-
-fn stream_lines(served: &ServedRepositories, mut run: RetryRun) -> Response {
-    let (sender, lines) = mpsc::channel(LINES_HELD);
-    tokio::spawn(async move {
-        while let Some(line) = run.next().await {
-            if sender.send(line).await.is_err() {
-                // The client is gone.
-                return;
-            }
-        }
-    });
-    let clock = Arc::clone(&served.clock);
-    let pieces = stream::unfold(lines, move |mut lines| {
-        let clock = Arc::clone(&clock);
-        async move {
-            let line = match select(Box::pin(lines.recv()), clock.deadline(RUNNING_INTERVAL)).await {
-                Either::Left((line, _)) => line?,
-                Either::Right(_) => RetryLine::Running,
-            };
-            Some((Ok(Bytes::from(format!("{}\n", json!(line)))), lines))
-        }
-    });
-    Response::download("application/jsonl", pieces.boxed())
 }
