@@ -1,13 +1,21 @@
 //! The state of a server.
 
+use crate::config::Config;
+use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::background::notifications::state::NoticeState;
 use crate::serve::clients::limits::ClientLimits;
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::net::tls_listener::TlsListener;
+use crate::serve::oai::cache::Cache;
 use crate::serve::oai::live_requests::LiveRequests;
 use crate::serve::pages::gateway::Gateway;
+use crate::serve::pages::state::GatewayState;
 use crate::serve::served::ServedRepositories;
 use crate::serve::telemetry::Telemetry;
+use http::HeaderValue;
+use oaimend_base::clock::Clock;
+use oaimend_store::Store;
+use oaimend_upstream::SourceClients;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -29,4 +37,52 @@ pub(crate) struct ServerContext {
     pub(crate) tls: Option<TlsListener>,
     /// Our name in `Via`; differs at each start.
     pub(crate) instance: String,
+}
+
+/// What a server opens before it starts.
+pub(crate) struct Opened {
+    pub(crate) store: Store,
+    pub(crate) cache: Option<Cache>,
+    pub(crate) tls: Option<TlsListener>,
+    /// See [`ServerContext::listens_on`].
+    pub(crate) listens_on: SocketAddr,
+    /// The clock of sessions with sources.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// See [`ServerContext::instance`].
+    pub(crate) instance: String,
+}
+
+impl ServerContext {
+    /// The state of a server that starts.
+    pub(crate) fn new(config: Config, opened: Opened) -> Self {
+        let Opened { store, cache, tls, listens_on, clock, instance } = opened;
+        let public_url = config.public_url.unwrap_or_else(|| match &tls {
+            Some(tls) => format!("https://{}", tls.address()),
+            None => format!("http://{listens_on}"),
+        });
+        let via = HeaderValue::try_from(format!("1.1 {instance}")).expect("letters, digits and a hyphen");
+        let gateway = GatewayState::new(config.gateway, &public_url);
+        let served = ServedRepositories {
+            public_url,
+            via,
+            repositories: config.repositories,
+            sources: SourceClients::new(store.static_files.clone()),
+            store,
+            cache,
+            mirror: MirrorState::new(config.mirror),
+            clock,
+        };
+        Self {
+            served: Arc::new(served),
+            gateway: Arc::new(Gateway::new(gateway)),
+            clients: ClientLimits::new(config.clients, config.connections),
+            telemetry: Arc::new(Telemetry::new()),
+            notices: NoticeState::new(config.notifications, config.reports),
+            live_requests: Arc::default(),
+            lifecycle: Lifecycle::default(),
+            listens_on,
+            tls,
+            instance,
+        }
+    }
 }

@@ -2,13 +2,14 @@
 //!
 //! `run` starts and stops it. Each connection passes `net`, and each request the quotas of `clients`. `routes` says what
 //! answers it: `oai` for a repository, `pages` for people and crawlers, `admin` for operators. `background` harvests,
-//! notifies and maintains.
+//! notifies and maintains. `in_process` is `admin` without a server.
 
 mod admin;
 mod background;
 mod clients;
 mod context;
 mod health;
+mod in_process;
 mod net;
 mod oai;
 mod pages;
@@ -19,5 +20,6 @@ mod served;
 mod telemetry;
 mod validators;
 
+pub use in_process::{ApiResponse, InProcess};
 pub use net::EarlySignals;
 pub use run::{Running, Server};

@@ -8,33 +8,23 @@ use crate::config::{Config, Settings};
 use crate::serve::admin::{Admin, AllowedHosts};
 use crate::serve::background::config_watch::{Announcement, ConfigWatch};
 use crate::serve::background::harvests::schedule::HarvestSchedule;
-use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::background::maintenance::{
     ActivityMaintenance, CacheMaintenance, QuarantineMaintenance, StoreRecovery,
 };
 use crate::serve::background::notifications::reports::ReportService;
 use crate::serve::background::notifications::service::NoticeService;
-use crate::serve::background::notifications::state::NoticeState;
-use crate::serve::clients::limits::ClientLimits;
-use crate::serve::context::ServerContext;
+use crate::serve::context::{Opened, ServerContext};
 use crate::serve::net::handover::{self, Sockets, TakenOver};
-use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::net::listener::BoundService;
 use crate::serve::net::signals::{Signals, StopSignal};
 use crate::serve::net::tls_listener::TlsListener;
 use crate::serve::net::{connection_limiter, installed_program};
 use crate::serve::oai::ProxyService;
 use crate::serve::oai::cache::Cache;
-use crate::serve::pages::gateway::Gateway;
-use crate::serve::pages::state::GatewayState;
-use crate::serve::served::ServedRepositories;
-use crate::serve::telemetry::Telemetry;
-use http::HeaderValue;
 use oaimend_base::clock::{Clock, SystemClock};
 use oaimend_base::error::Error;
 use oaimend_files::DataDirLock;
 use oaimend_store::Store;
-use oaimend_upstream::SourceClients;
 use pingora_core::listeners::{L4BufferSettings, ListenerConfig};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, ShutdownSignalWatch};
@@ -112,43 +102,23 @@ impl Server {
         Ok(server)
     }
 
-    fn with(config: Config, clock: Arc<dyn Clock>, sockets: Sockets, store: Store) -> Result<Self, Error> {
-        let cache = Cache::open(&config.data, config.cache)?;
+    fn with(
+        mut config: Config,
+        clock: Arc<dyn Clock>,
+        sockets: Sockets,
+        store: Store,
+    ) -> Result<Self, Error> {
+        let cache = Cache::open(&config.data, config.cache.clone())?;
         let tls = match (&config.listen_tls, &sockets.tls) {
             (Some(settings), Some((address, _))) => Some(TlsListener::new(*address, &settings.files)?),
             _ => None,
         };
-        let public_url = config.public_url.unwrap_or_else(|| match &tls {
-            Some(tls) => format!("https://{}", tls.address()),
-            None => format!("http://{}", sockets.public.0),
-        });
         let instance = format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id()));
-        let via = HeaderValue::try_from(format!("1.1 {instance}")).expect("letters and digits");
-        let gateway = GatewayState::new(config.gateway, &public_url);
-        let served = ServedRepositories {
-            public_url,
-            via,
-            repositories: config.repositories,
-            sources: SourceClients::new(store.static_files.clone()),
-            store,
-            cache,
-            mirror: MirrorState::new(config.mirror),
-            clock,
-        };
-        let shared = ServerContext {
-            served: Arc::new(served),
-            gateway: Arc::new(Gateway::new(gateway)),
-            clients: ClientLimits::new(config.clients, config.connections),
-            telemetry: Arc::new(Telemetry::new()),
-            notices: NoticeState::new(config.notifications, config.reports),
-            live_requests: Arc::default(),
-            lifecycle: Lifecycle::default(),
-            listens_on: sockets.public.0,
-            tls,
-            instance,
-        };
-        let (admin_hosts, data, settings) = (config.admin_hosts, config.data, config.settings);
-        Ok(Self { shared: Arc::new(shared), sockets, admin_hosts, data, settings })
+        let (admin_hosts, data, settings) =
+            (std::mem::take(&mut config.admin_hosts), config.data.clone(), config.settings.take());
+        let opened = Opened { store, cache, tls, listens_on: sockets.public.0, clock, instance };
+        let shared = Arc::new(ServerContext::new(config, opened));
+        Ok(Self { shared, sockets, admin_hosts, data, settings })
     }
 
     /// The address for harvesters.
@@ -243,8 +213,8 @@ impl Server {
         server.add_service(background_service("stores", recovery));
         let quarantine = QuarantineMaintenance(Arc::clone(served));
         server.add_service(background_service("quarantine", quarantine));
-        let schedule =
-            HarvestSchedule { served: Arc::clone(served), telemetry: Arc::clone(&self.shared.telemetry) };
+        let (served_by_schedule, telemetry) = (Arc::clone(served), Arc::clone(&self.shared.telemetry));
+        let schedule = HarvestSchedule { served: served_by_schedule, telemetry, only_requested: false };
         server.add_service(background_service("mirror", schedule));
         let notices = NoticeService(Arc::clone(&self.shared));
         server.add_service(background_service("notifications", notices));

@@ -67,77 +67,88 @@ const KEEPALIVE_SECS: u64 = 60;
 impl Admin {
     async fn respond(&self, head: &RequestHeader) -> Response {
         let (method, path) = (head.method.as_str(), head.uri.path());
-        let found = ADMIN.find(method, path);
-        let access = found.as_ref().map_or(Access::Operators, |found| found.route.access);
-        if let Some(refusal) = self.hosts.refusal(head, access) {
-            return Response::text(403, refusal);
-        }
-        match &found {
-            Some(found) => self.answer(found, path, head.uri.query()).await,
-            None => self.without_route(method, head.uri.query()).await,
+        let access = ADMIN.find(method, path).map_or(Access::Operators, |found| found.route.access);
+        match self.hosts.refusal(head, access) {
+            Some(refusal) => Response::text(403, refusal),
+            None => respond(&self.shared, method, path, head.uri.query()).await,
         }
     }
+}
 
-    async fn answer(&self, found: &Found<'_, AdminEndpoint>, path: &str, query: Option<&str>) -> Response {
-        let ServerContext { served, gateway, telemetry, lifecycle, .. } = &*self.shared;
-        let (id, key) = (found.id(), found.part("key"));
-        match found.route.endpoint {
-            AdminEndpoint::Livez => health::livez(),
-            AdminEndpoint::Readyz => health::readyz(lifecycle, &served.store.databases),
-            AdminEndpoint::Metrics => metrics(served, telemetry).await,
-            AdminEndpoint::Repositories => Response::json(200, &repositories::list(served, telemetry)),
-            AdminEndpoint::Repository => json_page(repositories::state(served, telemetry, id)),
-            AdminEndpoint::Repairs => json_page(repositories::repairs(served, telemetry, id)),
-            AdminEndpoint::Report => {
-                json_or_error(repositories::report(served, &self.shared.notices, id).await)
-            }
-            AdminEndpoint::Quarantine => {
-                quarantine::list(served, id, query).await.unwrap_or_else(no_such_page)
-            }
-            AdminEndpoint::QuarantinedRecord => {
-                let page = quarantine::record(served, id, key.unwrap_or_default()).await;
-                page.unwrap_or_else(no_such_page)
-            }
-            AdminEndpoint::RemoveQuarantined => quarantine::remove(served, id, key, query).await,
-            AdminEndpoint::RetryQuarantined => quarantine::retry(served, lifecycle, id, key, query).await,
-            AdminEndpoint::Mirrors => json_or_error(mirror::list(served).await),
-            AdminEndpoint::Mirror => json_or_error(mirror::repository(served, id).await),
-            AdminEndpoint::Harvest => json_page(mirror::harvest(served, id)),
-            AdminEndpoint::Records => maintain::export(served, id, query).await,
-            AdminEndpoint::Sync => mirror::request_harvest(served, lifecycle, id, query),
-            AdminEndpoint::Maintenance(name) => maintain::maintain(served, lifecycle, id, name, query).await,
-            AdminEndpoint::Purge => purge(served, id, query).await,
-            AdminEndpoint::StatusPage => pages::status::status(served, &self.shared.live_requests, gateway),
-            AdminEndpoint::PlanChart => pages::status::chart(served).await,
-            AdminEndpoint::StyleSheet => pages::style_sheet(gateway, path),
-            AdminEndpoint::OverviewPage => pages::repositories::overview(served, gateway, query).await,
-            AdminEndpoint::RepositoryPage if query.is_some_and(|query| !query.is_empty()) => no_such_page(),
-            AdminEndpoint::RepositoryPage => pages::repositories::repository(served, gateway, id).await,
-            AdminEndpoint::QuarantinePage => pages::quarantine::list(served, gateway, id).await,
-            AdminEndpoint::QuarantinedRecordPage => {
-                pages::quarantine::record(served, gateway, id, key.unwrap_or_default()).await
-            }
+/// The response to a request.
+pub(super) async fn respond(
+    context: &ServerContext,
+    method: &str,
+    path: &str,
+    query: Option<&str>,
+) -> Response {
+    match &ADMIN.find(method, path) {
+        Some(found) => answer(context, found, path, query).await,
+        None => without_route(context, method, query).await,
+    }
+}
+
+async fn answer(
+    context: &ServerContext,
+    found: &Found<'_, AdminEndpoint>,
+    path: &str,
+    query: Option<&str>,
+) -> Response {
+    let ServerContext { served, gateway, telemetry, lifecycle, .. } = context;
+    let (id, key) = (found.id(), found.part("key"));
+    match found.route.endpoint {
+        AdminEndpoint::Livez => health::livez(),
+        AdminEndpoint::Readyz => health::readyz(lifecycle, &served.store.databases),
+        AdminEndpoint::Metrics => metrics(served, telemetry).await,
+        AdminEndpoint::Repositories => Response::json(200, &repositories::list(served, telemetry)),
+        AdminEndpoint::Repository => json_page(repositories::state(served, telemetry, id)),
+        AdminEndpoint::Repairs => json_page(repositories::repairs(served, telemetry, id)),
+        AdminEndpoint::Report => json_or_error(repositories::report(served, &context.notices, id).await),
+        AdminEndpoint::Quarantine => quarantine::list(served, id, query).await.unwrap_or_else(no_such_page),
+        AdminEndpoint::QuarantinedRecord => {
+            let page = quarantine::record(served, id, key.unwrap_or_default()).await;
+            page.unwrap_or_else(no_such_page)
+        }
+        AdminEndpoint::RemoveQuarantined => quarantine::remove(served, id, key, query).await,
+        AdminEndpoint::RetryQuarantined => quarantine::retry(served, lifecycle, id, key, query).await,
+        AdminEndpoint::Mirrors => json_or_error(mirror::list(served).await),
+        AdminEndpoint::Mirror => json_or_error(mirror::repository(served, id).await),
+        AdminEndpoint::Harvest => json_page(mirror::harvest(served, id)),
+        AdminEndpoint::Records => maintain::export(served, id, query).await,
+        AdminEndpoint::Sync => mirror::request_harvest(served, lifecycle, id, query),
+        AdminEndpoint::Maintenance(name) => maintain::maintain(served, lifecycle, id, name, query).await,
+        AdminEndpoint::Purge => purge(served, id, query).await,
+        AdminEndpoint::StatusPage => pages::status::status(served, &context.live_requests, gateway),
+        AdminEndpoint::PlanChart => pages::status::chart(served).await,
+        AdminEndpoint::StyleSheet => pages::style_sheet(gateway, path),
+        AdminEndpoint::OverviewPage => pages::repositories::overview(served, gateway, query).await,
+        AdminEndpoint::RepositoryPage if query.is_some_and(|query| !query.is_empty()) => no_such_page(),
+        AdminEndpoint::RepositoryPage => pages::repositories::repository(served, gateway, id).await,
+        AdminEndpoint::QuarantinePage => pages::quarantine::list(served, gateway, id).await,
+        AdminEndpoint::QuarantinedRecordPage => {
+            pages::quarantine::record(served, gateway, id, key.unwrap_or_default()).await
         }
     }
+}
 
-    /// The response to a request that no route fits.
-    async fn without_route(&self, method: &str, query: Option<&str>) -> Response {
-        let wrong_method = |error: &str| Response::json(405, &json!({ "error": error }));
-        match method {
-            "GET" | "HEAD" => no_such_page(),
-            "DELETE" => wrong_method("expected DELETE /-/repositories/ID/quarantine/KEY")
-                .with("Allow", "GET".to_owned()),
-            "POST" => wrong_method(
-                "expected POST /-/mirror/ID/TASK, with sync, verify, accept-loss, compact or forget as TASK, or \
-                 /-/repositories/ID/quarantine/retry",
-            )
-            .with("Allow", "GET".to_owned()),
-            // It says what is right.
-            "PURGE" => purge(&self.shared.served, "", query).await,
-            _ => {
-                let page = Response::text(405, "the admin listener accepts GET, POST, DELETE and PURGE");
-                page.with("Allow", "GET, POST, DELETE, PURGE".to_owned())
-            }
+/// The response to a request that no route fits.
+async fn without_route(context: &ServerContext, method: &str, query: Option<&str>) -> Response {
+    let wrong_method = |error: &str| Response::json(405, &json!({ "error": error }));
+    match method {
+        "GET" | "HEAD" => no_such_page(),
+        "DELETE" => {
+            wrong_method("expected DELETE /-/repositories/ID/quarantine/KEY").with("Allow", "GET".to_owned())
+        }
+        "POST" => wrong_method(
+            "expected POST /-/mirror/ID/TASK, with sync, verify, accept-loss, compact or forget as TASK, or \
+             /-/repositories/ID/quarantine/retry",
+        )
+        .with("Allow", "GET".to_owned()),
+        // It says what is right.
+        "PURGE" => purge(&context.served, "", query).await,
+        _ => {
+            let page = Response::text(405, "the admin listener accepts GET, POST, DELETE and PURGE");
+            page.with("Allow", "GET, POST, DELETE, PURGE".to_owned())
         }
     }
 }

@@ -25,6 +25,8 @@ use tokio::task::JoinSet;
 pub(crate) struct HarvestSchedule {
     pub(crate) served: Arc<ServedRepositories>,
     pub(crate) telemetry: Arc<Telemetry>,
+    /// Whether it harvests only when an operator requests it.
+    pub(crate) only_requested: bool,
 }
 
 /// Time between two looks at the schedule.
@@ -135,6 +137,9 @@ impl HarvestSchedule {
         let (mut mappings, mut loads) = (Vec::new(), Vec::new());
         for mapping in self.served.repositories.all().values() {
             let Some(settings) = &mapping.mirror else { continue };
+            if self.only_requested && !runs.is_requested(mapping.id()) {
+                continue;
+            }
             if runs.take_removed(mapping.id()) {
                 known.remove(mapping.id());
             }
