@@ -1,7 +1,7 @@
 //! Requests quarantined records again by `GetRecord`, through the same repairs as a request of a harvester.
 //!
-//! `oaimend quarantine retry` and the admin listener use it. A record that comes whole marks its entries as resolved. If
-//! the repository is mirrored, it is stored there too, because the next harvest may not list it again.
+//! The admin API does it. A record that comes whole marks its entries as resolved. If the repository is mirrored, it is
+//! stored there too, because the next harvest may not list it again.
 
 use oaimend_base::clock::{self, Clock};
 use oaimend_mirror::harvest::{Harvester, store_recovered};
@@ -23,24 +23,24 @@ pub(crate) const RETRIED_RECORDS_MAX: usize = 100_000;
 const FAILURES_IN_A_ROW_MAX: u32 = 5;
 
 /// A retry of quarantined records of one repository.
-pub struct Retry {
+pub(crate) struct Retry {
     /// The id of the repository.
-    pub id: String,
+    pub(crate) id: String,
     /// The repository that is asked.
-    pub source: Arc<dyn Repository>,
+    pub(crate) source: Arc<dyn Repository>,
     /// The quarantine.
-    pub quarantine: Arc<dyn Quarantine>,
+    pub(crate) quarantine: Arc<dyn Quarantine>,
     /// The harvester of the repository; `None` if it is not mirrored, or if a harvest runs, which fetches the missing
     /// records itself.
-    pub mirror: Option<Harvester>,
+    pub(crate) mirror: Option<Harvester>,
     /// The clock.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// The `Via` header for the source.
-    pub via: String,
+    pub(crate) via: String,
     /// The baseURL in responses, which nobody reads.
-    pub base_url: String,
+    pub(crate) base_url: String,
     /// The format to request records in whose format is not known.
-    pub prefix: Option<String>,
+    pub(crate) prefix: Option<String>,
 }
 
 /// A line about a retry, one JSON object each.
@@ -94,7 +94,7 @@ pub enum RetryOutcome {
 }
 
 /// A running retry.
-pub struct RetryRun {
+pub(crate) struct RetryRun {
     retry: Retry,
     queue: VecDeque<Candidate>,
     has_begun: bool,
@@ -138,7 +138,7 @@ impl Retry {
     /// # Errors
     ///
     /// The quarantine cannot be read.
-    pub async fn begin(self, key: Option<&str>) -> Result<Option<RetryRun>, QuarantineError> {
+    pub(crate) async fn begin(self, key: Option<&str>) -> Result<Option<RetryRun>, QuarantineError> {
         let mut queue = VecDeque::new();
         if let Some(key) = key {
             let Some((entry, _)) = self.quarantine.find(RepositoryId(&self.id), key).await? else {
@@ -210,7 +210,7 @@ impl Retry {
 
 impl RetryRun {
     /// The next line; `None` at the end.
-    pub async fn next(&mut self) -> Option<RetryLine> {
+    pub(crate) async fn next(&mut self) -> Option<RetryLine> {
         if !std::mem::replace(&mut self.has_begun, true) {
             return Some(RetryLine::Started { records: self.queue.len() as u64 });
         }

@@ -2,13 +2,13 @@
 //!
 //! One connection for each request and blocking reads are enough. A body has a `Content-Length`, or comes in chunks.
 
+use std::fmt::{self, Display};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
 use oaimend::config::Config;
-use serde_json::Value;
 
 use super::exit::Failure;
 
@@ -18,26 +18,14 @@ pub(crate) struct AdminClient {
     address: SocketAddr,
 }
 
-/// A response of the admin listener that was read as a whole.
-#[derive(Debug)]
+/// A response of the admin listener.
 pub(crate) struct AdminResponse {
     pub(crate) status: u16,
-    pub(crate) json: Value,
+    pub(crate) body: Body<BufReader<TcpStream>>,
 }
 
-/// A response of the admin listener whose body is read in pieces.
-pub(crate) struct AdminStream {
-    pub(crate) status: u16,
-    address: SocketAddr,
-    body: Body<BufReader<TcpStream>>,
-}
-
-/// Longest response that is read as a whole, and longest line, in bytes.
-const RESPONSE_BYTES_MAX: u64 = 64 << 20;
 /// Longest line of a head or between two chunks, in bytes.
 const HEAD_LINE_BYTES_MAX: u64 = 64 << 10;
-/// Longest piece of a body, in bytes.
-const PIECE_BYTES_MAX: u64 = 1 << 20;
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Longest wait for bytes of a response.
@@ -70,25 +58,16 @@ impl AdminClient {
         })
     }
 
-    /// Sends a request, such as `GET /-/mirror`, and reads the whole response.
-    ///
-    /// # Errors
-    ///
-    /// There is no response, or it is not JSON.
-    pub(crate) fn send(&self, method: &str, target: &str) -> Result<AdminResponse, Failure> {
-        let response = self.open(method, target)?;
-        Ok(AdminResponse { status: response.status, json: response.into_json()? })
-    }
-
-    /// Sends a request, and reads the head of the response.
+    /// Sends a request, such as `GET /-/mirror`, and reads the head of the response.
     ///
     /// # Errors
     ///
     /// There is no response.
-    pub(crate) fn open(&self, method: &str, target: &str) -> Result<AdminStream, Failure> {
-        let opened = self.connect(method, target).and_then(|stream| read_head(BufReader::new(stream)));
-        let (status, body) = opened.map_err(|error| failure(self.address, &error))?;
-        Ok(AdminStream { status, address: self.address, body })
+    pub(crate) fn send(&self, method: &str, target: &str) -> Result<AdminResponse, Failure> {
+        let received = self.connect(method, target).and_then(|stream| read_head(BufReader::new(stream)));
+        let (status, body) =
+            received.map_err(|error| Failure::io("use", Path::new(&self.to_string()), &error))?;
+        Ok(AdminResponse { status, body })
     }
 
     fn connect(&self, method: &str, target: &str) -> io::Result<TcpStream> {
@@ -101,74 +80,19 @@ impl AdminClient {
     }
 }
 
-impl AdminStream {
-    /// The next bytes of the body; `None` at its end.
-    ///
-    /// # Errors
-    ///
-    /// The body is truncated.
-    pub(crate) fn next_piece(&mut self) -> Result<Option<Vec<u8>>, Failure> {
-        self.body.next_piece().map_err(|error| failure(self.address, &error))
+impl Display for AdminClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the admin listener at {} (admin.listen, --admin)", self.address)
     }
-
-    /// Reads the body line by line.
-    ///
-    /// # Errors
-    ///
-    /// The body is truncated, or `use_line` fails.
-    pub(crate) fn for_each_line(
-        mut self,
-        mut use_line: impl FnMut(&[u8]) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let mut text = Vec::new();
-        while let Some(piece) = self.next_piece()? {
-            text.extend_from_slice(&piece);
-            while let Some(end) = text.iter().position(|&byte| byte == b'\n') {
-                let line: Vec<u8> = text.drain(..=end).collect();
-                use_line(&line)?;
-            }
-            if text.len() as u64 > RESPONSE_BYTES_MAX {
-                return Err(failure(self.address, &invalid("a line of the response is too long")));
-            }
-        }
-        Ok(())
-    }
-
-    /// The error of a response that is one JSON document.
-    ///
-    /// # Errors
-    ///
-    /// The body is truncated, or no JSON.
-    pub(crate) fn into_error(self) -> Result<String, Failure> {
-        let json = self.into_json()?;
-        Ok(json["error"].as_str().unwrap_or("the response is not known").to_owned())
-    }
-
-    fn into_json(mut self) -> Result<Value, Failure> {
-        let mut text = Vec::new();
-        while let Some(piece) = self.next_piece()? {
-            text.extend_from_slice(&piece);
-            if text.len() as u64 > RESPONSE_BYTES_MAX {
-                return Err(failure(self.address, &invalid("the response is too long")));
-            }
-        }
-        let json = serde_json::from_slice(&text);
-        json.map_err(|_| failure(self.address, &invalid("the response is not JSON")))
-    }
-}
-
-fn failure(address: SocketAddr, error: &io::Error) -> Failure {
-    let what = format!("the admin listener at {address} (admin.listen, --admin)");
-    Failure::io("use", Path::new(&what), error)
 }
 
 fn invalid(text: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, text.to_owned())
 }
 
-/// The body of a response.
+/// The body of a response. A truncated one is an error.
 #[derive(Debug)]
-struct Body<R> {
+pub(crate) struct Body<R> {
     reader: R,
     /// The bytes that are left: of the current chunk, or of the whole body.
     left: u64,
@@ -211,8 +135,8 @@ fn read_line(reader: &mut impl BufRead) -> io::Result<String> {
     }
 }
 
-impl<R: BufRead> Body<R> {
-    fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+impl<R: BufRead> Read for Body<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 && self.is_chunked && !self.is_at_end {
             let size = read_line(&mut self.reader)?;
             let size = u64::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16);
@@ -222,20 +146,18 @@ impl<R: BufRead> Body<R> {
                 read_line(&mut self.reader)?;
             }
         }
-        if self.left == 0 {
-            return Ok(None);
+        if self.left == 0 || buffer.is_empty() {
+            return Ok(0);
         }
-        let length = self.left.min(PIECE_BYTES_MAX);
-        let mut piece = Vec::new();
-        (&mut self.reader).take(length).read_to_end(&mut piece)?;
-        if (piece.len() as u64) < length {
+        let length = (&mut self.reader).take(self.left).read(buffer)?;
+        if length == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        self.left -= length;
+        self.left -= length as u64;
         if self.left == 0 && self.is_chunked {
             read_line(&mut self.reader)?;
         }
-        Ok(Some(piece))
+        Ok(length)
     }
 }
 
@@ -247,9 +169,7 @@ mod tests {
     fn read(response: &[u8]) -> io::Result<(u16, Vec<u8>)> {
         let (status, mut body) = read_head(response)?;
         let mut text = Vec::new();
-        while let Some(piece) = body.next_piece()? {
-            text.extend_from_slice(&piece);
-        }
+        body.read_to_end(&mut text)?;
         Ok((status, text))
     }
 

@@ -7,8 +7,10 @@ use clap::Args;
 use oaimend::config::{Config, Flags};
 use rustix::fs::Mode;
 
+use super::admin_api::AdminApi;
 use super::admin_client::AdminClient;
 use super::exit::Failure;
+
 use super::state::{IfAbsent, State};
 
 /// The files of the configuration.
@@ -52,17 +54,17 @@ impl DataArguments {
         Ok(Config::load(&Flags { config, mappings, data, admin, ..Flags::default() })?)
     }
 
-    /// Reads the configuration, and finds the state. All files that the process creates from now on are private.
+    /// Reads the configuration, and opens the state. All files that the process creates from now on are private.
     ///
     /// # Errors
     ///
-    /// Those of [`load`](Self::load) and of [`State::find`].
-    pub(super) fn find(self, if_absent: IfAbsent) -> Result<(Config, State), Failure> {
+    /// Those of [`load`](Self::load) and of [`State::find`], or the data cannot be opened.
+    pub(super) fn open(self, if_absent: IfAbsent) -> Result<AdminApi, Failure> {
         let (server, is_named) = (self.admin.map(AdminClient::new), self.data.is_some());
         let config = self.load()?;
         create_private_files();
         let state = State::find(&config, server, is_named, if_absent)?;
-        Ok((config, state))
+        AdminApi::open(config, state)
     }
 }
 

@@ -7,9 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use oaimend::config::Config;
 use oaimend_base::error::{Blame, Error};
-use oaimend_base::suggestions::suggest_ids;
 
 /// How the program ends, the worst at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,13 +84,6 @@ impl From<Error> for Failure {
         };
         Self { exit, message: error.to_string() }
     }
-}
-
-/// The message about the id of no repository.
-pub(crate) fn describe_unknown_id(config: &Config, id: &str) -> String {
-    let all = config.repositories.all();
-    let known: Vec<&str> = all.keys().map(String::as_str).collect();
-    format!("there is no repository \"{}\"; known ids are {}", id.escape_debug(), suggest_ids(id, &known))
 }
 
 /// Writes one line to stderr, after the name of the program.

@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: HealthArguments) -> Result<Exit, Failure> {
         ));
     };
     let page = if arguments.ready { "/-/readyz" } else { "/-/livez" };
-    let response = AdminClient::new(address).open("GET", page)?;
+    let response = AdminClient::new(address).send("GET", page)?;
     if response.status != 200 {
         let status = response.status;
         return Err(Failure::incomplete(format!(

@@ -3,6 +3,7 @@
 //! This is the outermost layer: no other part of the program imports it, and only this part uses
 //! clap.
 
+mod admin_api;
 mod admin_client;
 mod args;
 mod check;

@@ -83,6 +83,17 @@ fn sync_harvests_and_cat_writes_the_records() {
 }
 
 #[test]
+fn sync_without_a_server_harvests_only_the_named_repositories() {
+    let ((named, _c), (other, _other)) = (Collection::of(3).start(), Collection::of(3).start());
+    let folder = folder_with(&named);
+    let mapping = format!("base_url = \"{}\"\n[mirror]\n", other.base_url());
+    std::fs::write(folder.path().join("mappings/other.toml"), mapping).expect("a writable folder");
+    let output = oaimend(folder.path(), &["mirror", "sync", "c"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(!named.asked().is_empty() && other.asked().is_empty(), "{:?}", other.asked());
+}
+
+#[test]
 fn records_that_were_never_harvested_are_not_an_empty_list() {
     let (source, _collection) = Collection::of(1).start();
     let folder = folder_with(&source);

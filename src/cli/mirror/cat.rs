@@ -1,17 +1,15 @@
 //! `oaimend mirror cat`: writes the records of a repository.
 
-use oaimend_oai::UnixSecs;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use oaimend_mirror::export::{Export, ExportError, ExportForm, ExportSelection};
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs, to_last_second, to_secs};
 
-use super::super::admin_client::AdminClient;
+use super::super::admin_api::{AdminApi, Refusal};
 use super::super::exit::{Exit, Failure};
-use super::{Context, parse_id, store_failure};
+use super::parse_id;
 
 #[derive(Debug, Args)]
 pub(super) struct CatArguments {
@@ -47,8 +45,7 @@ enum Form {
 }
 
 impl CatArguments {
-    /// The query for the admin listener.
-    fn to_query(&self) -> String {
+    fn to_target(&self) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         let format = self.format.to_possible_value();
         query.extend_pairs(format.iter().map(|format| ("format", format.get_name())));
@@ -57,44 +54,21 @@ impl CatArguments {
         for (name, secs) in [("from", self.from), ("until", self.until)] {
             query.extend_pairs(secs.map(|secs| (name, from_secs(secs, Granularity::Second))));
         }
-        query.finish()
+        format!("/-/mirror/{}/records?{}", self.id, query.finish())
     }
 }
 
-pub(super) fn run(context: &Context, arguments: CatArguments) -> Result<Exit, Failure> {
-    let CatArguments { id, prefix, set, from, until, format } = arguments;
-    let selection = ExportSelection { id, prefix, set, from_secs: from, until_secs: until };
-    let form = match format {
-        Form::Xml => ExportForm::Xml,
-        Form::Jsonl => ExportForm::Jsonl,
-        Form::Ids => ExportForm::Ids,
-    };
-    let export = Export::begin(Arc::clone(&context.store.mirror), selection, form);
-    let mut export = context.runtime.block_on(export).map_err(|error| match error {
-        ExportError::NeverHarvested { .. } | ExportError::UnknownMembers(_) => Failure::incomplete(error),
-        ExportError::AmbiguousPrefix(_) => Failure::usage(error),
-        ExportError::Store(error) => store_failure(error),
-    })?;
-    write_pieces(|| context.runtime.block_on(export.next_piece()).map_err(store_failure))
-}
-
-/// The same, through the admin listener.
-pub(super) fn run_remote(client: &AdminClient, arguments: &CatArguments) -> Result<Exit, Failure> {
-    let target = format!("/-/mirror/{}/records?{}", arguments.id, arguments.to_query());
-    let mut response = client.open("GET", &target)?;
-    match response.status {
-        200 => write_pieces(|| response.next_piece()),
-        404 => Err(Failure::incomplete(response.into_error()?)),
-        400 => Err(Failure::usage(response.into_error()?)),
-        _ => Err(Failure::in_use(response.into_error()?)),
-    }
-}
-
-/// Writes pieces to stdout, up to the end. A closed pipe is not an error: the reader stopped early.
-fn write_pieces(mut next_piece: impl FnMut() -> Result<Option<Vec<u8>>, Failure>) -> Result<Exit, Failure> {
+pub(super) fn run(api: &AdminApi, arguments: &CatArguments) -> Result<Exit, Failure> {
+    let records =
+        api.send("GET", &arguments.to_target())?.map_err(|Refusal { status, error }| match status {
+            404 => Failure::incomplete(error),
+            400 => Failure::usage(error),
+            _ => Failure::in_use(error),
+        })?;
     let mut output = io::stdout().lock();
-    while let Some(piece) = next_piece()? {
-        match output.write_all(&piece).and_then(|()| output.flush()) {
+    for piece in records.into_pieces() {
+        match output.write_all(&piece?).and_then(|()| output.flush()) {
+            // The reader stopped early.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
             Err(error) => return Err(Failure::io("write", Path::new("<stdout>"), &error)),
             Ok(()) => {}

@@ -1,16 +1,13 @@
 //! `oaimend mirror verify`, `accept-loss`, `compact` and `forget`: the maintenance of the store.
 
 use clap::Args;
-use oaimend::config::Config;
-use oaimend_mirror::harvest::{Difference, HarvestSettings};
-use oaimend_mirror::maintenance::{
-    ComparisonReport, MaintenanceLine, compare_with_source, describe_unstored,
-};
-use oaimend_store::RepositoryId;
+use oaimend_mirror::harvest::Difference;
+use oaimend_mirror::maintenance::{ComparisonReport, MaintenanceLine};
 
+use super::super::admin_api::{AdminApi, Refusal, no_result};
 use super::super::exit::{Exit, Failure, print};
-use super::sync::Harvests;
-use super::{Context, find_mirrored, mirrored, parse_id, store_failure};
+use super::super::progress::ProgressLine;
+use super::{mirrored, parse_id, statuses};
 
 #[derive(Debug, Args)]
 pub(super) struct IdArguments {
@@ -36,129 +33,64 @@ pub(super) struct OneIdArguments {
     id: String,
 }
 
-/// The maintenance of one repository.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Task {
-    /// Check all records.
-    Verify,
-    /// Compare the records with the source.
-    Compare,
-    /// Accept the loss of damaged records.
-    AcceptLoss,
-    /// Free the space of replaced records.
-    Compact,
-    /// Remove everything.
-    Forget,
-}
-
-/// A mirror: in the data folder, or of a server that uses the data folder.
-pub(super) trait Maintained {
-    /// The stored repositories, in order.
-    fn stored(&self) -> Result<Vec<String>, Failure>;
-
-    /// Runs a task, and reports its results.
-    fn run(&self, task: Task, id: &str, report: &mut Report<'_>) -> Result<(), Failure>;
-}
-
-/// Receives the results of a task.
-pub(super) type Report<'r> = dyn FnMut(MaintenanceLine) -> Result<(), Failure> + 'r;
-
-pub(super) fn verify(
-    config: &Config,
-    arguments: &VerifyArguments,
-    mirror: &impl Maintained,
-) -> Result<Exit, Failure> {
-    match arguments.against_source {
-        false => run_all(Task::Verify, &all_or(&arguments.ids, mirror)?, mirror),
-        true => {
-            let mappings = mirrored(config, &arguments.ids)?;
-            let ids: Vec<String> = mappings.iter().map(|mapping| mapping.id().to_owned()).collect();
-            run_all(Task::Compare, &ids, mirror)
-        }
+pub(super) fn verify(api: &AdminApi, arguments: &VerifyArguments) -> Result<Exit, Failure> {
+    let VerifyArguments { ids, against_source } = arguments;
+    if !against_source {
+        return run_all(api, "verify", &ids_or_stored(api, ids)?);
     }
+    let ids: Vec<String> = mirrored(api, ids)?.iter().map(|mapping| mapping.id().to_owned()).collect();
+    run_all(api, "verify?against_source=true", &ids)
 }
 
-pub(super) fn compact(arguments: &IdArguments, mirror: &impl Maintained) -> Result<Exit, Failure> {
-    run_all(Task::Compact, &all_or(&arguments.ids, mirror)?, mirror)
+pub(super) fn compact(api: &AdminApi, arguments: &IdArguments) -> Result<Exit, Failure> {
+    run_all(api, "compact", &ids_or_stored(api, &arguments.ids)?)
 }
 
-pub(super) fn accept_loss(arguments: &OneIdArguments, mirror: &impl Maintained) -> Result<Exit, Failure> {
-    run_all(Task::AcceptLoss, std::slice::from_ref(&arguments.id), mirror)
+pub(super) fn accept_loss(api: &AdminApi, arguments: &OneIdArguments) -> Result<Exit, Failure> {
+    run_all(api, "accept-loss", std::slice::from_ref(&arguments.id))
 }
 
-pub(super) fn forget(arguments: &OneIdArguments, mirror: &impl Maintained) -> Result<Exit, Failure> {
-    run_all(Task::Forget, std::slice::from_ref(&arguments.id), mirror)
+pub(super) fn forget(api: &AdminApi, arguments: &OneIdArguments) -> Result<Exit, Failure> {
+    run_all(api, "forget", std::slice::from_ref(&arguments.id))
 }
 
 /// The ids, or all stored repositories.
-fn all_or(ids: &[String], mirror: &impl Maintained) -> Result<Vec<String>, Failure> {
-    if ids.is_empty() { mirror.stored() } else { Ok(ids.to_vec()) }
+fn ids_or_stored(api: &AdminApi, ids: &[String]) -> Result<Vec<String>, Failure> {
+    if !ids.is_empty() {
+        return Ok(ids.to_vec());
+    }
+    // The list contains repositories that were never harvested too.
+    let stored = statuses(api)?.into_iter().filter(|status| !status.formats.is_empty());
+    Ok(stored.map(|status| status.id).collect())
 }
 
-/// Runs a task for each of these repositories, and prints the results.
-fn run_all(task: Task, ids: &[String], mirror: &impl Maintained) -> Result<Exit, Failure> {
+/// Runs a task, with its query, for each of these repositories, and prints the results.
+fn run_all(api: &AdminApi, task: &str, ids: &[String]) -> Result<Exit, Failure> {
     let mut is_good = true;
+    let progress = ProgressLine::default();
     for id in ids {
-        let mut report = |line: MaintenanceLine| {
+        let lines = api.send("POST", &format!("/-/mirror/{id}/{task}"))?;
+        let lines = lines.map_err(|Refusal { status, error }| match status {
+            404 => Failure::usage(error),
+            _ => Failure::in_use(format_args!("{id}: {error}")),
+        })?;
+        let mut has_result = false;
+        for line in lines.into_lines() {
+            let line = line?;
+            if let MaintenanceLine::Running { secs } = line {
+                progress.show_wait(id, secs);
+                continue;
+            }
+            progress.end(id);
             let (text, is_success) = describe(id, line);
-            is_good &= is_success;
-            print(text.as_bytes()).map(drop)
-        };
-        mirror.run(task, id, &mut report)?;
+            (has_result, is_good) = (true, is_good && is_success);
+            print(text.as_bytes())?;
+        }
+        if !has_result {
+            return Err(no_result());
+        }
     }
     Ok(if is_good { Exit::Success } else { Exit::Incomplete })
-}
-
-impl Maintained for Context {
-    fn stored(&self) -> Result<Vec<String>, Failure> {
-        Self::stored(self)
-    }
-
-    fn run(&self, task: Task, id: &str, report: &mut Report<'_>) -> Result<(), Failure> {
-        let stored = Self::stored(self)?;
-        if task != Task::Compare && !stored.iter().any(|stored| stored == id) {
-            return Err(Failure::usage(describe_unstored(id, &stored)));
-        }
-        let store = &self.store.mirror;
-        let line = match task {
-            Task::Compare => {
-                let lines = compare(self, id)?;
-                return lines.into_iter().try_for_each(report);
-            }
-            Task::Verify => {
-                let found = self.runtime.block_on(store.verify(RepositoryId(id))).map_err(store_failure)?;
-                MaintenanceLine::Verified { records: found.records, damaged: found.damaged }
-            }
-            Task::AcceptLoss => {
-                let missing =
-                    self.runtime.block_on(store.accept_loss(RepositoryId(id))).map_err(store_failure)?;
-                MaintenanceLine::LossAccepted { missing }
-            }
-            Task::Compact => {
-                let freed_bytes =
-                    self.runtime.block_on(store.compact(RepositoryId(id))).map_err(store_failure)?;
-                MaintenanceLine::Compacted { freed_bytes }
-            }
-            Task::Forget => {
-                self.runtime.block_on(store.forget(RepositoryId(id))).map_err(store_failure)?;
-                MaintenanceLine::Forgotten { is_mirrored: false }
-            }
-        };
-        report(line)
-    }
-}
-
-/// Compares a repository with its source.
-fn compare(context: &Context, id: &str) -> Result<Vec<MaintenanceLine>, Failure> {
-    let mapping = find_mirrored(&context.config, id, std::iter::empty())?;
-    let harvests = Harvests::open(context)?;
-    match harvests.harvester(&mapping) {
-        Ok(harvester) => {
-            let settings = HarvestSettings::of(mapping.mirror.as_ref());
-            context.runtime.block_on(compare_with_source(&harvester, &settings)).map_err(store_failure)
-        }
-        Err(error) => Ok(vec![MaintenanceLine::not_compared(None, &error)]),
-    }
 }
 
 /// The lines about a result, and whether it is good.

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use oaimend_mirror::status::{FormatStatus, RepositoryStatus, repository_status};
+use oaimend_mirror::status::{FormatStatus, RepositoryStatus};
 use serde_json::json;
 
+use super::super::admin_api::AdminApi;
 use super::super::exit::{Exit, Failure, print};
 use super::super::output_format::{OutputFormat, format_json};
-use super::{Context, store_failure};
+use super::statuses;
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArguments {
@@ -17,25 +18,11 @@ pub(super) struct StatusArguments {
     format: OutputFormat,
 }
 
-pub(super) fn run(context: &Context, arguments: &StatusArguments) -> Result<Exit, Failure> {
-    show(&read(context)?, arguments)
-}
-
-/// The status of all stored repositories.
-pub(super) fn read(context: &Context) -> Result<Vec<RepositoryStatus>, Failure> {
-    let mut statuses = Vec::new();
-    for id in context.stored()? {
-        let status = repository_status(context.store.mirror.as_ref(), &id);
-        statuses.push(context.runtime.block_on(status).map_err(store_failure)?);
-    }
-    Ok(statuses)
-}
-
-/// Prints the status of all repositories.
-pub(super) fn show(statuses: &[RepositoryStatus], arguments: &StatusArguments) -> Result<Exit, Failure> {
+pub(super) fn run(api: &AdminApi, arguments: &StatusArguments) -> Result<Exit, Failure> {
+    let statuses = statuses(api)?;
     let text = match arguments.format {
         OutputFormat::Json => format_json(&json!({ "repositories": statuses })),
-        OutputFormat::Text => format_table(statuses),
+        OutputFormat::Text => format_table(&statuses),
     };
     print(text.as_bytes())
 }

@@ -1,118 +1,123 @@
 //! `oaimend mirror sync`: harvests now.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
-use oaimend::config::Mapping;
-use oaimend_base::clock::SystemClock;
-use oaimend_mirror::Stamps;
-use oaimend_mirror::harvest::{
-    HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, HarvestTurn, HarvestTurns, Harvester,
-};
-use oaimend_repository::ObservedRepository;
-use oaimend_upstream::{LiveRepository, SourceClients};
+use serde::Deserialize;
 
+use super::super::admin_api::{AdminApi, Refusal};
 use super::super::exit::{Exit, Failure, print};
 use super::super::progress::ProgressLine;
-use super::{Context, mirrored, store_failure};
+use super::mirrored;
 
 #[derive(Debug, Args)]
 pub(super) struct SyncArguments {
     /// The ids of mappings with a [mirror] table
     #[arg(value_name = "ID")]
-    pub(super) ids: Vec<String>,
+    ids: Vec<String>,
     /// Deletes all records that have vanished from their source, however many
     #[arg(long)]
-    pub(super) accept_deletions: bool,
+    accept_deletions: bool,
 }
 
-pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<Exit, Failure> {
-    let mappings = mirrored(&context.config, &arguments.ids)?;
-    let sources = Harvests::open(context)?;
+/// The time between two looks at a harvest.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+pub(super) fn run(api: &AdminApi, arguments: &SyncArguments) -> Result<Exit, Failure> {
+    let follower =
+        |id: &str| Follower { id: id.to_owned(), accepts_deletions: arguments.accept_deletions, after: None };
+    let mut waiting: Vec<Follower> =
+        mirrored(api, &arguments.ids)?.iter().map(|mapping| follower(mapping.id())).collect();
     let progress = ProgressLine::default();
-    let mut is_complete = true;
-    let harvests = mappings.iter().map(|mapping| {
-        let (sources, progress) = (&sources, &progress);
-        async move {
-            let result = sources.harvest(mapping, arguments.accept_deletions, progress).await;
-            (mapping.id(), result)
+    let mut is_success = true;
+    while !waiting.is_empty() {
+        let mut next = Vec::new();
+        for mut follower in waiting {
+            let Some((line, has_succeeded)) = follower.look(api, &progress)? else {
+                next.push(follower);
+                continue;
+            };
+            progress.end(&follower.id);
+            is_success &= has_succeeded;
+            print(format!("{}: {line}\n", follower.id).as_bytes())?;
         }
-    });
-    let mut harvests: FuturesUnordered<_> = harvests.collect();
-    context.runtime.block_on(async {
-        while let Some((id, result)) = harvests.next().await {
-            progress.end(id);
-            let (line, complete) = describe(id, &result);
-            is_complete &= complete;
-            print(line.as_bytes())?;
+        waiting = next;
+        if !waiting.is_empty() {
+            api.pause(LOOK_INTERVAL);
         }
-        Ok::<_, Failure>(())
-    })?;
-    context.store.activity.save_changed();
-    Ok(if is_complete { Exit::Success } else { Exit::Incomplete })
+    }
+    Ok(if is_success { Exit::Success } else { Exit::Incomplete })
 }
 
-/// What all harvests of a command share.
-pub(super) struct Harvests<'c> {
-    context: &'c Context,
-    stamps: Arc<Stamps>,
-    clients: SourceClients,
-    turns: Arc<HarvestTurns>,
+/// Follows the harvest of one repository.
+struct Follower {
+    id: String,
+    accepts_deletions: bool,
+    /// The number of harvests that had ended before this one; `None` before it is requested.
+    after: Option<u64>,
 }
 
-impl<'c> Harvests<'c> {
-    pub(super) fn open(context: &'c Context) -> Result<Self, Failure> {
-        let stamps = context.runtime.block_on(Stamps::open(Arc::clone(&context.store.mirror)));
-        let stamps = Arc::new(stamps.map_err(store_failure)?);
-        let turns = Arc::new(HarvestTurns::default());
-        turns.set_running_max(context.config.mirror.harvests_max);
-        let clients = SourceClients::new(context.store.static_files.clone());
-        Ok(Self { context, stamps, clients, turns })
-    }
+#[derive(Deserialize)]
+struct Requested {
+    ended: u64,
+}
 
-    /// The harvester of a repository.
-    pub(super) fn harvester(&self, mapping: &Arc<Mapping>) -> Result<Harvester, HarvestError> {
-        let client = self.clients.client_for(&mapping.source).map_err(HarvestError::Source)?;
-        let (store, clock) = (self.context.store.clone(), Arc::new(SystemClock));
-        let activity = store.activity.clone();
-        let repository =
-            LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock: clock.clone() };
-        let (id, clock_of_activity) = (mapping.id().to_owned(), clock.clone());
-        let source = ObservedRepository { id, repository, activity, clock: clock_of_activity };
-        Ok(Harvester {
-            id: mapping.id().to_owned(),
-            source: Arc::new(source),
-            store: Arc::clone(&self.context.store.mirror),
-            stamps: Arc::clone(&self.stamps),
-            clock,
-            via: "1.1 oaimend".to_owned(),
-            base_url: mapping.source.base_url.to_string(),
-            turn: HarvestTurn::default(),
-        })
-    }
+/// The harvests of a repository since the start of the server.
+#[derive(Deserialize)]
+struct Harvests {
+    running: Option<RunningHarvest>,
+    ended: u64,
+    /// `None` also if the last one has panicked.
+    last: Option<EndedHarvest>,
+}
 
-    async fn harvest(
-        &self,
-        mapping: &Arc<Mapping>,
-        accepts_deletions: bool,
-        progress: &ProgressLine,
-    ) -> Result<HarvestSummary, HarvestError> {
-        let turn = self.turns.begin(mapping.id(), Arc::new(SystemClock)).await;
-        let harvester = Harvester { turn, ..self.harvester(mapping)? };
-        let settings = HarvestSettings { accepts_deletions, ..HarvestSettings::of(mapping.mirror.as_ref()) };
-        let observe = |status: &HarvestStatus| {
-            progress.show(mapping.id(), &status.prefix, status.records, status.total)
+#[derive(Deserialize)]
+struct RunningHarvest {
+    /// `None` before the first page.
+    prefix: Option<String>,
+    records: u64,
+    total: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct EndedHarvest {
+    summary: String,
+    is_success: bool,
+}
+
+impl Follower {
+    /// Requests the harvest, or looks at it. Returns its result once it has ended.
+    fn look(&mut self, api: &AdminApi, progress: &ProgressLine) -> Result<Option<(String, bool)>, Failure> {
+        let Some(after) = self.after else {
+            let query = if self.accepts_deletions { "?accept_deletions=true" } else { "" };
+            match api.send("POST", &format!("/-/mirror/{}/sync{query}", self.id))? {
+                Ok(requested) => self.after = Some(requested.read::<Requested>()?.ended),
+                // A harvest with other options is no substitute.
+                Err(Refusal { status: 409, .. }) if self.accepts_deletions => {}
+                Err(Refusal { status: 409, .. }) => self.after = Some(self.harvests(api)?.ended),
+                Err(refusal) => return Err(self.failure(&refusal)),
+            }
+            return Ok(None);
         };
-        harvester.run(&settings, &observe).await
+        let Harvests { running, ended, last } = self.harvests(api)?;
+        if ended > after {
+            let panicked = || ("failed: the log of the server says why".to_owned(), false);
+            return Ok(Some(last.map_or_else(panicked, |last| (last.summary, last.is_success))));
+        }
+        if let Some(running) = running
+            && let Some(prefix) = running.prefix
+        {
+            progress.show(&self.id, &prefix, running.records, running.total);
+        }
+        Ok(None)
     }
-}
 
-/// The line about one harvest, and whether it was complete.
-fn describe(id: &str, result: &Result<HarvestSummary, HarvestError>) -> (String, bool) {
-    match result {
-        Ok(summary) => (format!("{id}: {}\n", summary.describe()), summary.is_success()),
-        Err(error) => (format!("{id}: failed: {error}\n"), false),
+    fn harvests(&self, api: &AdminApi) -> Result<Harvests, Failure> {
+        let harvests = api.send("GET", &format!("/-/mirror/{}/harvest", self.id))?;
+        harvests.map_err(|refusal| self.failure(&refusal))?.read()
+    }
+
+    fn failure(&self, refusal: &Refusal) -> Failure {
+        Failure::in_use(format_args!("{} is not harvested: {}", self.id, refusal.error))
     }
 }

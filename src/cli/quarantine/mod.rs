@@ -1,35 +1,25 @@
 //! `oaimend quarantine`: lists, shows and removes quarantined records, and requests them again.
-//!
-//! The commands work on the data folder. While `oaimend serve` uses it, they work through its admin listener.
 
-mod messages;
 mod retry;
 mod table;
 
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use oaimend::config::{Config, Mapping};
 use oaimend_base::clock;
 use oaimend_oai::datestamp;
-use oaimend_store::{
-    QUARANTINE_LISTED_MAX, QuarantineEntry, QuarantineQuery, QuarantineSelection, QuarantineState,
-    RepositoryId, Store,
-};
+use oaimend_store::{QUARANTINE_LISTED_MAX, QuarantineState};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::runtime::Runtime;
+use url::form_urlencoded::byte_serialize;
 
-use self::messages::{failure, unknown_key, unreadable};
-use self::retry::{RetrySelection, retry_here, retry_in_server};
-use self::table::{Listed, format_table};
-use super::admin_client::AdminClient;
+use self::retry::retry;
+use self::table::{ListedRecord, format_table};
+use super::admin_api::{AdminApi, Refusal};
 use super::data_arguments::DataArguments;
-use super::exit::{Exit, Failure, describe_unknown_id, print, print_message};
+use super::exit::{Exit, Failure, print, print_message};
 use super::output_format::{OutputFormat, format_json};
-use super::state::{IfAbsent, State};
+use super::state::IfAbsent;
 
 /// Lists, shows and removes quarantined records, and requests them again
 #[derive(Debug, Args)]
@@ -102,214 +92,125 @@ enum QuarantineCommand {
 /// Most days of an age.
 const DAYS_MAX: u64 = 36_500;
 
-/// The quarantine: in the data folder, or in the server that uses it.
-enum OpenQuarantine {
-    /// With the data folder of an empty state.
-    Here {
-        store: Box<Store>,
-        runtime: Runtime,
-        _empty: Option<TempDir>,
-    },
-    InServer(AdminClient),
-}
-
 pub(crate) fn run(arguments: QuarantineArguments) -> Result<Exit, Failure> {
     let QuarantineArguments { command, data } = arguments;
-    let (config, state) = data.find(IfAbsent::ReadEmpty)?;
-    let quarantine = OpenQuarantine::open(state)?;
-    let exit = match command {
+    let api = data.open(IfAbsent::ReadEmpty)?;
+    match command {
         QuarantineCommand::Ls { ids, state, format } => {
-            quarantine.list(&chosen(&config, &ids)?, state, format)
-        }
-        QuarantineCommand::Show { id, key } => {
-            chosen(&config, std::slice::from_ref(&id))?;
-            quarantine.show(&id, &key)
-        }
-        QuarantineCommand::Rm { id, keys, resolved, before, older_than, all } => {
-            chosen(&config, std::slice::from_ref(&id))?;
-            let days_ago = |days| clock::utc_datetime(clock::now() - Duration::from_secs(days * 86_400));
-            let (state, before) =
-                (resolved.then_some(QuarantineState::Resolved), before.or(older_than.map(days_ago)));
-            let selections = match keys.is_empty() {
-                true if all => vec![QuarantineSelection::ALL],
-                true => vec![QuarantineSelection::Matching { state, before }],
-                false => keys.into_iter().map(QuarantineSelection::Key).collect(),
+            let ids = match ids.is_empty() {
+                true => api.repositories().all().keys().cloned().collect(),
+                false => ids,
             };
-            quarantine.remove(&id, selections)
+            list(&api, &ids, state, format)
         }
-        QuarantineCommand::Retry { id, key, prefix } => {
-            let mapping = find_mapping(&config, &id)?;
-            quarantine.retry(RetrySelection { mapping: &mapping, key: key.as_deref(), prefix })
+        QuarantineCommand::Show { id, key } => show(&api, &id, &key),
+        QuarantineCommand::Rm { id, keys, resolved, before, older_than, all } => {
+            let days_ago = |days| clock::utc_datetime(clock::now() - Duration::from_secs(days * 86_400));
+            let before = before.or(older_than.map(days_ago)).map(|before| format!("before={before}"));
+            let conditions =
+                [resolved.then(|| "state=resolved".to_owned()), before, all.then(|| "all=true".to_owned())];
+            let conditions: Vec<String> = conditions.into_iter().flatten().collect();
+            remove(&api, &id, &keys, &conditions.join("&"))
+        }
+        QuarantineCommand::Retry { id, key, prefix } => retry(&api, &id, key.as_deref(), prefix.as_deref()),
+    }
+}
+
+/// The path of the quarantine of a repository, or of a record in it.
+fn path(id: &str, key: Option<&str>) -> String {
+    let key = key.map_or_else(String::new, |key| format!("/{}", url_part(key)));
+    format!("/-/repositories/{id}/quarantine{key}")
+}
+
+fn url_part(text: &str) -> String {
+    byte_serialize(text.as_bytes()).collect()
+}
+
+#[derive(Deserialize)]
+struct Records {
+    records: Vec<ListedRecord>,
+}
+
+/// The bytes of a record, as text, or as hexadecimal digits if they are not UTF-8.
+#[derive(Deserialize)]
+struct RawRecord {
+    raw: Option<String>,
+    raw_hex: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Removed {
+    removed: u64,
+}
+
+fn list(
+    api: &AdminApi,
+    ids: &[String],
+    state: Option<QuarantineState>,
+    format: OutputFormat,
+) -> Result<Exit, Failure> {
+    ids.iter().try_for_each(|id| api.find_repository(id).map(drop))?;
+    let mut records = Vec::new();
+    for id in ids {
+        let query = state.map_or_else(String::new, |state| format!("?state={}", state.name()));
+        let listed = api.send("GET", &format!("{}{query}", path(id, None)))?;
+        let listed = listed.map_err(|refusal| explain(id, None, refusal))?.read::<Records>()?.records;
+        if listed.len() >= QUARANTINE_LISTED_MAX {
+            print_message(format!("{id}: only the first {QUARANTINE_LISTED_MAX} records are listed"));
+        }
+        records.extend(listed.into_iter().map(|record| (id.as_str(), record)));
+    }
+    let now_secs = clock::unix_secs(clock::now());
+    let text = match format {
+        OutputFormat::Json => {
+            let to_json = |(id, record): &(&str, ListedRecord)| record.to_json(id, now_secs);
+            let records: Vec<Value> = records.iter().map(to_json).collect();
+            format_json(&json!({ "records": records }))
+        }
+        OutputFormat::Text => format_table(&records, now_secs),
+    };
+    print(text.as_bytes())
+}
+
+fn show(api: &AdminApi, id: &str, key: &str) -> Result<Exit, Failure> {
+    api.find_repository(id)?;
+    let record = api.send("GET", &path(id, Some(key)))?;
+    let record = record.map_err(|refusal| explain(id, Some(key), refusal))?;
+    match record.read()? {
+        RawRecord { raw: Some(text), .. } => print(text.as_bytes()),
+        RawRecord { raw_hex, .. } => {
+            let bytes = raw_hex.and_then(|digits| hex::decode(digits).ok());
+            print(&bytes.ok_or_else(|| Failure::incomplete("the response of the server has no record"))?)
+        }
+    }
+}
+
+/// Removes the records with these keys; without a key those that fit the conditions.
+fn remove(api: &AdminApi, id: &str, keys: &[String], conditions: &str) -> Result<Exit, Failure> {
+    api.find_repository(id)?;
+    let remove = |target: &str, key: Option<&str>| {
+        let removed = api.send("DELETE", target)?.map_err(|refusal| explain(id, key, refusal))?;
+        Ok::<u64, Failure>(removed.read::<Removed>()?.removed)
+    };
+    let removed = match keys {
+        [] => remove(&format!("{}?{conditions}", path(id, None)), None)?,
+        keys => {
+            keys.iter().map(|key| remove(&path(id, Some(key)), Some(key))).sum::<Result<u64, Failure>>()?
         }
     };
-    quarantine.close();
-    exit
+    let records = if removed == 1 { "record" } else { "records" };
+    print(format!("{id}: {removed} {records} removed\n").as_bytes())
 }
 
-/// The repositories with these ids; without an id all of them.
-fn chosen(config: &Config, ids: &[String]) -> Result<Vec<String>, Failure> {
-    let all = config.repositories.all();
-    if ids.is_empty() {
-        return Ok(all.keys().cloned().collect());
+/// Why a request for the records, or for the one with this key, has no result.
+fn explain(id: &str, key: Option<&str>, refusal: Refusal) -> Failure {
+    match (refusal.status, key) {
+        (404, Some(key)) => Failure::incomplete(format_args!(
+            "the quarantine of {id} has no record {}; run oaimend quarantine ls {id}",
+            key.escape_debug()
+        )),
+        _ => Failure::incomplete(format_args!("{id}: {}", refusal.error)),
     }
-    match ids.iter().find(|id| !all.contains_key(*id)) {
-        Some(unknown) => Err(Failure::usage(describe_unknown_id(config, unknown))),
-        None => Ok(ids.to_vec()),
-    }
-}
-
-impl OpenQuarantine {
-    fn open(state: State) -> Result<Self, Failure> {
-        let data = match state {
-            State::Here(data) => data,
-            State::InServer(client) => return Ok(Self::InServer(client)),
-        };
-        let (store, empty) = data.open()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the threads"), &error))?;
-        Ok(Self::Here { store: Box::new(store), runtime, _empty: empty })
-    }
-
-    fn close(&self) {
-        if let Self::Here { store, .. } = self {
-            store.close();
-        }
-    }
-
-    fn list(
-        &self,
-        ids: &[String],
-        state: Option<QuarantineState>,
-        format: OutputFormat,
-    ) -> Result<Exit, Failure> {
-        let mut records = Vec::new();
-        for id in ids {
-            let entries = self.entries(id, state)?;
-            if entries.len() >= QUARANTINE_LISTED_MAX {
-                print_message(format!("{id}: only the first {QUARANTINE_LISTED_MAX} records are listed"));
-            }
-            let listed = |(key, entry)| Listed { repository: id.as_str(), key, entry };
-            records.extend(entries.into_iter().map(listed));
-        }
-        let now_secs = clock::unix_secs(clock::now());
-        let text = match format {
-            OutputFormat::Json => {
-                let records: Vec<Value> = records.iter().map(|record| record.to_json(now_secs)).collect();
-                format_json(&json!({ "records": records }))
-            }
-            OutputFormat::Text => format_table(&records, now_secs),
-        };
-        print(text.as_bytes())
-    }
-
-    fn entries(
-        &self,
-        id: &str,
-        state: Option<QuarantineState>,
-    ) -> Result<Vec<(String, QuarantineEntry)>, Failure> {
-        match self {
-            Self::Here { store, runtime, .. } => {
-                let quarantine = Arc::clone(&store.quarantine);
-                let query = QuarantineQuery { state, ..QuarantineQuery::default() };
-                runtime.block_on(quarantine.list(RepositoryId(id), query)).map_err(|error| failure(&error))
-            }
-            Self::InServer(client) => {
-                let query = state.map(|state| format!("?state={}", state.name())).unwrap_or_default();
-                let mut response =
-                    client.send("GET", &format!("/-/repositories/{id}/quarantine{query}"))?.json;
-                let records: Vec<Value> =
-                    serde_json::from_value(response["records"].take()).map_err(|_| unreadable())?;
-                let entry = |record: Value| {
-                    let key = record["key"].as_str().map(str::to_owned);
-                    Ok((
-                        key.ok_or_else(unreadable)?,
-                        serde_json::from_value(record).map_err(|_| unreadable())?,
-                    ))
-                };
-                records.into_iter().map(entry).collect()
-            }
-        }
-    }
-
-    fn show(&self, id: &str, key: &str) -> Result<Exit, Failure> {
-        let raw = match self {
-            Self::Here { store, runtime, .. } => {
-                let found = runtime
-                    .block_on(store.quarantine.find(RepositoryId(id), key))
-                    .map_err(|error| failure(&error))?;
-                found.map(|(_, raw)| raw)
-            }
-            Self::InServer(client) => {
-                let response = client.send("GET", &format!("/-/repositories/{id}/quarantine/{key}"))?;
-                match (response.json["raw"].as_str(), response.json["raw_hex"].as_str()) {
-                    _ if response.status == 404 => None,
-                    (Some(text), _) => Some(text.as_bytes().to_vec()),
-                    (None, Some(digits)) => Some(hex::decode(digits).map_err(|_| unreadable())?),
-                    (None, None) => return Err(unreadable()),
-                }
-            }
-        };
-        print(&raw.ok_or_else(|| unknown_key(id, key))?)
-    }
-
-    fn retry(&self, selection: RetrySelection<'_>) -> Result<Exit, Failure> {
-        match self {
-            Self::Here { store, runtime, .. } => retry_here(store, runtime, selection),
-            Self::InServer(client) => retry_in_server(client, selection),
-        }
-    }
-
-    fn remove(&self, id: &str, selections: Vec<QuarantineSelection>) -> Result<Exit, Failure> {
-        let mut removed = 0;
-        for which in selections {
-            let key = match &which {
-                QuarantineSelection::Key(key) => Some(key.clone()),
-                _ => None,
-            };
-            let count = self.remove_selected(id, which)?;
-            if count == 0
-                && let Some(key) = key
-            {
-                return Err(unknown_key(id, &key));
-            }
-            removed += count;
-        }
-        print(
-            format!("{id}: {removed} {} removed\n", if removed == 1 { "record" } else { "records" })
-                .as_bytes(),
-        )
-    }
-
-    fn remove_selected(&self, id: &str, which: QuarantineSelection) -> Result<u64, Failure> {
-        match self {
-            Self::Here { store, runtime, .. } => runtime
-                .block_on(store.quarantine.remove(RepositoryId(id), which))
-                .map_err(|error| failure(&error)),
-            Self::InServer(client) => {
-                let rest = match which {
-                    QuarantineSelection::Key(key) => format!("/{key}"),
-                    QuarantineSelection::ALL => "?all=true".to_owned(),
-                    QuarantineSelection::Matching { state, before } => {
-                        let state = state.map(|state| format!("state={}", state.name()));
-                        let before = before.map(|time| format!("before={time}"));
-                        let conditions: Vec<String> = state.into_iter().chain(before).collect();
-                        format!("?{}", conditions.join("&"))
-                    }
-                };
-                let response = client.send("DELETE", &format!("/-/repositories/{id}/quarantine{rest}"))?;
-                match (response.status, response.json["error"].as_str()) {
-                    (404, _) => Ok(0),
-                    (_, Some(error)) => Err(Failure::incomplete(error)),
-                    (_, None) => response.json["removed"].as_u64().ok_or_else(unreadable),
-                }
-            }
-        }
-    }
-}
-
-fn find_mapping(config: &Config, id: &str) -> Result<Arc<Mapping>, Failure> {
-    chosen(config, &[id.to_owned()])?;
-    config.repositories.find(id).ok_or_else(|| Failure::usage(describe_unknown_id(config, id)))
 }
 
 fn parse_state(text: &str) -> Result<QuarantineState, String> {

@@ -1,23 +1,25 @@
 //! Quarantined records as a table and as JSON.
 
-use oaimend_oai::UnixSecs;
 use std::fmt::Write as _;
 
-use oaimend_oai::datestamp;
+use oaimend_oai::{UnixSecs, datestamp};
 use oaimend_store::QuarantineEntry;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// An entry in a list.
-pub(super) struct Listed<'i> {
-    pub(super) repository: &'i str,
-    pub(super) key: String,
-    pub(super) entry: QuarantineEntry,
+#[derive(Deserialize)]
+pub(super) struct ListedRecord {
+    key: String,
+    #[serde(flatten)]
+    entry: QuarantineEntry,
 }
 
-impl Listed<'_> {
-    pub(super) fn to_json(&self, now_secs: UnixSecs) -> Value {
+impl ListedRecord {
+    /// The entry of this repository.
+    pub(super) fn to_json(&self, repository: &str, now_secs: UnixSecs) -> Value {
         let mut value = json!(self.entry);
-        value["repository"] = json!(self.repository);
+        value["repository"] = json!(repository);
         value["key"] = json!(self.key);
         value["state"] = json!(self.entry.state().name());
         value["age_secs"] = json!(self.age_secs(now_secs));
@@ -31,11 +33,13 @@ impl Listed<'_> {
     }
 }
 
-pub(super) fn format_table(records: &[Listed<'_>], now_secs: UnixSecs) -> String {
+/// A table of these records, each with the id of its repository.
+pub(super) fn format_table(records: &[(&str, ListedRecord)], now_secs: UnixSecs) -> String {
     if records.is_empty() {
         return "no quarantined records\n".to_owned();
     }
-    let rows: Vec<[String; 9]> = records.iter().map(|record| cells(record, now_secs)).collect();
+    let rows: Vec<[String; 9]> =
+        records.iter().map(|(repository, record)| cells(repository, record, now_secs)).collect();
     let heads = ["repository", "key", "state", "age", "reason", "seen", "last seen", "bytes", "identifier"];
     let widths = std::array::from_fn(|column| {
         let widest = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
@@ -49,13 +53,13 @@ pub(super) fn format_table(records: &[Listed<'_>], now_secs: UnixSecs) -> String
     table
 }
 
-fn cells(record: &Listed<'_>, now_secs: UnixSecs) -> [String; 9] {
+fn cells(repository: &str, record: &ListedRecord, now_secs: UnixSecs) -> [String; 9] {
     let QuarantineEntry { why, seen, last_seen, bytes, identifier, .. } = &record.entry;
     // An identifier may contain characters that control the terminal.
     let identifier =
         identifier.as_ref().map_or_else(|| "unknown".to_owned(), |text| text.escape_debug().to_string());
     [
-        record.repository.to_owned(),
+        repository.to_owned(),
         record.key.clone(),
         record.entry.state().name().to_owned(),
         format_age(record.age_secs(now_secs)),
@@ -91,7 +95,12 @@ fn format_age(secs: i64) -> String {
 mod tests {
     use super::*;
 
-    fn listed(key: &str, why: &str, last_seen: &str, resolved_at: Option<&str>) -> Listed<'static> {
+    fn listed(
+        key: &str,
+        why: &str,
+        last_seen: &str,
+        resolved_at: Option<&str>,
+    ) -> (&'static str, ListedRecord) {
         let entry = QuarantineEntry {
             identifier: Some(format!("oai:x:{key}")),
             why: why.to_owned(),
@@ -104,7 +113,7 @@ mod tests {
             metadata_prefix: None,
             resolved_at: resolved_at.map(str::to_owned),
         };
-        Listed { repository: "x", key: key.to_owned(), entry }
+        ("x", ListedRecord { key: key.to_owned(), entry })
     }
 
     #[test]
@@ -120,7 +129,7 @@ x           a1   open      30 s  mismatched-tags     1  2026-02-10T23:59:30Z    
 x           a2   resolved  30 d  no-end              1  2026-01-01T00:00:00Z    812  oai:x:a2
 ";
         assert_eq!(format_table(&records, now), expected);
-        assert_eq!(records[1].to_json(now)["age_secs"], 30 * 86_400);
+        assert_eq!(records[1].1.to_json("x", now)["age_secs"], 30 * 86_400);
     }
 
     #[test]

@@ -5,17 +5,16 @@ mod report;
 use std::path::PathBuf;
 
 use clap::Args;
-use oaimend::config::Config;
 use oaimend_mirror::settings::MirrorPolicy;
-use oaimend_mirror::status::RepositoryStatus;
 use oaimend_mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_chart};
 use oaimend_rules::schedule::FreshnessTarget;
 use rustix::fs::Mode;
 
+use super::super::admin_api::AdminApi;
 use super::super::data_arguments::create_files_as;
 use super::super::exit::{Exit, Failure, print};
 use super::super::output_format::OutputFormat;
-use super::mirrored;
+use super::{mirrored, statuses};
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArguments {
@@ -31,14 +30,9 @@ pub(super) struct PlanArguments {
 }
 
 /// Prints the plan. The chart is for others, so it is created with this mask.
-pub(super) fn run(
-    config: &Config,
-    statuses: &[RepositoryStatus],
-    arguments: PlanArguments,
-    mask: Mode,
-) -> Result<Exit, Failure> {
+pub(super) fn run(api: &AdminApi, arguments: PlanArguments, mask: Mode) -> Result<Exit, Failure> {
     let PlanArguments { freshness, svg, format } = arguments;
-    let planned = plan(config, statuses, freshness)?;
+    let planned = read_plan(api, freshness)?;
     create_files_as(mask);
     if let Some(file) = &svg {
         let svg = plan_chart(&planned)
@@ -52,15 +46,12 @@ pub(super) fn run(
     print(text.as_bytes())
 }
 
-fn plan(
-    config: &Config,
-    statuses: &[RepositoryStatus],
-    freshness: Option<FreshnessTarget>,
-) -> Result<PlannedHarvests, Failure> {
-    let policy = config.mirror.clone();
+fn read_plan(api: &AdminApi, freshness: Option<FreshnessTarget>) -> Result<PlannedHarvests, Failure> {
+    let (mappings, statuses) = (mirrored(api, &[])?, statuses(api)?);
+    let policy = api.mirror.clone();
     let policy = MirrorPolicy { freshness: freshness.unwrap_or(policy.freshness), ..policy };
     let mut repositories = Vec::new();
-    for mapping in mirrored(config, &[])? {
+    for mapping in &mappings {
         let Some(settings) = &mapping.mirror else { continue };
         let status = statuses.iter().find(|status| status.id == mapping.id());
         let facts = status.map(RepositoryFacts::of_status).unwrap_or_default();
