@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use futures::StreamExt as _;
 use futures::stream;
 use oaimend::config::Mapping;
@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::exit::{Exit, Failure, print};
+use super::output_format::{OutputFormat, format_json};
 
 /// Probes the repositories of a list, and writes a mapping file for each one that works
 #[derive(Debug, Args)]
@@ -43,16 +44,7 @@ pub(crate) struct OnboardArguments {
     dry_run: bool,
     /// Prints one JSON document instead of the table
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
-}
-
-/// The form of the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table
-    Text,
-    /// One JSON document
-    Json,
+    format: OutputFormat,
 }
 
 /// A repository of the list.
@@ -100,8 +92,10 @@ pub(crate) fn run(arguments: &OnboardArguments) -> Result<Exit, Failure> {
     let prober = Prober::new(store, Arc::new(SystemClock), Duration::from_secs(arguments.time_max_secs));
     let results = runtime.block_on(probe_all(&prober, candidates, arguments))?;
     let text = match arguments.format {
-        Format::Text => format_table(&results),
-        Format::Json => format_json(&results),
+        OutputFormat::Text => format_table(&results),
+        OutputFormat::Json => {
+            format_json(&json!({ "repositories": results.iter().map(to_json).collect::<Vec<_>>() }))
+        }
     };
     print(text.as_bytes())?;
     Ok(if results.iter().all(Onboarded::is_served) { Exit::Success } else { Exit::Incomplete })
@@ -338,11 +332,6 @@ fn format_table(results: &[Onboarded]) -> String {
     let _ =
         writeln!(table, "\n{served} of {} repositories work; {written} mapping files written", results.len());
     table
-}
-
-fn format_json(results: &[Onboarded]) -> String {
-    let repositories: Vec<Value> = results.iter().map(to_json).collect();
-    format!("{:#}\n", json!({ "repositories": repositories }))
 }
 
 fn to_json(result: &Onboarded) -> Value {

@@ -90,7 +90,7 @@ fn sync_without_a_server_harvests_only_the_named_repositories() {
     std::fs::write(folder.path().join("mappings/other.toml"), mapping).expect("a writable folder");
     let output = oaimend(folder.path(), &["mirror", "sync", "c"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(!named.asked().is_empty() && other.asked().is_empty(), "{:?}", other.asked());
+    assert!(!named.requests().is_empty() && other.requests().is_empty(), "{:?}", other.requests());
 }
 
 #[test]
