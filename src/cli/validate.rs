@@ -3,7 +3,8 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use oaimend::config::{mapping_schema, settings_schema};
 use oaimend_base::certificate::CertificateFiles;
 use oaimend_base::clock;
 use oaimend_base::error::{Error, Fault};
@@ -17,9 +18,26 @@ use super::exit::{Exit, Failure, print};
 pub(crate) struct ValidateArguments {
     #[command(flatten)]
     config: ConfigArguments,
+    /// Prints a JSON Schema instead, with which editors check keys: of oaimend.toml, or of a mapping file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "settings")]
+    schema: Option<SchemaOf>,
+}
+
+/// The kinds of configuration files.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SchemaOf {
+    /// oaimend.toml
+    Settings,
+    /// The file of a repository
+    Mapping,
 }
 
 pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
+    match arguments.schema {
+        Some(SchemaOf::Settings) => return print(format!("{:#}\n", settings_schema()).as_bytes()),
+        Some(SchemaOf::Mapping) => return print(format!("{:#}\n", mapping_schema()).as_bytes()),
+        None => {}
+    }
     let config = arguments.config.load()?;
     let repositories = config.repositories.all();
     for mapping in repositories.values() {

@@ -1,6 +1,6 @@
 //! The `[cache]` table of `oaimend.toml`: the size of the cache and the lifetimes of its entries.
 
-use super::file::Table;
+use super::keys::{Flag, Keys, declare, seconds, whole};
 use std::time::Duration;
 
 /// The size of the cache and the lifetimes of its entries.
@@ -38,18 +38,27 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Takes the values of the table over.
-    pub(super) fn read(&mut self, mut table: Table<'_, '_>) {
-        if let Some(enabled) = table.read_bool("enabled") {
-            self.enabled = enabled;
+    /// The keys of the table.
+    pub(super) fn declare(&mut self, keys: &mut Keys<'_, '_>) {
+        declare! { keys:
+            /// Whether responses are stored and identical concurrent requests are coalesced. Without the cache each
+            /// request goes to the source, and the harvester determines the speed.
+            enabled: Flag => self.enabled,
+            /// Maximum size of all stored pages in `data/cache`. The least recently used pages are
+            /// removed first.
+            bytes_max: whole(0..=1 << 50) => self.bytes_max,
+            /// Maximum length of a stored page. It is also how far a source is read ahead of the slowest
+            /// harvester of a page. Each page in flight can use this space in addition to `bytes_max`.
+            entry_bytes_max: whole(SPOOL_BYTES_MIN..=1 << 40) => self.entry_bytes_max,
+            /// How long responses to Identify, ListMetadataFormats, ListSets and GetRecord are fresh.
+            fresh_secs: seconds(0..=7 * DAY_SECS) => self.fresh,
+            /// How long the response to a resumptionToken is fresh.
+            token_pages_secs: seconds(0..=3600) => self.token_pages,
+            /// How long after it was fresh a response is still served if the source fails.
+            stale_if_error_secs: seconds(0..=365 * DAY_SECS) => self.stale_if_error,
+            /// How long a failure of the source, or an OAI error, is the response to the same request.
+            failures_secs: seconds(0..=3600) => self.failures,
         }
-        table.set_number("bytes_max", 0..=1 << 50, &mut self.bytes_max);
-        table.set_number("entry_bytes_max", SPOOL_BYTES_MIN..=1 << 40, &mut self.entry_bytes_max);
-        table.set_seconds("fresh_secs", 0..=7 * DAY_SECS, &mut self.fresh);
-        table.set_seconds("token_pages_secs", 0..=3600, &mut self.token_pages);
-        table.set_seconds("stale_if_error_secs", 0..=365 * DAY_SECS, &mut self.stale_if_error);
-        table.set_seconds("failures_secs", 0..=3600, &mut self.failures);
-        table.finish();
     }
 }
 

@@ -1,35 +1,37 @@
 //! The keys of a certificate and its private key, as the mapping and `oaimend.toml` have them.
 
-use super::file::{Located, Table};
+use super::keys::{Keys, path};
 use oaimend_base::certificate::{CertificateFault, CertificateFiles};
 use std::path::Path;
 
-/// Reads the paths of two keys, relative to `folder`, and checks the files. One key without the other is a fault.
-pub(super) fn read(
-    table: &mut Table<'_, '_>,
+/// Declares the two keys, and checks their files. One key without the other is a fault.
+pub(super) fn declare(
+    files: &mut Option<CertificateFiles>,
+    keys: &mut Keys<'_, '_>,
     folder: &Path,
-    certificate_key: &'static str,
-    key_key: &'static str,
-) -> Option<CertificateFiles> {
-    let certificate = table.read_string(certificate_key);
-    let key = table.read_string(key_key);
-    for (given, missing) in [(certificate_key, key_key), (key_key, certificate_key)] {
-        if table.has_key(given) && !table.has_key(missing) {
-            let [given, missing] = [given, missing].map(|key| table.full_key(key));
-            table.report_missing(format!("{given} is set without {missing}; expected both"));
+    names: [&'static str; 2],
+) {
+    let (mut certificate, mut key) = files.take().map(|files| (files.certificate, files.key)).unzip();
+    let [certificate_key, key_key] = names;
+    keys.key(
+        certificate_key,
+        path("file", folder),
+        &mut certificate,
+        "PEM file with the certificate, followed by its chain.",
+    );
+    keys.key(
+        key_key,
+        path("file", folder),
+        &mut key,
+        "PEM file with the private key of this certificate, without a passphrase.",
+    );
+    keys.pair(names, "both");
+    *files = certificate.zip(key).map(|(certificate, key)| CertificateFiles { certificate, key });
+    if let (Some(table), Some(files)) = (keys.reading(), files) {
+        match files.load() {
+            Ok(_) => {}
+            Err(CertificateFault::Certificate(why)) => table.report_value(certificate_key, &why),
+            Err(CertificateFault::Key(why)) => table.report_value(key_key, &why),
         }
     }
-    let (certificate, key) = (certificate?, key?);
-    let files =
-        CertificateFiles { certificate: folder.join(&certificate.value), key: folder.join(&key.value) };
-    let report = |name: &str, path: &Located<String>, why: &str| {
-        let value = path.value.escape_debug();
-        table.report_fault(path.span.clone(), format!("{} = \"{value}\" {why}", table.full_key(name)));
-    };
-    match files.load() {
-        Ok(_) => return Some(files),
-        Err(CertificateFault::Certificate(why)) => report(certificate_key, &certificate, &why),
-        Err(CertificateFault::Key(why)) => report(key_key, &key, &why),
-    }
-    None
 }

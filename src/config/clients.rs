@@ -4,11 +4,12 @@
 //! each with a name and recognised by a token or address; and harvesters, which are all others.
 //! Requests from loopback belong to no class and have no quota.
 
-use super::file::{Located, Table};
+use super::keys::{Keys, List, Located, Table, declare, file, list, millis, requests, string, text};
 use blake2::{Blake2s256, Digest};
 use ipnet::IpNet;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::time::Duration;
 
@@ -99,117 +100,125 @@ impl Default for ClientPolicy {
 }
 
 impl ClientPolicy {
-    /// Takes the values of a `clients` table over; relative paths start at `folder`.
-    pub(super) fn read(&mut self, mut table: Table<'_, '_>, folder: &Path) {
-        self.trusted_proxies = read_networks(&mut table, "trusted_proxies");
-        if let Some(millis) = table.read_integer("wait_max_millis", 0..=60_000) {
-            self.wait_max = Duration::from_millis(millis);
+    /// The keys of the table. Relative paths start at `folder`.
+    pub(super) fn declare(&mut self, keys: &mut Keys<'_, '_>, folder: &Path) {
+        declare! { keys:
+            /// Proxies whose `X-Forwarded-For` header is trusted.
+            trusted_proxies: networks() => self.trusted_proxies,
+            /// How long a request over its quota waits before it is refused.
+            wait_max_millis: millis(0..=60_000) => self.wait_max,
         }
-        self.harvesters.read(&mut table);
-        let mut crawlers = table.take_table("crawlers");
-        let named = crawlers.read_strings("user_agents");
-        if crawlers.has_key("user_agents") {
-            self.crawlers.user_agents =
-                named.into_iter().filter_map(|name| read_user_agent_word(&crawlers, name)).collect();
-        }
-        self.crawlers.addresses = read_networks(&mut crawlers, "addresses");
-        self.crawlers.quotas.read(&mut crawlers);
-        crawlers.finish();
-        for (name, mut entry) in table.take_tables("known") {
-            let client = KnownClient::read(name, &mut entry, folder);
+        self.harvesters.declare(keys);
+        keys.table("crawlers", "How crawlers are recognised, and their quotas.", |keys| {
+            self.crawlers.declare(keys);
+        });
+        keys.named_tables("known", "Clients with names and quotas of their own.", |keys, name| {
+            let client = KnownClient::declare(name, keys, folder);
             if client.token.is_some()
                 && let Some(duplicate) = self.known.iter().find(|other| other.token == client.token)
+                && let Some(table) = keys.reading()
             {
-                entry.report_missing(format!(
+                table.report_missing(format!(
                     "clients.known.{} has the same token as {}",
                     client.name, duplicate.name
                 ));
             }
-            entry.finish();
             self.known.push(client);
+        });
+    }
+}
+
+impl Crawlers {
+    fn declare(&mut self, keys: &mut Keys<'_, '_>) {
+        declare! { keys:
+            /// Parts of the `User-Agent` of crawlers, in any case, at least 3 characters. They replace the built-in
+            /// list, which has no HTTP libraries such as `python-requests` or `curl`.
+            user_agents: list("strings", string("string", read_user_agent_word)) => self.user_agents,
+            /// Addresses of crawlers.
+            addresses: networks() => self.addresses,
         }
-        table.finish();
+        self.quotas.declare(keys);
     }
 }
 
 impl KnownClient {
-    fn read(name: Located<String>, table: &mut Table<'_, '_>, folder: &Path) -> Self {
-        let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        let is_reserved = matches!(&*name.value, "harvesters" | "crawlers" | "any");
-        if is_reserved || name.value.is_empty() || !name.value.bytes().all(legal) {
-            let value = name.value.escape_debug();
-            let expected = "expected letters, digits, '-' and '_', and not harvesters, crawlers or any";
-            table.report_fault(
-                name.span,
-                format!("clients.known: \"{value}\" is not a client name; {expected}"),
-            );
+    fn declare(name: Located<String>, keys: &mut Keys<'_, '_>, folder: &Path) -> Self {
+        let mut client =
+            Self { name: name.value, token: None, addresses: Vec::new(), quotas: ClassQuotas::default() };
+        declare! { keys:
+            /// File with the token of the client, at least 16 printable characters.
+            token_file: file(folder, |path| read_token(&path)) => client.token,
+            /// Addresses of the client.
+            addresses: networks() => client.addresses,
         }
-        let token = table.read_parsed("token_file", |text| read_token(&folder.join(text)));
-        let addresses = read_networks(table, "addresses");
-        let mut quotas = ClassQuotas::default();
-        quotas.read(table);
-        if !table.has_key("token_file") && !table.has_key("addresses") {
-            let text = format!("clients.known.{}: token_file or addresses is missing", name.value);
-            table.report_missing(text);
+        client.quotas.declare(keys);
+        if let Some(table) = keys.reading() {
+            check_name(table, &client.name, name.span);
+            if !table.has_key("token_file") && !table.has_key("addresses") {
+                let text = format!("clients.known.{}: token_file or addresses is missing", client.name);
+                table.report_missing(text);
+            }
         }
-        Self { name: name.value, token, addresses, quotas }
+        client
+    }
+}
+
+fn check_name(table: &Table<'_, '_>, name: &str, span: Range<usize>) {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let is_reserved = matches!(name, "harvesters" | "crawlers" | "any");
+    if is_reserved || name.is_empty() || !name.bytes().all(legal) {
+        let value = name.escape_debug();
+        let expected = "expected letters, digits, '-' and '_', and not harvesters, crawlers or any";
+        table.report_fault(span, format!("clients.known: \"{value}\" is not a client name; {expected}"));
     }
 }
 
 impl ClassQuotas {
-    fn read(&mut self, table: &mut Table<'_, '_>) {
-        self.each.read(table);
-        let mut all = table.take_table("all");
-        self.all.read(&mut all);
-        all.finish();
+    fn declare(&mut self, keys: &mut Keys<'_, '_>) {
+        self.each.declare(keys);
+        keys.table("all", "The quota of all clients of the class together.", |keys| self.all.declare(keys));
     }
 }
 
 impl Quota {
-    fn read(&mut self, table: &mut Table<'_, '_>) {
-        read_quota(table, "rate_per_minute", &mut self.rate_per_minute);
-        read_quota(table, "burst", &mut self.burst);
-        read_quota(table, "in_flight_max", &mut self.in_flight_max);
-    }
-}
-
-/// Sets one limit of a quota; 0 removes it.
-fn read_quota(table: &mut Table<'_, '_>, key: &'static str, bound: &mut Option<NonZeroU32>) {
-    if let Some(value) = table.read_integer(key, 0..=1_000_000) {
-        *bound = u32::try_from(value).ok().and_then(NonZeroU32::new);
-    }
-}
-
-fn read_networks(table: &mut Table<'_, '_>, key: &'static str) -> Vec<IpNet> {
-    let mut networks = Vec::new();
-    for text in table.read_strings(key) {
-        let address = text.value.parse::<IpAddr>().map(IpNet::from);
-        match text.value.parse::<IpNet>().ok().or(address.ok()) {
-            Some(network) => networks.push(network.trunc()),
-            None => {
-                let value = text.value.escape_debug();
-                let expected =
-                    "expected an address such as \"192.0.2.7\" or a network such as \"2001:db8::/32\"";
-                table.report_fault(text.span, format!("{key}: \"{value}\" is not an address; {expected}"));
-            }
+    fn declare(&mut self, keys: &mut Keys<'_, '_>) {
+        declare! { keys:
+            /// Maximum number of requests per minute in the long run. 0: no limit.
+            rate_per_minute: requests(QUOTA) => self.rate_per_minute,
+            /// Maximum number of requests at once after a pause. 0: no limit.
+            burst: requests(QUOTA) => self.burst,
+            /// Maximum number of requests in flight. 0: no limit.
+            in_flight_max: requests(QUOTA) => self.in_flight_max,
         }
     }
-    networks
+}
+
+/// The range of a quota.
+const QUOTA: RangeInclusive<u64> = 0..=1_000_000;
+
+fn networks() -> List<'static, IpNet> {
+    list(
+        "addresses and networks",
+        text("address or network", read_network, |network| Some(network.to_string())),
+    )
+}
+
+fn read_network(text: &str) -> Result<IpNet, String> {
+    let address = text.parse::<IpAddr>().map(IpNet::from);
+    let network = text.parse::<IpNet>().ok().or(address.ok());
+    network.map(|network| network.trunc()).ok_or_else(|| {
+        "is not an address; expected an address such as \"192.0.2.7\" or a network such as \"2001:db8::/32\"".to_owned()
+    })
 }
 
 /// Reads a word of a `User-Agent`, in lower case; a word that is too short matches every client and
 /// is a fault.
-fn read_user_agent_word(table: &Table<'_, '_>, name: Located<String>) -> Option<String> {
-    if name.value.trim().len() >= USER_AGENT_WORD_BYTES_MIN && name.value.is_ascii() {
-        return Some(name.value.trim().to_ascii_lowercase());
+fn read_user_agent_word(text: &str) -> Result<String, String> {
+    if text.trim().len() >= USER_AGENT_WORD_BYTES_MIN && text.is_ascii() {
+        return Ok(text.trim().to_ascii_lowercase());
     }
-    let value = name.value.escape_debug();
     let expected = "expected a part of a User-Agent of 3 characters or more, such as \"examplebot\"";
-    table.report_fault(
-        name.span,
-        format!("clients.crawlers.user_agents: \"{value}\" is too short; {expected}"),
-    );
-    None
+    Err(format!("is too short; {expected}"))
 }
 
 fn read_token(path: &Path) -> Result<ClientToken, String> {

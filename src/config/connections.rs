@@ -1,6 +1,6 @@
 //! The `connections` table: the limits on connections and requests of clients.
 
-use super::file::Table;
+use super::keys::{Keys, declare, seconds, whole};
 use std::time::Duration;
 
 /// Limits on the connections of clients, on their requests, and on stopping.
@@ -43,18 +43,34 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// Takes the values of a `connections` table over.
-    pub(super) fn read(&mut self, mut table: Table<'_, '_>) {
-        table.set_count("max", 1..=1_000_000, &mut self.connections_max);
-        table.set_count("per_client_max", 1..=1_000_000, &mut self.per_client_max);
-        table.set_seconds("idle_timeout_secs", 1..=3600, &mut self.idle_timeout);
-        table.set_seconds("request_timeout_secs", 1..=3600, &mut self.request_timeout);
-        table.set_seconds("write_timeout_secs", 1..=3600, &mut self.write_timeout);
-        table.set_seconds("stop_timeout_secs", 1..=3600, &mut self.stop_timeout);
+    /// The keys of the table.
+    pub(super) fn declare(&mut self, keys: &mut Keys<'_, '_>) {
+        declare! { keys:
+            /// Maximum number of open connections. Further ones get a 503, and beyond 64 more no response at all.
+            max: whole(1..=1_000_000) => self.connections_max,
+            /// Maximum number of open connections of one client. Further ones get a 503. Loopback and trusted
+            /// proxies are exempt.
+            per_client_max: whole(1..=1_000_000) => self.per_client_max,
+            /// How long a connection may be open without a request. Then it is closed.
+            idle_timeout_secs: seconds(1..=3600) => self.idle_timeout,
+            /// How long a client may take for the header of a request, again for its body, and for a TLS handshake,
+            /// in seconds. Then it gets a 408.
+            request_timeout_secs: seconds(1..=3600) => self.request_timeout,
+            /// How long a client may read nothing of a response. Then the response is aborted.
+            write_timeout_secs: seconds(1..=3600) => self.write_timeout,
+        }
         // pingora accepts targets below 64 KiB and headers below 1 MiB.
-        table.set_count("uri_bytes_max", 8192..=60_000, &mut self.uri_bytes_max);
-        table.set_count("header_bytes_max", 16_384..=524_288, &mut self.header_bytes_max);
-        table.set_count("form_bytes_max", 1024..=16_777_216, &mut self.form_bytes_max);
-        table.finish();
+        declare! { keys:
+            /// Maximum length of a request target. A longer one gets a 414.
+            uri_bytes_max: whole(8192..=60_000) => self.uri_bytes_max,
+            /// Maximum length of the header of a request with its first line. A longer one, or one with
+            /// more than 254 fields, gets a 431. For HTTP/2 the limit is always 65,536.
+            header_bytes_max: whole(16_384..=524_288) => self.header_bytes_max,
+            /// Maximum length of the body of a request. A longer one gets a 413.
+            form_bytes_max: whole(1024..=16_777_216) => self.form_bytes_max,
+            /// How long stopping waits for responses in flight: after SIGTERM, or after SIGQUIT when
+            /// another process has taken over.
+            stop_timeout_secs: seconds(1..=3600) => self.stop_timeout,
+        }
     }
 }

@@ -1,28 +1,31 @@
 //! The keys `user` and `password_file` of a source and of a mail server.
 
-use super::file::Table;
+use super::keys::{Keys, declare, file, string};
 use oaimend_base::credentials::Credentials;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Reads `user` and `password_file` of a table; one without the other is a fault. A relative path starts at `folder`.
-pub(super) fn read_credentials(table: &mut Table<'_, '_>, folder: &Path) -> Option<Credentials> {
-    let user = table.read_parsed("user", read_user);
-    let password = table.read_parsed("password_file", |text| {
-        let file = folder.join(text);
-        Ok((read_password(&file)?, file))
-    });
-    let [user_key, file_key] = ["user", "password_file"].map(|key| table.full_key(key));
-    match (table.has_key("user"), table.has_key("password_file")) {
-        (true, false) => table.report_missing(format!(
-            "{user_key} is set without password_file; expected a file with the password"
-        )),
-        (false, true) => {
-            table.report_missing(format!("{file_key} is set without user; expected both"));
-        }
-        _ => {}
+/// Declares both keys. One without the other is a fault.
+pub(super) fn declare(
+    credentials: &mut Option<Credentials>,
+    keys: &mut Keys<'_, '_>,
+    folder: &Path,
+    meaning_of_user: &'static str,
+) {
+    let (mut user, mut password) = credentials.take().map(split).unzip();
+    keys.key("user", string("user name", read_user), &mut user, meaning_of_user);
+    declare! { keys:
+        /// File with the password in its only line.
+        password_file: file(folder, |path| Ok((read_password(&path)?, path))) => password,
     }
-    let (password, password_file) = password?;
-    Some(Credentials::new(user?, password, password_file))
+    keys.pair(["user", "password_file"], "a file with the password");
+    let join = |(user, (password, file))| Credentials::new(user, password, file);
+    *credentials = user.zip(password).map(join);
+}
+
+/// The user, and the password with its file.
+fn split(credentials: Credentials) -> (String, (String, PathBuf)) {
+    let password = (credentials.password().to_owned(), credentials.password_file().to_owned());
+    (credentials.user().to_owned(), password)
 }
 
 fn read_user(text: &str) -> Result<String, String> {

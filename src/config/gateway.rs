@@ -1,7 +1,8 @@
 //! The keys of the gateway: the `[gateway]` table of `oaimend.toml`, and `records` of a mapping.
 
-use super::file::Table;
-use super::identify::{read_email, read_name};
+use super::identify::{mail_address, read_name};
+use super::keys::{Flag, Keys, declare, list, named, string, text};
+use oaimend_oai::named_enum;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -38,14 +39,16 @@ impl Default for CorsOrigins {
     }
 }
 
-/// What `/robots.txt` allows to crawlers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Robots {
-    /// Everything.
-    #[default]
-    Allow,
-    /// OAI-PMH requests only.
-    Deny,
+named_enum! {
+    /// What `/robots.txt` allows to crawlers.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Robots {
+        /// Everything.
+        #[default]
+        Allow = "allow",
+        /// OAI-PMH requests only.
+        Deny = "deny",
+    }
 }
 
 /// A style sheet in a file.
@@ -57,16 +60,18 @@ pub struct Theme {
     pub css: String,
 }
 
-/// What the URLs of records show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RecordPages {
-    /// A page of our own.
-    #[default]
-    Own,
-    /// The page at the source to which the record links; our own page if there is no link.
-    Link,
-    /// Nothing.
-    Off,
+named_enum! {
+    /// What the URLs of records show.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum RecordPages {
+        /// A page of our own.
+        #[default]
+        Own = "self",
+        /// The page at the source to which the record links; our own page if there is no link.
+        Link = "link",
+        /// Nothing.
+        Off = "off",
+    }
 }
 
 impl Default for GatewayPolicy {
@@ -83,34 +88,50 @@ impl Default for GatewayPolicy {
 }
 
 impl GatewayPolicy {
-    /// Reads the `[gateway]` table of `oaimend.toml`, which is in `folder`.
-    pub(super) fn read(&mut self, mut table: Table<'_, '_>, folder: &Path) {
-        self.enabled = table.read_bool("enabled").unwrap_or(self.enabled);
-        if let Some(title) = table.read_parsed("title", read_name) {
-            self.title = title;
+    /// The keys of the table. Relative paths start at `folder`.
+    pub(super) fn declare(&mut self, keys: &mut Keys<'_, '_>, folder: &Path) {
+        declare! { keys:
+            /// Whether repositories and records have pages, and browsers receive OAI-PMH responses as pages.
+            /// Without them `/` is a plain list of base URLs.
+            enabled: Flag => self.enabled,
+            /// The name of the site, on every page.
+            title: string("string", read_name) => self.title,
+            /// The address of the operator, on every page. Without it pages show `admin_email`.
+            contact: mail_address() => self.contact,
+            /// What `/robots.txt` allows: everything, with the sitemap index, or OAI-PMH requests only.
+            robots: named() => self.robots,
         }
-        self.contact = table.read_parsed("contact", read_email);
-        self.robots = table.read_parsed("robots", read_robots).unwrap_or_default();
-        self.theme = table.read_parsed("theme_css", |text| read_theme(folder.join(text)));
-        self.cors_origins = read_cors_origins(&mut table);
-        table.finish();
+        let theme = text(
+            "file",
+            |text| read_theme(folder.join(text)),
+            |theme: &Theme| Some(theme.path.display().to_string()),
+        );
+        declare! { keys:
+            /// CSS file in UTF-8 of at most 65,536 bytes. Pages link to it after their own style sheet.
+            theme_css: theme => self.theme,
+        }
+        let mut origins = match &self.cors_origins {
+            CorsOrigins::Any => vec!["*".to_owned()],
+            CorsOrigins::Listed(origins) => origins.clone(),
+        };
+        declare! { keys:
+            /// The sites whose scripts may read responses in a browser (CORS), such as
+            /// `"https://search.example.org"`. `"*"` allows all.
+            cors_origins: list("origins", string("origin", read_origin)) => origins,
+        }
+        self.cors_origins = if origins.iter().any(|origin| origin == "*") {
+            CorsOrigins::Any
+        } else {
+            CorsOrigins::Listed(origins)
+        };
     }
 }
 
-fn read_cors_origins(table: &mut Table<'_, '_>) -> CorsOrigins {
-    let mut origins = Vec::new();
-    let mut allows_all = false;
-    for origin in table.read_strings("cors_origins") {
-        match origin.value.as_str() {
-            "*" => allows_all = true,
-            text if is_origin(text) => origins.push(origin.value),
-            text => table.report_fault(
-                origin.span,
-                format!("gateway.cors_origins: \"{}\" is not an origin; expected \"*\", or one such as \"https://search.example.org\"", text.escape_debug()),
-            ),
-        }
+fn read_origin(text: &str) -> Result<String, String> {
+    if text == "*" || is_origin(text) {
+        return Ok(text.to_owned());
     }
-    if allows_all { CorsOrigins::Any } else { CorsOrigins::Listed(origins) }
+    Err("is not an origin; expected \"*\", or one such as \"https://search.example.org\"".to_owned())
 }
 
 /// Whether a text is an origin as browsers send it: a scheme, a host, and a port that is not the default one.
@@ -131,23 +152,5 @@ fn read_theme(path: PathBuf) -> Result<Theme, String> {
         Ok(bytes) if bytes <= THEME_BYTES_MAX => Ok(Theme { path, css }),
         Ok(_) => Err(format!("is too long; {expected}")),
         Err(error) => Err(format!("cannot be read: {error}; {expected}")),
-    }
-}
-
-fn read_robots(text: &str) -> Result<Robots, String> {
-    match text {
-        "allow" => Ok(Robots::Allow),
-        "deny" => Ok(Robots::Deny),
-        _ => Err("is not known; expected \"allow\" or \"deny\"".to_owned()),
-    }
-}
-
-/// Parses the value of `records`.
-pub(super) fn read_records(text: &str) -> Result<RecordPages, String> {
-    match text {
-        "self" => Ok(RecordPages::Own),
-        "link" => Ok(RecordPages::Link),
-        "off" => Ok(RecordPages::Off),
-        _ => Err("is not known; expected \"self\", \"link\" or \"off\"".to_owned()),
     }
 }

@@ -2,39 +2,63 @@
 //!
 //! Invariant: values may be secret. No message contains one.
 
-use super::file::Table;
+use super::keys::{Entry, Kind, Located};
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use oaimend_repository::MASK;
 use oaimend_upstream::settings::SourceHeaders;
+use serde_json::json;
+use toml::Value;
 
 /// Maximum size of all names and values of `[headers]` together, in bytes.
 const HEADERS_BYTES_MAX: usize = 16 << 10;
 
-/// Reads `[headers]`. `credentials` is the key that sets `Authorization`, if there is one.
-pub(super) fn read_headers(mut table: Table<'_, '_>, credentials: Option<&str>) -> SourceHeaders {
-    let (mut headers, mut bytes) = (HeaderMap::new(), 0);
-    for (name, value) in table.take_strings() {
-        bytes += name.value.len() + value.value.len();
-        match read_field(&name.value, &value.value, credentials) {
-            Ok((field, _)) if headers.contains_key(&field) => table.report_fault(
-                name.span,
-                format!("headers.{} is set twice; expected each name once, in any case", name.value),
-            ),
-            Ok((field, content)) => drop(headers.insert(field, content)),
-            Err((Part::Name, problem)) => {
-                table.report_fault(name.span, format!("headers.{} {problem}", name.value.escape_debug()));
+/// A table of additional headers.
+pub(super) struct Headers {
+    /// The key that sets `Authorization`, if there is one.
+    pub(super) credentials: Option<&'static str>,
+}
+
+impl Kind for Headers {
+    type Value = SourceHeaders;
+
+    fn read(&self, entry: &Entry<'_, '_>) -> Option<SourceHeaders> {
+        let (mut headers, mut bytes) = (HeaderMap::new(), 0);
+        for (Located { value: name, span }, value) in entry.named_strings() {
+            bytes += name.len() + value.value.len();
+            match read_field(name, value.value, self.credentials) {
+                Ok((field, _)) if headers.contains_key(&field) => entry.report(
+                    span,
+                    format!("headers.{name} is set twice; expected each name once, in any case"),
+                ),
+                Ok((field, content)) => drop(headers.insert(field, content)),
+                Err((Part::Name, problem)) => {
+                    entry.report(span, format!("headers.{} {problem}", name.escape_debug()));
+                }
+                Err((Part::Value, problem)) => {
+                    entry.report(value.span.clone(), format!("the value of headers.{name} {problem}"));
+                }
             }
-            Err((Part::Value, problem)) => {
-                let span = value.span.clone();
-                table.report_fault(span, format!("the value of headers.{} {problem}", name.value));
+            if bytes > HEADERS_BYTES_MAX {
+                let text = format!("[headers] is too long; expected at most {HEADERS_BYTES_MAX} bytes");
+                entry.report(value.span, text);
+                break;
             }
         }
-        if bytes > HEADERS_BYTES_MAX {
-            let text = format!("[headers] is too long; expected at most {HEADERS_BYTES_MAX} bytes");
-            table.report_fault(value.span, text);
-            break;
-        }
+        Some(SourceHeaders::new(headers))
     }
-    SourceHeaders::new(headers)
+
+    fn write(&self, headers: &SourceHeaders) -> Option<Value> {
+        let masked = headers.names().into_iter().map(|name| (name.to_owned(), MASK.into()));
+        Some(Value::Table(masked.collect()))
+    }
+
+    fn schema(&self) -> serde_json::Value {
+        json!({
+            "type": "object",
+            "title": "table of strings",
+            "additionalProperties": { "type": "string" },
+        })
+    }
 }
 
 /// The part of a field that has the fault.

@@ -1,21 +1,37 @@
 //! The `identify` table of a mapping: values for fields that the source's Identify lacks.
 
-use super::file::Table;
-use oaimend_oai::{datestamp, is_xml_char};
+use super::keys::{Choice, Keys, Text, choice, declare, string};
+use oaimend_oai::datestamp::{self, Granularity};
+use oaimend_oai::is_xml_char;
 use oaimend_repair::IdentifyValues;
 
-/// Reads the `identify` table of a mapping.
-pub(super) fn read(mut table: Table<'_, '_>) -> IdentifyValues {
-    let mut values = IdentifyValues::default();
-    values.repository_name = table.read_parsed("repository_name", read_name);
-    values.admin_email = table.read_parsed("admin_email", read_email);
-    values.earliest_datestamp = table.read_parsed("earliest_datestamp", read_datestamp);
-    values.deleted_record =
-        table.read_parsed("deleted_record", |text| read_one_of(text, &["no", "transient", "persistent"]));
-    values.granularity =
-        table.read_parsed("granularity", |text| read_one_of(text, &["YYYY-MM-DD", "YYYY-MM-DDThh:mm:ssZ"]));
-    table.finish();
-    values
+/// The keys of the table.
+pub(super) fn declare(values: &mut IdentifyValues, keys: &mut Keys<'_, '_>) {
+    declare! { keys:
+        /// `repositoryName`.
+        repository_name: string("string", read_name) => values.repository_name,
+        /// `adminEmail`. Without it oaimend uses `admin_email` of `oaimend.toml`.
+        admin_email: mail_address() => values.admin_email,
+        /// `earliestDatestamp`. It must not be later than any datestamp of the source.
+        earliest_datestamp: string("datestamp", read_datestamp) => values.earliest_datestamp,
+    }
+    let deleted_record = one_of(["no", "transient", "persistent"])
+        .with_problem("is not known; expected \"no\" or \"transient\" or \"persistent\"");
+    declare! { keys:
+        /// `deletedRecord`. `"transient"` promises the least.
+        deleted_record: deleted_record => values.deleted_record,
+        /// `granularity`.
+        granularity: one_of([Granularity::Day, Granularity::Second].map(Granularity::name)) => values.granularity,
+    }
+}
+
+fn one_of<const N: usize>(names: [&'static str; N]) -> Choice<String> {
+    choice(names.map(|name| (name, name.to_owned())).into())
+}
+
+/// The address of a person or of an office.
+pub(super) fn mail_address() -> Text<'static, String> {
+    string("mail address", read_email)
 }
 
 /// Reads the name of a repository; the error text names the expected value.
@@ -42,12 +58,4 @@ fn read_datestamp(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err("is not a datestamp; expected YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ".to_owned())
-}
-
-fn read_one_of(text: &str, known: &[&str]) -> Result<String, String> {
-    if known.contains(&text) {
-        return Ok(text.to_owned());
-    }
-    let known: Vec<String> = known.iter().map(|word| format!("\"{word}\"")).collect();
-    Err(format!("is not known; expected {}", known.join(" or ")))
 }

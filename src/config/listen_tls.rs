@@ -1,7 +1,7 @@
 //! The listener with TLS: the table `[listen_tls]` of `oaimend.toml`.
 
 use super::certificate_files;
-use super::file::{Table, read_address};
+use super::keys::{Keys, Text, declare, text};
 use oaimend_base::certificate::CertificateFiles;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,22 +15,30 @@ pub struct ListenTls {
     pub files: CertificateFiles,
 }
 
-impl ListenTls {
-    /// Reads `[listen_tls]`, if it exists. Relative paths start at `folder`.
-    pub(super) fn read(root: &mut Table<'_, '_>, folder: &Path) -> Option<Self> {
-        let mut table = root.take_table("listen_tls");
-        let address = table.read_parsed("address", read_address);
-        let files = certificate_files::read(&mut table, folder, "certificate", "key");
-        for (key, expected) in
-            [("address", "an address such as \"0.0.0.0:8443\""), ("certificate", "a PEM file")]
-        {
-            let is_wanted = root.has_key("listen_tls") && !table.has_key(key);
-            // A key without a certificate has a fault already.
-            if is_wanted && !(key == "certificate" && table.has_key("key")) {
-                table.report_missing(format!("listen_tls.{key} is missing; expected {expected}"));
-            }
-        }
-        table.finish();
-        Some(Self { address: address?, files: files? })
+/// The keys of the table. Relative paths start at `folder`.
+pub(super) fn declare(listener: &mut Option<ListenTls>, keys: &mut Keys<'_, '_>, folder: &Path) {
+    let (mut address, mut files) = (None, None);
+    declare! { keys:
+        /// IP address and port of a second listener for harvesters, with TLS.
+        address: listen_address() => address,
     }
+    certificate_files::declare(&mut files, keys, folder, ["certificate", "key"]);
+    keys.require("address", "listen_tls.address is missing; expected an address such as \"0.0.0.0:8443\"");
+    // A key without a certificate has a fault already.
+    if keys.reading().is_none_or(|table| !table.has_key("key")) {
+        keys.require("certificate", "listen_tls.certificate is missing; expected a PEM file");
+    }
+    *listener = address.zip(files).map(|(address, files)| ListenTls { address, files });
+}
+
+/// The address of a listener.
+pub(super) fn listen_address() -> Text<'static, SocketAddr> {
+    text("address", read_address, |address| Some(address.to_string()))
+}
+
+/// Reads the address of a listener; the error text names the expected value.
+pub(super) fn read_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "is not an address; expected an IP address and a port such as \"127.0.0.1:8080\"".to_owned()
+    })
 }

@@ -1,28 +1,25 @@
 //! The mapping of one repository: the file `mappings/<repositoryid>.toml`, resolved.
 
 use super::base_url::read_base_url;
-use super::credentials::read_credentials;
-use super::file::{Document, Located, Table};
-use super::gateway::{RecordPages, read_records};
-use super::headers::read_headers;
-use super::limits::read_limits;
-use super::mirror::{ServeFrom, read_mirror_settings, read_serve};
-use super::politeness::read_politeness;
+use super::gateway::RecordPages;
+use super::headers::Headers;
+use super::keys::{
+    self, Description, Flag, Keys, Table, Text, choice, declare, list, named, seconds, string, text,
+};
+use super::mirror::{self, ServeFrom};
 use super::proxy::read_proxy;
-use super::quirks::read_quirks;
-use super::reports::{ReportTo, read_report_to};
-use super::static_file::read_static_file;
-use super::{certificate_files, identify};
+use super::reports::{ReportTo, report_to};
+use super::static_file::{NOT_REQUESTED, declare_address};
+use super::{certificate_files, credentials, identify, limits, politeness, quirks};
 use blake2::{Blake2s256, Digest};
 use oaimend_base::error::Fault;
 use oaimend_base::suggestions::find_nearest;
 use oaimend_mirror::settings::MirrorSettings;
 use oaimend_repair::catalog::CATALOG;
-use oaimend_repair::{ProvenanceScope, RepairId};
-use oaimend_upstream::settings::{BearerToken, Limits, OnUnrepairable, SourceMapping};
-use std::path::Path;
+use oaimend_repair::{ProvenanceScope, RepairId, RepairSet};
+use oaimend_upstream::settings::{BearerToken, Limits, SourceMapping};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use url::Url;
 
 /// The mapping of a repository.
@@ -73,41 +70,107 @@ impl Mapping {
 
     /// Reads the mapping file of a repository.
     pub(super) fn read(id: &str, file: &Path, text: &str, limits: &Limits) -> Result<Self, Vec<Fault>> {
-        let document = Document::new(file, text);
-        let mut root = document.root();
-        if let Err(text) = check_id(id) {
-            document.report_fault(0..0, format!("the file name \"{id}\" {text}"));
-        }
-        let given_static_file = read_static_file(&mut root, file);
-        let is_static = root.has_key("static_file");
-        let base_url = root.read_parsed("base_url", read_base_url);
-        if !is_static && base_url.is_none() && !root.has_key("base_url") {
-            root.report_missing(
-                "base_url is missing; expected base_url = \"https://source.example/oai\", or static_file"
-                    .into(),
-            );
-        }
-        let (base_url, static_file) = match given_static_file {
-            Some((url, static_file)) => (Some(url), Some(static_file)),
-            None => (base_url, None),
+        let name_fault = |problem| {
+            let text = format!("the file name \"{id}\" {problem}");
+            Fault { file: file.to_owned(), line: 1, text }
         };
-        let base_url = base_url.unwrap_or_else(placeholder_url);
-        let mut source = SourceMapping::new(id, base_url, limits);
-        source.static_file = static_file;
-        read_source(&mut source, &mut root, file);
-        let mut mapping = Self {
-            stale_lists: root.read_bool("stale_lists").unwrap_or(false),
-            report_to: root.read_parsed("report_to", read_report_to),
-            serve: root.read_parsed("serve", read_serve).unwrap_or_default(),
-            records: root.read_parsed("records", read_records).unwrap_or_default(),
-            ..Self::of(source)
-        };
-        let settings = read_mirror_settings(root.take_table("mirror"));
-        let is_mirrored = root.has_key("mirror") || mapping.serve != ServeFrom::Live;
-        mapping.mirror = is_mirrored.then_some(settings);
-        root.finish();
-        let faults = document.into_faults();
+        let mut faults: Vec<Fault> = check_id(id).err().map(name_fault).into_iter().collect();
+        let mut mapping = Self::of(SourceMapping::new(id, placeholder_url(), limits));
+        let folder = file.parent().unwrap_or(Path::new(""));
+        faults.extend(keys::read(file, text, |keys| mapping.declare(keys, folder)));
+        mapping.apply_particulars();
         if faults.is_empty() { Ok(mapping) } else { Err(faults) }
+    }
+
+    /// The keys of a mapping file with the default values.
+    pub(super) fn describe_defaults() -> Description {
+        let mut mapping = Self::of(SourceMapping::new("", placeholder_url(), &Limits::default()));
+        keys::describe(|keys| mapping.declare(keys, Path::new("")))
+    }
+
+    /// The mapping with all its values, as the content of its file. Keys without a value are left out.
+    ///
+    /// `base_url` is written in place of the own one, so that the caller can leave secrets out. Passwords, tokens and the
+    /// values of headers are never written.
+    pub fn to_toml(&self, base_url: &str) -> String {
+        let mut mapping = self.clone();
+        let mut values = keys::describe(|keys| mapping.declare(keys, Path::new(""))).values();
+        match &self.source.static_file {
+            Some(file) => {
+                let path = file.path.as_ref().map(|path| path.display().to_string());
+                values.insert("static_file".to_owned(), path.unwrap_or_else(|| base_url.to_owned()).into());
+                values.retain(|key, _| !NOT_REQUESTED.contains(&key));
+            }
+            None => drop(values.insert("base_url".to_owned(), base_url.into())),
+        }
+        if self.mirror.is_none() {
+            values.remove("mirror");
+        }
+        values.to_string()
+    }
+
+    /// The keys of the file. Relative paths start at its folder.
+    fn declare(&mut self, keys: &mut Keys<'_, '_>, folder: &Path) {
+        let source = Arc::make_mut(&mut self.source);
+        declare_address(source, keys, folder);
+        declare_access(source, keys, folder);
+        declare_repairs(source, keys);
+        declare! { keys:
+            /// Whether a stale first page of a list is served when the source fails. A harvester that uses its own
+            /// clock instead of `responseDate` then misses changes.
+            stale_lists: Flag => self.stale_lists,
+        }
+        keys.table("identify", "Values for fields that Identify of the source lacks.", |keys| {
+            identify::declare(&mut source.identify, keys);
+        });
+        quirks::declare(&mut source.quirks, keys);
+        keys.table("politeness", "Limits on requests to the source.", |keys| {
+            politeness::declare(&mut source.politeness, keys);
+        });
+        keys.table("limits", "Limits for this repository.", |keys| {
+            limits::declare(&mut source.limits, keys);
+        });
+        declare! { keys:
+            /// Who receives a weekly report about the defects of the source: the first `adminEmail` of the source
+            /// that is one mail address, or this address.
+            report_to: report_to() => self.report_to,
+        }
+        self.declare_mirror(keys);
+    }
+
+    fn declare_mirror(&mut self, keys: &mut Keys<'_, '_>) {
+        declare! { keys:
+            /// What answers the requests for this repository: the source; the source and, if it fails, the mirror;
+            /// or the mirror.
+            serve: named() => self.serve,
+        }
+        let was_mirrored = self.mirror.is_some();
+        let mut settings = self.mirror.take().unwrap_or_default();
+        keys.table("mirror", "How the repository is mirrored.", |keys| {
+            mirror::declare_settings(&mut settings, keys);
+        });
+        let is_mirrored = keys.reading().map_or(was_mirrored, |table| table.has_key("mirror"));
+        self.mirror = (is_mirrored || self.serve != ServeFrom::Live).then_some(settings);
+        declare! { keys:
+            /// What the URL of a record of this repository shows: a page of oaimend, the page at the source, or
+            /// nothing.
+            records: named() => self.records,
+        }
+    }
+
+    /// Adjusts values that others imply.
+    fn apply_particulars(&mut self) {
+        let source = Arc::make_mut(&mut self.source);
+        if let Some(granularity) = source.quirks.granularity {
+            // The granularity of the mapping also applies where Identify gives none.
+            source.identify.granularity = Some(granularity.name().to_owned());
+        }
+        if source.static_file.is_some() {
+            // A second read of the same file returns the same record, and reading costs no server
+            // anything.
+            source.quirks.refetch_broken_records = false;
+            source.politeness.list_requests_max = STATIC_LIST_REQUESTS_MAX;
+        }
     }
 
     /// A hash of the whole mapping in 16 hexadecimal digits; it changes with every change of the
@@ -117,89 +180,140 @@ impl Mapping {
     }
 }
 
-/// Reads the keys about the source.
-fn read_source(source: &mut SourceMapping, root: &mut Table<'_, '_>, file: &Path) {
-    source.credentials = read_credentials(root, file.parent().unwrap_or(Path::new("")));
-    source.bearer_token = read_bearer_token(root, file);
-    source.proxy = root.read_parsed("proxy", read_proxy).unwrap_or_default();
-    if let Some(timeout) = read_seconds(root, "connect_timeout_secs") {
-        source.connect_timeout = timeout;
+/// The keys about access to the source.
+fn declare_access(source: &mut SourceMapping, keys: &mut Keys<'_, '_>, folder: &Path) {
+    let meaning = "User name for the source, sent as `Authorization: Basic`. Requires `password_file`.";
+    credentials::declare(&mut source.credentials, keys, folder, meaning);
+    let token = text(
+        "file",
+        |text| BearerToken::open(folder.join(text)),
+        |token| Some(token.path().display().to_string()),
+    );
+    declare! { keys:
+        /// File with a token in its only line, sent as `Authorization: Bearer`. Not together with `user`.
+        bearer_token_file: token => source.bearer_token,
     }
-    if let Some(timeout) = read_seconds(root, "read_timeout_secs") {
-        source.read_timeout = timeout;
+    let mut headers = Headers { credentials: None };
+    if let Some(table) = keys.reading() {
+        headers.credentials = find_authorization(table);
     }
-    if let Some(user_agent) = root.read_parsed("user_agent", read_header_text) {
-        source.user_agent = user_agent;
+    declare! { keys:
+        /// Additional headers of each request to the source.
+        headers: headers => source.headers,
     }
-    source.from = root.read_parsed("from", read_header_text);
-    source.allow_private = root.read_bool("allow_private").unwrap_or(false);
-    source.redirect_hosts = read_redirect_hosts(root);
-    source.on_unrepairable = root.read_parsed("on_unrepairable", read_on_unrepairable).unwrap_or_default();
-    source.provenance = root.read_parsed("provenance", read_provenance).unwrap_or_default();
-    source.identify = identify::read(root.take_table("identify"));
-    source.quirks = read_quirks(root);
-    read_source_headers(source, root);
-    read_tls(source, root.take_table("tls"), file);
-    read_repairs(source, root.take_table("repairs"));
-    read_politeness(&mut source.politeness, root.take_table("politeness"));
-    read_limits(&mut source.limits, root.take_table("limits"));
-    if let Some(granularity) = source.quirks.granularity {
-        // The granularity of the mapping also applies where Identify gives none.
-        source.identify.granularity = Some(granularity.name().to_owned());
+    let proxy = text("`\"off\"`, `\"environment\"` or URL", read_proxy, |proxy| Some(proxy.shown()));
+    declare! { keys:
+        /// The HTTP proxy through which the source is requested, such as `"http://proxy.example:3128"`.
+        proxy: proxy => source.proxy,
     }
-    if source.static_file.is_some() {
-        // A second read of the same file returns the same record, and reading costs no server
-        // anything.
-        source.quirks.refetch_broken_records = false;
-        source.politeness.list_requests_max = STATIC_LIST_REQUESTS_MAX;
-    }
+    keys.table("tls", "TLS with the source.", |keys| declare_tls(source, keys, folder));
+    declare_requests(source, keys);
 }
 
-fn read_source_headers(source: &mut SourceMapping, root: &mut Table<'_, '_>) {
-    let sets_authorization = ["user", "bearer_token_file"].map(|key| root.has_key(key).then_some(key));
-    if let [Some(user), Some(token)] = sets_authorization {
-        root.report_missing(format!(
+/// The key that sets `Authorization`; two of them are a fault.
+fn find_authorization(table: &Table<'_, '_>) -> Option<&'static str> {
+    let [user, token] = ["user", "bearer_token_file"].map(|key| table.has_key(key).then_some(key));
+    if let (Some(user), Some(token)) = (user, token) {
+        table.report_missing(format!(
             "{user} and {token} are both set; expected one of them, because both set Authorization"
         ));
     }
-    let [user, token] = sets_authorization;
-    source.headers = read_headers(root.take_table("headers"), user.or(token));
+    user.or(token)
 }
 
-fn read_tls(source: &mut SourceMapping, mut table: Table<'_, '_>, file: &Path) {
-    let folder = file.parent().unwrap_or(Path::new(""));
-    source.ca_file = table.read_parsed("ca_file", |text| {
-        let path = folder.join(text);
-        match std::fs::read(&path) {
-            Ok(pem) if pem.windows(PEM_START.len()).any(|window| window == PEM_START) => Ok(path),
-            Ok(_) => Err("contains no certificate; expected a file with PEM certificates".to_owned()),
-            Err(error) => Err(format!("cannot be read: {error}; expected a file with PEM certificates")),
+fn declare_requests(source: &mut SourceMapping, keys: &mut Keys<'_, '_>) {
+    declare! { keys:
+        /// How long oaimend waits for a connection, including TLS and the proxy.
+        connect_timeout_secs: seconds(1..=3600) => source.connect_timeout,
+        /// How long oaimend waits for the next bytes of the source.
+        read_timeout_secs: seconds(1..=3600) => source.read_timeout,
+        /// The `User-Agent` header of requests to the source.
+        user_agent: string("string", read_header_text) => source.user_agent,
+        /// The `From` header of requests to the source: a mail address, as the OAI guidelines ask of harvesters.
+        from: string("string", read_header_text) => source.from,
+        /// Whether a public `base_url` may lead to private addresses.
+        allow_private: Flag => source.allow_private,
+        /// The hosts to which a private `base_url` may redirect, such as `"files.internal"` or `"10.0.0.2:8080"`;
+        /// `"*"` for all.
+        redirect_hosts: list("hosts", string("host", read_redirect_host)) => source.redirect_hosts,
+    }
+}
+
+fn declare_tls(source: &mut SourceMapping, keys: &mut Keys<'_, '_>, folder: &Path) {
+    let certificates = text(
+        "file",
+        |text| read_certificates(folder.join(text)),
+        |path: &PathBuf| Some(path.display().to_string()),
+    );
+    declare! { keys:
+        /// PEM file with certificates that may sign the certificate of the source, in addition to the usual ones.
+        ca_file: certificates => source.ca_file,
+    }
+    let names = ["client_certificate", "client_key"];
+    certificate_files::declare(&mut source.client_certificate, keys, folder, names);
+    declare! { keys:
+        /// Whether the certificate of the source is verified. If not, anyone on the network path can change the
+        /// records.
+        verify: Flag => source.verify,
+    }
+}
+
+fn read_certificates(path: PathBuf) -> Result<PathBuf, String> {
+    match std::fs::read(&path) {
+        Ok(pem) if pem.windows(PEM_START.len()).any(|window| window == PEM_START) => Ok(path),
+        Ok(_) => Err("contains no certificate; expected a file with PEM certificates".to_owned()),
+        Err(error) => Err(format!("cannot be read: {error}; expected a file with PEM certificates")),
+    }
+}
+
+/// The keys about records and their repairs.
+fn declare_repairs(source: &mut SourceMapping, keys: &mut Keys<'_, '_>) {
+    declare! { keys:
+        /// What happens to a page with a record that cannot be repaired: it is served without the record, or it
+        /// fails. The record is quarantined in both cases.
+        on_unrepairable: named() => source.on_unrepairable,
+    }
+    let scopes = [ProvenanceScope::Altered, ProvenanceScope::All].map(|scope| (scope.name(), Some(scope)));
+    declare! { keys:
+        /// Which records get a description of their provenance.
+        provenance: choice([("off", None)].into_iter().chain(scopes).collect()) => source.provenance,
+    }
+    keys.table("repairs", "Repairs that are turned off and on.", |keys| {
+        let (mut off, mut enabled) = (repairs_in(source.off), repairs_in(source.enabled));
+        declare! { keys:
+            /// Repairs that are not made. Records that need them are quarantined.
+            off: list("repairs", repair(|_| true)) => off,
+            /// Repairs that are off by default and are made.
+            enable: list("repairs", repair(RepairId::is_optional)) => enabled,
         }
+        (source.off, source.enabled) = (off.into_iter().collect(), enabled.into_iter().collect());
     });
-    source.client_certificate =
-        certificate_files::read(&mut table, folder, "client_certificate", "client_key");
-    source.verify = table.read_bool("verify").unwrap_or(true);
-    table.finish();
 }
 
-fn read_repairs(source: &mut SourceMapping, mut table: Table<'_, '_>) {
-    for name in table.read_strings("off") {
-        if let Some(id) = find_repair(&table, &name, "repairs.off", |_| true) {
-            source.off.insert(id);
-        }
-    }
-    for name in table.read_strings("enable") {
-        if let Some(id) = find_repair(&table, &name, "repairs.enable", RepairId::is_optional) {
-            source.enabled.insert(id);
-        }
-    }
-    table.finish();
+/// The repairs of a set, in the order of the catalog.
+fn repairs_in(set: RepairSet) -> Vec<RepairId> {
+    CATALOG.iter().map(|entry| entry.id).filter(|id| set.contains(*id)).collect()
 }
 
-/// Reads `bearer_token_file`, and the token in it.
-fn read_bearer_token(root: &mut Table<'_, '_>, file: &Path) -> Option<BearerToken> {
-    let folder = file.parent().unwrap_or(Path::new(""));
-    root.read_parsed("bearer_token_file", |text| BearerToken::open(folder.join(text)))
+/// The name of a repair that fits and is not a rewrite.
+fn repair(fits: fn(RepairId) -> bool) -> Text<'static, RepairId> {
+    let known = CATALOG.iter().filter(|entry| fits(entry.id) && !entry.id.is_rewrite());
+    let names: Vec<&str> = known.map(|entry| entry.name).collect();
+    let choices = names.clone();
+    let read = move |name: &str| {
+        let is_known = names.contains(&name);
+        RepairId::from_name(name).filter(|_| is_known).ok_or_else(|| unknown_repair(name, &names))
+    };
+    text("repair", read, |id| Some(id.name().to_owned())).among(choices)
+}
+
+fn unknown_repair(name: &str, names: &[&str]) -> String {
+    let hint = match find_nearest(name, names) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None if names.len() <= NAMES_LISTED_MAX => format!("expected one of {}", names.join(", ")),
+        None => "docs/reference/repairs.md lists the names".to_owned(),
+    };
+    format!("is not a repair for this key; {hint}")
 }
 
 /// Checks whether a text can be a repository id.
@@ -219,39 +333,12 @@ pub fn check_id(id: &str) -> Result<(), String> {
         .to_owned())
 }
 
-fn read_redirect_hosts(root: &mut Table<'_, '_>) -> Vec<String> {
-    let mut hosts = Vec::new();
-    for host in root.read_strings("redirect_hosts") {
-        let value = host.value.to_ascii_lowercase();
-        let url = Url::parse(&format!("http://{value}/"));
-        match url.ok().filter(|url| url.path() == "/" && url.query().is_none() && url.username().is_empty()) {
-            Some(_) if !value.contains(['/', '@']) => hosts.push(value),
-            _ => root.report_fault(
-                host.span,
-                format!(
-                    "redirect_hosts: \"{}\" is not a host; expected one such as \"files.internal\" or \"10.0.0.2:8080\"",
-                    value.escape_debug()
-                ),
-            ),
-        }
-    }
-    hosts
-}
-
-fn read_on_unrepairable(text: &str) -> Result<OnUnrepairable, String> {
-    match text {
-        "quarantine" => Ok(OnUnrepairable::Quarantine),
-        "fail" => Ok(OnUnrepairable::Fail),
-        _ => Err("is not known; expected \"quarantine\" or \"fail\"".to_owned()),
-    }
-}
-
-fn read_provenance(text: &str) -> Result<Option<ProvenanceScope>, String> {
-    match text {
-        "off" => Ok(None),
-        "altered" => Ok(Some(ProvenanceScope::Altered)),
-        "all" => Ok(Some(ProvenanceScope::All)),
-        _ => Err("is not known; expected \"off\", \"altered\" or \"all\"".to_owned()),
+fn read_redirect_host(text: &str) -> Result<String, String> {
+    let host = text.to_ascii_lowercase();
+    let is_whole = |url: &Url| url.path() == "/" && url.query().is_none() && url.username().is_empty();
+    match Url::parse(&format!("http://{host}/")) {
+        Ok(url) if is_whole(&url) && !host.contains(['/', '@']) => Ok(host),
+        _ => Err("is not a host; expected one such as \"files.internal\" or \"10.0.0.2:8080\"".to_owned()),
     }
 }
 
@@ -262,34 +349,8 @@ fn read_header_text(text: &str) -> Result<String, String> {
     Err("is not allowed in an HTTP header; expected printable ASCII".to_owned())
 }
 
-fn read_seconds(table: &mut Table<'_, '_>, key: &'static str) -> Option<Duration> {
-    table.read_integer(key, 1..=3600).map(Duration::from_secs)
-}
-
 /// Maximum number of names that a message about a wrong name lists.
 const NAMES_LISTED_MAX: usize = 4;
-
-fn find_repair(
-    table: &Table<'_, '_>,
-    name: &Located<String>,
-    key: &str,
-    fits: impl Fn(RepairId) -> bool,
-) -> Option<RepairId> {
-    match RepairId::from_name(&name.value) {
-        Some(id) if fits(id) && !id.is_rewrite() => return Some(id),
-        _ => {}
-    }
-    let names: Vec<&str> =
-        CATALOG.iter().filter(|e| fits(e.id) && !e.id.is_rewrite()).map(|e| e.name).collect();
-    let hint = match find_nearest(&name.value, &names) {
-        Some(near) => format!("did you mean \"{near}\"?"),
-        None if names.len() <= NAMES_LISTED_MAX => format!("expected one of {}", names.join(", ")),
-        None => "docs/reference/repairs.md lists the names".to_owned(),
-    };
-    let value = name.value.escape_debug();
-    table.report_fault(name.span.clone(), format!("{key}: \"{value}\" is not a repair for this key; {hint}"));
-    None
-}
 
 /// Replaces a base URL whose fault is already reported; it is never requested.
 fn placeholder_url() -> Url {

@@ -1,124 +1,102 @@
 //! The keys of the mirror: the `[mirror]` table of `oaimend.toml`; `serve` and the `mirror` table of a mapping.
 
-use super::file::Table;
-use super::identify::{read_email, read_name};
-use oaimend_mirror::settings::{
-    INTERVAL_MAX_SECS, INTERVAL_MIN_SECS, MirrorPolicy, MirrorSettings, SetMembership,
+use super::identify::{mail_address, read_name};
+use super::keys::{
+    Decimals, Flag, Keys, Text, declare, list, millis, named, seconds, string, unique_list, whole,
 };
+use oaimend_mirror::settings::{MirrorPolicy, MirrorSettings};
+use oaimend_oai::named_enum;
 use oaimend_rules::schedule::{FreshnessTarget, IntervalBounds};
-use oaimend_store::Collisions;
-use std::time::Duration;
 
-/// Reads the `[mirror]` table of `oaimend.toml`.
-pub(super) fn read_mirror_policy(policy: &mut MirrorPolicy, mut table: Table<'_, '_>) {
-    let expected = "a number from 0.5 to less than 1";
-    if let Some(freshness) = table.read_float("freshness", expected, FreshnessTarget::new) {
-        policy.freshness = freshness;
+named_enum! {
+    /// The part of the program that answers the requests for a repository.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum ServeFrom {
+        /// The source only.
+        #[default]
+        Live = "live",
+        /// The source; the mirror if the source fails.
+        LiveThenMirror = "live-then-mirror",
+        /// The mirror only.
+        Mirror = "mirror",
     }
-    let min_secs = table.read_integer("interval_min_secs", 60..=YEAR_SECS).unwrap_or(INTERVAL_MIN_SECS);
-    let max_secs = table.read_integer("interval_max_secs", min_secs..=YEAR_SECS);
-    policy.intervals = interval_bounds(min_secs, max_secs.unwrap_or(INTERVAL_MAX_SECS.max(min_secs)));
-    table.set_count("harvests_max", 1..=1000, &mut policy.harvests_max);
-    policy.aggregate = table.read_bool("aggregate").unwrap_or(policy.aggregate);
-    policy.aggregate_name = table.read_parsed("aggregate_name", read_name);
-    for email in table.read_strings("aggregate_emails") {
-        match read_email(&email.value) {
-            Ok(address) => policy.aggregate_emails.push(address),
-            Err(problem) => {
-                let value = email.value.escape_debug();
-                table.report_fault(email.span, format!("mirror.aggregate_emails: \"{value}\" {problem}"));
-            }
-        }
-    }
-    policy.collisions = table.read_parsed("collisions", read_collisions).unwrap_or_default();
-    policy.total_elements = table.read_bool("total_elements").unwrap_or(policy.total_elements);
-    table.finish();
 }
 
-/// The part of the program that answers the requests for a repository.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ServeFrom {
-    /// The source only.
-    #[default]
-    Live,
-    /// The source; the mirror if the source fails.
-    LiveThenMirror,
-    /// The mirror only.
-    Mirror,
-}
-
-/// The longest interval that can be configured.
+/// The shortest interval that can be configured.
+const INTERVAL_SECS_MIN: u64 = 60;
+/// The longest one.
 const YEAR_SECS: u64 = 31_536_000;
 
-fn interval_bounds(min_secs: u64, max_secs: u64) -> IntervalBounds {
-    IntervalBounds::new(min_secs as f64, max_secs as f64).expect("the bounds are in order")
+/// The keys of the `[mirror]` table of `oaimend.toml`.
+pub(super) fn declare_policy(policy: &mut MirrorPolicy, keys: &mut Keys<'_, '_>) {
+    let mut share = policy.freshness.share();
+    declare! { keys:
+        /// The share of records that should be up to date. The schedule finds the intervals for it.
+        freshness: Decimals::FromToLessThan(0.5, 1.0) => share,
+    }
+    policy.freshness = FreshnessTarget::new(share).unwrap_or(policy.freshness);
+    declare_intervals(&mut policy.intervals, keys);
+    declare! { keys:
+        /// Maximum number of harvests that run at the same time. The others wait.
+        harvests_max: whole(1..=1000) => policy.harvests_max,
+        /// Whether `/_all` serves all mirrored repositories as one.
+        aggregate: Flag => policy.aggregate,
+        /// `repositoryName` of `/_all`. Without it the name is `oaimend at PUBLIC_URL`.
+        aggregate_name: string("string", read_name) => policy.aggregate_name,
+        /// `adminEmail` of `/_all`. Without them it is `admin_email`, or the addresses of the mirrored
+        /// repositories.
+        aggregate_emails: list("mail addresses", mail_address()) => policy.aggregate_emails,
+        /// Which records `/_all` shows if several repositories have the same identifier.
+        collisions: named() => policy.collisions,
+        /// Whether resumptionTokens of the mirror have the attribute `totalElements`.
+        total_elements: Flag => policy.total_elements,
+    }
 }
 
-/// Reads a `mirror` table.
-pub(super) fn read_mirror_settings(mut table: Table<'_, '_>) -> MirrorSettings {
-    let mut settings = MirrorSettings {
-        prefixes: read_names(&mut table, "prefixes", "a metadataPrefix"),
-        sets: read_names(&mut table, "sets", "a setSpec"),
-        set_membership: table.read_parsed("set_membership", read_set_membership).unwrap_or_default(),
-        ..MirrorSettings::default()
-    };
-    settings.interval = table.read_integer("interval_secs", 60..=YEAR_SECS).map(Duration::from_secs);
-    if let Some(millis) = table.read_integer("request_gap_millis", 0..=3_600_000) {
-        settings.request_gap = Duration::from_millis(millis);
+fn declare_intervals(intervals: &mut IntervalBounds, keys: &mut Keys<'_, '_>) {
+    let (mut min_secs, mut max_secs) = (intervals.min_secs() as u64, intervals.max_secs() as u64);
+    declare! { keys:
+        /// The shortest interval between the starts of two harvests of a repository.
+        interval_min_secs: whole(INTERVAL_SECS_MIN..=YEAR_SECS) => min_secs,
     }
-    let read_weight = |weight: f64| (weight > 0.0 && weight <= WEIGHT_MAX).then_some(weight);
-    if let Some(weight) = table.read_float("weight", "a number above 0, up to 1000", read_weight) {
-        settings.weight = weight;
+    // A schema cannot compare two keys.
+    let least = if keys.reading().is_some() { min_secs } else { INTERVAL_SECS_MIN };
+    declare! { keys:
+        /// The longest interval. It is not below `interval_min_secs`.
+        interval_max_secs: whole(least..=YEAR_SECS) => max_secs,
     }
-    table.set_number("priority", 0..=1000, &mut settings.priority);
-    table.finish();
-    settings
+    *intervals = IntervalBounds::new(min_secs as f64, max_secs.max(min_secs) as f64).unwrap_or(*intervals);
+}
+
+/// The keys of the `mirror` table of a mapping.
+pub(super) fn declare_settings(settings: &mut MirrorSettings, keys: &mut Keys<'_, '_>) {
+    declare! { keys:
+        /// The mirrored formats. Without them it is every format that the source lists.
+        prefixes: unique_list("metadataPrefixes", printable("metadataPrefix", "is not a metadataPrefix")) => settings.prefixes,
+        /// The mirrored sets. Without them it is the whole repository.
+        sets: unique_list("setSpecs", printable("setSpec", "is not a setSpec")) => settings.sets,
+        /// Where the mirror learns which records are in a set: from the headers of the records, or also from the
+        /// lists of all sets, which each harvest then requests.
+        set_membership: named() => settings.set_membership,
+        /// The time between the starts of two harvests. Without it the schedule decides.
+        interval_secs: seconds(INTERVAL_SECS_MIN..=YEAR_SECS) => settings.interval,
+        /// The pause between two requests of one harvest.
+        request_gap_millis: millis(0..=3_600_000) => settings.request_gap,
+        /// How much an outdated record of this repository matters, relative to other repositories. With 4, the
+        /// repository is harvested twice as often.
+        weight: Decimals::AboveUpTo(0.0, WEIGHT_MAX) => settings.weight,
+        /// The rank of this repository for `mirror.collisions`. The highest one is preferred.
+        priority: whole(0..=1000) => settings.priority,
+    }
 }
 
 /// The highest weight of a repository.
 const WEIGHT_MAX: f64 = 1000.0;
 
-/// The names in a list. `kind` names the expected values in faults.
-fn read_names(table: &mut Table<'_, '_>, key: &'static str, kind: &str) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in table.read_strings(key) {
-        let is_legal = !name.value.is_empty() && name.value.bytes().all(|byte| byte.is_ascii_graphic());
-        if !is_legal {
-            table.report_fault(name.span, format!("{key} contains \"{}\", which is not {kind}", name.value));
-        } else if names.contains(&name.value) {
-            table.report_fault(name.span, format!("{key} contains \"{}\" twice", name.value));
-        } else {
-            names.push(name.value);
-        }
-    }
-    names
-}
-
-/// Parses the value of `serve`.
-pub(super) fn read_serve(text: &str) -> Result<ServeFrom, String> {
-    match text {
-        "live" => Ok(ServeFrom::Live),
-        "live-then-mirror" => Ok(ServeFrom::LiveThenMirror),
-        "mirror" => Ok(ServeFrom::Mirror),
-        _ => Err("is not known; expected \"live\", \"live-then-mirror\" or \"mirror\"".to_owned()),
-    }
-}
-
-/// Parses the value of `mirror.set_membership`.
-fn read_set_membership(text: &str) -> Result<SetMembership, String> {
-    match text {
-        "headers" => Ok(SetMembership::Headers),
-        "harvest" => Ok(SetMembership::Harvest),
-        _ => Err("is not known; expected \"headers\" or \"harvest\"".to_owned()),
-    }
-}
-
-/// Parses the value of `mirror.collisions`.
-fn read_collisions(text: &str) -> Result<Collisions, String> {
-    match text {
-        "keep-both" => Ok(Collisions::KeepBoth),
-        "prefer" => Ok(Collisions::Prefer),
-        "newest" => Ok(Collisions::Newest),
-        _ => Err("is not known; expected \"keep-both\", \"prefer\" or \"newest\"".to_owned()),
-    }
+/// A text of visible ASCII characters, such as a setSpec.
+pub(super) fn printable(title: &'static str, problem: &'static str) -> Text<'static, String> {
+    string(title, move |text| {
+        let is_legal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_legal.then(|| text.to_owned()).ok_or_else(|| problem.to_owned())
+    })
 }

@@ -10,11 +10,10 @@ mod certificate_files;
 mod clients;
 mod connections;
 mod credentials;
-mod effective;
-mod file;
 mod gateway;
 mod headers;
 mod identify;
+mod keys;
 mod limits;
 mod listen_tls;
 mod mapping;
@@ -23,10 +22,15 @@ mod notifications;
 mod politeness;
 mod proxy;
 mod quirks;
+#[cfg(test)]
+mod reference;
 mod reports;
 mod repositories;
+mod schema;
 mod settings;
 mod static_file;
+#[cfg(test)]
+mod tests;
 
 pub use cache::Cache;
 pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, Quota};
@@ -41,6 +45,7 @@ pub use oaimend_base::error::Fault;
 pub use quirks::read_charset;
 pub use reports::{ReportPolicy, ReportTo};
 pub use repositories::{MappingChanges, MappingsReload, Repositories};
+pub use schema::{mapping_schema, settings_schema};
 pub use settings::Settings;
 pub(crate) use settings::SettingsReload;
 
@@ -135,7 +140,7 @@ impl Config {
     pub fn map(&mut self, id: &str, base_url: &str) -> Result<(), Error> {
         let mapping = Mapping::new(id, base_url, &self.repositories.limits());
         let mapping = mapping.map_err(|problem| {
-            Error::Usage(format!("--map {id}={}: {problem}", file::redact_value(base_url)))
+            Error::Usage(format!("--map {id}={}: {problem}", keys::redact_value(base_url)))
         })?;
         self.repositories.add_fixed(mapping);
         Ok(())
@@ -163,11 +168,11 @@ impl Config {
             None => written.public_url,
         };
         let mut config = Self {
-            listen: flags.listen.or(written.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
+            listen: flags.listen.unwrap_or(written.listen),
             listen_tls: written.listen_tls,
             public_url,
-            data: flags.data.clone().or(written.data).unwrap_or_else(|| PathBuf::from("data")),
-            admin: flags.admin.or(written.admin).unwrap_or(Some(SocketAddr::from(([127, 0, 0, 1], 8081)))),
+            data: flags.data.clone().unwrap_or(written.data),
+            admin: flags.admin.unwrap_or(written.admin),
             admin_hosts: written.admin_hosts,
             clients: written.clients,
             connections: written.connections,

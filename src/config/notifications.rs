@@ -3,12 +3,13 @@
 //! Invariant: no message, log line or `Debug` output contains the secret or the path of the webhook, or the password of
 //! the mail server.
 
-use super::credentials::read_credentials;
-use super::file::Table;
+use super::credentials;
 use super::identify::read_email;
+use super::keys::{Decimals, Keys, Table, declare, file, named, path, seconds, secret, string};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use oaimend_base::credentials::Credentials;
+use oaimend_oai::named_enum;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -65,16 +66,18 @@ pub struct MailTarget {
     pub gather: Duration,
 }
 
-/// How the connection to the mail server is encrypted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MailTls {
-    /// Not at all: for a mail server on this machine or in this network.
-    #[default]
-    Off,
-    /// By STARTTLS (RFC 3207), usually on port 587. Without it no mail is sent.
-    StartTls,
-    /// From the start (RFC 8314), usually on port 465.
-    Implicit,
+named_enum! {
+    /// How the connection to the mail server is encrypted.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum MailTls {
+        /// Not at all: for a mail server on this machine or in this network.
+        #[default]
+        Off = "off",
+        /// By STARTTLS (RFC 3207), usually on port 587. Without it no mail is sent.
+        StartTls = "starttls",
+        /// From the start (RFC 8314), usually on port 465.
+        Implicit = "implicit",
+    }
 }
 
 impl Default for NotificationPolicy {
@@ -99,19 +102,23 @@ const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 const KEY_PREFIX: &str = "whsec_";
 
 impl NotificationPolicy {
-    /// Reads the `[notifications]` table. Relative paths start at `folder`.
-    pub(super) fn read(&mut self, mut table: Table<'_, '_>, folder: &Path) {
-        table.set_seconds("source_down_after_secs", 1..=SECS_MAX, &mut self.source_down_after);
-        let read_share = |share: f64| (share > 0.0 && share <= 1.0).then_some(share);
-        if let Some(share) = table.read_float("quarantine_share", "a number above 0, up to 1", read_share) {
-            self.quarantine_share = share;
+    /// The keys of the table. Relative paths start at `folder`.
+    pub(super) fn declare(&mut self, keys: &mut Keys<'_, '_>, folder: &Path) {
+        declare! { keys:
+            /// How long a source fails before it is down. The last failure must be this long after the
+            /// first one, without a success in between.
+            source_down_after_secs: seconds(1..=SECS_MAX) => self.source_down_after,
+            /// The share of `limits.quarantine_bytes_max` from which on a quarantine is nearly full.
+            quarantine_share: Decimals::AboveUpTo(0.0, 1.0) => self.quarantine_share,
+            /// The shortest time between two events about lost records of one repository.
+            records_lost_interval_secs: seconds(60..=SECS_MAX) => self.records_lost_interval,
         }
-        table.set_seconds("records_lost_interval_secs", 60..=SECS_MAX, &mut self.records_lost_interval);
-        let webhook = table.take_table("webhook");
-        self.webhook = WebhookTarget::read(webhook, table.has_key("webhook"), folder);
-        let mail = table.take_table("mail");
-        self.mail = MailTarget::read(mail, table.has_key("mail"), folder);
-        table.finish();
+        keys.table("webhook", "The receiver of events.", |keys| {
+            WebhookTarget::declare(&mut self.webhook, keys, folder);
+        });
+        keys.table("mail", "The recipient of events, and the mail server.", |keys| {
+            MailTarget::declare(&mut self.mail, keys, folder);
+        });
     }
 
     /// Whether anybody is told of events.
@@ -121,34 +128,22 @@ impl NotificationPolicy {
 }
 
 impl WebhookTarget {
-    fn read(mut table: Table<'_, '_>, is_present: bool, folder: &Path) -> Option<Self> {
-        let url = table.read_parsed("url", read_url);
-        let secret_file = table.read_string("secret_file");
-        let ca_file = table.read_string("ca_file").map(|text| folder.join(text.value));
-        if is_present {
-            for (key, what) in
-                [("url", "the address of the receiver"), ("secret_file", "the file of the key")]
-            {
-                if !table.has_key(key) {
-                    table.report_missing(format!("notifications.webhook has no {key}; expected {what}"));
-                }
-            }
+    fn declare(target: &mut Option<Self>, keys: &mut Keys<'_, '_>, folder: &Path) {
+        let (mut url, mut key, mut ca_file) = (None, None, None);
+        declare! { keys:
+            /// Where events are sent by POST. Private addresses are allowed. Redirects are not followed. Logs and
+            /// messages show the host and the port only.
+            url: secret("URL", read_url) => url,
+            /// File with the key of the signatures: `whsec_`, and 24 to 64 random bytes in base64.
+            secret_file: file(folder, |path| Ok((WebhookKey::read(&path)?, path))) => key,
+            /// PEM file with certificates that may sign the certificate of the server, in addition to the usual
+            /// ones.
+            ca_file: path("file", folder) => ca_file,
         }
-        let key = secret_file.and_then(|file| {
-            let path = folder.join(&file.value);
-            match WebhookKey::read(&path) {
-                Ok(key) => Some((key, path)),
-                Err(problem) => {
-                    let file_name = file.value.escape_debug();
-                    let text = format!("notifications.webhook.secret_file = \"{file_name}\" {problem}");
-                    table.report_fault(file.span, text);
-                    None
-                }
-            }
-        });
-        table.finish();
-        let (key, secret_file) = key?;
-        Some(Self { url: url?, key, secret_file, ca_file })
+        keys.require("url", "notifications.webhook has no url; expected the address of the receiver");
+        keys.require("secret_file", "notifications.webhook has no secret_file; expected the file of the key");
+        let join = |(url, (key, secret_file))| Self { url, key, secret_file, ca_file };
+        *target = url.zip(key).map(join);
     }
 
     /// The address for people: scheme, host and port. Path and query may be secret.
@@ -188,36 +183,38 @@ impl fmt::Debug for WebhookKey {
 }
 
 impl MailTarget {
-    fn read(mut table: Table<'_, '_>, is_present: bool, folder: &Path) -> Option<Self> {
-        let to = table.read_parsed("to", read_mailbox);
-        let from = table.read_parsed("from", read_mailbox);
-        let smtp = table.read_parsed("smtp", read_mail_server);
-        let tls = table.read_parsed("tls", read_mail_tls).unwrap_or_default();
-        let credentials = read_credentials(&mut table, folder);
-        let ca_file = table.read_string("ca_file").map(|text| folder.join(text.value));
+    fn declare(target: &mut Option<Self>, keys: &mut Keys<'_, '_>, folder: &Path) {
+        let (mut to, mut from, mut smtp) = (None, None, "127.0.0.1:25".to_owned());
+        let (mut tls, mut credentials, mut ca_file) = (MailTls::default(), None, None);
         let mut gather = Duration::from_secs(60);
-        table.set_seconds("gather_secs", 0..=GATHER_SECS_MAX, &mut gather);
-        if is_present {
-            for (key, what) in [("to", "the address of the recipient"), ("from", "the address of the sender")]
-            {
-                if !table.has_key(key) {
-                    table.report_missing(format!("notifications.mail has no {key}; expected {what}"));
-                }
-            }
+        let mailbox = || string("mail address", read_mailbox);
+        declare! { keys:
+            /// The recipient: one address, without a name.
+            to: mailbox() => to,
+            /// The sender.
+            from: mailbox() => from,
+            /// The mail server. Required with `tls`.
+            smtp: string("host and port", read_mail_server) => smtp,
+            /// How the connection is encrypted: not at all, by STARTTLS (usually port 587), or from the start
+            /// (usually port 465).
+            tls: named() => tls,
         }
-        for key in ["user", "password_file", "ca_file"] {
-            if tls == MailTls::Off && table.has_key(key) {
-                let problem = "needs TLS; expected tls = \"starttls\" or \"implicit\" beside it";
-                table.report_missing(format!("notifications.mail.{key} {problem}"));
-            }
+        let meaning = "The user of the mail server, by PLAIN or LOGIN. Requires `tls`.";
+        credentials::declare(&mut credentials, keys, folder, meaning);
+        declare! { keys:
+            /// PEM file with certificates that may sign the certificate of the mail server, in addition to the
+            /// usual ones. Requires `tls`.
+            ca_file: path("file", folder) => ca_file,
+            /// How long events are gathered for one mail.
+            gather_secs: seconds(0..=GATHER_SECS_MAX) => gather,
         }
-        if tls != MailTls::Off && !table.has_key("smtp") {
-            let problem = "needs smtp; expected the mail server, such as \"smtp.example.org:587\"";
-            table.report_missing(format!("notifications.mail.tls {problem}"));
+        keys.require("to", "notifications.mail has no to; expected the address of the recipient");
+        keys.require("from", "notifications.mail has no from; expected the address of the sender");
+        if let Some(table) = keys.reading() {
+            check_tls(table, tls);
         }
-        table.finish();
-        let smtp = smtp.unwrap_or_else(|| "127.0.0.1:25".to_owned());
-        Some(Self { to: to?, from: from?, smtp, tls, ca_file, credentials, gather })
+        let join = |(to, from)| Self { to, from, smtp, tls, ca_file, credentials, gather };
+        *target = to.zip(from).map(join);
     }
 
     /// The host of the mail server, which its certificate names.
@@ -269,12 +266,20 @@ fn read_mail_server(text: &str) -> Result<String, String> {
     Err("is not a mail server; expected a host and a port such as \"127.0.0.1:25\"".to_owned())
 }
 
-fn read_mail_tls(text: &str) -> Result<MailTls, String> {
-    match text {
-        "off" => Ok(MailTls::Off),
-        "starttls" => Ok(MailTls::StartTls),
-        "implicit" => Ok(MailTls::Implicit),
-        _ => Err("is not known; expected \"off\", \"starttls\" or \"implicit\"".to_owned()),
+/// Reports keys that need TLS where it is off, and TLS with the mail server of this machine.
+fn check_tls(table: &Table<'_, '_>, tls: MailTls) {
+    if tls != MailTls::Off {
+        if !table.has_key("smtp") {
+            let problem = "needs smtp; expected the mail server, such as \"smtp.example.org:587\"";
+            table.report_missing(format!("notifications.mail.tls {problem}"));
+        }
+        return;
+    }
+    for key in ["user", "password_file", "ca_file"] {
+        if table.has_key(key) {
+            let problem = "needs TLS; expected tls = \"starttls\" or \"implicit\" beside it";
+            table.report_missing(format!("notifications.mail.{key} {problem}"));
+        }
     }
 }
 

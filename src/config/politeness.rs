@@ -1,18 +1,16 @@
 //! The `politeness` table of a mapping: the limits on our requests to a source.
 
-use super::file::Table;
+use super::keys::{Keys, declare, millis, requests, whole};
 use oaimend_upstream::settings::Politeness;
-use std::num::NonZeroU32;
-use std::time::Duration;
 
-/// Takes the values of a `politeness` table over.
-pub(super) fn read_politeness(politeness: &mut Politeness, mut table: Table<'_, '_>) {
-    table.set_count("list_requests_max", 1..=1000, &mut politeness.list_requests_max);
-    if let Some(millis) = table.read_integer("gap_millis", 0..=3_600_000) {
-        politeness.gap = Duration::from_millis(millis);
+/// The keys of the table.
+pub(super) fn declare(politeness: &mut Politeness, keys: &mut Keys<'_, '_>) {
+    declare! { keys:
+        /// Maximum number of list requests in flight at the source.
+        list_requests_max: whole(1..=1000) => politeness.list_requests_max,
+        /// The shortest time between the starts of two requests.
+        gap_millis: millis(0..=3_600_000) => politeness.gap,
+        /// Maximum number of requests per minute.
+        requests_per_minute_max: requests(1..=1_000_000) => politeness.requests_per_minute_max,
     }
-    if let Some(max) = table.read_integer("requests_per_minute_max", 1..=1_000_000) {
-        politeness.requests_per_minute_max = u32::try_from(max).ok().and_then(NonZeroU32::new);
-    }
-    table.finish();
 }

@@ -1,6 +1,6 @@
 //! Reports to providers: the `[reports]` table of `oaimend.toml`, and `report_to` of a mapping.
 
-use super::file::Table;
+use super::keys::{Keys, Text, choice, declare, text, whole};
 use super::notifications::read_mailbox;
 use url::Url;
 
@@ -24,8 +24,16 @@ pub enum ReportTo {
     Address(String),
 }
 
-/// The days of the week, in the order of [`ReportPolicy::weekday`].
-const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+/// The days of the week, with their values of [`ReportPolicy::weekday`].
+const WEEKDAYS: [(&str, u8); 7] = [
+    ("monday", 0),
+    ("tuesday", 1),
+    ("wednesday", 2),
+    ("thursday", 3),
+    ("friday", 4),
+    ("saturday", 5),
+    ("sunday", 6),
+];
 
 impl Default for ReportPolicy {
     fn default() -> Self {
@@ -34,38 +42,37 @@ impl Default for ReportPolicy {
 }
 
 impl ReportPolicy {
-    /// Reads the `[reports]` table.
-    pub(super) fn read(&mut self, mut table: Table<'_, '_>) {
-        self.weekday = table.read_parsed("weekday", read_weekday).unwrap_or(self.weekday);
-        if let Some(hour) = table.read_integer("hour", 0..=23).and_then(|hour| u8::try_from(hour).ok()) {
-            self.hour = hour;
-        }
-        self.docs_url = table.read_parsed("docs_url", read_docs_url);
-        table.finish();
-    }
-}
-
-impl ReportTo {
-    /// The value as a mapping file has it.
-    pub(super) fn name(&self) -> &str {
-        match self {
-            Self::Admin => "admin",
-            Self::Address(address) => address,
+    /// The keys of the table.
+    pub(super) fn declare(&mut self, keys: &mut Keys<'_, '_>) {
+        let weekday =
+            choice(WEEKDAYS.into()).with_problem("is not a day; expected one from \"monday\" to \"sunday\"");
+        declare! { keys:
+            /// The day on which reports are sent, in UTC.
+            weekday: weekday => self.weekday,
+            /// The hour of that day, in UTC.
+            hour: whole(0..=23) => self.hour,
+            /// The address at which the provider can read the folder `docs/reference/`, with a slash at its end.
+            /// The links of a report begin with it. Without it they name the file and the heading.
+            docs_url: text("URL", read_docs_url, |url| Some(url.to_string())) => self.docs_url,
         }
     }
 }
 
-/// Parses the value of `report_to`.
-pub(super) fn read_report_to(text: &str) -> Result<ReportTo, String> {
+/// The recipient, as a mapping file names it.
+pub(super) fn report_to() -> Text<'static, ReportTo> {
+    text("`\"admin\"` or mail address", read_report_to, |recipient| {
+        Some(match recipient {
+            ReportTo::Admin => "admin".to_owned(),
+            ReportTo::Address(address) => address.clone(),
+        })
+    })
+}
+
+fn read_report_to(text: &str) -> Result<ReportTo, String> {
     if text == "admin" {
         return Ok(ReportTo::Admin);
     }
     read_mailbox(text).map(ReportTo::Address).map_err(|problem| format!("{problem}, or \"admin\""))
-}
-
-fn read_weekday(text: &str) -> Result<u8, String> {
-    let day = WEEKDAYS.iter().position(|day| *day == text).and_then(|day| u8::try_from(day).ok());
-    day.ok_or_else(|| "is not a day; expected one from \"monday\" to \"sunday\"".to_owned())
 }
 
 fn read_docs_url(text: &str) -> Result<Url, String> {

@@ -6,14 +6,13 @@
 use super::cache::Cache;
 use super::clients::ClientPolicy;
 use super::connections::Connections;
-use super::file::{Document, Table, read_address};
 use super::gateway::GatewayPolicy;
-use super::identify::read_email;
-use super::limits::read_limits;
-use super::listen_tls::ListenTls;
-use super::mirror::read_mirror_policy;
+use super::identify::mail_address;
+use super::keys::{self, Keys, declare, list, path, string, text};
+use super::listen_tls::{self, ListenTls, listen_address, read_address};
 use super::notifications::NotificationPolicy;
 use super::reports::ReportPolicy;
+use super::{limits, mirror};
 use oaimend_base::credentials::Credentials;
 use oaimend_base::error::{Error, Fault};
 use oaimend_mirror::settings::MirrorPolicy;
@@ -159,15 +158,15 @@ fn file_stamp(path: &Path) -> FileStamp {
     Some((meta.modified().ok(), meta.len()))
 }
 
-/// The values of `oaimend.toml`; `None` where the file does not set a value.
-#[derive(Clone, Debug, Default)]
+/// The values of `oaimend.toml`.
+#[derive(Clone, Debug)]
 pub(super) struct SettingsValues {
-    pub(super) listen: Option<SocketAddr>,
+    pub(super) listen: SocketAddr,
     pub(super) listen_tls: Option<ListenTls>,
     pub(super) public_url: Option<String>,
     pub(super) mappings: Option<PathBuf>,
-    pub(super) data: Option<PathBuf>,
-    pub(super) admin: Option<Option<SocketAddr>>,
+    pub(super) data: PathBuf,
+    pub(super) admin: Option<SocketAddr>,
     pub(super) admin_hosts: Vec<String>,
     pub(super) admin_email: Option<String>,
     pub(super) clients: ClientPolicy,
@@ -178,6 +177,30 @@ pub(super) struct SettingsValues {
     pub(super) gateway: GatewayPolicy,
     pub(super) notifications: NotificationPolicy,
     pub(super) reports: ReportPolicy,
+}
+
+impl Default for SettingsValues {
+    fn default() -> Self {
+        let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        Self {
+            listen: loopback(8080),
+            listen_tls: None,
+            public_url: None,
+            mappings: None,
+            data: PathBuf::from("data"),
+            admin: Some(loopback(8081)),
+            admin_hosts: Vec::new(),
+            admin_email: None,
+            clients: ClientPolicy::default(),
+            connections: Connections::default(),
+            cache: Cache::default(),
+            limits: Limits::default(),
+            mirror: MirrorPolicy::default(),
+            gateway: GatewayPolicy::default(),
+            notifications: NotificationPolicy::default(),
+            reports: ReportPolicy::default(),
+        }
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -198,62 +221,89 @@ impl SettingsValues {
     }
 
     fn read(&mut self, path: &Path, text: &str) -> Vec<Fault> {
-        let document = Document::new(path, text);
-        let mut root = document.root();
-        // Relative paths start at the folder of the file.
-        let folder = folder_of(path);
-        self.listen = root.read_parsed("listen", read_address);
-        self.listen_tls = ListenTls::read(&mut root, folder);
-        self.public_url = root.read_parsed("public_url", read_public_url);
-        self.mappings = root.read_string("mappings").map(|text| folder.join(text.value));
-        self.data = root.read_string("data").map(|text| folder.join(text.value));
-        self.admin_email = root.read_parsed("admin_email", read_email);
-        self.read_admin(root.take_table("admin"));
-        self.clients.read(root.take_table("clients"), folder);
-        self.connections.read(root.take_table("connections"));
-        self.cache.read(root.take_table("cache"));
-        read_limits(&mut self.limits, root.take_table("limits"));
-        read_mirror_policy(&mut self.mirror, root.take_table("mirror"));
+        let faults = keys::read(path, text, |keys| self.declare(keys, folder_of(path)));
         if self.mirror.aggregate_emails.is_empty() {
             self.mirror.aggregate_emails.extend(self.admin_email.clone());
         }
-        self.gateway.read(root.take_table("gateway"), folder);
         if self.gateway.contact.is_none() {
             self.gateway.contact.clone_from(&self.admin_email);
         }
-        self.notifications.read(root.take_table("notifications"), folder);
-        self.reports.read(root.take_table("reports"));
-        root.finish();
-        document.into_faults()
+        faults
     }
 
-    fn read_admin(&mut self, mut table: Table<'_, '_>) {
-        self.admin = table.read_parsed("listen", |text| match text {
-            "off" => Ok(None),
-            _ => read_address(text).map(Some).map_err(|problem| format!("{problem}, or \"off\"")),
-        });
-        for host in table.read_strings("hosts") {
-            match read_host_name(&host.value) {
-                Some(name) => self.admin_hosts.push(name),
-                None => table.report_fault(
-                    host.span,
-                    format!(
-                        "admin.hosts: \"{}\" is not a host name; expected one such as \"oai.example.org\", without \
-                         scheme, port and path. IP addresses are always accepted",
-                        host.value.escape_debug()
-                    ),
-                ),
-            }
+    /// The keys of the file. Relative paths start at its folder.
+    pub(super) fn declare(&mut self, keys: &mut Keys<'_, '_>, folder: &Path) {
+        declare! { keys:
+            /// IP address and port for harvesters, by HTTP/1.0, HTTP/1.1, and HTTP/2 without TLS. Flag: `--listen`.
+            listen: listen_address() => self.listen,
         }
-        table.finish();
+        keys.table("listen_tls", "The listener with TLS.", |keys| {
+            listen_tls::declare(&mut self.listen_tls, keys, folder);
+        });
+        declare! { keys:
+            /// The URL in `<request>`, in `baseURL` of Identify and on the pages. Without it: `https://` and the
+            /// address of `listen_tls`, or `http://` and the listen address. Flag: `--public-url`.
+            public_url: string("URL", read_public_url) => self.public_url,
+            /// The folder of mapping files. Without it: `mappings` beside this file, if it exists. Flag:
+            /// `--mappings`.
+            mappings: path("folder", folder) => self.mappings,
+            /// The folder for state: quarantine, ledger, token key, mirror, cache. oaimend creates it. One process
+            /// at a time can use it. Flag: `--data`.
+            data: path("folder", folder) => self.data,
+            /// The `adminEmail` of Identify if neither the source nor the mapping has one.
+            admin_email: mail_address() => self.admin_email,
+        }
+        keys.table("admin", "The admin listener.", |keys| self.declare_admin(keys));
+        keys.table("clients", "Classes of clients and their quotas.", |keys| {
+            self.clients.declare(keys, folder)
+        });
+        keys.table("connections", "Limits on connections and requests.", |keys| {
+            self.connections.declare(keys)
+        });
+        keys.table("cache", "The cache of responses.", |keys| self.cache.declare(keys));
+        keys.table("limits", "Limits on responses, records and storage.", |keys| {
+            limits::declare(&mut self.limits, keys);
+        });
+        keys.table("mirror", "What holds for all mirrored repositories.", |keys| {
+            mirror::declare_policy(&mut self.mirror, keys);
+        });
+        keys.table("gateway", "The pages for people and crawlers.", |keys| {
+            self.gateway.declare(keys, folder)
+        });
+        keys.table("notifications", "Events that operators are told of.", |keys| {
+            self.notifications.declare(keys, folder);
+        });
+        keys.table("reports", "Weekly reports to providers.", |keys| self.reports.declare(keys));
+    }
+
+    fn declare_admin(&mut self, keys: &mut Keys<'_, '_>) {
+        let address = text("address or `\"off\"`", read_admin_address, |address: &Option<SocketAddr>| {
+            Some(address.map_or("off".to_owned(), |address| address.to_string()))
+        });
+        declare! { keys:
+            /// IP address and port of the admin listener. Flag: `--admin`.
+            listen: address => self.admin,
+            /// Names of the admin listener in URLs, without scheme and port. `localhost` and all IP addresses are
+            /// always accepted.
+            hosts: list("host names", string("host name", read_host_name)) => self.admin_hosts,
+        }
     }
 }
 
-/// Reads the name of a host, in the form in which browsers send it in `Host`. `None`: it is no name, or an IP address.
-fn read_host_name(text: &str) -> Option<String> {
-    match url::Host::parse(text).ok()? {
-        url::Host::Domain(name) if !name.contains('*') => Some(name),
-        _ => None,
+fn read_admin_address(text: &str) -> Result<Option<SocketAddr>, String> {
+    match text {
+        "off" => Ok(None),
+        _ => read_address(text).map(Some).map_err(|problem| format!("{problem}, or \"off\"")),
+    }
+}
+
+/// Reads the name of a host, in the form in which browsers send it in `Host`; an IP address is none.
+fn read_host_name(text: &str) -> Result<String, String> {
+    match url::Host::parse(text) {
+        Ok(url::Host::Domain(name)) if !name.contains('*') => Ok(name),
+        _ => Err("is not a host name; expected one such as \"oai.example.org\", without scheme, port and path. IP \
+                  addresses are always accepted"
+            .to_owned()),
     }
 }
 

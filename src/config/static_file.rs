@@ -1,38 +1,66 @@
 //! The keys of a static repository, whose file is used instead of a server.
 
 use super::base_url::read_base_url;
-use super::file::Table;
-use oaimend_upstream::settings::StaticFile;
+use super::keys::{Keys, declare, seconds, secret};
+use oaimend_upstream::settings::{SourceMapping, StaticFile};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 
-/// Reads `static_file`, with the URL of the file; `None` if the key is absent.
-pub(super) fn read_static_file(root: &mut Table<'_, '_>, file: &Path) -> Option<(Url, StaticFile)> {
-    let given = root.read_parsed("static_file", |text| match text.contains("://") {
-            true => read_base_url(text).map(|url| (url, None)).map_err(|_| {
-                "is not a URL of a static repository file; expected one such as \"https://source.example/static.xml\" \
-                 (http or https, without #, user and password)"
-                    .to_owned()
-            }),
-            false => {
-                let path = file.parent().unwrap_or(Path::new("")).join(text);
-                resolve_local_file(&path).map(|(url, path)| (url, Some(path)))
-            }
-        });
-    if !root.has_key("static_file") {
-        root.reject_key("static_check_secs", "it requires static_file");
+/// The keys of the address of a source: `base_url`, or `static_file` with its check. They are never written, because a
+/// URL can contain secrets.
+pub(super) fn declare_address(source: &mut SourceMapping, keys: &mut Keys<'_, '_>, folder: &Path) {
+    let (mut given_file, mut base_url) = (None, None);
+    let mut check = source.static_file.as_ref().map(|file| file.check);
+    declare! { keys:
+        /// A static repository file, instead of `base_url`.
+        static_file: secret("URL or path", |text| read_static_file(text, folder)) => given_file,
     }
-    let check = root.read_integer("static_check_secs", 0..=86_400).map(Duration::from_secs);
-    if root.has_key("static_file") {
-        root.reject_key("base_url", "a mapping has either base_url or static_file");
-        for key in NOT_REQUESTED {
-            root.reject_key(key, "a static_file is not requested page by page");
+    if let Some(table) = keys.reading() {
+        if table.has_key("static_file") {
+            table.reject_key("base_url", "a mapping has either base_url or static_file");
+            for key in NOT_REQUESTED {
+                table.reject_key(key, "a static_file is not requested page by page");
+            }
+        } else {
+            table.reject_key("static_check_secs", "it requires static_file");
         }
     }
-    given.map(|(url, path)| {
+    declare! { keys:
+        /// The base URL of the source: http or https, without `verb=`, user and password. A query in it is sent
+        /// with every request.
+        base_url: secret("URL", read_base_url) => base_url,
+        /// The shortest time between two checks for a new version of the static file. Without it: 300
+        /// for a URL, 2 for a path.
+        static_check_secs: seconds(0..=86_400) => check,
+    }
+    if let Some(table) = keys.reading()
+        && !table.has_key("static_file")
+        && !table.has_key("base_url")
+    {
+        table.report_missing(
+            "base_url is missing; expected base_url = \"https://source.example/oai\", or static_file"
+                .to_owned(),
+        );
+    }
+    if let Some((url, path)) = given_file {
         let default = if path.is_some() { LOCAL_CHECK } else { REMOTE_CHECK };
-        (url, StaticFile { path, check: check.unwrap_or(default) })
+        source.static_file = Some(StaticFile { path, check: check.unwrap_or(default) });
+        source.base_url = url;
+    } else if let Some(url) = base_url {
+        source.base_url = url;
+    }
+}
+
+/// The URL of a static repository file, and its path if it is on this machine.
+fn read_static_file(text: &str, folder: &Path) -> Result<(Url, Option<PathBuf>), String> {
+    if !text.contains("://") {
+        return resolve_local_file(&folder.join(text)).map(|(url, path)| (url, Some(path)));
+    }
+    read_base_url(text).map(|url| (url, None)).map_err(|_| {
+        "is not a URL of a static repository file; expected one such as \"https://source.example/static.xml\" \
+         (http or https, without #, user and password)"
+            .to_owned()
     })
 }
 
@@ -50,7 +78,7 @@ fn resolve_local_file(path: &Path) -> Result<(Url, PathBuf), String> {
 }
 
 /// Keys about requests for pages, which a static repository file does not get.
-const NOT_REQUESTED: &[&str] = &[
+pub(super) const NOT_REQUESTED: &[&str] = &[
     "method",
     "page_fallback",
     "refetch_broken_records",

@@ -12,7 +12,7 @@ mod config;
 mod config_access;
 mod config_gateway;
 mod config_mirror;
-mod config_reference;
+mod config_schema;
 mod demo;
 mod documentation;
 mod failover;

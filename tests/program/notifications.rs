@@ -169,7 +169,10 @@ fn faults_of_the_configuration_name_the_key_and_no_secret() {
             "tls = \"on\" is not known; expected \"off\", \"starttls\" or",
         ),
         ("[notifications.mail]\ntls = \"implicit\"", "notifications.mail.tls needs smtp"),
-        ("[notifications.mail]\nuser = \"a\"", "notifications.mail.user is set without password_file"),
+        (
+            "[notifications.mail]\nuser = \"a\"",
+            "notifications.mail.user is set without notifications.mail.password_file",
+        ),
         ("[notifications.mail]\nuser = \"a\"", "notifications.mail.user needs TLS"),
         ("[notifications.mail]\nca_file = \"ca.pem\"", "notifications.mail.ca_file needs TLS"),
         ("notifications.webhook = { url = \"http://h\", secret_file = \"short\" }", "contains no key"),

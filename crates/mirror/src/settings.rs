@@ -1,5 +1,6 @@
 //! The settings of the mirror, as plain values: the program reads them from its configuration.
 
+use oaimend_oai::named_enum;
 use oaimend_rules::schedule::{FreshnessTarget, IntervalBounds};
 use oaimend_store::Collisions;
 use std::time::Duration;
@@ -46,23 +47,15 @@ pub const INTERVAL_MIN_SECS: u64 = 3_600;
 /// The upper one.
 pub const INTERVAL_MAX_SECS: u64 = 604_800;
 
-/// Where the mirror takes the members of sets from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SetMembership {
-    /// From the headers of records.
-    #[default]
-    Headers,
-    /// From the lists of the sets too: each harvest requests them.
-    Harvest,
-}
-
-impl SetMembership {
-    /// The value in a mapping.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Headers => "headers",
-            Self::Harvest => "harvest",
-        }
+named_enum! {
+    /// Where the mirror takes the members of sets from.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum SetMembership {
+        /// From the headers of records.
+        #[default]
+        Headers = "headers",
+        /// From the lists of the sets too: each harvest requests them.
+        Harvest = "harvest",
     }
 }
 

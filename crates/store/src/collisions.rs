@@ -1,16 +1,19 @@
 //! The choice between records of several repositories that have the same identifier.
 
-use serde::{Deserialize, Serialize};
+use oaimend_oai::{named_enum, serde_by_name};
 
-/// Which records the view of all repositories shows if several repositories have the same identifier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Collisions {
-    /// All of them.
-    #[default]
-    KeepBoth,
-    /// That of the repository with the highest priority.
-    Prefer,
-    /// That with the latest datestamp of its source.
-    Newest,
+named_enum! {
+    /// Which records the view of all repositories shows if several repositories have the same identifier.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Collisions {
+        /// All of them.
+        #[default]
+        KeepBoth = "keep-both",
+        /// That of the repository with the highest priority.
+        Prefer = "prefer",
+        /// That with the latest datestamp of its source.
+        Newest = "newest",
+    }
 }
+
+serde_by_name!(Collisions);

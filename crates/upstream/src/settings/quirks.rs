@@ -1,6 +1,7 @@
 //! The particulars of a source, and how oaimend adapts to them.
 
 use oaimend_oai::datestamp::Granularity;
+use oaimend_oai::named_enum;
 
 /// The particulars of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,68 +51,62 @@ impl Default for Quirks {
     }
 }
 
-/// A version of OAI-PMH.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// 1.0, of 2001.
-    One0,
-    /// 1.1, of 2001.
-    One1,
-    /// 2.0, of 2002.
-    Two,
+named_enum! {
+    /// A version of OAI-PMH.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Version {
+        /// 1.0, of 2001.
+        One0 = "1.0",
+        /// 1.1, of 2001.
+        One1 = "1.1",
+        /// 2.0, of 2002.
+        Two = "2.0",
+    }
 }
 
 impl Version {
-    /// Returns the version of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::One0, Self::One1, Self::Two].into_iter().find(|version| version.name() == name)
-    }
-
-    /// The name of the version, such as `1.1`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::One0 => "1.0",
-            Self::One1 => "1.1",
-            Self::Two => "2.0",
-        }
-    }
-
     /// Whether this is version 1.0 or 1.1.
     pub const fn is_one(self) -> bool {
         matches!(self, Self::One0 | Self::One1)
     }
 }
 
-/// How headers are read from a source of 1.x.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HeadersVia {
-    /// From its lists of records.
-    #[default]
-    ListRecords,
-    /// From its lists of identifiers, and one `GetRecord` for each.
-    GetRecord,
+named_enum! {
+    /// How headers are read from a source of 1.x.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum HeadersVia {
+        /// From its lists of records.
+        #[default]
+        ListRecords = "listrecords",
+        /// From its lists of identifiers, and one `GetRecord` for each.
+        GetRecord = "getrecord",
+    }
 }
 
-/// The fallback for a page that fails every time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PageFallback {
-    /// No fallback: the list fails at this page.
-    Off,
-    /// Each record of the page is requested by GetRecord.
-    #[default]
-    GetRecord,
+named_enum! {
+    /// The fallback for a page that fails every time.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum PageFallback {
+        /// No fallback: the list fails at this page.
+        Off = "off",
+        /// Each record of the page is requested by GetRecord.
+        #[default]
+        GetRecord = "getrecord",
+    }
 }
 
-/// The HTTP methods of requests to a source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Method {
-    /// GET only.
-    #[default]
-    Get,
-    /// POST only, with the arguments as a form.
-    Post,
-    /// GET, and POST if the source rejects GET.
-    GetThenPost,
-    /// POST, and GET if the source rejects POST.
-    PostThenGet,
+named_enum! {
+    /// The HTTP methods of requests to a source.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Method {
+        /// GET only.
+        #[default]
+        Get = "get",
+        /// POST only, with the arguments as a form.
+        Post = "post",
+        /// GET, and POST if the source rejects GET.
+        GetThenPost = "get-then-post",
+        /// POST, and GET if the source rejects POST.
+        PostThenGet = "post-then-get",
+    }
 }

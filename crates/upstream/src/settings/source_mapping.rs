@@ -10,6 +10,7 @@ use super::static_file::StaticFile;
 use blake2::{Blake2s256, Digest};
 use oaimend_base::certificate::CertificateFiles;
 use oaimend_base::credentials::Credentials;
+use oaimend_oai::named_enum;
 use oaimend_repair::{IdentifyValues, ProvenanceScope, RepairConfig, RepairSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,14 +70,16 @@ pub struct SourceMapping {
     pub limits: Limits,
 }
 
-/// The treatment of records that cannot be repaired.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnUnrepairable {
-    /// The record is quarantined, and the page continues.
-    #[default]
-    Quarantine,
-    /// The record is quarantined, and the page fails visibly.
-    Fail,
+named_enum! {
+    /// The treatment of records that cannot be repaired.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum OnUnrepairable {
+        /// The record is quarantined, and the page continues.
+        #[default]
+        Quarantine = "quarantine",
+        /// The record is quarantined, and the page fails visibly.
+        Fail = "fail",
+    }
 }
 
 impl SourceMapping {

@@ -1,0 +1,27 @@
+//! The JSON Schemas of the files, with which editors complete and check keys.
+
+use super::keys;
+use super::mapping::Mapping;
+use super::settings::SettingsValues;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The JSON Schema of `oaimend.toml`. Rules about several keys are checked by the reader only.
+pub fn settings_schema() -> Value {
+    let mut settings = SettingsValues::default();
+    let keys = keys::describe(|keys| settings.declare(keys, Path::new("")));
+    with_title(keys.schema(), "oaimend.toml")
+}
+
+/// The JSON Schema of a mapping file. Rules about several keys are checked by the reader only.
+pub fn mapping_schema() -> Value {
+    let mut schema = with_title(Mapping::describe_defaults().schema(), "A mapping file of oaimend");
+    schema["oneOf"] = json!([{ "required": ["base_url"] }, { "required": ["static_file"] }]);
+    schema
+}
+
+fn with_title(mut schema: Value, title: &str) -> Value {
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!(title);
+    schema
+}
