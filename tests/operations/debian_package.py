@@ -38,6 +38,8 @@ FILES = {
     "/usr/lib/sysusers.d/oaimend.conf": 0o644,
     "/usr/lib/tmpfiles.d/oaimend.conf": 0o644,
     "/usr/share/bash-completion/completions/oaimend": 0o644,
+    "/usr/share/oaimend/mapping.schema.json": 0o644,
+    "/usr/share/oaimend/oaimend.schema.json": 0o644,
     "/usr/share/fish/vendor_completions.d/oaimend.fish": 0o644,
     "/usr/share/zsh/vendor-completions/_oaimend": 0o644,
     f"{DOC}/copyright": 0o644,
