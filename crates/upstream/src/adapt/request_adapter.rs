@@ -9,7 +9,7 @@
 
 use crate::adapt::item_filter::FilterRules;
 use crate::settings::{HeadersVia, Quirks, Version};
-use oaimend_oai::{Argument, Named as _, Request, Verb, Window};
+use oaimend_oai::{Argument, Request, Verb, Window};
 use oaimend_store::SourceCapabilities;
 
 /// How requests are adapted to one source.
