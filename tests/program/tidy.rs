@@ -284,6 +284,41 @@ fn no_unfinished_code() {
     none("things left for later", &found);
 }
 
+/// Words of this project alone, which are no names: `request`, `reported`, `missing`, `task`, `summary` and the like
+/// are.
+const DIALECT: &[&str] = &[
+    "Account", "Asked", "Job", "Told", "account", "asked", "job", "lack", "lacks", "own", "told", "unasked",
+];
+/// The parts that still have such names.
+const WITH_DIALECT: &[&str] = &["crates/upstream/src/settings", "src/cli", "src/config", "src/serve/admin"];
+
+/// The names in a source: its words outside comments and texts.
+fn names(source: &str) -> BTreeSet<String> {
+    let code = code_of(source).replace(r"\\", "").replace("\\\"", "").replace("'\"'", "");
+    // Raw strings may contain quotation marks.
+    let mut parts = code.split("r#\"");
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.filter_map(|part| Some(part.split_once("\"#")?.1));
+    let code: String = std::iter::once(first).chain(rest).collect();
+    let code = code.split('"').step_by(2).collect::<Vec<_>>().join(" ");
+    let lines = code.lines().filter_map(|line| line.split("//").next());
+    let words = lines.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    words.map(str::to_owned).collect()
+}
+
+#[test]
+fn names_are_standard_terms() {
+    let mut found = Vec::new();
+    for path in sources(CODE) {
+        let (shown, names) = (shown(&path), names(&text(&path)));
+        if !WITH_DIALECT.iter().any(|part| shown.starts_with(part)) {
+            let dialect = DIALECT.iter().filter(|word| names.contains(**word));
+            found.extend(dialect.map(|word| format!("{shown}: {word}")));
+        }
+    }
+    none("names that only this project understands", &found);
+}
+
 #[test]
 fn every_source_has_module_docs() {
     let silent = |path: &PathBuf| !text(path).trim_start().starts_with("//!");

@@ -238,7 +238,7 @@ impl ListSession<'_> {
         tracing::info!(
             repo = context.mapping.id,
             request = context.request.query(),
-            asked = self.source_request.query(),
+            "asked" = self.source_request.query(),
             "a list cannot be continued; it is requested again from an earlier point"
         );
         Ok(true)
