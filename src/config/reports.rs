@@ -79,8 +79,9 @@ fn read_docs_url(text: &str) -> Result<Url, String> {
     let problem =
         "is not the URL of a folder; expected one such as \"https://docs.example.org/oaimend/reference/\"";
     let url = Url::parse(text).map_err(|error| format!("{problem} ({error})"))?;
-    match matches!(url.scheme(), "http" | "https") && url.path().ends_with('/') && url.query().is_none() {
-        true => Ok(url),
-        false => Err(format!("{problem} (http or https, with a slash at its end)")),
+    if matches!(url.scheme(), "http" | "https") && url.path().ends_with('/') && url.query().is_none() {
+        Ok(url)
+    } else {
+        Err(format!("{problem} (http or https, with a slash at its end)"))
     }
 }
