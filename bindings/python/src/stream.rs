@@ -73,7 +73,7 @@ impl Sink for Collector {
         self.report.push(ReportEntry::Unresolved(UnresolvedField {
             element: field.element.into(),
             offset: field.offset,
-            why: field.lack.name().into(),
+            why: field.issue.name().into(),
         }));
     }
 }
