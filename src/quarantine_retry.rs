@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Most records of one retry.
+/// Maximum number of records of one retry.
 pub(crate) const RETRIED_RECORDS_MAX: usize = 100_000;
 /// A retry ends after this many failures of the source, one after another.
 const FAILURES_IN_A_ROW_MAX: u32 = 5;

@@ -1,4 +1,4 @@
-//! The events that operators are told of, as JSON for webhooks and as text for mail.
+//! The events of which operators are notified, as JSON for webhooks and as text for mail.
 //!
 //! Pure. docs/reference/notifications.md describes the JSON. Invariant: a text in an event has one line of printable
 //! ASCII, since part of it comes from sources.

@@ -1,6 +1,6 @@
 //! Decides which events there are: one when a state begins, one when it ends.
 //!
-//! Pure: the time is an argument. What was told is an argument too, so that a restart repeats nothing.
+//! Pure: the time is an argument. What was reported is an argument too, so that a restart repeats nothing.
 
 use super::event::{Event, EventKind};
 use oaimend_oai::UnixSecs;
@@ -65,8 +65,8 @@ const LOST_GATHER_SECS: i64 = 60;
 /// A quarantine has space again below this part of the share, so that one record more or less changes nothing.
 const HAS_SPACE_BELOW: f64 = 0.9;
 
-/// The events since the last call, in the order of the repositories. `watched` is what was told before; repositories
-/// without an observation are forgotten.
+/// The events since the last call, in the order of the repositories. `watched` is what was reported before;
+/// repositories without an observation are forgotten.
 pub(crate) fn events(
     rules: &Rules,
     watched: &mut BTreeMap<String, WatchedRepository>,

@@ -82,7 +82,7 @@ pub struct Store {
     pub capabilities: DetectedCapabilities,
     /// The activity of each repository.
     pub activity: ActivityLog,
-    /// What operators were told.
+    /// The notifications that operators received.
     pub notices: Arc<dyn NoticeStore>,
     /// The results of `oaimend check`.
     pub check_reports: CheckReports,

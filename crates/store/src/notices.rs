@@ -1,4 +1,4 @@
-//! What operators and providers were told of each repository, so that a restart neither repeats nor forgets it.
+//! The notifications that operators and providers received about each repository, so that a restart neither repeats nor forgets one.
 
 use super::keys::RepositoryId;
 use super::save_error::SaveError;
@@ -17,7 +17,7 @@ pub trait NoticeStore: std::fmt::Debug + Send + Sync {
     /// It cannot be read.
     async fn watched(&self) -> Result<BTreeMap<String, WatchedRepository>, SaveError>;
 
-    /// Saves what operators were told of all repositories, in place of what was saved before.
+    /// Saves which notifications operators received about all repositories, in place of what was saved before.
     ///
     /// # Errors
     ///
@@ -46,15 +46,15 @@ pub trait NoticeStore: std::fmt::Debug + Send + Sync {
     fn close(&self);
 }
 
-/// What operators were told of a repository. Times are seconds since 1970.
+/// The notifications that operators received about a repository. Times are seconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchedRepository {
-    /// Since when the source is down, if they were told so.
+    /// Since when the source is down, if they were notified of it.
     pub down_since_secs: Option<UnixSecs>,
-    /// Whether they were told that the quarantine is nearly full.
+    /// Whether they were notified that the quarantine is nearly full.
     pub is_quarantine_nearly_full: bool,
-    /// Whether they were told that deletions wait for a confirmation.
+    /// Whether they were notified that deletions wait for a confirmation.
     pub has_held_deletions: bool,
     /// The records in quarantine, when they were last counted.
     pub quarantined: Option<u64>,
@@ -65,6 +65,6 @@ pub struct WatchedRepository {
     /// The time of the last event about lost records.
     #[serde(rename = "lost_told_at_secs")]
     pub lost_reported_at_secs: Option<UnixSecs>,
-    /// The end of the certificate that they were told of.
+    /// The end of the certificate of which they were notified.
     pub certificate_expiring_secs: Option<UnixSecs>,
 }

@@ -473,7 +473,7 @@ async fn first_page(
     Ok(FirstPage::Records { are_all_in_sets })
 }
 
-/// A catalog in which all sets are unasked that no stored record names and that the source was not asked for.
+/// A catalog in which all sets are unrequested that no stored record names and that the source was not asked for.
 ///
 /// # Errors
 ///

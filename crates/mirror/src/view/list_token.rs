@@ -31,7 +31,7 @@ pub(super) struct RecordList {
     /// The highest stamp: that of the request, or the last one at the start of the list.
     pub(super) until: UnixSecs,
     /// The latest change of the view at the start of the list, in seconds since 1970. Later changes do not move its
-    /// records behind its end.
+    /// records after its end.
     pub(super) since: Option<UnixSecs>,
     /// The responseDate of all pages.
     pub(super) date: UnixSecs,

@@ -7,7 +7,7 @@
 //!   `from` and `until` select by it. Days are accepted too.
 //! - Deleted records stay for ever (`deletedRecord` is persistent).
 //! - Lists are in the order of the commits. A list contains the stamps up to its start. A record that changes
-//!   meanwhile moves behind this end: its new version is in the next incremental list.
+//!   meanwhile moves after this end: its new version is in the next incremental list.
 //! - All pages of a list have the responseDate of the first one, and no later commit has a stamp up to it. A
 //!   harvester that continues from any responseDate misses nothing. One that continues from its own clock gets the
 //!   changes since its last list, because its `from` is widened.

@@ -86,7 +86,7 @@ impl View {
     /// The repositories whose records a list of this format and this set contains; `None` for the list of all records.
     /// `since_secs` is the latest change of the view when the list began.
     ///
-    /// A later change of a repository would move its records behind the end of the list. They are at the latest change
+    /// A later change of a repository would move its records after the end of the list. They are at the latest change
     /// that the list knows instead. So they never move to a position that the list has passed.
     pub(crate) fn parts<'v>(
         &'v self,

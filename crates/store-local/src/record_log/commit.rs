@@ -1,6 +1,6 @@
 //! The commit of a harvested page.
 //!
-//! First the blocks of the new records are written behind the valid bytes of a segment, and synced. Then one
+//! First the blocks of the new records are written after the valid bytes of a segment, and synced. Then one
 //! transaction of the index makes them valid, together with everything else that the page changes. A process that is
 //! killed in between has stored nothing.
 

@@ -44,7 +44,7 @@ impl Segments {
         self.path(id).exists()
     }
 
-    /// Writes `bytes` behind the first `valid_bytes` of a segment, and syncs them. A segment without valid bytes is
+    /// Writes `bytes` after the first `valid_bytes` of a segment, and syncs them. A segment without valid bytes is
     /// created.
     pub(super) fn append(&self, id: SegmentId, valid_bytes: u64, bytes: &[u8]) -> Result<(), IndexError> {
         let path = self.path(id);

@@ -1,4 +1,4 @@
-//! What operators and providers were told, in `data/notices.redb`.
+//! The notifications that operators and providers received, in `data/notices.redb`.
 
 use super::database::{SharedDatabase, read_json_rows};
 use async_trait::async_trait;

@@ -6,7 +6,7 @@ use oaimend_store::SetUsage;
 use std::collections::BTreeMap;
 
 /// The setSpecs of an item that look escaped. Each occurrence in `written`, the texts that we wrote into
-/// the item, stands in place of another setSpec; further occurrences are the source's own.
+/// the item, replaces another setSpec; further occurrences are the source's own.
 pub(crate) fn escaped_sets(
     item: &[u8],
     set_specs: &[Span],

@@ -1,4 +1,4 @@
-//! The state of all repositories, as far as operators are told of it.
+//! The state of all repositories, as far as operators are notified of it.
 
 use crate::config::Mapping;
 use crate::notify::{Observation, Outage, QuarantineUsage};
