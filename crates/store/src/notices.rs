@@ -1,4 +1,5 @@
-//! The notifications that operators and providers received about each repository, so that a restart neither repeats nor forgets one.
+//! The notifications that operators and providers received about each repository, so that a restart neither repeats nor
+//! forgets one.
 
 use super::keys::RepositoryId;
 use super::save_error::SaveError;
