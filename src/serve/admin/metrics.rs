@@ -9,8 +9,8 @@ use crate::serve::telemetry::Telemetry;
 pub(super) async fn metrics(served: &ServedRepositories, telemetry: &Telemetry) -> Response {
     if let Some(cache) = &served.cache {
         let size = cache.size();
-        telemetry.cache_entries.set(size.entries.cast_signed());
-        telemetry.cache_bytes.set(size.bytes.cast_signed());
+        telemetry.metrics.cache_entries.set(size.entries.cast_signed());
+        telemetry.metrics.cache_bytes.set(size.bytes.cast_signed());
     }
     let (mappings, now) = (served.repositories.all(), served.clock.now());
     let is_open = |id: &str| served.sources.circuit_open_secs(id, now).is_some();

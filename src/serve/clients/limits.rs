@@ -75,8 +75,8 @@ impl ClientLimits {
         };
         limits.quotas.admit(client).await.map(Some).map_err(|refused| {
             let class = &limits.classes.names()[client.class];
-            telemetry.refused(class, refused.reason());
-            tracing::debug!(class, client = %client.origin, reason = refused.reason(), "refused");
+            telemetry.refused(Some(class), refused.reason());
+            tracing::debug!(class, client = %client.origin, reason = refused.reason().name(), "refused");
             Response::refused(refused.retry_after_secs, &refused.text(class))
         })
     }

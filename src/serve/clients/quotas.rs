@@ -9,6 +9,7 @@
 
 use super::client_class::ClassifiedClient;
 use crate::config::{self, Quota};
+use crate::serve::telemetry::labels::RefusalReason;
 use governor::clock::Clock;
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
@@ -105,14 +106,14 @@ pub(crate) enum Limit {
 
 impl QuotaRefusal {
     /// The label of the metric.
-    pub(crate) fn reason(self) -> &'static str {
+    pub(crate) fn reason(self) -> RefusalReason {
         match (self.limit, self.of_class) {
-            (Limit::Rate, false) => "rate",
-            (Limit::Rate, true) => "class-rate",
-            (Limit::InFlight, false) => "in-flight",
-            (Limit::InFlight, true) => "class-in-flight",
-            (Limit::Waiting, false) => "waiting",
-            (Limit::Waiting, true) => "class-waiting",
+            (Limit::Rate, false) => RefusalReason::Rate,
+            (Limit::Rate, true) => RefusalReason::ClassRate,
+            (Limit::InFlight, false) => RefusalReason::InFlight,
+            (Limit::InFlight, true) => RefusalReason::ClassInFlight,
+            (Limit::Waiting, false) => RefusalReason::Waiting,
+            (Limit::Waiting, true) => RefusalReason::ClassWaiting,
         }
     }
 
@@ -358,7 +359,7 @@ mod tests {
         quotas.admit(client).now_or_never().expect("no request waits")
     }
 
-    fn refusal(quotas: &Quotas<ManualClock>, client: ClassifiedClient) -> Option<(&'static str, u64)> {
+    fn refusal(quotas: &Quotas<ManualClock>, client: ClassifiedClient) -> Option<(RefusalReason, u64)> {
         ask(quotas, client).err().map(|refused| (refused.reason(), refused.retry_after_secs))
     }
 
@@ -368,11 +369,11 @@ mod tests {
         let (one, other) = (client(HARVESTERS, 1), client(HARVESTERS, 2));
         let mut in_flight: Vec<Permit> =
             (0..64).map(|_| ask(&quotas, one).expect("64 may be in flight")).collect();
-        assert_eq!(refusal(&quotas, one), Some(("in-flight", 10)));
+        assert_eq!(refusal(&quotas, one), Some((RefusalReason::InFlight, 10)));
         in_flight.pop();
         in_flight.push(ask(&quotas, one).expect("a place is free"));
         in_flight.extend((0..36).map(|_| ask(&quotas, other).expect("it has places of its own")));
-        assert_eq!(refusal(&quotas, other), Some(("class-in-flight", 10)));
+        assert_eq!(refusal(&quotas, other), Some((RefusalReason::ClassInFlight, 10)));
         assert_eq!(refusal(&quotas, client(CRAWLERS, 1)), None, "another class has its own limits");
     }
 
@@ -384,12 +385,12 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(refusal(&quotas, one), None);
         }
-        assert_eq!(refusal(&quotas, one), Some(("rate", 10)));
+        assert_eq!(refusal(&quotas, one), Some((RefusalReason::Rate, 10)));
         clock.advance(Duration::from_millis(9_001));
-        assert_eq!(refusal(&quotas, one), Some(("rate", 1)));
+        assert_eq!(refusal(&quotas, one), Some((RefusalReason::Rate, 1)));
         clock.advance(Duration::from_millis(999));
         assert_eq!(refusal(&quotas, one), None);
-        assert_eq!(refusal(&quotas, one), Some(("rate", 10)));
+        assert_eq!(refusal(&quotas, one), Some((RefusalReason::Rate, 10)));
         assert_eq!(refusal(&quotas, client(HARVESTERS, 2)), None);
     }
 
@@ -398,12 +399,12 @@ mod tests {
         let quotas = quotas(quota(1, 1, 0), quota(1, 5, 0), &ManualClock::default());
         assert_eq!(refusal(&quotas, client(HARVESTERS, 1)), None);
         for _ in 0..1000 {
-            assert_eq!(refusal(&quotas, client(HARVESTERS, 1)), Some(("rate", 60)));
+            assert_eq!(refusal(&quotas, client(HARVESTERS, 1)), Some((RefusalReason::Rate, 60)));
         }
         for number in 2..6 {
             assert_eq!(refusal(&quotas, client(HARVESTERS, number)), None, "{number}");
         }
-        assert_eq!(refusal(&quotas, client(HARVESTERS, 6)), Some(("class-rate", 60)));
+        assert_eq!(refusal(&quotas, client(HARVESTERS, 6)), Some((RefusalReason::ClassRate, 60)));
     }
 
     #[test]
@@ -419,14 +420,14 @@ mod tests {
         assert_eq!(tracked_count(), CLIENTS_KEPT_MAX);
         // No client is idle yet, so further clients share one gate.
         assert_eq!(refusal(&quotas, client(HARVESTERS, many)), None);
-        assert_eq!(refusal(&quotas, client(HARVESTERS, many + 1)), Some(("rate", 1)));
+        assert_eq!(refusal(&quotas, client(HARVESTERS, many + 1)), Some((RefusalReason::Rate, 1)));
         assert_eq!(tracked_count(), CLIENTS_KEPT_MAX);
         clock.advance(Duration::from_secs(2));
         assert_eq!(refusal(&quotas, client(HARVESTERS, many)), None);
         assert_eq!(tracked_count(), 2, "only the client in flight and the new client are tracked");
         let second = ask(&quotas, client(HARVESTERS, 0)).expect("the second");
         clock.advance(Duration::from_secs(2));
-        assert_eq!(refusal(&quotas, client(HARVESTERS, 0)), Some(("in-flight", 10)));
+        assert_eq!(refusal(&quotas, client(HARVESTERS, 0)), Some((RefusalReason::InFlight, 10)));
         drop((held, second));
     }
 

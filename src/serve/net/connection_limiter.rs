@@ -15,6 +15,7 @@ use crate::serve::clients::client_class::ClientNetwork;
 use crate::serve::context::ServerContext;
 use crate::serve::oai::ProxyService;
 use crate::serve::response::{Body, Response};
+use crate::serve::telemetry::labels::RefusalReason;
 use async_trait::async_trait;
 use bytes::{Buf as _, BytesMut};
 use oaimend_base::clock;
@@ -81,19 +82,19 @@ struct OpenConnection<'a> {
 impl Drop for OpenConnection<'_> {
     fn drop(&mut self) {
         self.limiter.open.lock().unwrap_or_else(PoisonError::into_inner).remove(self.origin);
-        self.limiter.shared.telemetry.connections.dec();
+        self.limiter.shared.telemetry.metrics.connections.dec();
     }
 }
 
 impl OpenConnections {
     /// Counts a connection, if no limit is reached.
-    fn admit(&mut self, origin: Option<ClientNetwork>, limits: &Connections) -> Result<(), &'static str> {
+    fn admit(&mut self, origin: Option<ClientNetwork>, limits: &Connections) -> Result<(), RefusalReason> {
         let of_client = origin.map_or(0, |origin| self.of.get(&origin).copied().unwrap_or(0));
         if self.all >= limits.connections_max {
-            return Err(TOO_MANY);
+            return Err(RefusalReason::Connections);
         }
         if of_client >= limits.per_client_max {
-            return Err(TOO_MANY_OF_ONE);
+            return Err(RefusalReason::ClientConnections);
         }
         self.add(origin);
         Ok(())
@@ -127,7 +128,7 @@ enum ReceivedHead {
     /// The client sent nothing, or has left.
     Gone,
     /// The header is refused.
-    Refused(&'static str, Response),
+    Refused(RefusalReason, Response),
 }
 
 impl ConnectionLimiter {
@@ -154,8 +155,12 @@ impl ConnectionLimiter {
                     return;
                 }
                 ReceivedHead::Refused(reason, page) => {
-                    self.shared.telemetry.refused("any", reason);
-                    tracing::debug!(peer = peer.map(tracing::field::display), reason, "refused");
+                    self.shared.telemetry.refused(None, reason);
+                    tracing::debug!(
+                        peer = peer.map(tracing::field::display),
+                        reason = reason.name(),
+                        "refused"
+                    );
                     return self.refuse(stream, page).await;
                 }
             };
@@ -180,12 +185,17 @@ impl ConnectionLimiter {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let admitted = open.admit(origin, limits);
         if let Err(reason) = admitted {
-            self.shared.telemetry.refused("any", reason);
+            self.shared.telemetry.refused(None, reason);
             let now = clock::uptime();
             if open.warned_at.is_none_or(|warned_at| now.saturating_sub(warned_at) >= WARNING_INTERVAL) {
                 open.warned_at = Some(now);
                 let (all, peer) = (open.all, peer.map(tracing::field::display));
-                tracing::warn!(reason, connections = all, peer, "too many connections; see [connections]");
+                tracing::warn!(
+                    reason = reason.name(),
+                    connections = all,
+                    peer,
+                    "too many connections; see [connections]"
+                );
             }
             // The number of refusals in progress is limited too.
             if open.all >= limits.connections_max.saturating_add(REFUSED_MAX) {
@@ -194,13 +204,15 @@ impl ConnectionLimiter {
             open.add(origin);
         }
         let refused = admitted.err().map(|reason| match reason {
-            TOO_MANY => Response::refused(CONNECTION_WAIT_SECS, "too many connections are open; retry later"),
+            RefusalReason::Connections => {
+                Response::refused(CONNECTION_WAIT_SECS, "too many connections are open; retry later")
+            }
             _ => Response::refused(
                 CONNECTION_WAIT_SECS,
                 "too many connections are open from your address; use one for many requests",
             ),
         });
-        self.shared.telemetry.connections.inc();
+        self.shared.telemetry.metrics.connections.inc();
         Some(OpenConnection { limiter: self, origin, refused })
     }
 
@@ -221,7 +233,7 @@ impl ConnectionLimiter {
             Ok(head) => head,
             Err(_) => {
                 let text = "the header was not received in time";
-                ReceivedHead::Refused("slow-header", Response::text(408, text))
+                ReceivedHead::Refused(RefusalReason::SlowHeader, Response::text(408, text))
             }
         }
     }
@@ -251,7 +263,7 @@ impl ConnectionLimiter {
             }
             if read.first().is_some_and(|byte| !byte.is_ascii_alphabetic()) {
                 let text = "this is not HTTP; if it is TLS, use http:// instead of https://";
-                return ReceivedHead::Refused("no-http", Response::text(400, text));
+                return ReceivedHead::Refused(RefusalReason::NoHttp, Response::text(400, text));
             }
             if let Some(end) = end_of_head(&read, seen) {
                 return match self.fault(&read[..end]) {
@@ -271,7 +283,7 @@ impl ConnectionLimiter {
     }
 
     /// The fault of a complete header that pingora would report less clearly, or not at all.
-    fn fault(&self, head: &[u8]) -> Option<(&'static str, Response)> {
+    fn fault(&self, head: &[u8]) -> Option<(RefusalReason, Response)> {
         if let Some(fault) = self.too_long(head) {
             return Some(fault);
         }
@@ -282,19 +294,22 @@ impl ConnectionLimiter {
                  as an HTTP proxy, set http_proxy and give the harvester http:// base URLs, even if the source \
                  uses https. Or request {url}/ without a proxy setting"
             );
-            return Some(("connect", Response::text(405, &text).with("Allow", "GET, HEAD, POST".to_owned())));
+            return Some((
+                RefusalReason::Connect,
+                Response::text(405, &text).with("Allow", "GET, HEAD, POST".to_owned()),
+            ));
         }
         None
     }
 
     /// The limit that the received part of a header exceeds.
-    fn too_long(&self, head: &[u8]) -> Option<(&'static str, Response)> {
+    fn too_long(&self, head: &[u8]) -> Option<(RefusalReason, Response)> {
         let now = self.shared.clients.current();
         let limits = &now.connections;
         let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
         // The line also contains the method, spaces and the version.
         if line.len() > limits.uri_bytes_max + AROUND_TARGET_BYTES {
-            return Some(("long-uri", Response::uri_too_long(limits.uri_bytes_max)));
+            return Some((RefusalReason::LongUri, Response::uri_too_long(limits.uri_bytes_max)));
         }
         let max = limits.header_bytes_max;
         let lines = head.iter().filter(|&&byte| byte == b'\n').count();
@@ -302,7 +317,7 @@ impl ConnectionLimiter {
             let text = format!(
                 "the header is longer than {max} bytes or {HEADERS_MAX} fields, the most that is read"
             );
-            return Some(("long-header", Response::text(431, &text)));
+            return Some((RefusalReason::LongHeader, Response::text(431, &text)));
         }
         None
     }
@@ -318,16 +333,16 @@ impl ConnectionLimiter {
             Started::NoTls(stream) => {
                 let text = "this port requires TLS; use https:// instead of http://";
                 self.refuse(stream, Response::text(400, text)).await;
-                "no-tls"
+                RefusalReason::NoTls
             }
             Started::Failed(error) => {
                 tracing::debug!(peer = peer.map(tracing::field::display), error, "no TLS connection");
-                "tls-handshake"
+                RefusalReason::TlsHandshake
             }
             // Without a byte of the client it is like an idle connection.
             Started::Gone => return None,
         };
-        self.shared.telemetry.refused("any", reason);
+        self.shared.telemetry.refused(None, reason);
         None
     }
 
@@ -441,10 +456,6 @@ fn without_host(mut read: BytesMut, end: usize) -> BytesMut {
     read
 }
 
-/// Reason of a refusal: the limit of all connections.
-const TOO_MANY: &str = "connections";
-/// Reason of a refusal: the limit of one address.
-const TOO_MANY_OF_ONE: &str = "client-connections";
 /// The start of HTTP/2 (RFC 9113, 3.4).
 const HTTP_2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes of one read.
@@ -475,11 +486,11 @@ mod tests {
         let mut open = OpenConnections::default();
         assert_eq!(open.admit(origin(1), &limits), Ok(()));
         assert_eq!(open.admit(origin(1), &limits), Ok(()));
-        assert_eq!(open.admit(origin(1), &limits), Err(TOO_MANY_OF_ONE));
+        assert_eq!(open.admit(origin(1), &limits), Err(RefusalReason::ClientConnections));
         assert_eq!(open.admit(origin(2), &limits), Ok(()));
         assert_eq!(open.admit(None, &limits), Ok(()));
         assert_eq!(open.admit(None, &limits), Ok(()), "exempt connections are not counted by address");
-        assert_eq!(open.admit(origin(3), &limits), Err(TOO_MANY));
+        assert_eq!(open.admit(origin(3), &limits), Err(RefusalReason::Connections));
         open.remove(origin(1));
         assert_eq!(open.admit(origin(3), &limits), Ok(()));
         for gone in [origin(1), origin(2), origin(3), None, None] {

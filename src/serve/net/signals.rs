@@ -116,8 +116,8 @@ impl ShutdownSignalWatch for Signals {
             loop {
                 let now = clock::uptime();
                 let is_over = |since: Duration| now.saturating_sub(since) > handover::LINGER;
-                match telemetry.in_flight.get() {
-                    0 if !is_handed_over || telemetry.connections.get() == 0 => return,
+                match telemetry.metrics.in_flight.get() {
+                    0 if !is_handed_over || telemetry.metrics.connections.get() == 0 => return,
                     0 if is_over(*idle_since.get_or_insert(now)) => return,
                     0 => {}
                     _ => idle_since = None,
@@ -196,11 +196,11 @@ impl Signals {
         let began = clock::uptime();
         loop {
             let waited = clock::uptime().saturating_sub(began);
-            let max = match telemetry.in_flight.get() {
+            let max = match telemetry.metrics.in_flight.get() {
                 0 => handover::SILENCE_MAX,
                 _ => handover::ANSWERING_MAX,
             };
-            if telemetry.connections.get() == 0 || waited >= max {
+            if telemetry.metrics.connections.get() == 0 || waited >= max {
                 return;
             }
             tokio::time::sleep(ANSWERED_INTERVAL).await;

@@ -23,6 +23,7 @@ use crate::serve::pages::{GatewayResponse, ResponseBody, ResponsePageRequest, an
 use crate::serve::response::Response;
 use crate::serve::routes::{Access, PublicEndpoint, Route};
 use crate::serve::served::ServedRepositories;
+use crate::serve::telemetry::labels::{CacheOutcome, RequestOutcome};
 use crate::serve::telemetry::{Finished, Telemetry};
 use async_trait::async_trait;
 use http::{Method, Version, header};
@@ -62,7 +63,7 @@ pub(crate) struct RequestContext {
     /// Whether the mirror alone answers the request.
     is_of_mirror: bool,
     /// The outcome, where it is known before the end.
-    outcome: Option<&'static str>,
+    outcome: Option<RequestOutcome>,
     /// Held while the request is answered.
     live: Option<LiveRequestMark>,
     /// Held until the response is sent.
@@ -71,7 +72,7 @@ pub(crate) struct RequestContext {
 
 impl Drop for RequestContext {
     fn drop(&mut self) {
-        self.telemetry.in_flight.dec();
+        self.telemetry.metrics.in_flight.dec();
     }
 }
 
@@ -80,7 +81,7 @@ impl ProxyHttp for ProxyService {
     type CTX = RequestContext;
 
     fn new_ctx(&self) -> RequestContext {
-        self.0.telemetry.in_flight.inc();
+        self.0.telemetry.metrics.in_flight.inc();
         RequestContext {
             served: Arc::clone(&self.0.served),
             telemetry: Arc::clone(&self.0.telemetry),
@@ -125,7 +126,7 @@ impl ProxyHttp for ProxyService {
                 let result = responder.answer(&mut downstream, lookup.as_mut(), handle, request).await;
                 let answered = collected.finish(result)?;
                 if matches!(answered.body, ResponseBody::BrokenOff(_)) {
-                    *outcome = Some("broken-off");
+                    *outcome = Some(RequestOutcome::BrokenOff);
                 }
                 self.send(session, page_request.render(&self.0.gateway.rendering, answered).await).await?;
             }
@@ -215,7 +216,7 @@ impl ProxyService {
             }
         };
         context.repository = Some(target.repository.name().to_owned());
-        context.outcome = Some("refused");
+        context.outcome = Some(RequestOutcome::Refused);
         let via = joined(head, header::VIA);
         let is_version_1_0 = head.version == Version::HTTP_10;
         if let Some(page) = self.refuse(&via) {
@@ -379,7 +380,7 @@ impl ProxyService {
             answer(&self.0.served, &self.0.gateway, target, &head.headers).await;
         context.repository = repository;
         context.page = route.and_then(|route| route.label);
-        context.outcome = (400..500).contains(&page.status).then_some("refused");
+        context.outcome = (400..500).contains(&page.status).then_some(RequestOutcome::Refused);
         page
     }
 
@@ -442,18 +443,18 @@ impl RequestContext {
         // The session of another request counts its own result.
         let shared = self.lookup.as_ref().and_then(|lookup| lookup.shared.as_ref());
         let outcome = self.outcome.unwrap_or(match (failure, error) {
-            _ if matches!(status, 502..=504) => "failed",
-            (Some(_), None) if continued.is_some() => "continued",
-            (Some(_), None) if failed_over.is_some() => "failed-over",
-            (Some(_), Some(_)) => "broken-off",
+            _ if matches!(status, 502..=504) => RequestOutcome::Failed,
+            (Some(_), None) if continued.is_some() => RequestOutcome::Continued,
+            (Some(_), None) if failed_over.is_some() => RequestOutcome::FailedOver,
+            (Some(_), Some(_)) => RequestOutcome::BrokenOff,
             (None, Some(_)) if shared.is_some_and(|in_flight| in_flight.ended() == Some(false)) => {
-                "broken-off"
+                RequestOutcome::BrokenOff
             }
-            (_, Some(_)) => "abandoned",
-            (_, None) if oai_error.is_some() => "oai-error",
-            (_, None) => "complete",
+            (_, Some(_)) => RequestOutcome::Abandoned,
+            (_, None) if oai_error.is_some() => RequestOutcome::OaiError,
+            (_, None) => RequestOutcome::Complete,
         });
-        let cache = self.lookup.as_ref().map_or("bypass", |lookup| lookup.outcome().name());
+        let cache = self.lookup.as_ref().map_or(CacheOutcome::Bypass, CacheLookup::outcome);
         if self.request.is_some() {
             self.telemetry.looked_up(repository, cache);
         }
@@ -486,9 +487,9 @@ impl RequestContext {
             cursor = summary.and_then(|summary| summary.page.progress.0),
             total = summary.and_then(|summary| summary.page.progress.1),
             status,
-            outcome,
+            outcome = outcome.name(),
             oai_error,
-            cache,
+            cache = cache.name(),
             records = summary.map(|summary| summary.items.sent()),
             repairs = summary.map(|summary| summary.items.repairs_made()),
             quarantined = summary.map(|summary| summary.items.quarantined()),

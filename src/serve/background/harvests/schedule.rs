@@ -6,6 +6,7 @@ use super::state::MirrorState;
 use crate::config::Mapping;
 use crate::serve::served::ServedRepositories;
 use crate::serve::telemetry::Telemetry;
+use crate::serve::telemetry::labels::HarvestOutcome;
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use oaimend_mirror::harvest::{HarvestError, HarvestStatus, HarvestSummary, HarvestTurn};
@@ -233,14 +234,16 @@ async fn run(
     (id, Some(ended))
 }
 
-/// The outcome of a harvest, for metrics.
-fn outcome(result: &Result<HarvestSummary, HarvestError>) -> &'static str {
+/// How a harvest ended.
+fn outcome(result: &Result<HarvestSummary, HarvestError>) -> HarvestOutcome {
     match result {
-        Ok(summary) if summary.is_success() => "complete",
-        Ok(summary) if summary.has_whole_lists() && !summary.held_deletions.is_empty() => "held",
-        Ok(summary) if summary.has_whole_lists() => "missing",
-        Ok(_) => "incomplete",
-        Err(_) => "failed",
+        Ok(summary) if summary.is_success() => HarvestOutcome::Complete,
+        Ok(summary) if summary.has_whole_lists() && !summary.held_deletions.is_empty() => {
+            HarvestOutcome::Held
+        }
+        Ok(summary) if summary.has_whole_lists() => HarvestOutcome::Missing,
+        Ok(_) => HarvestOutcome::Incomplete,
+        Err(_) => HarvestOutcome::Failed,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::notify::{Mail, retry_wait};
 use crate::provider_report::{ProviderReport, WeekTime, is_due, slot_secs, week_report};
 use crate::serve::context::ServerContext;
 use crate::serve::served::ServedRepositories;
+use crate::serve::telemetry::labels::{NotificationResult, NotificationTarget};
 use async_trait::async_trait;
 use oaimend_oai::UnixSecs;
 use oaimend_store::{QuarantineError, RepositoryId};
@@ -161,11 +162,11 @@ impl ReportService {
     /// Logs and counts an outcome. Returns the time of the next attempt.
     fn note(&self, id: &str, outcome: &Outcome, failed: u32) -> Option<UnixSecs> {
         let context = &self.0;
-        let (result, problem) = match outcome {
+        let problem = match outcome {
             Outcome::NothingToReport => return None,
             Outcome::Sent => {
                 tracing::info!(repo = id, "the weekly report was sent to the provider");
-                context.telemetry.notified("provider", "sent", 1);
+                context.telemetry.notified(NotificationTarget::Provider, NotificationResult::Sent, 1);
                 return None;
             }
             Outcome::Failed(problem) => {
@@ -174,12 +175,12 @@ impl ReportService {
                     let wait_secs = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX);
                     return Some(context.served.clock.now_secs().plus(wait_secs));
                 }
-                ("failed", problem)
+                problem
             }
-            Outcome::Unknown(problem) => ("failed", problem),
+            Outcome::Unknown(problem) => problem,
         };
         tracing::warn!(repo = id, problem, "the weekly report is not sent; the next one is due in a week");
-        context.telemetry.notified("provider", result, 1);
+        context.telemetry.notified(NotificationTarget::Provider, NotificationResult::Failed, 1);
         None
     }
 }

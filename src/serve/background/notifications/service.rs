@@ -5,6 +5,7 @@
 use super::observe::Observer;
 use crate::notify::{MAIL_EVENTS_MAX, Mail, Rules, WebhookMessage, describe, events, retry_wait};
 use crate::serve::context::ServerContext;
+use crate::serve::telemetry::labels::{NotificationResult, NotificationTarget};
 use async_trait::async_trait;
 use oaimend_base::certificate::EXPIRY_WARNING;
 use oaimend_store::{SaveError, WatchedRepository};
@@ -65,14 +66,18 @@ impl NoticeService {
             tracing::info!(event = event.name(), repository = event.repository, "operators are told");
         }
         let targets = [
-            ("webhook", policy.webhook.is_some(), &context.notices.webhook),
-            ("mail", policy.mail.is_some(), &context.notices.mail),
+            (NotificationTarget::Webhook, policy.webhook.is_some(), &context.notices.webhook),
+            (NotificationTarget::Mail, policy.mail.is_some(), &context.notices.mail),
         ];
         for (target, is_configured, queue) in targets {
             let dropped = if is_configured { queue.push(&found) } else { 0 };
             if dropped > 0 {
-                tracing::warn!(to = target, dropped, "too many events wait for their delivery; see the log");
-                context.telemetry.notified(target, "dropped", dropped);
+                tracing::warn!(
+                    to = target.name(),
+                    dropped,
+                    "too many events wait for their delivery; see the log"
+                );
+                context.telemetry.notified(target, NotificationResult::Dropped, dropped);
             }
         }
         if *watched == before {
@@ -94,7 +99,7 @@ impl NoticeService {
             for event in context.notices.webhook.take(1) {
                 match WebhookMessage::new(&event, &context.served.public_url) {
                     Ok(message) => self.deliver(Message::Webhook(message), 1).await,
-                    Err(problem) => self.give_up("webhook", 1, &problem),
+                    Err(problem) => self.give_up(NotificationTarget::Webhook, 1, &problem),
                 }
             }
         }
@@ -118,7 +123,7 @@ impl NoticeService {
         let (clock, mut failed) = (&self.0.served.clock, 0);
         loop {
             let Err(problem) = self.attempt(&message).await else {
-                self.0.telemetry.notified(message.target(), "sent", count);
+                self.0.telemetry.notified(message.target(), NotificationResult::Sent, count);
                 return;
             };
             failed += 1;
@@ -126,7 +131,12 @@ impl NoticeService {
                 self.give_up(message.target(), count, &problem);
                 return;
             };
-            tracing::debug!(to = message.target(), problem, ?wait, "a notification is not delivered yet");
+            tracing::debug!(
+                to = message.target().name(),
+                problem,
+                ?wait,
+                "a notification is not delivered yet"
+            );
             clock.pause(wait).await;
         }
     }
@@ -143,10 +153,10 @@ impl NoticeService {
         }
     }
 
-    fn give_up(&self, target: &'static str, count: usize, problem: &str) {
-        self.0.telemetry.notified(target, "failed", count);
+    fn give_up(&self, target: NotificationTarget, count: usize, problem: &str) {
+        self.0.telemetry.notified(target, NotificationResult::Failed, count);
         tracing::warn!(
-            to = target,
+            to = target.name(),
             events = count,
             problem,
             "a notification is not delivered; check the target with oaimend notify test"
@@ -161,10 +171,10 @@ enum Message {
 }
 
 impl Message {
-    const fn target(&self) -> &'static str {
+    const fn target(&self) -> NotificationTarget {
         match self {
-            Self::Webhook(_) => "webhook",
-            Self::Mail(_) => "mail",
+            Self::Webhook(_) => NotificationTarget::Webhook,
+            Self::Mail(_) => NotificationTarget::Mail,
         }
     }
 }

@@ -9,6 +9,7 @@ use super::rules::{self, CachePlan};
 use super::storage::{CachedPage, GRACE_PERIOD, Joined, OnDisk, PageStorage};
 use crate::config::{self, Mapping};
 use crate::serve::oai::response_head;
+use crate::serve::telemetry::labels::CacheOutcome;
 use bytes::Bytes;
 use http::HeaderValue;
 use oaimend_base::clock;
@@ -64,30 +65,6 @@ pub(in crate::serve::oai) struct CacheLookup {
     pub(in crate::serve::oai) coding: PageCoding,
     /// The page in flight that it shares with an earlier request.
     pub(in crate::serve::oai) shared: Option<Arc<InFlightPage>>,
-}
-
-/// How a request was answered: a label of the metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::serve::oai) enum CacheOutcome {
-    /// By a session of its own.
-    Miss,
-    /// By the session of another request.
-    Collapsed,
-    /// By a cached page.
-    Hit,
-    /// By an old page, because the source fails.
-    Stale,
-}
-
-impl CacheOutcome {
-    pub(in crate::serve::oai) const fn name(self) -> &'static str {
-        match self {
-            Self::Miss => "miss",
-            Self::Collapsed => "collapsed",
-            Self::Hit => "hit",
-            Self::Stale => "stale",
-        }
-    }
 }
 
 /// A request as the cache knows it.
@@ -324,7 +301,7 @@ impl CacheLookup {
             }
             CacheOutcome::Stale => "oaimend; hit; detail=stale-if-error".to_owned(),
             CacheOutcome::Miss if self.is_old_known => forwarded.replace("fwd=miss", "fwd=stale"),
-            CacheOutcome::Miss | CacheOutcome::Collapsed => forwarded.to_owned(),
+            CacheOutcome::Miss | CacheOutcome::Collapsed | CacheOutcome::Bypass => forwarded.to_owned(),
         }
     }
 

@@ -1,0 +1,123 @@
+//! The values of the labels of metrics. The log has the same values, and docs/reference/metrics.md lists them.
+
+use oaimend_oai::named_enum;
+
+named_enum! {
+    /// How a request ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum RequestOutcome {
+        /// The page was sent completely.
+        Complete = "complete",
+        /// The response was an OAI error.
+        OaiError = "oai-error",
+        /// The page ended early with a token that continues it.
+        Continued = "continued",
+        /// The mirror answered in place of the source.
+        FailedOver = "failed-over",
+        /// The request was refused and never reached the source.
+        Refused = "refused",
+        /// There was no page.
+        Failed = "failed",
+        /// The response was aborted, because the source failed in the middle of the page.
+        BrokenOff = "broken-off",
+        /// The client left before the end.
+        Abandoned = "abandoned",
+    }
+}
+
+named_enum! {
+    /// How the cache answered a request.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum CacheOutcome {
+        /// By a session of its own.
+        Miss = "miss",
+        /// By the session of another request.
+        Collapsed = "collapsed",
+        /// By a cached page.
+        Hit = "hit",
+        /// By an old page, because the source fails.
+        Stale = "stale",
+        /// Not at all: the response cannot be cached.
+        Bypass = "bypass",
+    }
+}
+
+named_enum! {
+    /// Why a request or a connection was refused.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum RefusalReason {
+        /// The rate of a client.
+        Rate = "rate",
+        /// The rate of a class.
+        ClassRate = "class-rate",
+        /// The requests in flight of a client.
+        InFlight = "in-flight",
+        /// The requests in flight of a class.
+        ClassInFlight = "class-in-flight",
+        /// The waiting requests of a client.
+        Waiting = "waiting",
+        /// The waiting requests of a class.
+        ClassWaiting = "class-waiting",
+        /// The limit of all connections.
+        Connections = "connections",
+        /// The limit of the connections of one address.
+        ClientConnections = "client-connections",
+        /// The header did not arrive in time.
+        SlowHeader = "slow-header",
+        /// The header is too long, or has too many fields.
+        LongHeader = "long-header",
+        /// The URI is too long.
+        LongUri = "long-uri",
+        /// The bytes are not HTTP.
+        NoHttp = "no-http",
+        /// The bytes at the listener with TLS are HTTP without TLS.
+        NoTls = "no-tls",
+        /// No agreement on TLS, or not in time.
+        TlsHandshake = "tls-handshake",
+        /// The method CONNECT.
+        Connect = "connect",
+    }
+}
+
+named_enum! {
+    /// How a harvest of the mirror ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum HarvestOutcome {
+        /// Every format was harvested completely, and nothing is missing.
+        Complete = "complete",
+        /// All lists ended, and deletions wait for a confirmation.
+        Held = "held",
+        /// All lists ended, and some of their items are missing.
+        Missing = "missing",
+        /// A format was not harvested completely. The next harvest continues.
+        Incomplete = "incomplete",
+        /// The source did not describe itself, or the store failed.
+        Failed = "failed",
+    }
+}
+
+named_enum! {
+    /// Whom a notification is for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum NotificationTarget {
+        /// The webhook of the operator.
+        Webhook = "webhook",
+        /// The mailbox of the operator.
+        Mail = "mail",
+        /// The provider of a repository.
+        Provider = "provider",
+    }
+}
+
+named_enum! {
+    /// How the delivery of a notification ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum NotificationResult {
+        /// The target has accepted it.
+        Sent = "sent",
+        /// All attempts failed.
+        Failed = "failed",
+        /// Too many notifications wait.
+        Dropped = "dropped",
+    }
+}
