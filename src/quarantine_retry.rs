@@ -5,7 +5,7 @@
 
 use oaimend_base::clock::{self, Clock};
 use oaimend_mirror::harvest::{Harvester, store_recovered};
-use oaimend_oai::{ErrorCode, Request};
+use oaimend_oai::{ErrorCode, Request, named_enum, serde_by_name};
 use oaimend_repository::{
     DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest, ResponseSummary,
 };
@@ -79,19 +79,22 @@ pub struct RetriedRecord {
     pub details: Option<String>,
 }
 
-/// The result of the request for a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RetryOutcome {
-    /// The record came whole. The entry is resolved.
-    Resolved,
-    /// The record still has no safe repair. The entry stays open.
-    StillBroken,
-    /// The source does not have the record any more. The entry stays open, because it has the only copy.
-    Gone,
-    /// There is no result. The entry stays open.
-    Failed,
+named_enum! {
+    /// The result of the request for a record.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum RetryOutcome {
+        /// The record came whole. The entry is resolved.
+        Resolved = "resolved",
+        /// The record still has no safe repair. The entry stays open.
+        StillBroken = "still-broken",
+        /// The source does not have the record any more. The entry stays open, because it has the only copy.
+        Gone = "gone",
+        /// There is no result. The entry stays open.
+        Failed = "failed",
+    }
 }
+
+serde_by_name!(RetryOutcome);
 
 /// A running retry.
 pub(crate) struct RetryRun {
@@ -117,18 +120,6 @@ struct Received {
     why_broken: Option<&'static str>,
     summary: ResponseSummary,
     failure: Option<Failure>,
-}
-
-impl RetryOutcome {
-    /// Its name in lists for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Resolved => "resolved",
-            Self::StillBroken => "still broken",
-            Self::Gone => "gone",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 impl Retry {

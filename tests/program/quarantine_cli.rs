@@ -112,7 +112,7 @@ fn wrong_arguments_are_explained() {
         (&["rm", "x", "--all", "--resolved"], "cannot be used with"),
         (&["rm", "x", "--older-than", "1", "--before", "2026-01-01"], "cannot be used with"),
         (&["rm", "x", "--older-than", "-1"], "unexpected argument"),
-        (&["ls", "--state", "gone"], "expected open or resolved"),
+        (&["ls", "--state", "gone"], r#"expected "open" or "resolved""#),
         (&["retry", "y"], "known ids are x"),
         (&["ls", "y"], "known ids are x"),
     ] {

@@ -2,32 +2,22 @@
 
 use super::exchange::{CheckRequest, CheckResponse};
 use super::rules::{RULES, Rule};
+use oaimend_oai::named_enum;
 
-/// Whether a rule holds; ordered from best to worst, unjudged first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    /// No response shows whether it holds.
-    Unjudged,
-    /// It holds in all responses.
-    Holds,
-    /// It holds as far as the specification demands, but another way is better for harvesters and users.
-    Advice,
-    /// The specification allows it, but harvesters have trouble with it.
-    Warning,
-    /// It fails in a response.
-    Fails,
-}
-
-impl Verdict {
-    /// The word in the table and in the JSON document.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unjudged => "not judged",
-            Self::Holds => "holds",
-            Self::Advice => "advice",
-            Self::Warning => "warning",
-            Self::Fails => "fails",
-        }
+named_enum! {
+    /// Whether a rule holds, by the word in the table and in the JSON document; ordered from best to worst, unjudged first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Verdict {
+        /// No response shows whether it holds.
+        Unjudged = "not judged",
+        /// It holds in all responses.
+        Holds = "holds",
+        /// It holds as far as the specification demands, but another way is better for harvesters and users.
+        Advice = "advice",
+        /// The specification allows it, but harvesters have trouble with it.
+        Warning = "warning",
+        /// It fails in a response.
+        Fails = "fails",
     }
 }
 

@@ -5,50 +5,33 @@
 
 use super::findings::{Finding, Verdict};
 use super::rules::Rule;
+use oaimend_oai::named_enum;
 
-/// A registry whose demands a report can be limited to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
-    /// The registry of openarchives.org.
-    Oai,
-    /// BASE, the search engine of Bielefeld University Library.
-    Base,
-    /// OpenAIRE, for literature repositories.
-    Openaire,
+named_enum! {
+    /// A registry whose demands a report can be limited to.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Profile {
+        /// The registry of openarchives.org.
+        Oai = "oai",
+        /// BASE, the search engine of Bielefeld University Library.
+        Base = "base",
+        /// OpenAIRE, for literature repositories.
+        Openaire = "openaire",
+    }
 }
 
-/// How strongly a registry demands a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demand {
-    /// A repository that breaks the rule is not accepted, or its records are not used.
-    Required,
-    /// The registry advises to follow the rule.
-    Recommended,
-}
-
-impl Demand {
-    /// The word in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Required => "required",
-            Self::Recommended => "recommended",
-        }
+named_enum! {
+    /// How strongly a registry demands a rule.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Demand {
+        /// A repository that breaks the rule is not accepted, or its records are not used.
+        Required = "required",
+        /// The registry advises to follow the rule.
+        Recommended = "recommended",
     }
 }
 
 impl Profile {
-    /// All profiles.
-    pub const ALL: [Self; 3] = [Self::Oai, Self::Base, Self::Openaire];
-
-    /// The name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Oai => "oai",
-            Self::Base => "base",
-            Self::Openaire => "openaire",
-        }
-    }
-
     /// The registry, in a few words.
     pub const fn title(self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use oaimend_base::clock;
-use oaimend_oai::datestamp;
+use oaimend_oai::{Named as _, datestamp};
 use oaimend_store::{QUARANTINE_LISTED_MAX, QuarantineState};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -214,7 +214,7 @@ fn explain(id: &str, key: Option<&str>, refusal: Refusal) -> Failure {
 }
 
 fn parse_state(text: &str) -> Result<QuarantineState, String> {
-    QuarantineState::from_name(text).ok_or_else(|| "expected open or resolved".to_owned())
+    QuarantineState::from_name(text).ok_or_else(QuarantineState::expected)
 }
 
 fn parse_date(text: &str) -> Result<String, String> {

@@ -67,10 +67,8 @@ impl<'s> Results<'s> {
     /// Prints the sums. Success: no record is left to repair.
     fn finish(&self) -> Result<Exit, Failure> {
         let count = |outcome| self.counts.get(&outcome).copied().unwrap_or_default();
-        let sums: Vec<String> =
-            [RetryOutcome::Resolved, RetryOutcome::StillBroken, RetryOutcome::Gone, RetryOutcome::Failed]
-                .map(|outcome| format!("{} {}", count(outcome), outcome.name()))
-                .to_vec();
+        let sum = |outcome: &RetryOutcome| format!("{} {}", count(*outcome), words(*outcome));
+        let sums: Vec<String> = RetryOutcome::ALL.iter().map(sum).collect();
         let done: u64 = self.counts.values().sum();
         if done < self.records && !self.is_stopped {
             return Err(no_result());
@@ -82,11 +80,16 @@ impl<'s> Results<'s> {
     }
 }
 
+/// The outcome for people.
+fn words(outcome: RetryOutcome) -> String {
+    outcome.name().replace('-', " ")
+}
+
 fn describe(record: &RetriedRecord) -> String {
     let RetriedRecord { key, identifier, outcome, details } = record;
     // An identifier may contain characters that control the terminal.
     let identifier =
         identifier.as_ref().map_or_else(|| "unknown".to_owned(), |text| text.escape_debug().to_string());
     let details = details.as_ref().map(|text| format!(": {}", text.escape_debug())).unwrap_or_default();
-    format!("{key}  {:12}  {identifier}{details}\n", outcome.name())
+    format!("{key}  {:12}  {identifier}{details}\n", words(*outcome))
 }

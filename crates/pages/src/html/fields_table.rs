@@ -54,7 +54,7 @@ fn row(field: &Field) -> Markup {
             }
             td {
                 @if !field.text.value.is_empty() {
-                    div.value lang=(field.text.lang()) dir=(field.text.direction().attribute()) {
+                    div.value lang=(field.text.lang()) dir=(field.text.direction().name()) {
                         (linked(&field.text.value))
                         (left_out(&field.text))
                     }

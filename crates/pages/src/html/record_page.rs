@@ -121,10 +121,10 @@ impl RecordPage<'_> {
                 @if core.titles.is_empty() {
                     h1.untitled { "Record " bdi { (title.value) } }
                 } @else {
-                    h1 lang=(title.lang()) dir=(title.direction().attribute()) { (title.value) (left_out(title)) }
+                    h1 lang=(title.lang()) dir=(title.direction().name()) { (title.value) (left_out(title)) }
                 }
                 @for title in core.titles.iter().skip(1).take(SHOWN_VALUES_MAX) {
-                    p.subtitle lang=(title.lang()) dir=(title.direction().attribute()) { (title.value) (left_out(title)) }
+                    p.subtitle lang=(title.lang()) dir=(title.direction().name()) { (title.value) (left_out(title)) }
                 }
                 @if !core.creators.is_empty() {
                     ul.creators aria-label="Creators" {
@@ -147,7 +147,7 @@ impl RecordPage<'_> {
                         section aria-labelledby="abstract" {
                             h2 id="abstract" { "Abstract" }
                             @for text in core.descriptions.iter().take(SHOWN_VALUES_MAX) {
-                                p.abstract lang=(text.lang()) dir=(text.direction().attribute()) {
+                                p.abstract lang=(text.lang()) dir=(text.direction().name()) {
                                     (text.value) (left_out(text))
                                 }
                             }
@@ -211,7 +211,7 @@ impl RecordPage<'_> {
                             div {
                                 dt { (name) }
                                 @for text in texts.iter().take(SHOWN_VALUES_MAX) {
-                                    dd lang=(text.lang()) dir=(text.direction().attribute()) {
+                                    dd lang=(text.lang()) dir=(text.direction().name()) {
                                         (linked(&text.value)) (left_out(text))
                                     }
                                 }

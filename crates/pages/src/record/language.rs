@@ -1,24 +1,17 @@
 //! Languages and directions of texts.
 
-/// The direction in which a text is written: the values of the `dir` attribute of HTML.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Left to right.
-    LeftToRight,
-    /// Right to left.
-    RightToLeft,
-    /// The text has no letters, or as many of one direction as of the other.
-    Auto,
-}
+use oaimend_oai::named_enum;
 
-impl Direction {
-    /// The value of the `dir` attribute.
-    pub const fn attribute(self) -> &'static str {
-        match self {
-            Self::LeftToRight => "ltr",
-            Self::RightToLeft => "rtl",
-            Self::Auto => "auto",
-        }
+named_enum! {
+    /// The direction in which a text is written: the values of the `dir` attribute of HTML.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Direction {
+        /// Left to right.
+        LeftToRight = "ltr",
+        /// Right to left.
+        RightToLeft = "rtl",
+        /// The text has no letters, or as many of one direction as of the other.
+        Auto = "auto",
     }
 }
 

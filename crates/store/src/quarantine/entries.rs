@@ -1,7 +1,7 @@
 //! The entries of the quarantine.
 
 use super::records::{QuarantineBatch, QuarantinedRecord, WholeRecords, plain_identifier};
-use oaimend_oai::{Argument, Request, Verb};
+use oaimend_oai::{Argument, Request, Verb, named_enum};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -32,27 +32,14 @@ pub struct QuarantineEntry {
     pub resolved_at: Option<String>,
 }
 
-/// The state of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuarantineState {
-    /// The source has not sent the record whole since.
-    Open,
-    /// The source has sent the record whole.
-    Resolved,
-}
-
-impl QuarantineState {
-    /// Its name in the admin API, the commands and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Resolved => "resolved",
-        }
-    }
-
-    /// The state with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Open, Self::Resolved].into_iter().find(|state| state.name() == name)
+named_enum! {
+    /// The state of an entry. Its name is in the admin API, the commands and metrics.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum QuarantineState {
+        /// The source has not sent the record whole since.
+        Open = "open",
+        /// The source has sent the record whole.
+        Resolved = "resolved",
     }
 }
 

@@ -184,7 +184,7 @@ impl ListPage<'_> {
         html! {
             li {
                 @match title {
-                    Some(title) => a href=(address.page(base)) lang=(title.lang()) dir=(title.direction().attribute()) {
+                    Some(title) => a href=(address.page(base)) lang=(title.lang()) dir=(title.direction().name()) {
                         (title.value) @if title.left_out_bytes > 0 { "…" }
                     },
                     None => a.identifier href=(address.page(base)) { bdi { (identifier) } },

@@ -42,7 +42,7 @@ pub(super) fn errors(links: RequestLinks<'_>, errors: &[OaiError]) -> Markup {
             section.error {
                 h2 { code { (error.code) } }
                 @if !error.text.value.is_empty() {
-                    p lang=(error.text.lang()) dir=(error.text.direction().attribute()) {
+                    p lang=(error.text.lang()) dir=(error.text.direction().name()) {
                         (error.text.value) (left_out(&error.text))
                     }
                 }

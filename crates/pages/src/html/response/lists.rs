@@ -167,5 +167,5 @@ fn identifiers_of(format: &str, set: &str) -> Request {
 
 /// A text with its language and direction.
 fn text(text: &Text) -> Markup {
-    html! { div lang=(text.lang()) dir=(text.direction().attribute()) { (text.value) (left_out(text)) } }
+    html! { div lang=(text.lang()) dir=(text.direction().name()) { (text.value) (left_out(text)) } }
 }

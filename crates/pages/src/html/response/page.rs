@@ -122,7 +122,7 @@ impl ResponsePage<'_> {
 
     fn heading(&self, title: &Text) -> Markup {
         let lang = title.language.as_deref().unwrap_or_default();
-        html! { h1 lang=(lang) dir=(title.direction().attribute()) { (title.value) } }
+        html! { h1 lang=(lang) dir=(title.direction().name()) { (title.value) } }
     }
 
     /// The verb, the arguments and the time of the response.

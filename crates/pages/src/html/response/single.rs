@@ -33,7 +33,7 @@ pub(super) fn identify(facts: &IdentifyFacts) -> Markup {
                 @for (name, text) in &facts.facts {
                     tr {
                         th scope="row" { (label(name).unwrap_or(name)) }
-                        td { div.value lang=(text.lang()) dir=(text.direction().attribute()) {
+                        td { div.value lang=(text.lang()) dir=(text.direction().name()) {
                             (linked(&text.value)) (left_out(text))
                         } }
                     }

@@ -8,20 +8,23 @@
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
+use oaimend_oai::named_enum;
 use std::fmt;
 use zstd::stream::raw::{DParameter, Decoder as Zstd, InBuffer, Operation, OutBuffer};
 
-/// A content coding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coding {
-    /// RFC 1952.
-    Gzip,
-    /// RFC 1950, or without its frame RFC 1951: servers send both as `deflate`.
-    Deflate,
-    /// RFC 7932.
-    Brotli,
-    /// RFC 8878.
-    Zstd,
+named_enum! {
+    /// A content coding, by its name in `Content-Encoding`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Coding {
+        /// RFC 1952.
+        Gzip = "gzip",
+        /// RFC 1950, or without its frame RFC 1951: servers send both as `deflate`.
+        Deflate = "deflate",
+        /// RFC 7932.
+        Brotli = "br",
+        /// RFC 8878.
+        Zstd = "zstd",
+    }
 }
 
 impl Coding {
@@ -30,23 +33,10 @@ impl Coding {
         values
             .split(',')
             .filter_map(|name| match name.trim().to_ascii_lowercase().as_str() {
-                "gzip" | "x-gzip" => Some(Self::Gzip),
-                "deflate" => Some(Self::Deflate),
-                "br" => Some(Self::Brotli),
-                "zstd" => Some(Self::Zstd),
-                _ => None,
+                "x-gzip" => Some(Self::Gzip),
+                name => Self::from_name(name),
             })
             .collect()
-    }
-
-    /// The name as in `Content-Encoding`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Deflate => "deflate",
-            Self::Brotli => "br",
-            Self::Zstd => "zstd",
-        }
     }
 }
 
