@@ -164,7 +164,9 @@ fn threat_model_names_existing_tests() {
 #[test]
 fn every_failure_reason_is_documented() {
     let page = text("docs/reference/errors.md");
-    let reasons = Reason::ALL.iter().map(|reason| reason.name());
+    // unrepairable.md has the others.
+    let reasons = Reason::ALL.iter().filter(|reason| !matches!(reason, Reason::NotOai(_)));
+    let reasons = reasons.map(|reason| reason.name());
     let missing = reasons.filter(|name| !page.contains(&format!("| `{name}` |"))).map(str::to_owned);
     none("reasons that docs/reference/errors.md does not list", &missing.collect::<Vec<_>>());
 }
