@@ -8,7 +8,7 @@ use labels::{
 };
 use metrics::Metrics;
 use oaimend_oai::UnixSecs;
-use oaimend_repository::{Account, Failure, RepairMade};
+use oaimend_repository::{Failure, RepairMade, ResponseSummary};
 use oaimend_store::{QuarantineSizes, QuarantineState, SourceFailure};
 use prometheus::{Encoder, Registry, TextEncoder};
 use serde::Serialize;
@@ -100,8 +100,8 @@ pub(crate) struct Finished<'a> {
     pub(crate) took: Duration,
     /// The bytes of the response that were sent.
     pub(crate) sent_bytes: u64,
-    /// The account of the page.
-    pub(crate) account: Option<&'a Account>,
+    /// The summary of the page.
+    pub(crate) summary: Option<&'a ResponseSummary>,
     /// Why there was no page.
     pub(crate) failure: Option<&'a Failure>,
 }
@@ -238,20 +238,20 @@ impl Telemetry {
                 details: failure.details_for_operators(),
             });
         }
-        let Some(account) = finished.account else { return };
-        if let Some(code) = account.page.error {
+        let Some(summary) = finished.summary else { return };
+        if let Some(code) = summary.page.error {
             self.metrics.oai_errors.with_label_values(&[repository, code.name()]).inc();
         }
-        for made in account.items.last_repairs() {
+        for made in summary.items.last_repairs() {
             last.push(LastRepair::new(made, finished));
         }
-        for (id, count) in account.items.repairs().iter() {
+        for (id, count) in summary.items.repairs().iter() {
             self.metrics.repairs.with_label_values(&[repository, id.entry().name]).inc_by(count);
         }
-        if account.set_collisions() > 0 {
-            self.metrics.set_collisions.with_label_values(&[repository]).inc_by(account.set_collisions());
+        if summary.set_collisions() > 0 {
+            self.metrics.set_collisions.with_label_values(&[repository]).inc_by(summary.set_collisions());
         }
-        let items = &account.items;
+        let items = &summary.items;
         last.records_passed += items.passed();
         last.records_repaired += items.repaired();
         last.records_quarantined += items.quarantined();
