@@ -82,11 +82,9 @@ fn statuses(api: &AdminApi) -> Result<Vec<RepositoryStatus>, Failure> {
 fn mirrored(api: &AdminApi, ids: &[String]) -> Result<Vec<Arc<Mapping>>, Failure> {
     let all = api.repositories().all();
     let mirrored: Vec<_> = all.values().filter(|mapping| mapping.mirror.is_some()).cloned().collect();
-    if ids.is_empty() && mirrored.is_empty() {
-        return Err(Failure::usage("no mapping has a [mirror] table; add one to mirror its repository"));
-    }
     if ids.is_empty() {
-        return Ok(mirrored);
+        let problem = "no mapping has a [mirror] table; add one to mirror its repository";
+        return if mirrored.is_empty() { Err(Failure::usage(problem)) } else { Ok(mirrored) };
     }
     let find = |id: &String| match all.get(id) {
         Some(mapping) if mapping.mirror.is_some() => Ok(Arc::clone(mapping)),

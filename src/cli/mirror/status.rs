@@ -62,10 +62,7 @@ fn format_table(statuses: &[RepositoryStatus]) -> String {
             let _ = writeln!(table, "{}: the last harvest is not complete: {error}", status.id);
         }
     }
-    match table.is_empty() {
-        true => "the mirror is empty; run: oaimend mirror sync\n".to_owned(),
-        false => table,
-    }
+    if table.is_empty() { "the mirror is empty; run: oaimend mirror sync\n".to_owned() } else { table }
 }
 
 fn describe_end(format: &FormatStatus) -> String {

@@ -97,10 +97,8 @@ pub(crate) fn run(arguments: QuarantineArguments) -> Result<Exit, Failure> {
     let api = data.open(IfAbsent::ReadEmpty)?;
     match command {
         QuarantineCommand::Ls { ids, state, format } => {
-            let ids = match ids.is_empty() {
-                true => api.repositories().all().keys().cloned().collect(),
-                false => ids,
-            };
+            let all = || api.repositories().all().keys().cloned().collect();
+            let ids = if ids.is_empty() { all() } else { ids };
             list(&api, &ids, state, format)
         }
         QuarantineCommand::Show { id, key } => show(&api, &id, &key),
