@@ -144,7 +144,7 @@ fn find_source(arguments: CheckArguments) -> Result<CheckedSource, Failure> {
         let source = mapping.source_mut();
         source.id = source.base_url.host_str().unwrap_or_default().to_owned();
         // The report names redirects to other hosts, and the person who reads it has chosen the URL.
-        source.redirect_hosts = vec!["*".to_owned()];
+        source.access.redirect_hosts = vec!["*".to_owned()];
         return Ok(CheckedSource { mapping, data: None });
     }
     let ConfigArguments { config, mappings } = config;

@@ -47,7 +47,8 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
             Error::Config(vec![Fault { file, line: 1, text: failure.details_for_operators() }])
         })?;
     }
-    let of_sources = repositories.values().filter_map(|mapping| mapping.source.client_certificate.as_ref());
+    let of_sources =
+        repositories.values().filter_map(|mapping| mapping.source.access.tls.client_certificate.as_ref());
     for files in config.listen_tls.iter().map(|tls| &tls.files).chain(of_sources) {
         warn_of_expiry(files);
     }

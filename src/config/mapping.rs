@@ -17,7 +17,7 @@ use oaimend_base::suggestions::find_nearest;
 use oaimend_mirror::settings::MirrorSettings;
 use oaimend_repair::catalog::CATALOG;
 use oaimend_repair::{ProvenanceScope, RepairId, RepairSet};
-use oaimend_upstream::settings::{BearerToken, Limits, SourceMapping};
+use oaimend_upstream::settings::{Access, BearerToken, Limits, RepairChoices, SourceMapping, SourceTls};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use url::Url;
@@ -113,8 +113,9 @@ impl Mapping {
     fn declare(&mut self, keys: &mut Keys<'_, '_>, folder: &Path) {
         let source = Arc::make_mut(&mut self.source);
         declare_address(source, keys, folder);
-        declare_access(source, keys, folder);
-        declare_repairs(source, keys);
+        declare_access(&mut source.access, keys, folder);
+        declare_requests(source, keys);
+        declare_repairs(&mut source.repairs, keys);
         declare! { keys:
             /// Whether a stale first page of a list is served when the source fails. A harvester that uses its own
             /// clock instead of `responseDate` then misses changes.
@@ -181,17 +182,20 @@ impl Mapping {
 }
 
 /// The keys about access to the source.
-fn declare_access(source: &mut SourceMapping, keys: &mut Keys<'_, '_>, folder: &Path) {
+fn declare_access(access: &mut Access, keys: &mut Keys<'_, '_>, folder: &Path) {
     let meaning = "User name for the source, sent as `Authorization: Basic`. Requires `password_file`.";
-    credentials::declare(&mut source.credentials, keys, folder, meaning);
+    credentials::declare(&mut access.credentials, keys, folder, meaning);
     let token = text(
         "file",
         |text| BearerToken::open(folder.join(text)),
         |token| Some(token.path().display().to_string()),
     );
+    let proxy = text("`\"off\"`, `\"environment\"` or URL", read_proxy, |proxy| Some(proxy.shown()));
     declare! { keys:
         /// File with a token in its only line, sent as `Authorization: Bearer`. Not together with `user`.
-        bearer_token_file: token => source.bearer_token,
+        bearer_token_file: token => access.bearer_token,
+        /// The HTTP proxy through which the source is requested, such as `"http://proxy.example:3128"`.
+        proxy: proxy => access.proxy,
     }
     let mut headers = Headers { credentials: None };
     if let Some(table) = keys.reading() {
@@ -199,15 +203,9 @@ fn declare_access(source: &mut SourceMapping, keys: &mut Keys<'_, '_>, folder: &
     }
     declare! { keys:
         /// Additional headers of each request to the source.
-        headers: headers => source.headers,
+        headers: headers => access.headers,
     }
-    let proxy = text("`\"off\"`, `\"environment\"` or URL", read_proxy, |proxy| Some(proxy.shown()));
-    declare! { keys:
-        /// The HTTP proxy through which the source is requested, such as `"http://proxy.example:3128"`.
-        proxy: proxy => source.proxy,
-    }
-    keys.table("tls", "TLS with the source.", |keys| declare_tls(source, keys, folder));
-    declare_requests(source, keys);
+    keys.table("tls", "TLS with the source.", |keys| declare_tls(&mut access.tls, keys, folder));
 }
 
 /// The key that sets `Authorization`; two of them are a fault.
@@ -224,22 +222,22 @@ fn find_authorization(table: &Table<'_, '_>) -> Option<&'static str> {
 fn declare_requests(source: &mut SourceMapping, keys: &mut Keys<'_, '_>) {
     declare! { keys:
         /// How long oaimend waits for a connection, including TLS and the proxy.
-        connect_timeout_secs: seconds(1..=3600) => source.connect_timeout,
+        connect_timeout_secs: seconds(1..=3600) => source.timeouts.connect,
         /// How long oaimend waits for the next bytes of the source.
-        read_timeout_secs: seconds(1..=3600) => source.read_timeout,
+        read_timeout_secs: seconds(1..=3600) => source.timeouts.read,
         /// The `User-Agent` header of requests to the source.
-        user_agent: string("string", read_header_text) => source.user_agent,
+        user_agent: string("string", read_header_text) => source.access.user_agent,
         /// The `From` header of requests to the source: a mail address, as the OAI guidelines ask of harvesters.
-        from: string("string", read_header_text) => source.from,
+        from: string("string", read_header_text) => source.access.from,
         /// Whether a public `base_url` may lead to private addresses.
-        allow_private: Flag => source.allow_private,
+        allow_private: Flag => source.access.allow_private,
         /// The hosts to which a private `base_url` may redirect, such as `"files.internal"` or `"10.0.0.2:8080"`;
         /// `"*"` for all.
-        redirect_hosts: list("hosts", string("host", read_redirect_host)) => source.redirect_hosts,
+        redirect_hosts: list("hosts", string("host", read_redirect_host)) => source.access.redirect_hosts,
     }
 }
 
-fn declare_tls(source: &mut SourceMapping, keys: &mut Keys<'_, '_>, folder: &Path) {
+fn declare_tls(tls: &mut SourceTls, keys: &mut Keys<'_, '_>, folder: &Path) {
     let certificates = text(
         "file",
         |text| read_certificates(folder.join(text)),
@@ -247,14 +245,14 @@ fn declare_tls(source: &mut SourceMapping, keys: &mut Keys<'_, '_>, folder: &Pat
     );
     declare! { keys:
         /// PEM file with certificates that may sign the certificate of the source, in addition to the usual ones.
-        ca_file: certificates => source.ca_file,
+        ca_file: certificates => tls.ca_file,
     }
     let names = ["client_certificate", "client_key"];
-    certificate_files::declare(&mut source.client_certificate, keys, folder, names);
+    certificate_files::declare(&mut tls.client_certificate, keys, folder, names);
     declare! { keys:
         /// Whether the certificate of the source is verified. If not, anyone on the network path can change the
         /// records.
-        verify: Flag => source.verify,
+        verify: Flag => tls.verify,
     }
 }
 
@@ -267,26 +265,24 @@ fn read_certificates(path: PathBuf) -> Result<PathBuf, String> {
 }
 
 /// The keys about records and their repairs.
-fn declare_repairs(source: &mut SourceMapping, keys: &mut Keys<'_, '_>) {
+fn declare_repairs(repairs: &mut RepairChoices, keys: &mut Keys<'_, '_>) {
+    let scopes = [ProvenanceScope::Altered, ProvenanceScope::All].map(|scope| (scope.name(), Some(scope)));
     declare! { keys:
         /// What happens to a page with a record that cannot be repaired: it is served without the record, or it
         /// fails. The record is quarantined in both cases.
-        on_unrepairable: named() => source.on_unrepairable,
-    }
-    let scopes = [ProvenanceScope::Altered, ProvenanceScope::All].map(|scope| (scope.name(), Some(scope)));
-    declare! { keys:
+        on_unrepairable: named() => repairs.on_unrepairable,
         /// Which records get a description of their provenance.
-        provenance: choice([("off", None)].into_iter().chain(scopes).collect()) => source.provenance,
+        provenance: choice([("off", None)].into_iter().chain(scopes).collect()) => repairs.provenance,
     }
     keys.table("repairs", "Repairs that are turned off and on.", |keys| {
-        let (mut off, mut enabled) = (repairs_in(source.off), repairs_in(source.enabled));
+        let (mut off, mut enabled) = (repairs_in(repairs.off), repairs_in(repairs.enabled));
         declare! { keys:
             /// Repairs that are not made. Records that need them are quarantined.
             off: list("repairs", repair(|_| true)) => off,
             /// Repairs that are off by default and are made.
             enable: list("repairs", repair(RepairId::is_optional)) => enabled,
         }
-        (source.off, source.enabled) = (off.into_iter().collect(), enabled.into_iter().collect());
+        (repairs.off, repairs.enabled) = (off.into_iter().collect(), enabled.into_iter().collect());
     });
 }
 

@@ -3,6 +3,9 @@
 //! Defaults, `oaimend.toml` and flags are read in this order; a later one overrides an earlier one.
 //! Each repository has a file of its own in the mappings folder. The program reloads these files
 //! while it runs; see [`Repositories`].
+//!
+//! Each file declares the keys of one table, with what `keys/` offers: kinds of values, and the walks that read a file,
+//! write the effective configuration, and make the JSON Schemas and the tables of the reference.
 
 mod base_url;
 mod cache;

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 fn mapping(base_url: &str) -> Mapping {
     let mut mapping = Mapping::new("x", base_url, &Limits::default()).expect("a legal base URL");
-    mapping.source_mut().redirect_hosts = vec!["*".to_owned()];
+    mapping.source_mut().access.redirect_hosts = vec!["*".to_owned()];
     mapping
 }
 
@@ -136,7 +136,7 @@ fn https_gives_a_warning() {
     let provider = Provider { scheme: "https", ..Provider::default() };
     let source = Source::start_tls(provider.script(Always, Nothing).0);
     let mut mapping = mapping(&source.base_url());
-    mapping.source_mut().ca_file =
+    mapping.source_mut().access.tls.ca_file =
         Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/fixtures/tls/ca.pem"));
     let report = run(&mapping, &Skipping::new());
     assert_eq!(rules(&report, Verdict::Warning), ["plain-http"], "{}", trouble(&report));

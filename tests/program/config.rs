@@ -203,7 +203,7 @@ first_record_timeout_secs = 1
     };
     assert_eq!(config.cache, cache);
     let mapping = config.repositories.find("x").expect("it is mapped");
-    let credentials = mapping.source.credentials.as_ref().expect("they are set");
+    let credentials = mapping.source.access.credentials.as_ref().expect("they are set");
     assert_eq!((credentials.user(), credentials.password()), ("harvester", "se cret"));
     assert!(!format!("{mapping:?}").contains("se cret"), "a password is never printed");
     assert_eq!(
@@ -221,7 +221,7 @@ first_record_timeout_secs = 1
     assert_eq!(mapping.source.quirks.method, Method::GetThenPost);
     assert_eq!(mapping.source.quirks.page_fallback, PageFallback::GetRecord);
     assert!(!mapping.source.quirks.refetch_broken_records && mapping.source.quirks.is_ordered_by_datestamp);
-    assert_eq!(mapping.source.provenance, Some(oaimend_repair::ProvenanceScope::Altered));
+    assert_eq!(mapping.source.repairs.provenance, Some(oaimend_repair::ProvenanceScope::Altered));
     let quirks = &mapping.source.quirks;
     assert_eq!(quirks.version, Some(Version::One1));
     assert_eq!(quirks.v1_headers_via, HeadersVia::GetRecord);
@@ -229,11 +229,15 @@ first_record_timeout_secs = 1
     assert_eq!(quirks.default_set.as_deref(), Some("all"));
     assert_eq!(quirks.charset, Some("KOI8-R"));
     assert_eq!(mapping.source.quirks.granularity, Some(Granularity::Day));
-    assert_eq!(mapping.source.read_timeout, Duration::from_secs(3600));
+    assert_eq!(mapping.source.timeouts.read, Duration::from_secs(3600));
     let politeness = &mapping.source.politeness;
     assert_eq!((politeness.list_requests_max, politeness.gap), (4, Duration::from_millis(250)));
     assert_eq!(politeness.requests_per_minute_max.map(u32::from), Some(60));
-    assert_eq!(mapping.source.ca_file, Some(folder.path().join("sources/ca.pem")), "paths start at the file");
+    assert_eq!(
+        mapping.source.access.tls.ca_file,
+        Some(folder.path().join("sources/ca.pem")),
+        "paths start at the file"
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(crate) async fn mirror_view(
 ) -> Result<Box<dyn Repository>, Failure> {
     let stores = view_stores(served).await?.clone();
     let options = view_options(served, mapping.source.limits.spool_bytes_max);
-    let source = mirrored_source(mapping, mapping.source.provenance.is_some());
+    let source = mirrored_source(mapping, mapping.source.repairs.provenance.is_some());
     Ok(Box::new(MirrorRepository::new(stores, options, source)))
 }
 

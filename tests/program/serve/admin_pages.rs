@@ -88,7 +88,7 @@ fn state_of_the_server_shows_requests_limits_and_harvests() {
     });
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.source_mut().base_url.set_query(Some("apikey=s3cret"));
-        mapping.source_mut().read_timeout = std::time::Duration::from_secs(3_600);
+        mapping.source_mut().timeouts.read = std::time::Duration::from_secs(3_600);
         mapping.source_mut().politeness.gap = std::time::Duration::from_millis(750);
     });
     contains(

@@ -29,7 +29,7 @@ fn mapped(bases: &[(&str, String)]) -> Proxy {
 fn https_sources_are_requested_by_https() {
     let source = Source::start_tls(|_, _| Reply::xml(page_of(2)));
     let ca = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/fixtures/tls/ca.pem");
-    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().ca_file = Some(ca));
+    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().access.tls.ca_file = Some(ca));
     let plain = source.base_url().replace("https://", "http://");
     let got = ask(&proxy, &format!("{plain}?{QUERY}"));
     assert_eq!((got.status, records(&got.text())), (200, records(&page_of(2))), "{}", got.text());

@@ -65,7 +65,7 @@ fn key_contains_url_and_mapping() {
     let got = Harvester::ask(proxy.address(), &request(source.address, &absolute)).rest();
     assert!(got.text().contains("answer 1"), "{}", got.text());
     let proxy = proxy.restarted(|config| {
-        map(config, &source, |mapping| mapping.source_mut().user_agent = "another".into());
+        map(config, &source, |mapping| mapping.source_mut().access.user_agent = "another".into());
     });
     assert!(proxy.get(IDENTIFY).text().contains("answer 2"));
 }

@@ -106,7 +106,8 @@ fn provenance_contains_the_refetched_datestamp() {
         says(received, "GetRecord")
             .then(|| stamped(1..2, "", &[1], right).replace("ListRecords", "GetRecord"))
     });
-    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::All));
+    let proxy =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().repairs.provenance = Some(ProvenanceScope::All));
     let got = proxy.get(FROM);
     let right = "2020-02-01T03:04:05Z";
     assert_eq!(
@@ -130,8 +131,9 @@ fn provenance_keeps_the_datestamp_of_the_source() {
             says(received, "GetRecord")
                 .then(|| stamped(1..2, "", &[1], second).replace("ListRecords", "GetRecord"))
         });
-        let proxy =
-            Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::All));
+        let proxy = Proxy::tuned(&source, |mapping| {
+            mapping.source_mut().repairs.provenance = Some(ProvenanceScope::All)
+        });
         assert_eq!(proxy.get("/x?verb=Identify").status, 200);
         let got = proxy.get(FROM);
         assert_eq!(
@@ -299,7 +301,7 @@ fn refetch_and_lower_bound_can_be_off() {
     let bound = oaimend_repair::RepairId::DatestampLowerBound;
     let proxy = Proxy::tuned(&source, |mapping| {
         mapping.source_mut().quirks.refetch_broken_records = false;
-        mapping.source_mut().off.insert(bound);
+        mapping.source_mut().repairs.off.insert(bound);
     });
     assert_eq!((records_in(&proxy.get(FROM).text()).len(), aside(&proxy)), (2, 1));
 }
@@ -465,8 +467,9 @@ fn repaired_datestamps_follow_the_granularity_of_identify() {
             let source = source_of(stamped(0..3, "", &[1], &with), move |received| {
                 says(received, "Identify").then(|| identify("2011-01-01", granularity))
             });
-            let proxy =
-                Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::All));
+            let proxy = Proxy::tuned(&source, |mapping| {
+                mapping.source_mut().repairs.provenance = Some(ProvenanceScope::All)
+            });
             for request in 0..2 {
                 let got = proxy.get(LIST);
                 assert!(strict::read(&got.body).is_ok(), "{}", got.text());

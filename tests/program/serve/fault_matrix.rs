@@ -142,7 +142,7 @@ fn matrix(framing: Framing) {
                 let data = tempfile::tempdir().expect("a temporary folder");
                 let mut mapping = Mapping::new("x", &url, &Limits::default()).expect("a legal mapping");
                 // So short that a silence leaves time for another attempt.
-                (mapping.source_mut().connect_timeout, mapping.source_mut().read_timeout) =
+                (mapping.source_mut().timeouts.connect, mapping.source_mut().timeouts.read) =
                     (Duration::from_secs(3), Duration::from_secs(3));
                 let proxy = Proxy::start(data, clock, |config| config.repositories.add_fixed(mapping));
                 // After the root nothing can be lost, unless a reset discards data.

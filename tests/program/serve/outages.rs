@@ -95,7 +95,7 @@ fn concurrent_failures_are_one_outage() {
         })
     });
     let proxy = start(&source.base_url(), clock, |mapping| {
-        mapping.source_mut().read_timeout = Duration::from_secs(3600);
+        mapping.source_mut().timeouts.read = Duration::from_secs(3600);
         mapping.source_mut().limits.first_record_timeout = Duration::from_secs(3600);
     });
     let address = proxy.address();
@@ -214,7 +214,7 @@ fn outage_time_is_configurable() {
         Reply::new(200, "").stall(move || clock.lapse())
     });
     let proxy = start(&source.base_url(), clock, |mapping| {
-        (mapping.source_mut().connect_timeout, mapping.source_mut().read_timeout) =
+        (mapping.source_mut().timeouts.connect, mapping.source_mut().timeouts.read) =
             (Duration::from_secs(30), Duration::from_secs(30));
         mapping.source_mut().limits.outage_retry = Duration::from_secs(60);
     });

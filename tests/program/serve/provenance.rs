@@ -35,10 +35,11 @@ fn with(about: &str, record: &str) -> String {
 #[test]
 fn altered_records_contain_origin_and_harvest_date() {
     let source = Source::page(page());
-    let got =
-        Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::Altered))
-            .get(LIST)
-            .text();
+    let got = Proxy::tuned(&source, |mapping| {
+        mapping.source_mut().repairs.provenance = Some(ProvenanceScope::Altered)
+    })
+    .get(LIST)
+    .text();
     // The missing value is the time of the request to the source.
     let requested_at = between(&got, "<responseDate>", "</responseDate>");
     let altered = with(&about(&source, 1, true, requested_at), &record(1).replace("Title 1", "café"));
@@ -56,8 +57,9 @@ fn harvest_date_is_the_response_date_of_the_source() {
         assert!(page.contains(written));
         for page in [page.replace("ListRecords", "GetRecord"), page] {
             let source = Source::page(page.clone());
-            let proxy =
-                Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::All));
+            let proxy = Proxy::tuned(&source, |mapping| {
+                mapping.source_mut().repairs.provenance = Some(ProvenanceScope::All)
+            });
             let list = if page.contains("<GetRecord") {
                 "/x?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:x:0"
             } else {
@@ -77,7 +79,8 @@ fn harvest_date_is_the_response_date_of_the_source() {
 #[test]
 fn provenance_is_not_a_repair() {
     let source = Source::page(page_of(3));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().provenance = Some(ProvenanceScope::All));
+    let proxy =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().repairs.provenance = Some(ProvenanceScope::All));
     let got = proxy.get(LIST).text();
     assert_eq!(got.matches("altered=\"false\"").count(), 3, "{got}");
     while proxy.admin_json("/-/repositories/x")["requests"] != 1 {

@@ -48,7 +48,7 @@ const SET: &str = "/x?verb=ListRecords&metadataPrefix=oai_dc&set=a";
 fn lists_are_sequential_and_records_are_not() {
     let (go, source) = halting();
     let proxy =
-        Proxy::tuned(&source, |mapping| mapping.source_mut().read_timeout = Duration::from_secs(3600));
+        Proxy::tuned(&source, |mapping| mapping.source_mut().timeouts.read = Duration::from_secs(3600));
     let mut first = begin(&proxy);
     let second = aside(&proxy, SET);
     assert_eq!(proxy.get(RECORD).status, 200, "a record needs no turn");
@@ -67,7 +67,7 @@ fn lists_are_sequential_and_records_are_not() {
 fn list_requests_max() {
     let (go, source) = halting();
     let proxy = Proxy::tuned(&source, |mapping| {
-        mapping.source_mut().read_timeout = Duration::from_secs(3600);
+        mapping.source_mut().timeouts.read = Duration::from_secs(3600);
         mapping.source_mut().politeness.list_requests_max = 2;
     });
     let first = begin(&proxy);
@@ -84,7 +84,7 @@ fn expired_wait_gives_503() {
         for (id, secs) in [("x", 600), ("y", 1)] {
             let mapping = Mapping::new(id, &source.base_url(), &Limits::default());
             let mut mapping = mapping.expect("a legal mapping");
-            mapping.source_mut().read_timeout = Duration::from_secs(3600);
+            mapping.source_mut().timeouts.read = Duration::from_secs(3600);
             mapping.source_mut().limits.first_record_timeout = Duration::from_secs(secs);
             mapping.source_mut().quirks.page_fallback = PageFallback::Off;
             config.repositories.add_fixed(mapping);
@@ -158,7 +158,7 @@ fn requested_sets(source: &Source) -> Vec<String> {
 fn harvesters_and_their_clients_take_turns_before_crawlers() {
     let (go, source) = halting();
     let mut mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
-    mapping.source_mut().read_timeout = Duration::from_secs(3600);
+    mapping.source_mut().timeouts.read = Duration::from_secs(3600);
     let proxy = Proxy::with(|config| {
         config.repositories.add_fixed(mapping);
         config.clients.trusted_proxies = vec!["127.0.0.0/8".parse().expect("a network")];

@@ -168,7 +168,8 @@ fn payloads_declare_the_schema_instance_if_the_mapping_asks_for_it() {
     let got = Proxy::of(&source).get(LIST);
     assert_eq!(records(&got.text()), records(&page), "{}", got.text());
     let got =
-        Proxy::tuned(&source, |mapping| mapping.source_mut().enabled.insert(RepairId::PayloadXsi)).get(LIST);
+        Proxy::tuned(&source, |mapping| mapping.source_mut().repairs.enabled.insert(RepairId::PayloadXsi))
+            .get(LIST);
     let declared = page_with(|record| {
         record.replace(DECLARATION, "").replace("oai_dc.xsd\">", &format!("oai_dc.xsd\"{DECLARATION}>"))
     });
@@ -230,7 +231,8 @@ fn unquarantinable_record_fails_the_page() {
 #[test]
 fn on_unrepairable_fail() {
     let source = Source::page(page_with(hopeless));
-    let proxy = Proxy::tuned(&source, |mapping| mapping.source_mut().on_unrepairable = OnUnrepairable::Fail);
+    let proxy =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().repairs.on_unrepairable = OnUnrepairable::Fail);
     let got = proxy.get(LIST);
     assert!(got.status == 502 || !got.whole, "{}", got.text());
     assert!(!got.text().contains("oai:x:2"), "nothing after it is sent");
@@ -260,7 +262,7 @@ fn early_verdict_stops_reading() {
     let source =
         Source::start(|_, _| Reply::new(200, "Content-Length: 1000000").send(HTML.repeat(2000)).hang());
     let proxy =
-        Proxy::tuned(&source, |mapping| mapping.source_mut().read_timeout = Duration::from_secs(3600));
+        Proxy::tuned(&source, |mapping| mapping.source_mut().timeouts.read = Duration::from_secs(3600));
     check_failed(&proxy.get(LIST), "destination_unavailable", "an HTML page");
 }
 

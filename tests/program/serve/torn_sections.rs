@@ -150,7 +150,7 @@ fn off_sends_no_requests() {
     let list = without_end_marks(&titles_in_cdata(0..5), &[2]);
     let tunings: [fn(&mut oaimend::config::Mapping); 2] = [
         |mapping| mapping.source_mut().quirks.refetch_broken_records = false,
-        |mapping| mapping.source_mut().off.insert(oaimend_repair::RepairId::TornSection),
+        |mapping| mapping.source_mut().repairs.off.insert(oaimend_repair::RepairId::TornSection),
     ];
     for tune in tunings {
         let source = source_of(list.clone(), get_record);

@@ -44,8 +44,8 @@ fn failed(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
 fn timed_out(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Got {
     let source = Source::start(move |_, _| reply());
     Proxy::tuned(&source, |mapping| {
-        mapping.source_mut().connect_timeout = Duration::from_millis(200);
-        mapping.source_mut().read_timeout = Duration::from_millis(200);
+        mapping.source_mut().timeouts.connect = Duration::from_millis(200);
+        mapping.source_mut().timeouts.read = Duration::from_millis(200);
     })
     .get(LIST)
 }
@@ -102,8 +102,8 @@ fn redirect_from_https_to_http_is_not_followed() {
     let to = plain.base_url();
     let source = Source::start_tls(move |_, _| Reply::redirect(301, &to));
     let got = Proxy::tuned(&source, |mapping| {
-        mapping.source_mut().verify = false;
-        mapping.source_mut().redirect_hosts = vec!["127.0.0.1".to_owned()];
+        mapping.source_mut().access.tls.verify = false;
+        mapping.source_mut().access.redirect_hosts = vec!["127.0.0.1".to_owned()];
     })
     .get(LIST);
     check_final(
@@ -121,11 +121,12 @@ fn tls_uses_the_trust_of_the_mapping() {
     check_final(&got, "tls_certificate_error", "invalid peer certificate: UnknownIssuer");
     check_final(&got, "tls_certificate_error", "set tls.ca_file");
     let ca = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/fixtures/tls/ca.pem");
-    let trusting = Proxy::tuned(&source, |mapping| mapping.source_mut().ca_file = Some(ca));
+    let trusting = Proxy::tuned(&source, |mapping| mapping.source_mut().access.tls.ca_file = Some(ca));
     assert_eq!(trusting.get(LIST).status, 200);
-    let blind = Proxy::tuned(&source, |mapping| mapping.source_mut().verify = false);
+    let blind = Proxy::tuned(&source, |mapping| mapping.source_mut().access.tls.verify = false);
     assert_eq!(blind.get(LIST).status, 200);
-    let missing = Proxy::tuned(&source, |mapping| mapping.source_mut().ca_file = Some("/nowhere".into()));
+    let missing =
+        Proxy::tuned(&source, |mapping| mapping.source_mut().access.tls.ca_file = Some("/nowhere".into()));
     check_final(&missing.get(LIST), "proxy_configuration_error", "ca_file /nowhere cannot be used");
 }
 
@@ -430,7 +431,7 @@ fn first_record_is_streamed() {
 
 /// Without a signal of the test no timeout fires.
 fn patient(mapping: &mut Mapping) {
-    mapping.source_mut().read_timeout = Duration::from_secs(3600);
+    mapping.source_mut().timeouts.read = Duration::from_secs(3600);
 }
 
 #[test]

@@ -233,7 +233,7 @@ impl Requester<'_> {
     /// Learns the lowest datestamp that a record can have, for records without one. Returns whether it was
     /// unknown and is known now.
     pub(crate) async fn learn_lowest_datestamp(&mut self) -> bool {
-        let is_off = self.context.mapping.off.contains(RepairId::DatestampLowerBound);
+        let is_off = self.context.mapping.repairs.off.contains(RepairId::DatestampLowerBound);
         if is_off || self.facts.lowest_datestamp.is_some() {
             return false;
         }

@@ -108,7 +108,7 @@ pub(crate) async fn quarantine(
         records,
     };
     match store.quarantine.put(batch).await {
-        Ok(()) if mapping.on_unrepairable == OnUnrepairable::Fail => {
+        Ok(()) if mapping.repairs.on_unrepairable == OnUnrepairable::Fail => {
             let details = format!(
                 "{} sent a record that cannot be repaired, and the mapping says on_unrepairable = \"fail\"; see the quarantine",
                 client.name()

@@ -60,7 +60,7 @@ pub(crate) async fn fit_repaired_datestamps(
     resumer: &Resumer,
 ) {
     let context = requester.context;
-    let is_off = context.mapping.off.contains(RepairId::DatestampGranularity);
+    let is_off = context.mapping.repairs.off.contains(RepairId::DatestampGranularity);
     if is_off || requester.facts.granularity.is_some() {
         return;
     }

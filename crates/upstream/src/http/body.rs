@@ -75,7 +75,7 @@ impl<'a> SourceBody<'a> {
                 }
             }
             reads += 1;
-            match budget.within(self.mapping.read_timeout, self.exchange.read_chunk()).await {
+            match budget.within(self.mapping.timeouts.read, self.exchange.read_chunk()).await {
                 Ok(Ok(Some(chunk))) => {
                     if self.decoder.pass(&chunk).map_err(|fault| self.broken(fault))? {
                         self.plain = chunk;

@@ -59,7 +59,7 @@ pub(crate) fn explain_error(
         return Failure::new(reason, format!("{name}: TLS with {host} fails: {why}; {remedy}"));
     }
     if cause::<std::io::Error>(error).is_some_and(|error| error.kind() == ErrorKind::TimedOut) {
-        let limit = mapping.connect_timeout;
+        let limit = mapping.timeouts.connect;
         let details = format!("{name}: no connection to {host} within {limit:?} (connect_timeout_secs)");
         return Failure::new(Reason::ConnectionTimeout, details);
     }
@@ -113,7 +113,7 @@ pub(crate) fn timed_out(mapping: &SourceMapping, name: &str, timed_out: TimedOut
     let host = host_of(url);
     let details = match timed_out {
         TimedOut::Step => {
-            let limit = mapping.read_timeout;
+            let limit = mapping.timeouts.read;
             format!("{name}: {host} was silent for {limit:?} (read_timeout_secs)")
         }
         TimedOut::Deadline => {

@@ -75,7 +75,7 @@ impl<'a> ConnectOptions<'a> {
         reach: Reach,
         proxies: Proxies,
     ) -> Result<Self, Failure> {
-        let client_certificate = match &mapping.client_certificate {
+        let client_certificate = match &mapping.access.tls.client_certificate {
             None => None,
             Some(files) => {
                 let certificate = CurrentCertificate::load(files).map_err(|fault| {
@@ -87,8 +87,8 @@ impl<'a> ConnectOptions<'a> {
                 Some((mapping.base_url.origin(), certificate))
             }
         };
-        let (ca_file, timeout) = (mapping.ca_file.as_deref(), mapping.connect_timeout);
-        Ok(Self { reach, ca_file, verify: mapping.verify, timeout, proxies, client_certificate })
+        let (ca_file, timeout) = (mapping.access.tls.ca_file.as_deref(), mapping.timeouts.connect);
+        Ok(Self { reach, ca_file, verify: mapping.access.tls.verify, timeout, proxies, client_certificate })
     }
 }
 
@@ -267,7 +267,7 @@ mod tests {
         let limits = crate::settings::Limits::default();
         let mut mapping =
             SourceMapping::new("x", "https://x.example/oai".parse().expect("a literal URL"), &limits);
-        mapping.ca_file = Some(path.clone());
+        mapping.access.tls.ca_file = Some(path.clone());
         for (text, why) in [
             (None, "No such file"),
             (Some("no PEM"), "it contains no certificate"),

@@ -45,7 +45,7 @@ impl HttpClient {
     ///
     /// Its certificates cannot be read.
     pub(crate) fn new(mapping: &Arc<SourceMapping>) -> Result<Self, Failure> {
-        let reach = Reach::for_base_url(&mapping.base_url, mapping.allow_private);
+        let reach = Reach::for_base_url(&mapping.base_url, mapping.access.allow_private);
         let proxies = Proxies::new(mapping);
         let name: Arc<str> = name_of(mapping).into();
         if let Ok(Err(unsupported)) = Uri::try_from(mapping.base_url.as_str()).map(|uri| proxies.find(&uri)) {
@@ -184,7 +184,7 @@ impl HttpClient {
 
     /// Longest wait for a header; a connection may have to be established first.
     pub(crate) fn step(&self) -> Duration {
-        self.mapping.connect_timeout.max(self.mapping.read_timeout)
+        self.mapping.timeouts.connect.max(self.mapping.timeouts.read)
     }
 
     /// The mapping of the repository.
@@ -245,11 +245,11 @@ pub(crate) type OutgoingRequest = http::Request<http_body_util::Full<bytes::Byte
 /// Adds what only the source itself gets: the headers of the mapping and its credentials. No other origin gets them after
 /// a redirect, and no log shows them.
 fn add_own_headers(mapping: &SourceMapping, headers: &mut HeaderMap) {
-    for (name, value) in mapping.headers.map() {
+    for (name, value) in mapping.access.headers.map() {
         headers.insert(name, value.clone());
     }
-    let basic = mapping.credentials.as_ref().map(basic);
-    let token = mapping.bearer_token.as_ref().map(|token| format!("Bearer {}", token.current()));
+    let basic = mapping.access.credentials.as_ref().map(basic);
+    let token = mapping.access.bearer_token.as_ref().map(|token| format!("Bearer {}", token.current()));
     if let Some(text) = basic.or(token) {
         let mut value = HeaderValue::from_str(&text).expect("base64 and tokens are visible ASCII");
         value.set_sensitive(true);
@@ -266,7 +266,10 @@ fn headers(mapping: &SourceMapping) -> HeaderMap {
     // Some providers respond to a narrower list with 406.
     headers.insert(header::ACCEPT, HeaderValue::from_static("text/xml, application/xml, */*;q=0.5"));
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, deflate, br, zstd"));
-    let texts = [(header::USER_AGENT, Some(&mapping.user_agent)), (header::FROM, mapping.from.as_ref())];
+    let texts = [
+        (header::USER_AGENT, Some(&mapping.access.user_agent)),
+        (header::FROM, mapping.access.from.as_ref()),
+    ];
     for (name, text) in texts {
         if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
             headers.insert(name, value);
@@ -315,7 +318,7 @@ mod tests {
     fn client(base_url: &str, connections: Reach) -> HttpClient {
         let base_url = base_url.parse().expect("a literal URL");
         let mut mapping = SourceMapping::new("x", base_url, &Limits::default());
-        mapping.redirect_hosts = vec!["192.168.0.1".to_owned()];
+        mapping.access.redirect_hosts = vec!["192.168.0.1".to_owned()];
         let mapping = Arc::new(mapping);
         let client = HttpClient::new(&mapping).expect("a client");
         let options = ConnectOptions::of_source(&mapping, connections, Proxies::new(&mapping));
@@ -362,7 +365,7 @@ mod tests {
         let port = listener.local_addr().expect("it is bound").port();
         let url = format!("https://127.0.0.1:{port}/");
         let mut mapping = SourceMapping::new("x", url.parse().expect("a literal URL"), &Limits::default());
-        (mapping.connect_timeout, mapping.read_timeout) =
+        (mapping.timeouts.connect, mapping.timeouts.read) =
             (Duration::from_millis(50), Duration::from_millis(500));
         let failure = failure_of(&HttpClient::new(&Arc::new(mapping)).expect("a client")).await;
         assert_eq!(failure.reason, Reason::ConnectionTimeout, "{failure:?}");

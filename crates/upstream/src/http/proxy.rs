@@ -41,7 +41,7 @@ pub(crate) struct ProxyFailed {
 impl Proxies {
     /// The proxies of a mapping; those of the environment are read now.
     pub(crate) fn new(mapping: &SourceMapping) -> Self {
-        Self(match &mapping.proxy {
+        Self(match &mapping.access.proxy {
             ProxySetting::Off => None,
             ProxySetting::Environment => Some(Arc::new(Matcher::from_env())),
             ProxySetting::Url(url) => Some(Arc::new(Matcher::builder().all(url.as_str()).build())),

@@ -59,7 +59,7 @@ fn is_allowed(mapping: &SourceMapping, to: &Url) -> bool {
     let is_own =
         mapping.base_url.host_str() == Some(host) && mapping.base_url.port_or_known_default() == port;
     is_own
-        || mapping.redirect_hosts.iter().any(|listed| match listed.rsplit_once(':') {
+        || mapping.access.redirect_hosts.iter().any(|listed| match listed.rsplit_once(':') {
             Some((name, number)) if !number.ends_with(']') => name == host && number.parse().ok() == port,
             _ => listed == host || listed == ANY_HOST,
         })
@@ -77,7 +77,7 @@ mod tests {
             "http://10.0.0.1/oai".parse().expect("a literal URL"),
             &Limits::default(),
         );
-        mapping.redirect_hosts =
+        mapping.access.redirect_hosts =
             vec!["10.0.0.2:8080".to_owned(), "files.internal".to_owned(), "[fd00::1]".to_owned()];
         for (to, expected) in [
             ("http://10.0.0.1:80/other", true),
@@ -92,7 +92,7 @@ mod tests {
         ] {
             assert_eq!(is_allowed(&mapping, &Url::parse(to).expect("a literal")), expected, "{to}");
         }
-        mapping.redirect_hosts = vec!["*".to_owned()];
+        mapping.access.redirect_hosts = vec!["*".to_owned()];
         assert!(is_allowed(&mapping, &Url::parse("http://10.9.9.9:1/").expect("a literal")));
     }
 }

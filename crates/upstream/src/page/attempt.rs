@@ -94,6 +94,7 @@ impl<S: Sink> Page<S> {
         config.repository = start.repository;
         config.ending = Ending::Abort;
         config.provenance = mapping
+            .repairs
             .provenance
             .map(|scope| Origin::new(scope, origin_of(mapping, echo), start.requested_at.as_str()));
         Self {

@@ -77,7 +77,7 @@ impl Refetcher {
         // A lower bound in place of a datestamp would be no gain.
         let mut options = requester.options();
         options.facts.lowest_datestamp = None;
-        let is_off = requester.context.mapping.off.contains(RepairId::DatestampGranularity);
+        let is_off = requester.context.mapping.repairs.off.contains(RepairId::DatestampGranularity);
         let announced = options.facts.granularity.take();
         let granularity = if is_off { None } else { announced };
         let hash = ItemHash::new(&requester.context.store.token_key);

@@ -87,8 +87,8 @@ impl TornSections {
 fn may_split(requester: &Requester<'_>) -> bool {
     let mapping = &requester.context.mapping;
     mapping.quirks.refetch_broken_records
-        && mapping.provenance.is_none()
-        && !mapping.off.contains(RepairId::TornSection)
+        && mapping.repairs.provenance.is_none()
+        && !mapping.repairs.off.contains(RepairId::TornSection)
         && !requester.adapter.is_version_one()
         && requester.context.request.verb() == Verb::ListRecords
 }
@@ -99,7 +99,7 @@ fn read_torn(requester: &Requester<'_>, page: [&[u8]; 3]) -> Option<SubResponse>
     let mapping = &requester.context.mapping;
     let mut config = RepairConfig::default();
     config.limits = mapping.limits.repair.clone();
-    config.off = mapping.off;
+    config.off = mapping.repairs.off;
     config.enabled = [RepairId::TornSection].into_iter().collect();
     config.repository = requester.facts.clone();
     config.ending = Ending::Abort;

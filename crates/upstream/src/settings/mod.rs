@@ -16,5 +16,5 @@ pub use limits::Limits;
 pub use politeness::Politeness;
 pub use proxy::ProxySetting;
 pub use quirks::{HeadersVia, Method, PageFallback, Quirks, Version};
-pub use source_mapping::{OnUnrepairable, SourceMapping};
+pub use source_mapping::{Access, OnUnrepairable, RepairChoices, SourceMapping, SourceTls, Timeouts};
 pub use static_file::StaticFile;

@@ -28,16 +28,16 @@ impl SourceMapping {
             secrets.extend(values.map(|(_, value)| value.to_owned()));
             secrets.extend(self.base_url.query_pairs().map(|(_, value)| value.into_owned()));
         }
-        let values = self.headers.map().values();
+        let values = self.access.headers.map().values();
         secrets.extend(values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()));
         secrets.retain(|secret| secret.len() >= SECRET_BYTES_MIN);
-        let own = self.credentials.as_ref();
+        let own = self.access.credentials.as_ref();
         let own = own.map(|own| (own.user().to_owned(), own.password().to_owned()));
-        for (user, password) in own.into_iter().chain(self.proxy.credentials()) {
+        for (user, password) in own.into_iter().chain(self.access.proxy.credentials()) {
             secrets.push(STANDARD.encode(format!("{user}:{password}")));
             secrets.push(password);
         }
-        if let Some(token) = &self.bearer_token {
+        if let Some(token) = &self.access.bearer_token {
             secrets.extend(token.secrets());
         }
         Secrets::new(secrets)
@@ -76,7 +76,7 @@ mod tests {
             "http://e.org/oai?apikey=s3cret%21x&a=1".parse().expect("a literal URL"),
             &Limits::default(),
         );
-        mapping.credentials =
+        mapping.access.credentials =
             Some(Credentials::new("user".to_owned(), "passw0rd".to_owned(), PathBuf::new()));
         for (sent, masked) in [
             ("Authorization: Basic dXNlcjpwYXNzdzByZA==", "Authorization: Basic ***"),
@@ -95,7 +95,7 @@ mod tests {
             "http://e.org/oai?key=s%26%22a%2Fl%20%C3%A9%25%21".parse().expect("a literal URL"),
             &Limits::default(),
         );
-        mapping.credentials =
+        mapping.access.credentials =
             Some(Credentials::new("user".to_owned(), "p<w'\\x%21".to_owned(), PathBuf::new()));
         let secrets = mapping.secrets();
         for written in [

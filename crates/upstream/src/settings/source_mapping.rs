@@ -25,41 +25,12 @@ pub struct SourceMapping {
     pub base_url: Url,
     /// The static repository file that is used instead of a server.
     pub static_file: Option<StaticFile>,
-    /// User and password for the source; sent only to the scheme, host and port of `base_url`.
-    pub credentials: Option<Credentials>,
-    /// A bearer token for the source, in a file; sent as the credentials are.
-    pub bearer_token: Option<BearerToken>,
-    /// Additional headers of requests; sent as the credentials are.
-    pub headers: SourceHeaders,
-    /// The HTTP proxy through which the source is requested.
-    pub proxy: ProxySetting,
-    /// A file of PEM certificates that may sign the source's certificate, in addition to the usual
-    /// ones.
-    pub ca_file: Option<PathBuf>,
-    /// The certificate by which oaimend identifies itself; sent only to the scheme, host and port of `base_url`.
-    pub client_certificate: Option<CertificateFiles>,
-    /// Whether the source's certificate is verified.
-    pub verify: bool,
-    /// The connect timeout, TLS included.
-    pub connect_timeout: Duration,
-    /// The longest silence of the source, before its header and in its body.
-    pub read_timeout: Duration,
-    /// `User-Agent` of our requests.
-    pub user_agent: String,
-    /// `From` of our requests: the mail address of the person who harvests.
-    pub from: Option<String>,
-    /// Whether a public base URL may resolve or redirect to private addresses.
-    pub allow_private: bool,
-    /// The hosts, with or without a port, to which a private source may redirect beside its own one.
-    pub redirect_hosts: Vec<String>,
-    /// The treatment of records that cannot be repaired.
-    pub on_unrepairable: OnUnrepairable,
-    /// Repairs that are turned off.
-    pub off: RepairSet,
-    /// Repairs that are turned on, of those that are off by default.
-    pub enabled: RepairSet,
-    /// Which records get an `about` element with their provenance.
-    pub provenance: Option<ProvenanceScope>,
+    /// How the source is reached, and the secrets for it.
+    pub access: Access,
+    /// How long oaimend waits for the source.
+    pub timeouts: Timeouts,
+    /// What is repaired, and how the repairs are reported.
+    pub repairs: RepairChoices,
     /// Values for Identify, for fields that the source leaves out or that are illegal.
     pub identify: IdentifyValues,
     /// The particulars of this source.
@@ -68,6 +39,85 @@ pub struct SourceMapping {
     pub politeness: Politeness,
     /// The limits on responses of the source.
     pub limits: Limits,
+}
+
+/// How a source is reached, and the secrets for it. The secrets are sent only to the scheme, host and port of its base URL.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// User and password for the source.
+    pub credentials: Option<Credentials>,
+    /// A bearer token for the source, in a file.
+    pub bearer_token: Option<BearerToken>,
+    /// Additional headers of requests.
+    pub headers: SourceHeaders,
+    /// `User-Agent` of our requests.
+    pub user_agent: String,
+    /// `From` of our requests: the mail address of the person who harvests.
+    pub from: Option<String>,
+    /// The HTTP proxy through which the source is requested.
+    pub proxy: ProxySetting,
+    /// TLS with the source.
+    pub tls: SourceTls,
+    /// Whether a public base URL may resolve or redirect to private addresses.
+    pub allow_private: bool,
+    /// The hosts, with or without a port, to which a private source may redirect beside its own one.
+    pub redirect_hosts: Vec<String>,
+}
+
+/// TLS with a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceTls {
+    /// A file of PEM certificates that may sign the source's certificate, in addition to the usual
+    /// ones.
+    pub ca_file: Option<PathBuf>,
+    /// The certificate by which oaimend identifies itself.
+    pub client_certificate: Option<CertificateFiles>,
+    /// Whether the source's certificate is verified.
+    pub verify: bool,
+}
+
+/// How long oaimend waits for a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// The connect timeout, TLS included.
+    pub connect: Duration,
+    /// The longest silence of the source, before its header and in its body.
+    pub read: Duration,
+}
+
+/// What is repaired, and how the repairs are reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepairChoices {
+    /// The treatment of records that cannot be repaired.
+    pub on_unrepairable: OnUnrepairable,
+    /// Repairs that are turned off.
+    pub off: RepairSet,
+    /// Repairs that are turned on, of those that are off by default.
+    pub enabled: RepairSet,
+    /// Which records get an `about` element with their provenance.
+    pub provenance: Option<ProvenanceScope>,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self {
+            credentials: None,
+            bearer_token: None,
+            headers: SourceHeaders::default(),
+            user_agent: concat!("oaimend/", env!("CARGO_PKG_VERSION")).to_owned(),
+            from: None,
+            proxy: ProxySetting::default(),
+            tls: SourceTls { ca_file: None, client_certificate: None, verify: true },
+            allow_private: false,
+            redirect_hosts: Vec::new(),
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), read: Duration::from_secs(30) }
+    }
 }
 
 named_enum! {
@@ -89,23 +139,9 @@ impl SourceMapping {
             id: id.to_owned(),
             base_url,
             static_file: None,
-            credentials: None,
-            bearer_token: None,
-            headers: SourceHeaders::default(),
-            proxy: ProxySetting::default(),
-            ca_file: None,
-            client_certificate: None,
-            verify: true,
-            connect_timeout: CONNECT_TIMEOUT,
-            read_timeout: READ_TIMEOUT,
-            user_agent: concat!("oaimend/", env!("CARGO_PKG_VERSION")).to_owned(),
-            from: None,
-            allow_private: false,
-            redirect_hosts: Vec::new(),
-            on_unrepairable: OnUnrepairable::default(),
-            off: RepairSet::EMPTY,
-            enabled: RepairSet::EMPTY,
-            provenance: None,
+            access: Access::default(),
+            timeouts: Timeouts::default(),
+            repairs: RepairChoices::default(),
             identify: IdentifyValues::default(),
             quirks: Quirks::default(),
             politeness: Politeness::default(),
@@ -117,8 +153,8 @@ impl SourceMapping {
     pub fn repair_config(&self) -> RepairConfig {
         let mut config = RepairConfig::default();
         config.limits = self.limits.repair.clone();
-        config.off = self.off;
-        config.enabled = self.enabled;
+        config.off = self.repairs.off;
+        config.enabled = self.repairs.enabled;
         config.text_charset = self.quirks.charset.map(str::to_owned);
         config.identify = self.identify.clone();
         config
@@ -135,6 +171,3 @@ impl SourceMapping {
         hex::encode(&Blake2s256::digest(format!("{self:?}"))[..8])
     }
 }
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const READ_TIMEOUT: Duration = Duration::from_secs(30);

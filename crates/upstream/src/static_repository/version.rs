@@ -43,12 +43,12 @@ impl FileVersion {
     pub(super) fn read(text: Text, id: String, mapping: &SourceMapping) -> Result<Self, Failed> {
         let limits = &mapping.limits;
         // Prefixes are removed from served records. Here records are only located.
-        let mut off = mapping.off;
+        let mut off = mapping.repairs.off;
         off.insert(RepairId::EnvelopePrefix);
         let mut config = RepairConfig::default();
         config.limits = limits.repair.clone();
         config.off = off;
-        config.enabled = mapping.enabled;
+        config.enabled = mapping.repairs.enabled;
         config.text_charset = mapping.quirks.charset.map(str::to_owned);
         let Outline { doctype, identify, formats, lists: parts } =
             Outline::read(&text, limits.repair.record_bytes_max, limits.repair.head_bytes_max)?;

@@ -135,7 +135,7 @@ fn keys_distinguish_names_queries_and_mappings() {
     };
     assert_ne!(lowered("verb=Identify"), first, "a lowered earliestDatestamp makes another page");
     assert_eq!(first, key(&mapping(), "http://a/x", "verb=Identify"));
-    let other = with_source(|source| source.allow_private = true);
+    let other = with_source(|source| source.access.allow_private = true);
     let renamed = with_source(|source| "y".clone_into(&mut source.id));
     for different in [
         key(&mapping(), "http://b/x", "verb=Identify"),
