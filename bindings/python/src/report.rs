@@ -141,8 +141,7 @@ impl Quarantined {
 impl Quarantined {
     #[new]
     fn new(why: &str, offset: u64, identifier: Option<String>, raw: Vec<u8>) -> PyResult<Self> {
-        let reason = QuarantineReason::ALL.iter().copied().find(|reason| reason.name() == why);
-        let why = reason.ok_or_else(|| unknown("quarantine reason", why))?;
+        let why = QuarantineReason::from_name(why).ok_or_else(|| unknown("quarantine reason", why))?;
         Ok(Self { why, offset, identifier, raw })
     }
 

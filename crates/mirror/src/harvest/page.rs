@@ -233,7 +233,7 @@ impl MissingItems {
         for item in items {
             let hash = hash_of(&item.raw);
             // A record for which the request failed has no bytes: the raw ones are those of an error page.
-            let is_item = QuarantineReason::ALL.iter().any(|why| why.name() == item.why);
+            let is_item = QuarantineReason::from_name(item.why).is_some();
             let is_whole = is_item && item.why != QuarantineReason::Truncated.name();
             self.add(item.plain_identifier().as_deref(), hash, is_whole.then_some(hash));
         }
