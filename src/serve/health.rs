@@ -17,7 +17,8 @@ pub(crate) fn readyz(lifecycle: &Lifecycle, databases: &Databases) -> Response {
     match databases.unusable() {
         failed if failed.is_empty() => Response::text(200, "ok"),
         failed => {
-            let text = format!("the disk failed under these stores: {}", failed.join(", "));
+            let names = failed.iter().map(|store| store.name()).collect::<Vec<_>>().join(", ");
+            let text = format!("the disk failed under these stores: {names}");
             Response::text(503, &text)
         }
     }

@@ -1,13 +1,35 @@
 //! The databases of a data folder, and whether their stores can be used.
 
 use super::save_error::SaveError;
+use oaimend_oai::named_enum;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
+named_enum! {
+    /// A store that has a database, in the order in which they are opened.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum StoreName {
+        /// Records that could not be repaired.
+        Quarantine = "quarantine",
+        /// The earlier pages of lists.
+        Ledger = "ledger",
+        /// What is known of the dates of sources.
+        Profiles = "profiles",
+        /// What sources were found to support.
+        Capabilities = "capabilities",
+        /// The counts of the last days.
+        Activity = "activity",
+        /// Which events operators were told of.
+        Notices = "notices",
+        /// The records of the mirror.
+        Mirror = "mirror",
+    }
+}
+
 /// A database of a store, which cannot be used from an error of the disk until it is recovered.
 pub trait StoreDatabase: Debug + Send + Sync {
-    /// The name of the store.
-    fn store(&self) -> &'static str;
+    /// The store.
+    fn store(&self) -> StoreName;
 
     /// Whether its disk has failed.
     fn is_unusable(&self) -> bool;
@@ -36,12 +58,12 @@ impl Databases {
 
     /// Each store that has a database, and whether it can be used: a store is unusable from an error of the disk until
     /// [`Databases::recover`] has written to it.
-    pub fn states(&self) -> Vec<(&'static str, bool)> {
+    pub fn states(&self) -> Vec<(StoreName, bool)> {
         self.all().iter().map(|database| (database.store(), !database.is_unusable())).collect()
     }
 
     /// The stores that cannot be used.
-    pub fn unusable(&self) -> Vec<&'static str> {
+    pub fn unusable(&self) -> Vec<StoreName> {
         let unusable = |(store, is_usable)| if is_usable { None } else { Some(store) };
         self.states().into_iter().filter_map(unusable).collect()
     }

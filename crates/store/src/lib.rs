@@ -34,7 +34,7 @@ pub use capabilities::{
     CapabilityStore, DetectedCapabilities, Detection, IdentifierDecoding, SourceCapabilities,
 };
 pub use collisions::Collisions;
-pub use databases::{Databases, StoreDatabase};
+pub use databases::{Databases, StoreDatabase, StoreName};
 pub use harvest_state::{
     AggregateState, Catalog, Committed, CompleteHarvest, HarvestNote, HarvestProgress, HarvestStart,
     ListSpan, ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX, ScheduleState,

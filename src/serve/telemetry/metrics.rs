@@ -136,6 +136,7 @@ mod tests {
     };
     use super::DECLARED;
     use oaimend_oai::Named;
+    use oaimend_store::{QuarantineState, StoreName};
     use oaimend_test_support::root;
 
     fn names<N: Named>() -> impl Iterator<Item = &'static str> {
@@ -155,7 +156,9 @@ mod tests {
             .chain(names::<RefusalReason>())
             .chain(names::<HarvestOutcome>())
             .chain(names::<NotificationTarget>())
-            .chain(names::<NotificationResult>());
+            .chain(names::<NotificationResult>())
+            .chain(names::<QuarantineState>())
+            .chain(names::<StoreName>());
         for value in values {
             assert!(page.contains(&format!("`{value}`")), "{value}");
         }

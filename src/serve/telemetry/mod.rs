@@ -9,7 +9,7 @@ use labels::{
 use metrics::Metrics;
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, RepairMade, ResponseSummary};
-use oaimend_store::{QuarantineSizes, QuarantineState, SourceFailure};
+use oaimend_store::{QuarantineSizes, QuarantineState, SourceFailure, StoreName};
 use prometheus::{Encoder, Registry, TextEncoder};
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
@@ -176,9 +176,9 @@ impl Telemetry {
     }
 
     /// Sets for each store whether it can be used.
-    pub(crate) fn set_stores(&self, states: &[(&'static str, bool)]) {
+    pub(crate) fn set_stores(&self, states: &[(StoreName, bool)]) {
         for (store, is_usable) in states {
-            self.metrics.store_failed.with_label_values(&[*store]).set(i64::from(!is_usable));
+            self.metrics.store_failed.with_label_values(&[store.name()]).set(i64::from(!is_usable));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::redb::{SharedDatabase, Unavailable};
 use oaimend_base::error::Error;
-use oaimend_store::databases::Databases;
+use oaimend_store::databases::{Databases, StoreName};
 use oaimend_store::mirror::MirrorError;
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 use std::path::Path;
@@ -18,7 +18,12 @@ pub(super) struct Index(Arc<SharedDatabase>);
 impl Index {
     /// Opens or creates the index in `folder`.
     pub(super) fn open(folder: &Path, databases: &Databases) -> Result<Self, Error> {
-        Ok(Self(SharedDatabase::open_among(databases, "mirror", &folder.join("index.redb"), CACHE_BYTES)?))
+        Ok(Self(SharedDatabase::open_among(
+            databases,
+            StoreName::Mirror,
+            &folder.join("index.redb"),
+            CACHE_BYTES,
+        )?))
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -3,7 +3,7 @@
 use super::database::{SharedDatabase, read_json_rows};
 use oaimend_base::error::Error;
 use oaimend_store::activity::{ActivityLog, ActivityStore, RepositoryActivity};
-use oaimend_store::databases::Databases;
+use oaimend_store::databases::{Databases, StoreName};
 use oaimend_store::save_error::SaveError;
 use redb::{Database, TableDefinition};
 use std::path::Path;
@@ -23,7 +23,7 @@ struct RedbActivity(Arc<SharedDatabase>);
 /// The folder cannot be written to, or another process has it open.
 pub(crate) fn open_activity(data: &Path, databases: &Databases) -> Result<ActivityLog, Error> {
     let database =
-        SharedDatabase::open_among(databases, "activity", &data.join("activity.redb"), CACHE_BYTES)?;
+        SharedDatabase::open_among(databases, StoreName::Activity, &data.join("activity.redb"), CACHE_BYTES)?;
     let saved = database.load(|database| read_json_rows(database, TABLE))?;
     Ok(ActivityLog::new(Arc::new(RedbActivity(database)), saved))
 }

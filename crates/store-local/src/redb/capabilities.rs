@@ -4,7 +4,7 @@ use super::database::{SharedDatabase, read_json_rows};
 use async_trait::async_trait;
 use oaimend_base::error::Error;
 use oaimend_store::capabilities::{CapabilityStore, DetectedCapabilities, Detection};
-use oaimend_store::databases::Databases;
+use oaimend_store::databases::{Databases, StoreName};
 use oaimend_store::save_error::SaveError;
 use redb::{Database, TableDefinition};
 use std::path::Path;
@@ -23,8 +23,12 @@ struct RedbCapabilities(Arc<SharedDatabase>);
 ///
 /// The folder cannot be written to, or another process has it open.
 pub(crate) fn open_capabilities(data: &Path, databases: &Databases) -> Result<DetectedCapabilities, Error> {
-    let database =
-        SharedDatabase::open_among(databases, "capabilities", &data.join("repositories.redb"), CACHE_BYTES)?;
+    let database = SharedDatabase::open_among(
+        databases,
+        StoreName::Capabilities,
+        &data.join("repositories.redb"),
+        CACHE_BYTES,
+    )?;
     let saved = database.load(|database| read_json_rows(database, TABLE))?;
     Ok(DetectedCapabilities::new(Arc::new(RedbCapabilities(database)), saved))
 }

@@ -7,7 +7,7 @@
 use super::watched_file::{DiskState, WatchedFile};
 use oaimend_base::error::Error;
 use oaimend_files::data_dir::{self, WRITABLE};
-use oaimend_store::databases::{Databases, StoreDatabase};
+use oaimend_store::databases::{Databases, StoreDatabase, StoreName};
 use oaimend_store::save_error::SaveError;
 use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
@@ -48,7 +48,7 @@ impl SharedDatabase {
     /// Opens or creates the database of a store, and adds it to the others.
     pub(crate) fn open_among(
         databases: &Databases,
-        store: &'static str,
+        store: StoreName,
         path: &Path,
         cache_bytes: usize,
     ) -> Result<Arc<Self>, Error> {
@@ -59,10 +59,10 @@ impl SharedDatabase {
 
     /// Opens or creates the file. A process that is killed meanwhile leaves no file or a complete one. The caller
     /// holds the lock of the data folder.
-    pub(super) fn open(store: &'static str, path: &Path, cache_bytes: usize) -> Result<Self, Error> {
+    pub(super) fn open(store: StoreName, path: &Path, cache_bytes: usize) -> Result<Self, Error> {
         let disk = Arc::new(DiskState::new(store));
         if !path.exists() {
-            create(path, cache_bytes)?;
+            create(store, path, cache_bytes)?;
         }
         let database = open(path, cache_bytes, Arc::clone(&disk))?;
         Ok(Self {
@@ -174,7 +174,7 @@ impl SharedDatabase {
 }
 
 impl StoreDatabase for SharedDatabase {
-    fn store(&self) -> &'static str {
+    fn store(&self) -> StoreName {
         self.disk.store
     }
 
@@ -188,10 +188,14 @@ impl StoreDatabase for SharedDatabase {
         match written.and_then(|()| self.with(write_probe)) {
             Ok(Ok(())) => {
                 self.disk.is_unusable.store(false, Ordering::Relaxed);
-                tracing::info!(store = self.disk.store, "the store can be used again");
+                tracing::info!(store = self.disk.store.name(), "the store can be used again");
             }
-            Ok(Err(error)) => tracing::debug!(store = self.disk.store, %error, "the store is still unusable"),
-            Err(error) => tracing::debug!(store = self.disk.store, %error, "the store is still unusable"),
+            Ok(Err(error)) => {
+                tracing::debug!(store = self.disk.store.name(), %error, "the store is still unusable")
+            }
+            Err(error) => {
+                tracing::debug!(store = self.disk.store.name(), %error, "the store is still unusable")
+            }
         }
     }
 
@@ -227,14 +231,14 @@ fn write_probe(database: &Database) -> Result<(), redb::Error> {
 }
 
 /// Creates an empty database under a temporary name first, because redb reports a half-written one as damaged.
-fn create(path: &Path, cache_bytes: usize) -> Result<(), Error> {
+fn create(store: StoreName, path: &Path, cache_bytes: usize) -> Result<(), Error> {
     let unfinished = path.with_extension("redb.part");
     let removed = match std::fs::remove_file(&unfinished) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     };
     removed.map_err(|error| Error::writing(&unfinished, error, WRITABLE))?;
-    drop(open(&unfinished, cache_bytes, Arc::new(DiskState::new("new")))?);
+    drop(open(&unfinished, cache_bytes, Arc::new(DiskState::new(store)))?);
     data_dir::rename_durably(&unfinished, path).map_err(|error| Error::writing(path, error, WRITABLE))
 }
 

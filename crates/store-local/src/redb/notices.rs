@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use oaimend_base::error::Error;
 use oaimend_oai::UnixSecs;
 use oaimend_store::RepositoryId;
-use oaimend_store::databases::Databases;
+use oaimend_store::databases::{Databases, StoreName};
 use oaimend_store::notices::{NoticeStore, WatchedRepository};
 use oaimend_store::save_error::SaveError;
 use redb::{Database, ReadableDatabase, TableDefinition, TableError};
@@ -30,7 +30,7 @@ struct RedbNotices(Arc<SharedDatabase>);
 pub(crate) fn open_notices(data: &Path, databases: &Databases) -> Result<Arc<dyn NoticeStore>, Error> {
     Ok(Arc::new(RedbNotices(SharedDatabase::open_among(
         databases,
-        "notices",
+        StoreName::Notices,
         &data.join("notices.redb"),
         CACHE_BYTES,
     )?)))

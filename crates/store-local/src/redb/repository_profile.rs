@@ -4,7 +4,7 @@ use super::database::SharedDatabase;
 use async_trait::async_trait;
 use oaimend_base::error::Error;
 use oaimend_oai::datestamp::Granularity;
-use oaimend_store::databases::Databases;
+use oaimend_store::databases::{Databases, StoreName};
 use oaimend_store::repository_profile::{
     ProfileDates, ProfileStore, RepositoryProfiles, SavedProfile, SetUsage,
 };
@@ -37,8 +37,12 @@ pub(crate) fn open_profiles(data: &Path, databases: &Databases) -> Result<Reposi
 
 impl RedbProfiles {
     fn open(data: &Path, databases: &Databases) -> Result<(Self, HashMap<String, SavedProfile>), Error> {
-        let database =
-            SharedDatabase::open_among(databases, "profiles", &data.join("holdings.redb"), CACHE_BYTES)?;
+        let database = SharedDatabase::open_among(
+            databases,
+            StoreName::Profiles,
+            &data.join("holdings.redb"),
+            CACHE_BYTES,
+        )?;
         let saved = database.load(read)?;
         Ok((Self(database), saved))
     }

@@ -1,5 +1,6 @@
 //! The file of a database, and whether the disk has failed under it.
 
+use oaimend_store::StoreName;
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 use std::io::Error;
@@ -10,8 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The errors of the disk under the file of a store.
 #[derive(Debug)]
 pub(super) struct DiskState {
-    /// The name of the store.
-    pub(super) store: &'static str,
+    pub(super) store: StoreName,
     /// The database must be opened again: redb refuses all work after an error of the disk.
     pub(super) has_failed: AtomicBool,
     /// No write is known to have succeeded since the last error.
@@ -19,7 +19,7 @@ pub(super) struct DiskState {
 }
 
 impl DiskState {
-    pub(super) fn new(store: &'static str) -> Self {
+    pub(super) fn new(store: StoreName) -> Self {
         Self { store, has_failed: AtomicBool::new(false), is_unusable: AtomicBool::new(false) }
     }
 
@@ -27,7 +27,7 @@ impl DiskState {
     pub(super) fn note_error(&self, error: &dyn std::fmt::Display) {
         if !self.is_unusable.swap(true, Ordering::Relaxed) {
             tracing::error!(
-                store = self.store,
+                store = self.store.name(),
                 %error,
                 "the disk failed; the store is tried again each second; check space and rights of the data folder"
             );

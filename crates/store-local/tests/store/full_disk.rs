@@ -6,16 +6,12 @@ use crate::kill::{CHILD, child, runtime};
 use oaimend_oai::{UnixSecs, Verb};
 use oaimend_store::{
     ActivityUpdate, DeliveredPage, ListPage, ListStatus, ProfileDates, ProfileUpdate, QuarantineBatch,
-    QuarantineQuery, QuarantinedRecord, RepositoryId, Store, WatchedRepository,
+    QuarantineQuery, QuarantinedRecord, RepositoryId, Store, StoreName, WatchedRepository,
 };
 use oaimend_store_contract::mirror::fixtures::{commit_to, record};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// The stores that have a database.
-const STORES: [&str; 7] =
-    ["quarantine", "ledger", "profiles", "capabilities", "activity", "notices", "mirror"];
 
 fn quarantined(number: u32) -> QuarantineBatch {
     let raw = format!("<record>{number}").into_bytes();
@@ -101,17 +97,17 @@ fn every_store_works_again_after_the_disk_was_full() {
         let store = oaimend_store_local::open(Path::new(&folder)).expect("writable");
         runtime().block_on(async {
             assert_eq!(write(&store, 0).await, [true; 4]);
-            assert_eq!(store.databases.unusable(), Vec::<&str>::new());
+            assert_eq!(store.databases.unusable(), Vec::new());
             limit_files(Some(0));
             for _ in 0..2 {
                 assert_eq!(write(&store, 1).await, [false; 4]);
-                assert_eq!(store.databases.unusable(), STORES);
+                assert_eq!(store.databases.unusable(), StoreName::ALL);
                 store.databases.recover();
             }
             limit_files(None);
-            assert_eq!(store.databases.unusable(), STORES, "until a write has succeeded");
+            assert_eq!(store.databases.unusable(), StoreName::ALL, "until a write has succeeded");
             store.databases.recover();
-            assert_eq!(store.databases.unusable(), Vec::<&str>::new());
+            assert_eq!(store.databases.unusable(), Vec::new());
             assert_eq!(write(&store, 2).await, [true; 4]);
             check(&store).await;
         });

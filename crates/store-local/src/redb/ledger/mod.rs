@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use oaimend_base::error::Error;
 use oaimend_oai::{UnixSecs, Verb};
 use oaimend_store::RepositoryId;
-use oaimend_store::databases::Databases;
+use oaimend_store::databases::{Databases, StoreName};
 use oaimend_store::ledger::{
     DeliveredPage, LedgerError, ListFacts, ListLedger, ListPage, RecordedPart, ReplayProgress,
     ReplayShortcuts, TokenOrigin, TokenRecord, TokenTarget, window_counts,
@@ -90,7 +90,7 @@ impl RedbLedger {
     /// The folder cannot be written to, or another process has it open.
     pub(crate) fn open(data: &Path, databases: &Databases) -> Result<Self, Error> {
         let path = data.join("ledger.redb");
-        let database = SharedDatabase::open_among(databases, "ledger", &path, CACHE_BYTES)?;
+        let database = SharedDatabase::open_among(databases, StoreName::Ledger, &path, CACHE_BYTES)?;
         let (windows, epoch) = database.load(|database| {
             remove_other_tables(database)?;
             let epoch = read_epoch(database)?;

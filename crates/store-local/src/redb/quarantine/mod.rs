@@ -14,7 +14,7 @@ use known_entries::{EntryChange, KnownEntries};
 use oaimend_base::error::Error;
 use oaimend_files::data_dir::WRITABLE;
 use oaimend_store::RepositoryId;
-use oaimend_store::databases::Databases;
+use oaimend_store::databases::{Databases, StoreName};
 use oaimend_store::quarantine::{
     Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineSelection,
     QuarantineSize, QuarantineSizes, QuarantineState, WholeRecords,
@@ -61,8 +61,12 @@ impl RedbQuarantine {
     pub(crate) fn open(data: &Path, databases: &Databases) -> Result<Self, Error> {
         let folder = data.join("quarantine");
         std::fs::create_dir_all(&folder).map_err(|error| Error::writing(&folder, error, WRITABLE))?;
-        let index =
-            SharedDatabase::open_among(databases, "quarantine", &folder.join("index.redb"), CACHE_BYTES)?;
+        let index = SharedDatabase::open_among(
+            databases,
+            StoreName::Quarantine,
+            &folder.join("index.redb"),
+            CACHE_BYTES,
+        )?;
         let known = KnownEntries::default();
         index.load(|index| read_known(index, &known))?;
         Ok(Self { folder: Arc::new(folder), index, known: Arc::new(known), writing: Arc::default() })
