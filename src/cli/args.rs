@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use super::backup::{BackupArguments, RestoreArguments};
 use super::check::CheckArguments;
 use super::completions::CompletionsArguments;
 use super::demo::DemoArguments;
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Quarantine(QuarantineArguments),
     Notify(NotifyArguments),
     Report(ReportArguments),
+    Backup(BackupArguments),
+    Restore(RestoreArguments),
     Health(HealthArguments),
     Validate(ValidateArguments),
     Explain(ExplainArguments),

@@ -6,6 +6,7 @@
 mod admin_api;
 mod admin_client;
 mod args;
+mod backup;
 mod check;
 mod completions;
 mod data_arguments;
@@ -57,6 +58,8 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Mirror(arguments) => mirror::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),
         Command::Notify(arguments) => notify::run(arguments),
+        Command::Backup(arguments) => backup::back_up(arguments),
+        Command::Restore(arguments) => backup::restore(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Health(arguments) => health::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),

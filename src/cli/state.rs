@@ -37,6 +37,8 @@ pub(super) enum IfAbsent {
     Create,
     /// It only reads.
     ReadEmpty,
+    /// Without data it has nothing to do.
+    Fail,
 }
 
 impl State {
@@ -61,6 +63,7 @@ impl State {
             match (if_absent, refusal) {
                 (_, Some(refusal)) => return Err(refusal),
                 (IfAbsent::ReadEmpty, None) => return empty(data, is_named).map(Self::Here),
+                (IfAbsent::Fail, None) => return empty(data, true).map(Self::Here),
                 (IfAbsent::Create, None) => {}
             }
             return Self::lock(config, None);

@@ -74,6 +74,7 @@ pub(crate) enum AdminEndpoint {
     RetryQuarantined,
     Sync,
     Maintenance(&'static str),
+    Backup,
     Purge,
     OverviewPage,
     RepositoryPage,
@@ -129,10 +130,10 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
 const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
     use Access::{Everyone, Operators};
     use AdminEndpoint::{
-        Harvest, Livez, Maintenance, Metrics, Mirror, Mirrors, OverviewPage, PlanChart, Purge, Quarantine,
-        QuarantinePage, QuarantinedRecord, QuarantinedRecordPage, Readyz, Records, RemoveQuarantined,
-        Repairs, Report, Repositories, Repository, RepositoryPage, RetryQuarantined, StatusPage, StyleSheet,
-        Sync,
+        Backup, Harvest, Livez, Maintenance, Metrics, Mirror, Mirrors, OverviewPage, PlanChart, Purge,
+        Quarantine, QuarantinePage, QuarantinedRecord, QuarantinedRecordPage, Readyz, Records,
+        RemoveQuarantined, Repairs, Report, Repositories, Repository, RepositoryPage, RetryQuarantined,
+        StatusPage, StyleSheet, Sync,
     };
     &[
         route(READ, &[STATUS_PATH], StatusPage, Operators),
@@ -169,6 +170,7 @@ const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
         route(POST, &["/-/mirror/{id}/accept-loss"], Maintenance("accept-loss"), Operators),
         route(POST, &["/-/mirror/{id}/compact"], Maintenance("compact"), Operators),
         route(POST, &["/-/mirror/{id}/forget"], Maintenance("forget"), Operators),
+        route(POST, &["/-/backup"], Backup, Operators),
         route(&["PURGE"], &["/-/cache/{id}"], Purge, Operators),
         route(READ, &["/"], OverviewPage, Operators),
         route(READ, &["/{id}", "/{id}/"], RepositoryPage, Operators),

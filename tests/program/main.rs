@@ -2,6 +2,7 @@
 
 mod fixtures;
 
+mod backup;
 mod browser;
 mod check;
 mod check_command;

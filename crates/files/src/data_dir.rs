@@ -48,6 +48,8 @@ pub fn in_use(path: &Path) -> Error {
 pub fn rename_durably(unfinished: &Path, path: &Path) -> std::io::Result<()> {
     std::fs::rename(unfinished, path)?;
     match path.parent() {
+        // A name alone is in the current folder.
+        Some(folder) if folder.as_os_str().is_empty() => File::open(".")?.sync_all(),
         Some(folder) => File::open(folder)?.sync_all(),
         None => Ok(()),
     }

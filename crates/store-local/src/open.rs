@@ -1,9 +1,10 @@
 //! Opens the stores of a data folder.
 
 use super::RecordLog;
+use crate::backup::remove_snapshots;
 use crate::redb;
 use oaimend_base::error::Error;
-use oaimend_files::data_dir::{DataDirLock, in_use};
+use oaimend_files::data_dir::{DataDirLock, WRITABLE, in_use};
 use oaimend_files::{BrokenPages, CheckReports, StaticFiles};
 use oaimend_store::{Databases, Store, TokenKey};
 use std::path::Path;
@@ -25,6 +26,7 @@ pub fn open(data: &Path) -> Result<Store, Error> {
 /// The folder cannot be written to.
 pub fn open_locked(lock: DataDirLock) -> Result<Store, Error> {
     let data = lock.path();
+    remove_snapshots(data).map_err(|error| Error::writing(data, error, WRITABLE))?;
     let databases = Databases::default();
     let quarantine = Arc::new(redb::RedbQuarantine::open(data, &databases)?);
     let ledger = Arc::new(redb::RedbLedger::open(data, &databases)?);

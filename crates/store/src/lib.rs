@@ -67,6 +67,7 @@ pub use sealed_token::TokenUse;
 pub use token_key::TokenKey;
 
 use oaimend_files::{BrokenPages, CheckReports, DataDirLock, StaticFiles};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// All stores of one data folder. Clones share them.
@@ -113,5 +114,11 @@ impl Store {
         self.static_files.close();
         self.mirror.close();
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// The data folder, until the stores are closed.
+    pub fn data_folder(&self) -> Option<PathBuf> {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        lock.as_ref().map(|lock| lock.path().to_owned())
     }
 }

@@ -1,6 +1,7 @@
 //! The listener for operators: metrics, state and quarantine as JSON, and pages. It only reads, except for
 //! `PURGE`, `POST` and `DELETE`.
 
+mod backup;
 mod cache;
 mod lines;
 mod maintain;
@@ -117,6 +118,7 @@ async fn answer(
         AdminEndpoint::Records => maintain::export(served, id, query).await,
         AdminEndpoint::Sync => mirror::request_harvest(served, lifecycle, id, query),
         AdminEndpoint::Maintenance(name) => maintain::maintain(served, lifecycle, id, name, query).await,
+        AdminEndpoint::Backup => backup::back_up(served).await,
         AdminEndpoint::Purge => purge(served, id, query).await,
         AdminEndpoint::StatusPage => pages::status::status(served, &context.live_requests, gateway),
         AdminEndpoint::PlanChart => pages::status::chart(served).await,
@@ -140,8 +142,8 @@ async fn without_route(context: &ServerContext, method: &str, query: Option<&str
             wrong_method("expected DELETE /-/repositories/ID/quarantine/KEY").with("Allow", "GET".to_owned())
         }
         "POST" => wrong_method(
-            "expected POST /-/mirror/ID/TASK, with sync, verify, accept-loss, compact or forget as TASK, or \
-             /-/repositories/ID/quarantine/retry",
+            "expected POST /-/mirror/ID/TASK, with sync, verify, accept-loss, compact or forget as TASK, \
+             /-/repositories/ID/quarantine/retry, or /-/backup",
         )
         .with("Allow", "GET".to_owned()),
         // It says what is right.

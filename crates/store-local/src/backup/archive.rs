@@ -4,7 +4,7 @@ use super::BackupError;
 use super::snapshot::Snapshot;
 use blake2::{Blake2s256, Digest};
 use oaimend_files::data_dir::rename_durably;
-use oaimend_store::Databases;
+use oaimend_store::Store;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -59,20 +59,13 @@ pub struct RestoredBackup {
 }
 
 /// Writes a backup of a data folder whose stores are open in this process. `created` is the time of the backup, as in
-/// OAI-PMH. Writers wait while the databases are copied. `on_progress` gets the bytes that are done, and all bytes. Blocks
-/// on the disk.
+/// OAI-PMH. Writers wait while the databases are copied. Blocks on the disk.
 ///
 /// # Errors
 ///
 /// A store cannot be used, or a file cannot be read or written. What was written is no complete backup then.
-pub fn write_backup(
-    data: &Path,
-    databases: &Databases,
-    created: &str,
-    out: impl Write,
-    on_progress: &mut dyn FnMut(u64, u64),
-) -> Result<WrittenBackup, BackupError> {
-    let snapshot = Snapshot::take(data, databases)?;
+pub fn write_backup(store: &Store, created: &str, out: impl Write) -> Result<WrittenBackup, BackupError> {
+    let snapshot = Snapshot::take(store)?;
     let bytes = snapshot.files.iter().map(|(_, bytes)| bytes).sum();
     let written = WrittenBackup { files: snapshot.files.len() as u64, bytes };
     let manifest = Manifest {
@@ -86,17 +79,14 @@ pub fn write_backup(
     compressed.include_checksum(true).map_err(BackupError::Archive)?;
     let mut archive = Builder::new(compressed);
     append(&mut archive, MANIFEST, &json(&manifest)).map_err(BackupError::Archive)?;
-    let (mut checksums, mut done) = (Checksums::new(), 0);
+    let mut checksums = Checksums::new();
     for (file, bytes) in &snapshot.files {
-        on_progress(done, written.bytes);
         let hash = append_file(&mut archive, snapshot.path(), file, *bytes)?;
         checksums.insert(file.to_string_lossy().into_owned(), hash);
-        done += bytes;
     }
     let end = append(&mut archive, CHECKSUMS, &json(&checksums));
     let end = end.and_then(|()| archive.into_inner()).and_then(zstd::Encoder::finish);
     end.and_then(|mut out| out.flush()).map_err(BackupError::Archive)?;
-    on_progress(done, written.bytes);
     Ok(written)
 }
 

@@ -9,6 +9,8 @@
 mod archive;
 mod snapshot;
 
+pub(crate) use snapshot::remove_snapshots;
+
 pub use archive::{RestoredBackup, WrittenBackup, restore, write_backup};
 
 use oaimend_store::save_error::SaveError;

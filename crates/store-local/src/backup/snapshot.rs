@@ -1,7 +1,8 @@
 //! The files of a data folder at one moment, in a folder of their own inside it.
 
 use super::BackupError;
-use oaimend_store::Databases;
+use oaimend_store::Store;
+use oaimend_store::save_error::SaveError;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -21,12 +22,12 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     /// Copies the databases, and links all other files.
-    pub(super) fn take(data: &Path, databases: &Databases) -> Result<Self, BackupError> {
-        remove_old(data)?;
+    pub(super) fn take(store: &Store) -> Result<Self, BackupError> {
+        let data = &store.data_folder().ok_or(SaveError::Closed)?;
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(data);
         let folder = folder.map_err(BackupError::file(data))?;
         let mut taken = Ok(());
-        databases.while_frozen(&mut || taken = copy_folder(data, folder.path(), Place::Root))?;
+        store.databases.while_frozen(&mut || taken = copy_folder(data, folder.path(), Place::Root))?;
         taken?;
         let mut files = Vec::new();
         list_files(folder.path(), Path::new(""), &mut files)?;
@@ -47,11 +48,11 @@ enum Place {
     Inside,
 }
 
-/// Removes snapshots of processes that were killed.
-fn remove_old(data: &Path) -> Result<(), BackupError> {
-    for entry in fs::read_dir(data).map_err(BackupError::file(data))?.flatten() {
+/// Removes the snapshots of a process that was killed, when its folder is opened again.
+pub(crate) fn remove_snapshots(data: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(data)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            fs::remove_dir_all(entry.path()).map_err(BackupError::file(&entry.path()))?;
+            fs::remove_dir_all(entry.path())?;
         }
     }
     Ok(())

@@ -1,0 +1,111 @@
+//! `oaimend backup` and `oaimend restore`: a copy of the data folder in one file, and the way back.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal as _, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use oaimend::config::{Config, Flags};
+
+use super::data_arguments::{ConfigArguments, DataArguments, create_private_files};
+use super::exit::{Exit, Failure, print};
+use super::state::{IfAbsent, foreign_owner};
+
+/// Copies the data folder into a file, also while a server uses it
+#[derive(Debug, Args)]
+pub(crate) struct BackupArguments {
+    /// The new file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    data: DataArguments,
+}
+
+/// Checks a backup, and makes a new data folder of it
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArguments {
+    /// The backup; - is stdin
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    config: ConfigArguments,
+    /// The new data folder, which is empty or absent [default: data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+pub(crate) fn back_up(arguments: BackupArguments) -> Result<Exit, Failure> {
+    let BackupArguments { file, data } = arguments;
+    if file.exists() {
+        return Err(Failure::usage(format!("{} exists; name a new file", file.display())));
+    }
+    let api = data.open(IfAbsent::Fail)?;
+    let backup = api.send("POST", "/-/backup")?;
+    let backup =
+        backup.map_err(|refusal| Failure::in_use(format!("there is no backup: {}", refusal.error)))?;
+    let unfinished = unfinished_name(&file);
+    let mut out = File::create(&unfinished).map_err(|error| Failure::io("write", &unfinished, &error))?;
+    let mut bytes = 0;
+    let written = backup.into_pieces().try_for_each(|piece| {
+        let piece = piece?;
+        bytes += piece.len();
+        show_progress(&format!("{} MiB written", bytes >> 20));
+        out.write_all(&piece).map_err(|error| Failure::io("write", &unfinished, &error))
+    });
+    let written = written.and_then(|()| {
+        let renamed = out.sync_all().and_then(|()| fs::rename(&unfinished, &file));
+        renamed.map_err(|error| Failure::io("write", &file, &error))
+    });
+    end_progress();
+    if let Err(failure) = written {
+        // It is of no use.
+        let _ = fs::remove_file(&unfinished);
+        return Err(failure);
+    }
+    print(format!("{}: {bytes} bytes\n", file.display()).as_bytes())
+}
+
+pub(crate) fn restore(arguments: RestoreArguments) -> Result<Exit, Failure> {
+    let RestoreArguments { file, config: ConfigArguments { config, mappings }, data } = arguments;
+    let config = Config::load(&Flags { config, mappings, data, ..Flags::default() })?;
+    if let Some(owner) = foreign_owner(&config.data) {
+        return Err(Failure::in_use(owner.explain(&config.data)));
+    }
+    create_private_files();
+    let archive: Box<dyn Read> = if file == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(&file).map_err(|error| Failure::io("read", &file, &error))?)
+    };
+    let progress = &mut |done: u64, all: u64| show_progress(&format!("{} of {} MiB", done >> 20, all >> 20));
+    let restored = oaimend_store_local::backup::restore(archive, &config.data, progress);
+    end_progress();
+    let restored = restored.map_err(Failure::in_use)?;
+    let text = format!(
+        "{}: {} files of {}, {} bytes\n",
+        config.data.display(),
+        restored.files,
+        restored.created,
+        restored.bytes
+    );
+    print(text.as_bytes())
+}
+
+/// The name of a backup that is not whole yet, in the same folder.
+fn unfinished_name(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".part");
+    PathBuf::from(name)
+}
+
+fn show_progress(text: &str) {
+    let mut stderr = io::stderr();
+    if stderr.is_terminal() {
+        // A closed stderr is not an error: progress is optional.
+        let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
+    }
+}
+
+fn end_progress() {
+    show_progress("");
+}

@@ -1,0 +1,72 @@
+//! `oaimend backup` and `oaimend restore`, with and without a server.
+
+use crate::fixtures::program::{Program, serve};
+use crate::fixtures::provider::Fault::Nothing;
+use crate::fixtures::provider::Provider;
+use crate::fixtures::provider::When::Always;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn oaimend(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    command.args(arguments).current_dir(folder).output().expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The records of the mirror in this data folder.
+fn records(folder: &Path, data: &str) -> String {
+    let output = oaimend(folder, &["mirror", "cat", "x", "--format", "jsonl", "--data", data]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn a_backup_of_a_running_server_is_restored() {
+    let (source, _) = Provider::default().start(Always, Nothing);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    fs::create_dir(folder.join("mappings")).expect("writable");
+    let mapping = format!("base_url = \"{}\"\n[mirror]\nprefixes = [\"oai_dc\"]\n", source.base_url());
+    fs::write(folder.join("mappings/x.toml"), mapping).expect("writable");
+    let synced = oaimend(folder, &["mirror", "sync"]);
+    assert!(synced.status.success(), "{}", text(&synced.stderr));
+    let before = records(folder, "data");
+    let without = oaimend(folder, &["backup", "without.backup"]);
+    assert!(without.status.success(), "{}", text(&without.stderr));
+    let server = Program::run(serve(folder).args(["--admin", "127.0.0.1:0"]));
+    let admin = server.admin().to_string();
+    let with = oaimend(folder, &["backup", "with.backup", "--admin", &admin]);
+    assert!(with.status.success(), "{}", text(&with.stderr));
+    let again = oaimend(folder, &["backup", "with.backup", "--admin", &admin]);
+    assert_eq!(again.status.code(), Some(64), "an existing file stays: {}", text(&again.stderr));
+    let refused = oaimend(folder, &["restore", "with.backup"]);
+    assert_eq!(refused.status.code(), Some(74));
+    assert!(text(&refused.stderr).contains("data exists and is not empty"), "{}", text(&refused.stderr));
+    drop(server);
+    for file in ["without.backup", "with.backup"] {
+        let data = format!("{file}.data");
+        let restored = oaimend(folder, &["restore", file, "--data", &data]);
+        assert!(restored.status.success(), "{}", text(&restored.stderr));
+        assert_eq!(records(folder, &data), before, "{file}");
+        let [key, copy] =
+            ["data", data.as_str()].map(|data| fs::read(folder.join(data).join("token.key")).expect("a key"));
+        assert_eq!(key, copy, "tokens stay valid");
+        assert!(!folder.join(&data).join("cache").exists());
+    }
+    let left = fs::read_dir(folder).expect("readable").flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(left.iter().all(|name| !name.ends_with(".part") && !name.starts_with("restore-")), "{left:?}");
+}
+
+#[test]
+fn a_folder_without_data_has_no_backup() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let output = oaimend(folder.path(), &["backup", "x.backup"]);
+    assert_eq!(output.status.code(), Some(74));
+    assert!(text(&output.stderr).contains("there is no data of oaimend"), "{}", text(&output.stderr));
+    assert!(!folder.path().join("x.backup").exists());
+}
