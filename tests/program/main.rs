@@ -42,3 +42,4 @@ mod report_page;
 mod repository_events;
 mod serve;
 mod tidy;
+mod upgrade;
