@@ -31,7 +31,7 @@ const RECORD: &str = "oai:demo.example.org:4";
 const FIRST_PAGE: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 /// How long the proxy retries a request before the mirror answers.
 const FAILOVER_AFTER: Duration = Duration::from_secs(2);
-/// Most attempts to find the mirror complete, and the time between two of them.
+/// Maximum number of attempts to find the mirror complete, and the time between two of them.
 const MIRROR_LOOKS_MAX: usize = 200;
 const MIRROR_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 

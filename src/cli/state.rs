@@ -113,9 +113,9 @@ pub(super) fn foreign_owner(data: &Path) -> Option<Owner> {
         .filter_map(|path| fs::metadata(path).ok())
         .map(|about| about.uid())
         .collect();
-    let own = rustix::process::geteuid().as_raw();
-    let foreign = owners.iter().rev().copied().find(|owner| *owner != own)?;
-    let is_foreign = own == 0 || !owners.contains(&own);
+    let user = rustix::process::geteuid().as_raw();
+    let foreign = owners.iter().rev().copied().find(|owner| *owner != user)?;
+    let is_foreign = user == 0 || !owners.contains(&user);
     is_foreign.then(|| Owner { uid: foreign, name: name_of(foreign) })
 }
 
@@ -128,7 +128,7 @@ pub(super) struct Owner {
 impl Owner {
     /// The message about a data folder of another user, with the way to run the command.
     pub(super) fn explain(&self, data: &Path) -> String {
-        let own = rustix::process::geteuid().as_raw();
+        let process_user = rustix::process::geteuid().as_raw();
         let describe = |uid: u32| name_of(uid).unwrap_or_else(|| format!("the user {uid}"));
         // sudo takes a number after #, which shells need in quotes.
         let user = self.name.clone().unwrap_or_else(|| format!("'#{}'", self.uid));
@@ -136,7 +136,7 @@ impl Owner {
             "the data folder {} belongs to {}, and files of {} in it would stop the service; run: sudo -u {user} oaimend ...",
             data.display(),
             describe(self.uid),
-            describe(own),
+            describe(process_user),
         )
     }
 }

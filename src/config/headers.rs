@@ -75,7 +75,7 @@ fn read_field(
     let field = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
         (Part::Name, "is not the name of a header; expected one such as \"X-Api-Key\"".to_owned())
     })?;
-    if let Some((_, instead)) = OWN.iter().find(|(own, _)| field == *own) {
+    if let Some((_, instead)) = OF_OAIMEND.iter().find(|(name, _)| field == *name) {
         return Err((Part::Name, format!("is not allowed: {instead}")));
     }
     if field == AUTHORIZATION
@@ -102,7 +102,7 @@ const FRAMING: &str = "oaimend sets it for each request; remove it";
 const WHOLE: &str = "oaimend needs the complete response; remove it";
 
 /// The headers that a mapping cannot set, and the reason with a remedy.
-const OWN: &[(&str, &str)] = &[
+const OF_OAIMEND: &[(&str, &str)] = &[
     ("connection", CONNECTION),
     ("keep-alive", CONNECTION),
     ("proxy-connection", CONNECTION),

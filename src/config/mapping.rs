@@ -297,8 +297,8 @@ fn repair(fits: fn(RepairId) -> bool) -> Text<'static, RepairId> {
     let names: Vec<&str> = known.map(|entry| entry.name).collect();
     let choices = names.clone();
     let read = move |name: &str| {
-        let is_known = names.contains(&name);
-        RepairId::from_name(name).filter(|_| is_known).ok_or_else(|| unknown_repair(name, &names))
+        let id = if names.contains(&name) { RepairId::from_name(name) } else { None };
+        id.ok_or_else(|| unknown_repair(name, &names))
     };
     text("repair", read, |id| Some(id.name().to_owned())).among(choices)
 }

@@ -89,7 +89,7 @@ enum QuarantineCommand {
     },
 }
 
-/// Most days of an age.
+/// Maximum number of days of an age.
 const DAYS_MAX: u64 = 36_500;
 
 pub(crate) fn run(arguments: QuarantineArguments) -> Result<Exit, Failure> {

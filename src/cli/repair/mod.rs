@@ -4,7 +4,7 @@
 //! one that cannot be read or written does not stop the others.
 
 mod arguments;
-mod jobs;
+mod file_set;
 mod output;
 mod report;
 mod result;
@@ -21,22 +21,23 @@ pub(crate) use arguments::RepairArguments;
 
 use super::exit::{Exit, Failure, print_message};
 use super::input::{Input, Piece, READ_BYTES};
-use jobs::Job;
+use file_set::FileSet;
 use output::Output;
 use report::Report;
 
 pub(crate) fn run(arguments: &RepairArguments) -> Result<Exit, Failure> {
     let config = arguments.repair_config()?;
-    let jobs = jobs::plan(&arguments.files, arguments.output.as_deref(), arguments.report.as_deref())?;
-    let exits = jobs.iter().map(|job| run_job(job, &config).unwrap_or_else(|failure| failure.report()));
+    let sets = file_set::plan(&arguments.files, arguments.output.as_deref(), arguments.report.as_deref())?;
+    let exits =
+        sets.iter().map(|files| repair_files(files, &config).unwrap_or_else(|failure| failure.report()));
     Ok(exits.max().unwrap_or(Exit::Success))
 }
 
 /// Repairs one response.
-fn run_job(job: &Job, config: &RepairConfig) -> Result<Exit, Failure> {
-    let mut input = Input::open(job.input.as_deref())?;
-    let report = job.report.as_deref().map(create_report).transpose()?;
-    let mut filter = Filter { output: Output::open(job.output.as_deref())?, report };
+fn repair_files(files: &FileSet, config: &RepairConfig) -> Result<Exit, Failure> {
+    let mut input = Input::open(files.input.as_deref())?;
+    let report = files.report.as_deref().map(create_report).transpose()?;
+    let mut filter = Filter { output: Output::open(files.output.as_deref())?, report };
 
     let mut repairer = Repairer::new(config);
     let mut buffer = vec![0; READ_BYTES];
@@ -59,14 +60,14 @@ fn run_job(job: &Job, config: &RepairConfig) -> Result<Exit, Failure> {
             summary.outcome = Outcome::Truncated;
         }
     }
-    finish_output(filter, &summary, job, input.name())
+    finish_output(filter, &summary, files, input.name())
 }
 
 /// Writes the rest of the output and the report, and prints the result.
-fn finish_output(filter: Filter, summary: &Summary, job: &Job, name: &Path) -> Result<Exit, Failure> {
+fn finish_output(filter: Filter, summary: &Summary, files: &FileSet, name: &Path) -> Result<Exit, Failure> {
     let output_name = filter.output.name().to_owned();
     let written = filter.output.finish();
-    if let (Some(report), Some(path)) = (filter.report, &job.report) {
+    if let (Some(report), Some(path)) = (filter.report, &files.report) {
         report.finish(summary).map_err(|error| Failure::io("write", path, &error))?;
     }
     match written {
@@ -75,7 +76,7 @@ fn finish_output(filter: Filter, summary: &Summary, job: &Job, name: &Path) -> R
         Err(error) => return Err(Failure::io("write", &output_name, &error)),
         Ok(()) => {}
     }
-    if let Some(result) = result::describe(summary, job.report.is_some()) {
+    if let Some(result) = result::describe(summary, files.report.is_some()) {
         print_message(format_args!("{}: {result}", name.display()));
     }
     Ok(result::exit_code(summary))

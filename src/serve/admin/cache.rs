@@ -23,9 +23,9 @@ pub(super) async fn purge(served: &ServedRepositories, id: &str, query: Option<&
         },
         Err(refusal) => return Response::json(400, &json!({"error": refusal.text})),
     };
-    let mut own = mapping.source.base_url.clone();
-    own.set_query(None);
-    let base_urls = [format!("{}/{id}", served.public_url), own.to_string()];
+    let mut source = mapping.source.base_url.clone();
+    source.set_query(None);
+    let base_urls = [format!("{}/{id}", served.public_url), source.to_string()];
     // A purge removes files.
     let purge = move || match page {
         Some((request, variant)) => cache.purge(&mapping, &base_urls, Some(&request), variant.as_deref()),

@@ -31,9 +31,9 @@ impl SourceMapping {
         let values = self.access.headers.map().values();
         secrets.extend(values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()));
         secrets.retain(|secret| secret.len() >= SECRET_BYTES_MIN);
-        let own = self.access.credentials.as_ref();
-        let own = own.map(|own| (own.user().to_owned(), own.password().to_owned()));
-        for (user, password) in own.into_iter().chain(self.access.proxy.credentials()) {
+        let credentials = self.access.credentials.as_ref();
+        let credentials = credentials.map(|pair| (pair.user().to_owned(), pair.password().to_owned()));
+        for (user, password) in credentials.into_iter().chain(self.access.proxy.credentials()) {
             secrets.push(STANDARD.encode(format!("{user}:{password}")));
             secrets.push(password);
         }

@@ -7,7 +7,7 @@ use crate::cli::exit::Failure;
 
 /// The files of one response.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct FileSet {
     /// `None` is stdin.
     pub(super) input: Option<PathBuf>,
     /// `None` is stdout.
@@ -19,12 +19,12 @@ pub(super) struct Job {
 /// Extensions of compressed files. The outputs are not compressed.
 const COMPRESSED: [&str; 4] = ["gz", "zst", "zz", "zlib"];
 
-/// The jobs for these arguments. Creates the folders of the outputs and reports.
+/// The sets for these arguments. Creates the folders of the outputs and reports.
 pub(super) fn plan(
     files: &[PathBuf],
     output: Option<&Path>,
     report: Option<&Path>,
-) -> Result<Vec<Job>, Failure> {
+) -> Result<Vec<FileSet>, Failure> {
     let inputs: Vec<Option<&Path>> = match files {
         [] => vec![None],
         files => {
@@ -46,16 +46,16 @@ pub(super) fn plan(
         }
         path => Ok(path.map(Path::to_owned)),
     };
-    let mut jobs = Vec::new();
+    let mut sets = Vec::new();
     for input in &inputs {
         let (output, report) = (place(output, *input, "")?, place(report, *input, ".jsonl")?);
-        jobs.push(Job { input: input.map(Path::to_owned), output, report });
+        sets.push(FileSet { input: input.map(Path::to_owned), output, report });
     }
-    check_targets(&jobs)?;
+    check_targets(&sets)?;
     for folder in [output, report].into_iter().flatten().filter(|path| inputs.len() > 1 || is_folder(path)) {
         std::fs::create_dir_all(folder).map_err(|error| Failure::io("create", folder, &error))?;
     }
-    Ok(jobs)
+    Ok(sets)
 }
 
 /// Whether a path names a folder: it is one, or it ends with a slash.
@@ -70,13 +70,13 @@ fn plain_name(name: &Path) -> PathBuf {
 }
 
 /// Refuses two results in one file, and a result in the place of an input.
-fn check_targets(jobs: &[Job]) -> Result<(), Failure> {
-    let inputs = jobs.iter().filter_map(|job| job.input.as_deref());
+fn check_targets(sets: &[FileSet]) -> Result<(), Failure> {
+    let inputs = sets.iter().filter_map(|files| files.input.as_deref());
     let inputs: BTreeMap<PathBuf, &Path> = inputs.map(|input| (identity(input), input)).collect();
     let mut targets = BTreeMap::new();
-    for job in jobs {
-        let source = job.input.as_deref().unwrap_or(Path::new("<stdin>")).display();
-        for target in [&job.output, &job.report].into_iter().flatten() {
+    for files in sets {
+        let source = files.input.as_deref().unwrap_or(Path::new("<stdin>")).display();
+        for target in [&files.output, &files.report].into_iter().flatten() {
             // Devices and pipes take more than one result.
             if std::fs::metadata(target).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
                 continue;
