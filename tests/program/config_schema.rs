@@ -1,5 +1,6 @@
 //! `oaimend validate --schema`: the JSON Schemas accept what the program reads, and refuse what it refuses. A validator of
-//! others judges, the Python package jsonschema. Without Python the tests are skipped.
+//! others judges, the Python package jsonschema. Without Python the tests are skipped. With
+//! `OAIMEND_JSON_SCHEMA=required` they fail instead.
 
 use crate::config::{folder, run, write};
 use oaimend_test_support::{files_below, root};
@@ -19,6 +20,8 @@ fn judge(folder: &Path, schema_of: &[&str], files: &[String]) -> Option<Vec<Stri
         .output()
         .expect("a shell");
     if output.status.code() == Some(69) {
+        let is_required = std::env::var("OAIMEND_JSON_SCHEMA").is_ok_and(|value| value == "required");
+        assert!(!is_required, "the Python package jsonschema cannot be installed");
         println!("skipped: the Python package jsonschema cannot be installed");
         return None;
     }
