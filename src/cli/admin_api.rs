@@ -4,13 +4,12 @@
 
 use std::io::{self, BufReader, Read};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use oaimend::config::{Config, Mapping, Repositories};
+use oaimend::config::{Config, Repositories};
 use oaimend::serve::InProcess;
 use oaimend_base::clock::{Clock as _, SystemClock};
 use oaimend_base::suggestions::suggest_ids;
@@ -94,18 +93,41 @@ impl AdminApi {
         }
     }
 
-    /// The repository with this id.
+    /// The ids of all repositories: those of the server, which may have others than the configuration of the command.
+    ///
+    /// # Errors
+    ///
+    /// The server does not respond.
+    pub(super) fn repository_ids(&self) -> Result<Vec<String>, Failure> {
+        #[derive(Deserialize)]
+        struct Served {
+            repositories: Vec<Id>,
+        }
+        #[derive(Deserialize)]
+        struct Id {
+            id: String,
+        }
+        if let Place::Here { in_process, .. } = &self.place {
+            return Ok(in_process.repositories().all().keys().cloned().collect());
+        }
+        let served = self.send("GET", "/-/repositories")?;
+        let served = served.map_err(|refusal| Failure::in_use(refusal.error))?.read::<Served>()?;
+        Ok(served.repositories.into_iter().map(|repository| repository.id).collect())
+    }
+
+    /// Checks that there is a repository with this id.
     ///
     /// # Errors
     ///
     /// There is none.
-    pub(super) fn find_repository(&self, id: &str) -> Result<Arc<Mapping>, Failure> {
-        self.repositories().find(id).ok_or_else(|| {
-            let all = self.repositories().all();
-            let known: Vec<&str> = all.keys().map(String::as_str).collect();
-            let (named, known) = (id.escape_debug(), suggest_ids(id, &known));
-            Failure::usage(format_args!("there is no repository \"{named}\"; known ids are {known}"))
-        })
+    pub(super) fn check_id(&self, id: &str) -> Result<(), Failure> {
+        let all = self.repository_ids()?;
+        if all.iter().any(|known| known == id) {
+            return Ok(());
+        }
+        let known: Vec<&str> = all.iter().map(String::as_str).collect();
+        let (named, known) = (id.escape_debug(), suggest_ids(id, &known));
+        Err(Failure::usage(format_args!("there is no repository \"{named}\"; known ids are {known}")))
     }
 
     /// Sends a request, such as `GET /-/mirror`.

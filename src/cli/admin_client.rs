@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use oaimend::config::Config;
+use oaimend_files::data_dir::{DataDirLock, LockOwner};
 
 use super::exit::Failure;
 
@@ -43,19 +44,25 @@ impl AdminClient {
         Self { address }
     }
 
-    /// A client of the server that uses the data folder.
+    /// A client of the server that has locked the data folder. It names its listener itself, because another server may
+    /// listen at the address of the configuration.
     ///
     /// # Errors
     ///
-    /// Its admin listener is off.
+    /// Its admin listener is off, or the folder is locked by a command.
     pub(crate) fn of_server(config: &Config) -> Result<Self, Failure> {
         let data = config.data.display();
-        config.admin.map(Self::new).ok_or_else(|| {
-            Failure::in_use(format!(
+        match DataDirLock::admin_listener_of(&config.data) {
+            LockOwner::Server(address) => Ok(Self::new(address)),
+            LockOwner::ServerWithoutListener => Err(Failure::in_use(format!(
                 "a running oaimend uses the data folder {data}, and its admin listener is off; set admin.listen, or \
                  stop it first"
-            ))
-        })
+            ))),
+            LockOwner::Other => Err(Failure::in_use(format!(
+                "another command of oaimend uses the data folder {data}, or a server that is starting; try again when it \
+                 ends, or name a server with --admin"
+            ))),
+        }
     }
 
     /// Sends a request, such as `GET /-/mirror`, and reads the head of the response.

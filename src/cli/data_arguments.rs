@@ -32,8 +32,8 @@ pub(super) struct DataArguments {
     /// Folder for the mirror and other state [default: data]
     #[arg(long, value_name = "DIR", global = true)]
     data: Option<PathBuf>,
-    /// Asks the running server with this admin listener, whatever the data folder contains [default: admin.listen,
-    /// else 127.0.0.1:8081, if a server uses the data folder]
+    /// Asks the running server with this admin listener, whatever the data folder contains [default: the listener of
+    /// the server that uses the data folder, if there is one]
     #[arg(long, value_name = "ADDR", global = true, value_parser = parse_address)]
     admin: Option<SocketAddr>,
 }

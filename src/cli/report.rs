@@ -26,7 +26,7 @@ struct Report {
 pub(crate) fn run(arguments: ReportArguments) -> Result<Exit, Failure> {
     let ReportArguments { id, data } = arguments;
     let api = data.open(IfAbsent::ReadEmpty)?;
-    api.find_repository(&id)?;
+    api.check_id(&id)?;
     let report = api.send("GET", &format!("/-/repositories/{id}/report"))?.map_err(|refusal| {
         Failure::in_use(format_args!("the server does not report on {id}: {}", refusal.error))
     })?;

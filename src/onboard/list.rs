@@ -162,22 +162,28 @@ fn name_in_json(value: &Value) -> Option<String> {
     }
 }
 
-/// Reads one URL per line, or CSV: a first line without a URL is the header.
+/// Reads one URL per line, or CSV whose header names a column of URLs.
 fn read_lines(text: &str) -> Result<Vec<ListedSource>, String> {
     let first = text.lines().find(|line| is_content(line)).unwrap_or_default();
-    if first.split([',', ';', '\t']).any(is_web_url) {
-        let lines = text.lines().filter(|line| is_content(line));
-        let cells = |line: &str| line.split([',', ';', '\t']).map(unquoted).map(str::to_owned).collect();
-        return Ok(lines.filter_map(|line| source_of_cells(cells(line))).collect());
+    if cells_of(first).any(|cell| URL_NAMES.contains(&normalize(cell).as_str())) {
+        return read_csv(text, first);
     }
-    read_csv(text, first)
+    if !text.lines().filter(|line| is_content(line)).any(|line| cells_of(line).any(is_web_url)) {
+        return Ok(Vec::new());
+    }
+    Ok(text.lines().filter(|line| is_content(line)).map(source_of_line).collect())
 }
 
-/// The source of a line without a header: its first URL, and the first other cell as its name.
-fn source_of_cells(cells: Vec<String>) -> Option<ListedSource> {
-    let base_url = cells.iter().find(|cell| is_web_url(cell))?.clone();
-    let name = cells.into_iter().find(|cell| !cell.is_empty() && !is_web_url(cell));
-    Some(ListedSource { base_url, name })
+fn cells_of(line: &str) -> impl Iterator<Item = &str> {
+    line.split([',', ';', '\t']).map(unquoted)
+}
+
+/// The source of a line without a header: its first URL, and the first other cell as its name. A line without a URL is
+/// one too, so that a misspelt one is reported.
+fn source_of_line(line: &str) -> ListedSource {
+    let base_url = cells_of(line).find(|cell| is_web_url(cell)).unwrap_or_else(|| line.trim());
+    let name = cells_of(line).find(|cell| !cell.is_empty() && *cell != base_url).map(str::to_owned);
+    ListedSource { base_url: base_url.to_owned(), name }
 }
 
 fn read_csv(text: &str, header: &str) -> Result<Vec<ListedSource>, String> {
@@ -191,9 +197,7 @@ fn read_csv(text: &str, header: &str) -> Result<Vec<ListedSource>, String> {
     let column = |names: &[&str]| {
         names.iter().find_map(|name| header.iter().position(|cell| normalize(cell) == *name))
     };
-    let Some(url) = column(&URL_NAMES) else {
-        return Err("has no column of base URLs; expected a first line with a column base_url".to_owned());
-    };
+    let Some(url) = column(&URL_NAMES) else { return Ok(Vec::new()) };
     let name = column(&NAME_NAMES);
     let mut sources = Vec::new();
     for row in reader.records() {
@@ -241,13 +245,14 @@ mod tests {
 
     #[test]
     fn lines_are_urls_with_comments_and_names() {
-        let list = "\u{feff}# a comment\nhttp://a.example/oai?verb=Identify\n\n  https://b.example/oai?x=1&verb=Identify \nc;http://c.example\nhttp://a.example/oai\nnothing\n";
+        let list = "\u{feff}# a comment\nhttp://a.example/oai?verb=Identify\n\n  https://b.example/oai?x=1&verb=Identify \nc;http://c.example\nhttp://a.example/oai\nftp://d.example\n";
         assert_eq!(
             read(list),
             [
                 source("http://a.example/oai", ""),
                 source("https://b.example/oai?x=1", ""),
                 source("http://c.example", "c"),
+                source("ftp://d.example", ""),
             ]
         );
     }
@@ -296,8 +301,8 @@ mod tests {
     #[test]
     fn files_without_a_base_url_are_errors() {
         for (text, problem) in [
-            ("", "has no column"),
-            ("name,country\nA,DE\n", "has no column of base URLs"),
+            ("", "contains no base URL"),
+            ("name,country\nA,DE\n", "contains no base URL"),
             ("<BaseURLs/>", "contains no base URL"),
             ("<BaseURLs></baseURL>", "is malformed XML"),
             ("{\"a\": ", "is malformed JSON"),

@@ -24,6 +24,7 @@ use crate::serve::oai::cache::Cache;
 use oaimend_base::clock::{Clock, SystemClock};
 use oaimend_base::error::Error;
 use oaimend_files::DataDirLock;
+use oaimend_files::data_dir::WRITABLE;
 use oaimend_store::Store;
 use pingora_core::listeners::{L4BufferSettings, ListenerConfig};
 use pingora_core::server::configuration::ServerConf;
@@ -34,7 +35,7 @@ use pingora_proxy::ProxyServiceBuilder;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{oneshot, watch};
 
 /// Maximum number of threads of each service for work that blocks, such as that of the databases. Each has a heap of
@@ -113,6 +114,11 @@ impl Server {
             (Some(settings), Some((address, _))) => Some(TlsListener::new(*address, &settings.files)?),
             _ => None,
         };
+        if let Some(lock) = &*store.lock.lock().unwrap_or_else(PoisonError::into_inner) {
+            let address = sockets.admin.as_ref().map(|(address, _)| *address);
+            lock.name_admin_listener(address)
+                .map_err(|error| Error::writing(lock.path(), error, WRITABLE))?;
+        }
         let instance = format!("oaimend-{:016x}", RandomState::new().hash_one(std::process::id()));
         let (admin_hosts, data, settings) =
             (std::mem::take(&mut config.admin_hosts), config.data.clone(), config.settings.take());

@@ -63,6 +63,28 @@ fn a_backup_of_a_running_server_is_restored() {
 }
 
 #[test]
+fn commands_find_the_server_of_their_data_folder() {
+    let [folder, other] = [(); 2].map(|()| tempfile::tempdir().expect("a temporary folder"));
+    let server = Program::run(serve(folder.path()).args([
+        "--admin",
+        "127.0.0.1:0",
+        "--map",
+        "x=http://127.0.0.1:9/oai",
+    ]));
+    let stranger = Program::run(serve(other.path()).args(["--admin", "127.0.0.1:0"]));
+    // The configuration leads to another server.
+    let settings = format!("[admin]\nlisten = \"{}\"\n", stranger.admin());
+    fs::write(folder.path().join("oaimend.toml"), settings).expect("writable");
+    let listed = oaimend(folder.path(), &["quarantine", "ls", "x"]);
+    assert_eq!(text(&listed.stdout), "no quarantined records\n", "{}", text(&listed.stderr));
+    let unknown = oaimend(other.path(), &["quarantine", "ls", "x"]);
+    assert_eq!(unknown.status.code(), Some(64), "{}", text(&unknown.stdout));
+    drop(server);
+    let without = oaimend(folder.path(), &["quarantine", "ls", "x"]);
+    assert_eq!(without.status.code(), Some(64), "nobody serves x: {}", text(&without.stdout));
+}
+
+#[test]
 fn a_folder_without_data_has_no_backup() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = oaimend(folder.path(), &["backup", "x.backup"]);

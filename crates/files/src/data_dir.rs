@@ -2,13 +2,15 @@
 
 use oaimend_base::error::Error;
 use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The data folder, locked for this process. Dropping it releases the lock; the kernel releases the
 /// lock of a process that is killed.
 #[derive(Debug)]
 pub struct DataDirLock {
-    _lock: File,
+    lock: File,
     data: PathBuf,
 }
 
@@ -25,7 +27,11 @@ impl DataDirLock {
         let lock = File::options().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(|error| Error::writing(&path, error, WRITABLE))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Some(Self { _lock: lock, data: data.to_owned() })),
+            Ok(()) => {
+                // It may contain the address of a server that was killed.
+                lock.set_len(0).map_err(|error| Error::writing(&path, error, WRITABLE))?;
+                Ok(Some(Self { lock, data: data.to_owned() }))
+            }
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(Error::writing(&path, error, WRITABLE)),
         }
@@ -35,7 +41,41 @@ impl DataDirLock {
     pub fn path(&self) -> &Path {
         &self.data
     }
+
+    /// Names the admin listener of this process to commands that find the folder locked; `None`: it has none.
+    ///
+    /// # Errors
+    ///
+    /// The file of the lock cannot be written to.
+    pub fn name_admin_listener(&self, address: Option<SocketAddr>) -> std::io::Result<()> {
+        let text = address.map_or_else(|| NO_LISTENER.to_owned(), |address| address.to_string());
+        (&self.lock).write_all(text.as_bytes())
+    }
+
+    /// The admin listener of the process that has locked a data folder.
+    pub fn admin_listener_of(data: &Path) -> LockOwner {
+        let text = std::fs::read_to_string(data.join("lock")).unwrap_or_default();
+        match text.parse() {
+            Ok(address) => LockOwner::Server(address),
+            Err(_) if text == NO_LISTENER => LockOwner::ServerWithoutListener,
+            Err(_) => LockOwner::Other,
+        }
+    }
 }
+
+/// The process that has locked a data folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockOwner {
+    /// A server with this admin listener.
+    Server(SocketAddr),
+    /// A server whose admin listener is off.
+    ServerWithoutListener,
+    /// A command, a server that is starting, or one of an earlier version.
+    Other,
+}
+
+/// The content of the lock of a server whose admin listener is off.
+const NO_LISTENER: &str = "off";
 
 /// The error for a data folder or database that another process has open.
 pub fn in_use(path: &Path) -> Error {

@@ -97,8 +97,7 @@ pub(crate) fn run(arguments: QuarantineArguments) -> Result<Exit, Failure> {
     let api = data.open(IfAbsent::ReadEmpty)?;
     match command {
         QuarantineCommand::Ls { ids, state, format } => {
-            let all = || api.repositories().all().keys().cloned().collect();
-            let ids = if ids.is_empty() { all() } else { ids };
+            let ids = if ids.is_empty() { api.repository_ids()? } else { ids };
             list(&api, &ids, state, format)
         }
         QuarantineCommand::Show { id, key } => show(&api, &id, &key),
@@ -147,7 +146,7 @@ fn list(
     state: Option<QuarantineState>,
     format: OutputFormat,
 ) -> Result<Exit, Failure> {
-    ids.iter().try_for_each(|id| api.find_repository(id).map(drop))?;
+    ids.iter().try_for_each(|id| api.check_id(id))?;
     let mut records = Vec::new();
     for id in ids {
         let query = state.map_or_else(String::new, |state| format!("?state={}", state.name()));
@@ -171,7 +170,7 @@ fn list(
 }
 
 fn show(api: &AdminApi, id: &str, key: &str) -> Result<Exit, Failure> {
-    api.find_repository(id)?;
+    api.check_id(id)?;
     let record = api.send("GET", &path(id, Some(key)))?;
     let record = record.map_err(|refusal| explain(id, Some(key), refusal))?;
     match record.read()? {
@@ -185,7 +184,7 @@ fn show(api: &AdminApi, id: &str, key: &str) -> Result<Exit, Failure> {
 
 /// Removes the records with these keys; without a key those that fit the conditions.
 fn remove(api: &AdminApi, id: &str, keys: &[String], conditions: &str) -> Result<Exit, Failure> {
-    api.find_repository(id)?;
+    api.check_id(id)?;
     let remove = |target: &str, key: Option<&str>| {
         let removed = api.send("DELETE", target)?.map_err(|refusal| explain(id, key, refusal))?;
         Ok::<u64, Failure>(removed.read::<Removed>()?.removed)

@@ -25,7 +25,7 @@ pub(super) fn retry(
     key: Option<&str>,
     prefix: Option<&str>,
 ) -> Result<Exit, Failure> {
-    api.find_repository(id)?;
+    api.check_id(id)?;
     let prefix = prefix.map_or_else(String::new, |prefix| format!("?prefix={}", url_part(prefix)));
     let target = format!("{}/retry{prefix}", path(id, key));
     let lines = api.send("POST", &target)?.map_err(|refusal| explain(id, key, refusal))?;
