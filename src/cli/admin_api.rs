@@ -140,7 +140,7 @@ impl AdminApi {
             Place::Here { in_process, .. } => {
                 let (status, pieces) = self.runtime.block_on(in_process.respond(method, target));
                 let body = Box::new(PieceReader { runtime: &self.runtime, pieces, piece: Bytes::new() });
-                (status, ApiResult { body, sender: "the mirror".to_owned() })
+                (status, ApiResult { body, sender: "the data folder".to_owned() })
             }
             Place::InServer { client, .. } => {
                 let AdminResponse { status, body } = client.send(method, target)?;

@@ -1,11 +1,12 @@
 //! `oaimend backup` and `oaimend restore`: a copy of the data folder in one file, and the way back.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use oaimend::config::{Config, Flags};
+use tempfile::NamedTempFile;
 
 use super::data_arguments::{ConfigArguments, DataArguments, create_private_files};
 use super::exit::{Exit, Failure, print};
@@ -43,25 +44,21 @@ pub(crate) fn back_up(arguments: BackupArguments) -> Result<Exit, Failure> {
     let backup = api.send("POST", "/-/backup")?;
     let backup =
         backup.map_err(|refusal| Failure::in_use(format!("there is no backup: {}", refusal.error)))?;
-    let unfinished = unfinished_name(&file);
-    let mut out = File::create(&unfinished).map_err(|error| Failure::io("write", &unfinished, &error))?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let cannot_write = |error: &io::Error| Failure::io("write", &file, error);
+    let mut out = NamedTempFile::new_in(folder).map_err(|error| cannot_write(&error))?;
     let mut bytes = 0;
     let written = backup.into_pieces().try_for_each(|piece| {
         let piece = piece?;
         bytes += piece.len();
         show_progress(&format!("{} MiB written", bytes >> 20));
-        out.write_all(&piece).map_err(|error| Failure::io("write", &unfinished, &error))
-    });
-    let written = written.and_then(|()| {
-        let renamed = out.sync_all().and_then(|()| fs::rename(&unfinished, &file));
-        renamed.map_err(|error| Failure::io("write", &file, &error))
+        out.write_all(&piece).map_err(|error| cannot_write(&error))
     });
     end_progress();
-    if let Err(failure) = written {
-        // It is of no use.
-        let _ = fs::remove_file(&unfinished);
-        return Err(failure);
-    }
+    written?;
+    out.as_file().sync_all().map_err(|error| cannot_write(&error))?;
+    // An unfinished file is removed, and another one is not replaced.
+    out.persist_noclobber(&file).map_err(|error| cannot_write(&error.error))?;
     print(format!("{}: {bytes} bytes\n", file.display()).as_bytes())
 }
 
@@ -85,17 +82,10 @@ pub(crate) fn restore(arguments: RestoreArguments) -> Result<Exit, Failure> {
         "{}: {} files of {}, {} bytes\n",
         config.data.display(),
         restored.files,
-        restored.created,
+        restored.created.escape_debug(),
         restored.bytes
     );
     print(text.as_bytes())
-}
-
-/// The name of a backup that is not whole yet, in the same folder.
-fn unfinished_name(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".part");
-    PathBuf::from(name)
 }
 
 fn show_progress(text: &str) {

@@ -1,5 +1,6 @@
 //! A backup of the data folder as a download: `POST /-/backup`.
 
+use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use bytes::Bytes;
@@ -22,10 +23,18 @@ const PIECES_MAX: usize = 4;
 type Piece = Result<Bytes, BackupError>;
 
 /// Writes a backup, while harvesters are answered. A backup that fails is truncated, and without its checksums.
-pub(super) async fn back_up(served: &Arc<ServedRepositories>) -> Response {
+pub(super) async fn back_up(served: &Arc<ServedRepositories>, lifecycle: &Lifecycle) -> Response {
+    if lifecycle.is_ending() {
+        return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));
+    }
+    let Ok(turn) = Arc::clone(&served.mirror.maintenance).try_lock_owned() else {
+        let error = "another backup or a maintenance of the mirror runs; try again after its end";
+        return Response::json(409, &json!({ "error": error }));
+    };
     let (pieces, mut received) = mpsc::channel(PIECES_MAX);
     let served = Arc::clone(served);
     tokio::task::spawn_blocking(move || {
+        let _turn = turn;
         let mut out = PieceWriter { pieces: pieces.clone(), piece: Vec::new() };
         let created = utc_datetime(served.clock.now());
         if let Err(error) = write_backup(&served.store, &created, &mut out) {

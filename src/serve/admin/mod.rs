@@ -118,7 +118,7 @@ async fn answer(
         AdminEndpoint::Records => maintain::export(served, id, query).await,
         AdminEndpoint::Sync => mirror::request_harvest(served, lifecycle, id, query),
         AdminEndpoint::Maintenance(name) => maintain::maintain(served, lifecycle, id, name, query).await,
-        AdminEndpoint::Backup => backup::back_up(served).await,
+        AdminEndpoint::Backup => backup::back_up(served, lifecycle).await,
         AdminEndpoint::Purge => purge(served, id, query).await,
         AdminEndpoint::StatusPage => pages::status::status(served, &context.live_requests, gateway),
         AdminEndpoint::PlanChart => pages::status::chart(served).await,

@@ -18,6 +18,8 @@ const CHECKSUMS: &str = "checksums";
 const FORMAT: u32 = 1;
 /// Longest manifest, in bytes.
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
+/// Longest name and hash of a file in the checksums, in bytes.
+const CHECKSUM_BYTES_MAX: u64 = 8 << 10;
 /// Compression level of zstd. Records are compressed already.
 const ZSTD_LEVEL: i32 = 1;
 
@@ -157,10 +159,15 @@ pub fn restore(
     let unpacked = unpacked.map_err(BackupError::file(parent))?;
     let manifest = unpack(archive, unpacked.path(), on_progress)?;
     crate::open(unpacked.path()).map_err(BackupError::Unusable)?.close();
-    if data.exists() {
-        fs::remove_dir_all(data).map_err(BackupError::file(data))?;
+    // Something may have been put into the folder meanwhile.
+    refuse_occupied(data)?;
+    match fs::remove_dir(data) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(BackupError::file(data)(error)),
+        _ => {}
     }
-    rename_durably(&unpacked.keep(), data).map_err(BackupError::file(data))?;
+    rename_durably(unpacked.path(), data).map_err(BackupError::file(data))?;
+    // It has another name now.
+    let _ = unpacked.keep();
     let Manifest { created, oaimend, files, bytes, .. } = manifest;
     Ok(RestoredBackup { created, oaimend, files, bytes })
 }
@@ -194,9 +201,14 @@ fn unpack(
         let mut entry = entry.map_err(damaged)?;
         let name = safe_name(&entry)?;
         if name == Path::new(CHECKSUMS) {
-            let read = serde_json::from_reader::<_, Checksums>(&mut entry);
+            let bytes_max = CHECKSUM_BYTES_MAX.saturating_mul(manifest.files.saturating_add(1));
+            let read = serde_json::from_reader::<_, Checksums>((&mut entry).take(bytes_max));
             expected = Some(read.map_err(|error| BackupError::Damaged(error.to_string()))?);
             break;
+        }
+        let left = manifest.bytes.saturating_sub(done);
+        if entry.size() > left || found.len() as u64 >= manifest.files {
+            return Err(BackupError::Damaged("it has more than its manifest says".to_owned()));
         }
         let (bytes, hash) = unpack_file(&mut entry, &folder.join(&name))?;
         found.insert(name.to_string_lossy().into_owned(), hash);
@@ -204,7 +216,7 @@ fn unpack(
         on_progress(done, manifest.bytes);
     }
     match expected {
-        Some(expected) if expected == found => Ok(manifest),
+        Some(expected) if expected == found && done == manifest.bytes => Ok(manifest),
         Some(_) => Err(BackupError::Damaged("a checksum is wrong".to_owned())),
         None => Err(BackupError::Damaged("its end is missing".to_owned())),
     }
@@ -217,6 +229,7 @@ fn read_manifest(entry: Entry<'_, impl Read>) -> Result<Manifest, BackupError> {
         Ok(manifest) if is_manifest && manifest.format == FORMAT => Ok(manifest),
         Ok(manifest) if is_manifest => {
             let Manifest { format, oaimend, .. } = manifest;
+            let oaimend = oaimend.escape_debug();
             Err(BackupError::Damaged(format!("it has the format {format} of oaimend {oaimend}")))
         }
         _ => Err(BackupError::Damaged("it has no manifest".to_owned())),
@@ -230,7 +243,8 @@ fn safe_name(entry: &Entry<'_, impl Read>) -> Result<PathBuf, BackupError> {
     if is_inside && entry.header().entry_type().is_file() {
         return Ok(name);
     }
-    Err(BackupError::Damaged(format!("{} is no file of a data folder", name.display())))
+    let name = name.display().to_string();
+    Err(BackupError::Damaged(format!("{} is no file of a data folder", name.escape_debug())))
 }
 
 /// Writes a file durably; returns its bytes and its hash.

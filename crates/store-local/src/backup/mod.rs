@@ -44,7 +44,7 @@ pub enum BackupError {
     Occupied(PathBuf),
     /// The restored state cannot be opened.
     #[error(
-        "the backup is whole, but its state cannot be opened: {0}; use the version of oaimend that wrote it"
+        "the backup is whole, but its state cannot be opened ({0}). Restore it with the version of oaimend that wrote it"
     )]
     Unusable(oaimend_base::error::Error),
 }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// What a backup leaves out: pages that are requested again, and what belongs to the running process.
-const LEFT_OUT: [&str; 4] = ["cache", "lock", "upgrade", "tmp"];
+const LEFT_OUT: [&str; 3] = ["cache", "lock", "upgrade"];
 /// The beginning of the names of snapshots.
-const PREFIX: &str = "backup-";
+const PREFIX: &str = ".oaimend-snapshot-";
 
 /// The files of a data folder at one moment. Dropping it removes its folder.
 pub(super) struct Snapshot {
@@ -52,7 +52,10 @@ enum Place {
 pub(crate) fn remove_snapshots(data: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(data)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            fs::remove_dir_all(entry.path())?;
+            match fs::remove_dir_all(entry.path()) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
     }
     Ok(())
@@ -67,15 +70,16 @@ fn copy_folder(from: &Path, to: &Path, place: Place) -> Result<(), BackupError> 
             continue;
         }
         let target = to.join(&name);
-        let kind = match entry.file_type() {
-            Ok(kind) => kind,
+        // It follows a link, such as one to a bigger disk.
+        let kind = match fs::metadata(&path) {
+            Ok(metadata) => metadata.file_type(),
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(BackupError::file(&path)(error)),
         };
         if kind.is_dir() {
             fs::create_dir(&target).map_err(BackupError::file(&target))?;
             copy_folder(&path, &target, Place::Inside)?;
-        } else if kind.is_file() && !is_unfinished(&path) {
+        } else if !is_unfinished(&path) {
             copy_file(&path, &target)?;
         }
     }

@@ -8,7 +8,7 @@ use oaimend_store::{
 };
 use oaimend_store_local::backup::{BackupError, restore, write_backup};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 const CREATED: &str = "2026-01-02T03:04:05Z";
@@ -120,7 +120,7 @@ fn backups_during_a_harvest_have_the_state_of_one_moment() {
     runtime.block_on(harvest).expect("it ends with the store");
     let names: Vec<_> =
         fs::read_dir(&data).expect("readable").flatten().map(|entry| entry.file_name()).collect();
-    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with("backup-")), "{names:?}");
+    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with(".oaimend")), "{names:?}");
 }
 
 #[test]
@@ -226,4 +226,68 @@ fn a_cut_or_damaged_file_is_refused_and_leaves_no_folder() {
     fs::create_dir(&copy).expect("writable");
     let copy = restored(&file, &copy).expect("an empty folder is replaced");
     runtime().block_on(check_filled(&copy));
+}
+
+/// Reads a backup, and writes into the data folder meanwhile.
+struct Meddling<'a>(&'a [u8], PathBuf);
+
+impl Read for Meddling<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        fs::create_dir_all(&self.1)?;
+        fs::write(self.1.join("precious"), "x")?;
+        self.0.read(out)
+    }
+}
+
+#[test]
+fn a_folder_that_is_filled_during_a_restore_stays() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = oaimend_store_local::open(&folder.path().join("data")).expect("writable");
+    let file = folder.path().join("whole.backup");
+    back_up(&store, &file);
+    let (whole, copy) = (fs::read(&file).expect("readable"), folder.path().join("copy"));
+    let error = restore(Meddling(&whole, copy.clone()), &copy, &mut |_, _| {}).expect_err("it is not empty");
+    assert!(matches!(error, BackupError::Occupied(_)), "{error}");
+    assert_eq!(fs::read_to_string(copy.join("precious")).expect("it stays"), "x");
+    let names = fs::read_dir(folder.path()).expect("readable").flatten().map(|entry| entry.file_name());
+    assert_eq!(names.count(), 3, "data, backup and copy");
+}
+
+#[test]
+fn a_part_of_the_folder_on_another_disk_is_in_the_backup() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (data, disk) = (folder.path().join("data"), folder.path().join("disk"));
+    fs::create_dir_all(&data).expect("writable");
+    fs::create_dir(&disk).expect("writable");
+    std::os::unix::fs::symlink(&disk, data.join("quarantine")).expect("writable");
+    let store = oaimend_store_local::open(&data).expect("writable");
+    runtime().block_on(fill(&store));
+    let file = folder.path().join("whole.backup");
+    back_up(&store, &file);
+    let copy = restored(&file, &folder.path().join("copy")).expect("it is whole");
+    runtime().block_on(check_filled(&copy));
+}
+
+#[test]
+fn a_backup_with_more_than_its_manifest_says_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let manifest = br#"{"format": 1, "oaimend": "0", "created": "x", "files": 1, "bytes": 3}"#.as_slice();
+    let archive = |files: &[(&str, &[u8])]| {
+        let mut archive = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).expect("memory"));
+        for (name, bytes) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            archive.append_data(&mut header, name, *bytes).expect("memory");
+        }
+        archive.into_inner().and_then(zstd::Encoder::finish).expect("memory")
+    };
+    for files in [
+        [("manifest.json", manifest), ("a", b"four"), ("checksums", b"{}")].as_slice(),
+        &[("manifest.json", manifest), ("a", b""), ("b", b""), ("checksums", b"{}")],
+        &[("manifest.json", manifest), ("checksums", b"{}")],
+        &[("manifest.json", manifest), ("checksums", &[b' '; 100_000])],
+    ] {
+        let error = restore(archive(files).as_slice(), &folder.path().join("copy"), &mut |_, _| {});
+        assert!(matches!(error, Err(BackupError::Damaged(_))), "{error:?}");
+    }
 }
