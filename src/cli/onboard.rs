@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +15,9 @@ use clap::Args;
 use futures::StreamExt as _;
 use futures::stream;
 use oaimend::config::Mapping;
-use oaimend::onboard::{Findings, ListedSource, Prober, RepositoryIds, read_list, write_mapping};
+use oaimend::onboard::{
+    Findings, ListedSource, Prober, RepositoryIds, normalize_url, read_list, write_mapping,
+};
 use oaimend_base::clock::{self, SystemClock};
 use oaimend_files::DataDirLock;
 use oaimend_upstream::settings::Limits;
@@ -71,12 +74,16 @@ struct Onboarded {
 
 enum Outcome {
     Skipped(Skipped),
-    Probed {
-        id: String,
-        findings: Box<Findings>,
-        /// Whether its mapping file was written.
-        is_written: bool,
-    },
+    Probed { id: String, findings: Box<Findings>, file: MappingFile },
+}
+
+/// What has become of a mapping file.
+enum MappingFile {
+    /// The repository does not work, or no file is wanted.
+    NotWanted,
+    Written,
+    /// It cannot be written, and why.
+    Failed(String),
 }
 
 pub(crate) fn run(arguments: &OnboardArguments) -> Result<Exit, Failure> {
@@ -90,7 +97,7 @@ pub(crate) fn run(arguments: &OnboardArguments) -> Result<Exit, Failure> {
     let lock = lock.ok_or_else(|| Failure::in_use("another process has locked a new folder"))?;
     let store = oaimend_store_local::open_locked(lock)?;
     let prober = Prober::new(store, Arc::new(SystemClock), Duration::from_secs(arguments.time_max_secs));
-    let results = runtime.block_on(probe_all(&prober, candidates, arguments))?;
+    let results = runtime.block_on(probe_all(&prober, candidates, arguments));
     let text = match arguments.format {
         OutputFormat::Text => format_table(&results),
         OutputFormat::Json => {
@@ -104,7 +111,7 @@ pub(crate) fn run(arguments: &OnboardArguments) -> Result<Exit, Failure> {
 /// Reads the lists, and chooses an id for each repository that has no mapping yet.
 fn read_candidates(lists: &[PathBuf], mappings: &Path) -> Result<Vec<Candidate>, Failure> {
     let known = known_base_urls(mappings)?;
-    let mut ids = RepositoryIds::new(known.values().cloned());
+    let mut ids = RepositoryIds::new(known.iter().map(|(_, id)| id.clone()));
     let mut candidates: Vec<Candidate> = Vec::new();
     for file in lists {
         let text = read_file(file)?;
@@ -122,10 +129,11 @@ fn read_candidates(lists: &[PathBuf], mappings: &Path) -> Result<Vec<Candidate>,
 
 fn new_mapping(
     source: &ListedSource,
-    known: &BTreeMap<String, String>,
+    known: &[(String, String)],
     ids: &mut RepositoryIds,
 ) -> Result<Mapping, Skipped> {
-    if let Some(id) = known.get(&source.base_url) {
+    let base_url = normalize_url(&source.base_url);
+    if let Some((_, id)) = known.iter().find(|(url, _)| *url == base_url) {
         return Err(Skipped::Known(id.clone()));
     }
     let url = Url::parse(&source.base_url).map_err(|error| Skipped::Invalid(error.to_string()))?;
@@ -143,13 +151,13 @@ fn read_file(file: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// The base URLs of the mapping files, each with its id. A file that cannot be read has at least its id.
-fn known_base_urls(mappings: &Path) -> Result<BTreeMap<String, String>, Failure> {
+fn known_base_urls(mappings: &Path) -> Result<Vec<(String, String)>, Failure> {
     let entries = match fs::read_dir(mappings) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Failure::io("read", mappings, &error)),
     };
-    let mut known = BTreeMap::new();
+    let mut known = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
         let (Some("toml"), Some(id)) =
             (path.extension().and_then(OsStr::to_str), path.file_stem().and_then(OsStr::to_str))
@@ -159,7 +167,7 @@ fn known_base_urls(mappings: &Path) -> Result<BTreeMap<String, String>, Failure>
         let text = fs::read_to_string(&path).unwrap_or_default();
         let table: toml::Table = text.parse().unwrap_or_default();
         let base_url = table.get("base_url").and_then(toml::Value::as_str).unwrap_or(id);
-        known.insert(base_url.to_owned(), id.to_owned());
+        known.push((normalize_url(base_url), id.to_owned()));
     }
     Ok(known)
 }
@@ -169,7 +177,7 @@ async fn probe_all(
     prober: &Prober,
     candidates: Vec<Candidate>,
     arguments: &OnboardArguments,
-) -> Result<Vec<Onboarded>, Failure> {
+) -> Vec<Onboarded> {
     let all = candidates.len();
     let mut servers: BTreeMap<String, Vec<(usize, Candidate)>> = BTreeMap::new();
     for (position, candidate) in candidates.into_iter().enumerate() {
@@ -180,19 +188,16 @@ async fn probe_all(
         let mut results = Vec::new();
         for (position, candidate) in candidates {
             progress.show(&candidate.source.base_url);
-            results.push((position, onboard(prober, candidate, arguments).await?));
+            results.push((position, onboard(prober, candidate, arguments).await));
             progress.done.fetch_add(1, Ordering::Relaxed);
         }
-        Ok::<_, Failure>(results)
+        results
     });
     let finished: Vec<_> = probing.buffer_unordered(arguments.parallel.into()).collect().await;
     progress.end();
-    let mut results: Vec<(usize, Onboarded)> = Vec::new();
-    for of_server in finished {
-        results.extend(of_server?);
-    }
+    let mut results: Vec<(usize, Onboarded)> = finished.into_iter().flatten().collect();
     results.sort_by_key(|(position, _)| *position);
-    Ok(results.into_iter().map(|(_, result)| result).collect())
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The scheme, host and port of a base URL. All repositories of one server share its patience.
@@ -205,23 +210,34 @@ async fn onboard(
     prober: &Prober,
     Candidate { source, mapping }: Candidate,
     arguments: &OnboardArguments,
-) -> Result<Onboarded, Failure> {
+) -> Onboarded {
     let mapping = match mapping {
         Ok(mapping) => mapping,
-        Err(skipped) => return Ok(Onboarded { source, outcome: Outcome::Skipped(skipped) }),
+        Err(skipped) => return Onboarded { source, outcome: Outcome::Skipped(skipped) },
     };
     let findings = prober.probe(&mapping).await;
-    let is_written = findings.works() && !arguments.dry_run;
-    if is_written {
+    let file = if findings.works() && !arguments.dry_run {
         let text = write_mapping(&source.base_url, source.name.as_deref(), &findings, clock::now());
-        let file = arguments.mappings.join(format!("{}.toml", mapping.id()));
-        let written = fs::create_dir_all(&arguments.mappings).and_then(|()| {
-            File::options().write(true).create_new(true).open(&file)?.write_all(text.as_bytes())
-        });
-        written.map_err(|error| Failure::io("write", &file, &error))?;
-    }
+        match save_mapping(&arguments.mappings, mapping.id(), &text) {
+            Ok(()) => MappingFile::Written,
+            Err(error) => MappingFile::Failed(format!("the mapping file cannot be written: {error}")),
+        }
+    } else {
+        MappingFile::NotWanted
+    };
     let id = mapping.id().to_owned();
-    Ok(Onboarded { source, outcome: Outcome::Probed { id, findings: Box::new(findings), is_written } })
+    Onboarded { source, outcome: Outcome::Probed { id, findings: Box::new(findings), file } }
+}
+
+/// Writes a mapping file completely or not at all. An existing file stays.
+fn save_mapping(folder: &Path, id: &str, text: &str) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file =
+        tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o644)).tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(folder.join(format!("{id}.toml")))?;
+    Ok(())
 }
 
 /// One line on a terminal: how many repositories are probed, and the last one that began.
@@ -234,7 +250,7 @@ impl Progress {
     fn show(&self, base_url: &str) {
         let mut stderr = io::stderr();
         if stderr.is_terminal() {
-            let base_url: String = base_url.chars().take(PROGRESS_CHARS_MAX).collect();
+            let base_url: String = shown_url(base_url).chars().take(PROGRESS_CHARS_MAX).collect();
             let done = self.done.load(Ordering::Relaxed);
             // A closed stderr is not an error: progress is optional.
             let _ =
@@ -256,6 +272,7 @@ impl Onboarded {
         match &self.outcome {
             Outcome::Skipped(Skipped::Known(_)) => true,
             Outcome::Skipped(Skipped::Invalid(_)) => false,
+            Outcome::Probed { file: MappingFile::Failed(_), .. } => false,
             Outcome::Probed { findings, .. } => findings.works(),
         }
     }
@@ -265,6 +282,7 @@ impl Onboarded {
         match &self.outcome {
             Outcome::Skipped(Skipped::Known(_)) => "known",
             Outcome::Skipped(Skipped::Invalid(_)) => "invalid",
+            Outcome::Probed { file: MappingFile::Failed(_), .. } => "fails",
             Outcome::Probed { findings, .. } if !findings.works() => "fails",
             Outcome::Probed { findings, .. } if findings.quarantined > 0 || findings.continued.is_some() => {
                 "incomplete"
@@ -279,6 +297,7 @@ impl Onboarded {
         let findings = match &self.outcome {
             Outcome::Skipped(Skipped::Known(_)) => return "has a mapping file already".to_owned(),
             Outcome::Skipped(Skipped::Invalid(problem)) => return problem.clone(),
+            Outcome::Probed { file: MappingFile::Failed(problem), .. } => return problem.clone(),
             Outcome::Probed { findings, .. } => findings,
         };
         if let Some((verb, failure)) = &findings.failure {
@@ -320,31 +339,68 @@ fn format_table(results: &[Onboarded]) -> String {
         results.iter().map(|result| cell(result).chars().count()).max().unwrap_or(0).max(head.len())
     };
     let ids = width(Onboarded::id, "repository");
-    let urls = width(|result| &result.source.base_url, "base URL");
+    let shown: Vec<String> = results.iter().map(|result| cut(&shown_url(&result.source.base_url))).collect();
+    let urls = shown.iter().map(|url| url.chars().count()).max().unwrap_or(0).max("base URL".len());
     let mut table = format!("{:10}  {:ids$}  {:urls$}  details\n", "result", "repository", "base URL");
-    for result in results {
-        let (id, url) = (result.id(), &result.source.base_url);
-        let _ = writeln!(table, "{:10}  {id:ids$}  {url:urls$}  {}", result.result(), result.details());
+    for (result, url) in results.iter().zip(&shown) {
+        let id = result.id();
+        let _ = writeln!(
+            table,
+            "{:10}  {id:ids$}  {url:urls$}  {}",
+            result.result(),
+            printable(&result.details())
+        );
     }
     let served = results.iter().filter(|result| result.is_served()).count();
-    let is_written = |result: &&Onboarded| matches!(result.outcome, Outcome::Probed { is_written: true, .. });
+    let is_written =
+        |result: &&Onboarded| matches!(result.outcome, Outcome::Probed { file: MappingFile::Written, .. });
     let written = results.iter().filter(is_written).count();
     let _ =
         writeln!(table, "\n{served} of {} repositories work; {written} mapping files written", results.len());
     table
 }
 
+/// A URL for a terminal: without credentials and control characters.
+fn shown_url(base_url: &str) -> String {
+    printable(&without_credentials(base_url))
+}
+
+fn without_credentials(base_url: &str) -> String {
+    match Url::parse(base_url) {
+        Ok(mut url) if !url.username().is_empty() || url.password().is_some() => {
+            // Only URLs without a host cannot be changed.
+            let _ = url.set_username("***").and_then(|()| url.set_password(None));
+            url.into()
+        }
+        _ => base_url.to_owned(),
+    }
+}
+
+/// A text of a list or a source without the control characters that a terminal obeys.
+fn printable(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
+}
+
+/// A cell of the table.
+fn cut(text: &str) -> String {
+    let mut cell: String = text.chars().take(URL_CHARS_MAX).collect();
+    if text.chars().nth(URL_CHARS_MAX).is_some() {
+        cell.push('…');
+    }
+    cell
+}
+
 fn to_json(result: &Onboarded) -> Value {
     let mut value = json!({
-        "base_url": result.source.base_url,
+        "base_url": without_credentials(&result.source.base_url),
         "id": result.id(),
         "result": result.result(),
         "details": result.details(),
     });
-    if let Outcome::Probed { findings, is_written, .. } = &result.outcome {
+    if let Outcome::Probed { findings, file, .. } = &result.outcome {
         let repairs: BTreeMap<&str, u64> =
             findings.repairs.iter().map(|(id, count)| (id.name(), *count)).collect();
-        value["is_written"] = json!(is_written);
+        value["is_written"] = json!(matches!(file, MappingFile::Written));
         value["version"] = json!(findings.version);
         value["formats"] = json!(findings.formats);
         value["records"] = json!(findings.records);
@@ -356,5 +412,7 @@ fn to_json(result: &Onboarded) -> Value {
     value
 }
 
+/// Longest base URL in the table, in characters.
+const URL_CHARS_MAX: usize = 80;
 /// Longest base URL in the progress line, in characters.
 const PROGRESS_CHARS_MAX: usize = 60;

@@ -3,8 +3,11 @@
 //! Formats: one URL per line, CSV with a header, the ListFriends XML of openarchives.org and the `friends` container of
 //! Identify, the XML and JSON exports of OpenDOAR, and re3data's description of a repository. Pure.
 
+use oaimend_oai::Argument;
 use oaimend_repository::xml::{StartTag, XmlEvent, XmlReader};
 use serde_json::Value;
+use std::collections::BTreeSet;
+use url::Url;
 
 /// A repository of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,10 +36,10 @@ pub fn read_list(text: &str) -> Result<Vec<ListedSource>, String> {
         Some('{' | '[') => read_json(text)?,
         _ => read_lines(text)?,
     };
-    let mut sources: Vec<ListedSource> = Vec::new();
+    let (mut sources, mut known): (Vec<ListedSource>, BTreeSet<String>) = Default::default();
     for source in found {
         let source = ListedSource { base_url: without_request(&source.base_url), ..source };
-        if !source.base_url.is_empty() && !sources.iter().any(|known| known.base_url == source.base_url) {
+        if !source.base_url.is_empty() && known.insert(normalize_url(&source.base_url)) {
             sources.push(source);
         }
     }
@@ -52,9 +55,18 @@ pub fn read_list(text: &str) -> Result<Vec<ListedSource>, String> {
 fn without_request(url: &str) -> String {
     let url = url.trim();
     let Some((base, query)) = url.split_once('?') else { return url.to_owned() };
-    let is_kept = |pair: &&str| !pair.is_empty() && !pair.starts_with("verb=");
+    let is_argument = |pair: &str| {
+        let name = pair.split('=').next().unwrap_or_default().to_ascii_lowercase();
+        name == "verb" || Argument::ALL.iter().any(|argument| argument.name().to_ascii_lowercase() == name)
+    };
+    let is_kept = |pair: &&str| !pair.is_empty() && !is_argument(pair);
     let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
     if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) }
+}
+
+/// The form in which URLs are compared.
+pub fn normalize_url(url: &str) -> String {
+    Url::parse(url).map_or_else(|_| url.to_owned(), String::from)
 }
 
 fn read_xml(text: &str) -> Result<Vec<ListedSource>, String> {
@@ -178,12 +190,17 @@ fn cells_of(line: &str) -> impl Iterator<Item = &str> {
     line.split([',', ';', '\t']).map(unquoted)
 }
 
-/// The source of a line without a header: its first URL, and the first other cell as its name. A line without a URL is
-/// one too, so that a misspelt one is reported.
+/// The source of a line without a header: its first URL, up to a blank, a comma or a quotation mark, and the text before or
+/// after it as its name. A line without a URL is one too, so that a misspelt one is reported.
 fn source_of_line(line: &str) -> ListedSource {
-    let base_url = cells_of(line).find(|cell| is_web_url(cell)).unwrap_or_else(|| line.trim());
-    let name = cells_of(line).find(|cell| !cell.is_empty() && *cell != base_url).map(str::to_owned);
-    ListedSource { base_url: base_url.to_owned(), name }
+    let start = line.char_indices().map(|(at, _)| at).find(|at| begins_with_url(&line[*at..]));
+    let Some(start) = start else { return ListedSource { base_url: line.trim().to_owned(), name: None } };
+    let (before, url) = line.split_at(start);
+    let end = url.find(|end: char| end.is_whitespace() || matches!(end, ',' | '"')).unwrap_or(url.len());
+    let (url, after) = url.split_at(end);
+    let names = [before, after].map(|text| text.trim_matches([' ', '\t', ',', ';', '"']));
+    let name = names.into_iter().find(|name| !name.is_empty()).map(str::to_owned);
+    ListedSource { base_url: url.trim_end_matches(';').to_owned(), name }
 }
 
 fn read_csv(text: &str, header: &str) -> Result<Vec<ListedSource>, String> {
@@ -219,9 +236,13 @@ fn unquoted(cell: &str) -> &str {
     cell.trim().trim_matches('"').trim()
 }
 
-fn is_web_url(text: &str) -> bool {
-    let start = unquoted(text).get(..8).unwrap_or_default().to_ascii_lowercase();
-    start.starts_with("http://") || start.starts_with("https://")
+fn is_web_url(cell: &str) -> bool {
+    begins_with_url(unquoted(cell))
+}
+
+fn begins_with_url(text: &str) -> bool {
+    let begins = |start: &str| text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start));
+    begins("http://") || begins("https://")
 }
 
 /// The name of a column or key in lower case, without separators.
@@ -245,12 +266,12 @@ mod tests {
 
     #[test]
     fn lines_are_urls_with_comments_and_names() {
-        let list = "\u{feff}# a comment\nhttp://a.example/oai?verb=Identify\n\n  https://b.example/oai?x=1&verb=Identify \nc;http://c.example\nhttp://a.example/oai\nftp://d.example\n";
+        let list = "\u{feff}# a comment\nhttp://a.example/oai?verb=Identify\n\n  https://b.example/oai;s=1?x=1&Verb=Identify&metadataPrefix=oai_dc \nc;http://c.example\nHTTP://A.example/oai\nftp://d.example\n";
         assert_eq!(
             read(list),
             [
                 source("http://a.example/oai", ""),
-                source("https://b.example/oai?x=1", ""),
+                source("https://b.example/oai;s=1?x=1", ""),
                 source("http://c.example", "c"),
                 source("ftp://d.example", ""),
             ]

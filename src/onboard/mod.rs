@@ -9,7 +9,7 @@ mod mapping_file;
 mod names;
 mod probe;
 
-pub use list::{ListedSource, read_list};
+pub use list::{ListedSource, normalize_url, read_list};
 pub use mapping_file::write_mapping;
 pub use names::RepositoryIds;
 pub use probe::{Findings, Prober};

@@ -103,23 +103,27 @@ impl Prober {
     /// Probes the source of a mapping, with a second between two requests unless it is on this machine. A source that
     /// refuses GET is requested by POST.
     pub async fn probe(&self, mapping: &Mapping) -> Findings {
-        let by_get = self.probe_within_time(mapping).await;
-        let is_refused = matches!(&by_get.failure, Some((Verb::Identify, failure))
-            if matches!(failure.reason, Reason::Status | Reason::NotOai(_)));
-        if !is_refused {
+        let started = clock::uptime();
+        let by_get = self.probe_within(mapping, self.time_max).await;
+        if !by_get
+            .failure
+            .as_ref()
+            .is_some_and(|(verb, failure)| *verb == Verb::Identify && refuses_get(failure))
+        {
             return by_get;
         }
+        let left = self.time_max.saturating_sub(clock::uptime().saturating_sub(started));
         let mut mapping = mapping.clone();
         mapping.source_mut().quirks.method = Method::Post;
-        let by_post = self.probe_within_time(&mapping).await;
+        let by_post = self.probe_within(&mapping, left).await;
         if by_post.identify.is_some() { Findings { needs_post: true, ..by_post } } else { by_get }
     }
 
-    async fn probe_within_time(&self, mapping: &Mapping) -> Findings {
+    async fn probe_within(&self, mapping: &Mapping, time: Duration) -> Findings {
         let mut findings = Findings::default();
         let mut verb = Verb::Identify;
         let probing = self.probe_all(mapping, &mut findings, &mut verb);
-        if tokio::time::timeout(self.time_max, probing).await.is_err() {
+        if tokio::time::timeout(time, probing).await.is_err() {
             let secs = self.time_max.as_secs();
             let details = format!("the requests to the source took longer than {secs} s together");
             findings.failure = Some((verb, Failure::new(Reason::ResponseTimeout, details)));
@@ -173,6 +177,15 @@ impl Prober {
         let mapping = Arc::new(source.clone());
         let client = self.clients.client_for(&mapping)?;
         Ok(LiveRepository { mapping, client, store: self.store.clone(), clock: Arc::clone(&self.clock) })
+    }
+}
+
+/// Whether a source may accept POST after this failure. Other failures pass, and a wrong method would stay.
+fn refuses_get(failure: &Failure) -> bool {
+    match failure.reason {
+        Reason::Status => matches!(failure.received_status, Some(400 | 403 | 404 | 405 | 501)),
+        Reason::NotOai(_) => true,
+        _ => false,
     }
 }
 

@@ -28,14 +28,14 @@ def expect(is_right, message):
         raise Failed(message)
 
 
-def run(*command, cwd=None):
-    """Runs a command and returns its output. Fails if the command fails."""
+def run(*command, cwd=None, codes=(0,)):
+    """Runs a command and returns its output. Fails if it exits with another code."""
     ran = subprocess.run(
         list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         timeout=COMMAND_SECONDS_MAX, cwd=cwd, check=False,
     )
     output = ran.stdout.decode(errors="replace")
-    expect(ran.returncode in (0, 1), f"{' '.join(map(str, command))}: exit code {ran.returncode}\n{output}")
+    expect(ran.returncode in codes, f"{' '.join(map(str, command))}: exit code {ran.returncode}\n{output}")
     return output
 
 
@@ -47,7 +47,7 @@ def only(folder, pattern):
 
 
 def checksums(folder):
-    lines = run("sha256sum", "--check", "SHA256SUMS", cwd=folder).splitlines()
+    lines = run("sha256sum", "--check", "SHA256SUMS", cwd=folder, codes=(0, 1)).splitlines()
     archives = [path for path in folder.iterdir() if path.name != "SHA256SUMS"]
     expect(len(lines) == len(archives) == 6 and all(line.endswith(": OK") for line in lines), "\n".join(lines))
     return f"{len(lines)} archives"
@@ -55,7 +55,8 @@ def checksums(folder):
 
 def repairs(*command):
     """Whether the program repairs a page."""
-    repaired = run(*command, "repair", PAGE)
+    # The page has records beyond repair.
+    repaired = run(*command, "repair", PAGE, codes=(0, 1))
     expect("<ListRecords>" in repaired and "</OAI-PMH>" in repaired, repaired[:500])
 
 

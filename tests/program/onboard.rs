@@ -170,6 +170,21 @@ fn known_repositories_stay_as_they_are() {
 }
 
 #[test]
+fn tables_show_no_passwords_and_no_control_characters() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let long = format!("ftp://{}", "x".repeat(70_000));
+    let list = format!("http://me:secret@127.0.0.1:9/oai\nftp://a/\x1b[2Jx\n{long}\n");
+    fs::write(folder.path().join("list"), format!("http://127.0.0.1:9/oai\n{list}")).expect("it is written");
+    for format in ["text", "json"] {
+        let output = onboard(folder.path(), &["list", "--format", format, "--time-max-secs", "4"]);
+        let printed = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        assert!(!printed.contains("secret") && !printed.contains('\x1b'), "{printed}");
+        assert!(printed.contains("***@127.0.0.1"), "{printed}");
+    }
+}
+
+#[test]
 fn lists_without_urls_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("list"), "<BaseURLs/>").expect("it is written");
