@@ -53,7 +53,7 @@ pub(crate) struct OnboardArguments {
 /// A repository of the list.
 struct Candidate {
     source: ListedSource,
-    /// What is to be probed, or why it is not.
+    /// The mapping to probe, or the reason why there is none.
     mapping: Result<Mapping, Skipped>,
 }
 

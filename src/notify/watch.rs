@@ -1,6 +1,6 @@
 //! Decides which events there are: one when a state begins, one when it ends.
 //!
-//! Pure: the time is an argument. What was reported is an argument too, so that a restart repeats nothing.
+//! Pure: the time is an argument. The events reported so far are an argument too, so that a restart repeats none of them.
 
 use super::event::{Event, EventKind};
 use oaimend_oai::UnixSecs;

@@ -13,7 +13,7 @@ named_enum! {
         Quarantine = "quarantine",
         /// The earlier pages of lists.
         Ledger = "ledger",
-        /// What is known of the dates of sources.
+        /// The learned properties of sources, such as their dates.
         Profiles = "profiles",
         /// What sources were found to support.
         Capabilities = "capabilities",

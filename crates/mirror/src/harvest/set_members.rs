@@ -509,7 +509,7 @@ pub(crate) async fn note_records_without_sets(harvest: &Harvester, prefix: &str)
     save(harvest, &[prefix.to_owned()], &members).await
 }
 
-/// What is known of the members of the sets in a format.
+/// The known members of the sets in a format.
 async fn stored_members(harvest: &Harvester, prefix: &str) -> Result<SetMembers, MirrorError> {
     Ok(harvest.store.catalog(harvest.repository()).await?.set_members.remove(prefix).unwrap_or_default())
 }

@@ -65,7 +65,7 @@ pub struct RestoredBackup {
 ///
 /// # Errors
 ///
-/// A store cannot be used, or a file cannot be read or written. What was written is no complete backup then.
+/// A store cannot be used, or a file cannot be read or written. The bytes written so far are then no complete backup.
 pub fn write_backup(store: &Store, created: &str, out: impl Write) -> Result<WrittenBackup, BackupError> {
     let snapshot = Snapshot::take(store)?;
     let bytes = snapshot.files.iter().map(|(_, bytes)| bytes).sum();

@@ -29,7 +29,7 @@ pub struct SourceMapping {
     pub access: Access,
     /// How long oaimend waits for the source.
     pub timeouts: Timeouts,
-    /// What is repaired, and how the repairs are reported.
+    /// The repairs that are turned on or off, and how repairs are reported.
     pub repairs: RepairChoices,
     /// Values for Identify, for fields that the source leaves out or that are illegal.
     pub identify: IdentifyValues,
@@ -85,7 +85,7 @@ pub struct Timeouts {
     pub read: Duration,
 }
 
-/// What is repaired, and how the repairs are reported.
+/// The repairs that are turned on or off, and how repairs are reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairChoices {
     /// The treatment of records that cannot be repaired.
