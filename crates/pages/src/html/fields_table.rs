@@ -1,7 +1,7 @@
 //! The table of all elements of a record.
 
-use super::super::record::{Field, FieldAttribute, Link, Text, shown_size};
 use maud::{Markup, html};
+use oaimend_record::{Field, FieldAttribute, Link, Text, shown_size};
 use std::collections::BTreeSet;
 
 /// Deepest level that has its own indentation in the style sheet.
@@ -93,8 +93,8 @@ pub(super) fn left_out(text: &Text) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::record::RecordDocument;
     use super::*;
+    use oaimend_record::RecordDocument;
 
     fn table(payload: &str) -> String {
         let xml = format!("<record><metadata>{payload}</metadata></record>");

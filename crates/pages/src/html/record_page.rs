@@ -1,13 +1,12 @@
 //! The page of a record.
 
-use super::super::record::{
-    Link, LinkKind, RecordAddress, RecordDocument, Text, WorkDescription, json_ld, meta_tags, script_text,
-};
+use super::super::record::{RecordAddress, json_ld, meta_tags, script_text};
 use super::fields_table::{fields_table, left_out, linked};
 use super::repairs::repairs_section;
 use super::xml_source::xml_source;
 use maud::{Markup, PreEscaped, html};
 use oaimend_html::{Crumb, Page, Site};
+use oaimend_record::{Link, LinkKind, RecordDocument, Text, WorkDescription};
 use oaimend_store::RecordRepairs;
 
 /// The page of a record.

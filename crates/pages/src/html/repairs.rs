@@ -1,8 +1,8 @@
 //! The section about the repairs of a record.
 
-use super::super::record::shown_size;
 use super::byte_text::byte_text;
 use maud::{Markup, html};
+use oaimend_record::shown_size;
 use oaimend_repair::RepairId;
 use oaimend_store::{Excerpt, RecordRepairs};
 

@@ -1,8 +1,9 @@
 //! Whole record pages from hostile and unusual records.
 
-use super::super::record::{RecordAddress, RecordDocument, WorkDescription};
+use super::super::record::RecordAddress;
 use super::{FormatTab, Provenance, RecordPage};
 use oaimend_html::Site;
+use oaimend_record::{RecordDocument, WorkDescription};
 use oaimend_store::{RecordRepair, RecordRepairs};
 
 const FIELDS: &[&str] = &[

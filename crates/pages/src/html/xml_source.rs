@@ -1,7 +1,8 @@
 //! The XML of a record in colour.
 
-use super::super::record::{XmlToken, XmlTokenKind, shorten, shown_size, xml_tokens};
+use super::super::record::{XmlToken, XmlTokenKind, xml_tokens};
 use maud::{Markup, html};
+use oaimend_record::{shorten, shown_size};
 
 /// Longest XML that a page shows, in bytes. The colours multiply it by up to twelve.
 const SHOWN_BYTES_MAX: usize = 32 << 10;

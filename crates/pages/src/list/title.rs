@@ -1,6 +1,6 @@
 //! The title of a record, for links to it.
 
-use crate::record::{Text, language_tag, shorten};
+use oaimend_record::{Text, language_tag, shorten};
 use oaimend_repository::RecordView;
 use oaimend_repository::xml::{StartTag, XmlEvent};
 

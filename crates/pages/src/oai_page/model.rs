@@ -1,6 +1,6 @@
 //! The parts of an OAI-PMH response that pages show.
 
-use super::super::record::{Field, RecordDocument, Text};
+use oaimend_record::{Field, RecordDocument, Text};
 
 /// A response of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Reads the XML of an OAI-PMH response.
 
-use super::super::record::{RecordDocument, Text, language_tag};
 use super::model::{
     IdentifyFacts, ItemList, ListToken, MetadataFormat, OaiContent, OaiError, OaiPage, RecordItem, SetItem,
 };
+use oaimend_record::{RecordDocument, Text, language_tag};
 use oaimend_repository::rebase_namespaces::NamespaceScope;
 use oaimend_repository::xml::{NamespaceReader, StartTag, XmlError, XmlEvent, XmlReader};
 

@@ -1,10 +1,10 @@
 //! A work as JSON-LD in the vocabulary of schema.org.
 
 use super::limits::META_VALUES_MAX;
-use super::links::LinkKind;
-use super::text::Text;
-use super::work::WorkDescription;
-use super::work_type::WorkType;
+use oaimend_record::LinkKind;
+use oaimend_record::Text;
+use oaimend_record::WorkDescription;
+use oaimend_record::WorkType;
 use serde_json::{Map, Value, json};
 
 /// The JSON-LD of a work. `page_url` is the absolute URL of its page.
@@ -117,8 +117,8 @@ fn identifiers(work: &WorkDescription) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::RecordDocument;
     use super::*;
+    use oaimend_record::RecordDocument;
 
     fn json_of(fields: &str) -> Value {
         let xml = format!(

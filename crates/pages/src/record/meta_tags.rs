@@ -1,9 +1,10 @@
 //! Meta tags of record pages: `citation_*` of Highwire Press, which Google Scholar and Zotero read, and `DC.*`.
 
-use super::limits::{META_BYTES_MAX, META_VALUES_MAX, shorten};
-use super::text::{Text, on_one_line};
-use super::work::WorkDescription;
-use super::work_type::WorkType;
+use super::limits::{META_BYTES_MAX, META_VALUES_MAX};
+use oaimend_record::WorkDescription;
+use oaimend_record::WorkType;
+use oaimend_record::shorten;
+use oaimend_record::{Text, on_one_line};
 
 /// A meta tag of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,8 +109,8 @@ fn add_dublin_core(tags: &mut Tags, work: &WorkDescription) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::RecordDocument;
     use super::*;
+    use oaimend_record::RecordDocument;
 
     fn work(fields: &str) -> WorkDescription {
         let xml = format!(

@@ -2,7 +2,7 @@
 
 use super::address::RecordAddress;
 use super::limits::LINK_HEADERS_BYTES_MAX;
-use super::work::WorkDescription;
+use oaimend_record::WorkDescription;
 
 /// The values of the `Link` headers of a record page, at most seven with 4 KiB together.
 ///
@@ -33,8 +33,8 @@ pub fn signposting(work: &WorkDescription, address: RecordAddress<'_>, public_ur
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::RecordDocument;
     use super::*;
+    use oaimend_record::RecordDocument;
 
     fn links(identifier: &str, fields: &str) -> Vec<String> {
         let xml = format!(

@@ -16,10 +16,9 @@ use oaimend_pages::RecordForm;
 use oaimend_pages::html::{
     DeletedRecordPage, FormatTab, NoRecordPage, NoRecordReason, Provenance, RecordPage, UnknownRecordPage,
 };
-use oaimend_pages::record::{
-    RecordAddress, RecordDocument, UnreadableRecord, WorkDescription, json_ld, signposting,
-};
+use oaimend_pages::record::{RecordAddress, json_ld, signposting};
 use oaimend_pages::route::RecordTarget;
+use oaimend_record::{RecordDocument, UnreadableRecord, WorkDescription};
 use oaimend_repository::rebase_namespaces::NamespaceScope;
 use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{

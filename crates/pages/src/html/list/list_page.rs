@@ -2,9 +2,10 @@
 
 use super::records;
 use crate::list::{ListAddress, ListPart, Month, SequenceRange, SetsAddress};
-use crate::record::{RecordAddress, RepositoryAddress, Text};
+use crate::record::{RecordAddress, RepositoryAddress};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
+use oaimend_record::Text;
 
 /// A page of the list of records.
 #[derive(Clone, Debug)]

@@ -1,12 +1,13 @@
 //! The list of the quarantined records of a repository.
 
-use super::super::super::record::{QuarantineAddress, RepositoryAddress, shown_size};
+use super::super::super::record::{QuarantineAddress, RepositoryAddress};
 use super::super::repository::numbers::{counted, grouped};
 use super::super::repository::start_of;
 use super::super::repository::state::time;
 use super::IDENTIFIER_BYTES_MAX;
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
+use oaimend_record::shown_size;
 use oaimend_store::QuarantineEntry;
 
 /// The list of the quarantined records of a repository.

@@ -1,6 +1,6 @@
 //! The page of a quarantined record.
 
-use super::super::super::record::{QuarantineAddress, RecordAddress, RepositoryAddress, shown_size};
+use super::super::super::record::{QuarantineAddress, RecordAddress, RepositoryAddress};
 use super::super::byte_text::byte_text;
 use super::super::repository::numbers::{counted, grouped};
 use super::super::repository::start_of;
@@ -9,6 +9,7 @@ use super::IDENTIFIER_BYTES_MAX;
 use super::hex_dump::hex_dump;
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
+use oaimend_record::shown_size;
 use oaimend_store::QuarantineEntry;
 
 /// The page of a quarantined record.

@@ -12,7 +12,7 @@ pub use overview_page::OverviewPage;
 pub use repository_page::RepositoryPage;
 pub use unknown_page::{RemovedRepositoryPage, UnknownRepositoryPage};
 
-use super::super::record::shorten;
+use oaimend_record::shorten;
 
 /// Longest name of a repository that is shown, in bytes.
 const NAME_BYTES_MAX: usize = 200;

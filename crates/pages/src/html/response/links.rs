@@ -1,9 +1,10 @@
 //! The links from a page to other requests, and to the pages of records.
 
 use super::super::super::oai_page::RequestAddress;
-use super::super::super::record::{RecordAddress, Text};
+use super::super::super::record::RecordAddress;
 use oaimend_html::Site;
 use oaimend_oai::{Argument, Request};
+use oaimend_record::Text;
 
 /// The format that every repository has.
 pub(super) const COMMON_FORMAT: &str = "oai_dc";

@@ -1,11 +1,11 @@
 //! Lists: formats, sets, records and identifiers.
 
 use super::super::super::oai_page::{ItemList, ListToken, MetadataFormat, RecordItem, SetItem};
-use super::super::super::record::Text;
 use super::super::fields_table::{left_out, linked};
 use super::links::RequestLinks;
 use maud::{Markup, html};
 use oaimend_oai::{Argument, Request};
+use oaimend_record::Text;
 
 /// Longest token that becomes a link, in bytes. It triples when it is percent-encoded.
 const LINKED_TOKEN_BYTES_MAX: usize = 5_000;

@@ -1,12 +1,13 @@
 //! The page of a response: its frame, and the links to other requests.
 
 use super::super::super::oai_page::{OaiContent, OaiPage, RequestAddress};
-use super::super::super::record::{RecordAddress, Text};
+use super::super::super::record::RecordAddress;
 use super::links::{COMMON_FORMAT, RequestLinks};
 use super::not_shown::NoResponseReason;
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 use oaimend_oai::{Argument, Request, Verb};
+use oaimend_record::Text;
 
 /// The page of a response.
 #[derive(Clone, Debug)]

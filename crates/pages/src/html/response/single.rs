@@ -1,11 +1,11 @@
 //! Responses about one thing: `Identify` and `GetRecord`.
 
 use super::super::super::oai_page::IdentifyFacts;
-use super::super::super::record::{RecordDocument, Text, WorkDescription};
 use super::super::fields_table::{fields_table, left_out, linked};
 use super::super::xml_source::xml_source;
 use super::links::RequestLinks;
 use maud::{Markup, html};
+use oaimend_record::{RecordDocument, Text, WorkDescription};
 
 /// Maximum number of setSpecs that are shown.
 const SHOWN_SETS_MAX: usize = 30;

@@ -1,6 +1,6 @@
 //! The date of publication, from the dates of a record.
 
-use super::text::Text;
+use crate::text::Text;
 
 /// A date of publication: a year, with month and day where they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl PublicationDate {
     }
 
     /// `YYYY/MM/DD`, or the year alone: the forms that Google Scholar reads.
-    pub(crate) fn in_citation(self) -> String {
+    pub fn in_citation(self) -> String {
         match (self.month, self.day) {
             (Some(month), Some(day)) => format!("{}/{month:02}/{day:02}", self.year),
             _ => self.year.to_string(),
@@ -57,7 +57,7 @@ impl PublicationDate {
     }
 
     /// `YYYY-MM-DD`, `YYYY-MM` or `YYYY`, as in ISO 8601.
-    pub(crate) fn in_iso_8601(self) -> String {
+    pub fn in_iso_8601(self) -> String {
         match (self.month, self.day) {
             (Some(month), Some(day)) => format!("{}-{month:02}-{day:02}", self.year),
             (Some(month), None) => format!("{}-{month:02}", self.year),

@@ -1,7 +1,7 @@
 //! The fields of simple Dublin Core in a record.
 
-use super::document::{Field, RecordDocument};
-use super::text::Text;
+use crate::document::{Field, RecordDocument};
+use crate::text::Text;
 
 /// The fields of simple Dublin Core, without empty ones, in the order of the record.
 ///

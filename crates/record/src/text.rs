@@ -1,7 +1,7 @@
 //! A text of a record with its language.
 
-use super::language::{Direction, direction_of};
-use super::limits::shorten;
+use crate::language::{Direction, direction_of};
+use crate::limits::shorten;
 
 /// A text of a record with its language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,17 +22,17 @@ impl Text {
 
     /// The value of `lang` for the text. The empty one means that the language is unknown; without it the text would
     /// count as English, the language of the page.
-    pub(crate) fn lang(&self) -> &str {
+    pub fn lang(&self) -> &str {
         self.language.as_deref().unwrap_or_default()
     }
 
     /// The same text with one space in place of each run of blanks.
-    pub(super) fn on_one_line(&self) -> Self {
+    pub fn on_one_line(&self) -> Self {
         Self { value: on_one_line(&self.value), ..self.clone() }
     }
 
     /// Adds characters, up to `bytes_max` bytes in all.
-    pub(in super::super) fn push(&mut self, characters: &str, bytes_max: usize) {
+    pub fn push(&mut self, characters: &str, bytes_max: usize) {
         let space = if self.left_out_bytes > 0 { 0 } else { bytes_max.saturating_sub(self.value.len()) };
         let (kept, left_out_bytes) = shorten(characters, space);
         self.value.push_str(kept);
@@ -40,7 +40,7 @@ impl Text {
     }
 
     /// Removes surrounding blanks.
-    pub(in super::super) fn trim(&mut self) {
+    pub fn trim(&mut self) {
         let trimmed = self.value.trim();
         if trimmed.len() < self.value.len() {
             self.value = trimmed.to_owned();
@@ -49,6 +49,6 @@ impl Text {
 }
 
 /// The words of a text with one space between them.
-pub(super) fn on_one_line(text: &str) -> String {
+pub fn on_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -3,9 +3,9 @@
 //! Only absolute `http` and `https` URLs become links. The URL of a link is written by the WHATWG parser, so it is
 //! ASCII, and contains no blank, no quotation mark and no angle bracket.
 
-use super::dublin_core::DublinCore;
-use super::limits::{LINK_BYTES_MAX, LINKS_MAX};
-use super::text::Text;
+use crate::dublin_core::DublinCore;
+use crate::limits::{LINK_BYTES_MAX, LINKS_MAX};
+use crate::text::Text;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use url::Url;
 

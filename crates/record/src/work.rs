@@ -1,11 +1,11 @@
 //! What a page says of a work.
 
-use super::document::RecordDocument;
-use super::dublin_core::DublinCore;
-use super::language::language_tag;
-use super::links::RecordLinks;
-use super::publication_date::PublicationDate;
-use super::work_type::WorkType;
+use crate::document::RecordDocument;
+use crate::dublin_core::DublinCore;
+use crate::language::language_tag;
+use crate::links::RecordLinks;
+use crate::publication_date::PublicationDate;
+use crate::work_type::WorkType;
 
 /// What a page says of a work, from the Dublin Core of its record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Reads the XML of a stored record into a list of its elements.
 
-use super::language::language_tag;
-use super::limits::{
+use crate::language::language_tag;
+use crate::limits::{
     ATTRIBUTE_BYTES_MAX, ATTRIBUTES_MAX, FIELDS_BYTES_MAX, FIELDS_MAX, VALUE_BYTES_MAX, shorten,
 };
-use super::text::Text;
+use crate::text::Text;
 use oaimend_repository::RecordView;
 use oaimend_repository::xml::{NamespaceReader, StartTag, XmlError, XmlEvent, XmlReader, declared_prefix};
 
@@ -97,8 +97,7 @@ impl RecordDocument {
 
 impl Field {
     /// The name with its prefix, as written.
-    #[cfg(test)]
-    pub(crate) fn qualified_name(&self) -> String {
+    pub fn qualified_name(&self) -> String {
         if self.prefix.is_empty() { self.name.clone() } else { format!("{}:{}", self.prefix, self.name) }
     }
 }

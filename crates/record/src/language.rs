@@ -45,7 +45,7 @@ const TAG_BYTES_MAX: usize = 35;
 
 /// The language tag (RFC 5646) that a text names, such as `pt-BR` for `pt_BR`, or `de` for `ger`. `None` for a text
 /// that is no tag, such as `English`. Codes of three letters become the code of two letters, as the RFC requires.
-pub(crate) fn language_tag(text: &str) -> Option<String> {
+pub fn language_tag(text: &str) -> Option<String> {
     let text = text.trim();
     if text.len() > TAG_BYTES_MAX {
         return None;

@@ -1,6 +1,6 @@
 //! The types of works.
 
-use super::text::Text;
+use crate::text::Text;
 
 /// The type of a work, as far as schema.org and reference managers distinguish them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl WorkType {
     }
 
     /// The class of schema.org.
-    pub(crate) const fn schema_org(self) -> &'static str {
+    pub const fn schema_org(self) -> &'static str {
         match self {
             Self::Article => "ScholarlyArticle",
             Self::Thesis => "Thesis",

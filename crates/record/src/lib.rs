@@ -1,0 +1,27 @@
+//! What a record says, from the XML of a stored record.
+//!
+//! [`RecordDocument`] lists the elements of any format. [`DublinCore`] and [`WorkDescription`] are what is known of the
+//! work, for pages, search and exports.
+//!
+//! Pure: no I/O, no clock. Everything in a record is untrusted. Texts of a record are never HTML here, and nothing but an
+//! absolute `http` or `https` URL is a [`Link`].
+
+mod document;
+mod dublin_core;
+mod language;
+mod limits;
+mod links;
+mod publication_date;
+mod text;
+mod work;
+mod work_type;
+
+pub use document::{Field, FieldAttribute, RecordDocument, UnreadableRecord};
+pub use dublin_core::DublinCore;
+pub use language::{Direction, language_tag};
+pub use limits::{shorten, shown_size};
+pub use links::{Link, LinkKind, RecordLinks};
+pub use publication_date::PublicationDate;
+pub use text::{Text, on_one_line};
+pub use work::WorkDescription;
+pub use work_type::WorkType;
