@@ -8,6 +8,11 @@ use url::Url;
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/// The path of the page of a search.
+pub const SEARCH_PATH: &str = "/_search";
+/// The path of the OpenSearch description of the search.
+pub const DESCRIPTION_PATH: &str = "/_search/opensearch.xml";
+
 /// The facts about this server that pages show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
@@ -17,6 +22,10 @@ pub struct Site {
     base_path: String,
     /// The start of links to pages that only the public listener has.
     public_base: String,
+    /// Whether programs find the search of the site.
+    has_search: bool,
+    /// Whether the header has a search box.
+    has_search_box: bool,
     /// In the order in which pages link to them.
     style_sheets: Vec<StyleSheet>,
 }
@@ -33,6 +42,8 @@ impl Site {
             public_url: public_url.trim_end_matches('/').to_owned(),
             public_base: base_path.clone(),
             base_path,
+            has_search: false,
+            has_search_box: false,
             style_sheets: vec![StyleSheet::common()],
         }
     }
@@ -44,11 +55,24 @@ impl Site {
         self
     }
 
+    /// The site with a search box in the header of its pages.
+    #[must_use]
+    pub fn with_search(self) -> Self {
+        Self { has_search: true, has_search_box: true, ..self }
+    }
+
+    /// The same site for a page that has the search box in its content.
+    #[must_use]
+    pub fn without_search_box(&self) -> Self {
+        Self { has_search_box: false, ..self.clone() }
+    }
+
     /// The same site on the admin listener. Links between its pages begin at its root, other links lead to the public URL.
     #[must_use]
     pub fn for_operators(&self) -> Self {
         let (base_path, public_base) = (String::new(), self.public_url.clone());
-        Self { base_path, public_base, ..self.clone() }
+        // The policy of the pages forbids forms of another server.
+        Self { base_path, public_base, has_search: false, has_search_box: false, ..self.clone() }
     }
 
     /// The style sheets of all pages.
@@ -113,12 +137,16 @@ impl Page<'_> {
                     @for sheet in site.style_sheets() {
                         link rel="stylesheet" href={ (base) (sheet.path) };
                     }
+                    @if site.has_search {
+                        link rel="search" type="application/opensearchdescription+xml" title=(site.name) href={ (base) (DESCRIPTION_PATH) };
+                    }
                     (head)
                 }
                 body {
                     a.skip href="#main" { "Skip to the content" }
                     header.site {
                         a href={ (base) "/" } { (site.name) }
+                        @if site.has_search_box { (search_box(base)) }
                     }
                     nav.crumbs aria-label="Breadcrumb" {
                         ol {
@@ -147,6 +175,16 @@ impl Page<'_> {
     }
 }
 
+/// The box in the header of pages. Its label is for screen readers: the button says the same.
+fn search_box(base: &str) -> Markup {
+    html! {
+        form role="search" method="get" action={ (base) (SEARCH_PATH) } {
+            input name="q" type="search" aria-label="Search the records" autocomplete="off";
+            button type="submit" { "Search" }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +203,20 @@ mod tests {
             let links: String = site.style_sheets().iter().map(link).collect();
             assert!(site.style_sheets().len() == 2 && page.contains(&links), "{page}");
         }
+    }
+
+    #[test]
+    fn a_site_with_search_has_its_box_on_public_pages() {
+        let render =
+            |site: &Site| Page { site, title: "T", crumbs: &[], head: html! {}, main: html! {} }.render();
+        let site = Site::new("Site", None, "https://e.org/b").with_search();
+        let (box_start, link) =
+            ("role=\"search\" method=\"get\" action=\"/b/_search\"", "href=\"/b/_search/opensearch.xml\"");
+        let has = |page: &str| (page.contains(box_start), page.contains(link));
+        assert_eq!(has(&render(&site)), (true, true));
+        assert_eq!(has(&render(&site.without_search_box())), (false, true));
+        let operators = render(&site.for_operators());
+        assert!(!operators.contains("_search"), "{operators}");
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl RecordForm {
 }
 
 /// A media range and its weight. `None` if it is not one.
-fn read_range(element: &str) -> Option<(String, f32)> {
+pub(crate) fn read_range(element: &str) -> Option<(String, f32)> {
     let mut parts = element.split(';').map(str::trim);
     let range = parts.next().filter(|range| range.contains('/'))?.to_ascii_lowercase();
     let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
@@ -69,7 +69,7 @@ fn read_range(element: &str) -> Option<(String, f32)> {
 }
 
 /// The weight of a media type: that of the most specific range which contains it.
-fn weight_of(media_type: &str, ranges: &[(String, f32)]) -> f32 {
+pub(crate) fn weight_of(media_type: &str, ranges: &[(String, f32)]) -> f32 {
     let kind = media_type.split_once('/').map_or("", |(kind, _)| kind);
     let any = format!("{kind}/*");
     let weight = |wanted: &str| ranges.iter().find(|(range, _)| range == wanted).map(|(_, weight)| *weight);

@@ -15,6 +15,7 @@ mod record_page;
 mod repairs;
 mod repository;
 mod response;
+mod search;
 #[cfg(test)]
 mod tests;
 mod xml_source;
@@ -31,3 +32,4 @@ pub use operator::{
 pub use record_page::{FormatTab, Provenance, RecordPage};
 pub use repository::{OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownRepositoryPage};
 pub use response::{NoResponseReason, ResponsePage, ShownResponse};
+pub use search::{SearchNotice, SearchNoticePage, SearchPage, Shown, texts};

@@ -1,0 +1,14 @@
+//! The pages of a search: the invitation, the results with their facets, and the pages in place of results.
+//!
+//! All their sentences are in [`texts`].
+
+mod facets;
+mod notice;
+mod results;
+mod search_page;
+#[cfg(test)]
+mod tests;
+pub mod texts;
+
+pub use notice::{SearchNotice, SearchNoticePage};
+pub use search_page::{SearchPage, Shown};

@@ -1,0 +1,158 @@
+//! The texts of the pages and feeds of a search. A second language is another version of this file.
+
+use super::super::repository::numbers::grouped;
+use crate::search::{FacetKind, PAGES_MAX, ResultList, SearchAddress, SearchFault, SortOrder};
+
+/// The name of the search box and of its page.
+pub const SEARCH: &str = "Search";
+/// The name of the page of the last changed records.
+pub const RECENT: &str = "Recently changed records";
+pub(super) const BOX_LABEL: &str = "Search the records of all repositories";
+pub(super) const EXAMPLES: &str = "For example";
+pub(super) const SYNTAX: &str = "All records with one of the words are found, the best first. A word must occur with + before \
+    it, and must not occur with - before it. Words in quotation marks stand side by side. A field is named before a colon: \
+    title, creator, subject, description, publisher, contributor, date, type, format, identifier, source, language, relation, \
+    coverage or rights.";
+pub(super) const FILTERS: &str = "Narrow the results";
+pub(super) const TO_FILTERS: &str = "Narrow these results";
+pub(super) const CHOSEN: &str = "Only";
+pub(super) const REMOVE: &str = "remove";
+pub(super) const MORE_VALUES: &str = "More";
+pub(super) const ESTIMATED: &str = "The numbers are estimated.";
+pub(super) const ORDER: &str = "Order";
+pub(super) const PAGES: &str = "Pages";
+pub(super) const PREVIOUS: &str = "Previous";
+pub(super) const NEXT: &str = "Next";
+pub(super) const FEED: &str = "These results as a feed";
+pub(super) const JSON: &str = "as JSON";
+pub(super) const NO_RESULTS: &str = "No record matches.";
+pub(super) const WHAT_TO_TRY: &str = "What to try";
+pub(super) const TRY_WORDS: &str = "Check the spelling, and use fewer or more common words.";
+pub(super) const TRY_PLUS: &str =
+    "Remove + and quotation marks, so that records with some of the words are found.";
+pub(super) const TRY_ALL_VALUES: &str = "Search without the chosen values";
+pub(super) const NO_MORE: &str = "There are no results on this page.";
+pub(super) const FIRST_PAGE: &str = "The first page of the results";
+pub(super) const CHANGED: &str = "changed";
+pub(super) const MORE_CREATORS: &str = "and others";
+
+/// Queries that show what the box understands.
+pub(super) const EXAMPLE_QUERIES: [&str; 4] =
+    ["climate change", "\"climate change\"", "+climate -policy", "title:climate creator:smith"];
+
+/// The title of a page or of a feed of results.
+pub fn title(address: &SearchAddress) -> String {
+    match (address.list, address.query.as_str()) {
+        (ResultList::Recent, _) => RECENT.to_owned(),
+        (ResultList::Search, "") => SEARCH.to_owned(),
+        (ResultList::Search, query) => {
+            format!("{SEARCH}: {}", query.chars().take(TITLE_CHARS_MAX).collect::<String>())
+        }
+    }
+}
+
+/// Longest query in a title, in characters.
+const TITLE_CHARS_MAX: usize = 100;
+
+/// What the search box of a browser says of the site.
+pub fn description(site_name: &str) -> String {
+    format!("Search the records of all repositories of {site_name}")
+}
+
+/// The message at the box for a wrong parameter.
+pub fn fault(fault: SearchFault) -> String {
+    match fault {
+        SearchFault::Sort => "sort is relevance, newest or oldest.".to_owned(),
+        SearchFault::Page => format!("page is a number from 1 to {PAGES_MAX}."),
+        SearchFault::Year => "year is a year such as 2001, or a range such as 1990-1999.".to_owned(),
+        SearchFault::Access => "access is open or other.".to_owned(),
+    }
+}
+
+/// How many records can be searched.
+pub(super) fn searchable(records: u64) -> String {
+    format!("{} can be searched.", number_of(records))
+}
+
+/// How many records match.
+pub(super) fn found(records: u64, is_estimate: bool) -> String {
+    if is_estimate { format!("About {}", number_of(records)) } else { number_of(records) }
+}
+
+/// A number of records.
+pub fn number_of(records: u64) -> String {
+    if records == 1 { "1 record".to_owned() } else { format!("{} records", grouped(records)) }
+}
+
+/// The results of a page that is not the first one.
+pub(super) fn page_number(address: &SearchAddress) -> String {
+    format!(", page {}", address.pages_before + 1)
+}
+
+pub(super) const fn facet(kind: FacetKind) -> &'static str {
+    match kind {
+        FacetKind::Repository => "Repository",
+        FacetKind::Type => "Type",
+        FacetKind::Year => "Year",
+        FacetKind::Language => "Language",
+        FacetKind::Access => "Access",
+    }
+}
+
+pub(super) const fn sort_order(sort: SortOrder) -> &'static str {
+    match sort {
+        SortOrder::Relevance => "Relevance",
+        SortOrder::Newest => "Newest first",
+        SortOrder::Oldest => "Oldest first",
+    }
+}
+
+/// The name of a value of a facet.
+pub(super) fn facet_value(kind: FacetKind, value: &str) -> &str {
+    match (kind, value) {
+        (FacetKind::Access, "open") => "Open access",
+        (FacetKind::Access, "other") => "Not known to be open",
+        // The label of a work without a known type.
+        (FacetKind::Type, "Record") => "Other",
+        (FacetKind::Language, tag) => {
+            LANGUAGES.iter().find(|(known, _)| *known == tag).map_or(value, |(_, name)| name)
+        }
+        _ => value,
+    }
+}
+
+/// The names of frequent languages. Others are shown as their tag.
+const LANGUAGES: &[(&str, &str)] = &[
+    ("ar", "Arabic"),
+    ("bg", "Bulgarian"),
+    ("ca", "Catalan"),
+    ("cs", "Czech"),
+    ("da", "Danish"),
+    ("de", "German"),
+    ("el", "Greek"),
+    ("en", "English"),
+    ("es", "Spanish"),
+    ("fa", "Persian"),
+    ("fi", "Finnish"),
+    ("fr", "French"),
+    ("he", "Hebrew"),
+    ("hr", "Croatian"),
+    ("hu", "Hungarian"),
+    ("id", "Indonesian"),
+    ("it", "Italian"),
+    ("ja", "Japanese"),
+    ("ko", "Korean"),
+    ("la", "Latin"),
+    ("nl", "Dutch"),
+    ("no", "Norwegian"),
+    ("pl", "Polish"),
+    ("pt", "Portuguese"),
+    ("ro", "Romanian"),
+    ("ru", "Russian"),
+    ("sl", "Slovenian"),
+    ("sr", "Serbian"),
+    ("sv", "Swedish"),
+    ("tr", "Turkish"),
+    ("uk", "Ukrainian"),
+    ("zh", "Chinese"),
+];
