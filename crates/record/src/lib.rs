@@ -1,21 +1,28 @@
 //! What a record says, from the XML of a stored record.
 //!
-//! [`RecordDocument`] lists the elements of any format. [`DublinCore`] and [`WorkDescription`] are what is known of the
-//! work, for pages, search and exports.
+//! [`RecordDocument`] lists the elements of any format. The crosswalks read [`DublinCore`] and [`WorkDescription`] from
+//! them: what is known of the work, for pages, search and exports.
 //!
 //! Pure: no I/O, no clock. Everything in a record is untrusted. Texts of a record are never HTML here, and nothing but an
 //! absolute `http` or `https` URL is a [`Link`].
 
+mod agent;
+mod container;
+mod crosswalks;
 mod document;
 mod dublin_core;
 mod language;
 mod limits;
 mod links;
 mod publication_date;
+mod standard_number;
 mod text;
 mod work;
+mod work_fields;
 mod work_type;
 
+pub use agent::{Agent, AgentKind, Orcid};
+pub use container::Container;
 pub use document::{Field, FieldAttribute, RecordDocument, UnreadableRecord};
 pub use dublin_core::DublinCore;
 pub use language::{Direction, language_tag};

@@ -38,11 +38,36 @@ pub struct Link {
 pub struct RecordLinks {
     /// The links that identify the work, in the order of the record.
     pub identifying: Vec<Link>,
+    /// The number of [`RecordLinks::identifying`] that are in `identifier`. The others are in `relation`.
+    in_identifier: usize,
     /// Links to related works.
     pub related: Vec<Link>,
+    /// Links to the full text: files of text, and what the format calls full text.
+    pub full_texts: Vec<Link>,
     /// The URL of the licence.
     pub license: Option<Link>,
 }
+
+/// Files of text, by the ending of their names, with their media types.
+const TEXT_FILES: &[(&str, &str)] = &[
+    ("pdf", "application/pdf"),
+    ("epub", "application/epub+zip"),
+    ("ps", "application/postscript"),
+    ("djvu", "image/vnd.djvu"),
+    ("doc", "application/msword"),
+    ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    ("odt", "application/vnd.oasis.opendocument.text"),
+    ("rtf", "application/rtf"),
+    ("txt", "text/plain"),
+];
+
+/// The endings of the names of other files.
+const OTHER_FILES: &[&str] = &[
+    "zip", "gz", "tgz", "bz2", "xz", "tar", "7z", "rar", "jpg", "jpeg", "png", "gif", "tif", "tiff", "jp2",
+    "svg", "webp", "bmp", "mp3", "mp4", "m4a", "m4v", "wav", "flac", "ogg", "avi", "mov", "mpg", "mpeg",
+    "webm", "csv", "tsv", "xls", "xlsx", "ods", "ppt", "pptx", "odp", "xml", "json", "nc", "h5", "rdf",
+    "bib", "ris", "mobi",
+];
 
 /// The characters of a DOI or Handle that a URL cannot contain in its path.
 const PATH: &AsciiSet = &CONTROLS
@@ -146,20 +171,56 @@ impl Link {
         if is_url { Self::new(LinkKind::Url, text.to_owned(), text) } else { None }
     }
 
-    /// Whether the path of the URL ends with `.pdf`.
+    /// The ending of the name of the file in the path of a URL, in lower case; `None` if there is none.
+    fn file_ending(&self) -> Option<String> {
+        if self.kind != LinkKind::Url {
+            return None;
+        }
+        let url = Url::parse(&self.url).ok()?;
+        let (_, ending) = url.path().rsplit('/').next()?.rsplit_once('.')?;
+        Some(ending.to_ascii_lowercase())
+    }
+
+    /// The media type of a file of text, by its name. `None` for other links.
+    pub fn text_media_type(&self) -> Option<&'static str> {
+        let ending = self.file_ending()?;
+        TEXT_FILES.iter().find(|(known, _)| *known == ending).map(|(_, media_type)| *media_type)
+    }
+
+    /// Whether the link is a file and not a page, by its name.
+    fn is_file(&self) -> bool {
+        let is_other = |ending: String| OTHER_FILES.contains(&ending.as_str());
+        self.text_media_type().is_some() || self.file_ending().is_some_and(is_other)
+    }
+
     fn is_pdf(&self) -> bool {
-        let path = self.url.split(['?', '#']).next().unwrap_or_default();
-        self.kind == LinkKind::Url && path.to_ascii_lowercase().ends_with(".pdf")
+        self.text_media_type() == Some("application/pdf")
+    }
+
+    /// Whether a URL looks like the page of one record, and not like the home page of a journal. Its path or query contains
+    /// a digit, or the last part of the identifier of the record.
+    fn names_one_record(&self, identifier: &str) -> bool {
+        let Ok(url) = Url::parse(&self.url) else { return false };
+        let rest = format!("{}?{}", url.path(), url.query().unwrap_or_default());
+        let name = identifier.rsplit([':', '/']).next().unwrap_or_default();
+        rest.contains(|character: char| character.is_ascii_digit())
+            || (name.len() >= NAME_BYTES_MIN && rest.contains(name))
     }
 }
 
+/// Shortest last part of an identifier that a URL cannot contain by chance, in bytes.
+const NAME_BYTES_MIN: usize = 4;
+
 impl RecordLinks {
-    /// The links in `identifier`, `relation` and `rights`.
-    pub fn of(core: &DublinCore) -> Self {
+    /// The links in `identifier`, `relation` and `rights`. `full_texts` are the URLs that the format calls full text.
+    pub(crate) fn of(core: &DublinCore, full_texts: &[String]) -> Self {
         let mut links = Self::default();
         let names_itself = |text: &&Text| without_prefix(&text.value, ALTERNATIVE).is_some();
-        let identifying = core.identifiers.iter().chain(core.relations.iter().filter(names_itself));
-        for link in identifying.filter_map(|text| Link::read(&text.value)) {
+        for link in core.identifiers.iter().filter_map(|text| Link::read(&text.value)) {
+            links.identifying.push_new(link, 0);
+        }
+        links.in_identifier = links.identifying.len();
+        for link in core.relations.iter().filter(names_itself).filter_map(|text| Link::read(&text.value)) {
             links.identifying.push_new(link, 0);
         }
         for link in core.relations.iter().filter_map(|text| Link::read(&text.value)) {
@@ -167,7 +228,21 @@ impl RecordLinks {
                 links.related.push_new(link, links.identifying.len());
             }
         }
-        links.license = core.rights.iter().filter_map(|text| Link::read(&text.value)).next();
+        for link in full_texts.iter().filter_map(|url| Link::read(url)) {
+            links.full_texts.push_new(link, 0);
+        }
+        let files = |links: &[Link]| -> Vec<Link> {
+            links.iter().filter(|link| link.text_media_type().is_some()).cloned().collect()
+        };
+        for file in files(&links.identifying) {
+            links.full_texts.push_new(file, 0);
+        }
+        // Journals write the files of an article into `relation`.
+        if links.full_texts.is_empty() {
+            links.full_texts = files(&links.related);
+        }
+        let mut rights = core.rights.iter().filter_map(|text| Link::read(&text.value));
+        links.license = rights.find(|link| !link.url.contains("/coar/access_right/"));
         links
     }
 
@@ -180,10 +255,25 @@ impl RecordLinks {
         self.identifying_of(LinkKind::Doi).map(|link| link.name.as_str())
     }
 
-    /// The page of the work at its source: the first URL that is not a PDF file, else the DOI, else the Handle.
+    /// The page of the work at its source: the first URL that is no file, else the DOI, else the Handle.
     pub fn landing_page(&self) -> Option<&Link> {
-        let page = self.identifying.iter().find(|link| link.kind == LinkKind::Url && !link.is_pdf());
+        let page = self.identifying.iter().find(|link| link.kind == LinkKind::Url && !link.is_file());
         page.or_else(|| self.identifying_of(LinkKind::Doi)).or_else(|| self.identifying_of(LinkKind::Handle))
+    }
+
+    /// The URL outside of this server that search engines should show for the work: the DOI in `identifier`, else the
+    /// Handle, else the first URL that looks like the page of one record. `None` if there is none of them, so that our own
+    /// page is the one to show.
+    ///
+    /// A URL that many records share would make search engines drop all of them but one. Which URLs are shared is not
+    /// known here, so a URL without a digit and without the last part of `identifier`, the identifier of the record, is not
+    /// used.
+    pub fn canonical(&self, identifier: &str) -> Option<&Link> {
+        let links = || self.identifying.iter().take(self.in_identifier);
+        let of_kind = |kind| links().find(|link| link.kind == kind);
+        let is_page =
+            |link: &&Link| link.kind == LinkKind::Url && !link.is_file() && link.names_one_record(identifier);
+        of_kind(LinkKind::Doi).or_else(|| of_kind(LinkKind::Handle)).or_else(|| links().find(is_page))
     }
 
     /// The link to cite: the DOI, else the Handle, else the URN.
@@ -192,7 +282,7 @@ impl RecordLinks {
         kinds.into_iter().find_map(|kind| self.identifying_of(kind))
     }
 
-    /// The full text: the first URL that ends with `.pdf`.
+    /// The full text as PDF: the first URL whose path ends with `.pdf`.
     pub fn pdf(&self) -> Option<&Link> {
         self.identifying.iter().chain(&self.related).find(|link| link.is_pdf())
     }
@@ -347,11 +437,12 @@ mod tests {
     }
 
     fn links(identifiers: &[&str], relations: &[&str]) -> RecordLinks {
-        RecordLinks::of(&DublinCore {
+        let core = DublinCore {
             identifiers: texts(identifiers),
             relations: texts(relations),
             ..DublinCore::default()
-        })
+        };
+        RecordLinks::of(&core, &[])
     }
 
     #[test]
@@ -364,6 +455,43 @@ mod tests {
         assert_eq!(page(&[pdf, handle]).as_deref(), Some("https://hdl.handle.net/1/2"));
         assert_eq!(page(&[pdf, "urn:nbn:de:1"]), None);
         assert_eq!(links(&[], &[url, doi]).landing_page(), None, "a relation is another work");
+    }
+
+    #[test]
+    fn the_canonical_url_is_of_one_record_only() {
+        let canonical = |identifiers: &[&str], relations: &[&str]| {
+            links(identifiers, relations).canonical("oai:e.org:abcd").map(|link| link.url.clone())
+        };
+        let alternative = "info:eu-repo/semantics/altIdentifier/doi/10.1000/2";
+        for (identifiers, url) in [
+            (&["https://e.org/1", "hdl:1/2", "doi:10.1000/1"][..], Some("https://doi.org/10.1000/1")),
+            (&["https://e.org/1", "hdl:1/2"], Some("https://hdl.handle.net/1/2")),
+            (
+                &["https://e.org/", "https://e.org/journal", "https://e.org/article/1"],
+                Some("https://e.org/article/1"),
+            ),
+            (&["https://e.org/view?id=abcd"], Some("https://e.org/view?id=abcd")),
+            (&["https://e.org/1.pdf", "https://e.org/1.ZIP", "https://e.org/1.jpg?x"], None),
+            (&["https://e.org", "https://e2.org/", "https://e.org/index.php/journal"], None),
+            (&[], None),
+        ] {
+            let url = url.map(str::to_owned);
+            assert_eq!(canonical(identifiers, &[alternative, "doi:10.1000/3"]), url, "{identifiers:?}");
+        }
+    }
+
+    #[test]
+    fn full_texts_are_files_and_what_the_format_calls_so() {
+        let urls = |links: RecordLinks| links.full_texts.into_iter().map(|link| link.url).collect::<Vec<_>>();
+        let (file, page) = ("https://e.org/1.pdf", "https://e.org/full/1");
+        assert_eq!(
+            urls(links(&["https://e.org/1", file, "https://e.org/1.zip"], &["https://e.org/2.pdf"])),
+            [file]
+        );
+        assert_eq!(urls(links(&["https://e.org/1"], &[file])), [file]);
+        let core = DublinCore { identifiers: texts(&[page, file]), ..DublinCore::default() };
+        let called = RecordLinks::of(&core, &[page.to_owned(), "javascript:x".to_owned()]);
+        assert_eq!(urls(called), [page, file]);
     }
 
     #[test]

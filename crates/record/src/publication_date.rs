@@ -20,9 +20,10 @@ impl PublicationDate {
         without_time.find_map(Self::read).or_else(|| values().find_map(Self::read))
     }
 
-    /// Reads `YYYY`, `YYYY-MM` or `YYYY-MM-DD`, and the date of a time such as `YYYY-MM-DDThh:mm:ssZ`.
+    /// Reads `YYYY`, `YYYY-MM` or `YYYY-MM-DD`, and the date of a time such as `YYYY-MM-DDThh:mm:ssZ`. Catalogues write a
+    /// year as `[2001]`, `c2001` or `©2001.` too.
     pub fn read(text: &str) -> Option<Self> {
-        let text = text.trim();
+        let text = without_marks(text);
         let date = match text.split_once(['T', ' ']) {
             Some((date, time)) if time.starts_with(|first: char| first.is_ascii_digit()) => date,
             Some(_) => return None,
@@ -48,6 +49,16 @@ impl PublicationDate {
         Some(Self { year, month: bounded(month, 12)?, day: bounded(day, 31)? })
     }
 
+    /// The year.
+    pub const fn year(self) -> u16 {
+        self.year
+    }
+
+    /// The month and the day, as far as they are known.
+    pub const fn month_and_day(self) -> (Option<u8>, Option<u8>) {
+        (self.month, self.day)
+    }
+
     /// `YYYY/MM/DD`, or the year alone: the forms that Google Scholar reads.
     pub fn in_citation(self) -> String {
         match (self.month, self.day) {
@@ -66,6 +77,15 @@ impl PublicationDate {
     }
 }
 
+/// A date without what catalogues write around a year: the brackets of a year that is not in the work itself, and the
+/// mark of a copyright.
+fn without_marks(text: &str) -> &str {
+    let text = text.trim().trim_end_matches(['.', ',', ';']);
+    let text = text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(text);
+    let year = text.strip_prefix(['c', 'C', '©', '℗']).map(str::trim_start);
+    year.filter(|year| year.starts_with(|first: char| first.is_ascii_digit())).unwrap_or(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +98,10 @@ mod tests {
             (" 2014-05-06 ", "2014/05/06", "2014-05-06"),
             ("2014-05-06T07:08:09Z", "2014/05/06", "2014-05-06"),
             ("2014-05-06 07:08:09", "2014/05/06", "2014-05-06"),
+            ("[2001]", "2001", "2001"),
+            ("c2001.", "2001", "2001"),
+            ("© 2001", "2001", "2001"),
+            ("[c2001]", "2001", "2001"),
         ] {
             let date = PublicationDate::read(text).expect(text);
             assert_eq!((date.in_citation().as_str(), date.in_iso_8601().as_str()), (citation, iso));
@@ -90,6 +114,10 @@ mod tests {
             "",
             "ca. 1900",
             "1900?",
+            "[1900?]",
+            "[1900",
+            "circa 2001",
+            "c",
             "14",
             "0014",
             "2014-13",
