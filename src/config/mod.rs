@@ -30,6 +30,7 @@ mod reference;
 mod reports;
 mod repositories;
 mod schema;
+mod search;
 mod settings;
 mod static_file;
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub use quirks::read_charset;
 pub use reports::{ReportPolicy, ReportTo};
 pub use repositories::{MappingChanges, MappingsReload, Repositories};
 pub use schema::{mapping_schema, settings_schema};
+pub use search::SearchPolicy;
 pub use settings::Settings;
 pub(crate) use settings::SettingsReload;
 
@@ -86,6 +88,8 @@ pub struct Config {
     pub mirror: MirrorPolicy,
     /// The pages for people and crawlers.
     pub gateway: GatewayPolicy,
+    /// The search in the mirror.
+    pub search: SearchPolicy,
     /// Which events operators are told of.
     pub notifications: NotificationPolicy,
     /// When reports to providers are sent.
@@ -132,6 +136,7 @@ impl Config {
             cache: Cache::default(),
             mirror: MirrorPolicy::default(),
             gateway: GatewayPolicy::default(),
+            search: SearchPolicy::default(),
             notifications: NotificationPolicy::default(),
             reports: ReportPolicy::default(),
             settings: None,
@@ -182,6 +187,7 @@ impl Config {
             cache: written.cache,
             mirror: written.mirror,
             gateway: written.gateway,
+            search: written.search,
             notifications: written.notifications,
             reports: written.reports,
             settings: Some(settings),

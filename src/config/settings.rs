@@ -12,6 +12,7 @@ use super::keys::{self, Keys, declare, list, path, string, text};
 use super::listen_tls::{self, ListenTls, listen_address, read_address};
 use super::notifications::NotificationPolicy;
 use super::reports::ReportPolicy;
+use super::search::SearchPolicy;
 use super::{limits, mirror};
 use oaimend_base::credentials::Credentials;
 use oaimend_base::error::{Error, Fault};
@@ -139,6 +140,7 @@ impl Settings {
             ("[admin]", (&before.admin, &before.admin_hosts) != (&written.admin, &written.admin_hosts)),
             ("admin_email", before.admin_email != written.admin_email),
             ("[cache]", before.cache != written.cache),
+            ("[search]", before.search != written.search),
         ];
         Ok(SettingsReload::Changed(Box::new(SettingsChange {
             clients: written.clients.clone(),
@@ -175,6 +177,7 @@ pub(super) struct SettingsValues {
     pub(super) limits: Limits,
     pub(super) mirror: MirrorPolicy,
     pub(super) gateway: GatewayPolicy,
+    pub(super) search: SearchPolicy,
     pub(super) notifications: NotificationPolicy,
     pub(super) reports: ReportPolicy,
 }
@@ -197,6 +200,7 @@ impl Default for SettingsValues {
             limits: Limits::default(),
             mirror: MirrorPolicy::default(),
             gateway: GatewayPolicy::default(),
+            search: SearchPolicy::default(),
             notifications: NotificationPolicy::default(),
             reports: ReportPolicy::default(),
         }
@@ -270,6 +274,7 @@ impl SettingsValues {
         keys.table("gateway", "The pages for people and crawlers.", |keys| {
             self.gateway.declare(keys, folder)
         });
+        keys.table("search", "The search in the mirror.", |keys| self.search.declare(keys));
         keys.table("notifications", "Events that operators are told of.", |keys| {
             self.notifications.declare(keys, folder);
         });

@@ -10,10 +10,12 @@ use crate::serve::oai::cache::Cache;
 use crate::serve::oai::live_requests::LiveRequests;
 use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::state::GatewayState;
+use crate::serve::search::SearchService;
 use crate::serve::served::ServedRepositories;
 use crate::serve::telemetry::Telemetry;
 use http::HeaderValue;
 use oaimend_base::clock::Clock;
+use oaimend_search::Searches;
 use oaimend_store::Store;
 use oaimend_upstream::SourceClients;
 use std::net::SocketAddr;
@@ -62,6 +64,14 @@ impl ServerContext {
         });
         let via = HeaderValue::try_from(format!("1.1 {instance}")).expect("letters, digits and a hyphen");
         let gateway = GatewayState::new(config.gateway, &public_url);
+        let telemetry = Arc::new(Telemetry::new());
+        let search_service = config.search.enabled.then(|| {
+            let searches = Searches::new({
+                let telemetry = Arc::clone(&telemetry);
+                move |error, ran| telemetry.searched(error, ran)
+            });
+            Arc::new(SearchService::new(config.search, &config.data, searches))
+        });
         let served = ServedRepositories {
             public_url,
             via,
@@ -70,13 +80,14 @@ impl ServerContext {
             store,
             cache,
             mirror: MirrorState::new(config.mirror),
+            search_service,
             clock,
         };
         Self {
             served: Arc::new(served),
             gateway: Arc::new(Gateway::new(gateway)),
             clients: ClientLimits::new(config.clients, config.connections),
-            telemetry: Arc::new(Telemetry::new()),
+            telemetry,
             notices: NoticeState::new(config.notifications, config.reports),
             live_requests: Arc::default(),
             lifecycle: Lifecycle::default(),

@@ -56,8 +56,11 @@ impl InProcess {
         (response.status, body)
     }
 
-    /// Saves what was learned of the sources, and closes the store.
+    /// Saves what was learned of the sources, and closes the search index and the store.
     pub fn close(&self) {
+        if let Some(search) = &self.context.served.search_service {
+            search.close();
+        }
         let store = &self.context.served.store;
         store.activity.save_changed();
         store.close();

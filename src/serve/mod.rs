@@ -2,7 +2,7 @@
 //!
 //! `run` starts and stops it. Each connection passes `net`, and each request the quotas of `clients`. `routes` says what
 //! answers it: `oai` for a repository, `pages` for people and crawlers, `admin` for operators. `background` harvests,
-//! notifies and maintains. `in_process` is `admin` without a server.
+//! notifies and maintains, and `search` indexes the mirror. `in_process` is `admin` without a server.
 
 mod admin;
 mod background;
@@ -16,6 +16,7 @@ mod pages;
 mod response;
 mod routes;
 mod run;
+mod search;
 mod served;
 mod telemetry;
 mod validators;
@@ -23,3 +24,4 @@ mod validators;
 pub use in_process::{ApiResponse, InProcess};
 pub use net::EarlySignals;
 pub use run::{Running, Server};
+pub use search::{RebuildLine, SearchState};

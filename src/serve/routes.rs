@@ -74,6 +74,8 @@ pub(crate) enum AdminEndpoint {
     RetryQuarantined,
     Sync,
     Maintenance(&'static str),
+    Search,
+    RebuildSearch,
     Backup,
     Purge,
     OverviewPage,
@@ -131,9 +133,9 @@ const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
     use Access::{Everyone, Operators};
     use AdminEndpoint::{
         Backup, Harvest, Livez, Maintenance, Metrics, Mirror, Mirrors, OverviewPage, PlanChart, Purge,
-        Quarantine, QuarantinePage, QuarantinedRecord, QuarantinedRecordPage, Readyz, Records,
+        Quarantine, QuarantinePage, QuarantinedRecord, QuarantinedRecordPage, Readyz, RebuildSearch, Records,
         RemoveQuarantined, Repairs, Report, Repositories, Repository, RepositoryPage, RetryQuarantined,
-        StatusPage, StyleSheet, Sync,
+        Search, StatusPage, StyleSheet, Sync,
     };
     &[
         route(READ, &[STATUS_PATH], StatusPage, Operators),
@@ -153,6 +155,7 @@ const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
         route(READ, &["/-/mirror/{id}"], Mirror, Operators),
         route(READ, &["/-/mirror/{id}/harvest"], Harvest, Operators),
         route(READ, &["/-/mirror/{id}/records"], Records, Operators),
+        route(READ, &["/-/search"], Search, Operators),
         route(
             &["DELETE"],
             &["/-/repositories/{id}/quarantine", "/-/repositories/{id}/quarantine/{key}"],
@@ -170,6 +173,7 @@ const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
         route(POST, &["/-/mirror/{id}/accept-loss"], Maintenance("accept-loss"), Operators),
         route(POST, &["/-/mirror/{id}/compact"], Maintenance("compact"), Operators),
         route(POST, &["/-/mirror/{id}/forget"], Maintenance("forget"), Operators),
+        route(POST, &["/-/search/rebuild"], RebuildSearch, Operators),
         route(POST, &["/-/backup"], Backup, Operators),
         route(&["PURGE"], &["/-/cache/{id}"], Purge, Operators),
         route(READ, &["/"], OverviewPage, Operators),

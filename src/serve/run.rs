@@ -21,6 +21,7 @@ use crate::serve::net::tls_listener::TlsListener;
 use crate::serve::net::{connection_limiter, installed_program};
 use crate::serve::oai::ProxyService;
 use crate::serve::oai::cache::Cache;
+use crate::serve::search::SearchIndexing;
 use oaimend_base::clock::{Clock, SystemClock};
 use oaimend_base::error::Error;
 use oaimend_files::DataDirLock;
@@ -222,6 +223,11 @@ impl Server {
         let (served_by_schedule, telemetry) = (Arc::clone(served), Arc::clone(&self.shared.telemetry));
         let schedule = HarvestSchedule { served: served_by_schedule, telemetry, only_requested: false };
         server.add_service(background_service("mirror", schedule));
+        let search = served.search_service.clone();
+        if let Some(search) = search.clone() {
+            let indexing = SearchIndexing { served: Arc::clone(served), search };
+            server.add_service(background_service("search", indexing));
+        }
         let notices = NoticeService(Arc::clone(&self.shared));
         server.add_service(background_service("notifications", notices));
         let reports = ReportService(Arc::clone(&self.shared));
@@ -230,6 +236,9 @@ impl Server {
         let watch = ConfigWatch { shared: self.shared, settings, announcement };
         server.add_service(background_service("configuration", watch));
         server.run(RunArgs { shutdown_signal });
+        if let Some(search) = search {
+            search.close();
+        }
         activity.save_changed();
     }
 }

@@ -3,6 +3,7 @@
 use crate::config::{Mapping, Repositories};
 use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::oai::cache::{Cache, PageVariant};
+use crate::serve::search::SearchService;
 use http::HeaderValue;
 use oaimend_base::clock::Clock;
 use oaimend_oai::{Request, Verb};
@@ -22,6 +23,8 @@ pub(crate) struct ServedRepositories {
     pub(crate) store: Store,
     pub(crate) cache: Option<Cache>,
     pub(crate) mirror: MirrorState,
+    /// The search, if it is turned on. Requests use [`ServedRepositories::search`].
+    pub(crate) search_service: Option<Arc<SearchService>>,
     /// The clock of sessions with sources.
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -30,6 +33,17 @@ impl ServedRepositories {
     /// The mapping of a mirrored repository.
     pub(crate) fn mirrored(&self, id: &str) -> Option<Arc<Mapping>> {
         self.repositories.find(id).filter(|mapping| mapping.mirror.is_some())
+    }
+
+    /// Whether a repository is mirrored.
+    pub(crate) fn has_mirrored(&self) -> bool {
+        self.repositories.all().values().any(|mapping| mapping.mirror.is_some())
+    }
+
+    /// The search in the mirrored repositories; `None` if it is turned off, or no repository is mirrored.
+    pub(crate) fn search(&self) -> Option<&Arc<SearchService>> {
+        let search = self.search_service.as_ref()?;
+        self.has_mirrored().then_some(search)
     }
 
     /// What distinguishes pages that answer the same request: the earliestDatestamp of an Identify response, where it

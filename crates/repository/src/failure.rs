@@ -94,7 +94,11 @@ named_enum! {
         /// The mirror has not harvested the repository completely yet.
         MirrorIncomplete = "mirror-incomplete",
         /// The store of the mirror cannot be read.
-        Mirror = "mirror";
+        Mirror = "mirror",
+        /// The search index is being built for the first time, or too many searches wait.
+        SearchBusy = "search-busy",
+        /// The search index cannot be read.
+        Search = "search";
         /// The body is not an OAI-PMH response.
         NotOai(NotOai),
     }
@@ -122,6 +126,7 @@ enum Fault {
     StrictMapping,
     OtherRequests,
     FirstHarvest,
+    SearchIndex,
     Oaimend,
     Configuration,
     Request,
@@ -135,6 +140,7 @@ impl Fault {
             Self::StrictMapping => "the source's; the mapping makes such a page fail (on_unrepairable)",
             Self::OtherRequests => "none; other requests use up the limits of the source",
             Self::FirstHarvest => "none; the first harvest of the mirror is not complete",
+            Self::SearchIndex => "none; the search index is being built, or other searches use it",
             Self::Oaimend => "oaimend's, or that of its machine",
             Self::Configuration => "the configuration of oaimend",
             Self::Request => "the request's; HTTP/1.0 cannot carry a page of this length, HTTP/1.1 can",
@@ -174,13 +180,14 @@ impl Reason {
                 ("destination_unavailable", 502, MayPass, 300, Fault::Source)
             }
             Self::Unrepairable => ("proxy_internal_error", 502, Permanent, 300, Fault::StrictMapping),
-            Self::Quarantine | Self::Ledger | Self::Mirror => {
+            Self::Quarantine | Self::Ledger | Self::Mirror | Self::Search => {
                 ("proxy_internal_error", 502, MayPass, 600, Fault::Oaimend)
             }
             Self::TakenOver => ("proxy_internal_error", 502, MayPass, 1, Fault::Oaimend),
             Self::SpoolFull => ("proxy_internal_error", 502, Permanent, 300, Fault::Request),
             Self::Configuration => ("proxy_configuration_error", 502, Permanent, 300, Fault::Configuration),
             Self::MirrorIncomplete => ("destination_unavailable", 502, MayPass, 300, Fault::FirstHarvest),
+            Self::SearchBusy => ("destination_unavailable", 502, MayPass, 5, Fault::SearchIndex),
         };
         Policy { proxy_error, status, outlook, retry_after_secs, fault }
     }

@@ -2,8 +2,10 @@
 
 use crate::query::QueryError;
 use crate::results::{ListHits, ListedHits, RankedHits, SearchHits, ValueCount, Values};
+use oaimend_repository::{Failure, Reason};
 use oaimend_store::MirrorStore;
 use std::path::Path;
+use std::time::Duration;
 
 /// The settings of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +23,36 @@ pub enum IndexError {
     /// The index is being built, and there is no earlier one. The request can be repeated.
     #[error("the index is being built")]
     Building,
+    /// Too many searches wait. The request can be repeated.
+    #[error("too many searches wait")]
+    Busy,
+    /// Another process has taken over the data folder. The request can be repeated.
+    #[error("another process has taken over the search index")]
+    Closed,
     /// The disk has failed, or the index is damaged. It is built again.
     #[error("the search index cannot be read: {0}")]
     Unreadable(String),
 }
+
+impl IndexError {
+    /// The failure of a request that needs the index; `None` if its query is refused.
+    pub fn failure(&self) -> Option<Failure> {
+        let reason = match self {
+            Self::Query(_) => return None,
+            Self::Building | Self::Busy => Reason::SearchBusy,
+            Self::Closed => Reason::TakenOver,
+            Self::Unreadable(_) => Reason::Search,
+        };
+        let failure = Failure::new(reason, self.to_string());
+        Some(match self {
+            Self::Building => failure.retried_after(BUILDING_RETRY),
+            _ => failure,
+        })
+    }
+}
+
+/// When a request is repeated that came while the index was being built.
+const BUILDING_RETRY: Duration = Duration::from_secs(60);
 
 /// The state of the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,6 +119,11 @@ impl SearchIndex {
     ///
     /// As for [`SearchIndex::search`].
     pub fn values(&self, _request: &Values) -> Result<Vec<ValueCount>, IndexError> {
+        unimplemented!()
+    }
+    /// Ends the writer, so that the folder can be opened again, also by another process. Later calls of
+    /// [`SearchIndex::follow`] fail with [`IndexError::Closed`]; searches still work. Blocks on the disk.
+    pub fn close(&self) {
         unimplemented!()
     }
 }

@@ -15,19 +15,20 @@ const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A response with these lines, and with one at each interval without one. `running` makes it from the seconds since the
 /// begin. The work ends if the client is gone.
-pub(super) fn respond_with_lines<T: Serialize + Send + 'static>(
+pub(super) fn respond_with_lines<T: Serialize + Send + 'static, R: Future<Output = T> + Send + 'static>(
     lines: BoxStream<'static, T>,
     clock: Arc<dyn Clock>,
-    running: fn(u64) -> T,
+    running: impl Fn(u64) -> R + Send + Sync + 'static,
 ) -> Response {
+    let running = Arc::new(running);
     let lines = stream::unfold((lines, 0), move |(mut lines, secs)| {
-        let deadline = clock.deadline(RUNNING_INTERVAL);
+        let (deadline, running) = (clock.deadline(RUNNING_INTERVAL), Arc::clone(&running));
         async move {
             match select(lines.next(), deadline).await {
                 Either::Left((line, _)) => Some((line?, (lines, secs))),
                 Either::Right(_) => {
                     let secs = secs + RUNNING_INTERVAL.as_secs();
-                    Some((running(secs), (lines, secs)))
+                    Some((running(secs).await, (lines, secs)))
                 }
             }
         }

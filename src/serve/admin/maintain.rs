@@ -9,6 +9,7 @@ use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use bytes::Bytes;
+use futures::future::ready;
 use futures::stream::{self, StreamExt as _};
 use oaimend_mirror::export::{Export, ExportError, ExportForm, ExportSelection};
 use oaimend_mirror::harvest::{HarvestError, HarvestSettings};
@@ -98,7 +99,9 @@ pub(super) async fn maintain(
             vec![MaintenanceLine::Failed { prefix: None, error: format!("failed: {error}") }]
         }))
     };
-    respond_with_lines(stream::once(work).flatten().boxed(), clock, |secs| MaintenanceLine::Running { secs })
+    respond_with_lines(stream::once(work).flatten().boxed(), clock, |secs| {
+        ready(MaintenanceLine::Running { secs })
+    })
 }
 
 async fn perform(

@@ -28,5 +28,11 @@ pub(super) async fn metrics(served: &ServedRepositories, telemetry: &Telemetry) 
     if let Err(error) = measure_mirror(served, telemetry).await {
         tracing::warn!(%error, "the mirror cannot be measured; its metrics are old");
     }
+    if let Some(search) = served.search() {
+        match search.status(&*served.store.mirror).await {
+            Ok(status) => telemetry.set_search_index(&status),
+            Err(error) => tracing::warn!(%error, "the search index cannot be measured; its metrics are old"),
+        }
+    }
     Response::new(200, "text/plain; version=0.0.4; charset=utf-8", telemetry.metrics())
 }

@@ -10,6 +10,7 @@ mod mirror;
 mod pages;
 mod quarantine;
 mod repositories;
+mod search;
 mod web_page;
 
 pub(super) use self::web_page::AllowedHosts;
@@ -118,6 +119,8 @@ async fn answer(
         AdminEndpoint::Records => maintain::export(served, id, query).await,
         AdminEndpoint::Sync => mirror::request_harvest(served, lifecycle, id, query),
         AdminEndpoint::Maintenance(name) => maintain::maintain(served, lifecycle, id, name, query).await,
+        AdminEndpoint::Search => json_or_error(search::state(served).await),
+        AdminEndpoint::RebuildSearch => search::rebuild(served, lifecycle),
         AdminEndpoint::Backup => backup::back_up(served, lifecycle).await,
         AdminEndpoint::Purge => purge(served, id, query).await,
         AdminEndpoint::StatusPage => pages::status::status(served, &context.live_requests, gateway),
@@ -143,7 +146,7 @@ async fn without_route(context: &ServerContext, method: &str, query: Option<&str
         }
         "POST" => wrong_method(
             "expected POST /-/mirror/ID/TASK, with sync, verify, accept-loss, compact or forget as TASK, \
-             /-/repositories/ID/quarantine/retry, or /-/backup",
+             /-/repositories/ID/quarantine/retry, /-/search/rebuild, or /-/backup",
         )
         .with("Allow", "GET".to_owned()),
         // It says what is right.

@@ -6,6 +6,7 @@ use crate::serve::background::harvests::harvester::{background_source, idle_harv
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
+use futures::future::ready;
 use futures::{StreamExt as _, stream};
 use oaimend_oai::datestamp;
 use oaimend_store::{
@@ -177,7 +178,7 @@ pub(super) async fn retry(
     match retry.begin(key).await {
         Ok(Some(run)) => {
             let lines = stream::unfold(run, async |mut run| Some((run.next().await?, run)));
-            respond_with_lines(lines.boxed(), Arc::clone(&served.clock), |_| RetryLine::Running)
+            respond_with_lines(lines.boxed(), Arc::clone(&served.clock), |_| ready(RetryLine::Running))
         }
         Ok(None) => unknown_key(),
         Err(error) => Response::json(500, &json!({ "error": error.to_string() })),

@@ -175,6 +175,9 @@ impl Signals {
             if let Some(cache) = &served.cache {
                 cache.close();
             }
+            if let Some(search) = &served.search_service {
+                search.close();
+            }
             served.store.close();
         });
         if let Err(error) = closed.await {

@@ -1,6 +1,7 @@
 //! The values of the labels of metrics. The log has the same values, and docs/reference/metrics.md lists them.
 
 use oaimend_oai::named_enum;
+use oaimend_search::IndexError;
 
 named_enum! {
     /// How a request ended.
@@ -119,5 +120,35 @@ named_enum! {
         Failed = "failed",
         /// Too many notifications wait.
         Dropped = "dropped",
+    }
+}
+
+named_enum! {
+    /// How a search ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum SearchOutcome {
+        /// With its hits.
+        Complete = "complete",
+        /// Its query was refused.
+        RefusedQuery = "refused-query",
+        /// Too many searches waited.
+        Busy = "busy",
+        /// The index was being built, or another process had taken over.
+        Building = "building",
+        /// The index could not be read.
+        Failed = "failed",
+    }
+}
+
+impl SearchOutcome {
+    /// The outcome of a search with this failure.
+    pub(crate) fn of(error: Option<&IndexError>) -> Self {
+        match error {
+            None => Self::Complete,
+            Some(IndexError::Query(_)) => Self::RefusedQuery,
+            Some(IndexError::Busy) => Self::Busy,
+            Some(IndexError::Building | IndexError::Closed) => Self::Building,
+            Some(IndexError::Unreadable(_)) => Self::Failed,
+        }
     }
 }

@@ -125,6 +125,14 @@ metrics! {
         "Missing items whose bytes stay unreadable.";
     harvests: IntCounterVec = "oaimend_mirror_harvests_total", ["repository", "outcome"],
         "Harvests of the mirror by outcome.";
+    searches: HistogramVec = "oaimend_search_duration_seconds", ["outcome"],
+        "Time that searches in the index took.";
+    search_records: IntGauge = "oaimend_search_records", [],
+        "Records in the search index.";
+    search_behind: IntGauge = "oaimend_search_commits_behind", [],
+        "Commits of the mirror that are not in the search index yet.";
+    search_bytes: IntGauge = "oaimend_search_bytes", [],
+        "Bytes of the search index on disk.";
     notifications: IntCounterVec = "oaimend_notifications_total", ["target", "result"],
         "Events for operators and reports to providers by target and result: sent, failed or dropped.";
 }
@@ -133,6 +141,7 @@ metrics! {
 mod tests {
     use super::super::labels::{
         CacheOutcome, HarvestOutcome, NotificationResult, NotificationTarget, RefusalReason, RequestOutcome,
+        SearchOutcome,
     };
     use super::DECLARED;
     use oaimend_oai::Named;
@@ -157,6 +166,7 @@ mod tests {
             .chain(names::<HarvestOutcome>())
             .chain(names::<NotificationTarget>())
             .chain(names::<NotificationResult>())
+            .chain(names::<SearchOutcome>())
             .chain(names::<QuarantineState>())
             .chain(names::<StoreName>());
         for value in values {

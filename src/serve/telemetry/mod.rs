@@ -5,10 +5,12 @@ mod metrics;
 
 use labels::{
     CacheOutcome, HarvestOutcome, NotificationResult, NotificationTarget, RefusalReason, RequestOutcome,
+    SearchOutcome,
 };
 use metrics::Metrics;
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, RepairMade, ResponseSummary};
+use oaimend_search::{IndexError, IndexStatus};
 use oaimend_store::{QuarantineSizes, QuarantineState, SourceFailure, StoreName};
 use prometheus::{Encoder, Registry, TextEncoder};
 use serde::Serialize;
@@ -131,6 +133,19 @@ impl Telemetry {
     /// Counts events for operators and reports to providers.
     pub(crate) fn notified(&self, target: NotificationTarget, result: NotificationResult, count: usize) {
         self.metrics.notifications.with_label_values(&[target.name(), result.name()]).inc_by(count as u64);
+    }
+
+    /// Counts a search that failed in this way, or succeeded, and took this time.
+    pub(crate) fn searched(&self, error: Option<&IndexError>, took: Duration) {
+        let outcome = SearchOutcome::of(error).name();
+        self.metrics.searches.with_label_values(&[outcome]).observe(took.as_secs_f64());
+    }
+
+    /// Sets the state of the search index.
+    pub(crate) fn set_search_index(&self, status: &IndexStatus) {
+        self.metrics.search_records.set(status.records.cast_signed());
+        self.metrics.search_behind.set(status.behind.cast_signed());
+        self.metrics.search_bytes.set(status.disk_bytes.cast_signed());
     }
 
     /// Sets the sizes of all mirrored repositories.

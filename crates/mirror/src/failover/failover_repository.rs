@@ -198,6 +198,8 @@ fn fails_over(failure: &Failure) -> bool {
         | Reason::Configuration
         | Reason::MirrorIncomplete
         | Reason::Mirror
+        | Reason::SearchBusy
+        | Reason::Search
         | Reason::NotOai(_) => true,
     }
 }

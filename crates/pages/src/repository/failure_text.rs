@@ -57,6 +57,8 @@ pub(crate) fn explain_failure(name: &str) -> &'static str {
         | Reason::Configuration
         | Reason::MirrorIncomplete
         | Reason::Mirror
+        | Reason::SearchBusy
+        | Reason::Search
         | Reason::NotOai(_) => NO_USABLE_RESPONSE,
     }
 }

@@ -64,7 +64,9 @@ pub(crate) fn may_depend_on_request(failure: &Failure) -> bool {
         | Reason::StaticFile
         | Reason::Configuration
         | Reason::MirrorIncomplete
-        | Reason::Mirror => false,
+        | Reason::Mirror
+        | Reason::SearchBusy
+        | Reason::Search => false,
     }
 }
 
@@ -100,6 +102,8 @@ fn passes(failure: &Failure) -> bool {
         | Reason::Configuration
         | Reason::MirrorIncomplete
         | Reason::Mirror
+        | Reason::SearchBusy
+        | Reason::Search
         | Reason::NotOai(_) => false,
     }
 }

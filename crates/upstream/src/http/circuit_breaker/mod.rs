@@ -376,6 +376,8 @@ fn is_the_sources(failure: &Failure) -> bool {
         | Reason::Configuration
         | Reason::MirrorIncomplete
         | Reason::Mirror
+        | Reason::SearchBusy
+        | Reason::Search
         | Reason::NotOai(_) => false,
     }
 }

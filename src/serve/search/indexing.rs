@@ -1,0 +1,109 @@
+//! Follows the mirror: what it commits is indexed within seconds.
+
+use super::SearchService;
+use crate::serve::served::ServedRepositories;
+use async_trait::async_trait;
+use oaimend_base::clock;
+use oaimend_search::IndexError;
+use pingora_core::server::ShutdownWatch;
+use pingora_core::services::background::BackgroundService;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Indexes the changes of the mirror at the interval of the configuration.
+pub(crate) struct SearchIndexing {
+    pub(crate) served: Arc<ServedRepositories>,
+    pub(crate) search: Arc<SearchService>,
+}
+
+/// Interval between two messages about a long build.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
+/// The first wait after a failure. It doubles with each further one.
+const BACKOFF_FIRST: Duration = Duration::from_secs(5);
+/// The longest wait after a failure.
+const BACKOFF_MAX: Duration = Duration::from_secs(300);
+
+#[async_trait]
+impl BackgroundService for SearchIndexing {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        let mut failures = 0;
+        loop {
+            let wait = if self.is_needed() {
+                let followed = tokio::select! {
+                    followed = self.follow() => followed,
+                    _ = shutdown.changed() => Err(IndexError::Closed),
+                };
+                match followed {
+                    Ok(()) => failures = 0,
+                    Err(IndexError::Closed) => return self.search.begin_closing(),
+                    Err(error) => {
+                        failures += 1;
+                        tracing::warn!(%error, "the search index is not up to date; it is tried again");
+                    }
+                }
+                backoff(failures).unwrap_or(self.search.policy.commit_interval)
+            } else {
+                self.search.policy.commit_interval
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = shutdown.changed() => return self.search.begin_closing(),
+            }
+        }
+    }
+}
+
+/// The wait after this number of failures; `None` without one.
+fn backoff(failures: u32) -> Option<Duration> {
+    let doublings = failures.checked_sub(1)?;
+    Some(BACKOFF_FIRST.saturating_mul(1 << doublings.min(16)).min(BACKOFF_MAX))
+}
+
+impl SearchIndexing {
+    /// Whether there are records to index, or an index from which records may have to be removed.
+    fn is_needed(&self) -> bool {
+        self.served.has_mirrored() || self.search.exists()
+    }
+
+    /// Indexes what has changed, with messages if that takes long.
+    async fn follow(&self) -> Result<(), IndexError> {
+        let mirror = &self.served.store.mirror;
+        let began = clock::uptime();
+        let mut work = std::pin::pin!(self.search.follow(mirror));
+        let mut is_long = false;
+        let result = loop {
+            tokio::select! {
+                result = &mut work => break result,
+                () = tokio::time::sleep(PROGRESS_INTERVAL) => {
+                    is_long = true;
+                    if let Ok(status) = self.search.status(&**mirror).await {
+                        tracing::info!(
+                            records = status.records,
+                            commits_behind = status.behind,
+                            "the search index is being built"
+                        );
+                    }
+                }
+            }
+        };
+        if is_long && result.is_ok() {
+            let secs = clock::uptime().saturating_sub(began).as_secs();
+            tracing::info!(secs, "the search index is up to date");
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_limit() {
+        let secs = |failures| backoff(failures).map(|wait| wait.as_secs());
+        assert_eq!(
+            [0, 1, 2, 3, 7, 1_000].map(secs),
+            [None, Some(5), Some(10), Some(20), Some(300), Some(300)]
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! The search of a server: the index in the data folder, and who writes to it.
+//!
+//! `indexing` follows the mirror in the background. Searches run through [`Searches::run`], which limits how many run at
+//! once. Invariants: one task at a time writes to the index, and [`SearchService::close`] ends the writing before
+//! another process may open the data folder.
+
+mod indexing;
+mod state;
+
+pub(crate) use self::indexing::SearchIndexing;
+pub use self::state::{RebuildLine, SearchState};
+
+use crate::config::SearchPolicy;
+use oaimend_search::{IndexError, IndexSettings, IndexStatus, SearchIndex, Searches};
+use oaimend_store::MirrorStore;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+/// The folder of the index in the data folder.
+const FOLDER: &str = "search";
+
+/// The search of a server.
+#[derive(Debug)]
+pub(crate) struct SearchService {
+    pub(crate) policy: SearchPolicy,
+    /// Runs searches.
+    pub(crate) searches: Searches,
+    folder: PathBuf,
+    /// Held by the task that writes to the index.
+    turn: tokio::sync::Mutex<()>,
+    /// Whether the index is opened again before the next write, because the last one failed.
+    needs_reopening: AtomicBool,
+    /// Why the last write failed; `None` if it succeeded.
+    last_error: Mutex<Option<String>>,
+    /// Whether writing ends for ever.
+    is_closing: watch::Sender<bool>,
+}
+
+/// A write to the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Write {
+    /// What the mirror has committed since the last one.
+    Changes,
+    /// Everything again.
+    All,
+}
+
+impl SearchService {
+    /// The search in an index of this data folder, which is opened when it is first written to.
+    pub(crate) fn new(policy: SearchPolicy, data: &Path, searches: Searches) -> Self {
+        Self {
+            policy,
+            searches,
+            folder: data.join(FOLDER),
+            turn: tokio::sync::Mutex::default(),
+            needs_reopening: AtomicBool::new(false),
+            last_error: Mutex::default(),
+            is_closing: watch::Sender::new(false),
+        }
+    }
+
+    /// Indexes what the mirror has committed since the last time.
+    ///
+    /// # Errors
+    ///
+    /// The index is not complete. The next call continues.
+    pub(crate) async fn follow(self: &Arc<Self>, mirror: &Arc<dyn MirrorStore>) -> Result<(), IndexError> {
+        self.write(mirror, Write::Changes).await
+    }
+
+    /// Removes the index, and builds it again. Searches fail meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The index is not complete. [`SearchService::follow`] continues.
+    pub(crate) async fn rebuild(self: &Arc<Self>, mirror: &Arc<dyn MirrorStore>) -> Result<(), IndexError> {
+        self.write(mirror, Write::All).await
+    }
+
+    /// The state of the index, and why the last write failed. Opens the index if no task writes to it.
+    ///
+    /// # Errors
+    ///
+    /// The index or the mirror cannot be read.
+    pub(crate) async fn status(&self, mirror: &dyn MirrorStore) -> Result<IndexStatus, IndexError> {
+        let index = match (self.searches.index(), self.turn.try_lock()) {
+            (Ok(index), _) => index,
+            (Err(IndexError::Building), Ok(_turn)) if self.folder.exists() => self.opened()?,
+            (Err(IndexError::Building), Ok(_)) => return Ok(IndexStatus::default()),
+            (Err(IndexError::Building), Err(_)) => {
+                return Ok(IndexStatus { is_building: true, ..IndexStatus::default() });
+            }
+            (Err(error), _) => return Err(error),
+        };
+        index.status(mirror).await
+    }
+
+    /// Why the last write failed; `None` if it succeeded.
+    pub(crate) fn last_error(&self) -> Option<String> {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether an index was ever opened.
+    fn exists(&self) -> bool {
+        self.folder.exists()
+    }
+
+    /// Asks the task that writes to the index to end.
+    pub(crate) fn begin_closing(&self) {
+        self.is_closing.send_replace(true);
+    }
+
+    /// Ends the writing, so that another process can open the index. Blocks on the disk.
+    pub(crate) fn close(&self) {
+        self.begin_closing();
+        let _turn = self.turn.blocking_lock();
+        if let Ok(index) = self.searches.index() {
+            index.close();
+        }
+        self.searches.close();
+    }
+
+    /// Writes to the index, on a thread for work that blocks.
+    async fn write(self: &Arc<Self>, mirror: &Arc<dyn MirrorStore>, write: Write) -> Result<(), IndexError> {
+        let (service, mirror) = (Arc::clone(self), Arc::clone(mirror));
+        let work = tokio::task::spawn_blocking(move || {
+            Handle::current().block_on(service.write_here(&*mirror, write))
+        });
+        let result = work.await.unwrap_or_else(|error| Err(IndexError::Unreadable(error.to_string())));
+        if !matches!(result, Ok(()) | Err(IndexError::Closed)) {
+            self.needs_reopening.store(true, Ordering::Relaxed);
+        }
+        let error = result.as_ref().err().map(ToString::to_string);
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
+        result
+    }
+
+    async fn write_here(&self, mirror: &dyn MirrorStore, write: Write) -> Result<(), IndexError> {
+        let _turn = self.turn.lock().await;
+        let mut is_closing = self.is_closing.subscribe();
+        if *is_closing.borrow() {
+            return Err(IndexError::Closed);
+        }
+        if write == Write::All {
+            self.remove()?;
+        }
+        let index = self.opened()?;
+        tokio::select! {
+            followed = index.follow(mirror) => followed,
+            // What is not committed yet is indexed again by the next process.
+            _ = is_closing.wait_for(|is_closing| *is_closing) => Err(IndexError::Closed),
+        }
+    }
+
+    /// The index, ready to be written to. The caller has the turn.
+    fn opened(&self) -> Result<SearchIndex, IndexError> {
+        let needs_reopening = self.needs_reopening.load(Ordering::Relaxed);
+        match self.searches.index() {
+            Ok(index) if !needs_reopening => return Ok(index),
+            Ok(index) => index.close(),
+            Err(IndexError::Building) => {}
+            Err(error) => return Err(error),
+        }
+        let settings = IndexSettings { memory_max_bytes: self.policy.memory_max_bytes() };
+        let index = SearchIndex::open(&self.folder, settings)?;
+        self.searches.set_index(Some(index.clone()));
+        self.needs_reopening.store(false, Ordering::Relaxed);
+        Ok(index)
+    }
+
+    /// Removes the index. The caller has the turn.
+    fn remove(&self) -> Result<(), IndexError> {
+        if let Ok(index) = self.searches.index() {
+            self.searches.set_index(None);
+            index.close();
+        }
+        match std::fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(IndexError::Unreadable(error.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
