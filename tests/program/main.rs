@@ -30,6 +30,7 @@ mod mirror_harvest;
 mod mirror_hostile;
 mod mirror_plan;
 mod mirror_provenance;
+mod mirror_selection;
 mod mirror_sets;
 mod mirror_view;
 mod notifications;

@@ -139,6 +139,7 @@ macro_rules! mirror_tests {
             a_page_has_at_least_one_record
             headers_come_without_bytes
             headers_of_several_records_come_in_the_order_of_the_request
+            chosen_records_are_current
             identifiers_come_in_order
             an_item_has_formats
             repairs_are_kept_with_the_current_version_of_a_record

@@ -10,6 +10,7 @@
 
 pub mod activity;
 pub mod capabilities;
+mod chosen_records;
 mod collisions;
 pub mod databases;
 pub mod harvest_state;
@@ -33,6 +34,7 @@ pub use activity::{
 pub use capabilities::{
     CapabilityStore, DetectedCapabilities, Detection, IdentifierDecoding, SourceCapabilities,
 };
+pub use chosen_records::ChosenRecords;
 pub use collisions::Collisions;
 pub use databases::{Databases, StoreDatabase, StoreName};
 pub use harvest_state::{

@@ -8,6 +8,7 @@
 //! All operations can be expressed in SQL: a commit is one transaction, a list is a range of an index, and a revision
 //! is compared and replaced in the transaction that uses it.
 
+use super::chosen_records::ChosenRecords;
 use super::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState};
 use super::keys::{Identifier, Prefix, RepositoryId};
 pub use super::mirror_error::MirrorError;
@@ -63,6 +64,14 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     ///
     /// The store cannot be read. Damaged records are counted in the page and are no error.
     async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError>;
+
+    /// The current records with these sequences, in the same order; `None` where a record has changed since or never
+    /// had this sequence. The result ends before the record that would exceed the maximum of bytes.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read. [`MirrorError::Damaged`] if one of the records must be fetched again.
+    async fn records_at(&self, chosen: ChosenRecords) -> Result<Vec<Option<StoredRecord>>, MirrorError>;
 
     /// The number of records in a list. The cost of a count by stamp does not depend on the number of records. The cost
     /// of a count by datestamp does.

@@ -6,7 +6,7 @@ use super::list_token::{PageEnd, Place, RecordList, TokenContent};
 use super::merge::{Merge, filter};
 use super::options::PageLimits;
 use super::page_cache::{PageKey, WrittenPage};
-use super::part::Part;
+use super::part::{Part, Parts};
 use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
 use super::response::{Answer, Page};
@@ -46,19 +46,30 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
     }
     // Stored setSpecs consist of the characters that the schema allows.
     let set = request.argument(Argument::Set).map(escape_set);
-    if set.is_some() && sets(view).await?.is_empty() {
+    let selection = match view.query_set(set.as_deref()) {
+        Ok(selection) => selection,
+        Err(text) => return Ok(Err(Answer::error(now_secs, ErrorCode::BadArgument, text))),
+    };
+    if set.is_some() && selection.is_none() && sets(view).await?.is_empty() {
         let text = "this repository has no sets";
         return Ok(Err(Answer::error(now_secs, ErrorCode::NoSetHierarchy, text)));
     }
     let since = view.since_secs();
-    check_complete(view, &view.parts(prefix, set.as_deref(), since), prefix).await?;
+    let set_of_sources = if selection.is_some() { None } else { set.as_deref() };
+    check_complete(view, &view.parts(prefix, set_of_sources, since), prefix).await?;
     let from = request.argument(Argument::From).and_then(to_secs);
     let until = request.argument(Argument::Until).and_then(to_last_second);
     let from = match from {
         Some(from) => Some(view.spans.widen(from, until).await?),
         None => None,
     };
-    let times = view.begin_list(now_secs).await?;
+    let mut times = view.begin_list(now_secs).await?;
+    if let Some(selection) = selection {
+        // Commits after the start of the list have later stamps, so the selection may be read after it only.
+        let complete_until_secs = selection.complete_until_secs().await?;
+        times.response_date_secs = times.response_date_secs.min(complete_until_secs);
+        times.until_secs = times.until_secs.min(complete_until_secs);
+    }
     Ok(Ok(RecordList {
         view: view.name.clone(),
         with_metadata: request.verb() == Verb::ListRecords,
@@ -124,9 +135,14 @@ async fn check_undamaged(view: &View, parts: &[Part<'_>], prefix: &str) -> Resul
 /// One page of a list.
 async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Result<Answer, Failure> {
     let set = list.set.clone();
-    let parts = view.parts(&list.prefix, set.as_deref(), list.since);
-    check_undamaged(view, &parts, &list.prefix).await?;
-    check_members(view, &parts, &list.prefix).await?;
+    let selection = match view.query_set(set.as_deref()) {
+        Ok(selection) => selection,
+        Err(text) => return Ok(Answer::error(list.date, ErrorCode::BadResumptionToken, text)),
+    };
+    let set_of_sources = if selection.is_some() { None } else { set.as_deref() };
+    let parts = Parts { parts: view.parts(&list.prefix, set_of_sources, list.since), selection };
+    check_undamaged(view, &parts.parts, &list.prefix).await?;
+    check_members(view, &parts.parts, &list.prefix).await?;
     view.spans.record(list.date, list.until, view.now_secs()).await?;
     let limits = PageLimits {
         records_max: view.options.page_records_max.max(1),
@@ -178,12 +194,12 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
 /// The items of a page, from memory if possible, and the end of the page.
 async fn cached_page(
     view: &View,
-    parts: &[Part<'_>],
+    parts: &Parts<'_>,
     list: &RecordList,
     limits: PageLimits,
 ) -> Result<(Page, PageEnd), Failure> {
     let pages = &view.stores.pages;
-    let key = match parts {
+    let key = match parts.parts.as_slice() {
         [part] => {
             let version = view.stores.store.version(part.member.repository(), Prefix(&list.prefix)).await?;
             version.map(|version| PageKey::new(version, part, list, limits))
@@ -208,15 +224,15 @@ async fn cached_page(
 /// The store cannot be read, or a record of the page is damaged.
 async fn read_page(
     view: &View,
-    parts: &[Part<'_>],
+    parts: &Parts<'_>,
     list: &RecordList,
     limits: PageLimits,
     reports_records: bool,
 ) -> Result<(Page, PageEnd), Failure> {
-    let mut merge = Merge::new(view.stores.store.clone(), parts.to_vec(), list, limits);
+    let mut merge = Merge::new(view.stores.store.clone(), parts, list, limits);
     let mut writer = RecordWriter::new(view, &list.prefix, reports_records);
     let end = if view.merges_records() && list.set.is_none() {
-        collisions::fill((view, parts), list, &mut merge, &mut writer, limits).await?
+        collisions::fill((view, &parts.parts), list, &mut merge, &mut writer, limits).await?
     } else {
         fill(list, &mut merge, &mut writer, limits).await?
     };
@@ -240,10 +256,13 @@ async fn fill(
 }
 
 /// The number of records in a list, deleted ones included.
-async fn count(view: &View, parts: &[Part<'_>], list: &RecordList) -> Result<u64, MirrorError> {
+async fn count(view: &View, parts: &Parts<'_>, list: &RecordList) -> Result<u64, Failure> {
     let mut sum = 0;
-    for filter in parts.iter().filter_map(|part| filter(part, list, list.from)) {
-        sum += view.stores.store.count(filter).await?;
+    for filter in parts.parts.iter().filter_map(|part| filter(part, list, list.from)) {
+        sum += match &parts.selection {
+            Some(selection) => selection.count(&filter).await?,
+            None => view.stores.store.count(filter).await?,
+        };
     }
     Ok(sum)
 }

@@ -9,8 +9,10 @@
 
 use super::list_token::{Place, RecordList};
 use super::options::PageLimits;
-use super::part::Part;
+use super::part::{Part, Parts};
+use super::selection::{Selection, list_selected};
 use oaimend_oai::UnixSecs;
+use oaimend_repository::Failure;
 use oaimend_store::{ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, StoredRecord};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ const FIRST_READ_RECORDS: usize = 4;
 /// The rest of a list.
 pub(super) struct Merge<'v> {
     store: Arc<dyn MirrorStore>,
+    selection: Option<Arc<dyn Selection>>,
     inputs: Vec<Input<'v>>,
     limits: PageLimits,
 }
@@ -39,10 +42,11 @@ impl<'v> Merge<'v> {
     /// The records of a list after its position.
     pub(super) fn new(
         store: Arc<dyn MirrorStore>,
-        parts: Vec<Part<'v>>,
+        parts: &Parts<'v>,
         list: &RecordList,
         limits: PageLimits,
     ) -> Self {
+        let Parts { parts, selection } = parts.clone();
         let count_max = if parts.len() > 1 { FIRST_READ_RECORDS } else { limits.records_max };
         let limits = PageLimits { bytes_max: limits.bytes_max / parts.len().max(1), ..limits };
         let input = |part: Part<'v>| {
@@ -52,14 +56,14 @@ impl<'v> Merge<'v> {
             let filter = filter.unwrap_or_default();
             Input { part, filter, after, read: VecDeque::new(), is_at_end, count_max }
         };
-        Self { store, inputs: parts.into_iter().map(input).collect(), limits }
+        Self { store, selection, inputs: parts.into_iter().map(input).collect(), limits }
     }
 
     /// The next record; `None` at the end of the list.
-    pub(super) async fn next(&mut self) -> Result<Option<(Part<'v>, StoredRecord)>, MirrorError> {
+    pub(super) async fn next(&mut self) -> Result<Option<(Part<'v>, StoredRecord)>, Failure> {
         for input in &mut self.inputs {
             if input.read.is_empty() && !input.is_at_end {
-                input.fill(&*self.store, self.limits).await?;
+                input.fill(&*self.store, self.selection.as_deref(), self.limits).await?;
             }
         }
         // The inputs are in the order of the repositories, and the first one of equal datestamps is the minimum.
@@ -81,7 +85,12 @@ impl<'v> Merge<'v> {
 
 impl Input<'_> {
     /// Reads the next records. Fails if one of them is damaged: the list must not look complete without it.
-    async fn fill(&mut self, store: &dyn MirrorStore, limits: PageLimits) -> Result<(), MirrorError> {
+    async fn fill(
+        &mut self,
+        store: &dyn MirrorStore,
+        selection: Option<&dyn Selection>,
+        limits: PageLimits,
+    ) -> Result<(), Failure> {
         while self.read.is_empty() && !self.is_at_end {
             let query = ListQuery {
                 filter: self.filter.clone(),
@@ -90,9 +99,12 @@ impl Input<'_> {
                 bytes_max: limits.bytes_max,
                 with_bytes: limits.with_bytes && self.part.is_mirrored(),
             };
-            let page = store.list(query).await?;
+            let page = match selection {
+                Some(selection) => list_selected(store, selection, query).await?,
+                None => store.list(query).await?,
+            };
             if page.damaged > 0 {
-                return Err(MirrorError::Damaged);
+                return Err(MirrorError::Damaged.into());
             }
             self.is_at_end = page.next.is_none();
             self.after = page.next;

@@ -16,8 +16,8 @@
 //! - A format that was never harvested completely fails with 503. A part of a repository never looks complete.
 //! - A change of the configuration that changes the view of all repositories is a commit with a stamp too.
 //!
-//! `lists` answers list requests; `merge` reads the records of several repositories in one order; `collisions` chooses
-//! between records with the same identifier; `aggregate_versions` stamps the changes of the configuration;
+//! `lists` answers list requests; `merge` reads the records of several repositories in one order; `selection`
+//! limits lists to chosen records; `collisions` chooses between records with the same identifier; `aggregate_versions` stamps the changes of the configuration;
 //! `record_writer`, `record_xml` and `page_items` write records; `page_cache` keeps written pages; `response` writes
 //! envelopes and sends events. Memory is limited by [`ViewOptions`] for each request, and by the page cache for all of
 //! them.
@@ -41,10 +41,12 @@ mod provenance;
 mod record_writer;
 pub mod record_xml;
 pub(crate) mod response;
+mod selection;
 pub mod sets;
 mod stores;
 
 pub use aggregate_repository::AggregateRepository;
 pub use mirror_repository::MirrorRepository;
 pub use options::{AggregateSettings, MirroredSource, ViewOptions};
+pub use selection::{QuerySets, SelectedRecord, Selection};
 pub use stores::ViewStores;

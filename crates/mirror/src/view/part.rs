@@ -1,9 +1,11 @@
 //! The part of a list that one repository has: its records, as the view shows them.
 
 use super::options::MirroredSource;
+use super::selection::{Selection, WITHOUT_METADATA};
 use bytes::Bytes;
 use oaimend_oai::UnixSecs;
 use oaimend_store::{RecordStatus, StoredRecord};
+use std::sync::Arc;
 
 /// The part of a list that one repository has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +19,13 @@ pub(crate) struct Part<'v> {
     is_withdrawn: bool,
 }
 
-/// The stored form of a record of which only the header is shown.
-const WITHOUT_METADATA: &[u8] = b"<record><header></header></record>";
+/// What a list consists of.
+#[derive(Clone, Debug)]
+pub(super) struct Parts<'v> {
+    pub(super) parts: Vec<Part<'v>>,
+    /// The records that the list contains; `None` for all records of its parts.
+    pub(super) selection: Option<Arc<dyn Selection>>,
+}
 
 impl<'v> Part<'v> {
     /// The part of a repository in a list of this format. `since_secs` is the latest change of the view that the list

@@ -3,6 +3,7 @@
 use super::aggregate_versions::AggregateVersion;
 use super::options::{MirroredSource, ViewOptions};
 use super::part::Part;
+use super::selection::Selection;
 use super::stores::ViewStores;
 use crate::spans::{SpanKind, Spans};
 use oaimend_oai::UnixSecs;
@@ -108,6 +109,16 @@ impl View {
             }
         };
         self.members.iter().filter_map(part_of_set).collect()
+    }
+
+    /// The records that the request for a set chooses; `None` for the records that the sources have in it.
+    ///
+    /// # Errors
+    ///
+    /// The text of a `badArgument`.
+    pub(super) fn query_set(&self, set: Option<&str>) -> Result<Option<Arc<dyn Selection>>, String> {
+        let find = |set| self.stores.query_sets.as_ref()?.find(set);
+        set.and_then(find).transpose()
     }
 
     /// Whether the view shows one record for each identifier, although several repositories can have it.

@@ -2,6 +2,7 @@
 
 use super::aggregate_versions::AggregateVersions;
 use super::page_cache::PageCache;
+use super::selection::QuerySets;
 use crate::spans::SpanTable;
 use crate::stamps::Stamps;
 use oaimend_base::clock::Clock;
@@ -20,6 +21,8 @@ pub struct ViewStores {
     pub(crate) pages: PageCache,
     /// The versions of the view of all repositories.
     pub(super) aggregate: AggregateVersions,
+    /// The sets that requests choose; `None` if there are none.
+    pub query_sets: Option<Arc<dyn QuerySets>>,
     pub(crate) token_key: TokenKey,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -35,6 +38,15 @@ impl ViewStores {
     ) -> Self {
         let spans = SpanTable::new(Arc::clone(&store));
         let aggregate = AggregateVersions::new(Arc::clone(&store), Arc::clone(&stamps));
-        Self { store, stamps, spans, pages: PageCache::default(), aggregate, token_key, clock }
+        Self {
+            store,
+            stamps,
+            spans,
+            pages: PageCache::default(),
+            aggregate,
+            query_sets: None,
+            token_key,
+            clock,
+        }
     }
 }

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
-    Catalog, CollectionSize, CollectionVersion, Committed, DiskUsage, Document, HarvestProgress, Identifier,
-    IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, MirrorStore, NewRecord,
-    PageCommit, Position, Prefix, RecordRepairs, RecordStatus, RepositoryId, RepositoryState, StampMarks,
-    StoredRecord, Verification, check_record,
+    Catalog, ChosenRecords, CollectionSize, CollectionVersion, Committed, DiskUsage, Document,
+    HarvestProgress, Identifier, IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError,
+    MirrorStore, NewRecord, PageCommit, Position, Prefix, RecordRepairs, RecordStatus, RepositoryId,
+    RepositoryState, StampMarks, StoredRecord, Verification, check_record,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -248,6 +248,23 @@ impl MirrorStore for Handle {
                 page.records.push(version.stored(with_bytes));
             }
             page
+        })
+    }
+
+    async fn records_at(&self, chosen: ChosenRecords) -> Result<Vec<Option<StoredRecord>>, MirrorError> {
+        let ChosenRecords { repository, prefix, sequences, bytes_max, with_bytes } = chosen;
+        self.collection(RepositoryId(&repository), Prefix(&prefix), |collection| {
+            let find = |sequence: &u64| collection.records.values().find(|known| known.sequence == *sequence);
+            let mut bytes = 0;
+            let mut records: Vec<Option<StoredRecord>> = Vec::new();
+            for found in sequences.iter().map(find) {
+                bytes += found.map_or(0, |found| if with_bytes { found.record.bytes.len() } else { 0 });
+                if bytes > bytes_max && records.iter().any(Option::is_some) {
+                    break;
+                }
+                records.push(found.map(|found| found.stored(with_bytes)));
+            }
+            records
         })
     }
 

@@ -1,9 +1,11 @@
 //! The contract of [`MirrorStore`](oaimend_store::MirrorStore). Each implementation runs all of it by
 //! [`mirror_tests!`](crate::mirror_tests).
 
+mod chosen;
 pub mod fixtures;
 mod model;
 
+pub use chosen::chosen_records_are_current;
 pub use model::a_store_behaves_like_the_model;
 use oaimend_oai::UnixSecs;
 

@@ -44,7 +44,7 @@ use oaimend_store::mirror::{
     ListedPage, MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord, Verification,
 };
 use oaimend_store::record_repairs::RecordRepairs;
-use oaimend_store::{Identifier, Prefix, RepositoryId};
+use oaimend_store::{ChosenRecords, Identifier, Prefix, RepositoryId};
 use redb::ReadableTable as _;
 use shared::{CollectionKey, Shared};
 use std::collections::HashSet;
@@ -320,6 +320,13 @@ impl MirrorStore for RecordLog {
 
     async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError> {
         self.read(move |shared| read::list(shared, &query)).await
+    }
+
+    async fn records_at(&self, chosen: ChosenRecords) -> Result<Vec<Option<StoredRecord>>, MirrorError> {
+        let count = chosen.sequences.len();
+        let records = self.read(move |shared| read::records_at(shared, &chosen)).await?;
+        // Nothing is read from a store that was never written to.
+        Ok(if records.is_empty() { vec![None; count] } else { records })
     }
 
     async fn count(&self, filter: ListFilter) -> Result<u64, MirrorError> {

@@ -14,7 +14,7 @@ use oaimend_store::mirror::{
     IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError, Position, RecordStatus,
     StoredRecord,
 };
-use oaimend_store::{Identifier, Prefix, RepositoryId};
+use oaimend_store::{ChosenRecords, Identifier, Prefix, RepositoryId};
 use redb::ReadTransaction;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -196,6 +196,50 @@ pub(super) fn list(shared: &Shared, query: &ListQuery) -> Result<ListedPage, Ind
         shared.index.read(|reading| match List::open(reading, &query.filter)? {
             Some(list) => list.page(shared, query, is_last_attempt),
             None => Ok(Some(ListedPage::default())),
+        })
+    })
+}
+
+/// The current records with these sequences. A record that leaves the list of all records has changed since.
+pub(super) fn records_at(
+    shared: &Shared,
+    chosen: &ChosenRecords,
+) -> Result<Vec<Option<StoredRecord>>, IndexError> {
+    let repository = RepositoryId(&chosen.repository);
+    retry_moved(|is_last_attempt| {
+        shared.index.read(|reading| {
+            let Some((_, collection)) = find_collection(reading, repository, Prefix(&chosen.prefix))? else {
+                return Ok(Some(vec![None; chosen.sequences.len()]));
+            };
+            let (number, has_touched) = (collection.number, collection.touched > 0);
+            let table = reading.open_table(POSTINGS)?;
+            let current = Postings { table: &table, collection: number, set: ALL, live_only: false };
+            let mut located = locate(reading, number, chosen.sequences.iter().copied())?.into_iter();
+            let mut reader = BlockReader::new(shared, reading, number, has_touched, chosen.with_bytes);
+            let (mut records, mut bytes) = (Vec::with_capacity(chosen.sequences.len()), 0);
+            while let Some((sequence, _)) = located.as_slice().first() {
+                if !current.contains(*sequence)? {
+                    records.push(None);
+                    located.next();
+                    continue;
+                }
+                let record = match reader.fetch(located.as_slice())? {
+                    Fetched::Record(record) => record,
+                    Fetched::Moved if !is_last_attempt => return Ok(None),
+                    Fetched::Damaged | Fetched::Moved => {
+                        shared.suspect(repository);
+                        return Err(MirrorError::Damaged.into());
+                    }
+                };
+                let is_first = bytes == 0;
+                bytes += record.bytes.len();
+                if bytes > chosen.bytes_max && !is_first {
+                    break;
+                }
+                records.push(Some(record));
+                located.next();
+            }
+            Ok(Some(records))
         })
     })
 }

@@ -1,0 +1,119 @@
+//! Lists that contain chosen records only: those of a query, or the members of a view.
+//!
+//! A [`Selection`] says which records a list contains and in which order; the records come from the mirror. A record
+//! that has changed since the selection knows it is left out: its new version has a stamp after the end of the list.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use oaimend_oai::UnixSecs;
+use oaimend_repository::Failure;
+use oaimend_store::{
+    ChosenRecords, ListFilter, ListQuery, ListedPage, MirrorStore, Position, RecordStatus, StoredRecord,
+};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// The stored form of a record of which only the header is shown.
+pub(super) const WITHOUT_METADATA: &[u8] = b"<record><header></header></record>";
+
+/// The records that a list may contain.
+#[async_trait]
+pub trait Selection: Debug + Send + Sync {
+    /// The next records of one repository in the order of their positions, after `after`, at most `count_max`. The
+    /// filter has no set, and its times are stamps. Fewer than `count_max` records: the list ends after them.
+    ///
+    /// # Errors
+    ///
+    /// They are not known, for now or at all.
+    async fn list(
+        &self,
+        filter: &ListFilter,
+        after: Option<Position>,
+        count_max: usize,
+    ) -> Result<Vec<SelectedRecord>, Failure>;
+
+    /// The number of records that [`Selection::list`] returns in all.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Selection::list`].
+    async fn count(&self, filter: &ListFilter) -> Result<u64, Failure>;
+
+    /// The selection knows all commits to the mirror with stamps up to this one, in seconds since 1970. A list that
+    /// begins now ends there, and has no later responseDate.
+    ///
+    /// # Errors
+    ///
+    /// No list can begin, because the selection was never complete.
+    async fn complete_until_secs(&self) -> Result<UnixSecs, Failure>;
+}
+
+/// A record of a selection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelectedRecord {
+    /// The identifier.
+    pub identifier: String,
+    /// Its stamp in the selection, and its sequence in the mirror.
+    pub position: Position,
+    /// Whether lists contain it as a deleted record, because it has left the selection.
+    pub has_left: bool,
+}
+
+/// Sets that are chosen by the request and not by the sources, such as the records of a query.
+pub trait QuerySets: Debug + Send + Sync {
+    /// The records of a set; `None` if a source decides over this set.
+    ///
+    /// # Errors
+    ///
+    /// The text of a `badArgument`.
+    fn find(&self, set: &str) -> Option<Result<Arc<dyn Selection>, String>>;
+}
+
+/// One page of the chosen records of a repository.
+///
+/// # Errors
+///
+/// The selection does not know its records, the store cannot be read, or a record of the page is damaged.
+pub(super) async fn list_selected(
+    store: &dyn MirrorStore,
+    selection: &dyn Selection,
+    query: ListQuery,
+) -> Result<ListedPage, Failure> {
+    let ListQuery { filter, after, count_max, bytes_max, with_bytes } = query;
+    let mut chosen = selection.list(&filter, after, count_max.saturating_add(1)).await?;
+    let has_more = chosen.len() > count_max;
+    chosen.truncate(count_max);
+    let records = ChosenRecords {
+        repository: filter.repository,
+        prefix: filter.prefix,
+        sequences: chosen.iter().map(|chosen| chosen.position.sequence).collect(),
+        bytes_max,
+        with_bytes,
+    };
+    let stored = store.records_at(records).await?;
+    let is_at_end = !has_more && stored.len() == chosen.len();
+    let mut page = ListedPage::default();
+    for (chosen, stored) in chosen.into_iter().zip(stored) {
+        page.next = Some(chosen.position);
+        page.records.extend(present(chosen, stored));
+    }
+    if is_at_end {
+        page.next = None;
+    }
+    Ok(page)
+}
+
+/// A record as a list contains it; `None` if it has changed since. One that has left needs no stored record.
+fn present(chosen: SelectedRecord, stored: Option<StoredRecord>) -> Option<StoredRecord> {
+    let SelectedRecord { identifier, position, has_left } = chosen;
+    let Position { secs: stamp_secs, sequence } = position;
+    if !has_left {
+        return stored.map(|stored| StoredRecord { stamp_secs, ..stored });
+    }
+    let (status, bytes) = (RecordStatus::Deleted, Bytes::from_static(WITHOUT_METADATA));
+    let (datestamp_secs, set_specs) = match stored {
+        Some(stored) => (stored.datestamp_secs, stored.set_specs),
+        None => (stamp_secs, Vec::new()),
+    };
+    Some(StoredRecord { identifier, datestamp_secs, stamp_secs, sequence, set_specs, status, bytes })
+}
