@@ -15,6 +15,7 @@ use super::onboard::OnboardArguments;
 use super::quarantine::QuarantineArguments;
 use super::repair::RepairArguments;
 use super::report::ReportArguments;
+use super::search::SearchArguments;
 use super::serve::ServeArguments;
 use super::validate::ValidateArguments;
 
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     Onboard(OnboardArguments),
     Check(CheckArguments),
     Mirror(MirrorArguments),
+    Search(SearchArguments),
     Quarantine(QuarantineArguments),
     Notify(NotifyArguments),
     Report(ReportArguments),

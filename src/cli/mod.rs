@@ -25,6 +25,7 @@ mod progress;
 mod quarantine;
 mod repair;
 mod report;
+mod search;
 mod serve;
 mod state;
 mod validate;
@@ -56,6 +57,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Onboard(arguments) => onboard::run(&arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mirror(arguments) => mirror::run(arguments),
+        Command::Search(arguments) => search::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),
         Command::Notify(arguments) => notify::run(arguments),
         Command::Backup(arguments) => backup::back_up(arguments),

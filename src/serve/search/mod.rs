@@ -12,7 +12,7 @@ pub use self::state::{RebuildLine, SearchState};
 
 use crate::config::SearchPolicy;
 use oaimend_search::{IndexError, IndexSettings, IndexStatus, SearchIndex, Searches};
-use oaimend_store::MirrorStore;
+use oaimend_store::{MirrorError, MirrorStore, check_free_space};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -147,11 +147,25 @@ impl SearchService {
         if write == Write::All {
             self.remove()?;
         }
+        self.check_free_space()?;
         let index = self.opened()?;
         tokio::select! {
             followed = index.follow(mirror) => followed,
             // What is not committed yet is indexed again by the next process.
             _ = is_closing.wait_for(|is_closing| *is_closing) => Err(IndexError::Closed),
+        }
+    }
+
+    /// Leaves the last space of the disk to the other stores.
+    fn check_free_space(&self) -> Result<(), IndexError> {
+        let data = self.folder.parent().unwrap_or(&self.folder);
+        match check_free_space(data) {
+            Err(MirrorError::NoSpace { free_bytes, min_bytes, .. }) => Err(IndexError::Unreadable(format!(
+                "the disk has {} MiB of free space, and the index grows only above {} MiB",
+                free_bytes >> 20,
+                min_bytes >> 20
+            ))),
+            _ => Ok(()),
         }
     }
 
