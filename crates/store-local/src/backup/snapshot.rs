@@ -8,8 +8,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What a backup leaves out: pages that are requested again, and what belongs to the running process.
-const LEFT_OUT: [&str; 3] = ["cache", "lock", "upgrade"];
+/// What a backup leaves out: pages that are requested again, the search index, which is built again from the mirror, and
+/// what belongs to the running process.
+const LEFT_OUT: [&str; 4] = ["cache", "search", "lock", "upgrade"];
 /// The beginning of the names of snapshots.
 const PREFIX: &str = ".oaimend-snapshot-";
 
