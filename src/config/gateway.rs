@@ -1,4 +1,4 @@
-//! The keys of the gateway: the `[gateway]` table of `oaimend.toml`, and `records` of a mapping.
+//! The keys of the gateway: the `[gateway]` table of `oaimend.toml`, and `records` and `live_pages` of a mapping.
 
 use super::identify::{mail_address, read_name};
 use super::keys::{Flag, Keys, declare, list, named, string, text};
@@ -70,6 +70,20 @@ named_enum! {
         /// The page at the source to which the record links; our own page if there is no link.
         Link = "link",
         /// Nothing.
+        Off = "off",
+    }
+}
+
+named_enum! {
+    /// Who receives pages of records that are not mirrored. Such a page needs a response of the source.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum LivePages {
+        /// All clients but crawlers.
+        #[default]
+        People = "people",
+        /// All clients.
+        All = "all",
+        /// Nobody.
         Off = "off",
     }
 }

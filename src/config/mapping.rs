@@ -1,7 +1,7 @@
 //! The mapping of one repository: the file `mappings/<repositoryid>.toml`, resolved.
 
 use super::base_url::read_base_url;
-use super::gateway::RecordPages;
+use super::gateway::{LivePages, RecordPages};
 use super::headers::Headers;
 use super::keys::{
     self, Description, Flag, Keys, Table, Text, choice, declare, list, named, seconds, string, text,
@@ -35,8 +35,10 @@ pub struct Mapping {
     pub serve: ServeFrom,
     /// How the repository is mirrored; `None` if it is not.
     pub mirror: Option<MirrorSettings>,
-    /// What the URLs of its records show, if it is mirrored.
+    /// What the URLs of its records show.
     pub records: RecordPages,
+    /// Who receives the pages of its records, if it is not mirrored.
+    pub live_pages: LivePages,
 }
 
 impl Mapping {
@@ -55,7 +57,19 @@ impl Mapping {
             serve: ServeFrom::default(),
             mirror: None,
             records: RecordPages::default(),
+            live_pages: LivePages::default(),
         }
+    }
+
+    /// Whether records have pages: from the mirror, or from the responses of the source.
+    pub fn has_record_pages(&self) -> bool {
+        self.records != RecordPages::Off && (self.mirror.is_some() || self.has_live_pages())
+    }
+
+    /// Whether the pages of records are made from the responses of the source.
+    pub fn has_live_pages(&self) -> bool {
+        let is_off = self.records == RecordPages::Off || self.live_pages == LivePages::Off;
+        self.mirror.is_none() && !is_off
     }
 
     /// The source, to change it.
@@ -156,6 +170,9 @@ impl Mapping {
             /// What the URL of a record of this repository shows: a page of oaimend, the page at the source, or
             /// nothing.
             records: named() => self.records,
+            /// Who receives the pages of records if the repository is not mirrored, so that the source is asked for
+            /// each of them: all clients but crawlers (`[clients.crawlers]`), all clients, or nobody.
+            live_pages: named() => self.live_pages,
         }
     }
 

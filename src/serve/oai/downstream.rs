@@ -32,6 +32,11 @@ impl Downstream<'_> {
         self.collected.is_none() && (method == Method::GET || method == Method::HEAD)
     }
 
+    /// Whether the response has no body. A page needs the body of its response, also for HEAD.
+    pub(super) fn is_head_only(&self) -> bool {
+        self.collected.is_none() && self.session.req_header().method == Method::HEAD
+    }
+
     /// The coding in which the client accepts a page. HTTP/1.0 has no codings.
     pub(super) fn accepted_coding(&self) -> PageCoding {
         let request = self.session.req_header();

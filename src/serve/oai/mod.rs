@@ -12,6 +12,7 @@ mod headers;
 pub(crate) mod live_requests;
 pub(crate) mod mirror_views;
 mod page_response;
+mod request_query;
 mod response_head;
 mod router;
 mod service;

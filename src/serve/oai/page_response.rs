@@ -12,7 +12,7 @@ use super::gzip::{self, Gzip};
 use super::response_head;
 use super::upstream_handle::UpstreamHandle;
 use crate::serve::validators::Validators;
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use oaimend_files::PageCoding;
 use oaimend_repository::{
     DetachedTask, Event, Failure, Reason, Repository, RepositoryRequest, ResponseSummary,
@@ -174,7 +174,7 @@ impl PageResponder<'_> {
         handle: &UpstreamHandle,
         request: RepositoryRequest,
     ) -> Result<()> {
-        let head_only = downstream.session.req_header().method == Method::HEAD;
+        let head_only = downstream.is_head_only();
         let mut events = self.repository.answer(request);
         let head = match downstream.while_connected(events.next()).await? {
             Some(Event::Head(answer)) => response_head::whole(&answer, "bypass")?,

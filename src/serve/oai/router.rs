@@ -13,6 +13,7 @@ use crate::serve::routes::{Access, PUBLIC, PublicEndpoint, Route};
 use crate::serve::served::ServedRepositories;
 use http::Method;
 use oaimend_mirror::view::AggregateRepository;
+use oaimend_pages::route::RecordTarget;
 use pingora_http::RequestHeader;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,6 +26,8 @@ pub(crate) enum Destination {
     Repository(Target),
     /// A page, at a path of this route. `None`: no route leads there.
     Page(PageTarget, Option<&'static Route<PublicEndpoint>>),
+    /// The page of a record that is not mirrored, so that its source is asked.
+    LiveRecord { mapping: Arc<Mapping>, target: RecordTarget, label: Option<&'static str> },
     /// This response, for those who may have it.
     Response(Response, Access),
 }
@@ -135,9 +138,29 @@ impl PublicRouter<'_> {
             && let Some((page, route)) = std::str::from_utf8(own_target).ok().and_then(PageTarget::read)
             && self.is_page(&page, head)
         {
-            return Destination::Page(page, Some(route));
+            return self.page(page, route, head);
         }
         self.without_pages(head.uri.path())
+    }
+
+    /// The page at a path of this route: from the stores, or from the response of a source.
+    fn page(
+        &self,
+        page: PageTarget,
+        route: &'static Route<PublicEndpoint>,
+        head: &RequestHeader,
+    ) -> Destination {
+        let is_allowed = route.methods.contains(&head.method.as_str());
+        let mapping = match &page {
+            PageTarget::Record(target) if is_allowed => self.served.repositories.find(&target.repository),
+            _ => None,
+        };
+        match (page, mapping.filter(|mapping| mapping.has_live_pages())) {
+            (PageTarget::Record(target), Some(mapping)) => {
+                Destination::LiveRecord { mapping, target, label: route.label }
+            }
+            (page, _) => Destination::Page(page, Some(route)),
+        }
     }
 
     /// Whether a request is answered by a page. The URL of a repository is for harvesters too: only browsers get its

@@ -13,13 +13,18 @@ use super::headers::joined;
 use super::live_requests::{LiveRequest, LiveRequestMark};
 use super::mirror_views::{aggregate_view, failover_view, mirror_view};
 use super::page_response::PageResponder;
+use super::request_query::query_of;
 use super::router::{Destination, PublicRouter, Target, TargetRepository};
 use super::upstream_handle::UpstreamHandle;
-use crate::config::{self, Mapping, RecordPages, ServeFrom};
+use crate::config::{LivePages, Mapping, ServeFrom};
+use crate::serve::clients::client_class::CRAWLERS;
 use crate::serve::clients::quotas;
 use crate::serve::context::ServerContext;
 use crate::serve::pages::target::PageTarget;
-use crate::serve::pages::{GatewayResponse, ResponseBody, ResponsePageRequest, answer, is_navigation};
+use crate::serve::pages::{
+    CollectedPage, GatewayResponse, LiveRecordRequest, ResponseBody, ResponsePageRequest, answer,
+    is_navigation,
+};
 use crate::serve::response::Response;
 use crate::serve::routes::{Access, PublicEndpoint, Route};
 use crate::serve::served::ServedRepositories;
@@ -30,19 +35,29 @@ use http::{Method, Version, header};
 use oaimend_base::clock;
 use oaimend_oai::{Argument, ErrorCode, Request, RequestEcho};
 use oaimend_pages::oai_page::RequestAddress;
+use oaimend_pages::route::RecordTarget;
 use oaimend_repository::{Failure, Repository, RepositoryRequest, ResponseSummary, activity_update};
 use oaimend_store::RepositoryId;
 use oaimend_upstream::{LiveRepository, RequestedBy};
 use pingora_core::modules::http::HttpModules;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_error::{Error, ErrorType, Result};
-use pingora_http::ResponseHeader;
 use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 /// The proxy service of pingora.
 pub(crate) struct ProxyService(pub(crate) Arc<ServerContext>);
+
+/// The repository and the request to it, or the response that needs none.
+type Prepared = std::result::Result<(Box<dyn Repository>, RepositoryRequest), Response>;
+
+/// The repository of a request.
+struct RequestedRepository {
+    repository: TargetRepository,
+    /// The base URL for its responses.
+    base_url: String,
+}
 
 /// The state of one request.
 pub(crate) struct RequestContext {
@@ -52,7 +67,7 @@ pub(crate) struct RequestContext {
     repository: Option<String>,
     request: Option<Request>,
     /// The page for which the response is collected.
-    page_request: Option<ResponsePageRequest>,
+    page_request: Option<CollectedPage>,
     /// The kind of the requested page, in place of a verb.
     page: Option<&'static str>,
     handle: Option<UpstreamHandle>,
@@ -184,11 +199,7 @@ impl ProxyHttp for ProxyService {
 
 impl ProxyService {
     /// The repository and the request to it, or the response that needs none.
-    async fn prepare(
-        &self,
-        session: &mut Session,
-        context: &mut RequestContext,
-    ) -> Result<Result<(Box<dyn Repository>, RepositoryRequest), Response>> {
+    async fn prepare(&self, session: &mut Session, context: &mut RequestContext) -> Result<Prepared> {
         let head = session.req_header();
         let is_form = head.method == Method::POST;
         let inet = |address: Option<&pingora_core::protocols::l4::socket::SocketAddr>| {
@@ -206,6 +217,10 @@ impl ProxyService {
         }
         let target = match routed {
             Destination::Repository(target) => target,
+            Destination::LiveRecord { mapping, target, label } => {
+                context.page = label;
+                return Ok(self.prepare_live_record(session, context, mapping, target).await);
+            }
             Destination::Page(target, route) => {
                 return Ok(Err(self.gateway_page(session, context, &target, route).await));
             }
@@ -217,9 +232,7 @@ impl ProxyService {
         };
         context.repository = Some(target.repository.name().to_owned());
         context.outcome = Some(RequestOutcome::Refused);
-        let via = joined(head, header::VIA);
-        let is_version_1_0 = head.version == Version::HTTP_10;
-        if let Some(page) = self.refuse(&via) {
+        if let Some(page) = self.refuse(&joined(head, header::VIA)) {
             session.set_keepalive(None);
             return Ok(Err(page));
         }
@@ -236,7 +249,8 @@ impl ProxyService {
         if is_navigation(&head.method, &head.headers)
             && let Some(path) = path_for_pages
         {
-            context.page_request = Some(self.page_request(&repository, path, &query, request.as_ref().ok()));
+            let page = self.page_request(&repository, path, &query, request.as_ref().ok());
+            context.page_request = Some(CollectedPage::Response(page));
         }
         let request = match request {
             Ok(request) => request,
@@ -251,6 +265,54 @@ impl ProxyService {
                 ))));
             }
         };
+        context.outcome = None;
+        Ok(self.open_request(session, context, RequestedRepository { repository, base_url }, request).await)
+    }
+
+    /// The same for the page of a record that is not mirrored.
+    async fn prepare_live_record(
+        &self,
+        session: &mut Session,
+        context: &mut RequestContext,
+        mapping: Arc<Mapping>,
+        target: RecordTarget,
+    ) -> Prepared {
+        context.repository = Some(mapping.id().to_owned());
+        context.outcome = Some(RequestOutcome::Refused);
+        if !session.as_downstream_mut().is_body_done() {
+            // Do not wait for an unread body.
+            session.set_keepalive(None);
+        }
+        let head = session.req_header();
+        if let Some(page) = self.refuse(&joined(head, header::VIA)) {
+            session.set_keepalive(None);
+            return Err(page);
+        }
+        let (gateway, served) = (self.0.gateway.current(), &self.0.served);
+        let page = LiveRecordRequest::new(served, gateway, Arc::clone(&mapping), target, &head.headers).await;
+        let is_crawler = context.permit.as_ref().is_some_and(|permit| permit.client.class == CRAWLERS);
+        if is_crawler && mapping.live_pages != LivePages::All {
+            return Err(page.for_people_only());
+        }
+        let Some(request) = page.request() else { return Err(page.unknown()) };
+        context.page_request = Some(CollectedPage::Record(Box::new(page)));
+        context.outcome = None;
+        let base_url = format!("{}/{}", served.public_url, mapping.id());
+        let repository = TargetRepository::Mapped(mapping, ServeFrom::Live);
+        self.open_request(session, context, RequestedRepository { repository, base_url }, request).await
+    }
+
+    /// Opens the repository that answers a valid request, and the lookup in the cache.
+    async fn open_request(
+        &self,
+        session: &Session,
+        context: &mut RequestContext,
+        requested: RequestedRepository,
+        request: Request,
+    ) -> Prepared {
+        let RequestedRepository { repository, base_url } = requested;
+        let head = session.req_header();
+        let via = joined(head, header::VIA);
         let limits = self.0.clients.current();
         let class =
             context.permit.as_ref().and_then(|permit| limits.classes.names().get(permit.client.class));
@@ -261,8 +323,8 @@ impl ProxyService {
             began: context.started,
         }));
         context.request = Some(request.clone());
-        context.outcome = None;
-        if session.req_header().method != Method::HEAD {
+        // A page needs the whole response, also for its header.
+        if head.method != Method::HEAD || context.page_request.is_some() {
             context.lookup = self.cache_lookup(&repository, &request, &base_url, context.started).await;
         }
         let echo = Arc::new(request.to_echo(&base_url));
@@ -276,13 +338,14 @@ impl ProxyService {
             Err(failure) => {
                 let page = Response::failed(&failure);
                 context.failure = Some(failure);
-                return Ok(Err(page));
+                return Err(page);
             }
         };
         // HTTP/1.0 needs the length of a response. The page of a response and pages in the cache have one.
-        let in_one_piece = is_version_1_0 && context.page_request.is_none() && context.lookup.is_none();
+        let in_one_piece =
+            head.version == Version::HTTP_10 && context.page_request.is_none() && context.lookup.is_none();
         let request = RepositoryRequest { request, echo, via, in_one_piece, reports_records: false };
-        Ok(Ok((repository, request)))
+        Ok((repository, request))
     }
 
     fn router(&self) -> PublicRouter<'_> {
@@ -344,8 +407,7 @@ impl ProxyService {
             |request| request.query().to_owned(),
         );
         let mapping = repository.mapping();
-        let has_record_pages =
-            mapping.is_some_and(|mapping| mapping.mirror.is_some() && mapping.records != RecordPages::Off);
+        let has_record_pages = mapping.is_some_and(|mapping| mapping.has_record_pages());
         ResponsePageRequest {
             gateway: self.0.gateway.current(),
             address: RequestAddress { repository: path, query },
@@ -520,65 +582,4 @@ async fn send_held(session: &mut Session) {
     let read = std::pin::pin!(session.as_downstream_mut().read_body_or_idle(true));
     // The connection is closed next; ignore what the client sent.
     let _ = futures::poll!(read);
-}
-
-/// The names that pingora gives to errors in the chunks of a body.
-const BROKEN_CHUNKS: [&str; 2] = ["InvalidChunk", "InvalidTrailerEnd"];
-
-/// The query, with the form of a POST appended, or the response that refuses it. A body that is not a form is read
-/// and discarded, because pingora detects a closed connection only after the body.
-async fn query_of(
-    session: &mut Session,
-    is_form: bool,
-    limits: &config::Connections,
-) -> Result<Result<Vec<u8>, Response>> {
-    // The received bytes: the URI replaces invalid UTF-8.
-    let target = session.req_header().raw_path();
-    let mut query = target.splitn(2, |&byte| byte == b'?').nth(1).unwrap_or_default().to_vec();
-    if !is_form && session.as_downstream_mut().is_body_done() {
-        return Ok(Ok(query));
-    }
-    if joined(session.req_header(), header::EXPECT).eq_ignore_ascii_case("100-continue") {
-        let go_on = ResponseHeader::build(100, None)?;
-        session.as_downstream_mut().write_response_header(Box::new(go_on)).await?;
-    }
-    let reading = async {
-        let mut body = Vec::new();
-        loop {
-            let piece = match session.read_request_body().await {
-                Ok(Some(piece)) => piece,
-                Ok(None) => break,
-                Err(error) if BROKEN_CHUNKS.contains(&error.etype().as_str()) => {
-                    let text = "a chunk of the body is broken; send the request again with correct chunks";
-                    return Ok(Err(Response::text(400, text)));
-                }
-                Err(error) => return Err(error),
-            };
-            body.extend_from_slice(&piece);
-            if body.len() > limits.form_bytes_max {
-                let max = limits.form_bytes_max;
-                let text =
-                    format!("the body is longer than {max} bytes (form_bytes_max), the longest that is read");
-                return Ok(Err(Response::text(413, &text)));
-            }
-        }
-        if !session.as_downstream_mut().is_body_done() {
-            // HTTP/2 trailers: pingora would wait for an end that never comes.
-            return Ok(Err(Response::text(
-                400,
-                "trailers after a request are not read; send the request without them",
-            )));
-        }
-        Result::<_, Box<Error>>::Ok(Ok(body))
-    };
-    Ok(match tokio::time::timeout(limits.request_timeout, reading).await {
-        Ok(read) => read?.map(|body| {
-            if is_form {
-                query.push(b'&');
-                query.extend_from_slice(&body);
-            }
-            query
-        }),
-        Err(_) => Err(Response::text(408, "the body was not received in time")),
-    })
 }

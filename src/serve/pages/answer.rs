@@ -143,7 +143,7 @@ pub(crate) fn style_sheet(sheets: &[StyleSheet], path: &str) -> Response {
     page.with("Cache-Control", cache_control.to_owned()).compressible()
 }
 
-fn form_of(target: &RecordTarget, headers: &HeaderMap) -> RecordForm {
+pub(super) fn form_of(target: &RecordTarget, headers: &HeaderMap) -> RecordForm {
     target.form.unwrap_or_else(|| RecordForm::accepted(&accept_of(headers)))
 }
 

@@ -1,7 +1,8 @@
 //! Answers requests for the pages of the gateway.
 //!
-//! Pages of repositories and records are made from the stores alone: no request for them causes a request to a source.
-//! The pages of responses go through the proxy and its cache, as the requests of harvesters do.
+//! Pages of repositories and of mirrored records are made from the stores alone: no request for them causes a request to
+//! a source. The pages of responses, and of records that are not mirrored, go through the proxy and its cache, as the
+//! requests of harvesters do.
 
 pub(crate) mod answer;
 pub(crate) mod gateway;
@@ -13,6 +14,9 @@ pub(crate) mod start;
 pub(crate) mod state;
 pub(crate) mod target;
 
+pub(crate) use self::records::live_record::LiveRecordRequest;
 pub(crate) use self::records::sitemaps::announced_sitemap;
-pub(crate) use self::response::{AnsweredRequest, ResponseBody, ResponsePageRequest, is_navigation};
+pub(crate) use self::response::{
+    AnsweredRequest, CollectedPage, ResponseBody, ResponsePageRequest, is_navigation,
+};
 pub(crate) use answer::{GatewayResponse, answer, is_html_named};

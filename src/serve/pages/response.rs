@@ -1,5 +1,6 @@
 //! The page of a response of a repository, for browsers.
 
+use super::records::live_record::LiveRecordRequest;
 use super::rendering::{RenderLimits, RenderMemory, RenderingFailed};
 use super::state::GatewayState;
 use crate::serve::response::{Body, Response};
@@ -52,7 +53,24 @@ pub(crate) fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::GET && destination == Some(true)
 }
 
-impl ResponsePageRequest {
+/// A page that is made from the response to a request.
+#[derive(Debug)]
+pub(crate) enum CollectedPage {
+    /// The page of the response.
+    Response(ResponsePageRequest),
+    /// The page of the record in the response.
+    Record(Box<LiveRecordRequest>),
+}
+
+impl CollectedPage {
+    /// The page of a response.
+    pub(crate) async fn render(self, rendering: &RenderLimits, answered: AnsweredRequest) -> Response {
+        match self {
+            Self::Response(request) => request.render(rendering, answered).await,
+            Self::Record(request) => request.render(rendering, answered).await,
+        }
+    }
+
     /// The page of a response that needs no repository: an error or a failure.
     pub(crate) async fn page_of(self, rendering: &RenderLimits, response: Response) -> Response {
         let Body::Bytes(body) = &response.body else { return response };
@@ -62,9 +80,10 @@ impl ResponsePageRequest {
         let memory = rendering.memory();
         self.render(rendering, AnsweredRequest { status, headers: headers.collect(), body, memory }).await
     }
+}
 
-    /// The page of a response.
-    pub(crate) async fn render(self, rendering: &RenderLimits, answered: AnsweredRequest) -> Response {
+impl ResponsePageRequest {
+    async fn render(self, rendering: &RenderLimits, answered: AnsweredRequest) -> Response {
         let AnsweredRequest { status, mut headers, body, memory } = answered;
         let length = match &body {
             ResponseBody::Whole(body) | ResponseBody::BrokenOff(body) => body.len(),

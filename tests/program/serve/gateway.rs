@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use oaimend::config::{Config, Mapping, RecordPages, Robots};
+use oaimend::config::{Config, LivePages, Mapping, RecordPages, Robots};
 use oaimend_mirror::settings::MirrorSettings;
 use oaimend_upstream::settings::Limits;
 
@@ -120,7 +120,7 @@ fn record_has_three_forms() {
 }
 
 #[test]
-fn pages_cause_no_request_to_the_source() {
+fn pages_of_mirrored_records_cause_no_request_to_the_source() {
     let mirrored = Mirrored::of(Collection::of(30));
     let before = mirrored.source.requests().len();
     for number in 0..40 {
@@ -258,15 +258,12 @@ fn removed_repository_is_gone() {
     let proxy = proxy.restarted(|config| {
         config.repositories.add_fixed(Mapping { mirror: None, ..mapping(&source) });
     });
+    is_html(&proxy.get(PAGE), 200, "Title 3");
+    let proxy = proxy.restarted(|config| {
+        let mapping = Mapping { mirror: None, live_pages: LivePages::Off, ..mapping(&source) };
+        config.repositories.add_fixed(mapping);
+    });
     is_html(&proxy.get(PAGE), 410, "<h1>Repository removed</h1>");
-}
-
-#[test]
-fn repository_without_a_mirror_has_no_pages() {
-    let (source, _collection) = Collection::of(3).start();
-    let proxy = Proxy::of(&source);
-    is_html(&proxy.get(PAGE), 404, "<h1>No such repository</h1>");
-    assert_eq!(source.requests().len(), 0);
 }
 
 #[test]

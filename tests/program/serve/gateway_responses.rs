@@ -72,7 +72,7 @@ fn mirrored(collection: Collection, tune: impl FnOnce(&mut Mapping)) -> (Source,
 
 /// Waits until the metrics contain a text.
 #[track_caller]
-fn wait_for_metric(proxy: &Proxy, text: &str) {
+pub(super) fn wait_for_metric(proxy: &Proxy, text: &str) {
     let until = oaimend_base::clock::uptime() + Duration::from_secs(60);
     loop {
         let metrics = fetch(proxy.admin(), "/-/metrics").text();
@@ -113,15 +113,14 @@ fn each_verb_has_a_page() {
         &records,
         200,
         &[
-            "<a href=\"/x?verb=GetRecord&amp;identifier=oai%3Ac%3A00002&amp;metadataPrefix=oai_dc\">\
-             <bdi class=\"title\" lang=\"\">Title 2</bdi></a>",
+            "<a href=\"/x/record/oai%3Ac%3A00002\"><bdi class=\"title\" lang=\"\">Title 2</bdi></a>",
             "<strong class=\"deleted\">deleted</strong>",
             "<time datetime=\"2020-01-03T00:00:00Z\">",
             "1–10 of 25",
             "rel=\"next\"",
         ],
     );
-    assert_eq!(records.text().matches("<li><a href=\"/x?verb=GetRecord").count(), 10);
+    assert_eq!(records.text().matches("<li><a href=\"/x/record/").count(), 10);
     let headers = open(&proxy, "/x?verb=ListIdentifiers&metadataPrefix=oai_dc");
     is_page(&headers, 200, &["Identifiers</h1>", "<bdi class=\"identifier\" lang=\"\">oai:c:00002</bdi>"]);
     let record = open(&proxy, "/x?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:c:00002");
@@ -419,7 +418,7 @@ fn script_of_the_source_is_inert_in_both_forms() {
             "resumptionToken=%22%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E%26%27%2B%2F%25%C3%A9\"",
         ),
         ("/x?verb=GetRecord&identifier=a&metadataPrefix=oai_dc", "&lt;script&gt;alert(1)&lt;/script&gt;"),
-        (LIST, "identifier=%22%3E%3Cscript%3E"),
+        (LIST, "/x/record/%22%3E%3Cscript%3E"),
     ] {
         let got = open(&proxy, path);
         is_page(&got, 200, &[part]);

@@ -14,6 +14,10 @@ pub enum NoRecordReason {
     Damaged,
     /// The mirror cannot be read. For status 503.
     Unreadable,
+    /// The source of a repository that is not mirrored failed. For status 502, 503 or 504.
+    SourceFailed,
+    /// A crawler requested a record that is not mirrored. For status 403.
+    ForPeopleOnly,
     /// The operator has turned the pages of this repository off. For status 404.
     PagesOff,
     /// The repository is no longer served, or no longer mirrored. For status 410.
@@ -25,8 +29,9 @@ impl NoRecordReason {
     pub const fn title(self) -> &'static str {
         match self {
             Self::NotHarvested => "Not harvested yet",
-            Self::Damaged | Self::Unreadable => "Record not available now",
+            Self::Damaged | Self::Unreadable | Self::SourceFailed => "Record not available now",
             Self::PagesOff => "No record pages",
+            Self::ForPeopleOnly => "No pages for crawlers",
             Self::RepositoryRemoved => "Repository removed",
         }
     }
@@ -45,6 +50,14 @@ impl NoRecordReason {
             Self::Unreadable => {
                 &["The copy of the repository cannot be read now.", "Try again in a few minutes."]
             }
+            Self::SourceFailed => &[
+                "This server has no copy of the repository, and the repository did not send the record.",
+                "Try again in a few minutes.",
+            ],
+            Self::ForPeopleOnly => &[
+                "This server has no copy of the repository, so it would have to ask the repository for each record.",
+                "Crawlers do not receive these pages.",
+            ],
             Self::PagesOff => &["This server has no pages for the records of this repository."],
             Self::RepositoryRemoved => &["This server no longer has the records of this repository."],
         }
@@ -99,6 +112,8 @@ mod tests {
             NoRecordReason::NotHarvested,
             NoRecordReason::Damaged,
             NoRecordReason::Unreadable,
+            NoRecordReason::SourceFailed,
+            NoRecordReason::ForPeopleOnly,
             NoRecordReason::PagesOff,
             NoRecordReason::RepositoryRemoved,
         ] {

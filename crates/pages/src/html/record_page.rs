@@ -48,8 +48,8 @@ pub struct FormatTab {
 pub struct Provenance {
     /// The datestamp of the record at its source.
     pub source_datestamp: String,
-    /// The stamp: the datestamp that the mirror serves.
-    pub stamp: String,
+    /// The stamp: the datestamp that the mirror serves. `None` for a record that is not mirrored.
+    pub stamp: Option<String>,
 }
 
 /// Maximum number of creators that the head of a page shows. The table contains all.
@@ -232,7 +232,9 @@ impl RecordPage<'_> {
                         bdi { (self.repository_name) } } } }
                     div { dt { "Identifier" } dd { bdi.identifier { (self.document.identifier) } } }
                     div { dt { "Changed at the source" } dd { (time(&provenance.source_datestamp)) } }
-                    div { dt { "Changed in the mirror" } dd { (time(&provenance.stamp)) } }
+                    @if let Some(stamp) = &provenance.stamp {
+                        div { dt { "Changed in the mirror" } dd { (time(stamp)) } }
+                    }
                     @if !self.document.set_specs.is_empty() {
                         div {
                             dt { "Sets" }

@@ -51,7 +51,7 @@ fn page(xml: &str) -> String {
         ],
         provenance: &Provenance {
             source_datestamp: "2024-05-06".into(),
-            stamp: "2024-05-07T01:02:03Z".into(),
+            stamp: Some("2024-05-07T01:02:03Z".into()),
         },
         repairs: &RecordRepairs::new([repair].into_iter()),
     }

@@ -1,7 +1,9 @@
-//! The pages of records, their lists, and the sitemaps: from the store of the mirror alone.
+//! The pages of records, their lists, and the sitemaps: from the store of the mirror, and the pages of records that are
+//! not mirrored from the responses of their source.
 
 mod collection;
 pub(crate) mod lists;
+pub(crate) mod live_record;
 pub(crate) mod record;
 pub(crate) mod record_cache;
 mod set_lists;

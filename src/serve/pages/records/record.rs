@@ -1,4 +1,4 @@
-//! The page of a record, from the store of the mirror.
+//! The page of a record, from the store of the mirror. `live_record` makes that of a record that is not mirrored.
 
 use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats};
 use super::record_cache::{PageBasis, PageName, RecordCache, Versions};
@@ -37,12 +37,21 @@ pub(crate) struct RecordRequest<'a> {
 
 /// A record, with everything of the store on which its page depends.
 pub(crate) struct FoundRecord {
-    record: StoredRecord,
+    pub(super) record: StoredRecord,
     /// Its record in [`WORK_FORMAT`], if another format is shown.
-    work_record: Option<StoredRecord>,
-    formats: Vec<FormatTab>,
+    pub(super) work_record: Option<StoredRecord>,
+    pub(super) formats: Vec<FormatTab>,
     /// The repairs of the record, if the page shows them.
-    repairs: RecordRepairs,
+    pub(super) repairs: RecordRepairs,
+    pub(super) origin: RecordOrigin,
+}
+
+/// Where a record was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordOrigin {
+    Mirror,
+    /// A response of the source. The record has no stamp and no sequence.
+    Source,
 }
 
 /// Why there is no page.
@@ -140,7 +149,7 @@ impl RecordRequest<'_> {
             }
             RecordForm::Xml | RecordForm::JsonLd => RecordRepairs::default(),
         };
-        Ok(FoundRecord { record, work_record, formats, repairs })
+        Ok(FoundRecord { record, work_record, formats, repairs, origin: RecordOrigin::Mirror })
     }
 
     /// Why a record is not stored in any of these formats.
@@ -235,8 +244,9 @@ impl RecordRequest<'_> {
         let failure = match reason {
             NoRecordReason::PagesOff => return notice(404, self.form, reason.title(), html),
             NoRecordReason::RepositoryRemoved => return notice(410, self.form, reason.title(), html),
+            NoRecordReason::ForPeopleOnly => return notice(403, self.form, reason.title(), html),
             NoRecordReason::NotHarvested => Failure::new(Reason::MirrorIncomplete, reason.title()),
-            NoRecordReason::Damaged | NoRecordReason::Unreadable => {
+            NoRecordReason::Damaged | NoRecordReason::Unreadable | NoRecordReason::SourceFailed => {
                 Failure::new(Reason::Mirror, reason.title())
             }
         };
@@ -251,18 +261,18 @@ impl RecordRequest<'_> {
 }
 
 /// A record with everything on which its page depends.
-struct Rendering {
-    gateway: Arc<GatewayState>,
-    mapping: Arc<Mapping>,
-    target: RecordTarget,
-    form: RecordForm,
-    found: FoundRecord,
-    facts: SourceFacts,
+pub(super) struct Rendering {
+    pub(super) gateway: Arc<GatewayState>,
+    pub(super) mapping: Arc<Mapping>,
+    pub(super) target: RecordTarget,
+    pub(super) form: RecordForm,
+    pub(super) found: FoundRecord,
+    pub(super) facts: SourceFacts,
 }
 
 impl Rendering {
     /// The length of the records, in bytes.
-    fn xml_bytes(&self) -> usize {
+    pub(super) fn xml_bytes(&self) -> usize {
         let work_record = self.found.work_record.as_ref().map_or(0, |record| record.bytes.len());
         self.found.record.bytes.len() + work_record
     }
@@ -275,7 +285,7 @@ impl Rendering {
     }
 
     /// The response to a client that has this version of the page.
-    fn unchanged(&self, headers: &HeaderMap) -> Option<Response> {
+    pub(super) fn unchanged(&self, headers: &HeaderMap) -> Option<Response> {
         let is_known = !self.may_redirect() && self.validators().are_known(headers);
         is_known.then(|| self.with_head(Response::new(304, self.form.content_type(), "")))
     }
@@ -289,7 +299,7 @@ impl Rendering {
         RecordAddress { repository: self.mapping.id(), identifier: &self.target.identifier, format }
     }
 
-    fn render(&self) -> Result<Response, Missing> {
+    pub(super) fn render(&self) -> Result<Response, Missing> {
         let (found, facts) = (&self.found, &self.facts);
         let record = read_record(&found.record).map_err(damaged)?;
         let xml = written(&record, &Header::of_source(&found.record, facts.granularity));
@@ -338,7 +348,8 @@ impl Rendering {
         let (found, facts) = (&self.found, &self.facts);
         Provenance {
             source_datestamp: from_secs(found.record.datestamp_secs, facts.granularity),
-            stamp: from_secs(found.record.stamp_secs, Granularity::Second),
+            stamp: (found.origin == RecordOrigin::Mirror)
+                .then(|| from_secs(found.record.stamp_secs, Granularity::Second)),
         }
     }
 
@@ -358,6 +369,11 @@ impl Rendering {
                 (version(&found.record), work_record.map(version), &found.repairs),
             )
         );
+        if found.origin == RecordOrigin::Source {
+            // A source may change a record without its datestamp.
+            let tag = fingerprint([depends_on.as_bytes(), &found.record.bytes]);
+            return Validators { tag, modified_secs: None };
+        }
         let work_secs = work_record.map_or(UnixSecs::MIN, |record| record.stamp_secs);
         Validators {
             tag: fingerprint([depends_on.as_bytes()]),

@@ -15,8 +15,8 @@ use std::sync::Arc;
 const CACHED_BYTES_MAX: u64 = 1 << 20;
 
 /// The formats and sets of a source; `None` if they are not known.
-pub(super) struct KnownLists {
-    pub(super) formats: Option<Vec<ListedFormat>>,
+pub(in crate::serve::pages) struct KnownLists {
+    pub(in crate::serve::pages) formats: Option<Vec<ListedFormat>>,
     pub(super) sets: Option<Vec<ListedSet>>,
 }
 
@@ -37,7 +37,7 @@ async fn known_identify(
 }
 
 /// The name of a repository, if it is known.
-pub(super) async fn known_name(
+pub(in crate::serve::pages) async fn known_name(
     served: &ServedRepositories,
     mapping: &Arc<Mapping>,
 ) -> Result<Option<String>, MirrorError> {
@@ -72,7 +72,7 @@ pub(super) async fn identification(
 }
 
 /// The formats and sets of a source, as far as they are known.
-pub(super) async fn known_lists(
+pub(in crate::serve::pages) async fn known_lists(
     served: &ServedRepositories,
     mapping: &Arc<Mapping>,
 ) -> Result<KnownLists, MirrorError> {
