@@ -1,18 +1,22 @@
 //! Search over the mirror: the query language, the index, and its results.
 //!
-//! [`Searches`] runs searches on threads of their own, a few at once. [`query`] is what a query means, whatever language it was written in. [`SearchIndex`] answers queries from an index of
-//! tantivy, and `RecordTexts` answers whether one record matches, for views. Both use the same analysis of texts, so
-//! they never disagree.
+//! [`query`] is what a query means, whatever language it was written in. [`SearchIndex`] answers queries from an index of
+//! tantivy, and [`RecordTexts`] answers whether one record matches, for views. Both use the same analysis of texts, so
+//! they never disagree. [`Searches`] runs searches on threads of their own, a few at once.
 
 mod index;
 pub mod query;
+mod record_texts;
 mod results;
 mod searches;
+mod text;
 
-pub use index::{IndexError, IndexSettings, IndexStatus, SearchIndex};
+pub use index::{HITS_MAX, IndexError, IndexSettings, IndexStatus, RANK_MAX, SearchIndex};
 pub use query::{FieldName, Query, QueryError};
+pub use record_texts::RecordTexts;
 pub use results::{
     FacetCount, Facets, Hit, HitCount, ListHits, ListedHits, RankedHits, Ranking, RecordFilter, SearchHits,
     ValueCount, Values,
 };
 pub use searches::Searches;
+pub use text::{Highlighter, Snippet, fold_value};

@@ -1,9 +1,11 @@
 //! Follows the mirror: what it commits is indexed within seconds.
 
 use super::SearchService;
+use crate::serve::oai::mirror_views::view_stores;
 use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
 use oaimend_base::clock;
+use oaimend_oai::UnixSecs;
 use oaimend_search::IndexError;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
@@ -65,11 +67,19 @@ impl SearchIndexing {
         self.served.has_mirrored() || self.search.exists()
     }
 
+    /// A responseDate: all commits with stamps up to it are in the mirror. `None` if the mirror cannot be read.
+    async fn settled_secs(&self) -> Option<UnixSecs> {
+        let stores = view_stores(&self.served).await.ok()?;
+        let times = stores.stamps.begin_list(self.served.clock.now_secs()).await.ok()?;
+        Some(times.response_date_secs)
+    }
+
     /// Indexes what has changed, with messages if that takes long.
     async fn follow(&self) -> Result<(), IndexError> {
         let mirror = &self.served.store.mirror;
         let began = clock::uptime();
-        let mut work = std::pin::pin!(self.search.follow(mirror));
+        let settled_secs = self.settled_secs().await;
+        let mut work = std::pin::pin!(self.search.follow(mirror, settled_secs));
         let mut is_long = false;
         let result = loop {
             tokio::select! {

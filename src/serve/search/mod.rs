@@ -11,6 +11,7 @@ pub(crate) use self::indexing::SearchIndexing;
 pub use self::state::{RebuildLine, SearchState};
 
 use crate::config::SearchPolicy;
+use oaimend_oai::UnixSecs;
 use oaimend_search::{IndexError, IndexSettings, IndexStatus, SearchIndex, Searches};
 use oaimend_store::{MirrorError, MirrorStore, check_free_space};
 use std::path::{Path, PathBuf};
@@ -42,8 +43,8 @@ pub(crate) struct SearchService {
 /// A write to the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Write {
-    /// What the mirror has committed since the last one.
-    Changes,
+    /// What the mirror has committed since the last one, at least up to this stamp.
+    Changes(Option<UnixSecs>),
     /// Everything again.
     All,
 }
@@ -62,13 +63,17 @@ impl SearchService {
         }
     }
 
-    /// Indexes what the mirror has committed since the last time.
+    /// Indexes what the mirror has committed since the last time. `settled_secs` is as in [`SearchIndex::follow`].
     ///
     /// # Errors
     ///
     /// The index is not complete. The next call continues.
-    pub(crate) async fn follow(self: &Arc<Self>, mirror: &Arc<dyn MirrorStore>) -> Result<(), IndexError> {
-        self.write(mirror, Write::Changes).await
+    pub(crate) async fn follow(
+        self: &Arc<Self>,
+        mirror: &Arc<dyn MirrorStore>,
+        settled_secs: Option<UnixSecs>,
+    ) -> Result<(), IndexError> {
+        self.write(mirror, Write::Changes(settled_secs)).await
     }
 
     /// Removes the index, and builds it again. Searches fail meanwhile.
@@ -144,13 +149,17 @@ impl SearchService {
         if *is_closing.borrow() {
             return Err(IndexError::Closed);
         }
-        if write == Write::All {
-            self.remove()?;
-        }
+        let settled_secs = match write {
+            Write::Changes(settled_secs) => settled_secs,
+            Write::All => {
+                self.remove()?;
+                None
+            }
+        };
         self.check_free_space()?;
         let index = self.opened()?;
         tokio::select! {
-            followed = index.follow(mirror) => followed,
+            followed = index.follow(mirror, settled_secs) => followed,
             // What is not committed yet is indexed again by the next process.
             _ = is_closing.wait_for(|is_closing| *is_closing) => Err(IndexError::Closed),
         }

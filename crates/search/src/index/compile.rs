@@ -1,0 +1,179 @@
+//! Queries of tantivy for a [`Query`].
+
+use super::excluded::ExcludedQuery;
+use super::schema::{END, Fields, Mark, OTHER_ELEMENTS, STEM, columns};
+use crate::query::{FieldName, Query};
+use crate::record_texts::{DUBLIN_CORE, VALUE_BYTES_MAX};
+use crate::results::RecordFilter;
+use crate::text::{QueryWords, StemLanguage, fold_value};
+use std::ops::Bound;
+use tantivy::Term;
+use tantivy::query::{
+    AllQuery, BooleanQuery, ConstScoreQuery, EmptyQuery, InvertedIndexRangeQuery, Occur, PhraseQuery,
+    Query as IndexQuery, RangeQuery, TermQuery, TermSetQuery,
+};
+use tantivy::schema::{Field, IndexRecordOption, Schema};
+
+/// Compiles queries for an index.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compiler<'i> {
+    pub(super) fields: &'i Fields,
+    pub(super) schema: &'i Schema,
+    /// The languages whose stems the index contains.
+    pub(super) languages: &'i [StemLanguage],
+}
+
+type Compiled = Box<dyn IndexQuery>;
+
+impl Compiler<'_> {
+    /// A query of the records that a filter considers. The filter does not change the scores.
+    pub(super) fn filtered(&self, query: &Query, filter: &RecordFilter) -> tantivy::Result<Compiled> {
+        let clauses = vec![(Occur::Must, self.compile(query)?), (Occur::Must, self.filter(filter))];
+        Ok(Box::new(BooleanQuery::new(clauses)))
+    }
+
+    pub(super) fn filter(&self, filter: &RecordFilter) -> Compiled {
+        let mark = filter.prefix.as_deref().map_or(Mark::Shown, Mark::Prefix);
+        let mut clauses = vec![(Occur::Must, self.mark(mark))];
+        if let Some(repositories) = &filter.repositories {
+            let marks = repositories.iter().map(|name| self.fields.mark(Mark::Repository(name)));
+            clauses.push((Occur::Must, Box::new(TermSetQuery::new(marks))));
+        }
+        Box::new(ConstScoreQuery::new(Box::new(BooleanQuery::new(clauses)), 0.0))
+    }
+
+    fn compile(&self, query: &Query) -> tantivy::Result<Compiled> {
+        Ok(match query {
+            Query::All => Box::new(AllQuery),
+            Query::Word { field, word } => self.word(field.as_ref(), &QueryWords::of(word)),
+            Query::Phrase { field, words } => self.phrase(field.as_ref(), &QueryWords::of(words)),
+            Query::Prefix { field, start } => self.start(field.as_ref(), &QueryWords::of(start)),
+            Query::Value { field, value } => self.value(field, &fold_value(value)),
+            Query::Years { from, until } => self.years(*from, *until)?,
+            Query::Repository(name) => self.mark(Mark::Repository(name)),
+            Query::Identifier(identifier) => {
+                range(self.fields.key, &format!("{identifier}{END}"), &format!("{identifier}\u{1}"))
+            }
+            Query::Type(label) => self.mark(Mark::Type(label)),
+            Query::Language(tag) => self.mark(Mark::Language(tag)),
+            Query::Access(access) => self.mark(Mark::Access(access)),
+            Query::Boolean { required, optional, excluded } => {
+                let mut clauses: Vec<(Occur, Compiled)> = Vec::new();
+                for (occur, queries) in
+                    [(Occur::Must, required), (Occur::Should, optional), (Occur::MustNot, excluded)]
+                {
+                    for query in queries {
+                        let compiled = self.compile(query)?;
+                        clauses.push(match occur {
+                            Occur::MustNot => (occur, Box::new(ExcludedQuery(compiled))),
+                            _ => (occur, compiled),
+                        });
+                    }
+                }
+                if required.is_empty() && optional.is_empty() {
+                    clauses.push((Occur::Must, Box::new(AllQuery)));
+                }
+                Box::new(BooleanQuery::new(clauses))
+            }
+        })
+    }
+
+    fn mark(&self, mark: Mark<'_>) -> Compiled {
+        term(self.fields.mark(mark), IndexRecordOption::Basic)
+    }
+
+    /// The folded word, or its stem in a language.
+    fn word(&self, field: Option<&FieldName>, words: &QueryWords) -> Compiled {
+        let mut found = vec![self.phrase(field, words)];
+        for language in self.languages {
+            let Some(stem) = words.stemmable.as_deref().and_then(|word| language.stem(word)) else {
+                continue;
+            };
+            let marked = format!("{}{STEM}{stem}", language.code());
+            found.push(match field {
+                None => self.word_of_any_field(&format!("{STEM}{marked}")),
+                Some(field) => {
+                    let stem =
+                        Term::from_field_text(self.fields.stems, &format!("{}{END}{marked}", field.key()));
+                    term(stem, IndexRecordOption::Basic)
+                }
+            });
+        }
+        union(found)
+    }
+
+    fn word_of_any_field(&self, word: &str) -> Compiled {
+        term(Term::from_field_text(self.fields.all, word), IndexRecordOption::WithFreqs)
+    }
+
+    fn word_of_field(&self, name: &str, word: &str) -> Term {
+        Term::from_field_text(self.fields.words, &format!("{name}{END}{word}"))
+    }
+
+    fn phrase(&self, field: Option<&FieldName>, words: &QueryWords) -> Compiled {
+        match (words.tokens.as_slice(), field) {
+            ([], _) => Box::new(EmptyQuery),
+            ([(_, word)], None) => self.word_of_any_field(word),
+            ([(_, word)], Some(field)) => {
+                term(self.word_of_field(&field.key(), word), IndexRecordOption::WithFreqs)
+            }
+            (tokens, field) => {
+                let names = match field {
+                    Some(field) => vec![field.key()],
+                    None => {
+                        DUBLIN_CORE.iter().chain(&[OTHER_ELEMENTS]).map(|name| (*name).to_owned()).collect()
+                    }
+                };
+                let phrases = names.iter().map(|name| -> Compiled {
+                    let terms = tokens.iter().map(|(offset, word)| {
+                        (usize::try_from(*offset).unwrap_or(usize::MAX), self.word_of_field(name, word))
+                    });
+                    Box::new(PhraseQuery::new_with_offset(terms.collect()))
+                });
+                union(phrases.collect())
+            }
+        }
+    }
+
+    fn start(&self, field: Option<&FieldName>, words: &QueryWords) -> Compiled {
+        let Some(((_, start), before)) = words.tokens.split_last() else { return Box::new(EmptyQuery) };
+        let single = |word: &str| QueryWords { tokens: vec![(0, word.to_owned())], stemmable: None };
+        let mut clauses: Vec<(Occur, Compiled)> =
+            before.iter().map(|(_, word)| (Occur::Must, self.phrase(field, &single(word)))).collect();
+        let (searched, start) = match field {
+            None => (self.fields.all, start.clone()),
+            Some(field) => (self.fields.words, format!("{}{END}{start}", field.key())),
+        };
+        clauses.push((Occur::Must, range(searched, &start, &format!("{start}\u{10FFFF}"))));
+        Box::new(BooleanQuery::new(clauses))
+    }
+
+    fn value(&self, field: &FieldName, folded: &str) -> Compiled {
+        if folded.is_empty() || folded.len() > VALUE_BYTES_MAX {
+            return Box::new(EmptyQuery);
+        }
+        let start = format!("{}{END}{folded}", field.key());
+        range(self.fields.values, &format!("{start}{END}"), &format!("{start}\u{1}"))
+    }
+
+    fn years(&self, from: Option<u16>, until: Option<u16>) -> tantivy::Result<Compiled> {
+        let field = self.schema.get_field(columns::YEAR)?;
+        let term = |year: u16| Bound::Included(Term::from_field_u64(field, u64::from(year)));
+        let query = RangeQuery::new(term(from.unwrap_or(0)), term(until.unwrap_or(u16::MAX)));
+        Ok(Box::new(query))
+    }
+}
+
+fn term(term: Term, option: IndexRecordOption) -> Compiled {
+    Box::new(TermQuery::new(term, option))
+}
+
+fn union(mut queries: Vec<Compiled>) -> Compiled {
+    if queries.len() == 1 { queries.remove(0) } else { Box::new(BooleanQuery::union(queries)) }
+}
+
+/// The records with a term from `start` on, before `end`.
+fn range(field: Field, start: &str, end: &str) -> Compiled {
+    let term = |text: &str| Term::from_field_text(field, text);
+    Box::new(InvertedIndexRangeQuery::new(Bound::Included(term(start)), Bound::Excluded(term(end))))
+}

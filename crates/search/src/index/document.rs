@@ -1,0 +1,108 @@
+//! The document of a record in the index.
+
+use super::schema::{END, Fields, Mark, NEXT, OTHER_ELEMENTS, SAME, STEM, columns, record_key};
+use crate::record_texts::{DUBLIN_CORE, RecordTexts};
+use oaimend_oai::UnixSecs;
+use std::collections::HashSet;
+use tantivy::TantivyDocument;
+use tantivy::schema::Schema;
+
+/// A record for the index.
+#[derive(Debug)]
+pub(super) struct IndexedRecord<'r> {
+    pub(super) prefix: &'r str,
+    pub(super) stamp_secs: UnixSecs,
+    pub(super) sequence: u64,
+    /// Whether it describes its item best.
+    pub(super) is_shown: bool,
+    pub(super) texts: &'r RecordTexts,
+}
+
+impl IndexedRecord<'_> {
+    pub(super) fn document(&self, schema: &Schema, fields: &Fields) -> tantivy::Result<TantivyDocument> {
+        let mut document = TantivyDocument::default();
+        let texts = self.texts;
+        document.add_text(fields.key, record_key(&texts.repository, self.prefix, &texts.identifier));
+        self.add_marks(&mut document, fields);
+        let mut column = |name: &str, value: &str| -> tantivy::Result<()> {
+            document.add_text(schema.get_field(name)?, value);
+            Ok(())
+        };
+        column(columns::REPOSITORY, &texts.repository)?;
+        column(columns::WORK_TYPE, texts.work_type)?;
+        column(columns::ACCESS, texts.access)?;
+        if let Some(tag) = &texts.language {
+            column(columns::LANGUAGE, tag)?;
+        }
+        if let Some(year) = texts.year {
+            document.add_u64(schema.get_field(columns::YEAR)?, u64::from(year));
+        }
+        document.add_i64(schema.get_field(columns::STAMP)?, self.stamp_secs.0);
+        document.add_u64(schema.get_field(columns::SEQUENCE)?, self.sequence);
+        document.add_bool(schema.get_field(columns::SHOWN)?, self.is_shown);
+        self.add_words(&mut document, fields);
+        self.add_values(&mut document, fields);
+        Ok(document)
+    }
+
+    fn add_marks(&self, document: &mut TantivyDocument, fields: &Fields) {
+        let texts = self.texts;
+        let mut marks = vec![
+            Mark::Repository(&texts.repository),
+            Mark::Prefix(self.prefix),
+            Mark::Collection(&texts.repository, self.prefix),
+            Mark::Type(texts.work_type),
+            Mark::Access(texts.access),
+        ];
+        marks.extend(texts.language.as_deref().map(Mark::Language));
+        if self.is_shown {
+            marks.push(Mark::Shown);
+        }
+        for mark in marks {
+            document.add_text(fields.marks, mark.text());
+        }
+    }
+
+    fn add_words(&self, document: &mut TantivyDocument, fields: &Fields) {
+        let mut all = String::new();
+        for text in &self.texts.texts {
+            let mut words = String::new();
+            let mut stems = String::new();
+            let mut position = None;
+            for word in &text.words {
+                words.push(if position == Some(word.position) { SAME } else { NEXT });
+                words.push_str(&word.folded);
+                position = Some(word.position);
+                if let (Some(language), Some(stem)) = (text.language, &word.stem) {
+                    let code = language.code();
+                    stems.extend([NEXT].into_iter().chain(code.chars()).chain([STEM]).chain(stem.chars()));
+                    all.extend(
+                        [NEXT, STEM].into_iter().chain(code.chars()).chain([STEM]).chain(stem.chars()),
+                    );
+                }
+            }
+            all.push_str(&words);
+            let name = &text.name;
+            if !stems.is_empty() {
+                document.add_text(fields.stems, format!("{name}{END}{stems}"));
+            }
+            if !DUBLIN_CORE.contains(&name.as_str()) {
+                document.add_text(fields.words, format!("{OTHER_ELEMENTS}{END}{words}"));
+            }
+            document.add_text(fields.words, format!("{name}{END}{words}"));
+        }
+        document.add_text(fields.all, all);
+    }
+
+    /// Each value of a name once, however often the record has it.
+    fn add_values(&self, document: &mut TantivyDocument, fields: &Fields) {
+        let mut known = HashSet::new();
+        for text in &self.texts.texts {
+            if let Some((folded, written)) = &text.value
+                && known.insert((&text.name, folded))
+            {
+                document.add_text(fields.values, format!("{}{END}{folded}{END}{written}", text.name));
+            }
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Follows the commits of the mirror.
+
+use super::document::IndexedRecord;
+use super::opened::Opened;
+use super::position::{CollectionPosition, IndexPosition};
+use super::{IndexError, SearchIndex};
+use crate::record_texts::RecordTexts;
+use oaimend_oai::UnixSecs;
+use oaimend_record::RecordDocument;
+use oaimend_repository::RecordView;
+use oaimend_store::{
+    CollectionVersion, Identifier, ListFilter, ListQuery, MirrorError, MirrorStore, Prefix, RecordStatus,
+    RepositoryId, StoredRecord,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Maximum number of records of a page that is read from the mirror.
+const PAGE_RECORDS_MAX: usize = 500;
+/// Maximum number of bytes of a page that is read from the mirror.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Maximum number of bytes of records between two commits: what a killed process reads again.
+const COMMIT_BYTES_MAX: usize = 512 << 20;
+/// Maximum number of records in several formats between two commits. Their flags are in memory.
+const COMMIT_FLAGS_MAX: usize = 500_000;
+
+/// The formats that describe an item best, the best one first. Others follow in the order of their prefixes.
+const PREFERRED_PREFIXES: [&str; 16] = [
+    "oai_dc",
+    "oai_qdc",
+    "qdc",
+    "dcterms",
+    "oai_datacite",
+    "oai_openaire",
+    "datacite",
+    "mods",
+    "marcxml",
+    "marc21",
+    "oai_etdms",
+    "etdms",
+    "lido",
+    "edm",
+    "ese",
+    "ead",
+];
+
+/// What is indexed but not committed.
+#[derive(Debug, Default)]
+pub(super) struct Following {
+    position: IndexPosition,
+    /// Whether a record is the one that is shown for its item, by its key, since the last commit.
+    flags: HashMap<(String, String, String), bool>,
+    uncommitted_bytes: usize,
+    is_changed: bool,
+    /// Whether the last call has not ended, so the writer may contain more than the position says.
+    pub(super) is_interrupted: bool,
+}
+
+impl Following {
+    pub(super) fn from(position: IndexPosition) -> Self {
+        Self { position, ..Self::default() }
+    }
+}
+
+/// A change of a record for the index.
+struct Change {
+    prefix: String,
+    record: StoredRecord,
+    is_shown: bool,
+    /// Whether the index may contain an older version.
+    may_replace: bool,
+}
+
+/// A collection of the mirror.
+#[derive(Clone, Copy)]
+struct Collection<'c> {
+    repository: &'c str,
+    prefix: &'c str,
+    /// Whether the repository has other formats.
+    has_others: bool,
+}
+
+/// Indexes everything that the mirror has committed.
+pub(super) struct Follower<'f> {
+    pub(super) index: &'f SearchIndex,
+    pub(super) opened: Arc<Opened>,
+    pub(super) following: &'f mut Following,
+    pub(super) mirror: &'f dyn MirrorStore,
+}
+
+impl Follower<'_> {
+    pub(super) async fn follow(&mut self, settled_secs: Option<UnixSecs>) -> Result<(), IndexError> {
+        let repositories = self.mirror.repositories().await?;
+        let mut known = Vec::new();
+        for repository in &repositories {
+            let sizes = self.mirror.collections(RepositoryId(repository)).await?;
+            let mut prefixes: Vec<String> = sizes.into_iter().map(|size| size.prefix).collect();
+            prefixes.sort_by_key(|prefix| preference(prefix));
+            for prefix in &prefixes {
+                let has_others = prefixes.len() > 1;
+                self.follow_collection(Collection { repository, prefix, has_others }).await?;
+                known.push((repository.clone(), prefix.clone()));
+            }
+        }
+        self.remove_unknown(&known)?;
+        let complete = self.following.position.complete_until_secs;
+        self.following.position.complete_until_secs = complete.max(settled_secs.map(|secs| secs.0));
+        let is_first = !std::mem::replace(&mut self.following.position.is_built, true);
+        if self.following.is_changed || is_first {
+            return self.commit().await;
+        }
+        self.opened.set_position(self.following.position.clone());
+        Ok(())
+    }
+
+    /// Removes the collections that the mirror has forgotten.
+    fn remove_unknown(&mut self, known: &[(String, String)]) -> Result<(), IndexError> {
+        let collections = std::mem::take(&mut self.following.position.collections);
+        let is_known = |collection: &CollectionPosition| {
+            known.iter().any(|(repository, prefix)| {
+                *repository == collection.repository && *prefix == collection.prefix
+            })
+        };
+        for collection in collections {
+            if is_known(&collection) {
+                self.following.position.collections.push(collection);
+            } else {
+                self.opened.remove_collection(&collection.repository, &collection.prefix)?;
+                self.following.is_changed = true;
+            }
+        }
+        Ok(())
+    }
+
+    async fn follow_collection(&mut self, collection: Collection<'_>) -> Result<(), IndexError> {
+        let Collection { repository, prefix, .. } = collection;
+        let Some(version) = self.mirror.version(RepositoryId(repository), Prefix(prefix)).await? else {
+            return Ok(());
+        };
+        self.begin(collection, &version)?;
+        loop {
+            let position = self.position_of(collection, &version);
+            if position.next_sequence >= version.next_sequence {
+                return Ok(());
+            }
+            let query = ListQuery {
+                filter: ListFilter {
+                    repository: repository.to_owned(),
+                    prefix: prefix.to_owned(),
+                    ..ListFilter::default()
+                },
+                after: position.after(),
+                count_max: PAGE_RECORDS_MAX,
+                bytes_max: PAGE_BYTES_MAX,
+                with_bytes: true,
+            };
+            let first_until = position.first_until;
+            let page = self.mirror.list(query).await?;
+            let mut changes = Vec::new();
+            let mut last = None;
+            for record in page.records {
+                last = Some((record.stamp_secs.0, record.sequence));
+                self.following.uncommitted_bytes += record.bytes.len();
+                self.add_changes(collection, record, first_until, &mut changes).await?;
+            }
+            self.write(repository.to_owned(), changes).await?;
+            let position = self.position_of(collection, &version);
+            if let Some((secs, sequence)) = last {
+                position.last = Some((secs, sequence));
+                position.next_sequence = position.next_sequence.max(sequence + 1);
+            }
+            match page.next {
+                // A page of damaged records only.
+                Some(next) => position.last = Some((next.secs.0, next.sequence)),
+                // Damaged records at the end have sequences too.
+                None => position.next_sequence = position.next_sequence.max(version.next_sequence),
+            }
+            self.following.is_changed = true;
+            if self.following.uncommitted_bytes > COMMIT_BYTES_MAX
+                || self.following.flags.len() > COMMIT_FLAGS_MAX
+            {
+                self.commit().await?;
+            }
+        }
+    }
+
+    /// Begins a collection again if it is not the one that was indexed.
+    fn begin(&mut self, collection: Collection<'_>, version: &CollectionVersion) -> Result<(), IndexError> {
+        let Collection { repository, prefix, .. } = collection;
+        let is_other = self.following.position.of(repository, prefix).is_some_and(|known| {
+            // A mirror that was restored from a backup has lower sequences.
+            known.number != version.collection || known.next_sequence > version.next_sequence
+        });
+        if is_other {
+            self.opened.remove_collection(repository, prefix)?;
+            self.following
+                .position
+                .collections
+                .retain(|known| known.repository != repository || known.prefix != prefix);
+            // Until it is read, lists lack its records.
+            self.following.position.complete_until_secs = None;
+            self.following.is_changed = true;
+        }
+        Ok(())
+    }
+
+    fn position_of(
+        &mut self,
+        collection: Collection<'_>,
+        version: &CollectionVersion,
+    ) -> &mut CollectionPosition {
+        self.following.position.entry(CollectionPosition {
+            repository: collection.repository.to_owned(),
+            prefix: collection.prefix.to_owned(),
+            number: version.collection,
+            first_until: version.next_sequence,
+            ..CollectionPosition::default()
+        })
+    }
+
+    /// Adds a changed record, and the record of another format that is shown for its item from now on, or no longer.
+    async fn add_changes(
+        &mut self,
+        collection: Collection<'_>,
+        record: StoredRecord,
+        first_until: u64,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), IndexError> {
+        let Collection { repository, prefix, has_others } = collection;
+        let may_replace = record.sequence >= first_until;
+        if !has_others {
+            changes.push(Change { prefix: prefix.to_owned(), record, is_shown: true, may_replace });
+            return Ok(());
+        }
+        let identifier = record.identifier.clone();
+        let formats = self.mirror.formats_of_item(RepositoryId(repository), Identifier(&identifier)).await?;
+        let live = formats.into_iter().filter(|(_, status)| *status == RecordStatus::Live);
+        let mut live: Vec<String> = live.map(|(prefix, _)| prefix).collect();
+        live.sort_by_key(|prefix| preference(prefix));
+        for (place, other) in live.iter().enumerate() {
+            let is_shown = place == 0;
+            if other == prefix || self.flag(repository, other, &identifier)?.is_none_or(|is| is == is_shown) {
+                continue;
+            }
+            let stored =
+                self.mirror.record(RepositoryId(repository), Prefix(other), Identifier(&identifier)).await;
+            match stored {
+                Ok(Some(record)) => {
+                    self.set_flag(repository, other, &identifier, is_shown);
+                    changes.push(Change { prefix: other.clone(), record, is_shown, may_replace: true });
+                }
+                Ok(None) | Err(MirrorError::Damaged) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let is_shown = live.first().is_some_and(|first| first == prefix);
+        if record.status == RecordStatus::Live {
+            self.set_flag(repository, prefix, &identifier, is_shown);
+        }
+        changes.push(Change { prefix: prefix.to_owned(), record, is_shown, may_replace });
+        Ok(())
+    }
+
+    /// Whether a record is the one that is shown for its item; `None` if it is not indexed.
+    fn flag(&self, repository: &str, prefix: &str, identifier: &str) -> Result<Option<bool>, IndexError> {
+        let key = (repository.to_owned(), prefix.to_owned(), identifier.to_owned());
+        match self.following.flags.get(&key) {
+            Some(flag) => Ok(Some(*flag)),
+            None => Ok(self.opened.is_shown(repository, prefix, identifier)?),
+        }
+    }
+
+    fn set_flag(&mut self, repository: &str, prefix: &str, identifier: &str, is_shown: bool) {
+        let key = (repository.to_owned(), prefix.to_owned(), identifier.to_owned());
+        self.following.flags.insert(key, is_shown);
+    }
+
+    /// Analyses and indexes records, on a thread for blocking work.
+    async fn write(&self, repository: String, changes: Vec<Change>) -> Result<(), IndexError> {
+        let opened = Arc::clone(&self.opened);
+        self.index.block(move || write(&opened, &repository, &changes)).await
+    }
+
+    async fn commit(&mut self) -> Result<(), IndexError> {
+        let opened = Arc::clone(&self.opened);
+        let position = self.following.position.clone();
+        self.index.block(move || opened.commit(&position)).await?;
+        self.following.flags.clear();
+        self.following.uncommitted_bytes = 0;
+        self.following.is_changed = false;
+        Ok(())
+    }
+}
+
+fn write(opened: &Opened, repository: &str, changes: &[Change]) -> Result<(), IndexError> {
+    for Change { prefix, record, is_shown, may_replace } in changes {
+        if *may_replace {
+            opened.remove(repository, prefix, &record.identifier)?;
+        }
+        if record.status == RecordStatus::Deleted {
+            continue;
+        }
+        // A record that cannot be read has no fields. It is found by its identifier.
+        let text = std::str::from_utf8(&record.bytes).unwrap_or_default();
+        let document = RecordView::read(text)
+            .and_then(|view| RecordDocument::read_content(&view).ok())
+            .unwrap_or_default();
+        let texts = RecordTexts::of(repository, &record.identifier, &document);
+        opened.add(&IndexedRecord {
+            prefix,
+            stamp_secs: record.stamp_secs,
+            sequence: record.sequence,
+            is_shown: *is_shown,
+            texts: &texts,
+        })?;
+    }
+    Ok(())
+}
+
+fn preference(prefix: &str) -> (usize, String) {
+    let place = PREFERRED_PREFIXES.iter().position(|known| *known == prefix);
+    (place.unwrap_or(PREFERRED_PREFIXES.len()), prefix.to_owned())
+}

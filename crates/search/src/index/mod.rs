@@ -1,0 +1,420 @@
+//! The index of tantivy. Every function but those that follow the mirror blocks on the disk or the processor.
+
+mod compile;
+mod document;
+mod excluded;
+mod facets;
+mod follow;
+mod listed;
+mod opened;
+mod position;
+mod ranked;
+mod schema;
+mod snapshot;
+mod values;
+
+use crate::query::{FieldName, Query, QueryError};
+use crate::results::{
+    Hit, HitCount, ListHits, ListedHits, RankedHits, Ranking, RecordFilter, SearchHits, ValueCount, Values,
+};
+use follow::{Follower, Following};
+use listed::{ListCollector, repository_number};
+use oaimend_oai::UnixSecs;
+use oaimend_repository::{Failure, Reason};
+use oaimend_store::{MirrorError, MirrorStore, Prefix, RepositoryId};
+use opened::Opened;
+use position::IndexPosition;
+use ranked::RankedCollector;
+use snapshot::Snapshot;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tantivy::schema::Value;
+use tantivy::{DocAddress, TantivyDocument};
+
+/// Maximum number of hits of one request.
+pub const HITS_MAX: usize = 1_000;
+/// The last hit that a search ranks. A list has no such limit.
+pub const RANK_MAX: usize = 10_000;
+/// Largest index whose checksums are verified when it opens, in bytes. A larger one is verified when a read fails.
+const VERIFIED_BYTES_MAX: u64 = 1 << 30;
+
+/// The settings of the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexSettings {
+    /// Maximum memory of the writer, in bytes.
+    pub memory_max_bytes: usize,
+}
+
+/// Why the index does not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The query is refused.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// The index is being built, and there is no earlier one. The request can be repeated.
+    #[error("the index is being built")]
+    Building,
+    /// Too many searches wait. The request can be repeated.
+    #[error("too many searches wait")]
+    Busy,
+    /// Another process has taken over the data folder. The request can be repeated.
+    #[error("another process has taken over the search index")]
+    Closed,
+    /// The disk has failed, or the index is damaged. It is built again.
+    #[error("the search index cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// The state of the index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexStatus {
+    /// The number of indexed records.
+    pub records: u64,
+    /// The number of commits to the mirror that are not indexed yet.
+    pub behind: u64,
+    /// The disk space, in bytes.
+    pub disk_bytes: u64,
+    /// Whether it is being built for the first time or again.
+    pub is_building: bool,
+}
+
+impl IndexError {
+    /// The failure of a request that needs the index; `None` if its query is refused.
+    pub fn failure(&self) -> Option<Failure> {
+        let reason = match self {
+            Self::Query(_) => return None,
+            Self::Building | Self::Busy => Reason::SearchBusy,
+            Self::Closed => Reason::TakenOver,
+            Self::Unreadable(_) => Reason::Search,
+        };
+        let failure = Failure::new(reason, self.to_string());
+        Some(match self {
+            Self::Building => failure.retried_after(BUILDING_RETRY),
+            _ => failure,
+        })
+    }
+}
+
+/// When a request is repeated that came while the index was being built.
+const BUILDING_RETRY: Duration = Duration::from_secs(60);
+
+impl From<tantivy::TantivyError> for IndexError {
+    fn from(error: tantivy::TantivyError) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+}
+
+impl From<MirrorError> for IndexError {
+    fn from(error: MirrorError) -> Self {
+        Self::Unreadable(format!("the mirror cannot be read: {error}"))
+    }
+}
+
+/// The index of all mirrored records. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SearchIndex {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    folder: PathBuf,
+    settings: IndexSettings,
+    /// `None` while it is opened again, and after it was closed.
+    opened: RwLock<Option<Arc<Opened>>>,
+    following: tokio::sync::Mutex<Following>,
+    /// Whether the checksums are verified before the next commit is followed.
+    is_suspect: AtomicBool,
+    is_closed: AtomicBool,
+}
+
+impl SearchIndex {
+    /// Opens the index in a folder. One of another format, or a damaged one, is built again.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be used, for example because another process has opened it.
+    pub fn open(folder: &Path, settings: IndexSettings) -> Result<Self, IndexError> {
+        let opened = Opened::open(folder, settings)?;
+        let is_suspect = opened.disk_bytes() <= VERIFIED_BYTES_MAX;
+        let following = Following::from(IndexPosition::clone(&opened.snapshot().position));
+        let shared = Shared {
+            folder: folder.to_owned(),
+            settings,
+            opened: RwLock::new(Some(Arc::new(opened))),
+            following: tokio::sync::Mutex::new(following),
+            is_suspect: AtomicBool::new(is_suspect),
+            is_closed: AtomicBool::new(false),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Indexes what the mirror has committed since the last call, and commits it with the position in the mirror. Large
+    /// amounts are committed in parts.
+    ///
+    /// `settled_secs` is a responseDate that was issued before the call: no later commit has a stamp up to it. It becomes
+    /// [`ListedHits::complete_until_secs`], which stays as it is without one.
+    ///
+    /// If the returned future is dropped, the next call continues after the last commit.
+    ///
+    /// # Errors
+    ///
+    /// The mirror cannot be read, or the index cannot be written. The next call continues after the last commit.
+    pub async fn follow(
+        &self,
+        mirror: &dyn MirrorStore,
+        settled_secs: Option<UnixSecs>,
+    ) -> Result<(), IndexError> {
+        let mut following = self.shared.following.lock().await;
+        if following.is_interrupted {
+            self.roll_back(&mut following).await;
+        }
+        let opened = self.verified(&mut following).await?;
+        following.is_interrupted = true;
+        let mut follower = Follower { index: self, opened, following: &mut following, mirror };
+        follower.follow(settled_secs).await?;
+        following.is_interrupted = false;
+        Ok(())
+    }
+
+    /// Returns to the last commit. Searches see nothing of it, unless the writer is broken and must be opened again.
+    async fn roll_back(&self, following: &mut Following) {
+        let Some(opened) = self.opened() else { return };
+        let rolled_back = Arc::clone(&opened);
+        if self.block(move || rolled_back.roll_back()).await.is_err() {
+            self.set_opened(None);
+        }
+        *following = Following::from(IndexPosition::clone(&opened.snapshot().position));
+    }
+
+    /// The index with intact files. A damaged one is removed.
+    async fn verified(&self, following: &mut Following) -> Result<Arc<Opened>, IndexError> {
+        if self.shared.is_closed.load(Ordering::Acquire) {
+            return Err(IndexError::Closed);
+        }
+        let suspect = self.shared.is_suspect.swap(false, Ordering::AcqRel);
+        if let Some(opened) = self.opened() {
+            let intact = Arc::clone(&opened);
+            if !suspect || self.block(move || Ok(intact.is_intact())).await? {
+                return Ok(opened);
+            }
+            tracing::warn!("the search index is damaged and is built again");
+            self.set_opened(None);
+            opened.close();
+            let folder = self.shared.folder.clone();
+            self.block(move || {
+                std::fs::remove_dir_all(folder).map_err(|error| tantivy::TantivyError::from(error).into())
+            })
+            .await?;
+        }
+        let (folder, settings) = (self.shared.folder.clone(), self.shared.settings);
+        let opened = Arc::new(self.block(move || Ok(Opened::open(&folder, settings)?)).await?);
+        *following = Following::from(IndexPosition::clone(&opened.snapshot().position));
+        self.set_opened(Some(Arc::clone(&opened)));
+        Ok(opened)
+    }
+
+    /// Runs blocking work on a thread for it.
+    async fn block<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, IndexError> + Send + 'static,
+    ) -> Result<T, IndexError> {
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|error| Err(IndexError::Unreadable(error.to_string())))
+    }
+
+    fn opened(&self) -> Option<Arc<Opened>> {
+        self.shared.opened.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_opened(&self, opened: Option<Arc<Opened>>) {
+        *self.shared.opened.write().unwrap_or_else(PoisonError::into_inner) = opened;
+    }
+
+    /// Ends the writer, so that the folder can be opened again, also by another process. Later calls of
+    /// [`SearchIndex::follow`] fail with [`IndexError::Closed`]; searches still work. Blocks on the disk.
+    pub fn close(&self) {
+        self.shared.is_closed.store(true, Ordering::Release);
+        if let Some(opened) = self.opened() {
+            opened.close();
+        }
+    }
+
+    /// The state.
+    ///
+    /// # Errors
+    ///
+    /// The mirror cannot be read.
+    pub async fn status(&self, mirror: &dyn MirrorStore) -> Result<IndexStatus, IndexError> {
+        let Some(opened) = self.opened() else {
+            return Ok(IndexStatus { is_building: true, ..Default::default() });
+        };
+        let snapshot = opened.snapshot();
+        let mut behind = 0;
+        for repository in mirror.repositories().await? {
+            for size in mirror.collections(RepositoryId(&repository)).await? {
+                let version = mirror.version(RepositoryId(&repository), Prefix(&size.prefix)).await?;
+                let Some(version) = version else { continue };
+                let known = snapshot.position.of(&repository, &size.prefix);
+                let indexed = known.filter(|known| known.number == version.collection);
+                behind +=
+                    version.next_sequence.saturating_sub(indexed.map_or(0, |known| known.next_sequence));
+            }
+        }
+        let records = snapshot.searcher.num_docs();
+        let is_building = !snapshot.position.is_built;
+        Ok(IndexStatus { records, behind, disk_bytes: opened.disk_bytes(), is_building })
+    }
+
+    /// The names of the fields that queries can use, in order: the elements of Dublin Core, and those of indexed records
+    /// in other formats.
+    pub fn fields(&self) -> Vec<FieldName> {
+        let names = self.opened().map(|opened| opened.snapshot().names);
+        names.iter().flat_map(|names| names.iter()).map(|name| FieldName(name.clone())).collect()
+    }
+
+    /// Answers a request from the last commit.
+    fn answer<T>(
+        &self,
+        answer: impl FnOnce(&Opened, &Snapshot) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        let opened = self.opened().ok_or(IndexError::Building)?;
+        let snapshot = opened.snapshot();
+        if !snapshot.position.is_built {
+            return Err(IndexError::Building);
+        }
+        // tantivy panics where files are damaged.
+        let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| answer(&opened, &snapshot)));
+        let answered =
+            answered.unwrap_or_else(|_| Err(IndexError::Unreadable("a read has failed".to_owned())));
+        if matches!(answered, Err(IndexError::Unreadable(_))) {
+            self.shared.is_suspect.store(true, Ordering::Release);
+        }
+        answered
+    }
+
+    /// The best or the newest hits of a query, up to the 10,000th.
+    ///
+    /// # Errors
+    ///
+    /// The query is refused, or the index cannot answer.
+    pub fn search(&self, request: &SearchHits) -> Result<RankedHits, IndexError> {
+        self.answer(|opened, snapshot| {
+            check(&request.query, snapshot)?;
+            let query = opened.compiler(snapshot).filtered(&request.query, &request.filter)?;
+            let collector = RankedCollector {
+                ranking: request.ranking,
+                hits_max: request.offset.saturating_add(request.count_max.min(HITS_MAX)).min(RANK_MAX),
+                with_facets: request.with_facets,
+                repositories: &snapshot.repositories,
+            };
+            let collected = snapshot.searcher.search(&query, &collector)?;
+            let mut hits = Vec::new();
+            for hit in collected.best.iter().skip(request.offset) {
+                let score = if request.ranking == Ranking::Relevance { hit.score } else { 0.0 };
+                let place = (hit.place.stamp_secs, hit.place.sequence);
+                hits.push(Hit { score, ..read_hit(opened, snapshot, hit.address, place)? });
+            }
+            let facets = if request.with_facets {
+                Some(facets::count(&snapshot.searcher, &collected.sample)?)
+            } else {
+                None
+            };
+            Ok(RankedHits { hits, total: HitCount { records: collected.total, is_estimate: false }, facets })
+        })
+    }
+
+    /// The hits of a query in the order of the commits.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SearchIndex::search`].
+    pub fn list(&self, request: &ListHits) -> Result<ListedHits, IndexError> {
+        self.answer(|opened, snapshot| {
+            check(&request.query, snapshot)?;
+            let filter = RecordFilter {
+                repositories: request.repositories.clone(),
+                prefix: Some(request.prefix.clone()),
+            };
+            let query = opened.compiler(snapshot).filtered(&request.query, &filter)?;
+            let after = request.after.as_ref().map(|(stamp, repository, sequence)| {
+                (stamp.0, repository_number(&snapshot.repositories, repository), *sequence)
+            });
+            let collector = ListCollector {
+                from_secs: request.from_secs.map_or(i64::MIN, |secs| secs.0),
+                until_secs: request.until_secs.map_or(i64::MAX, |secs| secs.0),
+                after,
+                hits_max: request.count_max.min(HITS_MAX),
+                repositories: &snapshot.repositories,
+            };
+            let collected = snapshot.searcher.search(&query, &collector)?;
+            let mut hits = Vec::new();
+            for ((stamp, _, sequence), address) in collected.hits {
+                hits.push(read_hit(opened, snapshot, address, (stamp, sequence))?);
+            }
+            let complete_until_secs = snapshot.position.complete_until_secs();
+            Ok(ListedHits { hits, total: collected.total, complete_until_secs })
+        })
+    }
+
+    /// The values of a field in order. Texts of more than 200 bytes are no values.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SearchIndex::search`]; [`QueryError::TooLarge`] if too many values of other records are between those of
+    /// the filter.
+    pub fn values(&self, request: &Values) -> Result<Vec<ValueCount>, IndexError> {
+        self.answer(|opened, snapshot| {
+            check_field(&request.field, snapshot)?;
+            values::list(snapshot, opened.compiler(snapshot), request)
+        })
+    }
+
+    /// Titles that begin with a text, in order, at most `count_max`: suggestions while somebody types.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SearchIndex::values`].
+    pub fn suggest(&self, start: &str, count_max: usize) -> Result<Vec<String>, IndexError> {
+        let titles = self.values(&Values {
+            field: FieldName("title".to_owned()),
+            filter: RecordFilter::default(),
+            start: start.to_owned(),
+            after: None,
+            count_max,
+        })?;
+        Ok(titles.into_iter().map(|title| title.value).collect())
+    }
+}
+
+fn check(query: &Query, snapshot: &Snapshot) -> Result<(), QueryError> {
+    query.check()?;
+    query.fields().into_iter().try_for_each(|field| check_field(field, snapshot))
+}
+
+fn check_field(field: &FieldName, snapshot: &Snapshot) -> Result<(), QueryError> {
+    if snapshot.names.contains(&field.key()) {
+        Ok(())
+    } else {
+        Err(QueryError::UnknownField(field.0.clone()))
+    }
+}
+
+/// Reads the key of a hit.
+fn read_hit(
+    opened: &Opened,
+    snapshot: &Snapshot,
+    address: DocAddress,
+    (stamp, sequence): (i64, u64),
+) -> Result<Hit, IndexError> {
+    let document: TantivyDocument = snapshot.searcher.doc(address)?;
+    let key = document.get_first(opened.fields().key).and_then(|value| value.as_str());
+    let mut parts = key.unwrap_or_default().split(schema::END).map(str::to_owned);
+    let (Some(identifier), Some(prefix), Some(repository)) = (parts.next(), parts.next(), parts.next())
+    else {
+        return Err(IndexError::Unreadable("a record without a key".to_owned()));
+    };
+    Ok(Hit { repository, prefix, identifier, stamp_secs: UnixSecs(stamp), sequence, score: 0.0 })
+}

@@ -1,0 +1,180 @@
+//! The fields of the index.
+//!
+//! No text is stored, since the mirror has the records. Terms that belong to a name begin with it. The control characters
+//! 0 to 3 divide the parts of terms; no word contains them.
+
+use tantivy::schema::{
+    FAST, Field, IndexRecordOption, NumericOptions, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
+};
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use tantivy::{Index, Term};
+
+/// The format of the index. An index of another format is built again.
+pub(super) const FORMAT: u32 = 1;
+
+/// The name under which texts of formats without a crosswalk are indexed again, so that phrases without a field find
+/// them.
+pub(super) const OTHER_ELEMENTS: &str = "*";
+
+/// Begins a term of `all` that is a stem.
+pub(super) const STEM: char = '\u{3}';
+/// Precedes a word at the next position, in the text for [`Encoded`].
+pub(super) const NEXT: char = '\u{2}';
+/// Precedes a word at the position of the word before it.
+pub(super) const SAME: char = '\u{1}';
+/// Ends the name at the start of a term.
+pub(super) const END: char = '\0';
+
+/// The fields.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields {
+    /// Identifier, prefix and repository.
+    pub(super) key: Field,
+    /// Folded words of all texts, and their stems with their language.
+    pub(super) all: Field,
+    /// Name and folded word, with positions.
+    pub(super) words: Field,
+    /// Name, language and stem.
+    pub(super) stems: Field,
+    /// Name, folded text, and text as written, of short texts.
+    pub(super) values: Field,
+    /// What filters need: see [`Mark`].
+    pub(super) marks: Field,
+}
+
+/// The columns, by their names.
+pub(super) mod columns {
+    pub(crate) const REPOSITORY: &str = "repository";
+    pub(crate) const WORK_TYPE: &str = "type";
+    pub(crate) const LANGUAGE: &str = "language";
+    pub(crate) const ACCESS: &str = "access";
+    pub(crate) const YEAR: &str = "year";
+    pub(crate) const STAMP: &str = "stamp";
+    pub(crate) const SEQUENCE: &str = "sequence";
+    pub(crate) const SHOWN: &str = "shown";
+}
+
+/// A property of a record that filters need.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Mark<'m> {
+    Repository(&'m str),
+    Prefix(&'m str),
+    Collection(&'m str, &'m str),
+    Type(&'m str),
+    Language(&'m str),
+    Access(&'m str),
+    /// The record describes its item best.
+    Shown,
+}
+
+impl Mark<'_> {
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Repository(name) => format!("r{name}"),
+            Self::Prefix(prefix) => format!("p{prefix}"),
+            Self::Collection(repository, prefix) => format!("c{repository}{END}{prefix}"),
+            Self::Type(label) => format!("t{label}"),
+            Self::Language(tag) => format!("l{tag}"),
+            Self::Access(access) => format!("a{access}"),
+            Self::Shown => "s".to_owned(),
+        }
+    }
+}
+
+/// The key of a record. Keys that begin with an identifier are those of its records.
+pub(super) fn record_key(repository: &str, prefix: &str, identifier: &str) -> String {
+    format!("{identifier}{END}{prefix}{END}{repository}")
+}
+
+pub(super) fn schema() -> (Schema, Fields) {
+    let text = |tokenizer: &str, option: IndexRecordOption| {
+        let indexing = TextFieldIndexing::default().set_tokenizer(tokenizer).set_index_option(option);
+        TextOptions::default()
+            .set_indexing_options(indexing.set_fieldnorms(option != IndexRecordOption::Basic))
+    };
+    let mut builder = Schema::builder();
+    let fields = Fields {
+        key: builder.add_text_field("key", STRING | STORED),
+        all: builder.add_text_field("all", text(ENCODED, IndexRecordOption::WithFreqs)),
+        words: builder.add_text_field("words", text(ENCODED, IndexRecordOption::WithFreqsAndPositions)),
+        stems: builder.add_text_field("stems", text(ENCODED, IndexRecordOption::Basic)),
+        values: builder.add_text_field("values", text("raw", IndexRecordOption::Basic)),
+        marks: builder.add_text_field("marks", text("raw", IndexRecordOption::Basic)),
+    };
+    for name in [columns::REPOSITORY, columns::WORK_TYPE, columns::LANGUAGE, columns::ACCESS] {
+        builder.add_text_field(name, FAST);
+    }
+    builder.add_u64_field(columns::YEAR, NumericOptions::default().set_fast());
+    builder.add_i64_field(columns::STAMP, FAST);
+    builder.add_u64_field(columns::SEQUENCE, FAST);
+    builder.add_bool_field(columns::SHOWN, FAST);
+    (builder.build(), fields)
+}
+
+impl Fields {
+    pub(super) fn mark(&self, mark: Mark<'_>) -> Term {
+        Term::from_field_text(self.marks, &mark.text())
+    }
+
+    pub(super) fn record(&self, repository: &str, prefix: &str, identifier: &str) -> Term {
+        Term::from_field_text(self.key, &record_key(repository, prefix, identifier))
+    }
+}
+
+const ENCODED: &str = "encoded";
+
+pub(super) fn register_tokenizer(index: &Index) {
+    index.tokenizers().register(ENCODED, Encoded::default());
+}
+
+/// Divides texts that are analysed already: a name, [`END`], and words, each after [`NEXT`] or [`SAME`]. The name becomes
+/// the start of each term.
+#[derive(Clone, Debug, Default)]
+struct Encoded {
+    token: Token,
+}
+
+#[derive(Debug)]
+struct EncodedStream<'t> {
+    token: &'t mut Token,
+    name: &'t str,
+    rest: &'t str,
+}
+
+impl Tokenizer for Encoded {
+    type TokenStream<'t> = EncodedStream<'t>;
+
+    fn token_stream<'t>(&'t mut self, text: &'t str) -> EncodedStream<'t> {
+        self.token.reset();
+        let end = text.find(END).map_or(0, |end| end + END.len_utf8());
+        let (name, rest) = text.split_at(end);
+        EncodedStream { token: &mut self.token, name, rest }
+    }
+}
+
+impl TokenStream for EncodedStream<'_> {
+    fn advance(&mut self) -> bool {
+        let mut characters = self.rest.chars();
+        let Some(increment) = characters.next() else { return false };
+        let rest = characters.as_str();
+        let end = rest.find([NEXT, SAME]).unwrap_or(rest.len());
+        let (word, rest) = rest.split_at(end);
+        // The first position is 0, as a token begins before it.
+        if increment == NEXT {
+            self.token.position = self.token.position.wrapping_add(1);
+        }
+        self.token.text.clear();
+        self.token.text.push_str(self.name);
+        self.token.text.push_str(word);
+        self.rest = rest;
+        true
+    }
+
+    fn token(&self) -> &Token {
+        self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.token
+    }
+}

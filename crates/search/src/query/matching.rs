@@ -1,0 +1,82 @@
+//! Whether one record matches a query. The index gives the same records.
+
+use super::{FieldName, Query};
+use crate::record_texts::{AnalysedText, RecordTexts};
+use crate::text::{QueryWords, StemLanguage, fold_value};
+
+impl Query {
+    /// Whether a record matches. Pure; the cost depends on the size of the query and of the record. A query that
+    /// [`Query::check`] refuses matches nothing.
+    pub fn matches(&self, record: &RecordTexts) -> bool {
+        self.check().is_ok() && self.is_match(record)
+    }
+
+    fn is_match(&self, record: &RecordTexts) -> bool {
+        match self {
+            Self::All => true,
+            Self::Word { field, word } => has_word(record, field.as_ref(), &QueryWords::of(word)),
+            Self::Phrase { field, words } => {
+                let words = QueryWords::of(words);
+                texts(record, field.as_ref()).any(|text| text.contains(&words))
+            }
+            Self::Prefix { field, start } => has_start(record, field.as_ref(), &QueryWords::of(start)),
+            Self::Value { field, value } => {
+                let folded = fold_value(value);
+                texts(record, Some(field))
+                    .any(|text| text.value.as_ref().is_some_and(|(value, _)| *value == folded))
+            }
+            Self::Years { from, until } => record.year.is_some_and(|year| {
+                from.is_none_or(|from| from <= year) && until.is_none_or(|until| year <= until)
+            }),
+            Self::Repository(name) => record.repository == *name,
+            Self::Identifier(identifier) => record.identifier == *identifier,
+            Self::Type(label) => record.work_type == label,
+            Self::Language(tag) => record.language.as_ref() == Some(tag),
+            Self::Access(access) => record.access == access,
+            Self::Boolean { required, optional, excluded } => {
+                let has_optional = required.is_empty() && !optional.is_empty();
+                required.iter().all(|query| query.is_match(record))
+                    && (!has_optional || optional.iter().any(|query| query.is_match(record)))
+                    && !excluded.iter().any(|query| query.is_match(record))
+            }
+        }
+    }
+}
+
+/// The texts of a field, or of all fields.
+fn texts<'r>(record: &'r RecordTexts, field: Option<&FieldName>) -> impl Iterator<Item = &'r AnalysedText> {
+    let key = field.map(FieldName::key);
+    record.texts.iter().filter(move |text| key.as_ref().is_none_or(|key| text.name == *key))
+}
+
+fn has_word(record: &RecordTexts, field: Option<&FieldName>, words: &QueryWords) -> bool {
+    let mut stems: Vec<(StemLanguage, Option<String>)> = Vec::new();
+    texts(record, field).any(|text| text.contains(words) || has_stem(text, words, &mut stems))
+}
+
+/// Whether a word of the text has the stem of the word. The stems of a language are computed once.
+fn has_stem(
+    text: &AnalysedText,
+    words: &QueryWords,
+    stems: &mut Vec<(StemLanguage, Option<String>)>,
+) -> bool {
+    let (Some(language), Some(word)) = (text.language, &words.stemmable) else { return false };
+    let stem = match stems.iter().find(|(known, _)| *known == language) {
+        Some((_, stem)) => stem.clone(),
+        None => {
+            let stem = language.stem(word);
+            stems.push((language, stem.clone()));
+            stem
+        }
+    };
+    stem.is_some() && text.words.iter().any(|word| word.stem == stem)
+}
+
+fn has_start(record: &RecordTexts, field: Option<&FieldName>, words: &QueryWords) -> bool {
+    let Some(((_, start), before)) = words.tokens.split_last() else { return false };
+    let has = |is_found: &dyn Fn(&str) -> bool| {
+        texts(record, field).any(|text| text.words.iter().any(|word| is_found(&word.folded)))
+    };
+    has(&|word| word.starts_with(start.as_str()))
+        && before.iter().all(|(_, needed)| has(&|word| word == needed))
+}

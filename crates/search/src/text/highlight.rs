@@ -1,0 +1,138 @@
+//! Finds the words of a query in a text, for the pages that show it.
+
+use super::{QueryWords, StemLanguage, lower, tokens};
+use crate::query::{FieldName, Query};
+use std::ops::Range;
+
+/// Longest snippet, in characters.
+const SNIPPET_CHARS_MAX: usize = 300;
+/// The number of characters of a snippet before its first word of the query.
+const CHARS_BEFORE: usize = 60;
+
+/// The words of a query that pages highlight. Excluded words are not among them.
+#[derive(Clone, Debug, Default)]
+pub struct Highlighter {
+    words: Vec<Highlighted>,
+}
+
+#[derive(Clone, Debug)]
+struct Highlighted {
+    field: Option<FieldName>,
+    words: QueryWords,
+    is_start: bool,
+}
+
+/// A part of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snippet {
+    /// The text, at most 300 characters.
+    pub text: String,
+    /// The places of the words of the query in it, in bytes.
+    pub places: Vec<Range<usize>>,
+    /// Whether the text begins before the snippet.
+    pub is_cut_before: bool,
+    /// Whether the text continues after the snippet.
+    pub is_cut_after: bool,
+}
+
+impl Highlighter {
+    /// The words of a query.
+    pub fn of(query: &Query) -> Self {
+        let mut highlighter = Self::default();
+        highlighter.add(query);
+        highlighter
+    }
+
+    fn add(&mut self, query: &Query) {
+        let (field, text, is_start, can_stem) = match query {
+            Query::Word { field, word } => (field, word, false, true),
+            Query::Phrase { field, words } => (field, words, false, false),
+            Query::Prefix { field, start } => (field, start, true, false),
+            Query::Boolean { required, optional, .. } => {
+                required.iter().chain(optional).for_each(|query| self.add(query));
+                return;
+            }
+            _ => return,
+        };
+        let mut words = QueryWords::of(text);
+        if !can_stem {
+            words.stemmable = None;
+        }
+        if !words.is_empty() {
+            self.words.push(Highlighted { field: field.clone(), words, is_start });
+        }
+    }
+
+    /// The places of the words in a text of a field, in bytes, in order and apart from each other. `language` is the tag
+    /// of its language, or of its record.
+    pub fn places(&self, field: &str, text: &str, language: Option<&str>) -> Vec<Range<usize>> {
+        let words = self.words.iter().filter(|word| word.field.as_ref().is_none_or(|name| name.0 == field));
+        let words: Vec<&Highlighted> = words.collect();
+        if words.is_empty() {
+            return Vec::new();
+        }
+        let language = language.and_then(StemLanguage::of_tag);
+        let stem_of = |word: &str| language.and_then(|language| language.stem(word));
+        let stems: Vec<Option<String>> =
+            words.iter().map(|word| word.words.stemmable.as_deref().and_then(stem_of)).collect();
+        let mut places: Vec<Range<usize>> = Vec::new();
+        let tokens: Vec<_> = tokens(text).collect();
+        let mut add = |place: Range<usize>| match places.last_mut() {
+            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+            _ => places.push(place),
+        };
+        for (index, token) in tokens.iter().enumerate() {
+            let stem = token.written.map(lower).and_then(|word| stem_of(&word));
+            for (word, stem_of_word) in words.iter().zip(&stems) {
+                if stem_of_word.is_some() && *stem_of_word == stem {
+                    add(token.place.clone());
+                } else if let Some(end) = word.end_at(&tokens[index..]) {
+                    add(token.place.start..end);
+                }
+            }
+        }
+        places
+    }
+
+    /// The part of a text that shows the words, from the first one on; the start of the text if it has none.
+    pub fn snippet(&self, field: &str, text: &str, language: Option<&str>) -> Snippet {
+        let places = self.places(field, text, language);
+        let first = places.first().map_or(0, |place| place.start);
+        let chars_before = text.get(..first).unwrap_or_default().char_indices().rev();
+        let mut start = chars_before.take(CHARS_BEFORE).last().map_or(first, |(place, _)| place);
+        if start > 0 {
+            // The snippet begins with a whole word.
+            let between = text.get(start..first).unwrap_or_default();
+            start += between.find(char::is_whitespace).map_or(0, |space| space + 1);
+        }
+        let rest = text.get(start..).unwrap_or_default();
+        let end = rest.char_indices().nth(SNIPPET_CHARS_MAX).map_or(rest.len(), |(place, _)| place);
+        let shown = rest.get(..end).unwrap_or_default();
+        let places = places.into_iter().filter(|place| place.start >= start && place.end <= start + end);
+        Snippet {
+            text: shown.to_owned(),
+            places: places.map(|place| place.start - start..place.end - start).collect(),
+            is_cut_before: start > 0,
+            is_cut_after: end < rest.len(),
+        }
+    }
+}
+
+impl Highlighted {
+    /// The end of the words, if these tokens begin with them.
+    fn end_at(&self, tokens: &[super::Token<'_>]) -> Option<usize> {
+        let first = tokens.first()?.position;
+        let mut end = 0;
+        for (index, (position, word)) in self.words.tokens.iter().enumerate() {
+            let is_last = index + 1 == self.words.tokens.len();
+            // A character and a pair have one position.
+            let at_position =
+                tokens.iter().take(2 * index + 2).filter(|token| token.position == first + position);
+            let found = at_position.clone().find(|token| {
+                token.folded == *word || (self.is_start && is_last && token.folded.starts_with(word.as_str()))
+            });
+            end = end.max(found?.place.end);
+        }
+        Some(end)
+    }
+}

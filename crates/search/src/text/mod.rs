@@ -1,0 +1,15 @@
+//! The analysis of texts, the same for records and queries.
+//!
+//! A text is a row of words: runs of letters and digits. Words of scripts without spaces between words, such as Chinese,
+//! are a row of characters, which match one by one and in pairs.
+
+mod fold;
+mod highlight;
+mod stem;
+mod words;
+
+pub use fold::fold_value;
+pub(crate) use fold::lower;
+pub use highlight::{Highlighter, Snippet};
+pub(crate) use stem::StemLanguage;
+pub(crate) use words::{QueryWords, Token, tokens};

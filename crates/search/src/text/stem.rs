@@ -1,0 +1,76 @@
+//! Stems of words, by the Snowball algorithms.
+
+use super::fold::fold;
+use frostem::{Algorithm, Stemmer};
+
+/// Longest word that has a stem, in bytes.
+const STEMMED_BYTES_MAX: usize = 64;
+
+/// A language with a stemmer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StemLanguage(Algorithm);
+
+impl StemLanguage {
+    /// The language of a tag such as `pt-BR`.
+    pub(crate) fn of_tag(tag: &str) -> Option<Self> {
+        let primary = tag.split('-').next()?;
+        let name = match primary {
+            // Norwegian is written in two forms, which share a stemmer.
+            "nb" | "nn" => "no",
+            name => name,
+        };
+        // The names of the algorithms themselves are no tags.
+        if (2..=3).contains(&name.len()) { Algorithm::from_name(name).ok().map(Self) } else { None }
+    }
+
+    /// The language with this code, as in [`StemLanguage::code`].
+    pub(crate) fn of_code(code: &str) -> Option<Self> {
+        Algorithm::from_name(code).ok().map(Self)
+    }
+
+    /// The name in the index.
+    pub(crate) const fn code(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// The folded stem of a word in lower case with its accents. `None` if the word is too long for one.
+    pub(crate) fn stem(self, word: &str) -> Option<String> {
+        if word.len() > STEMMED_BYTES_MAX {
+            return None;
+        }
+        Some(fold(&Stemmer::new(self.0).stem(word)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stem(tag: &str, word: &str) -> Option<String> {
+        StemLanguage::of_tag(tag)?.stem(word)
+    }
+
+    #[test]
+    fn words_have_the_stem_of_their_language() {
+        for (tag, word, expected) in [
+            ("en", "harbours", Some("harbour")),
+            ("de", "häuser", Some("haus")),
+            ("de-AT", "hauses", Some("haus")),
+            ("nb", "husene", Some("hus")),
+            ("fr", "chevaux", Some("cheval")),
+            ("ja", "harbours", None),
+            ("porter", "harbours", None),
+        ] {
+            assert_eq!(stem(tag, word).as_deref(), expected, "{tag} {word}");
+        }
+        assert_eq!(stem("en", &"a".repeat(65)), None);
+    }
+
+    #[test]
+    fn codes_name_their_language() {
+        for algorithm in Algorithm::all() {
+            let language = StemLanguage(*algorithm);
+            assert_eq!(StemLanguage::of_code(language.code()), Some(language));
+        }
+    }
+}
