@@ -7,6 +7,7 @@
 //! absolute `http` or `https` URL is a [`Link`].
 
 mod agent;
+mod citation;
 mod container;
 mod crosswalks;
 mod document;
@@ -22,6 +23,7 @@ mod work_fields;
 mod work_type;
 
 pub use agent::{Agent, AgentKind, Orcid};
+pub use citation::{bibtex, csl_json, ris};
 pub use container::Container;
 pub use document::{Field, FieldAttribute, RecordDocument, UnreadableRecord};
 pub use dublin_core::DublinCore;
