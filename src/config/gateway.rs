@@ -18,6 +18,8 @@ pub struct GatewayPolicy {
     pub contact: Option<String>,
     /// What `/robots.txt` allows to crawlers.
     pub robots: Robots,
+    /// The page of a record that search engines should show.
+    pub canonical: CanonicalPage,
     /// The style sheet of the operator. Pages link to it after their own one.
     pub theme: Option<Theme>,
     /// The sites whose scripts may read responses.
@@ -48,6 +50,18 @@ named_enum! {
         Allow = "allow",
         /// OAI-PMH requests only.
         Deny = "deny",
+    }
+}
+
+named_enum! {
+    /// The page of a record that search engines should show.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum CanonicalPage {
+        /// The page at the source, if the record has a DOI, a Handle or a URL that only it has; else ours.
+        #[default]
+        Source = "source",
+        /// Our own page.
+        Own = "self",
     }
 }
 
@@ -95,6 +109,7 @@ impl Default for GatewayPolicy {
             title: "oaimend".to_owned(),
             contact: None,
             robots: Robots::Allow,
+            canonical: CanonicalPage::Source,
             theme: None,
             cors_origins: CorsOrigins::default(),
         }
@@ -114,6 +129,9 @@ impl GatewayPolicy {
             contact: mail_address() => self.contact,
             /// What `/robots.txt` allows: everything, with the sitemap index, or OAI-PMH requests only.
             robots: named() => self.robots,
+            /// The canonical URL of a record page, which search engines show: the DOI, Handle or page at the source, or
+            /// the page of this server. Sitemaps contain only pages that are canonical.
+            canonical: named() => self.canonical,
         }
         let theme = text(
             "file",

@@ -39,7 +39,7 @@ mod tests;
 pub use cache::Cache;
 pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, Quota};
 pub use connections::Connections;
-pub use gateway::{CorsOrigins, GatewayPolicy, LivePages, RecordPages, Robots, Theme};
+pub use gateway::{CanonicalPage, CorsOrigins, GatewayPolicy, LivePages, RecordPages, Robots, Theme};
 pub use listen_tls::ListenTls;
 pub use mapping::{Mapping, check_id};
 pub use mirror::ServeFrom;

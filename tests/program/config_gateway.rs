@@ -1,6 +1,6 @@
 //! The keys of the gateway in `oaimend.toml` and in mappings.
 
-use oaimend::config::{Config, CorsOrigins, Flags, GatewayPolicy, RecordPages, Robots, Theme};
+use oaimend::config::{CanonicalPage, Config, CorsOrigins, Flags, GatewayPolicy, RecordPages, Robots, Theme};
 use std::path::Path;
 
 use crate::config::{check, folder};
@@ -18,6 +18,7 @@ enabled = false
 title = "Dunes & cliffs"
 contact = "dunes@example.org"
 robots = "deny"
+canonical = "self"
 theme_css = "theme.css"
 cors_origins = ["https://search.example.org", "http://localhost:3000"]
 "#;
@@ -37,6 +38,7 @@ cors_origins = ["https://search.example.org", "http://localhost:3000"]
         title: "Dunes & cliffs".to_owned(),
         contact: Some("dunes@example.org".to_owned()),
         robots: Robots::Deny,
+        canonical: CanonicalPage::Own,
         theme: Some(theme),
         cors_origins: CorsOrigins::Listed(vec![
             "https://search.example.org".to_owned(),

@@ -61,6 +61,11 @@ impl Site {
         Self { has_search: true, has_search_box: true, ..self }
     }
 
+    /// Whether its pages can link to searches.
+    pub fn has_search(&self) -> bool {
+        self.has_search
+    }
+
     /// The same site for a page that has the search box in its content.
     #[must_use]
     pub fn without_search_box(&self) -> Self {

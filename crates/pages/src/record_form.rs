@@ -8,40 +8,97 @@ pub enum RecordForm {
     Html,
     /// The XML of the record.
     Xml,
+    /// The metadata of the record alone, as XML.
+    RawMetadata,
     /// The fields as JSON-LD.
     JsonLd,
+    /// A citation in BibTeX.
+    BibTeX,
+    /// A citation in RIS.
+    Ris,
+    /// A citation in CSL-JSON.
+    CslJson,
+    /// The links of the page as JSON (RFC 9264).
+    LinksetJson,
+    /// The links of the page as text (RFC 9264).
+    Linkset,
 }
 
 impl RecordForm {
-    /// All forms, the preferred ones first.
-    const ALL: [Self; 3] = [Self::Html, Self::Xml, Self::JsonLd];
+    /// The forms that endings and `Accept` select, the preferred ones first.
+    const SELECTED: [Self; 8] = [
+        Self::Html,
+        Self::Xml,
+        Self::JsonLd,
+        Self::BibTeX,
+        Self::Ris,
+        Self::CslJson,
+        Self::LinksetJson,
+        Self::Linkset,
+    ];
 
     /// The value of `Content-Type`.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Html => "text/html; charset=UTF-8",
-            Self::Xml => "application/xml; charset=UTF-8",
+            Self::Xml | Self::RawMetadata => "application/xml; charset=UTF-8",
             Self::JsonLd => "application/ld+json",
+            Self::BibTeX => "application/x-bibtex; charset=UTF-8",
+            Self::Ris => "application/x-research-info-systems; charset=UTF-8",
+            Self::CslJson => "application/vnd.citationstyles.csl+json",
+            Self::LinksetJson => "application/linkset+json",
+            Self::Linkset => "application/linkset; charset=UTF-8",
         }
     }
 
-    /// The media types by which clients request the form.
+    /// The ending of the path that selects the form; empty for the forms that no ending selects.
+    pub const fn ending(self) -> &'static str {
+        match self {
+            Self::Html | Self::RawMetadata => "",
+            Self::Xml => ".xml",
+            Self::JsonLd => ".json",
+            Self::BibTeX => ".bib",
+            Self::Ris => ".ris",
+            Self::CslJson => ".csl.json",
+            Self::LinksetJson => ".linkset.json",
+            Self::Linkset => ".linkset",
+        }
+    }
+
+    /// The form that the longest ending of a path selects, and the path before it. `None` if no ending does.
+    pub(crate) fn of_path(path: &str) -> Option<(&str, Self)> {
+        let ended = Self::SELECTED.into_iter().filter(|form| !form.ending().is_empty());
+        ended
+            .filter_map(|form| Some((path.strip_suffix(form.ending())?, form)))
+            .min_by_key(|(before, _)| before.len())
+    }
+
+    /// The media types by which clients request the form. The first one is that of the response.
     const fn media_types(self) -> &'static [&'static str] {
         match self {
             Self::Html => &["text/html", "application/xhtml+xml"],
             Self::Xml => &["application/xml", "text/xml"],
+            Self::RawMetadata => &[],
             Self::JsonLd => &["application/ld+json", "application/json"],
+            Self::BibTeX => &["application/x-bibtex", "text/x-bibtex"],
+            Self::Ris => &["application/x-research-info-systems"],
+            Self::CslJson => &["application/vnd.citationstyles.csl+json"],
+            Self::LinksetJson => &["application/linkset+json"],
+            Self::Linkset => &["application/linkset"],
         }
     }
 
     /// The form that an `Accept` field prefers (RFC 9110, section 12.5.1): the page if it has no preference, and if it
-    /// accepts none of the forms.
+    /// accepts none of the forms. A form whose media type has the weight 0 is not accepted under its other names.
     pub fn accepted(accept: &str) -> Self {
         let ranges: Vec<(String, f32)> = accept.split(',').filter_map(read_range).collect();
         let mut best = (0.0, Self::Html);
-        for form in Self::ALL {
-            let weight = form.media_types().iter().map(|media_type| weight_of(media_type, &ranges));
-            let weight = weight.fold(0.0, f32::max);
+        for form in Self::SELECTED {
+            let weights = form.media_types().iter().map(|media_type| weight_of(media_type, &ranges));
+            let is_refused = form.media_types().first().is_some_and(|media_type| {
+                ranges.iter().any(|(range, weight)| range == media_type && *weight <= 0.0)
+            });
+            let weight = if is_refused { 0.0 } else { weights.fold(0.0, f32::max) };
             if weight > best.0 {
                 best = (weight, form);
             }
@@ -110,7 +167,14 @@ mod tests {
             ("Application/XML, */*;q=0.1", RecordForm::Xml),
             ("application/json", RecordForm::JsonLd),
             ("application/ld+json, text/html;q=0.5", RecordForm::JsonLd),
-            ("text/html;q=0, */*", RecordForm::Html),
+            ("text/html;q=0, */*", RecordForm::Xml),
+            ("text/html;q=0, application/xhtml+xml, application/xml;q=0", RecordForm::Html),
+            ("application/x-bibtex", RecordForm::BibTeX),
+            ("text/x-bibtex, text/html;q=0.9", RecordForm::BibTeX),
+            ("application/x-research-info-systems", RecordForm::Ris),
+            ("application/vnd.citationstyles.csl+json, application/json;q=0.9", RecordForm::CslJson),
+            ("application/linkset", RecordForm::Linkset),
+            ("application/linkset+json;q=0.1", RecordForm::LinksetJson),
             ("application/*, text/html;q=0.2", RecordForm::Html),
             ("text/html;q=0, application/xhtml+xml;q=0, */*", RecordForm::Xml),
             ("application/json;q=0.3, application/xml;q=0.4", RecordForm::Xml),

@@ -18,14 +18,11 @@ pub struct RecordTarget {
     pub repository: String,
     /// The identifier.
     pub identifier: String,
-    /// The form that the ending of the path selects; `None`: by `Accept`.
+    /// The form that the ending of the path selects, or the argument `raw`; `None`: by `Accept`.
     pub form: Option<RecordForm>,
-    /// The metadataPrefix; `None`: the default one.
+    /// The metadataPrefix, of the argument `raw` or `format`; `None`: the default one.
     pub format: Option<String>,
 }
-
-/// The endings of paths that select a form.
-const ENDINGS: [(&str, RecordForm); 2] = [(".xml", RecordForm::Xml), (".json", RecordForm::JsonLd)];
 
 /// Longest filter that is used, in characters.
 const FILTER_CHARS_MAX: usize = 100;
@@ -48,22 +45,27 @@ impl OverviewTarget {
 impl RecordTarget {
     /// Reads the identifier of a path, as it is written there, and a query. `None` if it is not an identifier in UTF-8.
     pub fn read(repository: &str, written: &str, query: &str) -> Option<Self> {
-        let by_ending = |(ending, form): (&str, RecordForm)| {
-            let identifier = written.strip_suffix(ending).filter(|identifier| !identifier.is_empty());
-            identifier.map(|identifier| (identifier, Some(form)))
+        let arguments = |name: &str| {
+            let mut arguments = form_urlencoded::parse(query.as_bytes());
+            let found = arguments.find(|(argument, value)| argument == name && !value.is_empty());
+            found.map(|(_, value)| value.into_owned())
         };
-        let (identifier, form) = ENDINGS.into_iter().find_map(by_ending).unwrap_or((written, None));
-        let identifier = percent_decode_str(identifier).decode_utf8().ok()?.into_owned();
-        let mut arguments = form_urlencoded::parse(query.as_bytes());
-        let format = arguments.find(|(name, value)| name == "format" && !value.is_empty());
-        let format = format.map(|(_, value)| value.into_owned());
-        Some(Self { repository: repository.to_owned(), identifier, form, format })
+        let decode = |written| Some(percent_decode_str(written).decode_utf8().ok()?.into_owned());
+        let repository = repository.to_owned();
+        if let Some(prefix) = arguments("raw") {
+            let (form, format) = (Some(RecordForm::RawMetadata), Some(prefix));
+            return Some(Self { repository, identifier: decode(written)?, form, format });
+        }
+        let by_ending = RecordForm::of_path(written).filter(|(identifier, _)| !identifier.is_empty());
+        let (identifier, form) =
+            by_ending.map_or((written, None), |(identifier, form)| (identifier, Some(form)));
+        Some(Self { repository, identifier: decode(identifier)?, form, format: arguments("format") })
     }
 
     /// The same target, with its ending as a part of the identifier. Some clients decode the dot that
     /// [`RecordAddress`](super::record::RecordAddress) encodes in such an identifier.
     pub fn with_ending_in_identifier(&self) -> Option<Self> {
-        let (ending, _) = ENDINGS.into_iter().find(|(_, form)| Some(*form) == self.form)?;
+        let ending = self.form.map(RecordForm::ending).filter(|ending| !ending.is_empty())?;
         let identifier = format!("{}{ending}", self.identifier);
         Some(Self { identifier, form: None, ..self.clone() })
     }

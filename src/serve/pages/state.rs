@@ -20,7 +20,7 @@ impl GatewayState {
             Some(theme) => site.with_theme(&theme.css),
             None => site,
         };
-        let facts = format!("{} {site:?}", env!("CARGO_PKG_VERSION"));
+        let facts = format!("{} {site:?} {:?}", env!("CARGO_PKG_VERSION"), policy.canonical);
         Self { policy, site, version: fingerprint([facts.as_bytes()]) }
     }
 }

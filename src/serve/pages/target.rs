@@ -98,16 +98,28 @@ mod tests {
             ".xml",
             "b.json",
             "c.xml.json",
+            "d.csl",
+            "d.csl.json",
+            "d.linkset",
+            "d.linkset.json",
+            "d.bib",
+            "d.ris",
             "record/1",
             "../x",
             &long,
         ] {
             for format in [None, Some("a&b=c")] {
                 let address = RecordAddress { repository: "x", identifier, format };
-                for (url, form) in [
-                    (address.page(""), None),
-                    (address.xml(""), Some(RecordForm::Xml)),
-                    (address.json(""), Some(RecordForm::JsonLd)),
+                let raw = address.raw_metadata("", format.unwrap_or("oai_dc"));
+                for (url, form, format) in [
+                    (address.page(""), None, format),
+                    (address.in_form("", RecordForm::Xml), Some(RecordForm::Xml), format),
+                    (address.in_form("", RecordForm::JsonLd), Some(RecordForm::JsonLd), format),
+                    (address.in_form("", RecordForm::CslJson), Some(RecordForm::CslJson), format),
+                    (address.in_form("", RecordForm::BibTeX), Some(RecordForm::BibTeX), format),
+                    (address.in_form("", RecordForm::Linkset), Some(RecordForm::Linkset), format),
+                    (address.in_form("", RecordForm::LinksetJson), Some(RecordForm::LinksetJson), format),
+                    (raw, Some(RecordForm::RawMetadata), format.or(Some("oai_dc"))),
                 ] {
                     let expected = RecordTarget {
                         repository: "x".to_owned(),

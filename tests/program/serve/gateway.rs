@@ -13,7 +13,7 @@ use crate::fixtures::program::Program;
 use crate::fixtures::proxy::Proxy;
 use crate::fixtures::source::{Got, Harvester, Source, fetch, fetch_with, post};
 
-const PAGE: &str = "/x/record/oai%3Ac%3A00003";
+pub(super) const PAGE: &str = "/x/record/oai%3Ac%3A00003";
 const HARVEST_INTERVAL: Duration = Duration::from_secs(30 * 86_400);
 
 fn settings() -> MirrorSettings {
@@ -74,7 +74,7 @@ impl Mirrored {
 }
 
 /// A collection whose record 3 has these elements after its title.
-fn with_fields(fields: &str) -> Collection {
+pub(super) fn with_fields(fields: &str) -> Collection {
     let mut collection = Collection::of(5);
     let entry = collection.entries.get_mut(&identifier(3)).expect("it exists");
     // The provider writes titles as they are.

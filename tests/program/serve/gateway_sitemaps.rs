@@ -5,9 +5,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use flate2::read::GzDecoder;
-use oaimend::config::{Config, Mapping, RecordPages, Robots};
+use oaimend::config::{CanonicalPage, Config, Mapping, RecordPages, Robots};
 
-use super::gateway::{Mirrored, mapping};
+use super::gateway::{Mirrored, PAGE, mapping, with_fields};
 use super::gateway_bins::store_records;
 use crate::fixtures::collection::{Collection, identifier};
 use crate::fixtures::harvest::change;
@@ -69,6 +69,24 @@ fn sitemaps_contain_every_live_record() {
 }
 
 #[test]
+fn sitemaps_contain_only_canonical_pages() {
+    let fields = "<dc:identifier>https://e.org/article/1</dc:identifier>";
+    let urls = |mirrored: &Mirrored| texts(&unpacked(&mirrored.get("/sitemap-x-0.xml.gz")), "loc");
+    let mirrored = Mirrored::of(with_fields(fields));
+    let base = format!("http://{}", mirrored.proxy.address());
+    assert_eq!((urls(&mirrored).len(), urls(&mirrored).contains(&format!("{base}{PAGE}"))), (4, false));
+    let with_own_pages = |collection| {
+        let configure = |config: &mut Config| config.gateway.canonical = CanonicalPage::Own;
+        Mirrored::with(collection, |_| {}, configure)
+    };
+    assert_eq!(urls(&with_own_pages(with_fields(fields))).len(), 5);
+    let mut collection = with_fields(fields);
+    collection.entries.retain(|other, _| *other == identifier(3));
+    let empty = Mirrored::of(collection);
+    assert_eq!(urls(&empty), [format!("http://{}/x/", empty.proxy.address())]);
+}
+
+#[test]
 fn sitemaps_have_fixed_ranges() {
     let Mirrored { source, collection, proxy } = Mirrored::of(Collection::of(3));
     let proxy = proxy.restarted(|config| {
@@ -77,6 +95,8 @@ fn sitemaps_have_fixed_ranges() {
             let records = numbers.map(|number| (format!("{stamp_secs}:{number}"), Vec::new()));
             store_records(&config.data, stamp_secs, records);
         }
+        // These records say nothing.
+        config.gateway.canonical = CanonicalPage::Own;
         config.repositories.add_fixed(mapping(&source));
     });
     let mirrored = Mirrored { source, collection, proxy };

@@ -1,12 +1,14 @@
 //! The page of a record.
 
-use super::super::record::{RecordAddress, json_ld, meta_tags, script_text};
+use super::super::record::{RecordAddress, RepositoryAddress, json_ld, meta_tags, open_graph, script_text};
+use super::super::record_form::RecordForm;
+use super::super::search::SearchAddress;
 use super::fields_table::{fields_table, left_out, linked};
 use super::repairs::repairs_section;
 use super::xml_source::xml_source;
 use maud::{Markup, PreEscaped, html};
 use oaimend_html::{Crumb, Page, Site};
-use oaimend_record::{Link, LinkKind, RecordDocument, Text, WorkDescription};
+use oaimend_record::{Agent, Link, LinkKind, RecordDocument, Text, WorkDescription, shorten};
 use oaimend_store::RecordRepairs;
 
 /// The page of a record.
@@ -24,6 +26,8 @@ pub struct RecordPage<'a> {
     pub xml: &'a str,
     /// The description of the work, from its record in `oai_dc` if there is one.
     pub work: &'a WorkDescription,
+    /// The canonical URL; `None` for the page itself.
+    pub canonical: Option<&'a str>,
     /// The formats of the record, in the order of the tabs.
     pub formats: &'a [FormatTab],
     /// Where the record comes from.
@@ -56,6 +60,12 @@ pub struct Provenance {
 const SHOWN_CREATORS_MAX: usize = 30;
 /// Maximum number of values of another field that are shown outside the table.
 const SHOWN_VALUES_MAX: usize = 30;
+/// Longest title in the `title` element, in bytes. Browsers and search engines show less.
+const TITLE_BYTES_MAX: usize = 300;
+
+/// The citations, with their names on the page.
+const EXPORTS: [(RecordForm, &str); 3] =
+    [(RecordForm::BibTeX, "BibTeX"), (RecordForm::Ris, "RIS"), (RecordForm::CslJson, "CSL-JSON")];
 
 impl RecordPage<'_> {
     /// The whole document.
@@ -71,7 +81,7 @@ impl RecordPage<'_> {
                 (self.heading(&title))
                 div.columns {
                     (self.introduction())
-                    div.side { (self.links()) (self.details()) (self.provenance()) }
+                    div.side { (self.links()) (self.exports()) (self.details()) (self.provenance()) }
                     div.rest {
                         (self.fields())
                         (repairs_section(self.repairs))
@@ -79,7 +89,9 @@ impl RecordPage<'_> {
                 }
             }
         };
-        Page { site: self.site, title: &title.value, crumbs: &crumbs, head: self.head(), main }.render()
+        let (start, left_out) = shorten(&title.value, TITLE_BYTES_MAX);
+        let title = format!("{start}{}", if left_out > 0 { "…" } else { "" });
+        Page { site: self.site, title: &title, crumbs: &crumbs, head: self.head(), main }.render()
     }
 
     /// The first title, or the identifier.
@@ -89,16 +101,22 @@ impl RecordPage<'_> {
     }
 
     fn head(&self) -> Markup {
-        let page_url = RecordAddress { format: None, ..self.address }.page(self.site.public_url());
-        let canonical = self.work.links.landing_page().map_or(page_url.as_str(), |link| link.url.as_str());
         let public_url = self.site.public_url();
+        let address = RecordAddress { format: None, ..self.address };
+        let page_url = address.page(public_url);
+        let exports = EXPORTS.map(|(form, _)| form);
         html! {
-            link rel="canonical" href=(canonical);
-            link rel="alternate" type="application/xml" href=(self.address.xml(public_url));
-            link rel="alternate" type="application/ld+json" href=(self.address.json(public_url));
+            link rel="canonical" href=(self.canonical.unwrap_or(&page_url));
+            link rel="alternate" type="application/xml" href=(self.address.in_form(public_url, RecordForm::Xml));
+            @for form in [RecordForm::JsonLd].into_iter().chain(exports) {
+                link rel="alternate" type=(form.content_type()) href=(address.in_form(public_url, form));
+            }
             link rel="schema.DC" href="http://purl.org/dc/elements/1.1/";
             @for tag in meta_tags(self.work, &page_url) {
                 meta name=(tag.name) content=(tag.content) lang=[tag.language];
+            }
+            @for tag in open_graph(self.work, &page_url) {
+                meta property=(tag.name) content=(tag.content);
             }
             script type="application/ld+json" { (PreEscaped(script_text(&json_ld(self.work, &page_url)))) }
         }
@@ -116,6 +134,7 @@ impl RecordPage<'_> {
                     } @else if let Some(date) = core.dates.first() {
                         " · " bdi { (date.value) }
                     }
+                    @if self.work.is_open_access { " " span.badge { "Open access" } }
                 }
                 @if core.titles.is_empty() {
                     h1.untitled { "Record " bdi { (title.value) } }
@@ -127,12 +146,35 @@ impl RecordPage<'_> {
                 }
                 @if !core.creators.is_empty() {
                     ul.creators aria-label="Creators" {
-                        @for creator in core.creators.iter().take(SHOWN_CREATORS_MAX) {
-                            li lang=(creator.lang()) { bdi { (creator.value) } }
-                        }
+                        @for creator in self.work.creators.iter().take(SHOWN_CREATORS_MAX) { (self.creator(creator)) }
                         @if more > 0 { li.cut { "and " (more) " more" } }
                     }
                 }
+            }
+        }
+    }
+
+    fn creator(&self, creator: &Agent) -> Markup {
+        html! {
+            li lang=(creator.name.lang()) {
+                (self.search_link("creator", &creator.name.value))
+                @if let Some(orcid) = &creator.orcid {
+                    " "
+                    a.orcid href=(orcid.url()) aria-label={ "ORCID of " (creator.name.value) } { "ORCID" }
+                }
+            }
+        }
+    }
+
+    /// A value as a link to all records with it, if there is a search.
+    fn search_link(&self, field: &str, value: &str) -> Markup {
+        let query = format!("{field}:\"{}\"", value.replace(['"', '\\'], " "));
+        let address = SearchAddress { query, ..SearchAddress::default() };
+        html! {
+            @if self.site.has_search() {
+                a href=(address.url(self.site.base_path(), "")) { bdi { (value) } }
+            } @else {
+                bdi { (value) }
             }
         }
     }
@@ -155,7 +197,7 @@ impl RecordPage<'_> {
                     @if !core.subjects.is_empty() {
                         ul.subjects aria-label="Subjects" {
                             @for text in core.subjects.iter().take(SHOWN_VALUES_MAX) {
-                                li lang=(text.lang()) { bdi { (text.value) } }
+                                li lang=(text.lang()) { (self.search_link("subject", &text.value)) }
                             }
                         }
                     }
@@ -167,21 +209,31 @@ impl RecordPage<'_> {
     fn links(&self) -> Markup {
         let links = &self.work.links;
         let landing_page = links.landing_page();
-        let others =
-            || links.identifying.iter().filter(|link| landing_page.is_none_or(|page| page.url != link.url));
+        let is_shown = |link: &&Link| {
+            links.full_texts.iter().all(|other| other.url != link.url)
+                && landing_page.is_none_or(|page| page.url != link.url)
+        };
+        let others = || links.identifying.iter().filter(is_shown);
+        let related: Vec<&Link> = links.related.iter().filter(is_shown).collect();
         html! {
-            @if !links.identifying.is_empty() || !links.related.is_empty() {
+            @if !links.identifying.is_empty() || !links.related.is_empty() || !links.full_texts.is_empty() {
                 section aria-labelledby="links" {
                     h2 id="links" { "Links" }
                     @if let Some(link) = landing_page {
                         p { a.landing href=(link.url) { "Open at the source" } }
                     }
                     dl {
+                        @if !links.full_texts.is_empty() {
+                            div {
+                                dt { "Full text" }
+                                @for link in &links.full_texts { dd { (link_to(link)) } }
+                            }
+                        }
                         @for link in landing_page.into_iter().chain(others()) { (link_row(link)) }
-                        @if !links.related.is_empty() {
+                        @if !related.is_empty() {
                             div {
                                 dt { "Related" }
-                                @for link in &links.related { dd { (link_to(link)) } }
+                                @for link in related { dd { (link_to(link)) } }
                             }
                         }
                     }
@@ -190,15 +242,54 @@ impl RecordPage<'_> {
         }
     }
 
+    fn exports(&self) -> Markup {
+        let address = RecordAddress { format: None, ..self.address };
+        html! {
+            section aria-labelledby="cite" {
+                h2 id="cite" { "Cite" }
+                p {
+                    @for (place, (form, name)) in EXPORTS.into_iter().enumerate() {
+                        @if place > 0 { " · " }
+                        a href=(address.in_form(self.site.base_path(), form)) { (name) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The journal or book of the work, such as `Journal of X, volume 12, issue 3, pages 45–67`.
+    fn published_in(&self) -> Option<Text> {
+        let container = &self.work.container;
+        let pages = container.pages("–");
+        let parts = [
+            ("", &container.title),
+            ("volume ", &container.volume),
+            ("issue ", &container.issue),
+            ("pages ", &pages),
+        ];
+        let parts = parts.into_iter().filter_map(|(name, part)| Some(format!("{name}{}", part.as_ref()?)));
+        let value = parts.collect::<Vec<_>>().join(", ");
+        (!value.is_empty()).then(|| Text { value, ..Text::default() })
+    }
+
     fn details(&self) -> Markup {
         let core = &self.work.core;
+        let numbers = |numbers: &[String]| -> Vec<Text> {
+            numbers.iter().map(|value| Text { value: value.clone(), ..Text::default() }).collect()
+        };
+        let published_in: Vec<Text> = self.published_in().into_iter().collect();
+        let (issns, isbns) = (numbers(&self.work.container.issns), numbers(&self.work.isbns));
         let facts = [
+            ("Published in", &published_in),
+            ("ISSN", &issns),
+            ("ISBN", &isbns),
             ("Publisher", &core.publishers),
             ("Contributors", &core.contributors),
             ("Type", &core.types),
             ("Format", &core.formats),
             ("Language", &core.languages),
             ("Source", &core.sources),
+            ("Coverage", &core.coverages),
             ("Rights", &core.rights),
         ];
         html! {
@@ -224,6 +315,8 @@ impl RecordPage<'_> {
 
     fn provenance(&self) -> Markup {
         let provenance = self.provenance;
+        let repository = RepositoryAddress { repository: self.address.repository };
+        let base = self.site.base_path();
         html! {
             section aria-labelledby="provenance" {
                 h2 id="provenance" { "Provenance" }
@@ -238,7 +331,16 @@ impl RecordPage<'_> {
                     @if !self.document.set_specs.is_empty() {
                         div {
                             dt { "Sets" }
-                            @for set in self.document.set_specs.iter().take(SHOWN_VALUES_MAX) { dd { bdi { (set) } } }
+                            @for set in self.document.set_specs.iter().take(SHOWN_VALUES_MAX) {
+                                dd {
+                                    // Only the mirror has lists of sets.
+                                    @if provenance.stamp.is_some() {
+                                        a href=(repository.set(base, set)) { bdi { (set) } }
+                                    } @else {
+                                        bdi { (set) }
+                                    }
+                                }
+                            }
                         }
                     }
                 }
@@ -272,8 +374,12 @@ impl RecordPage<'_> {
             section aria-labelledby="xml" {
                 h2 id="xml" { "XML" }
                 p {
-                    "Download: " a href=(self.address.xml(base)) { "XML" } " · "
-                    a href=(RecordAddress { format: None, ..self.address }.json(base)) { "JSON-LD" }
+                    "Download: " a href=(self.address.in_form(base, RecordForm::Xml)) { "XML" }
+                    @for tab in self.formats.iter().filter(|tab| tab.is_current) {
+                        " · " a href=(self.address.raw_metadata(base, &tab.prefix)) { "Metadata only" }
+                    }
+                    " · "
+                    a href=(RecordAddress { format: None, ..self.address }.in_form(base, RecordForm::JsonLd)) { "JSON-LD" }
                 }
                 details {
                     summary { "Show the XML" }

@@ -39,12 +39,13 @@ fn page(xml: &str) -> String {
     let work = WorkDescription::of(&document);
     let repair = RecordRepair { name: "bare-ampersand".into(), ..Default::default() };
     RecordPage {
-        site: &Site::new("Site", Some("a@e.org"), "https://m.example/base"),
+        site: &Site::new("Site", Some("a@e.org"), "https://m.example/base").with_search(),
         repository_name: "A repository",
         address: RecordAddress { repository: "x", identifier: &document.identifier, format: None },
         document: &document,
         xml,
         work: &work,
+        canonical: work.links.canonical(&document.identifier).map(|link| link.url.as_str()),
         formats: &[
             FormatTab { prefix: "oai_dc".into(), is_default: true, is_current: true },
             FormatTab { prefix: "marc21".into(), is_default: false, is_current: false },
@@ -97,9 +98,9 @@ fn start_tags(page: &str) -> (Vec<StartTag>, Vec<String>) {
 #[track_caller]
 fn assert_inert(page: &str) {
     const ELEMENTS: &str = "html head meta title link script body a b header nav ol ul li bdi span main footer p article h1 \
-        h2 div section dl dt dd time table caption thead tbody tr th td details summary pre code";
+        h2 div section dl dt dd time table caption thead tbody tr th td details summary pre code form input button";
     const ATTRIBUTES: &str = "lang dir class id href rel type name content charset tabindex scope datetime aria-label \
-        aria-labelledby aria-current role";
+        aria-labelledby aria-current role property method action title autocomplete";
     let (tags, scripts) = start_tags(page);
     assert!(tags.len() > 40, "the tags were not found: {tags:?}");
     for (name, attributes) in &tags {
@@ -201,11 +202,55 @@ fn a_record_of_5_mb_has_a_page_of_less_than_2_mb() {
 }
 
 #[test]
-fn the_canonical_url_is_the_landing_page() {
-    let page = page(&record("oai:x:1", "<dc:identifier>https://e.org/1</dc:identifier>"));
-    assert!(page.contains("<link rel=\"canonical\" href=\"https://e.org/1\">"), "{page}");
+fn the_canonical_url_can_be_another_than_that_of_the_source() {
+    let fields = "<dc:identifier>https://e.org/1</dc:identifier><dc:identifier>doi:10.1000/1</dc:identifier>";
+    let page = page(&record("oai:x:1", fields));
+    assert!(page.contains("<link rel=\"canonical\" href=\"https://doi.org/10.1000/1\">"), "{page}");
     assert!(page.contains("<a class=\"landing\" href=\"https://e.org/1\">Open at the source</a>"), "{page}");
     assert!(page.contains("content=\"https://m.example/base/x/record/oai%3Ax%3A1\""), "{page}");
+}
+
+#[test]
+fn people_subjects_and_sets_are_links() {
+    let page = page(&record(
+        "oai:x:1",
+        "<dc:creator>D, \"E\" (ORCID: 0000-0002-1825-0097)</dc:creator><dc:subject>a&amp;b</dc:subject>",
+    ));
+    for part in [
+        "<a href=\"/base/_search?q=creator%3A%22D%2C++E+%22\"><bdi>D, &quot;E&quot;</bdi></a>",
+        "href=\"https://orcid.org/0000-0002-1825-0097\" aria-label=\"ORCID of D, &quot;E&quot;\">ORCID</a>",
+        "<a href=\"/base/_search?q=subject%3A%22a%26b%22\"><bdi>a&amp;b</bdi></a>",
+        "<a href=\"/base/x/sets/a%3Ab/\"><bdi>a:b</bdi></a>",
+    ] {
+        assert!(page.contains(part), "{part} {page}");
+    }
+    assert_inert(&page);
+}
+
+#[test]
+fn access_citations_and_long_titles_are_shown() {
+    let title = "é".repeat(1_000);
+    let page = page(&record(
+        "oai:x:1",
+        &format!(
+            "<dc:title>{title}</dc:title><dc:identifier>https://e.org/1.pdf</dc:identifier><dc:coverage>Bonn</dc:coverage>\
+             <dc:rights>info:eu-repo/semantics/openAccess</dc:rights><dc:source>Journal of X, 12(3), 45-67</dc:source>"
+        ),
+    ));
+    for part in [
+        "<span class=\"badge\">Open access</span>",
+        "<dt>Full text</dt><dd><a href=\"https://e.org/1.pdf\">",
+        "<dt>Published in</dt><dd lang=\"\" dir=\"ltr\">Journal of X, volume 12, issue 3, pages 45–67</dd>",
+        "<dt>Coverage</dt>",
+        "<a href=\"/base/x/record/oai%3Ax%3A1.bib\">BibTeX</a>",
+        "<a href=\"/base/x/record/oai%3Ax%3A1?raw=oai_dc\">Metadata only</a>",
+        "<meta property=\"og:type\" content=\"website\">",
+    ] {
+        assert!(page.contains(part), "{part} {page}");
+    }
+    let (_, rest) = page.split_once("<title>").expect("a title");
+    let (shown, _) = rest.split_once("</title>").expect("its end");
+    assert!(shown.len() < 330 && shown.contains("é…"), "{shown}");
 }
 
 #[test]
@@ -232,7 +277,7 @@ fn the_page_says_where_the_record_comes_from() {
     for part in [
         "<dt>Changed at the source</dt><dd><time datetime=\"2024-05-06\">2024-05-06</time></dd>",
         "<dt>Changed in the mirror</dt><dd><time datetime=\"2024-05-07T01:02:03Z\">2024-05-07T01:02:03Z</time></dd>",
-        "<dt>Sets</dt><dd><bdi>a:b</bdi></dd>",
+        "<dt>Sets</dt><dd><a href=\"/base/x/sets/a%3Ab/\"><bdi>a:b</bdi></a></dd>",
     ] {
         assert!(page.contains(part), "{part} {page}");
     }

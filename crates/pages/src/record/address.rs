@@ -1,5 +1,6 @@
 //! The URLs of a record on this server.
 
+use crate::record_form::RecordForm;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The place of a record on this server, in one format.
@@ -43,17 +44,21 @@ pub(crate) fn encoded_segment(text: &str) -> String {
 impl RecordAddress<'_> {
     /// The page. `base` is the public URL or its path, without a slash at its end.
     pub fn page(&self, base: &str) -> String {
-        self.url(base, "")
+        self.in_form(base, RecordForm::Html)
     }
 
-    /// The XML of the record.
-    pub fn xml(&self, base: &str) -> String {
-        self.url(base, ".xml")
+    /// The record in a form that an ending selects.
+    pub fn in_form(&self, base: &str, form: RecordForm) -> String {
+        let mut url = format!("{}{}", self.start(base), form.ending());
+        if let Some(format) = self.format {
+            url.push_str(&format!("?format={}", encoded_segment(format)));
+        }
+        url
     }
 
-    /// The fields as JSON-LD.
-    pub fn json(&self, base: &str) -> String {
-        self.url(base, ".json")
+    /// The metadata of the record alone, in a format.
+    pub fn raw_metadata(&self, base: &str, prefix: &str) -> String {
+        format!("{}?raw={}", self.start(base), encoded_segment(prefix))
     }
 
     /// The page of the repository.
@@ -61,20 +66,19 @@ impl RecordAddress<'_> {
         RepositoryAddress { repository: self.repository }.page(base)
     }
 
-    fn url(&self, base: &str, ending: &str) -> String {
-        let mut identifier = utf8_percent_encode(self.identifier, SEGMENT).to_string();
-        // Without this, the end of the identifier would select a form.
-        if let Some(dot) = identifier.rfind('.').filter(|&dot| matches!(&identifier[dot..], ".xml" | ".json"))
-        {
+    /// The URL without an ending and a query.
+    fn start(&self, base: &str) -> String {
+        let mut identifier = encoded_segment(self.identifier);
+        // Without this, the end of the identifier would select a form, also together with the ending of another form.
+        if let Some(dot) = identifier.rfind('.').filter(|&dot| SELECTING.contains(&&identifier[dot..])) {
             identifier.replace_range(dot..=dot, "%2E");
         }
-        let mut url = format!("{}record/{identifier}{ending}", self.repository(base));
-        if let Some(format) = self.format {
-            url.push_str(&format!("?format={}", utf8_percent_encode(format, SEGMENT)));
-        }
-        url
+        format!("{}record/{identifier}", self.repository(base))
     }
 }
+
+/// The ends of identifiers that would select a form. `.csl` is one because `.csl.json` is an ending.
+const SELECTING: &[&str] = &[".xml", ".json", ".bib", ".ris", ".csl", ".linkset"];
 
 impl RepositoryAddress<'_> {
     /// The page.
@@ -141,6 +145,9 @@ mod tests {
             ("a.xml", "/x/record/a%2Exml"),
             ("a.xml.json", "/x/record/a.xml%2Ejson"),
             ("a.xmlx", "/x/record/a.xmlx"),
+            ("a.csl.json", "/x/record/a.csl%2Ejson"),
+            ("a.csl", "/x/record/a%2Ecsl"),
+            ("a.bib", "/x/record/a%2Ebib"),
         ] {
             assert_eq!(page(identifier), path);
         }
@@ -150,9 +157,11 @@ mod tests {
     fn forms_and_formats_have_their_own_urls() {
         let address = RecordAddress { repository: "x", identifier: "1", format: Some("a&b") };
         assert_eq!(address.page("https://e.org/p"), "https://e.org/p/x/record/1?format=a%26b");
-        assert_eq!(address.xml(""), "/x/record/1.xml?format=a%26b");
+        assert_eq!(address.in_form("", RecordForm::Xml), "/x/record/1.xml?format=a%26b");
+        assert_eq!(address.raw_metadata("", "a&b"), "/x/record/1?raw=a%26b");
         let address = RecordAddress { format: None, ..address };
-        assert_eq!((address.json(""), address.repository("")), ("/x/record/1.json".into(), "/x/".into()));
+        assert_eq!(address.in_form("", RecordForm::CslJson), "/x/record/1.csl.json");
+        assert_eq!(address.repository(""), "/x/");
     }
 
     #[test]

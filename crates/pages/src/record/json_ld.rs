@@ -1,15 +1,12 @@
 //! A work as JSON-LD in the vocabulary of schema.org.
 
-use super::limits::META_VALUES_MAX;
-use oaimend_record::LinkKind;
-use oaimend_record::Text;
-use oaimend_record::WorkDescription;
-use oaimend_record::WorkType;
+use oaimend_record::{Agent, AgentKind, Container, LinkKind, Text, WorkDescription, WorkType};
 use serde_json::{Map, Value, json};
 
 /// The JSON-LD of a work. `page_url` is the absolute URL of its page.
 ///
-/// A name with a comma is the name of a person. Other names have no type, because they can be those of organizations.
+/// All values of the record are in it. A name with a comma is the name of a person, unless the record says that it is an
+/// organization. Other names have no type, because they can be those of organizations.
 pub fn json_ld(work: &WorkDescription, page_url: &str) -> Value {
     let core = &work.core;
     let mut object = Object(Map::new());
@@ -23,18 +20,21 @@ pub fn json_ld(work: &WorkDescription, page_url: &str) -> Value {
         object
             .add_list("headline", core.titles.first().map(|title| json!(title.value)).into_iter().collect());
     }
-    object.add_list("author", names(&core.creators));
-    object.add_list("contributor", names(&core.contributors));
+    object.add_list("author", agents(&work.creators));
+    object.add_list("contributor", agents(&work.contributors));
     if let Some(date) = work.published {
         object.add("datePublished", json!(date.in_iso_8601()));
     }
     object.add_list("description", strings(&core.descriptions));
     object.add_list("keywords", strings(&core.subjects));
-    let publishers = core.publishers.iter().take(META_VALUES_MAX);
+    let publishers = core.publishers.iter();
     object.add_list(
         "publisher",
         publishers.map(|text| json!({"@type": "Organization", "name": text.value})).collect(),
     );
+    add_container(&mut object, &work.container);
+    object.add_list("isbn", work.isbns.iter().map(|isbn| json!(isbn)).collect());
+    object.add_list("spatialCoverage", strings(&core.coverages));
     if let Some(language) = work.language() {
         object.add("inLanguage", json!(language));
     }
@@ -43,11 +43,15 @@ pub fn json_ld(work: &WorkDescription, page_url: &str) -> Value {
     if let Some(license) = &work.links.license {
         object.add("license", json!(license.url));
     }
-    if let Some(pdf) = work.links.pdf() {
-        let file =
-            json!({"@type": "MediaObject", "contentUrl": pdf.url, "encodingFormat": "application/pdf"});
-        object.add("encoding", file);
+    if work.is_open_access {
+        object.add("isAccessibleForFree", json!(true));
     }
+    let file = |url: &str, media_type: Option<&str>| match media_type {
+        Some(name) => json!({"@type": "MediaObject", "contentUrl": url, "encodingFormat": name}),
+        None => json!({"@type": "MediaObject", "contentUrl": url}),
+    };
+    let full_texts = work.links.full_texts.iter();
+    object.add_list("encoding", full_texts.map(|link| file(&link.url, link.text_media_type())).collect());
     Value::Object(object.0)
 }
 
@@ -85,18 +89,58 @@ impl Object {
 }
 
 fn strings(texts: &[Text]) -> Vec<Value> {
-    texts.iter().take(META_VALUES_MAX).map(|text| json!(text.value)).collect()
+    texts.iter().map(|text| json!(text.value)).collect()
 }
 
-fn names(texts: &[Text]) -> Vec<Value> {
-    let name = |text: &Text| {
-        if text.value.contains(',') {
-            json!({"@type": "Person", "name": text.value})
-        } else {
-            json!({"name": text.value})
+fn agents(agents: &[Agent]) -> Vec<Value> {
+    let agent = |agent: &Agent| {
+        let name = &agent.name.value;
+        match (agent.kind, &agent.orcid) {
+            (_, Some(orcid)) => json!({"@type": "Person", "@id": orcid.url(), "name": name}),
+            (AgentKind::Organization, None) => json!({"@type": "Organization", "name": name}),
+            (AgentKind::Person, None) => json!({"@type": "Person", "name": name}),
+            (AgentKind::Unknown, None) if name.contains(',') => json!({"@type": "Person", "name": name}),
+            (AgentKind::Unknown, None) => json!({"name": name}),
         }
     };
-    texts.iter().take(META_VALUES_MAX).map(name).collect()
+    agents.iter().map(agent).collect()
+}
+
+/// The pages, and the issue, volume and journal that contain them.
+fn add_container(object: &mut Object, container: &Container) {
+    for (name, page) in [("pageStart", &container.first_page), ("pageEnd", &container.last_page)] {
+        if let Some(page) = page {
+            object.add(name, json!(page));
+        }
+    }
+    let mut whole = Object(Map::new());
+    if !container.issns.is_empty() || container.title.is_some() {
+        let kind = if container.issns.is_empty() && container.volume.is_none() {
+            "CreativeWork"
+        } else {
+            "Periodical"
+        };
+        whole.add("@type", json!(kind));
+        whole.add_list("name", container.title.iter().map(|title| json!(title)).collect());
+        whole.add_list("issn", container.issns.iter().map(|issn| json!(issn)).collect());
+    }
+    for (kind, property, number) in [
+        ("PublicationVolume", "volumeNumber", &container.volume),
+        ("PublicationIssue", "issueNumber", &container.issue),
+    ] {
+        if let Some(number) = number {
+            let mut part = Object(Map::new());
+            part.add("@type", json!(kind));
+            part.add(property, json!(number));
+            if !whole.0.is_empty() {
+                part.add("isPartOf", Value::Object(whole.0));
+            }
+            whole = part;
+        }
+    }
+    if !whole.0.is_empty() {
+        object.add("isPartOf", Value::Object(whole.0));
+    }
 }
 
 /// The identifier of the record, and the persistent identifiers.
@@ -154,10 +198,42 @@ mod tests {
             ],
             "sameAs": ["https://doi.org/10.1000/1", "https://e.org/1.pdf"],
             "license": "https://creativecommons.org/licenses/by/4.0/",
+            "isAccessibleForFree": true,
             "encoding":
                 {"@type": "MediaObject", "contentUrl": "https://e.org/1.pdf", "encodingFormat": "application/pdf"},
         });
         assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn agents_journals_and_access_are_typed() {
+        let json = json_of(
+            "<creator>Doe, Jane (ORCID: 0000-0002-1825-0097)</creator><source>Journal of X, 12(3), 45-67</source>\
+             <source>0378-5955</source><identifier>urn:isbn:9783161484100</identifier><coverage>Bonn</coverage>\
+             <rights>info:eu-repo/semantics/openAccess</rights>",
+        );
+        assert_eq!(
+            json["author"],
+            json!({"@type": "Person", "@id": "https://orcid.org/0000-0002-1825-0097", "name": "Doe, Jane"})
+        );
+        let journal = json!({"@type": "Periodical", "name": "Journal of X", "issn": "0378-5955"});
+        let volume = json!({"@type": "PublicationVolume", "volumeNumber": "12", "isPartOf": journal});
+        let issue = json!({"@type": "PublicationIssue", "issueNumber": "3", "isPartOf": volume});
+        assert_eq!(json["isPartOf"], issue);
+        assert_eq!((&json["pageStart"], &json["pageEnd"]), (&json!("45"), &json!("67")));
+        assert_eq!((&json["isbn"], &json["spatialCoverage"]), (&json!("9783161484100"), &json!("Bonn")));
+        assert_eq!(json["isAccessibleForFree"], true);
+        assert_eq!(
+            agents(&[Agent { kind: AgentKind::Organization, ..Agent::default() }])[0]["@type"],
+            "Organization"
+        );
+    }
+
+    #[test]
+    fn all_values_are_in_it() {
+        let json = json_of(&"<creator>D, E</creator><subject>s</subject>".repeat(900));
+        assert_eq!(json["author"].as_array().map(Vec::len), Some(900));
+        assert_eq!(json["keywords"].as_array().map(Vec::len), Some(900));
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! The limits of record pages, each with its unit in its name.
 
-/// Maximum number of meta tags of one name.
-pub(super) const META_VALUES_MAX: usize = 200;
 /// Longest content of a meta tag, in bytes.
 pub(super) const META_BYTES_MAX: usize = 4 << 10;
 /// Longest sum of the values of the `Link` headers of a response, in bytes. Servers accept 8 KiB of headers.

@@ -1,10 +1,8 @@
-//! Meta tags of record pages: `citation_*` of Highwire Press, which Google Scholar and Zotero read, and `DC.*`.
+//! Meta tags of record pages: `citation_*` of Highwire Press, which Google Scholar and Zotero read, `DC.*`, and `og:*` of
+//! Open Graph, which messengers read for a preview.
 
-use super::limits::{META_BYTES_MAX, META_VALUES_MAX};
-use oaimend_record::WorkDescription;
-use oaimend_record::WorkType;
-use oaimend_record::shorten;
-use oaimend_record::{Text, on_one_line};
+use super::limits::META_BYTES_MAX;
+use oaimend_record::{Text, WorkDescription, WorkType, on_one_line, shorten};
 
 /// A meta tag of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,16 +18,41 @@ pub struct MetaTag {
 /// Longest description for lists of search results, in bytes.
 const DESCRIPTION_BYTES_MAX: usize = 300;
 
-/// The meta tags of the page of a work, at most 200 of each name. `page_url` is absolute.
+/// The meta tags of the page of a work, with all values of the record. `page_url` is absolute.
 pub(crate) fn meta_tags(work: &WorkDescription, page_url: &str) -> Vec<MetaTag> {
     let mut tags = Tags(Vec::new());
-    if let Some(text) = work.core.descriptions.first() {
-        let (start, left_out) = shorten(&text.value, DESCRIPTION_BYTES_MAX);
-        let content = on_one_line(start) + if left_out > 0 { "…" } else { "" };
-        tags.add("description", content, text.language.clone());
+    if let Some(content) = description(work) {
+        let language = work.core.descriptions.first().and_then(|text| text.language.clone());
+        tags.add("description", content, language);
     }
     add_citation(&mut tags, work, page_url);
     add_dublin_core(&mut tags, work);
+    tags.0
+}
+
+/// The start of the abstract.
+fn description(work: &WorkDescription) -> Option<String> {
+    let (start, left_out) = shorten(&work.core.descriptions.first()?.value, DESCRIPTION_BYTES_MAX);
+    Some(on_one_line(start) + if left_out > 0 { "…" } else { "" })
+}
+
+/// The tags of Open Graph, whose names are in the attribute `property`.
+pub(crate) fn open_graph(work: &WorkDescription, page_url: &str) -> Vec<MetaTag> {
+    let mut tags = Tags(Vec::new());
+    let kind = match work.work_type {
+        WorkType::Book => "book",
+        WorkType::Article | WorkType::Chapter | WorkType::Report | WorkType::Thesis => "article",
+        _ => "website",
+    };
+    match work.core.titles.first() {
+        Some(title) => tags.add_text("og:title", title),
+        None => tags.add("og:title", on_one_line(&work.identifier), None),
+    }
+    tags.add("og:type", kind.to_owned(), None);
+    tags.add("og:url", page_url.to_owned(), None);
+    if let Some(content) = description(work) {
+        tags.add("og:description", content, None);
+    }
     tags.0
 }
 
@@ -37,9 +60,7 @@ struct Tags(Vec<MetaTag>);
 
 impl Tags {
     fn add(&mut self, name: &'static str, content: String, language: Option<String>) {
-        if self.0.iter().rev().take_while(|tag| tag.name == name).count() < META_VALUES_MAX {
-            self.0.push(MetaTag { name, content, language });
-        }
+        self.0.push(MetaTag { name, content, language });
     }
 
     fn add_text(&mut self, name: &'static str, text: &Text) {
@@ -60,10 +81,16 @@ fn add_citation(tags: &mut Tags, work: &WorkDescription, page_url: &str) {
     if let Some(title) = core.titles.first() {
         tags.add_text("citation_title", title);
     }
-    tags.add_texts("citation_author", &core.creators);
+    for creator in &work.creators {
+        tags.add_text("citation_author", &creator.name);
+        if let Some(orcid) = &creator.orcid {
+            tags.add("citation_author_orcid", orcid.url(), None);
+        }
+    }
     if let Some(date) = work.published {
         tags.add("citation_publication_date", date.in_citation(), None);
     }
+    add_container(tags, work);
     if let Some(doi) = work.links.doi() {
         tags.add("citation_doi", doi.to_owned(), None);
     }
@@ -82,6 +109,33 @@ fn add_citation(tags: &mut Tags, work: &WorkDescription, page_url: &str) {
     tags.add("citation_abstract_html_url", page_url.to_owned(), None);
     if let Some(pdf) = work.links.pdf() {
         tags.add("citation_pdf_url", pdf.url.clone(), None);
+    }
+    if let Some(page) = work.links.full_texts.iter().find(|link| link.text_media_type().is_none()) {
+        tags.add("citation_fulltext_html_url", page.url.clone(), None);
+    }
+}
+
+fn add_container(tags: &mut Tags, work: &WorkDescription) {
+    let container = &work.container;
+    let title = match work.work_type {
+        WorkType::Chapter => "citation_inbook_title",
+        _ => "citation_journal_title",
+    };
+    for (name, value) in [
+        (title, &container.title),
+        ("citation_volume", &container.volume),
+        ("citation_issue", &container.issue),
+        ("citation_firstpage", &container.first_page),
+        ("citation_lastpage", &container.last_page),
+    ] {
+        if let Some(value) = value {
+            tags.add(name, value.clone(), None);
+        }
+    }
+    for (name, values) in [("citation_issn", &container.issns), ("citation_isbn", &work.isbns)] {
+        for value in values {
+            tags.add(name, value.clone(), None);
+        }
     }
 }
 
@@ -102,6 +156,7 @@ fn add_dublin_core(tags: &mut Tags, work: &WorkDescription) {
         ("DC.identifier", &core.identifiers),
         ("DC.source", &core.sources),
         ("DC.relation", &core.relations),
+        ("DC.coverage", &core.coverages),
     ] {
         tags.add_texts(name, texts);
     }
@@ -168,19 +223,51 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_limited_in_number_and_length() {
+    fn tags_have_all_values_and_are_limited_in_length() {
         let tags = tags(&format!(
             "{}<description>{}</description>",
-            "<creator>x</creator>".repeat(META_VALUES_MAX + 1),
+            "<creator>x</creator>".repeat(900),
             "é ".repeat(META_BYTES_MAX)
         ));
-        assert_eq!(tags.iter().filter(|(name, _)| *name == "citation_author").count(), META_VALUES_MAX);
+        assert_eq!(tags.iter().filter(|(name, _)| *name == "citation_author").count(), 900);
         assert!(tags.iter().all(|(_, content)| content.len() <= META_BYTES_MAX));
         let description = tags.iter().find(|(name, _)| *name == "description").map(|(_, content)| content);
         assert!(
             description.is_some_and(|content| content.len() < 310 && content.ends_with('…')),
             "{description:?}"
         );
+    }
+
+    #[test]
+    fn journals_and_orcids_have_tags() {
+        let tags = tags(
+            "<creator>D, E (ORCID 0000-0002-1825-0097)</creator><source>Journal of X, 12(3), 45-67</source>\
+             <source>0378-5955</source><identifier>urn:isbn:9783161484100</identifier>",
+        );
+        for (name, content) in [
+            ("citation_author", "D, E"),
+            ("citation_author_orcid", "https://orcid.org/0000-0002-1825-0097"),
+            ("citation_journal_title", "Journal of X"),
+            ("citation_volume", "12"),
+            ("citation_issue", "3"),
+            ("citation_firstpage", "45"),
+            ("citation_lastpage", "67"),
+            ("citation_issn", "0378-5955"),
+            ("citation_isbn", "9783161484100"),
+        ] {
+            assert!(tags.contains(&(name, content.to_owned())), "{name} {tags:?}");
+        }
+    }
+
+    #[test]
+    fn a_preview_has_a_title_also_without_one_in_the_record() {
+        let preview = |fields: &str| {
+            let tags = open_graph(&work(fields), "https://e.org/1");
+            tags.into_iter().map(|tag| format!("{}={}", tag.name, tag.content)).collect::<Vec<_>>()
+        };
+        let titled = preview("<title>A\nb</title><type>book</type><description>c</description>");
+        assert_eq!(titled, ["og:title=A b", "og:type=book", "og:url=https://e.org/1", "og:description=c"]);
+        assert_eq!(preview("")[..2], ["og:title=", "og:type=website"]);
     }
 
     #[test]

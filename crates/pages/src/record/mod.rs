@@ -1,6 +1,6 @@
 //! What the page of a record contains beside its fields.
 //!
-//! `meta_tags`, [`json_ld`] and [`signposting`] express a [`WorkDescription`] for search engines, reference managers and
+//! `meta_tags`, [`json_ld`] and [`Signposts`] express a [`WorkDescription`] for search engines, reference managers and
 //! crawlers. [`RecordAddress`] contains the URLs of a record.
 //!
 //! [`WorkDescription`]: oaimend_record::WorkDescription
@@ -17,7 +17,7 @@ pub use address::{PLAN_CHART_PATH, QuarantineAddress, RecordAddress, RepositoryA
 pub use json_ld::json_ld;
 pub(crate) use json_ld::script_text;
 pub use meta_tags::MetaTag;
-pub(crate) use meta_tags::meta_tags;
-pub use signposting::signposting;
+pub(crate) use meta_tags::{meta_tags, open_graph};
+pub use signposting::Signposts;
 pub(crate) use xml_tokens::xml_tokens;
 pub use xml_tokens::{XmlToken, XmlTokenKind};

@@ -6,5 +6,6 @@ pub(crate) mod lists;
 pub(crate) mod live_record;
 pub(crate) mod record;
 pub(crate) mod record_cache;
+mod record_xml;
 mod set_lists;
 pub(crate) mod sitemaps;

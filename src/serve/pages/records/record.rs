@@ -2,7 +2,8 @@
 
 use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats};
 use super::record_cache::{PageBasis, PageName, RecordCache, Versions};
-use crate::config::{Mapping, RecordPages};
+use super::record_xml::{metadata_of, written};
+use crate::config::{CanonicalPage, Mapping, RecordPages};
 use crate::serve::pages::rendering::RenderLimits;
 use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
@@ -16,10 +17,9 @@ use oaimend_pages::RecordForm;
 use oaimend_pages::html::{
     DeletedRecordPage, FormatTab, NoRecordPage, NoRecordReason, Provenance, RecordPage, UnknownRecordPage,
 };
-use oaimend_pages::record::{RecordAddress, json_ld, signposting};
+use oaimend_pages::record::{RecordAddress, Signposts, json_ld};
 use oaimend_pages::route::RecordTarget;
-use oaimend_record::{RecordDocument, UnreadableRecord, WorkDescription};
-use oaimend_repository::rebase_namespaces::NamespaceScope;
+use oaimend_record::{RecordDocument, UnreadableRecord, WorkDescription, bibtex, csl_json, ris};
 use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{
     Identifier, MirrorError, MirrorStore, Prefix, RecordRepairs, RecordStatus, RepositoryId, StoredRecord,
@@ -147,7 +147,7 @@ impl RecordRequest<'_> {
                     .repairs(RepositoryId(id), Prefix(shown), Identifier(&self.target.identifier))
                     .await?
             }
-            RecordForm::Xml | RecordForm::JsonLd => RecordRepairs::default(),
+            _ => RecordRepairs::default(),
         };
         Ok(FoundRecord { record, work_record, formats, repairs, origin: RecordOrigin::Mirror })
     }
@@ -302,10 +302,14 @@ impl Rendering {
     pub(super) fn render(&self) -> Result<Response, Missing> {
         let (found, facts) = (&self.found, &self.facts);
         let record = read_record(&found.record).map_err(damaged)?;
-        let xml = written(&record, &Header::of_source(&found.record, facts.granularity));
-        if self.form == RecordForm::Xml {
-            let text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{xml}\n");
-            return Ok(self.with_head(Response::new(200, self.form.content_type(), text)));
+        let xml = || written(&record, &Header::of_source(&found.record, facts.granularity));
+        match self.form {
+            RecordForm::Xml => return Ok(self.description(format!("{XML_DECLARATION}{}\n", xml()))),
+            RecordForm::RawMetadata => {
+                let xml = metadata_of(&xml()).ok_or(Missing::NotShown(NoRecordReason::Damaged))?;
+                return Ok(self.description(format!("{XML_DECLARATION}{xml}\n")));
+            }
+            _ => {}
         }
         let document = document_of(&found.record, &record)?;
         let work = match &found.work_record {
@@ -316,7 +320,6 @@ impl Rendering {
             None => WorkDescription::of(&document),
         };
         let site = &self.gateway.site;
-        let address = self.address(self.target.format.as_deref());
         let page_url = self.address(None).page(site.public_url());
         let landing_page = work.links.landing_page();
         let landing_page = landing_page.filter(|link| self.may_redirect() && link.url != page_url);
@@ -324,24 +327,50 @@ impl Rendering {
             let page = Response::text(302, "the record is at its source").with("Location", link.url.clone());
             return Ok(with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned())));
         }
-        if self.form == RecordForm::JsonLd {
-            let text = format!("{:#}\n", json_ld(&work, &page_url));
-            return Ok(self.with_head(Response::new(200, self.form.content_type(), text)));
-        }
-        let html = RecordPage {
-            site,
-            repository_name: &facts.name,
-            address,
-            document: &document,
-            xml: &xml,
-            work: &work,
-            formats: &found.formats,
-            provenance: &self.provenance(),
-            repairs: &found.repairs,
+        let signposts = || Signposts::new(&work, self.address(None), &self.formats(), site.public_url());
+        let text = match self.form {
+            RecordForm::JsonLd => format!("{:#}\n", json_ld(&work, &page_url)),
+            RecordForm::BibTeX => bibtex(&work, &page_url),
+            RecordForm::Ris => ris(&work, &page_url),
+            RecordForm::CslJson => format!("{:#}\n", csl_json(&work, &page_url)),
+            RecordForm::LinksetJson => format!("{:#}\n", signposts().linkset_json()),
+            RecordForm::Linkset => signposts().linkset(),
+            RecordForm::Html | RecordForm::Xml | RecordForm::RawMetadata => {
+                let html = self.page(&document, &xml(), &work);
+                let page = Response::new(200, self.form.content_type(), html);
+                return Ok(self.with_head(page.with("Link", signposts().headers().join(", "))));
+            }
         };
-        let page = Response::new(200, self.form.content_type(), html.render());
-        let links = signposting(&work, address, site.public_url()).join(", ");
-        Ok(self.with_head(page.with("Link", links)))
+        Ok(self.description(text))
+    }
+
+    /// The metadataPrefixes of the record, the default one first.
+    fn formats(&self) -> Vec<&str> {
+        let (default, others): (Vec<_>, Vec<_>) = self.found.formats.iter().partition(|tab| tab.is_default);
+        default.into_iter().chain(others).map(|tab| tab.prefix.as_str()).collect()
+    }
+
+    /// The response with a form that describes the page. It links to the page.
+    fn description(&self, text: String) -> Response {
+        let page_url = self.address(None).page(self.gateway.site.public_url());
+        let response = Response::new(200, self.form.content_type(), text);
+        self.with_head(response.with("Link", Signposts::header_of_descriptions(&page_url)))
+    }
+
+    fn page(&self, document: &RecordDocument, xml: &str, work: &WorkDescription) -> String {
+        let page = RecordPage {
+            site: &self.gateway.site,
+            repository_name: &self.facts.name,
+            address: self.address(self.target.format.as_deref()),
+            document,
+            xml,
+            work,
+            canonical: canonical_url(self.gateway.policy.canonical, work),
+            formats: &self.found.formats,
+            provenance: &self.provenance(),
+            repairs: &self.found.repairs,
+        };
+        page.render()
     }
 
     fn provenance(&self) -> Provenance {
@@ -387,28 +416,30 @@ fn damaged(_: Failure) -> Missing {
 }
 
 /// The content of a record, with the fields of the header that its page shows.
-fn document_of(stored: &StoredRecord, record: &RecordView<'_>) -> Result<RecordDocument, UnreadableRecord> {
+pub(super) fn document_of(
+    stored: &StoredRecord,
+    record: &RecordView<'_>,
+) -> Result<RecordDocument, UnreadableRecord> {
     let content = RecordDocument::read_content(record)?;
     let (identifier, set_specs) = (stored.identifier.clone(), stored.set_specs.clone());
     Ok(RecordDocument { identifier, set_specs, ..content })
 }
 
-/// The XML of a record as a document of its own, with the header of its source. The store has it as an item of a list,
-/// which declares some of its namespaces.
-fn written(record: &RecordView<'_>, header: &Header<'_>) -> String {
-    let mut xml = String::with_capacity(record.text().len() + HEADER_BYTES);
-    header.write_record(record, &[], &mut xml);
-    NamespaceScope::of_own_list().rebase(&xml, &NamespaceScope::default())
+/// The URL of another page that search engines should show for a work; `None` if it is our page.
+pub(super) fn canonical_url(policy: CanonicalPage, work: &WorkDescription) -> Option<&str> {
+    match policy {
+        CanonicalPage::Source => work.links.canonical(&work.identifier).map(|link| link.url.as_str()),
+        CanonicalPage::Own => None,
+    }
 }
 
-/// The usual length of a header, in bytes.
-const HEADER_BYTES: usize = 512;
+const XML_DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
 /// A response in place of a record: the page, or one line for programs.
 pub(crate) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnce() -> String) -> Response {
     let page = match form {
         RecordForm::Html => Response::new(status, form.content_type(), html()),
-        RecordForm::Xml | RecordForm::JsonLd => Response::text(status, line),
+        _ => Response::text(status, line),
     };
     let cache_control = match status {
         // The next harvest can find the record.

@@ -2,8 +2,8 @@
 
 use super::collection::ListedCollection;
 use super::lists::list_notice_page;
-use super::record::{CACHE_CONTROL, with_policies};
-use crate::config::{Mapping, RecordPages, Robots};
+use super::record::{CACHE_CONTROL, canonical_url, document_of, with_policies};
+use crate::config::{CanonicalPage, Mapping, RecordPages, Robots};
 use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
@@ -14,20 +14,26 @@ use flate2::write::GzEncoder;
 use futures::{StreamExt as _, stream};
 use http::HeaderMap;
 use oaimend_html::fingerprint;
+use oaimend_mirror::view::record_xml::read_record;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::html::ListNotice;
-use oaimend_pages::record::RecordAddress;
+use oaimend_pages::record::{RecordAddress, RepositoryAddress};
 use oaimend_pages::sitemap::{
     ENTRIES_MAX, SITEMAP_END, SITEMAP_SEQUENCES, SitemapAddress, repositories_sitemap, sitemap_index,
     sitemap_start, write_entry,
 };
-use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, Position};
+use oaimend_record::WorkDescription;
+use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, Position, StoredRecord};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
 
-/// Records that are read from the store at a time.
+/// Records that are read from the store at a time, without their bytes.
 const BATCH_RECORDS: usize = 1_000;
+/// Records that are read with their bytes at a time. It takes some milliseconds to read what they say.
+const WHOLE_BATCH_RECORDS: usize = 100;
+/// Maximum number of bytes of the records that are read at a time.
+const BATCH_BYTES_MAX: usize = 4 << 20;
 /// A fast level: the processor is the bottleneck more often than the network.
 const LEVEL: u32 = 4;
 
@@ -143,6 +149,8 @@ async fn records(
     let written = WrittenSitemap {
         store: Arc::clone(&served.store.mirror),
         public_url: gateway.site.public_url().to_owned(),
+        canonical: gateway.policy.canonical,
+        has_entries: false,
         filter,
         encoder: GzEncoder::new(Vec::new(), Compression::new(LEVEL)),
         rest: Rest::All,
@@ -154,10 +162,20 @@ async fn records(
     Ok(file(validators.add_to(Response::stream(CONTENT_TYPE, pieces.boxed()))))
 }
 
-/// A sitemap that is being written. Memory is limited to one batch of records without their bytes.
+/// Whether the page of a record is the one that search engines should show. That of an unreadable record is not.
+fn is_canonical(policy: CanonicalPage, stored: &StoredRecord) -> bool {
+    let document = || document_of(stored, &read_record(stored).ok()?).ok();
+    policy == CanonicalPage::Own
+        || document().is_some_and(|document| canonical_url(policy, &WorkDescription::of(&document)).is_none())
+}
+
+/// A sitemap that is being written. Memory is limited to one batch of records.
 struct WrittenSitemap {
     store: Arc<dyn MirrorStore>,
     public_url: String,
+    canonical: CanonicalPage,
+    /// Whether a record is in it.
+    has_entries: bool,
     filter: ListFilter,
     encoder: GzEncoder<Vec<u8>>,
     rest: Rest,
@@ -178,15 +196,17 @@ impl WrittenSitemap {
             Rest::After(position) => (Some(position), String::new()),
             Rest::Nothing => return Ok(None),
         };
+        let with_bytes = self.canonical != CanonicalPage::Own;
         let query = ListQuery {
             filter: self.filter.clone(),
             after,
-            count_max: BATCH_RECORDS,
-            bytes_max: usize::MAX,
-            with_bytes: false,
+            count_max: if with_bytes { WHOLE_BATCH_RECORDS } else { BATCH_RECORDS },
+            bytes_max: BATCH_BYTES_MAX,
+            with_bytes,
         };
         let page = self.store.list(query).await?;
-        for record in &page.records {
+        for record in page.records.iter().filter(|record| is_canonical(self.canonical, record)) {
+            self.has_entries = true;
             let address = RecordAddress {
                 repository: &self.filter.repository,
                 identifier: &record.identifier,
@@ -198,6 +218,11 @@ impl WrittenSitemap {
         self.rest = match page.next {
             Some(next) => Rest::After(next),
             None => {
+                if !self.has_entries {
+                    // The protocol knows no sitemap without URLs.
+                    let repository = RepositoryAddress { repository: &self.filter.repository };
+                    write_entry(&repository.page(&self.public_url), None, &mut xml);
+                }
                 xml.push_str(SITEMAP_END);
                 Rest::Nothing
             }
