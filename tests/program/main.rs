@@ -8,6 +8,7 @@ mod check;
 mod check_command;
 mod check_schemas;
 mod circles;
+mod citations;
 mod cli;
 mod config;
 mod config_access;
