@@ -202,6 +202,29 @@ async fn changes_and_deletions_are_followed() {
     assert_eq!(world.found_by("sea"), set(&[]));
 }
 
+/// A caller may drop a call, for example when a server stops.
+#[tokio::test]
+async fn an_interrupted_call_leaves_nothing_twice() {
+    let mut world = World::new();
+    let sea = oai_dc("<title>sea</title>");
+    for number in 0..12 {
+        world.commit("r", "oai_dc", &[(&number.to_string(), Some(&sea))]).await;
+        let mut work = Box::pin(world.index.follow(&world.mirror, None));
+        for _ in 0..number {
+            let polled =
+                std::future::poll_fn(|context| std::task::Poll::Ready(work.as_mut().poll(context))).await;
+            if polled.is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(work);
+        world.follow().await;
+        assert_eq!(world.found_by("sea").len(), number + 1);
+        assert_eq!(world.index.status(&world.mirror).await.unwrap().records, number as u64 + 1);
+    }
+}
+
 #[tokio::test]
 async fn one_record_of_an_item_is_shown() {
     let mut world = World::new();
@@ -483,7 +506,7 @@ async fn the_index_finds_the_records_that_match() {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut world = World::new();
     let mut records: BTreeMap<String, Option<String>> = BTreeMap::new();
-    for round in 0..6 {
+    for round in 0..4 {
         for _ in 0..30 {
             let metadata = if random.u8(..6) == 0 { None } else { Some(metadata(&mut random)) };
             let identifier = random.u8(..100).to_string();
@@ -496,7 +519,7 @@ async fn the_index_finds_the_records_that_match() {
             .filter_map(|(identifier, metadata)| Some((identifier, texts(identifier, metadata.as_ref()?))))
             .collect();
         let mut hits = 0;
-        for _ in 0..300 {
+        for _ in 0..200 {
             let query = query(&mut random, 3);
             let request = SearchHits {
                 query: query.clone(),
@@ -524,6 +547,6 @@ async fn the_index_finds_the_records_that_match() {
                 Err(error) => panic!("{error}"),
             }
         }
-        assert!(hits > 100, "{hits} queries found something");
+        assert!(hits > 60, "{hits} queries found something");
     }
 }

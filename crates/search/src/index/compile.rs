@@ -21,6 +21,8 @@ pub(super) struct Compiler<'i> {
     pub(super) schema: &'i Schema,
     /// The languages whose stems the index contains.
     pub(super) languages: &'i [StemLanguage],
+    /// Whether every record is the one that is shown for its item.
+    pub(super) shows_all: bool,
 }
 
 type Compiled = Box<dyn IndexQuery>;
@@ -28,8 +30,11 @@ type Compiled = Box<dyn IndexQuery>;
 impl Compiler<'_> {
     /// A query of the records that a filter considers. The filter does not change the scores.
     pub(super) fn filtered(&self, query: &Query, filter: &RecordFilter) -> tantivy::Result<Compiled> {
-        let clauses = vec![(Occur::Must, self.compile(query)?), (Occur::Must, self.filter(filter))];
-        Ok(Box::new(BooleanQuery::new(clauses)))
+        let query = self.compile(query)?;
+        if filter.prefix.is_none() && filter.repositories.is_none() && self.shows_all {
+            return Ok(query);
+        }
+        Ok(Box::new(BooleanQuery::intersection(vec![query, self.filter(filter)])))
     }
 
     pub(super) fn filter(&self, filter: &RecordFilter) -> Compiled {

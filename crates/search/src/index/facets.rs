@@ -1,8 +1,8 @@
 //! Counts facets.
 
-use super::ranked::Sample;
+use super::ranked::{HitColumns, Sample};
 use super::schema::columns;
-use super::snapshot::names_of_column;
+use super::snapshot::{Snapshot, names_of_column};
 use crate::results::{FacetCount, Facets};
 use std::collections::HashMap;
 use tantivy::Searcher;
@@ -11,10 +11,11 @@ use tantivy::Searcher;
 const VALUES_MAX: usize = 50;
 
 /// The facets of a sample of hits.
-pub(super) fn count(searcher: &Searcher, sample: &Sample) -> tantivy::Result<Facets> {
+pub(super) fn count(snapshot: &Snapshot, sample: &Sample) -> tantivy::Result<Facets> {
+    let searcher = &snapshot.searcher;
     let texts = |name: &str| count_texts(searcher, sample, name);
     Ok(Facets {
-        repositories: texts(columns::REPOSITORY)?,
+        repositories: count_repositories(snapshot, sample)?,
         types: texts(columns::WORK_TYPE)?,
         years: count_years(searcher, sample)?,
         languages: texts(columns::LANGUAGE)?,
@@ -27,6 +28,23 @@ pub(super) fn count(searcher: &Searcher, sample: &Sample) -> tantivy::Result<Fac
 fn by_segment(sample: &Sample) -> impl Iterator<Item = (u32, impl Iterator<Item = u32> + '_)> + '_ {
     let parts = sample.docs.chunk_by(|(left, _), (right, _)| left == right);
     parts.filter_map(|part| Some((part.first()?.0, part.iter().map(|(_, doc)| *doc))))
+}
+
+/// Their names are known already, and there may be thousands.
+fn count_repositories(snapshot: &Snapshot, sample: &Sample) -> tantivy::Result<Vec<FacetCount>> {
+    let repositories = &snapshot.repositories;
+    let mut counts = vec![0_u64; repositories.names.len()];
+    for (segment, docs) in by_segment(sample) {
+        let ranks = repositories.ranks.get(segment as usize).cloned().unwrap_or_default();
+        let columns = HitColumns::of(snapshot.searcher.segment_reader(segment), ranks)?;
+        for doc in docs {
+            if let Some(count) = counts.get_mut(columns.repository_rank(doc) as usize) {
+                *count += 1;
+            }
+        }
+    }
+    let counts = repositories.names.iter().cloned().zip(counts).filter(|(_, count)| *count > 0);
+    Ok(most_frequent(counts.collect(), sample))
 }
 
 fn count_texts(searcher: &Searcher, sample: &Sample, name: &str) -> tantivy::Result<Vec<FacetCount>> {

@@ -1,7 +1,7 @@
 //! Follows the commits of the mirror.
 
 use super::document::IndexedRecord;
-use super::opened::Opened;
+use super::opened::Writing;
 use super::position::{CollectionPosition, IndexPosition};
 use super::{IndexError, SearchIndex};
 use crate::record_texts::RecordTexts;
@@ -12,8 +12,7 @@ use oaimend_store::{
     CollectionVersion, Identifier, ListFilter, ListQuery, MirrorError, MirrorStore, Prefix, RecordStatus,
     RepositoryId, StoredRecord,
 };
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 
 /// Maximum number of records of a page that is read from the mirror.
 const PAGE_RECORDS_MAX: usize = 500;
@@ -83,7 +82,7 @@ struct Collection<'c> {
 /// Indexes everything that the mirror has committed.
 pub(super) struct Follower<'f> {
     pub(super) index: &'f SearchIndex,
-    pub(super) opened: Arc<Opened>,
+    pub(super) writing: Writing,
     pub(super) following: &'f mut Following,
     pub(super) mirror: &'f dyn MirrorStore,
 }
@@ -91,7 +90,7 @@ pub(super) struct Follower<'f> {
 impl Follower<'_> {
     pub(super) async fn follow(&mut self, settled_secs: Option<UnixSecs>) -> Result<(), IndexError> {
         let repositories = self.mirror.repositories().await?;
-        let mut known = Vec::new();
+        let mut known = BTreeMap::new();
         for repository in &repositories {
             let sizes = self.mirror.collections(RepositoryId(repository)).await?;
             let mut prefixes: Vec<String> = sizes.into_iter().map(|size| size.prefix).collect();
@@ -99,8 +98,8 @@ impl Follower<'_> {
             for prefix in &prefixes {
                 let has_others = prefixes.len() > 1;
                 self.follow_collection(Collection { repository, prefix, has_others }).await?;
-                known.push((repository.clone(), prefix.clone()));
             }
+            known.insert(repository.clone(), prefixes);
         }
         self.remove_unknown(&known)?;
         let complete = self.following.position.complete_until_secs;
@@ -109,24 +108,21 @@ impl Follower<'_> {
         if self.following.is_changed || is_first {
             return self.commit().await;
         }
-        self.opened.set_position(self.following.position.clone());
+        self.writing.opened().set_position(self.following.position.clone());
         Ok(())
     }
 
     /// Removes the collections that the mirror has forgotten.
-    fn remove_unknown(&mut self, known: &[(String, String)]) -> Result<(), IndexError> {
+    fn remove_unknown(&mut self, known: &BTreeMap<String, Vec<String>>) -> Result<(), IndexError> {
         let collections = std::mem::take(&mut self.following.position.collections);
-        let is_known = |collection: &CollectionPosition| {
-            known.iter().any(|(repository, prefix)| {
-                *repository == collection.repository && *prefix == collection.prefix
-            })
-        };
-        for collection in collections {
-            if is_known(&collection) {
-                self.following.position.collections.push(collection);
-            } else {
-                self.opened.remove_collection(&collection.repository, &collection.prefix)?;
+        for (repository, mut positions) in collections {
+            let prefixes = known.get(&repository).map(Vec::as_slice).unwrap_or_default();
+            for (prefix, _) in positions.extract_if(.., |prefix, _| !prefixes.contains(prefix)) {
+                self.writing.remove_collection(&repository, &prefix)?;
                 self.following.is_changed = true;
+            }
+            if !positions.is_empty() {
+                self.following.position.collections.insert(repository, positions);
             }
         }
         Ok(())
@@ -192,11 +188,8 @@ impl Follower<'_> {
             known.number != version.collection || known.next_sequence > version.next_sequence
         });
         if is_other {
-            self.opened.remove_collection(repository, prefix)?;
-            self.following
-                .position
-                .collections
-                .retain(|known| known.repository != repository || known.prefix != prefix);
+            self.writing.remove_collection(repository, prefix)?;
+            self.following.position.remove(repository, prefix);
             // Until it is read, lists lack its records.
             self.following.position.complete_until_secs = None;
             self.following.is_changed = true;
@@ -209,9 +202,9 @@ impl Follower<'_> {
         collection: Collection<'_>,
         version: &CollectionVersion,
     ) -> &mut CollectionPosition {
-        self.following.position.entry(CollectionPosition {
-            repository: collection.repository.to_owned(),
-            prefix: collection.prefix.to_owned(),
+        let collections =
+            self.following.position.collections.entry(collection.repository.to_owned()).or_default();
+        collections.entry(collection.prefix.to_owned()).or_insert_with(|| CollectionPosition {
             number: version.collection,
             first_until: version.next_sequence,
             ..CollectionPosition::default()
@@ -266,7 +259,7 @@ impl Follower<'_> {
         let key = (repository.to_owned(), prefix.to_owned(), identifier.to_owned());
         match self.following.flags.get(&key) {
             Some(flag) => Ok(Some(*flag)),
-            None => Ok(self.opened.is_shown(repository, prefix, identifier)?),
+            None => Ok(self.writing.opened().is_shown(repository, prefix, identifier)?),
         }
     }
 
@@ -277,14 +270,14 @@ impl Follower<'_> {
 
     /// Analyses and indexes records, on a thread for blocking work.
     async fn write(&self, repository: String, changes: Vec<Change>) -> Result<(), IndexError> {
-        let opened = Arc::clone(&self.opened);
-        self.index.block(move || write(&opened, &repository, &changes)).await
+        let writing = self.writing.clone();
+        self.index.block(move || write(&writing, &repository, &changes)).await
     }
 
     async fn commit(&mut self) -> Result<(), IndexError> {
-        let opened = Arc::clone(&self.opened);
+        let writing = self.writing.clone();
         let position = self.following.position.clone();
-        self.index.block(move || opened.commit(&position)).await?;
+        self.index.block(move || writing.commit(&position)).await?;
         self.following.flags.clear();
         self.following.uncommitted_bytes = 0;
         self.following.is_changed = false;
@@ -292,10 +285,10 @@ impl Follower<'_> {
     }
 }
 
-fn write(opened: &Opened, repository: &str, changes: &[Change]) -> Result<(), IndexError> {
+fn write(writing: &Writing, repository: &str, changes: &[Change]) -> Result<(), IndexError> {
     for Change { prefix, record, is_shown, may_replace } in changes {
         if *may_replace {
-            opened.remove(repository, prefix, &record.identifier)?;
+            writing.remove(repository, prefix, &record.identifier)?;
         }
         if record.status == RecordStatus::Deleted {
             continue;
@@ -306,7 +299,7 @@ fn write(opened: &Opened, repository: &str, changes: &[Change]) -> Result<(), In
             .and_then(|view| RecordDocument::read_content(&view).ok())
             .unwrap_or_default();
         let texts = RecordTexts::of(repository, &record.identifier, &document);
-        opened.add(&IndexedRecord {
+        writing.add(&IndexedRecord {
             prefix,
             stamp_secs: record.stamp_secs,
             sequence: record.sequence,

@@ -168,25 +168,18 @@ impl SearchIndex {
         settled_secs: Option<UnixSecs>,
     ) -> Result<(), IndexError> {
         let mut following = self.shared.following.lock().await;
-        if following.is_interrupted {
-            self.roll_back(&mut following).await;
-        }
         let opened = self.verified(&mut following).await?;
-        following.is_interrupted = true;
-        let mut follower = Follower { index: self, opened, following: &mut following, mirror };
+        let after_interruption = std::mem::replace(&mut following.is_interrupted, true);
+        let begun = self.block(move || opened.begin(after_interruption)).await;
+        let writing = begun.inspect_err(|_| self.set_opened(None))?;
+        if after_interruption {
+            *following = Following::from(IndexPosition::clone(&writing.opened().snapshot().position));
+            following.is_interrupted = true;
+        }
+        let mut follower = Follower { index: self, writing, following: &mut following, mirror };
         follower.follow(settled_secs).await?;
         following.is_interrupted = false;
         Ok(())
-    }
-
-    /// Returns to the last commit. Searches see nothing of it, unless the writer is broken and must be opened again.
-    async fn roll_back(&self, following: &mut Following) {
-        let Some(opened) = self.opened() else { return };
-        let rolled_back = Arc::clone(&opened);
-        if self.block(move || rolled_back.roll_back()).await.is_err() {
-            self.set_opened(None);
-        }
-        *following = Following::from(IndexPosition::clone(&opened.snapshot().position));
     }
 
     /// The index with intact files. A damaged one is removed.
@@ -317,11 +310,8 @@ impl SearchIndex {
                 let place = (hit.place.stamp_secs, hit.place.sequence);
                 hits.push(Hit { score, ..read_hit(opened, snapshot, hit.address, place)? });
             }
-            let facets = if request.with_facets {
-                Some(facets::count(&snapshot.searcher, &collected.sample)?)
-            } else {
-                None
-            };
+            let facets =
+                if request.with_facets { Some(facets::count(snapshot, &collected.sample)?) } else { None };
             Ok(RankedHits { hits, total: HitCount { records: collected.total, is_estimate: false }, facets })
         })
     }

@@ -7,7 +7,7 @@ use super::schema::{Fields, Mark, register_tokenizer, schema};
 use super::snapshot::Snapshot;
 use super::{IndexError, IndexSettings};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tantivy::columnar::Column;
 use tantivy::directory::MmapDirectory;
 use tantivy::indexer::IndexWriterOptions;
@@ -26,10 +26,23 @@ pub(super) struct Opened {
     reader: IndexReader,
     schema: Schema,
     fields: Fields,
-    /// One writer for the life of the index. Writers that open for each commit leave many small segments.
-    /// `None` after it was closed.
-    writer: Mutex<Option<IndexWriter>>,
+    writer: Mutex<Writer>,
     snapshot: RwLock<Snapshot>,
+}
+
+struct Writer {
+    /// One writer for the life of the index. Writers that open for each commit leave many small segments. `None` after it
+    /// was closed.
+    writer: Option<IndexWriter>,
+    /// The number of the last [`Writing`].
+    turn: u64,
+}
+
+/// The right to write. A later one ends it, so work of a call that was dropped cannot write after the next call began.
+#[derive(Clone, Debug)]
+pub(super) struct Writing {
+    opened: Arc<Opened>,
+    turn: u64,
 }
 
 impl std::fmt::Debug for Opened {
@@ -92,7 +105,14 @@ impl Opened {
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let (schema, fields) = schema();
         let snapshot = RwLock::new(Snapshot::of(reader.searcher(), &fields, position)?);
-        Ok(Self { index, reader, schema, fields, writer: Mutex::new(Some(writer)), snapshot })
+        Ok(Self {
+            index,
+            reader,
+            schema,
+            fields,
+            writer: Mutex::new(Writer { writer: Some(writer), turn: 0 }),
+            snapshot,
+        })
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {
@@ -105,62 +125,36 @@ impl Opened {
     }
 
     pub(super) fn compiler<'i>(&'i self, snapshot: &'i Snapshot) -> Compiler<'i> {
-        Compiler { fields: &self.fields, schema: &self.schema, languages: &snapshot.languages }
+        Compiler {
+            fields: &self.fields,
+            schema: &self.schema,
+            languages: &snapshot.languages,
+            shows_all: snapshot.shows_all,
+        }
     }
 
     pub(super) const fn fields(&self) -> &Fields {
         &self.fields
     }
 
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Ends the writer. What is not committed is lost.
     pub(super) fn close(&self) {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.writer().writer.take();
     }
 
-    fn with_writer<T>(
-        &self,
-        write: impl FnOnce(&mut IndexWriter) -> tantivy::Result<T>,
-    ) -> Result<T, IndexError> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(write(writer.as_mut().ok_or(IndexError::Closed)?)?)
-    }
-
-    pub(super) fn add(&self, record: &IndexedRecord<'_>) -> Result<(), IndexError> {
-        let document = record.document(&self.schema, &self.fields)?;
-        self.with_writer(|writer| writer.add_document(document).map(drop))
-    }
-
-    pub(super) fn remove(&self, repository: &str, prefix: &str, identifier: &str) -> Result<(), IndexError> {
-        self.delete(self.fields.record(repository, prefix, identifier))
-    }
-
-    pub(super) fn remove_collection(&self, repository: &str, prefix: &str) -> Result<(), IndexError> {
-        self.delete(self.fields.mark(Mark::Collection(repository, prefix)))
-    }
-
-    fn delete(&self, term: Term) -> Result<(), IndexError> {
-        self.with_writer(|writer| {
-            writer.delete_term(term);
-            Ok(())
-        })
-    }
-
-    /// Commits everything since the last commit with the position.
-    pub(super) fn commit(&self, position: &IndexPosition) -> Result<(), IndexError> {
-        self.with_writer(|writer| {
-            let mut prepared = writer.prepare_commit()?;
-            prepared.set_payload(&position.payload());
-            prepared.commit()
-        })?;
-        self.reader.reload()?;
-        let snapshot = Snapshot::of(self.reader.searcher(), &self.fields, position.clone())?;
-        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
-        Ok(())
-    }
-
-    /// Forgets everything since the last commit.
-    pub(super) fn roll_back(&self) -> Result<(), IndexError> {
-        self.with_writer(|writer| writer.rollback().map(drop))
+    /// Begins to write. `after_interruption` forgets everything since the last commit.
+    pub(super) fn begin(self: &Arc<Self>, after_interruption: bool) -> Result<Writing, IndexError> {
+        let mut locked = self.writer();
+        let writer = locked.writer.as_mut().ok_or(IndexError::Closed)?;
+        if after_interruption {
+            writer.rollback()?;
+        }
+        locked.turn += 1;
+        Ok(Writing { opened: Arc::clone(self), turn: locked.turn })
     }
 
     /// Whether a record is the one that is shown for its item; `None` if it is not in the last commit.
@@ -192,6 +186,57 @@ impl Opened {
 
     pub(super) fn disk_bytes(&self) -> u64 {
         self.snapshot().searcher.space_usage().map_or(0, |usage| usage.total().get_bytes())
+    }
+}
+
+impl Writing {
+    pub(super) const fn opened(&self) -> &Arc<Opened> {
+        &self.opened
+    }
+
+    fn with_writer<T>(
+        &self,
+        write: impl FnOnce(&mut IndexWriter) -> tantivy::Result<T>,
+    ) -> Result<T, IndexError> {
+        let mut locked = self.opened.writer();
+        if locked.turn != self.turn {
+            return Err(IndexError::Unreadable("another call follows the mirror".to_owned()));
+        }
+        Ok(write(locked.writer.as_mut().ok_or(IndexError::Closed)?)?)
+    }
+
+    pub(super) fn add(&self, record: &IndexedRecord<'_>) -> Result<(), IndexError> {
+        let document = record.document(&self.opened.schema, &self.opened.fields)?;
+        self.with_writer(|writer| writer.add_document(document).map(drop))
+    }
+
+    pub(super) fn remove(&self, repository: &str, prefix: &str, identifier: &str) -> Result<(), IndexError> {
+        self.delete(self.opened.fields.record(repository, prefix, identifier))
+    }
+
+    pub(super) fn remove_collection(&self, repository: &str, prefix: &str) -> Result<(), IndexError> {
+        self.delete(self.opened.fields.mark(Mark::Collection(repository, prefix)))
+    }
+
+    fn delete(&self, term: Term) -> Result<(), IndexError> {
+        self.with_writer(|writer| {
+            writer.delete_term(term);
+            Ok(())
+        })
+    }
+
+    /// Commits everything since the last commit with the position, and lets searches see it.
+    pub(super) fn commit(&self, position: &IndexPosition) -> Result<(), IndexError> {
+        let opened = &self.opened;
+        self.with_writer(|writer| {
+            let mut prepared = writer.prepare_commit()?;
+            prepared.set_payload(&position.payload());
+            prepared.commit()?;
+            opened.reader.reload()?;
+            let snapshot = Snapshot::of(opened.reader.searcher(), &opened.fields, position.clone())?;
+            *opened.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
+            Ok(())
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use super::schema::FORMAT;
 use oaimend_oai::UnixSecs;
 use oaimend_store::Position;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The place in the mirror up to which records are indexed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,14 +14,13 @@ pub(super) struct IndexPosition {
     pub(super) is_built: bool,
     /// All commits with stamps up to this one are indexed.
     pub(super) complete_until_secs: Option<i64>,
-    pub(super) collections: Vec<CollectionPosition>,
+    /// The collections, by repository and prefix.
+    pub(super) collections: BTreeMap<String, BTreeMap<String, CollectionPosition>>,
 }
 
 /// The place in a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CollectionPosition {
-    pub(super) repository: String,
-    pub(super) prefix: String,
     /// The number of the collection.
     pub(super) number: u64,
     /// Records with lower sequences were read for the first time, so no older version of them is in the index.
@@ -50,18 +50,13 @@ impl IndexPosition {
     }
 
     pub(super) fn of(&self, repository: &str, prefix: &str) -> Option<&CollectionPosition> {
-        self.collections.iter().find(|known| known.repository == repository && known.prefix == prefix)
+        self.collections.get(repository)?.get(prefix)
     }
 
-    /// The position of a collection, which begins now if it is not known.
-    pub(super) fn entry(&mut self, begun: CollectionPosition) -> &mut CollectionPosition {
-        let is_same =
-            |known: &CollectionPosition| known.repository == begun.repository && known.prefix == begun.prefix;
-        let index = self.collections.iter().position(is_same).unwrap_or_else(|| {
-            self.collections.push(begun);
-            self.collections.len() - 1
-        });
-        &mut self.collections[index]
+    pub(super) fn remove(&mut self, repository: &str, prefix: &str) {
+        if let Some(collections) = self.collections.get_mut(repository) {
+            collections.remove(prefix);
+        }
     }
 }
 

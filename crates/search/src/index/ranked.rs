@@ -238,3 +238,25 @@ impl RankedSegment {
         RankedHit { place, score, address }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facets_of_many_hits_are_counted_in_a_sample() {
+        let mut all = Sample::default();
+        for segment in 0..4 {
+            let mut part = Sample::default();
+            (0..60_000).for_each(|doc| part.add(segment, doc));
+            assert_eq!((part.docs.len(), part.mask), (60_000, 0));
+            all.merge(part);
+        }
+        let estimated = all.docs.len() * (all.mask as usize + 1);
+        assert!(all.docs.len() <= FACET_HITS_MAX && all.mask > 0);
+        assert!((230_000..250_000).contains(&estimated), "{estimated}");
+        // Both formats of an item are as frequent in the sample.
+        let even = all.docs.iter().filter(|(_, doc)| doc % 2 == 0).count();
+        assert!((45..55).contains(&(100 * even / all.docs.len())), "{even}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What searches see: the index at its last commit.
 
 use super::position::IndexPosition;
-use super::schema::{END, Fields, STEM, columns};
+use super::schema::{END, Fields, Mark, STEM, columns};
 use crate::record_texts::DUBLIN_CORE;
 use crate::text::StemLanguage;
 use std::collections::BTreeSet;
@@ -18,6 +18,8 @@ pub(super) struct Snapshot {
     pub(super) languages: Arc<Vec<StemLanguage>>,
     /// The fields that the index contains, and those of Dublin Core.
     pub(super) names: Arc<BTreeSet<String>>,
+    /// Whether every record is the one that is shown for its item.
+    pub(super) shows_all: bool,
     /// The place in the mirror up to which records are indexed.
     pub(super) position: Arc<IndexPosition>,
 }
@@ -45,11 +47,15 @@ impl Snapshot {
             codes.extend(starts_of_terms(segment, fields.all, &STEM.to_string(), STEM)?);
         }
         names.remove(super::schema::OTHER_ELEMENTS);
+        let documents: u64 =
+            searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
+        let shows_all = searcher.doc_freq(&fields.mark(Mark::Shown))? == documents;
         let languages = codes.iter().filter_map(|code| StemLanguage::of_code(code)).collect();
         Ok(Self {
             repositories: Arc::new(Repositories::of(&searcher)?),
             languages: Arc::new(languages),
             names: Arc::new(names),
+            shows_all,
             position: Arc::new(position),
             searcher,
         })

@@ -136,3 +136,51 @@ impl Highlighted {
         Some(end)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::{QueryLanguage, parse};
+
+    fn highlighter(query: &str) -> Highlighter {
+        Highlighter::of(&parse(QueryLanguage::Odl, query).expect("a query"))
+    }
+
+    fn shown<'t>(query: &str, text: &'t str) -> Vec<&'t str> {
+        let places = highlighter(query).places("title", text, Some("en"));
+        places.into_iter().filter_map(|place| text.get(place)).collect()
+    }
+
+    #[test]
+    fn words_stems_and_phrases_are_found_at_their_places() {
+        for (query, text, expected) in [
+            ("river", "Rivers and RIVER-banks", vec!["Rivers", "RIVER"]),
+            ("hauser", "Die Häuser", vec!["Häuser"]),
+            ("\"of the\" sea", "Songs of the Sea, of a", vec!["of the", "Sea"]),
+            ("title:songs creator:sea", "Songs of the sea", vec!["Songs"]),
+            ("-songs sea", "Songs of the sea", vec!["sea"]),
+            ("京大学", "東京大学の", vec!["京大学"]),
+            ("\"a a\"", "a a a", vec!["a a a"]),
+            ("x", "none", vec![]),
+        ] {
+            assert_eq!(shown(query, text), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn snippets_begin_near_the_first_word() {
+        let text = format!("{}river {}", "before ".repeat(50), "after ".repeat(100));
+        let snippet = highlighter("river").snippet("title", &text, None);
+        assert_eq!(
+            (snippet.text.chars().count(), snippet.is_cut_before, snippet.is_cut_after),
+            (300, true, true)
+        );
+        assert!(snippet.text.starts_with("before before"), "{}", snippet.text);
+        let places: Vec<&str> =
+            snippet.places.iter().filter_map(|place| snippet.text.get(place.clone())).collect();
+        assert_eq!(places, ["river"]);
+        let short = highlighter("sea").snippet("title", "A title", None);
+        let whole = Snippet { text: "A title".into(), ..Snippet::default() };
+        assert_eq!(short, whole);
+    }
+}

@@ -1,0 +1,349 @@
+//! Measures the search index beside bare tantivy: disk space, indexing, and searches.
+//!
+//! `cargo bench -p oaimend-search` measures 100,000 records; `cargo bench -p oaimend-search -- 1000000` other numbers.
+//! Times are CPU times, so other work of the machine counts less. The results are in docs/explanation/performance.md.
+
+use oaimend_oai::UnixSecs;
+use oaimend_record::{RecordDocument, WorkDescription};
+use oaimend_search::query::{QueryLanguage, parse};
+use oaimend_search::{Highlighter, IndexSettings, Ranking, RecordFilter, SearchHits, SearchIndex};
+use oaimend_store::{
+    Identifier, ListFilter, ListQuery, MirrorStore, NewRecord, PageCommit, Prefix, RecordRepairs,
+    RecordStatus, RepositoryId, content_hash,
+};
+use oaimend_store_local::RecordLog;
+use std::path::Path;
+use tantivy::aggregation::AggregationCollector;
+use tantivy::aggregation::agg_req::Aggregations;
+use tantivy::collector::{Count, TopDocs};
+use tantivy::query::{BooleanQuery, Query, TermQuery};
+use tantivy::schema::{IndexRecordOption, STORED, STRING, Schema, TEXT};
+use tantivy::{Index, Searcher, TantivyDocument, Term};
+
+const MEMORY_BYTES: usize = 128 << 20;
+const PAGE_RECORDS: usize = 1_000;
+const REPOSITORIES: usize = 20;
+const FIELDS: [&str; 10] = [
+    "title",
+    "creator",
+    "subject",
+    "description",
+    "publisher",
+    "date",
+    "type",
+    "identifier",
+    "language",
+    "rights",
+];
+
+/// Makes texts whose words are as frequent as those of a language (Zipf).
+struct Words {
+    random: fastrand::Rng,
+    words: Vec<String>,
+}
+
+impl Words {
+    fn new() -> Self {
+        let mut random = fastrand::Rng::with_seed(20_261_126);
+        let syllables =
+            ["ka", "ter", "lo", "min", "es", "ra", "tion", "ver", "sch", "ing", "o", "pla", "net", "ur"];
+        let word = |random: &mut fastrand::Rng| -> String {
+            (0..random.usize(1..5)).map(|_| syllables[random.usize(..syllables.len())]).collect()
+        };
+        let words = (0..60_000).map(|number| format!("{}{}", word(&mut random), shown(number))).collect();
+        Self { random, words }
+    }
+
+    fn word(&mut self) -> &str {
+        let exponent = self.random.f64() * (self.words.len() as f64).ln();
+        let rank = (exponent.exp() as usize).min(self.words.len() - 1);
+        &self.words[rank]
+    }
+
+    fn text(&mut self, count: usize) -> String {
+        (0..count).map(|_| self.word().to_owned()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn name(&mut self) -> String {
+        let (family, given) = (self.random.usize(..30_000), self.random.usize(..500));
+        format!("{}, {}", capitalised(&self.words[family]), capitalised(&self.words[given]))
+    }
+
+    fn metadata(&mut self, number: usize) -> String {
+        let title = capitalised(&self.text(9));
+        let creators: String = (0..2).map(|_| format!("<dc:creator>{}</dc:creator>", self.name())).collect();
+        let subjects: String = (0..3)
+            .map(|_| format!("<dc:subject>{}</dc:subject>", self.words[self.random.usize(..2_000)]))
+            .collect();
+        let count = self.random.usize(60..180);
+        let description = self.text(count);
+        let year = self.random.u16(1980..2027);
+        let kind = ["article", "thesis", "book", "dataset"][self.random.usize(..4)];
+        let language = ["en", "en", "en", "de", "fr", "es"][self.random.usize(..6)];
+        let publisher = &self.words[self.random.usize(..300)];
+        format!(
+            "<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
+             xmlns:dc=\"http://purl.org/dc/elements/1.1/\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+             xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/oai_dc/ \
+             http://www.openarchives.org/OAI/2.0/oai_dc.xsd\"><dc:title>{title}</dc:title>{creators}{subjects}\
+             <dc:description>{description}</dc:description><dc:publisher>{publisher}</dc:publisher>\
+             <dc:date>{year}</dc:date><dc:type>{kind}</dc:type>\
+             <dc:identifier>https://doi.org/10.5555/{number}</dc:identifier><dc:language>{language}</dc:language>\
+             <dc:rights>https://creativecommons.org/licenses/by/4.0/</dc:rights></oai_dc:dc>"
+        )
+    }
+
+    fn record(&mut self, number: usize) -> NewRecord {
+        let identifier = format!("oai:repository.example.org:article/{number}");
+        let xml = format!(
+            "<record xmlns=\"http://www.openarchives.org/OAI/2.0/\"><header><identifier>{identifier}</identifier>\
+             <datestamp>2024-01-01T00:00:00Z</datestamp></header><metadata>{}</metadata></record>",
+            self.metadata(number)
+        );
+        NewRecord {
+            identifier,
+            datestamp_secs: UnixSecs(1_700_000_000),
+            set_specs: Vec::new(),
+            status: RecordStatus::Live,
+            content_hash: content_hash(RecordStatus::Live, &[], &[xml.as_bytes()]),
+            bytes: xml.into(),
+            repairs: RecordRepairs::default(),
+        }
+    }
+}
+
+/// A number in letters, so that words differ.
+fn shown(number: usize) -> String {
+    let mut rest = number;
+    let mut letters = String::new();
+    while rest > 0 {
+        letters.push(char::from(b'a' + (rest % 26) as u8));
+        rest /= 26;
+    }
+    letters
+}
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// CPU time of the process, in seconds.
+fn cpu_secs() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks: f64 = fields[11..13].iter().map(|field| field.parse::<f64>().unwrap_or_default()).sum();
+    ticks / 100.0
+}
+
+/// CPU time of this thread, in milliseconds.
+fn thread_ms() -> f64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux with schedstat");
+    let nanoseconds: f64 = stat.split(' ').next().and_then(|field| field.parse().ok()).expect("a number");
+    nanoseconds / 1e6
+}
+
+fn measured<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let began = cpu_secs();
+    let result = work();
+    (result, cpu_secs() - began)
+}
+
+fn folder_bytes(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).expect("a folder").filter_map(Result::ok);
+    files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
+}
+
+async fn fill(mirror: &RecordLog, count: usize) -> usize {
+    let mut words = Words::new();
+    let mut bytes = 0;
+    for page in 0..count.div_ceil(PAGE_RECORDS) {
+        let repository = format!("repository{}", page % REPOSITORIES);
+        let records: Vec<NewRecord> =
+            (0..PAGE_RECORDS).map(|number| words.record(page * PAGE_RECORDS + number)).collect();
+        bytes += records.iter().map(|record| record.bytes.len()).sum::<usize>();
+        let progress = mirror
+            .progress(RepositoryId(&repository), Prefix("oai_dc"))
+            .await
+            .expect("the store is readable");
+        let stamp_secs = UnixSecs(1_800_000_000 + page as i64);
+        let page = PageCommit { repository, prefix: "oai_dc".to_owned(), stamp_secs, records, progress };
+        mirror.commit(page).await.expect("the page is stored");
+    }
+    bytes
+}
+
+/// Reads all records of the mirror.
+async fn each_record(mirror: &RecordLog, mut visit: impl FnMut(&str, RecordDocument)) {
+    for number in 0..REPOSITORIES {
+        let mut after = None;
+        loop {
+            let filter = ListFilter {
+                repository: format!("repository{number}"),
+                prefix: "oai_dc".to_owned(),
+                ..ListFilter::default()
+            };
+            let query = ListQuery { filter, after, count_max: 500, bytes_max: 4 << 20, with_bytes: true };
+            let page = mirror.list(query).await.expect("the store is readable");
+            for record in page.records {
+                let text = std::str::from_utf8(&record.bytes).expect("UTF-8");
+                visit(&record.identifier, RecordDocument::read(text).expect("well-formed"));
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+    }
+}
+
+/// An index that a program with tantivy would make: ten fields of text with positions, the identifier stored.
+async fn index_bare(mirror: &RecordLog, folder: &Path) {
+    let mut builder = Schema::builder();
+    let identifier = builder.add_text_field("id", STRING | STORED);
+    let fields = FIELDS.map(|name| builder.add_text_field(name, TEXT));
+    let index = Index::create_in_dir(folder, builder.build()).expect("a folder");
+    let mut writer = index.writer_with_num_threads(2, MEMORY_BYTES).expect("a writer");
+    each_record(mirror, |id, document| {
+        let mut indexed = TantivyDocument::default();
+        indexed.add_text(identifier, id);
+        for field in &document.metadata {
+            if let Some(place) = FIELDS.iter().position(|name| *name == field.name) {
+                indexed.add_text(fields[place], &field.text.value);
+            }
+        }
+        writer.add_document(indexed).expect("the index is writable");
+    })
+    .await;
+    writer.commit().expect("the index is writable");
+}
+
+/// Searches as words that must match, all or one.
+fn queries() -> Vec<(Vec<String>, bool)> {
+    let mut words = Words::new();
+    let mut queries = Vec::new();
+    for number in 0..300 {
+        let count = 1 + number % 3;
+        queries.push(((0..count).map(|_| words.word().to_owned()).collect(), number % 2 == 0));
+    }
+    queries
+}
+
+fn search_bare(searcher: &Searcher, words: &[String], is_and: bool, facets: &Aggregations) -> usize {
+    let all = searcher.schema().get_field("all").expect("a field");
+    let term = |word: &String| -> Box<dyn Query> {
+        Box::new(TermQuery::new(Term::from_field_text(all, word), IndexRecordOption::WithFreqs))
+    };
+    let terms: Vec<Box<dyn Query>> = words.iter().map(term).collect();
+    let query = if is_and { BooleanQuery::intersection(terms) } else { BooleanQuery::union(terms) };
+    let facets = AggregationCollector::from_aggs(facets.clone(), Default::default());
+    let collectors = (TopDocs::with_limit(20).order_by_score(), Count, facets);
+    let (top, count, _) = searcher.search(&query, &collectors).expect("a search");
+    for (_, address) in top {
+        searcher.doc::<TantivyDocument>(address).expect("a document");
+    }
+    count
+}
+
+fn request(words: &[String], is_and: bool) -> SearchHits {
+    let language = if is_and { QueryLanguage::Dlese } else { QueryLanguage::Odl };
+    SearchHits {
+        query: parse(language, &words.join(" ")).expect("a query"),
+        filter: RecordFilter::default(),
+        ranking: Ranking::Relevance,
+        offset: 0,
+        count_max: 20,
+        with_facets: true,
+    }
+}
+
+/// What a result page reads of the mirror.
+async fn show(mirror: &RecordLog, index: &SearchIndex, request: &SearchHits) {
+    let found = index.search(request).expect("a search");
+    let highlighter = Highlighter::of(&request.query);
+    for hit in found.hits {
+        let repository = RepositoryId(&hit.repository);
+        let record = mirror.record(repository, Prefix(&hit.prefix), Identifier(&hit.identifier)).await;
+        let record = record.expect("the store is readable").expect("a record");
+        let document = RecordDocument::read(&String::from_utf8_lossy(&record.bytes)).expect("well-formed");
+        let work = WorkDescription::of(&document);
+        for text in work.core.titles.iter().chain(&work.core.descriptions) {
+            highlighter.snippet("description", &text.value, work.language().as_deref());
+        }
+    }
+}
+
+/// Prints the disk space of each field.
+fn print_fields(searcher: &Searcher) {
+    for segment in searcher.space_usage().expect("readable").segments() {
+        let parts = [
+            ("terms", segment.termdict()),
+            ("postings", segment.postings()),
+            ("positions", segment.positions()),
+            ("columns", segment.fast_fields()),
+        ];
+        for (name, part) in parts {
+            let fields = part.fields().map(|field| format!(" {} {:?}", field.field_name(), field.total()));
+            println!("segment of {}: {name}:{}", segment.num_docs(), fields.collect::<String>());
+        }
+        println!("segment of {}: store {:?}", segment.num_docs(), segment.store().total());
+    }
+}
+
+fn report(name: &str, mut times: Vec<f64>) -> (f64, f64) {
+    times.sort_by(f64::total_cmp);
+    let (median, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+    println!("{name:<28} median {median:8.3} ms  p99 {p99:8.3} ms");
+    (median, p99)
+}
+
+fn main() {
+    let count = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(100_000);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let mirror = RecordLog::open(&path("mirror")).expect("a store");
+    let bytes = runtime.block_on(fill(&mirror, count));
+    println!("{count} records of {} bytes, {} MB", bytes / count, bytes / 1_000_000);
+
+    let index = SearchIndex::open(&path("search"), IndexSettings { memory_max_bytes: MEMORY_BYTES })
+        .expect("an index");
+    let ((), indexing) = measured(|| runtime.block_on(index.follow(&mirror, None)).expect("indexed"));
+    std::fs::create_dir(path("bare")).expect("a folder");
+    let ((), bare) = measured(|| runtime.block_on(index_bare(&mirror, &path("bare"))));
+    let ((), reading) = measured(|| runtime.block_on(each_record(&mirror, |_, _| {})));
+    println!("indexing {indexing:.1} s, bare tantivy {bare:.1} s, reading alone {reading:.1} s of CPU");
+    println!(
+        "speed of bare tantivy: {:.2}, without reading {:.2}",
+        bare / indexing,
+        (bare - reading) / (indexing - reading)
+    );
+    let ratio = |name: &str| folder_bytes(&path(name)) as f64 / bytes as f64;
+    println!("size of the records: {:.3}, bare tantivy {:.3}", ratio("search"), ratio("bare"));
+    let opened = Index::open_in_dir(path("search")).expect("an index");
+    let searcher = opened.reader().expect("a reader").searcher();
+    print_fields(&searcher);
+
+    let facets = ["repository", "type", "year", "language", "access"]
+        .map(|name| (name.to_owned(), serde_json::json!({"terms": {"field": name, "size": 50}})));
+    let facets = serde_json::Value::Object(facets.into_iter().collect());
+    let facets: Aggregations = serde_json::from_value(facets).expect("aggregations");
+    let (mut ours, mut theirs, mut pages) = (Vec::new(), Vec::new(), Vec::new());
+    for (words, is_and) in queries() {
+        let request = request(&words, is_and);
+        // Once before, so that both read from memory.
+        index.search(&request).expect("a search");
+        let began = thread_ms();
+        search_bare(&searcher, &words, is_and, &facets);
+        theirs.push(thread_ms() - began);
+        let began = thread_ms();
+        index.search(&request).expect("a search");
+        ours.push(thread_ms() - began);
+        let began = cpu_secs();
+        runtime.block_on(show(&mirror, &index, &request));
+        pages.push(1_000.0 * (cpu_secs() - began));
+    }
+    let (theirs, ours) = (report("bare tantivy", theirs), report("search", ours));
+    println!("ratio: median {:.2}, p99 {:.2}", ours.0 / theirs.0, ours.1 / theirs.1);
+    println!("search with 20 records      mean   {:8.3} ms", pages.iter().sum::<f64>() / pages.len() as f64);
+}
