@@ -1,5 +1,6 @@
 //! The journal or book that contains a work, with volume, issue and pages.
 
+use crate::limits::NUMBERS_MAX;
 use crate::standard_number::read_issn;
 use regex::Regex;
 use std::sync::LazyLock;
@@ -17,7 +18,7 @@ pub struct Container {
     pub first_page: Option<String>,
     /// The last page.
     pub last_page: Option<String>,
-    /// The ISSNs, such as `0378-5955`.
+    /// The ISSNs, such as `0378-5955`, at most 50.
     pub issns: Vec<String>,
 }
 
@@ -125,7 +126,7 @@ impl Container {
             (self.first_page, self.last_page) = (other.first_page, other.last_page);
         }
         for issn in other.issns {
-            if !self.issns.contains(&issn) {
+            if !self.issns.contains(&issn) && self.issns.len() < NUMBERS_MAX {
                 self.issns.push(issn);
             }
         }

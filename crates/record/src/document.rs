@@ -10,7 +10,7 @@ use oaimend_repository::xml::{NamespaceReader, StartTag, XmlError, XmlEvent, Xml
 
 /// The elements of a record.
 ///
-/// At most 2,000 elements with 512 KiB of text are kept, at most 16 KiB of each text. The rest is counted.
+/// At most 10,000 elements with 512 KiB of text are kept, at most 16 KiB of each text. The rest is counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordDocument {
     /// The identifier in the header.

@@ -26,7 +26,7 @@ pub struct WorkDescription {
     pub orcids: Vec<Orcid>,
     /// The journal or book that contains the work.
     pub container: Container,
-    /// The ISBNs, as digits.
+    /// The ISBNs, as digits, at most 50.
     pub isbns: Vec<String>,
     /// The links.
     pub links: RecordLinks,

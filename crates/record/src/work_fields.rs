@@ -3,6 +3,7 @@
 use crate::agent::{Agent, AgentKind, Orcid};
 use crate::container::Container;
 use crate::dublin_core::DublinCore;
+use crate::limits::NUMBERS_MAX;
 use crate::standard_number::{read_isbn, read_issn};
 use crate::text::Text;
 
@@ -16,7 +17,7 @@ pub(crate) struct WorkFields {
     /// ORCIDs of creators whose names are not certain.
     pub(crate) orcids: Vec<Orcid>,
     pub(crate) container: Container,
-    /// The ISBNs of the work as digits.
+    /// The ISBNs of the work as digits, at most 50.
     pub(crate) isbns: Vec<String>,
     /// The URLs that the format calls full text.
     pub(crate) full_texts: Vec<String>,
@@ -33,6 +34,7 @@ impl WorkFields {
         for text in &self.core.identifiers {
             if let Some(isbn) = read_isbn(&text.value)
                 && !self.isbns.contains(&isbn)
+                && self.isbns.len() < NUMBERS_MAX
             {
                 self.isbns.push(isbn);
             }

@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 /// Deepest level that has its own indentation in the style sheet.
 const LEVELS_MAX: usize = 6;
 
-/// The table of elements, with the namespaces of their prefixes.
+/// Maximum number of rows of the table.
+const ROWS_MAX: usize = 2_000;
+
+/// The table of elements, with the namespaces of their prefixes. It says how many rows it leaves out.
 pub(super) fn fields_table(caption: &str, fields: &[Field]) -> Markup {
     let shown = || fields.iter().filter(|field| !is_bare_container(field));
     let prefixes: BTreeSet<(&str, &str)> =
@@ -17,9 +20,11 @@ pub(super) fn fields_table(caption: &str, fields: &[Field]) -> Markup {
             caption { (caption) }
             thead { tr { th scope="col" { "Field" } th scope="col" { "Value" } } }
             tbody {
-                @for field in shown() { (row(field)) }
+                @for field in shown().take(ROWS_MAX) { (row(field)) }
             }
         }
+        @let left_out = shown().count().saturating_sub(ROWS_MAX);
+        @if left_out > 0 { p.cut { "… " (left_out) " more fields are in the XML only" } }
         @if prefixes.iter().any(|(_, namespace)| !namespace.is_empty()) {
             dl.namespaces {
                 @for (prefix, namespace) in prefixes.iter().filter(|(_, namespace)| !namespace.is_empty()) {
@@ -135,6 +140,13 @@ mod tests {
         let table = table(&format!("<a>{}</a>", "x".repeat(5_000_000)));
         assert!(table.len() < 20_000, "{}", table.len());
         assert!(table.contains("… 4.9 MB not shown"), "no mark");
+    }
+
+    #[test]
+    fn a_long_table_says_what_it_leaves_out() {
+        let table = table(&format!("<a>{}</a>", "<b>x</b>".repeat(ROWS_MAX + 3)));
+        assert_eq!(table.matches("<tr").count(), ROWS_MAX + 1);
+        assert!(table.contains("… 3 more fields are in the XML only"), "no mark");
     }
 
     #[test]

@@ -127,10 +127,10 @@ fn nothing_in_a_record_ends_a_field_or_a_line() {
 
 #[test]
 fn all_creators_are_in_a_citation_and_long_keys_are_bounded() {
-    let many = work(&"é/".repeat(5_000), &"<creator>Doe, Jane</creator>".repeat(1_900));
-    assert_eq!(bibtex(&many, PAGE).matches("Doe, Jane").count(), 1_900);
-    assert_eq!(ris(&many, PAGE).matches("AU  - ").count(), 1_900);
-    assert_eq!(csl_json(&many, PAGE)["author"].as_array().map(Vec::len), Some(1_900));
+    let many = work(&"é/".repeat(5_000), &"<creator>Doe, Jane</creator>".repeat(9_000));
+    assert_eq!(bibtex(&many, PAGE).matches("Doe, Jane").count(), 9_000);
+    assert_eq!(ris(&many, PAGE).matches("AU  - ").count(), 9_000);
+    assert_eq!(csl_json(&many, PAGE)["author"].as_array().map(Vec::len), Some(9_000));
     assert_eq!(csl_json(&many, PAGE)["id"].as_str().map(str::len), Some(100));
 }
 
