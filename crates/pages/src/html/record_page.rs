@@ -181,6 +181,7 @@ impl RecordPage<'_> {
 
     fn introduction(&self) -> Markup {
         let core = &self.work.core;
+        let more = core.subjects.len().saturating_sub(SHOWN_VALUES_MAX);
         html! {
             @if !core.descriptions.is_empty() || !core.subjects.is_empty() {
                 div.introduction {
@@ -199,6 +200,7 @@ impl RecordPage<'_> {
                             @for text in core.subjects.iter().take(SHOWN_VALUES_MAX) {
                                 li lang=(text.lang()) { (self.search_link("subject", &text.value)) }
                             }
+                            @if more > 0 { li.cut { "and " (more) " more" } }
                         }
                     }
                 }

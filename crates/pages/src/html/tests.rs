@@ -228,6 +228,13 @@ fn people_subjects_and_sets_are_links() {
 }
 
 #[test]
+fn creators_and_subjects_that_are_not_shown_are_counted() {
+    let page =
+        page(&record("oai:x:1", &"<dc:subject>a</dc:subject><dc:creator>B, C</dc:creator>".repeat(42)));
+    assert_eq!(page.matches("<li class=\"cut\">and 12 more</li>").count(), 2, "{page}");
+}
+
+#[test]
 fn access_citations_and_long_titles_are_shown() {
     let title = "é".repeat(1_000);
     let page = page(&record(
