@@ -31,6 +31,24 @@ pub(crate) fn context_object(item: &SearchItem, public_url: &str) -> String {
     if let Some(date) = item.work.published {
         keys.append_pair("rft.date", &date.in_iso_8601());
     }
+    let container = &item.work.container;
+    let of_container = [
+        (if format == "journal" { "rft.jtitle" } else { "rft.btitle" }, container.title.as_ref()),
+        ("rft.volume", container.volume.as_ref()),
+        ("rft.issue", container.issue.as_ref()),
+        ("rft.spage", container.first_page.as_ref()),
+        ("rft.epage", container.last_page.as_ref()),
+        ("rft.issn", container.issns.first()),
+        ("rft.isbn", item.work.isbns.first()),
+    ];
+    for (key, value) in of_container {
+        if let Some(value) = value
+            && title_key != key
+            && !is_plain
+        {
+            keys.append_pair(key, value);
+        }
+    }
     if let Some(publisher) = core.publishers.first() {
         let key = match format {
             "dissertation" => "rft.inst",
@@ -92,7 +110,8 @@ mod tests {
     fn articles_have_the_keys_of_journals() {
         let found = keys(
             "<creator>Berg, Anna</creator><creator>Ho&amp;lm</creator><date>2019-04-05</date><type>article</type>\
-             <identifier>https://doi.org/10.1234/tides.7</identifier><publisher>P</publisher><language>en</language>",
+             <identifier>https://doi.org/10.1234/tides.7</identifier><publisher>P</publisher>\
+             <source>Tides, 12(3), 45-67</source><source>0378-5955</source><language>en</language>",
         );
         let found: Vec<(&str, &str)> = found.iter().map(|(key, value)| (&**key, &**value)).collect();
         assert_eq!(
@@ -107,6 +126,12 @@ mod tests {
                 ("rft.au", "Berg, Anna"),
                 ("rft.au", "Ho&lm"),
                 ("rft.date", "2019-04-05"),
+                ("rft.jtitle", "Tides"),
+                ("rft.volume", "12"),
+                ("rft.issue", "3"),
+                ("rft.spage", "45"),
+                ("rft.epage", "67"),
+                ("rft.issn", "0378-5955"),
                 ("rft.pub", "P"),
                 ("rft.language", "en"),
             ]

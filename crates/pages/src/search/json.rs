@@ -41,6 +41,7 @@ fn json_item(item: &SearchItem, public_url: &str) -> Value {
         "year": item.year(),
         "type": work.work_type.label(),
         "language": work.language(),
+        "isOpenAccess": work.is_open_access,
         "links": work.links.identifying.iter().map(|link| &link.url).collect::<Vec<_>>(),
         "snippet": item.snippet.as_ref().map(|snippet| &snippet.text.value),
         "changed": item.changed,

@@ -2,7 +2,7 @@
 
 use super::address::FacetKind;
 use crate::record::RecordAddress;
-use oaimend_record::{Text, WorkDescription};
+use oaimend_record::{Text, WorkDescription, shorten};
 use std::ops::Range;
 
 /// A page of results.
@@ -85,6 +85,15 @@ impl SearchItem {
 }
 
 impl MarkedText {
+    /// The start of the text, at most `bytes_max` bytes, with the marks that are whole in it.
+    pub(crate) fn start(&self, bytes_max: usize) -> Self {
+        let (kept, left_out_bytes) = shorten(&self.text.value, bytes_max);
+        let marks = self.marks.iter().filter(|mark| mark.end <= kept.len()).cloned().collect();
+        let left_out_bytes = self.text.left_out_bytes + left_out_bytes;
+        let text = Text { value: kept.to_owned(), left_out_bytes, language: self.text.language.clone() };
+        Self { text, marks }
+    }
+
     /// The parts of the text in order; `true`: a matched one.
     pub fn parts(&self) -> Vec<(bool, &str)> {
         let (mut parts, mut at) = (Vec::new(), 0);
@@ -107,6 +116,15 @@ impl MarkedText {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_start_has_whole_marks() {
+        let text = Text { value: "aé bc".to_owned(), ..Text::default() };
+        let marked = MarkedText { text, marks: vec![0..1, 4..6] };
+        let start = marked.start(5);
+        assert_eq!((start.parts(), start.text.left_out_bytes), (vec![(true, "a"), (false, "é b")], 1));
+        assert_eq!(marked.start(6), marked);
+    }
 
     #[test]
     fn parts_are_the_whole_text() {

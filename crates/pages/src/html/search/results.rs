@@ -9,6 +9,8 @@ use oaimend_record::{WorkType, shorten};
 
 /// Maximum number of creators of a result.
 const CREATORS_MAX: usize = 5;
+/// Longest title of a result, in bytes.
+const TITLE_BYTES_MAX: usize = 400;
 /// Longest name of a repository or of a creator, in bytes.
 const NAME_BYTES_MAX: usize = 100;
 
@@ -25,10 +27,11 @@ fn result(item: &SearchItem, list: ResultList, site: &Site) -> Markup {
     let base = site.base_path();
     let repository = RepositoryAddress { repository: &item.repository };
     let date = item.work.published;
+    let title = item.title.as_ref().map(|title| title.start(TITLE_BYTES_MAX));
     html! {
         h3 {
             a href=(item.url(base)) {
-                @match &item.title {
+                @match &title {
                     Some(title) => span lang=(title.text.lang()) dir=(title.text.direction().name()) {
                         (marked(title)) @if title.text.left_out_bytes > 0 { "…" }
                     },
@@ -40,6 +43,7 @@ fn result(item: &SearchItem, list: ResultList, site: &Site) -> Markup {
             @if !item.work.core.creators.is_empty() { span { (creators(item)) } }
             @if let Some(date) = date { time datetime=(date.in_iso_8601()) { (item.year().unwrap_or_default()) } }
             @if item.work.work_type != WorkType::Other { span { (item.work.work_type.label()) } }
+            @if item.work.is_open_access { span.state.good { (texts::OPEN_ACCESS) } }
             a href=(repository.page(base)) { bdi { (shorten(&item.repository_name, NAME_BYTES_MAX).0) } }
             @if list == ResultList::Recent { span { (texts::CHANGED) " " time datetime=(item.changed) { (item.changed) } } }
         }

@@ -34,6 +34,7 @@ pub(super) const TRY_ALL_VALUES: &str = "Search without the chosen values";
 pub(super) const NO_MORE: &str = "There are no results on this page.";
 pub(super) const FIRST_PAGE: &str = "The first page of the results";
 pub(super) const CHANGED: &str = "changed";
+pub(super) const OPEN_ACCESS: &str = "Open access";
 pub(super) const MORE_CREATORS: &str = "and others";
 
 /// Queries that show what the box understands.
@@ -110,7 +111,7 @@ pub(super) const fn sort_order(sort: SortOrder) -> &'static str {
 /// The name of a value of a facet.
 pub(super) fn facet_value(kind: FacetKind, value: &str) -> &str {
     match (kind, value) {
-        (FacetKind::Access, "open") => "Open access",
+        (FacetKind::Access, "open") => OPEN_ACCESS,
         (FacetKind::Access, "other") => "Not known to be open",
         // The label of a work without a known type.
         (FacetKind::Type, "Record") => "Other",
