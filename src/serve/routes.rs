@@ -4,7 +4,9 @@
 //! docs/reference/urls.md and docs/reference/admin-api.md list the paths for users; a test compares them.
 
 use matchit::{Params, Router};
+use oaimend_html::layout::DESCRIPTION_PATH;
 use oaimend_pages::record::{PLAN_CHART_PATH, STATUS_PATH};
+use oaimend_pages::search::SUGGESTIONS_PATH;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -51,6 +53,10 @@ pub(crate) enum PublicEndpoint {
     AggregateXml,
     Record,
     List,
+    Search,
+    SearchDescription,
+    Suggestions,
+    Recent,
 }
 
 /// What answers on the admin listener.
@@ -93,8 +99,8 @@ const POST: &[&str] = &["POST"];
 const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
-        Aggregate, AggregateXml, Friends, List, Livez, Mirror, MirrorXml, Overview, Readyz, Record,
-        Repository, RepositoryXml, Robots, Sitemap, StyleSheet,
+        Aggregate, AggregateXml, Friends, List, Livez, Mirror, MirrorXml, Overview, Readyz, Recent, Record,
+        Repository, RepositoryXml, Robots, Search, SearchDescription, Sitemap, StyleSheet, Suggestions,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -125,6 +131,10 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
             Clients,
         )
         .labelled("list-page"),
+        route(READ, &["/_search", "/_search.json", "/_search.atom"], Search, Clients).labelled("search"),
+        route(READ, &[DESCRIPTION_PATH], SearchDescription, Clients).labelled("search-description"),
+        route(READ, &[SUGGESTIONS_PATH], Suggestions, Clients).labelled("search-suggestions"),
+        route(READ, &["/_recent", "/_recent.json", "/_recent.atom"], Recent, Clients).labelled("recent"),
     ]
 };
 

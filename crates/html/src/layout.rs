@@ -80,6 +80,11 @@ impl Site {
         Self { base_path, public_base, has_search: false, has_search_box: false, ..self.clone() }
     }
 
+    /// The name of the site.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The style sheets of all pages.
     pub fn style_sheets(&self) -> &[StyleSheet] {
         &self.style_sheets

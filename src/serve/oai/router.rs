@@ -191,7 +191,7 @@ impl PublicRouter<'_> {
             Some(PublicEndpoint::Friends) => friends(&self.served.public_url, &mappings),
             Some(PublicEndpoint::Robots) => {
                 let sitemap = announced_sitemap(&self.gateway, &mappings);
-                robots(self.gateway.policy.robots, sitemap.as_deref())
+                robots(self.gateway.policy.robots, sitemap.as_deref(), self.served.search().is_some())
             }
             Some(PublicEndpoint::Livez) => health::livez(),
             Some(PublicEndpoint::Readyz) => health::readyz(self.lifecycle, &self.served.store.databases),

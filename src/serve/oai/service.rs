@@ -288,7 +288,8 @@ impl ProxyService {
             session.set_keepalive(None);
             return Err(page);
         }
-        let (gateway, served) = (self.0.gateway.current(), &self.0.served);
+        let served = &self.0.served;
+        let gateway = self.0.gateway.current_for_pages(served);
         let page = LiveRecordRequest::new(served, gateway, Arc::clone(&mapping), target, &head.headers).await;
         let is_crawler = context.permit.as_ref().is_some_and(|permit| permit.client.class == CRAWLERS);
         if is_crawler && mapping.live_pages != LivePages::All {
@@ -409,7 +410,7 @@ impl ProxyService {
         let mapping = repository.mapping();
         let has_record_pages = mapping.is_some_and(|mapping| mapping.has_record_pages());
         ResponsePageRequest {
-            gateway: self.0.gateway.current(),
+            gateway: self.0.gateway.current_for_pages(&self.0.served),
             address: RequestAddress { repository: path, query },
             request: request.cloned(),
             repository: mapping.map(|mapping| mapping.id().to_owned()),

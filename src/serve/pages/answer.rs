@@ -6,6 +6,7 @@ use super::records::record::{CACHE_CONTROL, Missing, RecordRequest, notice};
 use super::records::sitemaps;
 use super::repositories::overview::{is_stored, overview, unknown};
 use super::repositories::repository::repository;
+use super::search;
 use super::state::GatewayState;
 use super::target::PageTarget;
 use crate::config::{Mapping, RecordPages};
@@ -18,6 +19,7 @@ use oaimend_pages::html::{ListNotice, NoRecordPage, NoRecordReason};
 use oaimend_pages::list::ListTarget;
 use oaimend_pages::record::RecordAddress;
 use oaimend_pages::route::RecordTarget;
+use oaimend_pages::search::SearchForm;
 use oaimend_pages::sitemap::SitemapAddress;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +44,7 @@ pub(crate) async fn answer(
     target: &PageTarget,
     headers: &HeaderMap,
 ) -> GatewayResponse {
-    let gateway = pages.current();
+    let gateway = pages.current_for_pages(served);
     let mappings = served.repositories.all();
     match target {
         PageTarget::Overview(target) => overview(served, &gateway, target, headers).await.into(),
@@ -64,6 +66,12 @@ pub(crate) async fn answer(
                 _ => None,
             },
         },
+        PageTarget::Search(target) => {
+            let form = target.form.unwrap_or_else(|| SearchForm::accepted(&accept_of(headers)));
+            search::answer(served, pages, target, form, headers).await.into()
+        }
+        PageTarget::SearchDescription => search::description(served, &gateway).into(),
+        PageTarget::Suggestions(query) => search::suggest(served, query).await.into(),
         PageTarget::Record(target) => match find_mirrored(served, &mappings, &target.repository).await {
             Mirrored::Served(mapping) => GatewayResponse {
                 page: record(served, pages, mapping, target, headers).await,
@@ -165,7 +173,7 @@ async fn record(
     target: &RecordTarget,
     headers: &HeaderMap,
 ) -> Response {
-    let gateway = &pages.current();
+    let gateway = &pages.current_for_pages(served);
     let request = |target| RecordRequest {
         store: &*served.store.mirror,
         gateway,

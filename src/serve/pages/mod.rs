@@ -10,6 +10,7 @@ pub(crate) mod records;
 pub(crate) mod rendering;
 pub(crate) mod repositories;
 mod response;
+mod search;
 pub(crate) mod start;
 pub(crate) mod state;
 pub(crate) mod target;

@@ -52,9 +52,11 @@ pub(crate) fn friends(public_url: &str, mappings: &Mappings) -> Response {
 }
 
 /// The rules for crawlers. Harvesting is always allowed; some harvesters obey the rules. `sitemap` is the URL of the
-/// sitemap index.
-pub(crate) fn robots(robots: Robots, sitemap: Option<&str>) -> Response {
+/// sitemap index. With search, crawlers are kept from its results: their facets lead to ever more of them, and every
+/// record is in the lists.
+pub(crate) fn robots(robots: Robots, sitemap: Option<&str>, has_search: bool) -> Response {
     let rules = match robots {
+        Robots::Allow if has_search => "Disallow: /_search?\nDisallow: /_search.\nDisallow: /_recent",
         Robots::Allow => "Disallow:",
         Robots::Deny => "Allow: /*?verb=\nDisallow: /",
     };

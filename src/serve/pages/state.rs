@@ -20,7 +20,18 @@ impl GatewayState {
             Some(theme) => site.with_theme(&theme.css),
             None => site,
         };
-        let facts = format!("{} {site:?} {:?}", env!("CARGO_PKG_VERSION"), policy.canonical);
-        Self { policy, site, version: fingerprint([facts.as_bytes()]) }
+        Self { version: version_of(&policy, &site), policy, site }
     }
+
+    /// The same state of a server that searches its records.
+    pub(crate) fn with_search(&self) -> Self {
+        let site = self.site.clone().with_search();
+        Self { version: version_of(&self.policy, &site), policy: self.policy.clone(), site }
+    }
+}
+
+/// Changes with everything that all pages have in common.
+fn version_of(policy: &GatewayPolicy, site: &Site) -> String {
+    let facts = format!("{} {site:?} {:?}", env!("CARGO_PKG_VERSION"), policy.canonical);
+    fingerprint([facts.as_bytes()])
 }

@@ -5,7 +5,9 @@
 use crate::serve::routes::{PUBLIC, PublicEndpoint, Route};
 use oaimend_pages::list::ListTarget;
 use oaimend_pages::route::{OverviewTarget, RecordTarget};
+use oaimend_pages::search::{ResultList, SearchForm, SearchTarget};
 use oaimend_pages::sitemap::SitemapAddress;
+use url::form_urlencoded;
 
 /// A page of the gateway, as a request names it. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,12 @@ pub(crate) enum PageTarget {
     List(ListTarget),
     /// A sitemap, or the index of all sitemaps.
     Sitemap(SitemapAddress),
+    /// A page of results.
+    Search(SearchTarget),
+    /// The OpenSearch description.
+    SearchDescription,
+    /// The suggestions for the start of a query.
+    Suggestions(String),
     /// The style sheet at this path.
     StyleSheet(String),
 }
@@ -42,6 +50,10 @@ impl PageTarget {
                 None if query.is_empty() => Self::Repository(path.trim_start_matches('/').to_owned()),
                 None => return None,
             },
+            PublicEndpoint::Search => search(ResultList::Search, path, query)?,
+            PublicEndpoint::Recent => search(ResultList::Recent, path, query)?,
+            PublicEndpoint::SearchDescription => Self::SearchDescription,
+            PublicEndpoint::Suggestions => Self::Suggestions(argument(query, "q").unwrap_or_default()),
             PublicEndpoint::Repository if query.is_empty() => Self::Repository(id.to_owned()),
             // No repository begins so: `/_all` and the mirrors have no pages of their own.
             PublicEndpoint::Record | PublicEndpoint::List if id.starts_with('_') => return None,
@@ -57,6 +69,19 @@ impl PageTarget {
         };
         Some((page, found.route))
     }
+}
+
+/// A page of results; `None` for a request of OAI-PMH at the same path.
+fn search(list: ResultList, path: &str, query: &str) -> Option<PageTarget> {
+    let form = [SearchForm::Json, SearchForm::Atom].into_iter().find(|form| path.ends_with(form.ending()));
+    let is_oai = form.is_none() && argument(query, "verb").is_some();
+    if is_oai { None } else { Some(PageTarget::Search(SearchTarget::read(list, form, query))) }
+}
+
+/// The first argument of this name. ODL-Search writes names in any case.
+fn argument(query: &str, name: &str) -> Option<String> {
+    let mut arguments = form_urlencoded::parse(query.as_bytes());
+    arguments.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.into_owned())
 }
 
 #[cfg(test)]
@@ -189,6 +214,29 @@ mod tests {
         }
         assert_eq!(read("/sitemap.xml"), Some(PageTarget::Sitemap(SitemapAddress::Index)));
         assert_eq!((read("//records/"), read("//sets/")), (None, None));
+    }
+
+    #[test]
+    fn searches_have_forms_unless_they_are_requests_of_oai_pmh() {
+        let search = |target: &str| match read(target) {
+            Some(PageTarget::Search(target)) => Some((target.address.url("", ""), target.form)),
+            _ => None,
+        };
+        for (target, url, form) in [
+            ("/_search", "/_search", None),
+            ("/_search?q=a+b&page=2", "/_search?q=a+b&page=2", None),
+            ("/_search.json?q=verb", "/_search?q=verb", Some(SearchForm::Json)),
+            ("/_search.atom?verb=x", "/_search", Some(SearchForm::Atom)),
+            ("/_recent?repository=x&q=a", "/_recent?repository=x", None),
+            ("/_recent.atom", "/_recent", Some(SearchForm::Atom)),
+        ] {
+            assert_eq!(search(target), Some((url.to_owned(), form)), "{target}");
+        }
+        for target in ["/_search?verb=Identify", "/_search?a=b&Verb=ListRecords", "/_recent?VERB=Identify"] {
+            assert_eq!(read(target), None, "{target}");
+        }
+        assert_eq!(read("/_search/opensearch.xml"), Some(PageTarget::SearchDescription));
+        assert_eq!(read("/_search/suggest?q=a%20b"), Some(PageTarget::Suggestions("a b".to_owned())));
     }
 
     #[test]

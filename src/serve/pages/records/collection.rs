@@ -93,14 +93,14 @@ pub(super) async fn set_names(
 }
 
 /// What a source says of itself.
-pub(super) struct SourceFacts {
-    pub(super) name: String,
+pub(in crate::serve::pages) struct SourceFacts {
+    pub(in crate::serve::pages) name: String,
     pub(super) granularity: Granularity,
 }
 
 impl SourceFacts {
     /// What the source of a repository says of itself, as far as it is known.
-    pub(super) async fn read(store: &dyn MirrorStore, repository: &str) -> Self {
+    pub(in crate::serve::pages) async fn read(store: &dyn MirrorStore, repository: &str) -> Self {
         // Without the document the page has the id in place of the name.
         let document = store.document(RepositoryId(repository), Document::Identify).await.unwrap_or_default();
         let identify =
