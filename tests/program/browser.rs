@@ -38,9 +38,11 @@ fn browsers_show_the_pages() {
     let interval = Some(Duration::from_secs(30 * 86_400));
     let mirror = Some(MirrorSettings { interval, ..MirrorSettings::default() });
     let proxy = Proxy::with(|config| {
+        config.search.enabled = true;
         config.repositories.add_fixed(Mapping { mirror, ..mapping });
     });
     proxy.wait_for_harvests("x", 1);
+    proxy.wait_for_results("/_search.json", (RECORDS - 1) as u64);
     let described = proxy.data().join("pages.json");
     let check = json!({
         "base": format!("http://{}", proxy.address()),
@@ -103,9 +105,72 @@ fn collection() -> Collection {
         LONG,
         &format!("{word}</dc:title><dc:subject>{word}</dc:subject><dc:title>{}", "long title ".repeat(60)),
     );
+    for (number, work) in WORKS.into_iter().enumerate() {
+        let [title, creator, year, work_type, language, description] = work;
+        let fields = format!(
+            "{title}</dc:title><dc:creator>{creator}</dc:creator><dc:date>{year}</dc:date><dc:type>{work_type}</dc:type>\
+             <dc:language>{language}</dc:language><dc:description>{description}</dc:description>\
+             <dc:rights>https://creativecommons.org/licenses/by/4.0/</dc:rights><dc:title>{title}"
+        );
+        set_title(FIRST_WORK + number, &fields);
+    }
     collection.entries.get_mut(&identifier(DELETED)).expect("it exists").deleted = true;
     collection
 }
+
+/// The number of the first of [`WORKS`].
+const FIRST_WORK: usize = 10;
+/// Works that a search for ferries finds: title, creator, year, type, language, abstract.
+const WORKS: [[&str; 6]; 6] = [
+    [
+        "Ferries and the growth of harbour towns, 1880\u{2013}1914",
+        "Nordahl, Ingrid",
+        "2004",
+        "doctoralThesis",
+        "en",
+        "Steam ferries moved markets as much as people. The thesis follows twelve towns through the books of their harbours.",
+    ],
+    [
+        "Electric ferries: two winters of battery data",
+        "Okafor, Chidi",
+        "2021",
+        "dataset",
+        "en",
+        "Charge and temperature of the batteries of three ferries, every ten seconds, with the timetable of each crossing.",
+    ],
+    [
+        "F\u{e4}hren im Eis",
+        "Lindqvist, Sara",
+        "1998",
+        "book",
+        "de",
+        "Wie Ferries und F\u{e4}hren im Winter fahren: ein Handbuch f\u{fc}r Reedereien.",
+    ],
+    [
+        "Queueing at island ferries",
+        "Mac Aodha, Niamh",
+        "2016",
+        "article",
+        "en",
+        "A model of summer queues shows that one more ferry shortens the wait less than a booked place does.",
+    ],
+    [
+        "Songs of the ferrymen",
+        "Rossi, Paola",
+        "2011",
+        "sound",
+        "it",
+        "Recordings made on the last rowed ferries of the lagoon.",
+    ],
+    [
+        "The ferry that did not return",
+        "Holm, Lars",
+        "2019",
+        "report",
+        "en",
+        "Report of the inquiry, with the log of the ferry and the weather of that night.",
+    ],
+];
 
 /// The pages to open. `tests/browser/check.mjs` describes the fields. `admin` is the URL of the admin listener.
 fn pages(admin: &str) -> Value {
@@ -139,6 +204,15 @@ fn pages(admin: &str) -> Value {
         { "name": "overview-filtered", "path": "/?q=nothing" },
         { "name": "repository", "path": "/x/", "links_to": ["/x/records/", "/x/sets/even/"] },
         { "name": "repository-unknown", "path": "/y/", "status": 404 },
+        { "name": "search", "path": "/_search?q=ferries", "links_to": [record(ARTICLE)] },
+        { "name": "search-pages", "path": "/_search?q=title&page=2", "links_to": ["/_search?q=title"] },
+        { "name": "search-chosen", "path": "/_search?q=ferries&type=Article", "links_to": ["/_search?q=ferries"] },
+        { "name": "search-hostile", "path": "/_search?q=script" },
+        { "name": "search-right-to-left", "path": "/_search?q=%D8%A7%D9%84%D8%A8%D8%AD%D8%B1" },
+        { "name": "search-empty", "path": "/_search", "links_to": ["/_recent"] },
+        { "name": "search-nothing", "path": "/_search?q=zeppelin&year=2001", "links_to": ["/_search?q=zeppelin"] },
+        { "name": "search-fault", "path": "/_search?q=nofield:x", "status": 400 },
+        { "name": "recent", "path": "/_recent", "links_to": ["/x/"] },
         { "name": "months", "path": "/x/records/" },
         { "name": "list", "path": "/x/records/", "follow": "/x/records/2", "links_to": [record(ARTICLE)] },
         { "name": "sets", "path": "/x/sets/" },
