@@ -80,11 +80,11 @@ fn describe(state: &SearchState) -> String {
     if !state.enabled {
         return "the search is turned off; set search.enabled in oaimend.toml\n".to_owned();
     }
-    let SearchState { records, commits_behind, .. } = state;
+    let SearchState { records, changes_behind, .. } = state;
     let mib = state.disk_bytes as f64 / f64::from(1 << 20);
     let building = if state.is_building { ", being built" } else { "" };
     let mut text =
-        format!("{records} records, {mib:.1} MiB, {commits_behind} commits to be indexed{building}\n");
+        format!("{records} records, {mib:.1} MiB, {changes_behind} changes to be indexed{building}\n");
     if let Some(error) = &state.last_error {
         text.push_str(&format!("the last write failed: {error}\n"));
     }

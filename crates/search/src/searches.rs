@@ -91,17 +91,32 @@ impl Searches {
         }
     }
 
-    /// Uses this index from now on; `None`: there is none for now. Has no effect after [`Searches::close`].
+    /// Uses this index from now on; `None`: there is none for now. After [`Searches::close`] it is closed instead.
     pub fn set_index(&self, index: Option<SearchIndex>) {
-        let mut state = self.0.index.write().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(*state, IndexState::Closed) {
-            *state = index.map_or(IndexState::Absent, IndexState::Open);
+        let refused = {
+            let mut state = self.0.index.write().unwrap_or_else(PoisonError::into_inner);
+            match (&*state, index) {
+                (IndexState::Closed, index) => index,
+                (_, index) => {
+                    *state = index.map_or(IndexState::Absent, IndexState::Open);
+                    None
+                }
+            }
+        };
+        if let Some(index) = refused {
+            index.close();
         }
     }
 
-    /// Refuses all later searches.
+    /// Closes the index, and refuses all later searches. Blocks on the disk.
     pub fn close(&self) {
-        *self.0.index.write().unwrap_or_else(PoisonError::into_inner) = IndexState::Closed;
+        let before = {
+            let mut state = self.0.index.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *state, IndexState::Closed)
+        };
+        if let IndexState::Open(index) = before {
+            index.close();
+        }
     }
 
     /// Waits for the turn of a search.
@@ -122,5 +137,86 @@ struct Turn {
 impl fmt::Debug for Searches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Searches").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::IndexSettings;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+
+    /// Searches in an empty index, and the number of searches that failed.
+    fn searches(folder: &tempfile::TempDir) -> (Searches, Arc<AtomicUsize>) {
+        let failed = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&failed);
+        let searches = Searches::new(move |error, _| {
+            counted.fetch_add(usize::from(error.is_some()), Ordering::Relaxed);
+        });
+        let settings = IndexSettings { memory_max_bytes: 16 << 20 };
+        searches.set_index(Some(SearchIndex::open(folder.path(), settings).expect("a writable folder")));
+        (searches, failed)
+    }
+
+    #[tokio::test]
+    async fn searches_wait_for_their_turn_and_too_many_are_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (searches, failed) = searches(&folder);
+        let (release, held) = channel::<()>();
+        let (held, running, peak) = (Arc::new(Mutex::new(held)), Arc::default(), Arc::default());
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..ADMITTED_MAX {
+            let (searches, held) = (searches.clone(), Arc::clone(&held));
+            let (running, peak): (Arc<AtomicUsize>, Arc<AtomicUsize>) =
+                (Arc::clone(&running), Arc::clone(&peak));
+            tasks.spawn(async move {
+                let search = move |_: &SearchIndex| {
+                    peak.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    // It ends when the sender is dropped.
+                    let _ = held.lock().expect("no test panics while it holds this").recv();
+                    running.fetch_sub(1, Ordering::SeqCst);
+                    Ok(())
+                };
+                searches.run(search).await
+            });
+        }
+        while searches.0.admitted.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(matches!(searches.run(|_| Ok(())).await, Err(IndexError::Busy)));
+        assert_eq!(failed.load(Ordering::Relaxed), 1);
+        drop(release);
+        while let Some(ended) = tasks.join_next().await {
+            ended.expect("no panic").expect("its turn came");
+        }
+        assert_eq!(peak.load(Ordering::SeqCst), RUNNING_MAX);
+        searches.run(|_| Ok(())).await.expect("all turns are over");
+    }
+
+    #[tokio::test]
+    async fn a_search_that_panics_fails_alone() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (searches, failed) = searches(&folder);
+        for _ in 0..3 {
+            let panicked = searches.run(|_| -> Result<(), _> { panic!("a damaged file") }).await;
+            assert!(matches!(panicked, Err(IndexError::Unreadable(_))));
+        }
+        searches.run(|_| Ok(())).await.expect("the others run");
+        assert_eq!(failed.load(Ordering::Relaxed), 3);
+    }
+
+    #[tokio::test]
+    async fn a_closed_index_is_not_opened_again() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (searches, _) = searches(&folder);
+        searches.set_index(None);
+        assert!(matches!(searches.run(|_| Ok(())).await, Err(IndexError::Building)));
+        searches.close();
+        let settings = IndexSettings { memory_max_bytes: 16 << 20 };
+        searches.set_index(Some(SearchIndex::open(folder.path(), settings).expect("it is closed")));
+        assert!(matches!(searches.run(|_| Ok(())).await, Err(IndexError::Closed)));
+        SearchIndex::open(folder.path(), settings).expect("its writer has ended");
     }
 }

@@ -30,7 +30,7 @@ pub(super) async fn metrics(served: &ServedRepositories, telemetry: &Telemetry) 
     }
     if let Some(search) = served.search() {
         match search.status(&*served.store.mirror).await {
-            Ok(status) => telemetry.set_search_index(&status),
+            Ok(status) => telemetry.set_search_index(&status, search.lag()),
             Err(error) => tracing::warn!(%error, "the search index cannot be measured; its metrics are old"),
         }
     }

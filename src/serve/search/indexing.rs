@@ -21,7 +21,7 @@ pub(crate) struct SearchIndexing {
 /// Interval between two messages about a long build.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 /// The first wait after a failure. It doubles with each further one.
-const BACKOFF_FIRST: Duration = Duration::from_secs(5);
+const BACKOFF_FIRST: Duration = Duration::from_secs(1);
 /// The longest wait after a failure.
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
 
@@ -89,7 +89,7 @@ impl SearchIndexing {
                     if let Ok(status) = self.search.status(&**mirror).await {
                         tracing::info!(
                             records = status.records,
-                            commits_behind = status.behind,
+                            changes_behind = status.behind,
                             "the search index is being built"
                         );
                     }
@@ -111,9 +111,6 @@ mod tests {
     #[test]
     fn waits_double_up_to_a_limit() {
         let secs = |failures| backoff(failures).map(|wait| wait.as_secs());
-        assert_eq!(
-            [0, 1, 2, 3, 7, 1_000].map(secs),
-            [None, Some(5), Some(10), Some(20), Some(300), Some(300)]
-        );
+        assert_eq!([0, 1, 2, 3, 7, 1_000].map(secs), [None, Some(1), Some(2), Some(4), Some(64), Some(300)]);
     }
 }

@@ -11,17 +11,20 @@ pub(crate) use self::indexing::SearchIndexing;
 pub use self::state::{RebuildLine, SearchState};
 
 use crate::config::SearchPolicy;
+use oaimend_base::clock;
 use oaimend_oai::UnixSecs;
 use oaimend_search::{IndexError, IndexSettings, IndexStatus, SearchIndex, Searches};
 use oaimend_store::{MirrorError, MirrorStore, check_free_space};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::runtime::Handle;
-use tokio::sync::watch;
+use std::time::Duration;
 
 /// The folder of the index in the data folder.
 const FOLDER: &str = "search";
+/// Longest wait for the end of a write. The next process waits longer for the data folder.
+const CLOSE_MAX: Duration = Duration::from_secs(20);
+/// Interval between two looks whether a write has ended.
+const CLOSE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The search of a server.
 #[derive(Debug)]
@@ -32,12 +35,10 @@ pub(crate) struct SearchService {
     folder: PathBuf,
     /// Held by the task that writes to the index.
     turn: tokio::sync::Mutex<()>,
-    /// Whether the index is opened again before the next write, because the last one failed.
-    needs_reopening: AtomicBool,
     /// Why the last write failed; `None` if it succeeded.
     last_error: Mutex<Option<String>>,
-    /// Whether writing ends for ever.
-    is_closing: watch::Sender<bool>,
+    /// The start of the last write that succeeded, or of the server, by the monotonic clock.
+    last_success: Mutex<Duration>,
 }
 
 /// A write to the index.
@@ -57,9 +58,8 @@ impl SearchService {
             searches,
             folder: data.join(FOLDER),
             turn: tokio::sync::Mutex::default(),
-            needs_reopening: AtomicBool::new(false),
             last_error: Mutex::default(),
-            is_closing: watch::Sender::new(false),
+            last_success: Mutex::new(clock::uptime()),
         }
     }
 
@@ -108,35 +108,44 @@ impl SearchService {
         self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The time since the index had everything that is in the mirror, or since the start of the server.
+    pub(crate) fn lag(&self) -> Duration {
+        let last = *self.last_success.lock().unwrap_or_else(PoisonError::into_inner);
+        clock::uptime().saturating_sub(last)
+    }
+
     /// Whether an index was ever opened.
     fn exists(&self) -> bool {
         self.folder.exists()
     }
 
-    /// Asks the task that writes to the index to end.
+    /// Asks the task that writes to the index to end, and refuses all later searches.
     pub(crate) fn begin_closing(&self) {
-        self.is_closing.send_replace(true);
+        self.searches.close();
     }
 
     /// Ends the writing, so that another process can open the index. Blocks on the disk.
     pub(crate) fn close(&self) {
         self.begin_closing();
-        let _turn = self.turn.blocking_lock();
-        if let Ok(index) = self.searches.index() {
-            index.close();
+        let began = clock::uptime();
+        while self.turn.try_lock().is_err() {
+            if clock::uptime().saturating_sub(began) > CLOSE_MAX {
+                tracing::error!("the search index is not closed; the next process opens it later");
+                return;
+            }
+            std::thread::sleep(CLOSE_INTERVAL);
         }
-        self.searches.close();
     }
 
-    /// Writes to the index, on a thread for work that blocks.
+    /// Writes to the index, and notes whether that failed.
     async fn write(self: &Arc<Self>, mirror: &Arc<dyn MirrorStore>, write: Write) -> Result<(), IndexError> {
+        let began = clock::uptime();
         let (service, mirror) = (Arc::clone(self), Arc::clone(mirror));
-        let work = tokio::task::spawn_blocking(move || {
-            Handle::current().block_on(service.write_here(&*mirror, write))
-        });
+        // A panic of the index fails the write alone.
+        let work = tokio::spawn(async move { service.write_here(&*mirror, write).await });
         let result = work.await.unwrap_or_else(|error| Err(IndexError::Unreadable(error.to_string())));
-        if !matches!(result, Ok(()) | Err(IndexError::Closed)) {
-            self.needs_reopening.store(true, Ordering::Relaxed);
+        if result.is_ok() {
+            *self.last_success.lock().unwrap_or_else(PoisonError::into_inner) = began;
         }
         let error = result.as_ref().err().map(ToString::to_string);
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
@@ -145,10 +154,6 @@ impl SearchService {
 
     async fn write_here(&self, mirror: &dyn MirrorStore, write: Write) -> Result<(), IndexError> {
         let _turn = self.turn.lock().await;
-        let mut is_closing = self.is_closing.subscribe();
-        if *is_closing.borrow() {
-            return Err(IndexError::Closed);
-        }
         let settled_secs = match write {
             Write::Changes(settled_secs) => settled_secs,
             Write::All => {
@@ -157,12 +162,7 @@ impl SearchService {
             }
         };
         self.check_free_space()?;
-        let index = self.opened()?;
-        tokio::select! {
-            followed = index.follow(mirror, settled_secs) => followed,
-            // What is not committed yet is indexed again by the next process.
-            _ = is_closing.wait_for(|is_closing| *is_closing) => Err(IndexError::Closed),
-        }
+        self.opened()?.follow(mirror, settled_secs).await
     }
 
     /// Leaves the last space of the disk to the other stores.
@@ -180,18 +180,14 @@ impl SearchService {
 
     /// The index, ready to be written to. The caller has the turn.
     fn opened(&self) -> Result<SearchIndex, IndexError> {
-        let needs_reopening = self.needs_reopening.load(Ordering::Relaxed);
         match self.searches.index() {
-            Ok(index) if !needs_reopening => return Ok(index),
-            Ok(index) => index.close(),
             Err(IndexError::Building) => {}
-            Err(error) => return Err(error),
+            known => return known,
         }
         let settings = IndexSettings { memory_max_bytes: self.policy.memory_max_bytes() };
         let index = SearchIndex::open(&self.folder, settings)?;
-        self.searches.set_index(Some(index.clone()));
-        self.needs_reopening.store(false, Ordering::Relaxed);
-        Ok(index)
+        self.searches.set_index(Some(index));
+        self.searches.index()
     }
 
     /// Removes the index. The caller has the turn.

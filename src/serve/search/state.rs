@@ -10,8 +10,8 @@ pub struct SearchState {
     pub enabled: bool,
     /// The number of indexed records.
     pub records: u64,
-    /// The number of commits to the mirror that are not indexed yet.
-    pub commits_behind: u64,
+    /// The number of changed records in the mirror that are not indexed yet.
+    pub changes_behind: u64,
     /// The disk space, in bytes.
     pub disk_bytes: u64,
     /// Whether the index is being built for the first time or again.
@@ -44,6 +44,6 @@ impl SearchState {
     /// The state of an index whose last write failed for this reason, or succeeded.
     pub(crate) fn new(status: IndexStatus, last_error: Option<String>) -> Self {
         let IndexStatus { records, behind, disk_bytes, is_building } = status;
-        Self { enabled: true, records, commits_behind: behind, disk_bytes, is_building, last_error }
+        Self { enabled: true, records, changes_behind: behind, disk_bytes, is_building, last_error }
     }
 }

@@ -129,8 +129,10 @@ metrics! {
         "Time that searches in the index took.";
     search_records: IntGauge = "oaimend_search_records", [],
         "Records in the search index.";
-    search_behind: IntGauge = "oaimend_search_commits_behind", [],
-        "Commits of the mirror that are not in the search index yet.";
+    search_behind: IntGauge = "oaimend_search_changes_behind", [],
+        "Changes of records in the mirror that are not in the search index yet.";
+    search_lag_secs: IntGauge = "oaimend_search_lag_seconds", [],
+        "Seconds since the search index had everything that is in the mirror.";
     search_bytes: IntGauge = "oaimend_search_bytes", [],
         "Bytes of the search index on disk.";
     notifications: IntCounterVec = "oaimend_notifications_total", ["target", "result"],

@@ -141,8 +141,9 @@ impl Telemetry {
         self.metrics.searches.with_label_values(&[outcome]).observe(took.as_secs_f64());
     }
 
-    /// Sets the state of the search index.
-    pub(crate) fn set_search_index(&self, status: &IndexStatus) {
+    /// Sets the state of the search index, and the time since it had everything that is in the mirror.
+    pub(crate) fn set_search_index(&self, status: &IndexStatus, lag: Duration) {
+        self.metrics.search_lag_secs.set(i64::try_from(lag.as_secs()).unwrap_or(i64::MAX));
         self.metrics.search_records.set(status.records.cast_signed());
         self.metrics.search_behind.set(status.behind.cast_signed());
         self.metrics.search_bytes.set(status.disk_bytes.cast_signed());
