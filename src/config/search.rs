@@ -18,7 +18,7 @@ pub struct SearchPolicy {
 
 impl Default for SearchPolicy {
     fn default() -> Self {
-        Self { enabled: false, memory_max_mib: 32, commit_interval: Duration::from_secs(2), query_sets: true }
+        Self { enabled: true, memory_max_mib: 32, commit_interval: Duration::from_secs(2), query_sets: true }
     }
 }
 
