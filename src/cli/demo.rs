@@ -28,12 +28,14 @@ const PROVIDER_PORT: u16 = 8082;
 const ID: &str = "demo";
 /// A record whose page the demonstration names.
 const RECORD: &str = "oai:demo.example.org:4";
+/// A word of this record.
+const SEARCHED: &str = "harbour";
 const FIRST_PAGE: &str = "verb=ListRecords&metadataPrefix=oai_dc";
 /// How long the proxy retries a request before the mirror answers.
 const FAILOVER_AFTER: Duration = Duration::from_secs(2);
-/// Maximum number of attempts to find the mirror complete, and the time between two of them.
-const MIRROR_LOOKS_MAX: usize = 200;
-const MIRROR_LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// Maximum number of attempts to find the mirror and the search index complete, and the time between two of them.
+const LOOKS_MAX: usize = 200;
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Starts a broken data provider and the proxy in front of it, on loopback, and prints URLs to try
 #[derive(Debug, Args)]
@@ -53,6 +55,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, Failure> {
     let paint = Paint::for_stream(&io::stdout());
     print(demo.compare_first_page(paint)?.as_bytes())?;
     print(demo.list_during_outage(paint)?.as_bytes())?;
+    demo.wait_for_search()?;
     print(demo.list_urls(paint).as_bytes())?;
     if !arguments.once {
         wait_for_signal()?;
@@ -140,18 +143,17 @@ impl Demo {
 
     /// Waits until the first harvest of the mirror is complete.
     fn wait_for_mirror(&self) -> Result<(), Failure> {
-        let mirror = format!("http://{}/_mirror/{ID}", self.proxy.public_addr);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-        let runtime = runtime.map_err(|error| Failure::io("read", Path::new(&mirror), &error))?;
-        for _ in 0..MIRROR_LOOKS_MAX {
-            let head = page(&mirror, FIRST_PAGE)?.head;
-            if head.split(' ').nth(1) == Some("200") {
-                return Ok(());
-            }
-            runtime.block_on(async { SystemClock.pause(MIRROR_LOOK_INTERVAL).await });
-        }
-        let error = io::Error::other("the first harvest did not end");
-        Err(Failure::io("read", Path::new(&mirror), &error))
+        let mirror = format!("http://{}/_mirror/{ID}?{FIRST_PAGE}", self.proxy.public_addr);
+        wait_for(&mirror, "the first harvest did not end", |fetched| {
+            fetched.head.split(' ').nth(1) == Some("200")
+        })
+    }
+
+    /// Waits until the search finds the record whose page the demonstration names.
+    fn wait_for_search(&self) -> Result<(), Failure> {
+        let search = format!("http://{}/_search.json?q={SEARCHED}", self.proxy.public_addr);
+        let is_found = |fetched: &Fetched| String::from_utf8_lossy(&fetched.body).contains(RECORD);
+        wait_for(&search, "the mirror was not indexed", is_found)
     }
 
     fn list_urls(&self, paint: Paint) -> String {
@@ -169,6 +171,7 @@ impl Demo {
         line("repository", &repository.page(&site));
         line("records", &repository.records(&site));
         line("record", &RecordAddress { repository: ID, identifier: RECORD, format: None }.page(&site));
+        line("search", &format!("{site}/_search?q={SEARCHED}"));
         line("curl", &format!("curl '{repaired}?{FIRST_PAGE}'"));
         line("sickle", "python3 -m pip install Sickle");
         line(
@@ -185,6 +188,19 @@ impl Demo {
         }
         format!("\n{text}")
     }
+}
+
+/// Fetches a URL until the response is the expected one.
+fn wait_for(url: &str, problem: &str, is_expected: impl Fn(&Fetched) -> bool) -> Result<(), Failure> {
+    let failure = |error: io::Error| Failure::io("read", Path::new(url), &error);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failure)?;
+    for _ in 0..LOOKS_MAX {
+        if is_expected(&fetch(url).map_err(failure)?) {
+            return Ok(());
+        }
+        runtime.block_on(async { SystemClock.pause(LOOK_INTERVAL).await });
+    }
+    Err(failure(io::Error::other(problem)))
 }
 
 fn page(base_url: &str, query: &str) -> Result<Fetched, Failure> {

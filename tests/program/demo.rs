@@ -187,6 +187,13 @@ fn pages_lead_from_the_overview_to_the_record() {
 }
 
 #[test]
+fn search_finds_a_record_at_once() {
+    let (_running, lines) = start();
+    let page = page(labelled(&lines, "search"));
+    assert!(page.contains("Harbour songs, 1890–1914"), "{page}");
+}
+
+#[test]
 fn runs_until_sigterm() {
     let (mut running, lines) = start();
     assert!(
