@@ -46,6 +46,7 @@ mod request_adapters;
 mod request_forms;
 mod request_options;
 mod requests;
+mod search_index;
 mod search_page;
 mod service_manager;
 mod set_specs;
