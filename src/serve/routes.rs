@@ -57,6 +57,8 @@ pub(crate) enum PublicEndpoint {
     SearchDescription,
     Suggestions,
     Recent,
+    /// Searches of library systems.
+    Sru,
 }
 
 /// What answers on the admin listener.
@@ -100,7 +102,7 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
         Aggregate, AggregateXml, Friends, List, Livez, Mirror, MirrorXml, Overview, Readyz, Recent, Record,
-        Repository, RepositoryXml, Robots, Search, SearchDescription, Sitemap, StyleSheet, Suggestions,
+        Repository, RepositoryXml, Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet, Suggestions,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -116,6 +118,7 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &["/_mirror/{id}/xml"], MirrorXml, Clients),
         route(HARVEST, &["/_all"], Aggregate, Clients),
         route(HARVEST, &["/_all/xml"], AggregateXml, Clients),
+        route(HARVEST, &["/_sru"], Sru, Clients),
         route(READ, &["/{id}/record/{*identifier}"], Record, Clients).labelled("record-page"),
         route(
             READ,

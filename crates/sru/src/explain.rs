@@ -30,7 +30,9 @@ impl Envelope {
         xml.push_str("<record>");
         element("recordSchema", ZEEREX, &mut xml);
         self.write_data(&self.explain_record(database), &mut xml);
-        xml.push_str("</record>\n</explainResponse>\n");
+        xml.push_str("</record>\n");
+        self.write_echo("echoedExplainRequest", &mut xml);
+        xml.push_str("</explainResponse>\n");
         xml
     }
 
@@ -41,7 +43,8 @@ impl Envelope {
         xml.push_str(self.version.name());
         xml.push_str("\" transport=\"");
         escape(&database.transport, &mut xml);
-        xml.push_str("\" method=\"GET POST\">");
+        // The schema of OASIS for explain records of SRU 2.0 has no methods, and an example instead.
+        xml.push_str(if self.version.is_first() { "\" method=\"GET POST\">" } else { "\">" });
         element("host", &database.host, &mut xml);
         element("port", &database.port.to_string(), &mut xml);
         element("database", &database.path, &mut xml);
@@ -49,6 +52,11 @@ impl Envelope {
         xml.push_str("<description lang=\"en\" primary=\"true\">The records of mirrored OAI-PMH repositories</description>");
         xml.push_str("</databaseInfo>\n");
         write_indexes(&mut xml);
+        if !self.version.is_first() {
+            xml.push_str(
+                "<searchInfo><queryExample>dc.title all \"open access\"</queryExample></searchInfo>\n",
+            );
+        }
         write_schemas(&mut xml);
         write_configuration(&mut xml);
         xml.push_str("</explain>");
@@ -135,12 +143,15 @@ mod tests {
              <map><name set=\"dc\">date</name></map></index>",
             "<schema name=\"marcxml\" identifier=\"info:srw/schema/1/marcxml-v1.1\" sort=\"false\">",
             "<setting type=\"maximumRecords\">100</setting>",
+            "</record>\n<echoedExplainRequest><version>1.1</version></echoedExplainRequest>\n</explainResponse>",
         ] {
             assert!(xml.contains(expected), "{expected} in {xml}");
         }
         assert!(!xml.contains("resultSetId"));
         let mut reader = XmlReader::new(&xml);
         while reader.read().expect("well-formed").is_some() {}
+        let new = explain("");
+        assert!(new.contains("transport=\"https\"><host>") && new.contains("<queryExample>"), "{new}");
         let escaped = explain("recordXMLEscaping=string");
         assert!(escaped.contains("<recordData>&lt;explain xmlns"), "{escaped}");
     }

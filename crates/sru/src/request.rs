@@ -275,6 +275,7 @@ fn missing(name: &str) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oaimend_repository::xml::XmlReader;
     use oaimend_search::{Query, Ranking};
 
     fn parse(query: &str) -> Result<Request, Box<Refused>> {
@@ -410,6 +411,48 @@ mod tests {
         assert_eq!(refused.diagnostic.details.len(), 200);
         let pairs = "query=a&".repeat(100_000);
         assert_eq!(parse(&pairs).expect_err("many values").diagnostic.details, "query");
+    }
+
+    #[test]
+    fn random_requests_have_well_formed_responses() {
+        let seed = std::env::var("OAIMEND_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(39);
+        println!("OAIMEND_SEED={seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        let parts = [
+            "&",
+            "=",
+            "query=",
+            "operation=",
+            "scan",
+            "version=",
+            "1.1",
+            "2.0",
+            "scanClause=",
+            "dc.title",
+            "%22",
+            "%00",
+            "%",
+            "%FF",
+            "%3C",
+            "%26",
+            "(",
+            ")",
+            "+and+",
+            "+sortBy+",
+            "*",
+            "\\",
+            "maximumRecords=",
+            "-",
+            "9",
+            "recordPacking=string",
+        ];
+        for _ in 0..20_000 {
+            let query: String = (0..random.usize(..12)).filter_map(|_| random.choice(parts)).collect();
+            let Err(refused) = parse(&query) else { continue };
+            let xml = refused.envelope.failure(&refused.diagnostic);
+            let mut reader = XmlReader::new(&xml);
+            while reader.read().unwrap_or_else(|error| panic!("{query}: {error}: {xml}")).is_some() {}
+        }
     }
 
     #[test]

@@ -103,12 +103,13 @@ impl Envelope {
     pub fn terms(&self, terms: &[ScannedTerm]) -> String {
         let mut xml = self.start("scanResponse");
         if !terms.is_empty() {
-            xml.push_str("<terms>\n");
+            // yaz-client 5.34 takes a space between two terms for a term, and crashes.
+            xml.push_str("<terms>");
             for term in terms {
                 xml.push_str("<term>");
                 element("value", &term.value, &mut xml);
                 element("numberOfRecords", &term.records.to_string(), &mut xml);
-                xml.push_str("</term>\n");
+                xml.push_str("</term>");
             }
             xml.push_str("</terms>\n");
         }
@@ -191,8 +192,9 @@ impl Envelope {
         xml
     }
 
-    fn write_echo(&self, name: &str, xml: &mut String) {
-        if self.echo.is_empty() {
+    pub(crate) fn write_echo(&self, name: &str, xml: &mut String) {
+        // The schema of SRU 2.0 has no scan without a clause.
+        if self.is_scan && self.echo.is_empty() {
             return;
         }
         xml.push_str(&format!("<{name}>"));
@@ -309,7 +311,8 @@ mod tests {
             ),
         ] {
             let xml = envelope(query).terms(&terms);
-            let term = "<terms>\n<term><value>a &amp; b</value><numberOfRecords>2</numberOfRecords></term>\n</terms>\n";
+            let term =
+                "<terms><term><value>a &amp; b</value><numberOfRecords>2</numberOfRecords></term></terms>\n";
             assert!(xml.contains(&format!("{start}{term}<echoedScanRequest>")), "{xml}");
         }
         assert!(!envelope("scanClause=dc.title=a").terms(&[]).contains("<terms"));

@@ -24,6 +24,8 @@ use url::{Position, Url, form_urlencoded};
 pub(crate) enum Destination {
     /// A repository.
     Repository(Target),
+    /// The search of library systems.
+    Sru,
     /// A page, at a path of this route. `None`: no route leads there.
     Page(PageTarget, Option<&'static Route<PublicEndpoint>>),
     /// The page of a record that is not mirrored, so that its source is asked.
@@ -193,6 +195,7 @@ impl PublicRouter<'_> {
                 let sitemap = announced_sitemap(&self.gateway, &mappings);
                 robots(self.gateway.policy.robots, sitemap.as_deref(), self.served.search().is_some())
             }
+            Some(PublicEndpoint::Sru) => return Destination::Sru,
             Some(PublicEndpoint::Livez) => health::livez(),
             Some(PublicEndpoint::Readyz) => health::readyz(self.lifecycle, &self.served.store.databases),
             _ => {

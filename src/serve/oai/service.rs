@@ -27,6 +27,7 @@ use crate::serve::pages::{
 };
 use crate::serve::response::Response;
 use crate::serve::routes::{Access, PublicEndpoint, Route};
+use crate::serve::search::sru;
 use crate::serve::served::ServedRepositories;
 use crate::serve::telemetry::labels::{CacheOutcome, RequestOutcome};
 use crate::serve::telemetry::{Finished, Telemetry};
@@ -221,6 +222,7 @@ impl ProxyService {
                 context.page = label;
                 return Ok(self.prepare_live_record(session, context, mapping, target).await);
             }
+            Destination::Sru => return self.sru(session, is_form).await.map(Err),
             Destination::Page(target, route) => {
                 return Ok(Err(self.gateway_page(session, context, &target, route).await));
             }
@@ -347,6 +349,21 @@ impl ProxyService {
             head.version == Version::HTTP_10 && context.page_request.is_none() && context.lookup.is_none();
         let request = RepositoryRequest { request, echo, via, in_one_piece, reports_records: false };
         Ok((repository, request))
+    }
+
+    /// The response to a search of a library system.
+    async fn sru(&self, session: &mut Session, is_form: bool) -> Result<Response> {
+        if let Some(page) = self.refuse(&joined(session.req_header(), header::VIA)) {
+            session.set_keepalive(None);
+            return Ok(page);
+        }
+        match query_of(session, is_form, &self.0.clients.current().connections).await? {
+            Ok(query) => Ok(sru::answer(&self.0.served, &query).await),
+            Err(page) => {
+                session.set_keepalive(None);
+                Ok(page)
+            }
+        }
     }
 
     fn router(&self) -> PublicRouter<'_> {

@@ -5,6 +5,7 @@
 //! another process may open the data folder.
 
 mod indexing;
+pub(crate) mod sru;
 mod state;
 
 pub(crate) use self::indexing::SearchIndexing;

@@ -51,6 +51,7 @@ mod search_page;
 mod service_manager;
 mod set_specs;
 mod shared_tokens;
+mod sru;
 mod static_repository;
 mod static_repository_broken;
 mod static_repository_kill;

@@ -67,6 +67,10 @@ fn a_clause_becomes_a_query() {
         ("dc.date within \"2001 2003\"", years(Some(2001), Some(2003))),
         ("dc.date <> 2001", boolean([Query::All], [], [years(Some(2001), Some(2001))])),
         ("> x = \"http://purl.org/dc/elements/1.1/\" X.title = fish", word(Some("title"), "fish")),
+        (
+            "> x = \"http://purl.org/dc/elements/1.1/\" (> x = \"info:srw/cql-context-set/1/cql-v1.2\" x.anywhere = fish)",
+            { word(None, "fish") },
+        ),
         ("> \"info:srw/cql-context-set/1/cql-v1.2\" anywhere = fish", word(None, "fish")),
     ] {
         let parsed = Search::parse(cql, None).unwrap_or_else(|refused| panic!("{cql}: {refused:?}"));
