@@ -138,7 +138,7 @@ fn write_quarantined(text: &mut String, records: &[QuarantineEntry], docs_url: O
     text.push_str("Their defects have no safe repair.\n");
     for record in records.iter().take(QUARANTINED_MAX) {
         let identifier =
-            record.identifier.as_deref().map_or("without a readable identifier".to_owned(), quoted);
+            record.plain_identifier().as_deref().map_or("without a readable identifier".to_owned(), quoted);
         let _ = writeln!(text, "{identifier}: {}, last seen {}", quoted(&record.why), record.last_seen);
         let _ = writeln!(text, "  Request:  {}", quoted(&record.request));
     }

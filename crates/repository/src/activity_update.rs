@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Reason};
 use crate::response_summary::{RepairMade, ResponseSummary};
-use oaimend_oai::Request;
+use oaimend_oai::{Request, Verb};
 use oaimend_store::{ActivityUpdate, DayCounts, OaiErrorResponse, RepairExample, SourceResult};
 
 /// The result of a request that its source answered, or failed to answer. `failure` is the one that ended the response,
@@ -23,7 +23,8 @@ pub fn activity_update(
         };
         let made = summary.items.repairs().iter().filter(|(id, _)| !id.is_rewrite());
         update.repairs = made.map(|(id, count)| (id.entry().name, count)).collect();
-        update.examples = summary.items.last_repairs().map(|made| (made.name, example(made))).collect();
+        update.examples =
+            summary.items.last_repairs().map(|made| (made.name, example(request, made))).collect();
         let response = |code| OaiErrorResponse { code, request: request.query().to_owned() };
         update.oai_error = summary.page.error.map(response);
     }
@@ -43,9 +44,12 @@ pub fn activity_update(
     update
 }
 
-fn example(made: &RepairMade) -> RepairExample {
+fn example(request: &Request, made: &RepairMade) -> RepairExample {
     let RepairMade { record, original, replacement, .. } = made;
-    RepairExample { record: record.clone(), original: original.to_text(), replacement: replacement.to_text() }
+    // The items of other responses, such as sets, are no records.
+    let has_records = request.verb().is_harvest() || request.verb() == Verb::GetRecord;
+    let record = if has_records { record.clone() } else { None };
+    RepairExample { record, original: original.to_text(), replacement: replacement.to_text() }
 }
 
 #[cfg(test)]

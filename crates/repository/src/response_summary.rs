@@ -4,7 +4,7 @@ use crate::Secrets;
 use crate::failure::Failure;
 use oaimend_oai::{ErrorCode, UnixSecs};
 use oaimend_repair::{Outcome, Repair, RepairCounts, RepairId, Summary};
-use oaimend_store::{Excerpt, RecordRepair};
+use oaimend_store::{Excerpt, RecordRepair, plain_identifier};
 use std::collections::VecDeque;
 
 /// The summary of the response to a request of a harvester. It counts all attempts at the source.
@@ -97,7 +97,7 @@ pub struct RepairMade {
     pub name: &'static str,
     /// Its offset, in bytes of the text.
     pub offset: u64,
-    /// Identifier of the item.
+    /// Identifier of the item, as text; in a list of sets its setSpec.
     pub record: Option<String>,
     /// The original bytes.
     pub original: Excerpt,
@@ -243,7 +243,7 @@ impl RepairMade {
         (!repair.id.is_rewrite()).then(|| Self {
             name: repair.id.name(),
             offset: repair.offset,
-            record: repair.record.map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
+            record: repair.record.map(|bytes| plain_identifier(&String::from_utf8_lossy(bytes)).into_owned()),
             original: Excerpt::new(&secrets.mask(repair.original)),
             replacement: Excerpt::new(&secrets.mask(repair.replacement)),
         })

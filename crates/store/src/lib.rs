@@ -56,6 +56,7 @@ pub use notices::{NoticeStore, WatchedRepository};
 pub use quarantine::{
     QUARANTINE_LISTED_MAX, Quarantine, QuarantineBatch, QuarantineEntry, QuarantineError, QuarantineQuery,
     QuarantineSelection, QuarantineSize, QuarantineSizes, QuarantineState, QuarantinedRecord, WholeRecords,
+    plain_identifier,
 };
 pub use record_limits::{
     IDENTIFIER_BYTES_MAX, TIME_BIAS, check_free_space, check_record, check_size, clamp_time,

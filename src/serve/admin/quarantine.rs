@@ -67,6 +67,7 @@ async fn record_json(
 
 fn entry_json(key: &str, entry: &QuarantineEntry) -> Value {
     let mut value = json!(entry);
+    value["identifier"] = json!(entry.plain_identifier());
     value["key"] = json!(key);
     value["state"] = json!(entry.state().name());
     value

@@ -147,7 +147,7 @@ fn repository_page_shows_failures_without_secrets() {
 #[test]
 fn quarantined_records_are_listed_and_shown() {
     let (_source, proxy) = proxy_with_quarantine();
-    let identifier = "oai:x:1'&amp;lt;script&gt;alert(1)&amp;lt;/script&gt;&quot;'";
+    let identifier = "oai:x:1'&lt;script&gt;alert(1)&lt;/script&gt;&quot;'";
     let key = key_of_quarantined(&proxy);
     let page = open(&proxy, "/x/quarantine/", 200, "<caption>1 record</caption>");
     let link = format!("<a href=\"/x/quarantine/{key}\"><bdi>{identifier}</bdi></a>");

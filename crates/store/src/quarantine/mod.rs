@@ -12,7 +12,7 @@ mod selection;
 mod size;
 
 pub use entries::{QuarantineEntry, QuarantineState};
-pub use records::{KEY_BYTES, QuarantineBatch, QuarantinedRecord, WholeRecords};
+pub use records::{KEY_BYTES, QuarantineBatch, QuarantinedRecord, WholeRecords, plain_identifier};
 pub use selection::{QUARANTINE_LISTED_MAX, QuarantineQuery, QuarantineSelection};
 pub use size::{QuarantineSize, QuarantineSizes};
 

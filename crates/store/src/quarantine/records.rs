@@ -55,7 +55,7 @@ impl QuarantinedRecord {
 }
 
 /// An identifier as written in XML, with references resolved.
-pub(super) fn plain_identifier(written: &str) -> Cow<'_, str> {
+pub fn plain_identifier(written: &str) -> Cow<'_, str> {
     let written = written.trim();
     quick_xml::escape::unescape(written).unwrap_or(Cow::Borrowed(written))
 }

@@ -72,8 +72,8 @@ impl QuarantinePage<'_> {
             tr role="row" {
                 th scope="row" role="rowheader" {
                     a href=(address.record(self.site.base_path(), key)) {
-                        @match &entry.identifier {
-                            Some(identifier) => bdi { (start_of(identifier, IDENTIFIER_BYTES_MAX)) },
+                        @match entry.plain_identifier() {
+                            Some(identifier) => bdi { (start_of(&identifier, IDENTIFIER_BYTES_MAX)) },
                             None => "without an identifier",
                         }
                     }

@@ -44,7 +44,8 @@ impl QuarantinedRecordPage<'_> {
             Crumb { name: "Quarantine", url: Some(QuarantineAddress { repository }.list(base)) },
             Crumb { name: key, url: None },
         ];
-        let identifier = entry.identifier.as_deref().map(|text| start_of(text, IDENTIFIER_BYTES_MAX));
+        let identifier = entry.plain_identifier();
+        let identifier = identifier.as_deref().map(|text| start_of(text, IDENTIFIER_BYTES_MAX));
         let title = identifier.as_deref().unwrap_or("Record without an identifier");
         let shown = raw.get(..SHOWN_BYTES_MAX).unwrap_or(raw);
         let main = html! {
