@@ -2,6 +2,7 @@
 
 use super::style_sheet::StyleSheet;
 use maud::{DOCTYPE, Markup, html};
+use std::borrow::Cow;
 use url::Url;
 
 /// The Content-Security-Policy of all pages. It forbids all script; a block of JSON-LD is data and is not affected.
@@ -107,6 +108,17 @@ impl Site {
     }
 }
 
+/// Longest title in `title`, in characters. Search engines and tabs show the first 60 or so.
+const TITLE_CHARS_MAX: usize = 150;
+
+/// The start of a title.
+fn shortened(title: &str) -> Cow<'_, str> {
+    match title.char_indices().nth(TITLE_CHARS_MAX) {
+        Some((end, _)) => Cow::Owned(format!("{}…", title.get(..end).unwrap_or(title).trim_end())),
+        None => Cow::Borrowed(title),
+    }
+}
+
 /// A step of the path to a page.
 #[derive(Clone, Debug)]
 pub struct Crumb<'a> {
@@ -143,7 +155,7 @@ impl Page<'_> {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
-                    title { (title) " – " (site.name) }
+                    title { (shortened(title)) " – " (site.name) }
                     @for sheet in site.style_sheets() {
                         link rel="stylesheet" href={ (base) (sheet.path) };
                     }
@@ -235,6 +247,17 @@ mod tests {
         assert_eq!((site.base_path(), site.public_base()), ("", "https://e.org/oai/x"));
         let page = Page { site: &site, title: "T", crumbs: &[], head: html! {}, main: html! {} }.render();
         assert!(page.contains("href=\"/-/style-"), "{page}");
+    }
+
+    #[test]
+    fn long_titles_are_shortened() {
+        for (title, shown) in [
+            ("é".repeat(TITLE_CHARS_MAX), "é".repeat(TITLE_CHARS_MAX)),
+            ("é".repeat(TITLE_CHARS_MAX + 1), "é".repeat(TITLE_CHARS_MAX) + "…"),
+            (format!("{} x", "é".repeat(TITLE_CHARS_MAX - 1)), "é".repeat(TITLE_CHARS_MAX - 1) + "…"),
+        ] {
+            assert_eq!(shortened(&title), shown);
+        }
     }
 
     #[test]
