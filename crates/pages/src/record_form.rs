@@ -92,18 +92,22 @@ impl RecordForm {
     /// accepts none of the forms. A form whose media type has the weight 0 is not accepted under its other names.
     pub fn accepted(accept: &str) -> Self {
         let ranges: Vec<(String, f32)> = accept.split(',').filter_map(read_range).collect();
-        let mut best = (0.0, Self::Html);
-        for form in Self::SELECTED {
-            let weights = form.media_types().iter().map(|media_type| weight_of(media_type, &ranges));
-            let is_refused = form.media_types().first().is_some_and(|media_type| {
+        let is_refused = |form: Self| {
+            form.media_types().first().is_some_and(|media_type| {
                 ranges.iter().any(|(range, weight)| range == media_type && *weight <= 0.0)
-            });
-            let weight = if is_refused { 0.0 } else { weights.fold(0.0, f32::max) };
+            })
+        };
+        let mut best = (0.0, None);
+        for form in Self::SELECTED.into_iter().filter(|form| !is_refused(*form)) {
+            let weights = form.media_types().iter().map(|media_type| weight_of(media_type, &ranges));
+            let weight = weights.fold(0.0, f32::max);
             if weight > best.0 {
-                best = (weight, form);
+                best = (weight, Some(form));
             }
         }
-        best.1
+        // `text/html;q=0` alone accepts nothing, and refuses the page.
+        let others = || Self::SELECTED.into_iter().find(|form| !is_refused(*form));
+        best.1.or_else(others).unwrap_or_default()
     }
 
     /// Whether an `Accept` field names HTML, and does not prefer XML. Harvesters accept any type, or XML.
@@ -175,6 +179,9 @@ mod tests {
             ("application/vnd.citationstyles.csl+json, application/json;q=0.9", RecordForm::CslJson),
             ("application/linkset", RecordForm::Linkset),
             ("application/linkset+json;q=0.1", RecordForm::LinksetJson),
+            ("text/html;q=0", RecordForm::Xml),
+            ("text/html; q=0.000, application/xml;q=0", RecordForm::JsonLd),
+            ("*/*;q=0", RecordForm::Html),
             ("application/*, text/html;q=0.2", RecordForm::Html),
             ("text/html;q=0, application/xhtml+xml;q=0, */*", RecordForm::Xml),
             ("application/json;q=0.3, application/xml;q=0.4", RecordForm::Xml),
