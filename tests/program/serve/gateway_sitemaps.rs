@@ -132,6 +132,12 @@ fn sitemaps_have_the_headers_of_pages() {
     old.read_to_end(&mut response).expect("it ends the connection");
     assert!(response.ends_with(&first.body), "{}", String::from_utf8_lossy(&response));
     assert!(!String::from_utf8_lossy(&response).contains("chunked"));
+    for path in ["/sitemap.xml", "/sitemap-repositories.xml.gz"] {
+        let tag = mirrored.get(path).header("etag").to_owned();
+        let known = format!("If-None-Match: {tag}\r\n");
+        let got = mirrored.get_with(path, &known);
+        assert_eq!((got.status, got.header("etag")), (304, tag.as_str()), "{path}");
+    }
     for path in [path, "/sitemap.xml", "/sitemap-repositories.xml.gz"] {
         assert_eq!(post(mirrored.proxy.address(), path, "").header("allow"), "GET, HEAD", "{path}");
     }

@@ -62,8 +62,8 @@ pub(crate) async fn answer(
     headers: &HeaderMap,
 ) -> Response {
     let answered = match address {
-        SitemapAddress::Index => index(served, gateway).await,
-        SitemapAddress::Repositories => repositories(served, gateway),
+        SitemapAddress::Index => index(served, gateway, headers).await,
+        SitemapAddress::Repositories => repositories(served, gateway, headers),
         SitemapAddress::Records { repository, number } => {
             records(served, gateway, repository, *number, headers).await
         }
@@ -72,7 +72,11 @@ pub(crate) async fn answer(
 }
 
 /// The index of all sitemaps. Repositories that were never harvested completely are left out.
-async fn index(served: &ServedRepositories, gateway: &GatewayState) -> Result<Response, MirrorError> {
+async fn index(
+    served: &ServedRepositories,
+    gateway: &GatewayState,
+    headers: &HeaderMap,
+) -> Result<Response, MirrorError> {
     let store = &*served.store.mirror;
     let mut sitemaps = vec![SitemapAddress::Repositories];
     for mapping in served.repositories.all().values().filter(|mapping| has_sitemaps(mapping)) {
@@ -89,19 +93,39 @@ async fn index(served: &ServedRepositories, gateway: &GatewayState) -> Result<Re
         }
     }
     let xml = sitemap_index(gateway.site.public_url(), &sitemaps);
-    let page = Response::new(200, "application/xml; charset=UTF-8", xml);
-    Ok(with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned())).compressible())
+    let validators = validators_of(&xml);
+    let content_type = "application/xml; charset=UTF-8";
+    let page = if validators.are_known(headers) {
+        Response::new(304, content_type, "")
+    } else {
+        Response::new(200, content_type, xml)
+    };
+    Ok(file(validators.add_to(page)).compressible())
 }
 
 /// The sitemap of the pages of all repositories.
-fn repositories(served: &ServedRepositories, gateway: &GatewayState) -> Result<Response, MirrorError> {
+fn repositories(
+    served: &ServedRepositories,
+    gateway: &GatewayState,
+    headers: &HeaderMap,
+) -> Result<Response, MirrorError> {
     let mappings = served.repositories.all();
     let pages = mappings.values().map(|mapping| (mapping.id(), has_sitemaps(mapping)));
     let xml = repositories_sitemap(gateway.site.public_url(), pages);
+    let validators = validators_of(&xml);
+    if validators.are_known(headers) {
+        return Ok(file(validators.add_to(Response::new(304, CONTENT_TYPE, ""))));
+    }
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(LEVEL));
     let compressed =
         encoder.write_all(xml.as_bytes()).and_then(|()| encoder.finish()).map_err(compression)?;
-    Ok(file(Response::new(200, CONTENT_TYPE, compressed)))
+    Ok(file(validators.add_to(Response::new(200, CONTENT_TYPE, compressed))))
+}
+
+/// The validators of a file with the URLs of other files or pages. It changes with the configuration too, so it has no
+/// time of its last change.
+fn validators_of(xml: &str) -> Validators {
+    Validators { tag: fingerprint([xml.as_bytes()]), modified_secs: None }
 }
 
 const CONTENT_TYPE: &str = "application/gzip";
