@@ -56,6 +56,11 @@ pub(crate) const RESPONSE_SECURITY_POLICY: &str = "default-src 'none'; sandbox";
 /// The `Vary` field of responses of repositories.
 pub(crate) const RESPONSE_VARY: &str = "Accept-Encoding, Sec-Fetch-Dest";
 
+/// The `Vary` field of the response to a query. The URL of a repository without one is its page, if `Accept` names HTML.
+pub(crate) const fn response_vary(query: &str) -> &'static str {
+    if query.is_empty() { "Accept, Accept-Encoding, Sec-Fetch-Dest" } else { RESPONSE_VARY }
+}
+
 impl Response {
     /// A plain text.
     pub(crate) fn text(status: u16, text: &str) -> Self {
@@ -109,6 +114,11 @@ impl Response {
         Self::new(status, "application/json", format!("{value:#}\n"))
     }
 
+    /// A response without content.
+    pub(crate) fn no_content() -> Self {
+        Self { status: 204, headers: Vec::new(), body: Body::Bytes(Bytes::new()), may_compress: false }
+    }
+
     pub(crate) fn new(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let headers =
             vec![("Content-Type", content_type.to_owned()), ("X-Content-Type-Options", "nosniff".to_owned())];
@@ -156,11 +166,12 @@ impl Response {
         }
         let compresses = client.complete_head(&mut head, self.may_compress)?;
         let request = client.request();
-        let has_no_body = request.method == Method::HEAD || self.status == 304;
+        let is_empty = matches!(self.status, 204 | 304);
+        let has_no_body = request.method == Method::HEAD || is_empty;
         match &self.body {
             // HTTP/1.0 knows no chunks: the end of the connection is the end of the response.
             Body::Stream(_) if request.version == Version::HTTP_10 => client.close_afterwards(),
-            Body::Bytes(body) if !compresses && self.status != 304 => {
+            Body::Bytes(body) if !compresses && !is_empty => {
                 head.insert_header(header::CONTENT_LENGTH, body.len())?;
             }
             _ => {}

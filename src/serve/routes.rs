@@ -40,6 +40,7 @@ pub(crate) enum PublicEndpoint {
     Overview,
     Friends,
     Robots,
+    Favicon,
     Livez,
     Readyz,
     StyleSheet,
@@ -101,13 +102,15 @@ const POST: &[&str] = &["POST"];
 const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
-        Aggregate, AggregateXml, Friends, List, Livez, Mirror, MirrorXml, Overview, Readyz, Recent, Record,
-        Repository, RepositoryXml, Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet, Suggestions,
+        Aggregate, AggregateXml, Favicon, Friends, List, Livez, Mirror, MirrorXml, Overview, Readyz, Recent,
+        Record, Repository, RepositoryXml, Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet,
+        Suggestions,
     };
     &[
         route(READ, &["/"], Overview, Clients),
         route(HARVEST, &["/friends.xml"], Friends, Clients),
         route(HARVEST, &["/robots.txt"], Robots, Clients),
+        route(HARVEST, &["/favicon.ico"], Favicon, Clients),
         route(HARVEST, &["/-/livez"], Livez, Access::Everyone),
         route(HARVEST, &["/-/readyz"], Readyz, Access::Everyone),
         route(READ, &["/-/{name}.css"], StyleSheet, Clients),
@@ -116,7 +119,7 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &["/{id}/xml"], RepositoryXml, Clients),
         route(HARVEST, &["/_mirror/{id}"], Mirror, Clients),
         route(HARVEST, &["/_mirror/{id}/xml"], MirrorXml, Clients),
-        route(HARVEST, &["/_all"], Aggregate, Clients),
+        route(HARVEST, &["/_all", "/_all/"], Aggregate, Clients).labelled("repository-page"),
         route(HARVEST, &["/_all/xml"], AggregateXml, Clients),
         route(HARVEST, &["/_sru"], Sru, Clients),
         route(READ, &["/{id}/record/{*identifier}"], Record, Clients).labelled("record-page"),

@@ -172,7 +172,7 @@ mod tests {
             ("application/json", RecordForm::JsonLd),
             ("application/ld+json, text/html;q=0.5", RecordForm::JsonLd),
             ("text/html;q=0, */*", RecordForm::Xml),
-            ("text/html;q=0, application/xhtml+xml, application/xml;q=0", RecordForm::Html),
+            ("text/html;q=0, application/xhtml+xml, application/xml;q=0", RecordForm::JsonLd),
             ("application/x-bibtex", RecordForm::BibTeX),
             ("text/x-bibtex, text/html;q=0.9", RecordForm::BibTeX),
             ("application/x-research-info-systems", RecordForm::Ris),

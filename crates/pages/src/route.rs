@@ -5,10 +5,18 @@ use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
 
 /// The overview of all repositories, as a request names it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverviewTarget {
     /// The repositories whose id or name contains this text; empty: all of them.
     pub filter: String,
+    /// The page, from 1.
+    pub page: usize,
+}
+
+impl Default for OverviewTarget {
+    fn default() -> Self {
+        Self { filter: String::new(), page: 1 }
+    }
 }
 
 /// A record of a repository, as a request names it.
@@ -30,9 +38,26 @@ const FILTER_CHARS_MAX: usize = 100;
 impl OverviewTarget {
     /// Reads a query.
     pub fn read(query: &str) -> Self {
-        let filter = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "q");
-        let filter = filter.map(|(_, filter)| filter.trim().chars().take(FILTER_CHARS_MAX).collect());
-        Self { filter: filter.unwrap_or_default() }
+        let value = |wanted| {
+            let mut arguments = form_urlencoded::parse(query.as_bytes());
+            arguments.find(|(name, _)| name == wanted).map(|(_, value)| value)
+        };
+        let filter = value("q").map(|filter| filter.trim().chars().take(FILTER_CHARS_MAX).collect());
+        let page = value("page").and_then(|page| page.parse().ok()).filter(|page| *page > 0);
+        Self { filter: filter.unwrap_or_default(), page: page.unwrap_or(1) }
+    }
+
+    /// The URL of another page with the same filter. `base` is the path of the site, without a slash at its end.
+    pub fn url(&self, base: &str, page: usize) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        if !self.filter.is_empty() {
+            query.append_pair("q", &self.filter);
+        }
+        if page > 1 {
+            query.append_pair("page", &page.to_string());
+        }
+        let query = query.finish();
+        if query.is_empty() { format!("{base}/") } else { format!("{base}/?{query}") }
     }
 
     /// Whether the filter matches one of these texts.

@@ -1,6 +1,7 @@
 //! Allows scripts of other sites to read responses (CORS), if the configuration does.
 //!
-//! Harvesters in browsers send plain GET requests, which need no preflight request. The module only adds headers.
+//! Harvesters in browsers send plain GET requests, which need no preflight request. The module adds headers to all
+//! responses, and the router answers preflight requests.
 
 use crate::config::CorsOrigins;
 use crate::serve::pages::gateway::Gateway;
@@ -62,5 +63,5 @@ impl HttpModule for CorsModule {
     }
 }
 
-/// The headers that tell a harvester when to retry, and why.
-const EXPOSED: &str = "Cache-Status, Proxy-Status, Retry-After";
+/// The headers that tell a harvester when to retry, and why, and a reader of pages what belongs to a record.
+const EXPOSED: &str = "Cache-Status, ETag, Link, Proxy-Status, Retry-After";

@@ -46,6 +46,12 @@ pub(crate) async fn aggregate_view(served: &ServedRepositories) -> Result<Box<dy
     Ok(Box::new(AggregateRepository::open(stores, || aggregate_settings(served)).await?))
 }
 
+/// The name of the view of all mirrored repositories.
+pub(crate) fn aggregate_name(served: &ServedRepositories) -> String {
+    let name = served.mirror.policy().aggregate_name.clone();
+    name.unwrap_or_else(|| format!("oaimend at {}", served.public_url))
+}
+
 fn aggregate_settings(served: &ServedRepositories) -> AggregateSettings {
     let policy = served.mirror.policy();
     let options = view_options(served, served.repositories.limits().spool_bytes_max);
@@ -53,8 +59,7 @@ fn aggregate_settings(served: &ServedRepositories) -> AggregateSettings {
     let mappings = served.repositories.all();
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
     let sources = mirrored.map(|mapping| mirrored_source(mapping, true)).collect();
-    let name = policy.aggregate_name.clone();
-    let repository_name = name.unwrap_or_else(|| format!("oaimend at {}", served.public_url));
+    let repository_name = aggregate_name(served);
     AggregateSettings { options, sources, repository_name, admin_emails: policy.aggregate_emails.clone() }
 }
 

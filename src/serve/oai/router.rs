@@ -1,7 +1,7 @@
 //! Finds the repository of a request, or the response that needs none. `local` is the address that received the
 //! request.
 
-use crate::config::{Mapping, ServeFrom};
+use crate::config::{CorsOrigins, Mapping, ServeFrom};
 use crate::serve::health;
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::pages::start::{friends, repository_list, robots};
@@ -11,7 +11,7 @@ use crate::serve::pages::{announced_sitemap, is_html_named};
 use crate::serve::response::Response;
 use crate::serve::routes::{Access, PUBLIC, PublicEndpoint, Route};
 use crate::serve::served::ServedRepositories;
-use http::Method;
+use http::{Method, header};
 use oaimend_mirror::view::AggregateRepository;
 use oaimend_pages::route::RecordTarget;
 use pingora_http::RequestHeader;
@@ -115,6 +115,9 @@ impl PublicRouter<'_> {
         if head.raw_path().len() > max {
             return refused(Response::uri_too_long(max));
         }
+        if self.is_preflight(head) {
+            return refused(preflight());
+        }
         if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
             let page = Response::text(405, "GET, HEAD and POST are allowed here");
             return refused(page.with("Allow", "GET, HEAD, POST".to_owned()));
@@ -145,6 +148,13 @@ impl PublicRouter<'_> {
         self.without_pages(head.uri.path())
     }
 
+    /// Whether a browser asks on behalf of a script of another site whether that may send a request (CORS).
+    fn is_preflight(&self, head: &RequestHeader) -> bool {
+        head.method == Method::OPTIONS
+            && self.gateway.policy.cors_origins != CorsOrigins::default()
+            && head.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+    }
+
     /// The page at a path of this route: from the stores, or from the response of a source.
     fn page(
         &self,
@@ -173,6 +183,11 @@ impl PublicRouter<'_> {
                 let reads = [Method::GET, Method::HEAD].contains(&head.method);
                 reads && is_html_named(&head.headers) && self.served.repositories.find(id).is_some()
             }
+            PageTarget::Aggregate => {
+                let reads = [Method::GET, Method::HEAD].contains(&head.method);
+                let mappings = self.served.repositories.all();
+                reads && is_html_named(&head.headers) && self.has_aggregate(&mappings)
+            }
             PageTarget::Sitemap(_) => {
                 let has_arguments =
                     head.method == Method::POST || !head.uri.query().unwrap_or_default().is_empty();
@@ -196,6 +211,10 @@ impl PublicRouter<'_> {
                 robots(self.gateway.policy.robots, sitemap.as_deref(), self.served.search().is_some())
             }
             Some(PublicEndpoint::Sru) => return Destination::Sru,
+            // Browsers request it for every site. The pages have no icon.
+            Some(PublicEndpoint::Favicon) if !mappings.contains_key("favicon.ico") => {
+                Response::no_content().with("Cache-Control", "public, max-age=86400".to_owned())
+            }
             Some(PublicEndpoint::Livez) => health::livez(),
             Some(PublicEndpoint::Readyz) => health::readyz(self.lifecycle, &self.served.store.databases),
             _ => {
@@ -227,8 +246,10 @@ impl PublicRouter<'_> {
         };
         let aggregate = || self.has_aggregate(mappings).then_some(TargetRepository::Aggregate);
         let (repository, name) = match endpoint {
-            // A repository may have the name of a sitemap.
-            PublicEndpoint::Repository | PublicEndpoint::Sitemap => (mapped(name)?, name.to_owned()),
+            // A repository may have the name of a sitemap or of the icon.
+            PublicEndpoint::Repository | PublicEndpoint::Sitemap | PublicEndpoint::Favicon => {
+                (mapped(name)?, name.to_owned())
+            }
             PublicEndpoint::RepositoryXml => (mapped(id)?, id.to_owned()),
             PublicEndpoint::Mirror | PublicEndpoint::MirrorXml => (mirrored()?, format!("_mirror/{id}")),
             PublicEndpoint::Aggregate | PublicEndpoint::AggregateXml => {
@@ -289,6 +310,17 @@ impl PublicRouter<'_> {
         self.served.mirror.policy().aggregate && mappings.values().any(|mapping| mapping.mirror.is_some())
     }
 }
+
+/// What scripts of other sites may send. `cors` adds whether the site of this one may.
+fn preflight() -> Response {
+    Response::no_content()
+        .with("Access-Control-Allow-Methods", "GET, HEAD, POST".to_owned())
+        .with("Access-Control-Allow-Headers", PREFLIGHT_HEADERS.to_owned())
+        .with("Access-Control-Max-Age", "86400".to_owned())
+}
+
+/// The headers that change a response, and that scripts may send.
+const PREFLIGHT_HEADERS: &str = "Accept, Authorization, Content-Type, If-Modified-Since, If-None-Match";
 
 /// Whether two URLs have the same server. The scheme is ignored, since a harvester writes http:// to a proxy for any
 /// source. Therefore the default ports of both schemes are equal.

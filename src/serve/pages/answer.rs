@@ -4,7 +4,8 @@ use super::gateway::Gateway;
 use super::records::lists::{ListRequest, list_notice_page};
 use super::records::record::{CACHE_CONTROL, Missing, RecordRequest, notice};
 use super::records::sitemaps;
-use super::repositories::overview::{is_stored, overview, unknown};
+use super::repositories::aggregate::aggregate;
+use super::repositories::overview::{is_stored, overview, unknown, unknown_path};
 use super::repositories::repository::repository;
 use super::search;
 use super::state::GatewayState;
@@ -15,7 +16,7 @@ use crate::serve::served::ServedRepositories;
 use http::{HeaderMap, header};
 use oaimend_html::StyleSheet;
 use oaimend_pages::RecordForm;
-use oaimend_pages::html::{ListNotice, NoRecordPage, NoRecordReason};
+use oaimend_pages::html::{ListNotice, NoRecordPage, NoRecordReason, UnknownPath};
 use oaimend_pages::list::ListTarget;
 use oaimend_pages::record::RecordAddress;
 use oaimend_pages::route::RecordTarget;
@@ -55,6 +56,7 @@ pub(crate) async fn answer(
             },
             None => unknown(served, &gateway, id, is_html_named(headers)).await.into(),
         },
+        PageTarget::Aggregate => aggregate(served, &gateway, headers).await.into(),
         PageTarget::Unknown(name) => unknown(served, &gateway, name, is_html_named(headers)).await.into(),
         PageTarget::StyleSheet(path) => style_sheet(gateway.site.style_sheets(), path).into(),
         PageTarget::Sitemap(address) => GatewayResponse {
@@ -77,17 +79,26 @@ pub(crate) async fn answer(
                 page: record(served, pages, mapping, target, headers).await,
                 repository: Some(mapping.id().to_owned()),
             },
-            Mirrored::Removed => removed(&gateway, target, form_of(target, headers)).into(),
+            Mirrored::Removed => {
+                let why = (410, NoRecordReason::RepositoryRemoved);
+                no_page(&gateway, target, form_of(target, headers), why).into()
+            }
+            Mirrored::Never if mappings.contains_key(&target.repository) => {
+                no_page(&gateway, target, form_of(target, headers), (404, NoRecordReason::PagesOff)).into()
+            }
             Mirrored::Never => unknown(served, &gateway, &target.repository, false).await.into(),
         },
         PageTarget::List(target) => match find_mirrored(served, &mappings, target.repository()).await {
             Mirrored::Served(mapping) => GatewayResponse {
-                page: list(served, &gateway, mapping, target, headers).await,
+                page: list(served, pages, mapping, target, headers).await,
                 repository: Some(mapping.id().to_owned()),
             },
             Mirrored::Removed => {
                 let repository = target.repository();
                 list_notice_page(&gateway, repository, repository, ListNotice::RepositoryRemoved).into()
+            }
+            Mirrored::Never if mappings.contains_key(target.repository()) => {
+                unknown_path(served, &gateway, UnknownPath::ListOf(target.repository())).into()
             }
             Mirrored::Never => unknown(served, &gateway, target.repository(), false).await.into(),
         },
@@ -118,12 +129,14 @@ async fn find_mirrored<'m>(
 /// A list of a mirrored repository.
 async fn list(
     served: &ServedRepositories,
-    gateway: &GatewayState,
+    pages: &Gateway,
     mapping: &Mapping,
     target: &ListTarget,
     headers: &HeaderMap,
 ) -> Response {
-    let request = ListRequest { store: &*served.store.mirror, gateway, mapping, headers };
+    let gateway = &*pages.current();
+    let (store, rendering) = (&*served.store.mirror, &pages.rendering);
+    let request = ListRequest { store, gateway, mapping, headers, rendering };
     match target {
         ListTarget::Records(address) => request.list(address).await,
         ListTarget::Sets(address) => request.sets(address).await,
@@ -205,11 +218,15 @@ async fn record(
     }
 }
 
-/// The page of a record whose repository is no longer served.
-fn removed(gateway: &GatewayState, target: &RecordTarget, form: RecordForm) -> Response {
-    let reason = NoRecordReason::RepositoryRemoved;
+/// The page of a record of a repository that has no pages of records, with its status and the reason.
+fn no_page(
+    gateway: &GatewayState,
+    target: &RecordTarget,
+    form: RecordForm,
+    (status, reason): (u16, NoRecordReason),
+) -> Response {
     let RecordTarget { repository, identifier, .. } = target;
     let address = RecordAddress { repository, identifier, format: None };
     let html = || NoRecordPage { site: &gateway.site, repository_name: repository, address, reason }.render();
-    notice(410, form, reason.title(), html)
+    notice(status, form, reason.title(), html)
 }

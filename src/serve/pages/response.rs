@@ -3,7 +3,7 @@
 use super::records::live_record::LiveRecordRequest;
 use super::rendering::{RenderLimits, RenderMemory, RenderingFailed};
 use super::state::GatewayState;
-use crate::serve::response::{Body, Response};
+use crate::serve::response::{Body, Response, response_vary};
 use http::{HeaderMap, Method};
 use oaimend_html::CONTENT_SECURITY_POLICY;
 use oaimend_oai::Request;
@@ -84,6 +84,7 @@ impl CollectedPage {
 
 impl ResponsePageRequest {
     async fn render(self, rendering: &RenderLimits, answered: AnsweredRequest) -> Response {
+        let vary = response_vary(&self.address.query);
         let AnsweredRequest { status, mut headers, body, memory } = answered;
         let length = match &body {
             ResponseBody::Whole(body) | ResponseBody::BrokenOff(body) => body.len(),
@@ -117,7 +118,7 @@ impl ResponsePageRequest {
         let page = headers.into_iter().fold(page, |page, (name, value)| page.with(name, value));
         page.with("Content-Security-Policy", CONTENT_SECURITY_POLICY.to_owned())
             .with("Referrer-Policy", "strict-origin-when-cross-origin".to_owned())
-            .with("Vary", "Accept-Encoding, Sec-Fetch-Dest".to_owned())
+            .with("Vary", vary.to_owned())
             .compressible()
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 type Mappings = BTreeMap<String, Arc<Mapping>>;
 
-/// The page at `/` without a gateway, or the page for an unknown repository then.
+/// The page at `/` without a gateway, or the page for an unknown path then.
 pub(crate) fn repository_list(status: u16, public_url: &str, mappings: &Mappings) -> Response {
     let mut html = String::from(concat!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"UTF-8\">\n",
@@ -18,7 +18,7 @@ pub(crate) fn repository_list(status: u16, public_url: &str, mappings: &Mappings
         "</style>\n</head>\n<body>\n",
     ));
     html.push_str(if status == 404 {
-        "<h1>No such repository</h1>\n<p>This server has these repositories:</p>\n"
+        "<h1>No such page</h1>\n<p>This server has these repositories:</p>\n"
     } else {
         "<h1>oaimend</h1>\n<p>A repair proxy for OAI-PMH. Point a harvester at one of these base \
          URLs; it gets the records of the source, whole and valid.</p>\n"

@@ -16,6 +16,8 @@ pub(crate) enum PageTarget {
     Overview(OverviewTarget),
     /// A repository with this id.
     Repository(String),
+    /// The view of all mirrored repositories.
+    Aggregate,
     /// A page that does not exist. The first part of its path is this text.
     Unknown(String),
     /// A record of a repository.
@@ -55,7 +57,8 @@ impl PageTarget {
             PublicEndpoint::SearchDescription => Self::SearchDescription,
             PublicEndpoint::Suggestions => Self::Suggestions(argument(query, "q").unwrap_or_default()),
             PublicEndpoint::Repository if query.is_empty() => Self::Repository(id.to_owned()),
-            // No repository begins so: `/_all` and the mirrors have no pages of their own.
+            PublicEndpoint::Aggregate if query.is_empty() => Self::Aggregate,
+            // No repository begins so.
             PublicEndpoint::Record | PublicEndpoint::List if id.starts_with('_') => return None,
             PublicEndpoint::Record => {
                 let written = found.part("identifier").unwrap_or_default();
@@ -196,7 +199,7 @@ mod tests {
             let expected = Some(PageTarget::Repository("x".to_owned()));
             assert_eq!(read(target), expected, "{target}");
         }
-        let overview = OverviewTarget { filter: "üni".to_owned() };
+        let overview = OverviewTarget { filter: "üni".to_owned(), page: 1 };
         assert!(overview.matches(&["x", "Eine ÜNIVERSITÄT"]) && !overview.matches(&["x", "uni"]));
     }
 

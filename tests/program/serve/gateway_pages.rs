@@ -2,13 +2,14 @@
 
 use std::process::Command;
 
-use oaimend::config::Mapping;
+use oaimend::config::{LivePages, Mapping};
+use oaimend_base::clock::Clock as _;
 use oaimend_upstream::settings::Limits;
 
 use crate::fixtures::collection::Collection;
 use crate::fixtures::harvest::change;
-use crate::fixtures::proxy::{LIST, Proxy};
-use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch_with, page_of, post};
+use crate::fixtures::proxy::{LIST, Proxy, at_once};
+use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of, post};
 
 use super::gateway::{Mirrored, is_html, mapping};
 
@@ -427,4 +428,119 @@ fn public_pages_hide_the_address_of_the_source() {
             assert!(!shown.contains(hidden), "{path}: {shown}");
         }
     }
+}
+
+#[test]
+fn counters_are_a_new_version_of_a_page_from_time_to_time_only() {
+    let (source, collection) = Collection::of(3).start();
+    let proxy = Proxy::of(&source);
+    // The next version begins in 300 seconds.
+    let now_secs = proxy.clock.now_secs().0;
+    proxy.clock.step(300 - now_secs.rem_euclid(300));
+    fetch(proxy.address(), "/x?verb=Identify");
+    proxy.wait_for_requests("x", 1);
+    let status = |path: &str, tag: &str| {
+        let known = format!("If-None-Match: {tag}\r\nAccept: text/html\r\n");
+        fetch_with(proxy.address(), path, &known).status
+    };
+    let pages = ["/", "/x/"].map(|path| {
+        let got = open(&proxy, path);
+        assert!(got.header("etag").starts_with("W/\""), "{got:?}");
+        (path, got.header("etag").to_owned())
+    });
+    fetch(proxy.address(), "/x?verb=ListIdentifiers&metadataPrefix=oai_dc");
+    proxy.wait_for_requests("x", 2);
+    for (path, tag) in &pages {
+        assert_eq!(status(path, tag), 304, "{path}");
+    }
+    proxy.clock.step(300);
+    for (path, tag) in &pages {
+        assert_eq!(status(path, tag), 200, "{path}");
+    }
+    let tag = open(&proxy, "/").header("etag").to_owned();
+    change(&collection, |collection| collection.is_down = true);
+    assert_eq!(fetch(proxy.address(), "/x?verb=ListRecords&metadataPrefix=oai_dc").status, 503);
+    proxy.wait_for_requests("x", 3);
+    assert_eq!(status("/", &tag), 200, "the source fails");
+}
+
+#[test]
+fn a_missing_page_of_a_repository_is_no_missing_repository() {
+    let (source, _collection) = Collection::of(3).start();
+    let proxy = Proxy::with(|config| {
+        let mapping = Mapping { live_pages: LivePages::Off, ..at_once(&source) };
+        config.repositories.add_fixed(mapping);
+    });
+    for (path, title) in [
+        ("/y/", "No such repository"),
+        ("/y/records/", "No such repository"),
+        ("/y/record/1", "No such repository"),
+        ("/x/nothing", "No such page"),
+        ("/x/records/", "No such page"),
+        ("/_mirror/x", "No such page"),
+        ("/_mirror/y", "No such repository"),
+        ("/_all", "No such page"),
+        ("/-/nothing", "No such page"),
+        ("/x/record/1", "No record pages"),
+    ] {
+        let got = open(&proxy, path);
+        is_html(&got, 404, &format!("<h1>{title}</h1>"));
+        assert!(got.header("vary").contains("Accept,"), "{path}: {got:?}");
+    }
+    contains(
+        &open(&proxy, "/x/records/").text(),
+        &["has no copy of the repository", "<a href=\"/x/\">x</a>"],
+    );
+}
+
+#[test]
+fn accept_decides_and_vary_says_so() {
+    let (source, _collection) = Collection::of(3).start();
+    let proxy = Proxy::of(&source);
+    for headers in ["", "Accept: text/html\r\n", "Sec-Fetch-Dest: document\r\n"] {
+        let got = fetch_with(proxy.address(), "/x", headers);
+        let vary: Vec<&str> = got.header("vary").split(", ").collect();
+        assert!(vary.contains(&"Accept"), "{headers}: {got:?}");
+    }
+    let refused = fetch_with(proxy.address(), "/x/record/oai%3Ac%3A00001", "Accept: text/html;q=0\r\n");
+    assert_eq!(refused.header("content-type"), "application/xml; charset=UTF-8");
+}
+
+#[test]
+fn icons_are_empty() {
+    let (source, _collection) = Collection::of(3).start();
+    let proxy = Proxy::of(&source);
+    let got = fetch(proxy.address(), "/favicon.ico");
+    assert_eq!((got.status, got.body.len(), got.header("content-length")), (204, 0, ""));
+    assert_eq!(got.header("cache-control"), "public, max-age=86400");
+    let proxy = Proxy::with(|config| {
+        config.map("favicon.ico", &source.base_url()).expect("a legal mapping");
+    });
+    assert!(fetch(proxy.address(), "/favicon.ico?verb=Identify").text().contains("A collection"));
+}
+
+#[test]
+fn the_view_of_all_repositories_has_a_page() {
+    let mirrored = Mirrored::with(Collection::of(30), |_| {}, |config| config.mirror.aggregate = true);
+    let got = open(&mirrored.proxy, "/_all");
+    is_html(&got, 200, "1 repository, 30 in all.");
+    let url = format!("<code>http://{}/_all</code>", mirrored.proxy.address());
+    contains(&got.text(), &[&url, "href=\"/_all?verb=ListRecords&amp;metadataPrefix=oai_dc\""]);
+    assert!(fetch(mirrored.proxy.address(), "/_all").text().contains("badVerb"));
+    assert!(open(&mirrored.proxy, "/_all?verb=Identify").text().contains("<Identify>"));
+}
+
+#[test]
+fn examples_of_repairs_lead_to_records_by_the_text_of_their_identifiers() {
+    let mut collection = Collection::of(2);
+    let mut entry = collection.entries.values().next().cloned().expect("a record");
+    entry.title = "Fish & chips".to_owned();
+    // The provider writes identifiers and sets as they are.
+    collection.entries.insert("a&amp;b".to_owned(), entry);
+    collection.sets = "<set><setSpec>a b</setSpec><setName>A &nbsp; B</setName></set>".to_owned();
+    let mirrored = Mirrored::of(collection);
+    let page = open_until(&mirrored.proxy, "/x/", "bare-ampersand");
+    contains(&page, &["<a class=\"identifier\" href=\"/x/record/a%26b\"><bdi>a&amp;b</bdi></a>"]);
+    assert_eq!(page.matches("<a class=\"identifier\" href=\"/x/record/").count(), 1, "{page}");
+    is_html(&open(&mirrored.proxy, "/x/record/a%26b"), 200, "Fish &amp; chips");
 }

@@ -30,6 +30,8 @@ pub use operator::{
     UnknownOperatorPage,
 };
 pub use record_page::{FormatTab, Provenance, RecordPage};
-pub use repository::{OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownRepositoryPage};
+pub use repository::{
+    AggregatePage, OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownPath, UnknownPathPage,
+};
 pub use response::{NoResponseReason, ResponsePage, ShownResponse};
 pub use search::{SearchNotice, SearchNoticePage, SearchPage, Shown, texts};

@@ -15,4 +15,4 @@ pub use address::{ListAddress, ListPart, ListTarget, SetsAddress};
 pub use month::Month;
 pub(crate) use range::grouped;
 pub use range::{LINKS_MAX, SequenceRange};
-pub use title::first_title;
+pub use title::{first_title, title_of};

@@ -1,6 +1,6 @@
 //! The title of a record, for links to it.
 
-use oaimend_record::{Text, language_tag, shorten};
+use oaimend_record::{Text, WorkDescription, language_tag, shorten};
 use oaimend_repository::RecordView;
 use oaimend_repository::xml::{StartTag, XmlEvent};
 
@@ -9,10 +9,15 @@ const TITLE_BYTES_MAX: usize = 300;
 /// Deepest element that is read, in elements.
 const DEPTH_MAX: usize = 100;
 
+/// The first title of a work, on one line, at most 300 bytes.
+pub fn title_of(work: &WorkDescription) -> Option<Text> {
+    on_one_line(work.core.titles.first()?.clone())
+}
+
 /// The text of the first `title` element inside `metadata`, on one line, at most 300 bytes. `None` if there is none, or
 /// if the XML before its end is not well-formed.
 ///
-/// It reads no further than necessary: a page shows the titles of up to 1,000 records.
+/// For formats without a crosswalk. It reads no further than necessary: a page shows the titles of up to 1,000 records.
 pub fn first_title(record: &RecordView<'_>) -> Option<Text> {
     let mut reader = record.content();
     let (mut open, mut is_metadata) = (vec![record.root()], false);

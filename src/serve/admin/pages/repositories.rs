@@ -3,7 +3,7 @@
 use super::page::{html, no_repository, site};
 use crate::config::Mapping;
 use crate::serve::pages::gateway::Gateway;
-use crate::serve::pages::repositories::overview::{OverviewRows, rows};
+use crate::serve::pages::repositories::overview::{OverviewRows, ROWS_MAX, rows};
 use crate::serve::pages::repositories::repository::details;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
@@ -27,8 +27,8 @@ pub(crate) async fn overview(
             operator.insert(repository.id.clone(), operator_details(served, &mapping));
         }
     }
-    let (filter, operator) = (target.filter.as_str(), Some(&operator));
-    html(200, OverviewPage { site, filter, repositories: &repositories, matching, all, operator }.render())
+    let (target, repositories, rows_max, operator) = (&target, &repositories, ROWS_MAX, Some(&operator));
+    html(200, OverviewPage { site, target, repositories, rows_max, matching, all, operator }.render())
 }
 
 /// A repository.

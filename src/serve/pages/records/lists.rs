@@ -3,6 +3,7 @@
 use super::collection::{ListedCollection, SourceFacts, set_names};
 use super::record::{CACHE_CONTROL, notice, with_policies};
 use crate::config::{Mapping, RecordPages};
+use crate::serve::pages::rendering::RenderLimits;
 use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
 use crate::serve::validators::Validators;
@@ -12,7 +13,8 @@ use oaimend_mirror::view::sets::KnownSets;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::RecordForm;
 use oaimend_pages::html::{ListContent, ListNotice, ListNoticePage, ListPage, MonthEntry, RecordLink};
-use oaimend_pages::list::{LINKS_MAX, ListAddress, ListPart, Month, SequenceRange, first_title};
+use oaimend_pages::list::{LINKS_MAX, ListAddress, ListPart, Month, SequenceRange, first_title, title_of};
+use oaimend_record::{PublicationDate, RecordDocument, WorkDescription};
 use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, RepositoryId, StoredRecord};
 use std::num::NonZeroU64;
@@ -23,12 +25,16 @@ pub(crate) struct ListRequest<'a> {
     pub(crate) gateway: &'a GatewayState,
     pub(crate) mapping: &'a Mapping,
     pub(crate) headers: &'a HeaderMap,
+    /// The limits of renderings.
+    pub(crate) rendering: &'a RenderLimits,
 }
 
 /// Maximum number of bytes of records that are read for the titles of a page. Further links have identifiers.
 const TITLES_BYTES_MAX: usize = 8 << 20;
 /// Bytes of records that are read from the store at a time.
 const BATCH_BYTES: usize = 1 << 20;
+/// Maximum number of creators in a link.
+const CREATORS_MAX: usize = 3;
 
 impl ListRequest<'_> {
     /// The page of a list.
@@ -56,7 +62,7 @@ impl ListRequest<'_> {
         if validators.are_known(self.headers) {
             return Ok(html_page(304, &validators, String::new()));
         }
-        let list = List { store: self.store, collection: &collection, address };
+        let list = List { store: self.store, collection: &collection, address, rendering: self.rendering };
         let (content, neighbours) = match address.part {
             ListPart::Months => (list.months().await?, [None; 2]),
             ListPart::Month(month) => (list.part(month, None).await?, list.months_around(month).await?),
@@ -142,6 +148,7 @@ struct List<'a> {
     store: &'a dyn MirrorStore,
     collection: &'a ListedCollection,
     address: &'a ListAddress,
+    rendering: &'a RenderLimits,
 }
 
 impl List<'_> {
@@ -238,7 +245,7 @@ impl List<'_> {
         &self,
         month: Month,
         range: Option<SequenceRange>,
-    ) -> Result<Vec<RecordLink>, MirrorError> {
+    ) -> Result<Vec<RecordLink>, ListNotice> {
         let links_max = usize::try_from(LINKS_MAX).unwrap_or(usize::MAX);
         let (mut links, mut after, mut read_bytes) = (Vec::new(), None, 0);
         while links.len() < links_max {
@@ -250,9 +257,12 @@ impl List<'_> {
                 with_bytes: read_bytes < TITLES_BYTES_MAX,
             };
             let page = self.store.list(query).await?;
-            read_bytes += page.records.iter().map(|record| record.bytes.len()).sum::<usize>();
-            links.extend(page.records.iter().map(link_to));
+            let page_bytes = page.records.iter().map(|record| record.bytes.len()).sum::<usize>();
+            read_bytes += page_bytes;
             after = page.next;
+            let records = page.records;
+            let read = move || records.iter().map(link_to).collect::<Vec<_>>();
+            links.extend(self.rendering.run(page_bytes, read).await.map_err(|_| ListNotice::Unreadable)?);
             if after.is_none() {
                 break;
             }
@@ -298,9 +308,16 @@ impl List<'_> {
 
 fn link_to(record: &StoredRecord) -> RecordLink {
     let xml = simdutf8::basic::from_utf8(&record.bytes).unwrap_or_default();
+    let view = RecordView::read(xml);
+    let document = view.as_ref().and_then(|view| RecordDocument::read_content(view).ok());
+    let work = document.map(|document| WorkDescription::of(&document)).unwrap_or_default();
     RecordLink {
         identifier: record.identifier.clone(),
-        title: RecordView::read(xml).and_then(|record| first_title(&record)),
+        // Some formats have no crosswalk.
+        title: title_of(&work).or_else(|| first_title(view.as_ref()?)),
+        more_creators: work.core.creators.len().saturating_sub(CREATORS_MAX),
+        year: work.published.map(PublicationDate::year),
+        creators: work.core.creators.into_iter().take(CREATORS_MAX).collect(),
         changed: from_secs(record.stamp_secs, Granularity::Day),
     }
 }

@@ -1,5 +1,6 @@
 //! The overview and the pages of repositories: from the stores and the cache.
 
+pub(crate) mod aggregate;
 mod check_report;
 pub(super) mod description;
 pub(crate) mod overview;

@@ -2,7 +2,7 @@
 
 use super::check_report::last_check;
 use super::description::{KnownLists, identification, known_lists};
-use super::overview::changing;
+use super::overview::{changing, without_counters};
 use super::summary::{DAYS_SHOWN, mirror_status, summary};
 use crate::config::{Mapping, ServeFrom};
 use crate::serve::pages::state::GatewayState;
@@ -33,7 +33,10 @@ pub(crate) async fn repository(
 ) -> Response {
     let details = details(served, mapping).await;
     let page = RepositoryPage { site: &gateway.site, details: &details, operator: None };
-    changing(page.render(), headers)
+    let html = page.render();
+    let summary = without_counters(details.summary);
+    let shown = RepositoryDetails { summary, repairs: Vec::new(), failures: Vec::new(), ..details };
+    changing(served, html, &(&gateway.version, shown), headers)
 }
 
 /// What the page of a repository shows. What the mirror cannot read is left out.

@@ -55,6 +55,12 @@ pub struct RecordLink {
     pub identifier: String,
     /// The title; `None` if it is not known.
     pub title: Option<Text>,
+    /// The first creators.
+    pub creators: Vec<Text>,
+    /// The number of further creators.
+    pub more_creators: usize,
+    /// The year of publication; `None` if it is not known.
+    pub year: Option<u16>,
     /// The day of the stamp, such as `2026-11-24`.
     pub changed: String,
 }
@@ -180,7 +186,7 @@ impl ListPage<'_> {
     }
 
     fn record(&self, link: &RecordLink, base: &str) -> Markup {
-        let RecordLink { identifier, title, changed } = link;
+        let RecordLink { identifier, title, creators, more_creators, year, changed } = link;
         let address = RecordAddress { repository: &self.address.repository, identifier, format: None };
         html! {
             li {
@@ -191,6 +197,19 @@ impl ListPage<'_> {
                     None => a.identifier href=(address.page(base)) { bdi { (identifier) } },
                 }
                 " " time.count datetime=(changed) { (changed) }
+                @if !creators.is_empty() || year.is_some() {
+                    div.by {
+                        @for (index, creator) in creators.iter().enumerate() {
+                            @if index > 0 { "; " }
+                            bdi lang=(creator.lang()) { (creator.value) }
+                        }
+                        @if *more_creators > 0 { " and " (more_creators) " more" }
+                        @if let Some(year) = year {
+                            @if !creators.is_empty() { ", " }
+                            (year)
+                        }
+                    }
+                }
             }
         }
     }
@@ -277,6 +296,9 @@ mod tests {
         let link = |identifier: &str, title| RecordLink {
             identifier: identifier.to_owned(),
             title,
+            creators: vec![Text { value: "<i> B".to_owned(), ..Text::default() }; 2],
+            more_creators: 5,
+            year: Some(2019),
             changed: "2026-11-24".to_owned(),
         };
         let month = Month::of_secs(UnixSecs(1_793_800_000));
@@ -291,7 +313,8 @@ mod tests {
             "<h1>Records of the set &lt;i&gt;, November 2026, 1,000–1,999</h1><p>2 records, in the order",
             "<a href=\"/b/x/record/a%2F%3Cb%3E\" lang=\"ar\" dir=\"rtl\">&lt;i&gt; أغاني الميناء…</a>",
             "<a class=\"identifier\" href=\"/b/x/record/%3Ci%3E\"><bdi>&lt;i&gt;</bdi></a>",
-            "<time class=\"count\" datetime=\"2026-11-24\">2026-11-24</time>",
+            "<time class=\"count\" datetime=\"2026-11-24\">2026-11-24</time>\
+             <div class=\"by\"><bdi lang=\"\">&lt;i&gt; B</bdi>; <bdi lang=\"\">&lt;i&gt; B</bdi> and 5 more, 2019</div>",
             "<li><a href=\"/b/x/sets/\"><bdi>Sets</bdi></a></li>",
             "<li><a href=\"/b/x/sets/a%3Ab/\"><bdi>&lt;i&gt;</bdi></a></li>",
             "<li><a href=\"/b/x/sets/a%3Ab/2026-11/\"><bdi>November 2026</bdi></a></li>",

@@ -1,6 +1,7 @@
 //! The overview and the pages of repositories.
 
 mod activity;
+mod aggregate_page;
 pub(super) mod numbers;
 mod overview_page;
 mod repository_page;
@@ -8,9 +9,10 @@ mod sections;
 pub(super) mod state;
 mod unknown_page;
 
+pub use aggregate_page::AggregatePage;
 pub use overview_page::OverviewPage;
 pub use repository_page::RepositoryPage;
-pub use unknown_page::{RemovedRepositoryPage, UnknownRepositoryPage};
+pub use unknown_page::{RemovedRepositoryPage, UnknownPath, UnknownPathPage};
 
 use oaimend_record::shorten;
 

@@ -6,6 +6,7 @@ use super::activity::sparkline;
 use super::numbers::{counted, grouped, share};
 use super::state::{circuit, state_of, time};
 use super::{NAME_BYTES_MAX, start_of};
+use crate::route::OverviewTarget;
 use maud::{Markup, html};
 use oaimend_html::{Page, Site};
 use std::collections::BTreeMap;
@@ -15,10 +16,12 @@ use std::collections::BTreeMap;
 pub struct OverviewPage<'a> {
     /// The site.
     pub site: &'a Site,
-    /// The text that the shown repositories contain; empty: no filter.
-    pub filter: &'a str,
+    /// The page, and the text that the shown repositories contain.
+    pub target: &'a OverviewTarget,
     /// The shown repositories, in the order of the page.
     pub repositories: &'a [RepositorySummary],
+    /// Maximum number of repositories on a page.
+    pub rows_max: usize,
     /// The number of repositories that match the filter.
     pub matching: usize,
     /// The number of all repositories.
@@ -40,13 +43,14 @@ impl OverviewPage<'_> {
             } @else {
                 (self.search())
                 @if self.repositories.is_empty() {
-                    p { "No repository contains " q { (self.filter) } ". " a href={ (self.site.base_path()) "/" } { "Show all" } }
+                    p {
+                        @if self.matching > 0 { "This page has no repositories. " }
+                        @else { "No repository contains " q { (self.target.filter) } ". " }
+                        a href={ (self.site.base_path()) "/" } { "Show all" }
+                    }
                 } @else {
                     (self.table())
-                    @if self.matching > self.repositories.len() {
-                        p { "The first " (self.repositories.len()) " of " (counted(self.matching as u64, "repository", "repositories"))
-                            ". Use the filter to find others." }
-                    }
+                    (self.pages())
                 }
             }
             p.note { "For programs: " a href={ (self.site.public_base()) "/friends.xml" } { "friends.xml" } " lists all base URLs." }
@@ -61,14 +65,29 @@ impl OverviewPage<'_> {
         html! {
             form.search role="search" method="get" action={ (self.site.base_path()) "/" } {
                 label for="q" { "Filter by name or id" }
-                input id="q" name="q" type="search" value=(self.filter) maxlength="100" autocomplete="off";
+                input id="q" name="q" type="search" value=(self.target.filter) maxlength="100" autocomplete="off";
                 button type="submit" { "Filter" }
             }
         }
     }
 
+    /// The links to the pages before and after this one.
+    fn pages(&self) -> Markup {
+        let (base, page) = (self.site.base_path(), self.target.page);
+        let count = self.matching.div_ceil(self.rows_max);
+        html! {
+            @if count > 1 {
+                nav.pages aria-label="Pages" {
+                    p { "Page " (page) " of " (count) }
+                    @if page > 1 { a rel="prev" href=(self.target.url(base, page - 1)) { "Previous page" } " " }
+                    @if page < count { a rel="next" href=(self.target.url(base, page + 1)) { "Next page" } }
+                }
+            }
+        }
+    }
+
     fn table(&self) -> Markup {
-        let shown = if self.filter.is_empty() {
+        let shown = if self.target.filter.is_empty() {
             counted(self.all as u64, "repository", "repositories")
         } else {
             format!(
@@ -147,8 +166,38 @@ mod tests {
 
     fn page(filter: &str, repositories: &[RepositorySummary], all: usize) -> String {
         let site = Site::new("Site", None, "https://e.org/b");
-        let (matching, operator) = (repositories.len(), None);
-        OverviewPage { site: &site, filter, repositories, matching, all, operator }.render()
+        let target = OverviewTarget { filter: filter.to_owned(), page: 1 };
+        let (matching, rows_max, operator) = (repositories.len(), 500, None);
+        OverviewPage { site: &site, target: &target, repositories, rows_max, matching, all, operator }
+            .render()
+    }
+
+    #[test]
+    fn pages_lead_to_each_other() {
+        let site = Site::new("Site", None, "https://e.org/b");
+        let repository = RepositorySummary { id: "x".to_owned(), ..RepositorySummary::default() };
+        let page = |page, filter: &str| {
+            let target = OverviewTarget { filter: filter.to_owned(), page };
+            let (repositories, matching, rows_max) = (&[repository.clone()][..], 3, 1);
+            let page = OverviewPage {
+                site: &site,
+                target: &target,
+                repositories,
+                rows_max,
+                matching,
+                all: 3,
+                operator: None,
+            };
+            page.render()
+        };
+        let (previous, next) = ("rel=\"prev\" href=", "rel=\"next\" href=");
+        let first = page(1, "");
+        assert!(first.contains(&format!("{next}\"/b/?page=2\"")) && !first.contains(previous), "{first}");
+        let second = page(2, "a&b");
+        let expected = format!("{next}\"/b/?q=a%26b&amp;page=3\"");
+        assert!(second.contains(&expected), "{second}");
+        assert!(second.contains(&format!("{previous}\"/b/?q=a%26b\"")), "{second}");
+        assert!(!page(3, "").contains(next));
     }
 
     #[test]

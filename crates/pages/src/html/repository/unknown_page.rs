@@ -4,11 +4,26 @@ use super::super::super::record::RepositoryAddress;
 use maud::html;
 use oaimend_html::{Crumb, Page, Site};
 
-/// The page for a path that is in no repository, for status 404.
+/// What a path that leads nowhere names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownPath<'a> {
+    /// No repository of the server.
+    Repository,
+    /// A page that this repository does not have.
+    PageOf(&'a str),
+    /// The list of the records of this repository, which is not mirrored.
+    ListOf(&'a str),
+    /// A page of the server itself.
+    Page,
+}
+
+/// The page for a path that leads nowhere, for status 404.
 #[derive(Clone, Debug)]
-pub struct UnknownRepositoryPage<'a> {
+pub struct UnknownPathPage<'a> {
     /// The site.
     pub site: &'a Site,
+    /// What the path names.
+    pub path: UnknownPath<'a>,
     /// The ids of the repositories, in order.
     pub repositories: &'a [&'a str],
 }
@@ -16,13 +31,26 @@ pub struct UnknownRepositoryPage<'a> {
 /// Maximum number of repositories that the page lists.
 const LISTED_MAX: usize = 500;
 
-impl UnknownRepositoryPage<'_> {
+impl UnknownPathPage<'_> {
     /// The whole document.
     pub fn render(&self) -> String {
         let base = self.site.base_path();
         let left_out = self.repositories.len().saturating_sub(LISTED_MAX);
+        let title = match self.path {
+            UnknownPath::Repository => "No such repository",
+            UnknownPath::PageOf(_) | UnknownPath::ListOf(_) | UnknownPath::Page => "No such page",
+        };
         let main = html! {
-            h1 { "No such repository" }
+            h1 { (title) }
+            @match self.path {
+                UnknownPath::PageOf(repository) | UnknownPath::ListOf(repository) => p {
+                    @if self.path == UnknownPath::ListOf(repository) {
+                        "This server has no copy of the repository, so it has no lists of its records. "
+                    }
+                    "Open the repository " a href=(RepositoryAddress { repository }.page(base)) { (repository) } "."
+                },
+                UnknownPath::Repository | UnknownPath::Page => {},
+            }
             @if self.repositories.is_empty() {
                 p { "This server has no repository yet." }
             } @else {
@@ -36,7 +64,7 @@ impl UnknownRepositoryPage<'_> {
             }
         };
         let main = html! { div.notice { (main) } };
-        Page { site: self.site, title: "No such repository", crumbs: &[], head: html! {}, main }.render()
+        Page { site: self.site, title, crumbs: &[], head: html! {}, main }.render()
     }
 }
 
@@ -73,9 +101,13 @@ mod tests {
     fn known_repositories_are_listed() {
         let site = Site::new("Site", None, "https://e.org/b");
         let many = vec!["x"; LISTED_MAX + 2];
-        let page = UnknownRepositoryPage { site: &site, repositories: &many }.render();
+        let path = UnknownPath::Repository;
+        let page = UnknownPathPage { site: &site, path, repositories: &many }.render();
         assert_eq!(page.matches("<li><a href=\"/b/x/\">x</a></li>").count(), LISTED_MAX);
         assert!(page.contains("… and 2 more") && page.contains("<h1>No such repository</h1>"), "{page}");
+        let page =
+            UnknownPathPage { site: &site, path: UnknownPath::ListOf("y"), repositories: &[] }.render();
+        assert!(page.contains("<h1>No such page</h1>") && page.contains("<a href=\"/b/y/\">"), "{page}");
         let page = RemovedRepositoryPage { site: &site, repository: "<i>" }.render();
         assert!(page.contains("&lt;i&gt;") && !page.contains("<i>"), "{page}");
     }

@@ -1,0 +1,72 @@
+//! The page of the view of all mirrored repositories.
+
+use super::numbers::{counted, grouped};
+use crate::oai_page::RequestAddress;
+use maud::html;
+use oaimend_html::{Crumb, Page, Site};
+use oaimend_oai::Request;
+
+/// The page of the view of all mirrored repositories.
+#[derive(Clone, Debug)]
+pub struct AggregatePage<'a> {
+    /// The site.
+    pub site: &'a Site,
+    /// The path of the view, without a slash at its start.
+    pub path: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// The number of the repositories in it.
+    pub repositories: usize,
+    /// The number of their records that are not deleted, in the format with most of them.
+    pub records: u64,
+}
+
+impl AggregatePage<'_> {
+    /// The whole document.
+    pub fn render(&self) -> String {
+        let base = self.site.base_path();
+        let address = RequestAddress { repository: self.path.to_owned(), query: String::new() };
+        let records = Request::list_records("oai_dc", None, None, None);
+        let requests = [
+            ("Identify", Request::identify()),
+            ("Formats", Request::list_metadata_formats(None)),
+            ("Sets", Request::list_sets()),
+            ("Identifiers", records.to_list_identifiers()),
+            ("Records", records),
+        ];
+        let repositories = counted(self.repositories as u64, "repository", "repositories");
+        let main = html! {
+            h1 { (self.name) }
+            p { "This is one repository with the records of " (repositories) ", " (grouped(self.records)) " in all. "
+                a href={ (base) "/" } { "See each of them" } "." }
+            h2 { "Harvest it" }
+            p { "Base URL: " code { (address.url(self.site.public_url())) } }
+            ul {
+                @for (name, request) in &requests { li { a href=(address.other(base, request)) { (name) } } }
+            }
+        };
+        let crumbs = [Crumb { name: self.name, url: None }];
+        let head = html! { link rel="canonical" href=(address.url(self.site.public_url())); };
+        Page { site: self.site, title: self.name, crumbs: &crumbs, head, main }.render()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_links_and_texts_are_escaped() {
+        let site = Site::new("Site", None, "https://e.org/b");
+        let page = AggregatePage { site: &site, path: "_all", name: "<i>", repositories: 1, records: 1_234 };
+        let page = page.render();
+        for part in [
+            "<code>https://e.org/b/_all</code>",
+            "<a href=\"/b/_all?verb=ListRecords&amp;metadataPrefix=oai_dc\">Records</a>",
+            "records of 1 repository, 1,234 in all.",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        assert!(!page.contains("<i>"), "{page}");
+    }
+}
