@@ -59,6 +59,17 @@ pub struct ClassQuotas {
     pub each: Quota,
     /// The quota of all clients of the class together.
     pub all: Quota,
+    /// The quotas of pages that cause no request to a source. Such requests do not count for the others.
+    pub pages: PageQuotas,
+}
+
+/// The quotas of a class of clients for pages that cause no request to a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageQuotas {
+    /// The quota of each client.
+    pub each: Quota,
+    /// The quota of all clients of the class together.
+    pub all: Quota,
 }
 
 /// How many requests are allowed.
@@ -88,11 +99,20 @@ impl Default for ClientPolicy {
         Self {
             trusted_proxies: Vec::new(),
             wait_max: Duration::from_secs(2),
-            harvesters: ClassQuotas { each: quota(6000, 200, 64), all: Quota::default() },
+            harvesters: ClassQuotas {
+                each: quota(6000, 200, 64),
+                all: Quota::default(),
+                pages: PageQuotas { each: quota(6000, 200, 64), all: Quota::default() },
+            },
             crawlers: Crawlers {
                 user_agents: CRAWLERS.iter().map(|&name| name.to_owned()).collect(),
                 addresses: Vec::new(),
-                quotas: ClassQuotas { each: quota(60, 10, 2), all: quota(240, 40, 8) },
+                quotas: ClassQuotas {
+                    each: quota(60, 10, 2),
+                    all: quota(240, 40, 8),
+                    // A million pages in 14 hours.
+                    pages: PageQuotas { each: quota(1200, 60, 4), all: quota(6000, 300, 16) },
+                },
             },
             known: Vec::new(),
         }
@@ -177,6 +197,13 @@ impl ClassQuotas {
     fn declare(&mut self, keys: &mut Keys<'_, '_>) {
         self.each.declare(keys);
         keys.table("all", "The quota of all clients of the class together.", |keys| self.all.declare(keys));
+        let meaning = "The quotas of pages that cause no request to a source.";
+        keys.table("pages", meaning, |keys| {
+            self.pages.each.declare(keys);
+            keys.table("all", "The quota of all clients of the class together.", |keys| {
+                self.pages.all.declare(keys);
+            });
+        });
     }
 }
 

@@ -37,7 +37,7 @@ mod static_file;
 mod tests;
 
 pub use cache::Cache;
-pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, Quota};
+pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, PageQuotas, Quota};
 pub use connections::Connections;
 pub use gateway::{CanonicalPage, CorsOrigins, GatewayPolicy, LivePages, RecordPages, Robots, Theme};
 pub use listen_tls::ListenTls;

@@ -496,7 +496,7 @@ oaimend.toml:7: clients.known: "crawlers" is not a client name; expected letters
 oaimend.toml:9: clients.known.nobody: token_file or addresses is missing
 oaimend.toml:12: clients.known.short.token_file = "short" contains no token; expected a file with a token of 16 printable characters or more
 oaimend.toml:15: clients.known.two has the same token as one
-oaimend.toml:17: unknown key clients.known.two.rate; known keys are addresses, all, burst, in_flight_max, rate_per_minute, token_file
+oaimend.toml:17: unknown key clients.known.two.rate; known keys are addresses, all, burst, in_flight_max, pages, rate_per_minute, token_file
 oaimend.toml:19: connections.uri_bytes_max = 100 is out of range; expected a whole number from 8192 to 60000
 "#,
     );

@@ -1,7 +1,7 @@
 //! The limits of clients and connections, which change with the configuration.
 
 use super::client_class::ClientClasses;
-use super::quotas::{Permit, Quotas, Uptime};
+use super::quotas::{Permit, Quotas, RequestKind, Uptime};
 use crate::config;
 use crate::serve::response::Response;
 use crate::serve::telemetry::Telemetry;
@@ -59,6 +59,7 @@ impl ClientLimits {
     /// Admits a request, or returns the refusal. `None`: its client has no quota.
     pub(crate) async fn admit(
         &self,
+        kind: RequestKind,
         peer: Option<SocketAddr>,
         headers: &HeaderMap,
         telemetry: &Telemetry,
@@ -73,7 +74,7 @@ impl ClientLimits {
             }
             return Ok(None);
         };
-        limits.quotas.admit(client).await.map(Some).map_err(|refused| {
+        limits.quotas.admit(client, kind).await.map(Some).map_err(|refused| {
             let class = &limits.classes.names()[client.class];
             telemetry.refused(Some(class), refused.reason());
             tracing::debug!(class, client = %client.origin, reason = refused.reason().name(), "refused");

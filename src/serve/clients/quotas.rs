@@ -1,6 +1,7 @@
 //! Limits the rate and the concurrency of requests by client.
 //!
-//! A request passes two gates: that of its client, then that of its class. A request that its client's gate refuses
+//! Pages that cause no request to a source have gates of their own, so that a crawl of them and harvests do not wait for
+//! each other. A request passes two gates: that of its client, then that of its class. A request that its client's gate refuses
 //! does not count for the class, and a class does not affect other classes. At each gate a request waits for the
 //! rate, then for a place. A request that would wait too long is refused with `Retry-After`.
 //!
@@ -43,7 +44,23 @@ pub(crate) struct Quotas<C: Clock<Instant = Duration> = Uptime> {
     clients: Mutex<TrackedClients<C>>,
 }
 
+/// What a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RequestKind {
+    /// The response of a repository, for which its source may be requested.
+    Repository,
+    /// A page from the stores.
+    Page,
+}
+
+/// The gates of a class.
 struct Class<C: Clock<Instant = Duration>> {
+    repositories: ClassGates<C>,
+    pages: ClassGates<C>,
+}
+
+/// The gates of a class for one kind of request.
+struct ClassGates<C: Clock<Instant = Duration>> {
     each: Quota,
     /// For all its clients together.
     all: Arc<Gate<C>>,
@@ -53,7 +70,7 @@ struct Class<C: Clock<Instant = Duration>> {
 
 /// The gates of the tracked clients.
 struct TrackedClients<C: Clock<Instant = Duration>> {
-    gates: HashMap<ClassifiedClient, TrackedClient<C>>,
+    gates: HashMap<(ClassifiedClient, RequestKind), TrackedClient<C>>,
     /// When to look again for idle clients.
     sweep_at: Duration,
 }
@@ -142,10 +159,14 @@ impl<C: Clock<Instant = Duration> + Clone + Send + Sync + 'static> Quotas<C> {
     pub(crate) fn new(config: &config::ClientPolicy, clock: C) -> Self {
         let known = config.known.iter().map(|known| known.quotas);
         let quotas = [config.harvesters, config.crawlers.quotas].into_iter().chain(known);
-        let class = |config::ClassQuotas { each, all }| Class {
+        let gates = |each, all| ClassGates {
             each,
             all: Arc::new(Gate::new(all, &clock)),
             others: Arc::new(Gate::new(each, &clock)),
+        };
+        let class = |config::ClassQuotas { each, all, pages }| Class {
+            repositories: gates(each, all),
+            pages: gates(pages.each, pages.all),
         };
         let classes = quotas.map(class).collect();
         let clients = Mutex::new(TrackedClients { gates: HashMap::new(), sweep_at: Duration::ZERO });
@@ -157,27 +178,39 @@ impl<C: Clock<Instant = Duration> + Clone + Send + Sync + 'static> Quotas<C> {
     /// # Errors
     ///
     /// The wait would exceed `wait_max`.
-    pub(crate) async fn admit(&self, client: ClassifiedClient) -> Result<Permit, QuotaRefusal> {
+    pub(crate) async fn admit(
+        &self,
+        client: ClassifiedClient,
+        kind: RequestKind,
+    ) -> Result<Permit, QuotaRefusal> {
         let until = self.clock.now() + self.wait_max;
-        let class = &self.classes[client.class];
-        let gate = self.gate(client);
+        let class = self.class_gates(client, kind);
+        let gate = self.gate(client, kind);
         let place = gate.pass(&self.clock, until).await.map_err(|overload| overload.into_refused(false))?;
         let all = class.all.pass(&self.clock, until).await.map_err(|overload| overload.into_refused(true))?;
         Ok(Permit { client, _client: place, _class: all, _gate: gate })
     }
 
-    /// The gate of a client, created by its first request.
-    fn gate(&self, client: ClassifiedClient) -> Arc<Gate<C>> {
-        let now = self.clock.now();
+    fn class_gates(&self, client: ClassifiedClient, kind: RequestKind) -> &ClassGates<C> {
         let class = &self.classes[client.class];
+        match kind {
+            RequestKind::Repository => &class.repositories,
+            RequestKind::Page => &class.pages,
+        }
+    }
+
+    /// The gate of a client, created by its first request of a kind.
+    fn gate(&self, client: ClassifiedClient, kind: RequestKind) -> Arc<Gate<C>> {
+        let now = self.clock.now();
+        let class = self.class_gates(client, kind);
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if clients.gates.len() >= CLIENTS_KEPT_MAX && !clients.gates.contains_key(&client) {
+        if clients.gates.len() >= CLIENTS_KEPT_MAX && !clients.gates.contains_key(&(client, kind)) {
             clients.sweep(now);
             if clients.gates.len() >= CLIENTS_KEPT_MAX {
                 return Arc::clone(&class.others);
             }
         }
-        let tracked = clients.gates.entry(client).or_insert_with(|| TrackedClient {
+        let tracked = clients.gates.entry((client, kind)).or_insert_with(|| TrackedClient {
             gate: Arc::new(Gate::new(class.each, &self.clock)),
             seen: now,
         });
@@ -345,7 +378,7 @@ mod tests {
     fn quotas(each: Quota, all: Quota, clock: &ManualClock) -> Quotas<ManualClock> {
         let config = config::ClientPolicy {
             wait_max: Duration::ZERO,
-            harvesters: config::ClassQuotas { each, all },
+            harvesters: config::ClassQuotas { each, all, pages: config::PageQuotas::default() },
             ..config::ClientPolicy::default()
         };
         Quotas::new(&config, clock.clone())
@@ -356,7 +389,7 @@ mod tests {
     }
 
     fn ask(quotas: &Quotas<ManualClock>, client: ClassifiedClient) -> Result<Permit, QuotaRefusal> {
-        quotas.admit(client).now_or_never().expect("no request waits")
+        quotas.admit(client, RequestKind::Repository).now_or_never().expect("no request waits")
     }
 
     fn refusal(quotas: &Quotas<ManualClock>, client: ClassifiedClient) -> Option<(RefusalReason, u64)> {
@@ -375,6 +408,35 @@ mod tests {
         in_flight.extend((0..36).map(|_| ask(&quotas, other).expect("it has places of its own")));
         assert_eq!(refusal(&quotas, other), Some((RefusalReason::ClassInFlight, 10)));
         assert_eq!(refusal(&quotas, client(CRAWLERS, 1)), None, "another class has its own limits");
+    }
+
+    #[test]
+    fn pages_have_quotas_of_their_own() {
+        let clock = ManualClock::default();
+        let config = config::ClientPolicy {
+            wait_max: Duration::ZERO,
+            harvesters: config::ClassQuotas {
+                each: quota(1, 1, 0),
+                all: Quota::default(),
+                pages: config::PageQuotas { each: quota(1, 3, 0), all: quota(1, 4, 0) },
+            },
+            ..config::ClientPolicy::default()
+        };
+        let quotas = Quotas::new(&config, clock);
+        let admits = |number, kind| {
+            let admitted = quotas.admit(client(HARVESTERS, number), kind).now_or_never();
+            admitted.expect("no request waits").map_err(QuotaRefusal::reason).err()
+        };
+        for expected in [None, Some(RefusalReason::Rate)] {
+            assert_eq!(admits(1, RequestKind::Repository), expected);
+        }
+        for expected in [None, None, None, Some(RefusalReason::Rate)] {
+            assert_eq!(admits(1, RequestKind::Page), expected);
+        }
+        for expected in [None, Some(RefusalReason::ClassRate)] {
+            assert_eq!(admits(2, RequestKind::Page), expected);
+        }
+        assert_eq!(admits(2, RequestKind::Repository), None);
     }
 
     #[test]
@@ -512,7 +574,7 @@ mod tests {
 
     /// How long a client would have to wait for its rate at that time.
     fn wait_of(quotas: &Quotas<ManualClock>, number: u32, at: Duration) -> Duration {
-        let gate = quotas.gate(client(HARVESTERS, number));
+        let gate = quotas.gate(client(HARVESTERS, number), RequestKind::Repository);
         let refused = gate.rate.as_ref().and_then(|rate| rate.check().err());
         refused.map_or(Duration::ZERO, |not_until| at.max(not_until.earliest_possible()) - at)
     }

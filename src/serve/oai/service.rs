@@ -18,14 +18,14 @@ use super::router::{Destination, PublicRouter, Target, TargetRepository};
 use super::upstream_handle::UpstreamHandle;
 use crate::config::{LivePages, Mapping, ServeFrom};
 use crate::serve::clients::client_class::CRAWLERS;
-use crate::serve::clients::quotas;
+use crate::serve::clients::quotas::{self, RequestKind};
 use crate::serve::context::ServerContext;
 use crate::serve::pages::target::PageTarget;
 use crate::serve::pages::{
     CollectedPage, GatewayResponse, LiveRecordRequest, ResponseBody, ResponsePageRequest, answer,
     is_navigation,
 };
-use crate::serve::response::Response;
+use crate::serve::response::{Response, response_vary};
 use crate::serve::routes::{Access, PublicEndpoint, Route};
 use crate::serve::search::sru;
 use crate::serve::served::ServedRepositories;
@@ -207,8 +207,13 @@ impl ProxyService {
             address.and_then(|address| address.as_inet()).copied()
         };
         let routed = self.router().route(head, inet(session.server_addr()));
+        let kind = match &routed {
+            Destination::Repository(_) | Destination::LiveRecord { .. } => RequestKind::Repository,
+            Destination::Page(..) | Destination::Response(..) => RequestKind::Page,
+        };
         if !matches!(&routed, Destination::Response(_, Access::Everyone)) {
-            match self.0.clients.admit(inet(session.client_addr()), &head.headers, &self.0.telemetry).await {
+            let client = inet(session.client_addr());
+            match self.0.clients.admit(kind, client, &head.headers, &self.0.telemetry).await {
                 Ok(permit) => context.permit = permit,
                 Err(page) => {
                     session.set_keepalive(None);
@@ -259,12 +264,9 @@ impl ProxyService {
             Err(refusal) => {
                 let echo = RequestEcho { base_url, arguments: Vec::new() };
                 let date = clock::utc_datetime(context.started);
-                return Ok(Err(Response::oai(oaimend_oai::error_response(
-                    &echo,
-                    &date,
-                    refusal.code,
-                    &refusal.text,
-                ))));
+                let xml = oaimend_oai::error_response(&echo, &date, refusal.code, &refusal.text);
+                let vary = response_vary(std::str::from_utf8(&query).unwrap_or("?"));
+                return Ok(Err(Response::oai(xml).with("Vary", vary.to_owned())));
             }
         };
         context.outcome = None;

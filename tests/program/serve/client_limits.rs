@@ -6,7 +6,7 @@
 
 use crate::fixtures::proxy::{LIST, Proxy, at_once, records};
 use crate::fixtures::source::{Got, Harvester, Reply, Source, fetch, fetch_with, page_of};
-use oaimend::config::{ClassQuotas, ClientPolicy, Quota};
+use oaimend::config::{ClassQuotas, ClientPolicy, PageQuotas, Quota};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -189,7 +189,11 @@ fn http_libraries_are_not_crawlers() {
     let source = Source::page(page_of(1));
     let proxy = behind_a_proxy(&source, |clients| {
         clients.wait_max = Duration::ZERO;
-        clients.crawlers.quotas = ClassQuotas { each: quota(1, 1, 1), all: Quota::default() };
+        clients.crawlers.quotas = ClassQuotas {
+            each: quota(1, 1, 1),
+            all: Quota::default(),
+            pages: PageQuotas { each: quota(1, 1, 1), all: Quota::default() },
+        };
     });
     for library in ["Python-urllib/3.12", "python-requests/2.32.3", "libwww-perl/6.77", "curl/8.5.0", ""] {
         for _ in 0..3 {
@@ -264,7 +268,7 @@ fn health_checks_have_no_quota() {
     let source = Source::page(page_of(1));
     let proxy = behind_a_proxy(&source, |clients| {
         clients.wait_max = Duration::ZERO;
-        clients.harvesters.each = quota(1, 1, 1);
+        clients.harvesters.pages.each = quota(1, 1, 1);
     });
     let ask = |path: &str| fetch_with(proxy.address(), path, "X-Forwarded-For: 192.0.2.1\r\n");
     assert_eq!(ask("/").status, 200);

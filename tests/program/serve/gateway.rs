@@ -543,12 +543,14 @@ fn quotas_apply_to_pages() {
         |_| {},
         |config| {
             config.clients.trusted_proxies = vec!["127.0.0.0/8".parse().expect("a network")];
-            config.clients.crawlers.quotas.each.rate_per_minute = std::num::NonZeroU32::new(1);
+            config.clients.crawlers.quotas.pages.each.rate_per_minute = std::num::NonZeroU32::new(1);
         },
     );
     let headers = "X-Forwarded-For: 192.0.2.1\r\nUser-Agent: Googlebot/2.1\r\n";
-    let statuses: Vec<u16> = (0..40).map(|_| mirrored.get_with(PAGE, headers).status).collect();
+    let statuses: Vec<u16> = (0..90).map(|_| mirrored.get_with(PAGE, headers).status).collect();
     assert!(statuses.contains(&200) && statuses.ends_with(&[503]), "{statuses:?}");
+    let got = mirrored.get_with("/x?verb=Identify", headers);
+    assert_eq!(got.status, 200, "requests to repositories have a quota of their own");
     is_html(&mirrored.get(PAGE), 200, "Title 3");
 }
 
