@@ -212,7 +212,7 @@ impl PublicRouter<'_> {
             }
             Some(PublicEndpoint::Sru) => return Destination::Sru,
             // Browsers request it for every site. The pages have no icon.
-            Some(PublicEndpoint::Favicon) if !mappings.contains_key("favicon.ico") => {
+            Some(PublicEndpoint::Favicon) => {
                 Response::no_content().with("Cache-Control", "public, max-age=86400".to_owned())
             }
             Some(PublicEndpoint::Livez) => health::livez(),
@@ -246,10 +246,8 @@ impl PublicRouter<'_> {
         };
         let aggregate = || self.has_aggregate(mappings).then_some(TargetRepository::Aggregate);
         let (repository, name) = match endpoint {
-            // A repository may have the name of a sitemap or of the icon.
-            PublicEndpoint::Repository | PublicEndpoint::Sitemap | PublicEndpoint::Favicon => {
-                (mapped(name)?, name.to_owned())
-            }
+            // A repository may have the name of a sitemap.
+            PublicEndpoint::Repository | PublicEndpoint::Sitemap => (mapped(name)?, name.to_owned()),
             PublicEndpoint::RepositoryXml => (mapped(id)?, id.to_owned()),
             PublicEndpoint::Mirror | PublicEndpoint::MirrorXml => (mirrored()?, format!("_mirror/{id}")),
             PublicEndpoint::Aggregate | PublicEndpoint::AggregateXml => {

@@ -8,7 +8,7 @@ use super::record::{FoundRecord, RecordOrigin, Rendering, notice};
 use crate::config::Mapping;
 use crate::serve::pages::answer::form_of;
 use crate::serve::pages::rendering::RenderLimits;
-use crate::serve::pages::repositories::description::{known_lists, known_name};
+use crate::serve::pages::repositories::description::{cached_formats, known_name};
 use crate::serve::pages::response::{AnsweredRequest, ResponseBody};
 use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
@@ -59,7 +59,7 @@ impl LiveRecordRequest {
     ) -> Self {
         // Without them the page has the id in place of the name, and fewer formats.
         let name = known_name(served, &mapping).await.unwrap_or_default();
-        let formats = known_lists(served, &mapping).await.ok().and_then(|known| known.formats);
+        let formats = cached_formats(served, &mapping).await;
         Self {
             repository_name: name.unwrap_or_else(|| mapping.id().to_owned()),
             formats: formats.unwrap_or_default().into_iter().map(|format| format.prefix).collect(),

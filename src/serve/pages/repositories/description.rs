@@ -15,8 +15,8 @@ use std::sync::Arc;
 const CACHED_BYTES_MAX: u64 = 1 << 20;
 
 /// The formats and sets of a source; `None` if they are not known.
-pub(in crate::serve::pages) struct KnownLists {
-    pub(in crate::serve::pages) formats: Option<Vec<ListedFormat>>,
+pub(super) struct KnownLists {
+    pub(super) formats: Option<Vec<ListedFormat>>,
     pub(super) sets: Option<Vec<ListedSet>>,
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn identification(
 }
 
 /// The formats and sets of a source, as far as they are known.
-pub(in crate::serve::pages) async fn known_lists(
+pub(super) async fn known_lists(
     served: &ServedRepositories,
     mapping: &Arc<Mapping>,
 ) -> Result<KnownLists, MirrorError> {
@@ -81,13 +81,20 @@ pub(in crate::serve::pages) async fn known_lists(
         let is_known = !formats.is_empty();
         return Ok(KnownLists { formats: is_known.then_some(formats), sets: is_known.then_some(sets) });
     }
-    let text = |page: Vec<u8>| String::from_utf8_lossy(&page).into_owned();
-    let formats = cached(served, mapping, &Request::list_metadata_formats(None)).await;
     let sets = cached(served, mapping, &Request::list_sets()).await;
     Ok(KnownLists {
-        formats: formats.map(|page| read_formats(&text(page))).filter(|formats| !formats.is_empty()),
-        sets: sets.map(|page| read_sets(&text(page))),
+        formats: cached_formats(served, mapping).await,
+        sets: sets.map(|page| read_sets(&String::from_utf8_lossy(&page))),
     })
+}
+
+/// The formats of a source that is not mirrored, if they are known.
+pub(in crate::serve::pages) async fn cached_formats(
+    served: &ServedRepositories,
+    mapping: &Arc<Mapping>,
+) -> Option<Vec<ListedFormat>> {
+    let page = cached(served, mapping, &Request::list_metadata_formats(None)).await?;
+    Some(read_formats(&String::from_utf8_lossy(&page))).filter(|formats| !formats.is_empty())
 }
 
 /// The cached response to a request, of any age.

@@ -93,10 +93,10 @@ pub(crate) async fn unknown(
         let page = RemovedRepositoryPage { site: &gateway.site, repository }.render();
         return nowhere(410, page);
     }
-    let path = match path.trim_start_matches("_mirror/") {
+    let path = match path.strip_prefix("_mirror/") {
         _ if is_served => UnknownPath::PageOf(repository),
-        id if served.repositories.find(id).is_some() => UnknownPath::ListOf(id),
-        _ if path.starts_with(['_', '-']) => UnknownPath::Page,
+        Some(id) if served.repositories.find(id).is_some() => UnknownPath::ListOf(id),
+        None if path.starts_with(['_', '-']) => UnknownPath::Page,
         _ => UnknownPath::Repository,
     };
     unknown_path(served, gateway, path)
