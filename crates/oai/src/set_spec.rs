@@ -63,6 +63,30 @@ pub fn unescape(escaped: &str) -> Option<String> {
     if !escaped.contains("~x") {
         return None;
     }
+    let name = String::from_utf8(decode(escaped)).ok()?;
+    let is_text = name.chars().all(is_xml_char);
+    (is_text && name != escaped && escape(name.as_bytes()) == escaped.as_bytes()).then_some(name)
+}
+
+/// Writes any text as one part of a setSpec, with its colons escaped too.
+///
+/// ```
+/// use oaimend_oai::set_spec;
+///
+/// assert_eq!(set_spec::escape_part("maps: new"), "maps~x3A.~x20.new");
+/// assert_eq!(set_spec::unescape_part("maps~x3A.~x20.new").as_deref(), Some("maps: new"));
+/// ```
+pub fn escape_part(text: &str) -> String {
+    String::from_utf8_lossy(&escape(text.as_bytes())).replace(':', "~x3A.")
+}
+
+/// Decodes a part of a setSpec; a text without marks stays as it is. `None` if the result is not text that XML allows.
+pub fn unescape_part(part: &str) -> Option<String> {
+    let text = String::from_utf8(decode(part)).ok()?;
+    text.chars().all(is_xml_char).then_some(text)
+}
+
+fn decode(escaped: &str) -> Vec<u8> {
     let mut name = Vec::with_capacity(escaped.len());
     let mut rest = escaped.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -70,9 +94,7 @@ pub fn unescape(escaped: &str) -> Option<String> {
         name.push(byte);
         rest = after;
     }
-    let name = String::from_utf8(name).ok()?;
-    let is_text = name.chars().all(is_xml_char);
-    (is_text && name != escaped && escape(name.as_bytes()) == escaped.as_bytes()).then_some(name)
+    name
 }
 
 /// Reads the mark at the start of a text; returns its byte and the rest of the text.

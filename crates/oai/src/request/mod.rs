@@ -163,14 +163,50 @@ impl Request {
     /// `+` is a blank, `%XX` a byte; a `%` without two hexadecimal digits is a percent sign. Empty
     /// pairs are skipped.
     pub fn parse(query: &[u8]) -> Result<Self, RequestError> {
-        let pairs: Vec<(Vec<u8>, Vec<u8>)> = query
-            .split(|&byte| byte == b'&')
-            .filter(|pair| !pair.is_empty())
-            .map(|pair| {
-                let mut halves = pair.splitn(2, |&byte| byte == b'=');
-                (decode(halves.next().unwrap_or_default()), decode(halves.next().unwrap_or_default()))
-            })
-            .collect();
+        let request = Self::parse_pairs(query_pairs(query))?;
+        request.check_combination(request.verb.required())?;
+        Ok(request)
+    }
+
+    /// Parses a request to a component of an Open Digital Library (Suleman and Fox, XOAI-PMH): the name of the
+    /// argument `verb` may be in any case, and no format is required. [`Self::or_format`] adds it.
+    ///
+    /// ```
+    /// use oaimend_oai::{Argument, Request};
+    ///
+    /// let request = Request::parse_odl(b"Verb=ListRecords&set=odlsearch1/maps/1/10").expect("a legal request");
+    /// assert_eq!(request.argument(Argument::MetadataPrefix), None);
+    /// assert_eq!(request.or_format("oai_dc").argument(Argument::MetadataPrefix), Some("oai_dc"));
+    /// ```
+    pub fn parse_odl(query: &[u8]) -> Result<Self, RequestError> {
+        let mut pairs = query_pairs(query);
+        for (name, _) in pairs.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case(b"verb")) {
+            name.make_ascii_lowercase();
+        }
+        let request = Self::parse_pairs(pairs)?;
+        let mut required = request.verb.required().to_vec();
+        required.retain(|argument| *argument != Argument::MetadataPrefix);
+        request.check_combination(&required)?;
+        Ok(request)
+    }
+
+    /// Whether a query has an argument `verb`, its name in any case.
+    pub fn has_verb(query: &[u8]) -> bool {
+        query_pairs(query).iter().any(|(name, _)| name.eq_ignore_ascii_case(b"verb"))
+    }
+
+    /// The same request, in this format if it names none and its verb takes one.
+    #[must_use]
+    pub fn or_format(self, metadata_prefix: &str) -> Self {
+        let takes_one = self.verb.required().contains(&Argument::MetadataPrefix) && !self.is_resumption();
+        if takes_one && self.argument(Argument::MetadataPrefix).is_none() {
+            self.with_format_of_list(metadata_prefix)
+        } else {
+            self
+        }
+    }
+
+    fn parse_pairs(pairs: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Self, RequestError> {
         let verb = parse_verb(&pairs)?;
         let mut arguments: Vec<(Argument, String)> = Vec::new();
         for (name, value) in pairs.into_iter().filter(|(name, _)| name != b"verb") {
@@ -180,9 +216,7 @@ impl Request {
             }
             arguments.push((argument, parse_value(argument, value)?));
         }
-        let request = Self::new(verb, arguments);
-        request.check_combination()?;
-        Ok(request)
+        Ok(Self::new(verb, arguments))
     }
 
     fn new(verb: Verb, arguments: Vec<(Argument, String)>) -> Self {
@@ -308,7 +342,7 @@ impl Request {
         RequestEcho { base_url: base_url.to_owned(), arguments }
     }
 
-    fn check_combination(&self) -> Result<(), RequestError> {
+    fn check_combination(&self, required: &[Argument]) -> Result<(), RequestError> {
         let verb = self.verb.name();
         if self.argument(Argument::ResumptionToken).is_some() {
             let others: Vec<&str> = self
@@ -325,7 +359,7 @@ impl Request {
                 others.join(", ")
             )));
         }
-        for required in self.verb.required() {
+        for required in required {
             if self.argument(*required).is_none() {
                 let resumption = if self.verb.allowed().contains(&Argument::ResumptionToken) {
                     ", or a resumptionToken alone"
@@ -365,6 +399,16 @@ impl Request {
             _ => Ok(()),
         }
     }
+}
+
+/// The decoded pairs of a query.
+fn query_pairs(query: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let pairs = query.split(|&byte| byte == b'&').filter(|pair| !pair.is_empty());
+    let decoded = pairs.map(|pair| {
+        let mut halves = pair.splitn(2, |&byte| byte == b'=');
+        (decode(halves.next().unwrap_or_default()), decode(halves.next().unwrap_or_default()))
+    });
+    decoded.collect()
 }
 
 fn write_query(
