@@ -54,6 +54,9 @@ impl Compiler<'_> {
             Query::Phrase { field, words } => self.phrase(field.as_ref(), &QueryWords::of(words)),
             Query::Prefix { field, start } => self.start(field.as_ref(), &QueryWords::of(start)),
             Query::Value { field, value } => self.value(field, &fold_value(value)),
+            Query::AnyValue { field, values } => {
+                union(values.iter().map(|value| self.value(field, &fold_value(value))).collect())
+            }
             Query::Years { from, until } => self.years(*from, *until)?,
             Query::Repository(name) => self.mark(Mark::Repository(name)),
             Query::Identifier(identifier) => {

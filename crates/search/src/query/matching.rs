@@ -20,11 +20,8 @@ impl Query {
                 texts(record, field.as_ref()).any(|text| text.contains(&words))
             }
             Self::Prefix { field, start } => has_start(record, field.as_ref(), &QueryWords::of(start)),
-            Self::Value { field, value } => {
-                let folded = fold_value(value);
-                texts(record, Some(field))
-                    .any(|text| text.value.as_ref().is_some_and(|(value, _)| *value == folded))
-            }
+            Self::Value { field, value } => has_value(record, field, value),
+            Self::AnyValue { field, values } => values.iter().any(|value| has_value(record, field, value)),
             Self::Years { from, until } => record.year.is_some_and(|year| {
                 from.is_none_or(|from| from <= year) && until.is_none_or(|until| year <= until)
             }),
@@ -41,6 +38,11 @@ impl Query {
             }
         }
     }
+}
+
+fn has_value(record: &RecordTexts, field: &FieldName, value: &str) -> bool {
+    let folded = fold_value(value);
+    texts(record, Some(field)).any(|text| text.value.as_ref().is_some_and(|(value, _)| *value == folded))
 }
 
 /// The texts of a field, or of all fields.

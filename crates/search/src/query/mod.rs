@@ -15,6 +15,8 @@ pub const TERMS_MAX: usize = 64;
 const WORDS_MAX: usize = 256;
 /// Maximum number of booleans around each other in a query.
 const DEPTH_MAX: usize = 32;
+/// Maximum number of texts of a [`Query::AnyValue`].
+const ANY_VALUES_MAX: usize = 10_000;
 /// Longest text of a query, in bytes.
 pub const QUERY_BYTES_MAX: usize = 4 << 10;
 /// Shortest start of a [`Query::Prefix`], in characters of its last word.
@@ -55,6 +57,14 @@ pub enum Query {
         /// The whole text.
         value: String,
     },
+    /// Records one of whose texts in a field is one of these texts as a whole, folded: a value of a category, as different
+    /// records write it. No language has it.
+    AnyValue {
+        /// The field.
+        field: FieldName,
+        /// The whole texts, at most 10,000.
+        values: Vec<String>,
+    },
     /// Records that were published in these years, inclusive.
     Years {
         /// The first year.
@@ -93,7 +103,8 @@ impl Query {
             Self::Word { field: Some(field), .. }
             | Self::Phrase { field: Some(field), .. }
             | Self::Prefix { field: Some(field), .. }
-            | Self::Value { field, .. } => fields.push(field),
+            | Self::Value { field, .. }
+            | Self::AnyValue { field, .. } => fields.push(field),
             _ => {}
         });
         fields
@@ -139,6 +150,10 @@ impl Query {
                             let text = format!("the start of a word needs two characters, not \"{start}\"");
                             return Err(QueryError::TooLarge(text));
                         }
+                    }
+                    Self::AnyValue { values, .. } if values.len() > ANY_VALUES_MAX => {
+                        let text = format!("more than {ANY_VALUES_MAX} different texts have this value");
+                        return Err(QueryError::TooLarge(text));
                     }
                     _ => terms += 1,
                 }
