@@ -3,8 +3,8 @@
 use crate::fixtures::mirror::{Mirror, ask_once, deleted, live, pages, runtime, source};
 use async_trait::async_trait;
 use oaimend_mirror::view::{
-    AggregateRepository, AggregateSettings, MirrorRepository, QuerySets, SelectedRecord, Selection,
-    ViewOptions, ViewStores,
+    AggregateRepository, AggregateSettings, ChosenSet, MirrorRepository, QuerySets, SelectedRecord,
+    Selection, ViewOptions, ViewStores,
 };
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Repository};
@@ -30,13 +30,18 @@ struct Text(Arc<Texts>, String);
 #[derive(Debug)]
 struct Sets(Arc<Texts>);
 
+#[async_trait]
 impl QuerySets for Sets {
-    fn find(&self, set: &str) -> Option<Result<Arc<dyn Selection>, String>> {
-        let text = set.strip_prefix("q:")?;
+    fn protocol(&self) -> (&'static str, &'static str) {
+        ("texts", "1.0")
+    }
+
+    async fn find(&self, set: &str) -> Result<Option<ChosenSet>, Failure> {
+        let Some(text) = set.strip_prefix("q:") else { return Ok(None) };
         if text == "bad" {
-            return Some(Err("no query".to_owned()));
+            return Ok(Some(Err("no query".to_owned())));
         }
-        Some(Ok(Arc::new(Text(Arc::clone(&self.0), text.to_owned()))))
+        Ok(Some(Ok(Arc::new(Text(Arc::clone(&self.0), text.to_owned())))))
     }
 }
 

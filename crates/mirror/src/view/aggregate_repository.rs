@@ -2,6 +2,7 @@
 
 use super::aggregate_versions::AGGREGATE_NAME;
 use super::answer::answer;
+use super::component::Component;
 use super::options::AggregateSettings;
 use super::presentation::{View, ViewKind};
 use super::stores::ViewStores;
@@ -33,12 +34,35 @@ impl AggregateRepository {
         stores: ViewStores,
         read_settings: impl FnOnce() -> AggregateSettings,
     ) -> Result<Self, MirrorError> {
+        Ok(Self(Arc::new(Self::view(stores, read_settings, Self::NAME.to_owned()).await?)))
+    }
+    /// A service over the view for the responses that begin now.
+    ///
+    /// # Errors
+    ///
+    /// As for [`AggregateRepository::open`].
+    pub async fn open_component(
+        stores: ViewStores,
+        read_settings: impl FnOnce() -> AggregateSettings,
+        component: Arc<dyn Component>,
+    ) -> Result<Self, MirrorError> {
+        let name = component.name().to_owned();
+        let mut view = Self::view(stores, read_settings, name).await?;
+        view.component = Some(component);
+        Ok(Self(Arc::new(view)))
+    }
+
+    async fn view(
+        stores: ViewStores,
+        read_settings: impl FnOnce() -> AggregateSettings,
+        name: String,
+    ) -> Result<View, MirrorError> {
         let now_secs = stores.clock.now_secs();
         let (settings, version) = stores.aggregate.begin_response(now_secs, read_settings).await?;
         let AggregateSettings { options, sources, repository_name, admin_emails } = settings;
         let members = version.members(sources);
         let kind = ViewKind::Aggregate { repository_name, admin_emails, version };
-        Ok(Self(Arc::new(View::new(Self::NAME.to_owned(), stores, options, members, kind))))
+        Ok(View::new(name, stores, options, members, kind))
     }
 }
 

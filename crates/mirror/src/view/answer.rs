@@ -2,7 +2,7 @@
 
 use super::presentation::View;
 use super::response::{Answer, stream};
-use super::{catalog, identify, lists, sets};
+use super::{catalog, component_lists, identify, lists, sets};
 use oaimend_oai::Verb;
 use oaimend_repository::{EventStream, Failure, RepositoryRequest};
 use std::sync::Arc;
@@ -16,6 +16,15 @@ pub(super) fn answer(view: &Arc<View>, request: RepositoryRequest) -> EventStrea
 }
 
 async fn respond(view: &View, request: &RepositoryRequest) -> Result<Answer, Failure> {
+    if let Some(component) = view.component.as_deref() {
+        match request.request.verb() {
+            Verb::ListSets => return component_lists::list_sets(view, component, &request.request).await,
+            Verb::ListIdentifiers | Verb::ListRecords => {
+                return component_lists::list(view, component, request).await;
+            }
+            Verb::Identify | Verb::ListMetadataFormats | Verb::GetRecord => {}
+        }
+    }
     match request.request.verb() {
         Verb::Identify => identify::identify(view, &request.echo.base_url).await,
         Verb::ListMetadataFormats => catalog::list_metadata_formats(view, &request.request).await,

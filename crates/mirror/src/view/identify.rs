@@ -3,6 +3,7 @@
 //! The view of one repository has the name, the addresses and the descriptions of the source. The compression is
 //! left out, because it describes the server of the source.
 
+use super::component::odl_description;
 use super::options::MirroredSource;
 use super::presentation::{View, ViewKind};
 use super::response::{Answer, Page};
@@ -170,7 +171,7 @@ fn unescaped(text: &str) -> Option<String> {
 /// Answers `Identify`.
 pub(crate) async fn identify(view: &View, base_url: &str) -> Result<Answer, Failure> {
     let now_secs = view.now_secs();
-    let identify = match (&view.kind, view.members.first()) {
+    let mut identify = match (&view.kind, view.members.first()) {
         (ViewKind::Aggregate { repository_name, admin_emails, .. }, _) => StoredIdentify {
             name: Some(escaped(repository_name)),
             admin_emails: match admin_emails.as_slice() {
@@ -190,6 +191,7 @@ pub(crate) async fn identify(view: &View, base_url: &str) -> Result<Answer, Fail
             stored.ok_or_else(|| view.incomplete("Identify", member))?
         }
     };
+    identify.descriptions.extend(view.protocol().map(odl_description));
     let earliest_secs = earliest_stamp(view).await?.unwrap_or(now_secs).min(now_secs);
     let values = ServedValues {
         base_url,

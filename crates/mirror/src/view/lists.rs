@@ -46,7 +46,7 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
     }
     // Stored setSpecs consist of the characters that the schema allows.
     let set = request.argument(Argument::Set).map(escape_set);
-    let selection = match view.query_set(set.as_deref()) {
+    let selection = match view.query_set(set.as_deref()).await?.transpose() {
         Ok(selection) => selection,
         Err(text) => return Ok(Err(Answer::error(now_secs, ErrorCode::BadArgument, text))),
     };
@@ -92,7 +92,7 @@ pub(crate) fn escape_set(set: &str) -> String {
     parts.join("/")
 }
 
-fn unknown_format(date_secs: UnixSecs, prefix: &str) -> Answer {
+pub(super) fn unknown_format(date_secs: UnixSecs, prefix: &str) -> Answer {
     let text = format!("this repository has no format \"{prefix}\"; ListMetadataFormats lists all formats");
     Answer::error(date_secs, ErrorCode::CannotDisseminateFormat, text)
 }
@@ -135,7 +135,7 @@ async fn check_undamaged(view: &View, parts: &[Part<'_>], prefix: &str) -> Resul
 /// One page of a list.
 async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Result<Answer, Failure> {
     let set = list.set.clone();
-    let selection = match view.query_set(set.as_deref()) {
+    let selection = match view.query_set(set.as_deref()).await?.transpose() {
         Ok(selection) => selection,
         Err(text) => return Ok(Answer::error(list.date, ErrorCode::BadResumptionToken, text)),
     };

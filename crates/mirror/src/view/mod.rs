@@ -17,7 +17,8 @@
 //! - A change of the configuration that changes the view of all repositories is a commit with a stamp too.
 //!
 //! `lists` answers list requests; `merge` reads the records of several repositories in one order; `selection`
-//! limits lists to chosen records; `collisions` chooses between records with the same identifier; `aggregate_versions` stamps the changes of the configuration;
+//! limits lists to chosen records; `component` answers services such as a search over a view; `collisions` chooses
+//! between records with the same identifier; `aggregate_versions` stamps the changes of the configuration;
 //! `record_writer`, `record_xml` and `page_items` write records; `page_cache` keeps written pages; `response` writes
 //! envelopes and sends events. Memory is limited by [`ViewOptions`] for each request, and by the page cache for all of
 //! them.
@@ -27,6 +28,8 @@ mod aggregate_versions;
 mod answer;
 pub(crate) mod catalog;
 mod collisions;
+mod component;
+mod component_lists;
 pub mod identify;
 mod list_token;
 pub(crate) mod lists;
@@ -46,7 +49,8 @@ pub mod sets;
 mod stores;
 
 pub use aggregate_repository::AggregateRepository;
+pub use component::{Component, ComponentSet, ComponentSets, CountPlace, RankedList, RankedRecords};
 pub use mirror_repository::MirrorRepository;
 pub use options::{AggregateSettings, MirroredSource, ViewOptions};
-pub use selection::{QuerySets, SelectedRecord, Selection};
+pub use selection::{ChosenSet, QuerySets, SelectedRecord, Selection};
 pub use stores::ViewStores;

@@ -1,9 +1,10 @@
 //! What the view of one repository and that of all repositories have in common.
 
 use super::aggregate_versions::AggregateVersion;
+use super::component::Component;
 use super::options::{MirroredSource, ViewOptions};
 use super::part::Part;
-use super::selection::Selection;
+use super::selection::ChosenSet;
 use super::stores::ViewStores;
 use crate::spans::{SpanKind, Spans};
 use oaimend_oai::UnixSecs;
@@ -25,6 +26,8 @@ pub(crate) struct View {
     pub(crate) members: Vec<MirroredSource>,
     pub(crate) kind: ViewKind,
     pub(crate) spans: Arc<Spans>,
+    /// What distinguishes it from the view of all repositories; `None` if it is a view.
+    pub(super) component: Option<Arc<dyn Component>>,
 }
 
 /// The kind of a view.
@@ -54,7 +57,7 @@ impl View {
     ) -> Self {
         members.sort_by(|one, other| one.id.cmp(&other.id));
         let spans = stores.spans.of(&name, SpanKind::Stamps);
-        Self { name, stores, options, members, kind, spans }
+        Self { name, stores, options, members, kind, spans, component: None }
     }
 
     /// The clock, in seconds since 1970.
@@ -72,6 +75,14 @@ impl View {
         };
         let latest_secs = replaced_at_secs.map_or(UnixSecs::MAX, |secs| secs.minus(1));
         Ok(ListTimes { response_date_secs: times.response_date_secs.min(latest_secs), ..times })
+    }
+
+    /// The name and the version of the protocol that it speaks beside OAI-PMH.
+    pub(super) fn protocol(&self) -> Option<(&'static str, &'static str)> {
+        match &self.component {
+            Some(component) => Some(component.protocol()),
+            None => self.stores.query_sets.as_ref().map(|query_sets| query_sets.protocol()),
+        }
     }
 
     /// The latest change of the view that no commit made.
@@ -111,14 +122,17 @@ impl View {
         self.members.iter().filter_map(part_of_set).collect()
     }
 
-    /// The records that the request for a set chooses; `None` for the records that the sources have in it.
+    /// The records that the request for a set chooses, or the text of a `badArgument`; `None` for the records that the
+    /// sources have in it.
     ///
     /// # Errors
     ///
-    /// The text of a `badArgument`.
-    pub(super) fn query_set(&self, set: Option<&str>) -> Result<Option<Arc<dyn Selection>>, String> {
-        let find = |set| self.stores.query_sets.as_ref()?.find(set);
-        set.and_then(find).transpose()
+    /// It cannot be known now whether there is such a set.
+    pub(super) async fn query_set(&self, set: Option<&str>) -> Result<Option<ChosenSet>, Failure> {
+        match (&self.stores.query_sets, set) {
+            (Some(query_sets), Some(set)) => query_sets.find(set).await,
+            _ => Ok(None),
+        }
     }
 
     /// Whether the view shows one record for each identifier, although several repositories can have it.

@@ -15,6 +15,8 @@ pub(crate) struct Answer {
     /// The responseDate, in seconds since 1970.
     pub(crate) date_secs: UnixSecs,
     pub(crate) content: Content,
+    /// The XML after the element of the verb or of the error.
+    pub(crate) container: String,
 }
 
 /// The content of a response.
@@ -42,13 +44,16 @@ pub(crate) struct Page {
 
 impl Answer {
     pub(crate) fn page(date_secs: UnixSecs, page: Page) -> Self {
-        Self { date_secs, content: Content::Page(page) }
+        Self { date_secs, content: Content::Page(page), container: String::new() }
     }
 
     pub(crate) fn error(date_secs: UnixSecs, code: ErrorCode, text: impl Into<String>) -> Self {
-        Self { date_secs, content: Content::Error(code, text.into()) }
+        Self { date_secs, content: Content::Error(code, text.into()), container: String::new() }
     }
 }
+
+/// The end of the document.
+const END: &str = "</OAI-PMH>";
 
 /// Events that wait for their receiver.
 const EVENTS_HELD: usize = 4;
@@ -91,7 +96,11 @@ pub(crate) async fn send(
     let body = match answer.content {
         Content::Error(code, text) => {
             summary.page.error = Some(code);
-            error_response(&request.echo, &date, code, &text).into_bytes().into()
+            let mut body = error_response(&request.echo, &date, code, &text);
+            if let Some(end) = body.rfind(END) {
+                body.insert_str(end, &answer.container);
+            }
+            body.into_bytes().into()
         }
         Content::Page(page) => {
             summary.items.set_sent(page.items);
@@ -104,7 +113,7 @@ pub(crate) async fn send(
             head.push_str(&format!("  <{verb}>\n"));
             let mut body = ByteRope::from(head.into_bytes());
             body.push(page.xml);
-            body.push(format!("{}  </{verb}>\n</OAI-PMH>\n", page.end).into());
+            body.push(format!("{}  </{verb}>\n{}{END}\n", page.end, answer.container).into());
             body
         }
     };

@@ -60,14 +60,21 @@ pub struct SelectedRecord {
 }
 
 /// Sets that are chosen by the request and not by the sources, such as the records of a query.
+#[async_trait]
 pub trait QuerySets: Debug + Send + Sync {
-    /// The records of a set; `None` if a source decides over this set.
+    /// The name and the version of their grammar, for Identify.
+    fn protocol(&self) -> (&'static str, &'static str);
+
+    /// The records of a set, or the text of a `badArgument`; `None` if a source decides over this set.
     ///
     /// # Errors
     ///
-    /// The text of a `badArgument`.
-    fn find(&self, set: &str) -> Option<Result<Arc<dyn Selection>, String>>;
+    /// It cannot be known now whether there is such a set.
+    async fn find(&self, set: &str) -> Result<Option<ChosenSet>, Failure>;
 }
+
+/// The records of a set, or the text of a `badArgument`.
+pub type ChosenSet = Result<Arc<dyn Selection>, String>;
 
 /// One page of the chosen records of a repository.
 ///

@@ -120,22 +120,14 @@ pub(crate) fn unknown_members(id: &str, set: &str) -> Failure {
 
 /// Answers `ListSets`.
 pub(crate) async fn list_sets(view: &View, request: &Request) -> Result<Answer, Failure> {
-    let now_secs = view.now_secs();
-    let list = match request.argument(Argument::ResumptionToken) {
-        None => SetList { view: view.name.clone(), date: now_secs, count: 0, after: None },
-        Some(token) => match TokenContent::read(token, &view.stores.token_key, &view.name, Verb::ListSets) {
-            Ok(TokenContent::Sets(list)) => list,
-            Ok(TokenContent::Records(_)) => {
-                let text = "this resumptionToken belongs to another verb";
-                return Ok(Answer::error(now_secs, ErrorCode::BadResumptionToken, text));
-            }
-            Err((code, text)) => return Ok(Answer::error(now_secs, code, text)),
-        },
+    let list = match read_set_list(view, request) {
+        Ok(list) => list,
+        Err((code, text)) => return Ok(Answer::error(view.now_secs(), code, text)),
     };
     let sets = sets(view).await?;
     if sets.is_empty() {
         let text = "this repository has no sets";
-        return Ok(Answer::error(now_secs, ErrorCode::NoSetHierarchy, text));
+        return Ok(Answer::error(list.date, ErrorCode::NoSetHierarchy, text));
     }
     let start = list.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
     let mut rest = sets.range::<String, _>((start, Bound::Unbounded));
@@ -156,6 +148,23 @@ pub(crate) async fn list_sets(view: &View, request: &Request) -> Result<Answer, 
     }
     page.xml = xml.into();
     Ok(Answer::page(list.date, page))
+}
+
+/// The list of sets that a request begins or continues.
+///
+/// # Errors
+///
+/// The code and the text of the error: the token is none of this list.
+pub(super) fn read_set_list(view: &View, request: &Request) -> Result<SetList, (ErrorCode, String)> {
+    let Some(token) = request.argument(Argument::ResumptionToken) else {
+        return Ok(SetList { view: view.name.clone(), date: view.now_secs(), count: 0, after: None });
+    };
+    match TokenContent::read(token, &view.stores.token_key, &view.name, Verb::ListSets)? {
+        TokenContent::Sets(list) => Ok(list),
+        TokenContent::Records(_) => {
+            Err((ErrorCode::BadResumptionToken, "this resumptionToken belongs to another verb".to_owned()))
+        }
+    }
 }
 
 /// Writes a set.
