@@ -1,1 +1,7 @@
 //! Parts of the mirror as OAI-PMH repositories: query sets, views, ODL-Search, ODL-Browse and ODL-Recent.
+
+mod index_requests;
+pub mod odl;
+mod query_sets;
+
+pub use query_sets::IndexQuerySets;
