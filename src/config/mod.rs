@@ -8,6 +8,7 @@
 //! write the effective configuration, and make the JSON Schemas and the tables of the reference.
 
 mod base_url;
+mod browse;
 mod cache;
 mod certificate_files;
 mod clients;

@@ -1,6 +1,8 @@
 //! The keys of the search: the `[search]` table of `oaimend.toml`.
 
+use super::browse::CategorySettings;
 use super::keys::{Flag, Keys, declare, seconds, whole};
+use oaimend_views::odl::BrowseCategory;
 use std::time::Duration;
 
 /// The search in the mirror: the `[search]` table of `oaimend.toml`.
@@ -14,11 +16,19 @@ pub struct SearchPolicy {
     pub commit_interval: Duration,
     /// Whether harvesters can use queries as sets.
     pub query_sets: bool,
+    /// The categories by which records are browsed; empty: the usual ones.
+    pub browse: Vec<CategorySettings>,
 }
 
 impl Default for SearchPolicy {
     fn default() -> Self {
-        Self { enabled: true, memory_max_mib: 32, commit_interval: Duration::from_secs(2), query_sets: true }
+        Self {
+            enabled: true,
+            memory_max_mib: 32,
+            commit_interval: Duration::from_secs(2),
+            query_sets: true,
+            browse: Vec::new(),
+        }
     }
 }
 
@@ -35,6 +45,19 @@ impl SearchPolicy {
             commit_secs: seconds(1..=3600) => self.commit_interval,
             /// Whether `/_all` and `/_mirror/ID` accept a query as a set, such as `set=q:...`.
             query_sets: Flag => self.query_sets,
+        }
+        keys.named_tables(
+            "browse",
+            "The categories of `/_browse`. Without any, they are creator, subject, type, language and year.",
+            |keys, name| self.browse.push(CategorySettings::declare(name, keys)),
+        );
+    }
+
+    /// The categories by which records are browsed.
+    pub(crate) fn browse_categories(&self) -> Vec<BrowseCategory> {
+        match self.browse.as_slice() {
+            [] => BrowseCategory::defaults(),
+            categories => categories.iter().map(CategorySettings::category).collect(),
         }
     }
 

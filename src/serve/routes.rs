@@ -54,9 +54,13 @@ pub(crate) enum PublicEndpoint {
     AggregateXml,
     Record,
     List,
+    /// A search: a page, or the responses of ODL-Search.
     Search,
     SearchDescription,
     Suggestions,
+    /// The responses of ODL-Browse.
+    Browse,
+    /// What changed last: a page, or the responses of ODL-Recent.
     Recent,
     /// Searches of library systems.
     Sru,
@@ -102,9 +106,9 @@ const POST: &[&str] = &["POST"];
 const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
-        Aggregate, AggregateXml, Favicon, Friends, List, Livez, Mirror, MirrorXml, Overview, Readyz, Recent,
-        Record, Repository, RepositoryXml, Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet,
-        Suggestions,
+        Aggregate, AggregateXml, Browse, Favicon, Friends, List, Livez, Mirror, MirrorXml, Overview, Readyz,
+        Recent, Record, Repository, RepositoryXml, Robots, Search, SearchDescription, Sitemap, Sru,
+        StyleSheet, Suggestions,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -122,6 +126,7 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &["/_all", "/_all/"], Aggregate, Clients).labelled("repository-page"),
         route(HARVEST, &["/_all/xml"], AggregateXml, Clients),
         route(HARVEST, &["/_sru"], Sru, Clients),
+        route(HARVEST, &["/_browse"], Browse, Clients),
         route(READ, &["/{id}/record/{*identifier}"], Record, Clients).labelled("record-page"),
         route(
             READ,
@@ -137,10 +142,12 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
             Clients,
         )
         .labelled("list-page"),
-        route(READ, &["/_search", "/_search.json", "/_search.atom"], Search, Clients).labelled("search"),
+        route(HARVEST, &["/_search"], Search, Clients).labelled("search"),
+        route(READ, &["/_search.json", "/_search.atom"], Search, Clients).labelled("search"),
         route(READ, &[DESCRIPTION_PATH], SearchDescription, Clients).labelled("search-description"),
         route(READ, &[SUGGESTIONS_PATH], Suggestions, Clients).labelled("search-suggestions"),
-        route(READ, &["/_recent", "/_recent.json", "/_recent.atom"], Recent, Clients).labelled("recent"),
+        route(HARVEST, &["/_recent"], Recent, Clients).labelled("recent"),
+        route(READ, &["/_recent.json", "/_recent.atom"], Recent, Clients).labelled("recent"),
     ]
 };
 

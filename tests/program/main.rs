@@ -35,6 +35,7 @@ mod mirror_selection;
 mod mirror_sets;
 mod mirror_view;
 mod notifications;
+mod odl;
 mod onboard;
 mod operator_commands;
 mod provider_reports;

@@ -1,15 +1,19 @@
 //! The views of mirrored repositories.
 
+use super::router::OdlComponent;
 use crate::config::Mapping;
 use crate::serve::served::ServedRepositories;
 use oaimend_mirror::Stamps;
 use oaimend_mirror::failover::FailoverRepository;
 use oaimend_mirror::view::{
-    AggregateRepository, AggregateSettings, MirrorRepository, MirroredSource, ViewOptions, ViewStores,
+    AggregateRepository, AggregateSettings, Component, MirrorRepository, MirroredSource, QuerySets,
+    ViewOptions, ViewStores,
 };
 use oaimend_repository::lists::ListHistories;
-use oaimend_repository::{Failure, Repository};
+use oaimend_repository::{Failure, Reason, Repository};
 use oaimend_store::MirrorError;
+use oaimend_views::IndexQuerySets;
+use oaimend_views::odl::{OdlRecent, OdlSearch};
 use std::sync::Arc;
 
 /// The view of a mirrored repository.
@@ -29,7 +33,9 @@ pub(crate) async fn failover_view(
     mapping: &Mapping,
     live: Box<dyn Repository>,
 ) -> Result<Box<dyn Repository>, Failure> {
-    let stores = view_stores(served).await?.clone();
+    let mut stores = view_stores(served).await?.clone();
+    // The source knows no query sets.
+    stores.query_sets = None;
     let options = view_options(served, mapping.source.limits.spool_bytes_max);
     let histories = ListHistories {
         repository: mapping.id().to_owned(),
@@ -50,6 +56,33 @@ pub(crate) async fn aggregate_view(served: &ServedRepositories) -> Result<Box<dy
 pub(crate) fn aggregate_name(served: &ServedRepositories) -> String {
     let name = served.mirror.policy().aggregate_name.clone();
     name.unwrap_or_else(|| format!("oaimend at {}", served.public_url))
+}
+
+/// A service over the view of all mirrored repositories.
+pub(crate) async fn component_view(
+    served: &ServedRepositories,
+    component: OdlComponent,
+) -> Result<Box<dyn Repository>, Failure> {
+    let Some(search) = served.search() else {
+        let text = "there is no search: no repository is mirrored any more, or search.enabled is false";
+        return Err(Failure::new(Reason::Search, text));
+    };
+    let searches = search.searches.clone();
+    let mappings = served.repositories.all();
+    let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
+    let repositories = mirrored.map(|mapping| mapping.id().to_owned()).collect();
+    let mut stores = view_stores(served).await?.clone();
+    let (component, query_sets): (Arc<dyn Component>, Option<Arc<dyn QuerySets>>) = match component {
+        OdlComponent::Search => (Arc::new(OdlSearch { searches, repositories }), None),
+        OdlComponent::Recent => (Arc::new(OdlRecent { searches, repositories }), None),
+        OdlComponent::Browse => {
+            let browse = search.browse.over(repositories);
+            (Arc::new(browse.clone()), Some(Arc::new(browse)))
+        }
+    };
+    stores.query_sets = query_sets;
+    let settings = || aggregate_settings(served);
+    Ok(Box::new(AggregateRepository::open_component(stores, settings, component).await?))
 }
 
 fn aggregate_settings(served: &ServedRepositories) -> AggregateSettings {
@@ -86,7 +119,11 @@ pub(crate) async fn view_stores(served: &ServedRepositories) -> Result<&ViewStor
         let store = Arc::clone(&served.store.mirror);
         let stamps = Arc::new(Stamps::open(Arc::clone(&store)).await?);
         let (token_key, clock) = (served.store.token_key.clone(), Arc::clone(&served.clock));
-        Ok::<_, MirrorError>(ViewStores::new(store, stamps, token_key, clock))
+        let mut stores = ViewStores::new(store, stamps, token_key, clock);
+        let search = served.search_service.as_ref().filter(|search| search.policy.query_sets);
+        let query_sets = search.map(|search| IndexQuerySets { searches: search.searches.clone() });
+        stores.query_sets = query_sets.map(|query_sets| Arc::new(query_sets) as Arc<dyn QuerySets>);
+        Ok::<_, MirrorError>(stores)
     };
     Ok(served.mirror.stores.get_or_try_init(open).await?)
 }

@@ -13,6 +13,7 @@ use crate::serve::routes::{Access, PUBLIC, PublicEndpoint, Route};
 use crate::serve::served::ServedRepositories;
 use http::{Method, header};
 use oaimend_mirror::view::AggregateRepository;
+use oaimend_oai::{Request, RequestError, named_enum};
 use oaimend_pages::route::RecordTarget;
 use pingora_http::RequestHeader;
 use std::collections::BTreeMap;
@@ -52,22 +53,50 @@ pub(crate) enum TargetRepository {
     Mapped(Arc<Mapping>, ServeFrom),
     /// The view of all mirrored repositories.
     Aggregate,
+    /// A service over the view of all mirrored repositories.
+    Component(OdlComponent),
+}
+
+named_enum! {
+    /// A component of an Open Digital Library, by its path.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum OdlComponent {
+        /// ODL-Search.
+        Search = "_search",
+        /// ODL-Browse.
+        Browse = "_browse",
+        /// ODL-Recent.
+        Recent = "_recent",
+    }
 }
 
 impl TargetRepository {
+    /// Reads a request to it.
+    ///
+    /// # Errors
+    ///
+    /// The error response to the request.
+    pub(crate) fn read_request(&self, query: &[u8]) -> Result<Request, RequestError> {
+        match self {
+            Self::Mapped(..) | Self::Aggregate => Request::parse(query),
+            Self::Component(_) => Request::parse_odl(query),
+        }
+    }
+
     /// The name of the repository in the log and in metrics.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Mapped(mapping, _) => mapping.id(),
             Self::Aggregate => AggregateRepository::NAME,
+            Self::Component(component) => component.name(),
         }
     }
 
-    /// The mapping; `None` for the view of all repositories.
+    /// The mapping; `None` for the view of all repositories and for services over it.
     pub(crate) fn mapping(&self) -> Option<&Arc<Mapping>> {
         match self {
             Self::Mapped(mapping, _) => Some(mapping),
-            Self::Aggregate => None,
+            Self::Aggregate | Self::Component(_) => None,
         }
     }
 
@@ -75,7 +104,7 @@ impl TargetRepository {
     pub(crate) fn live_mapping(&self) -> Option<&Arc<Mapping>> {
         match self {
             Self::Mapped(mapping, ServeFrom::Live | ServeFrom::LiveThenMirror) => Some(mapping),
-            Self::Mapped(_, ServeFrom::Mirror) | Self::Aggregate => None,
+            Self::Mapped(_, ServeFrom::Mirror) | Self::Aggregate | Self::Component(_) => None,
         }
     }
 }
@@ -188,6 +217,8 @@ impl PublicRouter<'_> {
                 let mappings = self.served.repositories.all();
                 reads && is_html_named(&head.headers) && self.has_aggregate(&mappings)
             }
+            // ODL-Search and ODL-Recent accept forms.
+            PageTarget::Search(target) => target.form.is_some() || head.method != Method::POST,
             PageTarget::Sitemap(_) => {
                 let has_arguments =
                     head.method == Method::POST || !head.uri.query().unwrap_or_default().is_empty();
@@ -245,6 +276,10 @@ impl PublicRouter<'_> {
             Some(TargetRepository::Mapped(Arc::clone(mapping), ServeFrom::Mirror))
         };
         let aggregate = || self.has_aggregate(mappings).then_some(TargetRepository::Aggregate);
+        let component = |component: OdlComponent| {
+            self.served.search()?;
+            Some((TargetRepository::Component(component), component.name().to_owned()))
+        };
         let (repository, name) = match endpoint {
             // A repository may have the name of a sitemap.
             PublicEndpoint::Repository | PublicEndpoint::Sitemap => (mapped(name)?, name.to_owned()),
@@ -253,6 +288,9 @@ impl PublicRouter<'_> {
             PublicEndpoint::Aggregate | PublicEndpoint::AggregateXml => {
                 (aggregate()?, AggregateRepository::NAME.to_owned())
             }
+            PublicEndpoint::Search => component(OdlComponent::Search)?,
+            PublicEndpoint::Browse => component(OdlComponent::Browse)?,
+            PublicEndpoint::Recent => component(OdlComponent::Recent)?,
             _ => return None,
         };
         let is_xml = matches!(

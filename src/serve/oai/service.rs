@@ -11,7 +11,7 @@ use super::downstream::Downstream;
 use super::gzip::GzipBuilder;
 use super::headers::joined;
 use super::live_requests::{LiveRequest, LiveRequestMark};
-use super::mirror_views::{aggregate_view, failover_view, mirror_view};
+use super::mirror_views::{aggregate_view, component_view, failover_view, mirror_view};
 use super::page_response::PageResponder;
 use super::request_query::query_of;
 use super::router::{Destination, PublicRouter, Target, TargetRepository};
@@ -251,7 +251,7 @@ impl ProxyService {
             }
         };
         let Target { repository, base_url, path_for_pages, .. } = target;
-        let request = Request::parse(&query);
+        let request = repository.read_request(&query);
         let head = session.req_header();
         if is_navigation(&head.method, &head.headers)
             && let Some(path) = path_for_pages
@@ -338,6 +338,11 @@ impl ProxyService {
         let requested_by = context.permit.as_ref().map(|permit| permit.client.as_requester());
         let requested_by = requested_by.unwrap_or(RequestedBy::Harvester(None));
         context.is_of_mirror = repository.live_mapping().is_none();
+        // Clients of ODL name no format. The response repeats the arguments as they were sent.
+        let request = match &repository {
+            TargetRepository::Component(_) => request.or_format("oai_dc"),
+            TargetRepository::Mapped(..) | TargetRepository::Aggregate => request,
+        };
         let repository = match self.open(repository, requested_by).await {
             Ok(repository) => repository,
             Err(failure) => {
@@ -397,6 +402,7 @@ impl ProxyService {
                 failover_view(served, &mapping, live).await
             }
             TargetRepository::Aggregate => aggregate_view(served).await,
+            TargetRepository::Component(component) => component_view(served, component).await,
         }
     }
 

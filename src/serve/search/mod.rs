@@ -16,6 +16,7 @@ use oaimend_base::clock;
 use oaimend_oai::UnixSecs;
 use oaimend_search::{IndexError, IndexSettings, IndexStatus, SearchIndex, Searches};
 use oaimend_store::{MirrorError, MirrorStore, check_free_space};
+use oaimend_views::odl::OdlBrowse;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub(crate) struct SearchService {
     pub(crate) policy: SearchPolicy,
     /// Runs searches.
     pub(crate) searches: Searches,
+    /// The categories of ODL-Browse, over no repository.
+    pub(crate) browse: OdlBrowse,
     folder: PathBuf,
     /// Held by the task that writes to the index.
     turn: tokio::sync::Mutex<()>,
@@ -54,9 +57,11 @@ enum Write {
 impl SearchService {
     /// The search in an index of this data folder, which is opened when it is first written to.
     pub(crate) fn new(policy: SearchPolicy, data: &Path, searches: Searches) -> Self {
+        let browse = OdlBrowse::new(searches.clone(), policy.browse_categories());
         Self {
             policy,
             searches,
+            browse,
             folder: data.join(FOLDER),
             turn: tokio::sync::Mutex::default(),
             last_error: Mutex::default(),
