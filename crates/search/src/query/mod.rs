@@ -198,3 +198,51 @@ pub enum QueryError {
     #[error("{0}")]
     TooLarge(String),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(word: &str) -> Query {
+        Query::Word { field: None, word: word.to_owned() }
+    }
+
+    fn optional(optional: Vec<Query>) -> Query {
+        Query::Boolean { required: vec![], optional, excluded: vec![] }
+    }
+
+    fn nested(depth: usize) -> Query {
+        (0..depth).fold(word("a"), |query, _| optional(vec![query]))
+    }
+
+    #[test]
+    fn large_and_deep_queries_are_refused() {
+        let large = |text: &str| Err(QueryError::TooLarge(text.to_owned()));
+        let start = |start: &str| Query::Prefix { field: None, start: start.to_owned() };
+        for (query, expected) in [
+            (optional(vec![word("a"); TERMS_MAX]), Ok(())),
+            (optional(vec![word("a"); TERMS_MAX + 1]), large("the query has more than 64 terms")),
+            (optional(vec![word("a"); 100_000]), large("the query has more than 64 terms")),
+            (optional(vec![optional(vec![]); 1_000]), large("the query has more than 64 terms")),
+            (nested(DEPTH_MAX), Ok(())),
+            (nested(DEPTH_MAX + 1), large("the query is nested more than 32 times")),
+            (word(&"a ".repeat(WORDS_MAX)), Ok(())),
+            (word(&"a ".repeat(WORDS_MAX + 1)), large("the query has more than 256 words")),
+            (start("ab"), Ok(())),
+            (start("b a"), large("the start of a word needs two characters, not \"b a\"")),
+            (start(""), large("the start of a word needs two characters, not \"\"")),
+        ] {
+            assert_eq!(query.check(), expected);
+        }
+    }
+
+    #[test]
+    fn a_query_names_its_fields() {
+        let field = |name: &str| Some(FieldName(name.to_owned()));
+        let title = Query::Word { field: field("title"), word: "a".to_owned() };
+        let shelf = Query::Phrase { field: field("shelf"), words: "a".to_owned() };
+        let query = optional(vec![word("a"), title, optional(vec![shelf])]);
+        let names: Vec<&str> = query.fields().into_iter().map(|field| field.0.as_str()).collect();
+        assert_eq!(names, ["title", "shelf"]);
+    }
+}
