@@ -68,6 +68,8 @@ enum ProfileName {
     Base,
     /// OpenAIRE, guidelines 3.0 for literature repositories
     Openaire,
+    /// ODL-Search 1.0: searches as sets
+    Odl,
 }
 
 impl From<ProfileName> for Profile {
@@ -76,6 +78,7 @@ impl From<ProfileName> for Profile {
             ProfileName::Oai => Self::Oai,
             ProfileName::Base => Self::Base,
             ProfileName::Openaire => Self::Openaire,
+            ProfileName::Odl => Self::Odl,
         }
     }
 }
@@ -96,7 +99,7 @@ pub(crate) fn run(arguments: CheckArguments) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
     let schemas = schema_dir.map(|folder| runtime.block_on(PayloadSchemas::open(&folder))).transpose()?;
-    let options = CheckOptions { time_max, schemas };
+    let options = CheckOptions { time_max, schemas, with_searches: profile == Some(Profile::Odl) };
     let checked = runtime.block_on(run_with_progress(&mapping, &options));
     let report = checked.map_err(|failure| Failure::usage(failure.details))?;
     let checked_at = clock::now();

@@ -6,6 +6,7 @@ mod backup;
 mod browser;
 mod check;
 mod check_command;
+mod check_odl;
 mod check_schemas;
 mod circles;
 mod citations;

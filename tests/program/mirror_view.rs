@@ -424,7 +424,7 @@ fn the_checker_finds_nothing_in_a_view() {
     let server = serve(mirror.view("x", 100));
     let mapping = Mapping::new("x", &server.base_url(), &Limits::default()).expect("a legal base URL");
     let clock = Skipping::new() as Arc<dyn Clock>;
-    let options = CheckOptions { time_max: std::time::Duration::MAX, schemas: None };
+    let options = CheckOptions { time_max: std::time::Duration::MAX, schemas: None, with_searches: false };
     let report = runtime()
         .block_on(oaimend_check::run(&mapping.source, &options, clock, &mut |_| {}))
         .expect("a client can be made");

@@ -30,7 +30,7 @@ use findings::Findings;
 use headers::{Header, read_headers};
 use judge::compression::CodingsSeen;
 use judge::identify::Identity;
-use judge::{agreement, compression, envelope, errors, identify, lists, payload, tokens};
+use judge::{agreement, compression, envelope, errors, identify, lists, odl, payload, tokens};
 use oaimend_base::clock::Clock;
 use oaimend_oai::datestamp;
 use oaimend_repository::Failure;
@@ -48,6 +48,8 @@ pub struct CheckOptions {
     pub time_max: Duration,
     /// The schemas for the metadata of records. Without them this metadata is not validated.
     pub schemas: Option<PayloadSchemas>,
+    /// Whether searches are sent too, to judge the extensions of ODL-Search.
+    pub with_searches: bool,
 }
 
 /// Checks the source of a mapping.
@@ -68,6 +70,7 @@ pub async fn run(
     let run = Run {
         requester: Requester::new(mapping, options.time_max, clock, on_progress)?,
         schemas: options.schemas.as_ref(),
+        with_searches: options.with_searches,
         base_url: mapping.base_url.clone(),
         findings: Findings::default(),
         identity: Identity::default(),
@@ -87,6 +90,7 @@ pub async fn run(
 struct Run<'a> {
     requester: Requester<'a>,
     schemas: Option<&'a PayloadSchemas>,
+    with_searches: bool,
     base_url: Url,
     findings: Findings,
     identity: Identity,
@@ -103,6 +107,9 @@ impl Run<'_> {
         self.identity = identity.unwrap_or_default();
         if is_oai {
             self.check_all(is_described).await;
+        }
+        if self.with_searches && is_described {
+            odl::judge_description(&identify, &mut self.findings);
         }
         let Self { requester, base_url, mut findings, identity, codings, .. } = self;
         if is_oai {
@@ -131,6 +138,9 @@ impl Run<'_> {
         let record_pages = self.check_records().await;
         agreement::judge_lists(&header_pages, &record_pages, &mut self.findings);
         self.check_payloads(&formats, record_pages.first()).await;
+        if self.with_searches {
+            self.check_searches(record_pages.first()).await;
+        }
         let token = header_pages.first().and_then(tokens::next_token).map(str::to_owned);
         let headers: Vec<Header> = header_pages.iter().chain(&record_pages).flat_map(read_headers).collect();
         // The pages can be long.
@@ -257,6 +267,21 @@ impl Run<'_> {
         }
     }
 
+    /// Searches a word of a record, in several ways.
+    async fn check_searches(&mut self, records: Option<&CheckResponse>) {
+        let Some(word) = records.and_then(odl::word_to_search) else { return };
+        let [both, first, second, zeroth, without_format, sets] = odl::search_requests(&word);
+        let responses = odl::SearchResponses {
+            both: self.send(both).await,
+            first: self.send(first).await,
+            second: self.send(second).await,
+            zeroth: self.send(zeroth).await,
+            without_format: self.send(without_format).await,
+            sets: self.send(sets).await,
+        };
+        odl::judge_searches(&responses, &mut self.findings);
+    }
+
     async fn check_sets(&mut self, headers: &[Header], live: Option<&Header>) {
         let sets = self.send(CheckRequest::get(&[("verb", "ListSets")])).await;
         let listed = lists::judge_sets(&sets, headers, &mut self.findings);
@@ -348,6 +373,8 @@ fn explain_unjudged(rule: Rule) -> &'static str {
         Rule::DcLanguage => "no record has a language",
         Rule::PayloadSchema => "no schemas were named with --schema-dir",
         Rule::OpenaireFields => "no record of the set openaire was listed",
+        Rule::OdlSearch | Rule::OdlSets => "no record has a title whose words can be searched",
+        Rule::OdlHits | Rule::OdlRanges | Rule::OdlFormat => "no search found a record",
         Rule::OaiIdentifier => "Identify describes no identifiers",
         Rule::TooFine => "the granularity is not in days",
         Rule::DayHarvest => "the granularity is not in seconds",

@@ -1,7 +1,7 @@
 //! Profiles: the rules that a registry of repositories demands.
 //!
-//! The sources are the code of the official validator, the rules of BASE with those of its validator OVAL, and the
-//! OpenAIRE Guidelines for Literature Repositories 3.0.
+//! The sources are the code of the official validator, the rules of BASE with those of its validator OVAL, the
+//! OpenAIRE Guidelines for Literature Repositories 3.0, and Suleman and Fox, "Beyond Harvesting".
 
 use super::findings::{Finding, Verdict};
 use super::rules::Rule;
@@ -17,6 +17,8 @@ named_enum! {
         Base = "base",
         /// OpenAIRE, for literature repositories.
         Openaire = "openaire",
+        /// ODL-Search, the search of Open Digital Libraries.
+        Odl = "odl",
     }
 }
 
@@ -38,6 +40,7 @@ impl Profile {
             Self::Oai => "the registry of openarchives.org",
             Self::Base => "BASE",
             Self::Openaire => "OpenAIRE, guidelines 3.0 for literature repositories",
+            Self::Odl => "ODL-Search 1.0, a component of Open Digital Libraries",
         }
     }
 
@@ -47,6 +50,7 @@ impl Profile {
             Self::Oai => (OAI_REQUIRED, OAI_RECOMMENDED),
             Self::Base => (BASE_REQUIRED, BASE_RECOMMENDED),
             Self::Openaire => (OPENAIRE_REQUIRED, OPENAIRE_RECOMMENDED),
+            Self::Odl => (ODL_REQUIRED, ODL_RECOMMENDED),
         };
         if required.contains(&rule) {
             return Some(Demand::Required);
@@ -180,6 +184,25 @@ const OPENAIRE_RECOMMENDED: &[Rule] = &[
     Rule::ExpirationDate,
 ];
 
+const ODL_REQUIRED: &[Rule] = &[
+    Rule::Answers,
+    Rule::HttpStatus,
+    Rule::WellFormed,
+    Rule::RootElement,
+    Rule::ResponseDate,
+    Rule::Identify,
+    Rule::BaseUrl,
+    Rule::LiveRecord,
+    Rule::GetRecord,
+    Rule::OdlDescription,
+    Rule::OdlSearch,
+    Rule::OdlHits,
+    Rule::OdlRanges,
+    Rule::OdlFormat,
+    Rule::OdlSets,
+];
+const ODL_RECOMMENDED: &[Rule] = &[Rule::OaiDc];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +214,7 @@ mod tests {
             (OAI_REQUIRED, OAI_RECOMMENDED),
             (BASE_REQUIRED, BASE_RECOMMENDED),
             (OPENAIRE_REQUIRED, OPENAIRE_RECOMMENDED),
+            (ODL_REQUIRED, ODL_RECOMMENDED),
         ] {
             for entry in RULES {
                 let count = required.iter().chain(recommended).filter(|rule| **rule == entry.rule).count();

@@ -43,7 +43,17 @@ macro_rules! rules {
 impl Rule {
     /// Whether only a profile demands this rule, so that a check without a profile omits it.
     pub fn is_of_profile(self) -> bool {
-        matches!(self, Self::OpenaireSet | Self::OpenaireFields)
+        matches!(
+            self,
+            Self::OpenaireSet
+                | Self::OpenaireFields
+                | Self::OdlDescription
+                | Self::OdlSearch
+                | Self::OdlHits
+                | Self::OdlRanges
+                | Self::OdlFormat
+                | Self::OdlSets
+        )
     }
 
     /// Its entry.
@@ -296,4 +306,22 @@ rules! {
     OpenaireFields "openaire-fields" "OpenAIRE 3"
         expected "Records of the set openaire have title, creator, date, type, identifier, and an access right of info:eu-repo/semantics."
         remedy "Write each mandatory field, such as dc:rights with info:eu-repo/semantics/openAccess."
+    OdlDescription "odl-description" "ODL"
+        expected "Identify has a description odl-description with the protocol ODL-Search and its version."
+        remedy "Write <odl-description> with <protocol>ODL-Search</protocol> and <version>1.0</version> into a description."
+    OdlSearch "odl-search" "ODL-Search"
+        expected "A list of the set odlsearch1/WORD/1/2 returns records, if a title contains the word."
+        remedy "Read the set as language, query, start and stop, and return the records that match the query."
+    OdlHits "odl-hits" "ODL-Search"
+        expected "A search ends with a responseContainer whose hits is the number of matching records."
+        remedy "Write <responseContainer><hits>N</hits></responseContainer> after the element of the verb."
+    OdlRanges "odl-ranges" "ODL-Search"
+        expected "start and stop count from 1 and are inclusive, and a record has the same rank in each range."
+        remedy "Return the records of rank start to stop in an order that does not change between two requests."
+    OdlFormat "odl-format" "ODL"
+        expected "A search without metadataPrefix returns the same records as one in oai_dc."
+        remedy "Read a request without metadataPrefix as one for oai_dc, because clients of ODL send none."
+    OdlSets "odl-sets" "ODL-Search"
+        expected "ListSets returns noSetHierarchy or an empty list, because the sets are queries."
+        remedy "Return noSetHierarchy."
 }

@@ -121,7 +121,7 @@ fn two_mirrors(tune: impl FnOnce(&mut Config)) -> (Proxy, [Source; 2]) {
 fn findings(base_url: &str) -> Vec<String> {
     let mapping = Mapping::new("x", base_url, &Limits::default()).expect("a legal base URL");
     let clock = Skipping::new() as Arc<dyn Clock>;
-    let options = CheckOptions { time_max: Duration::MAX, schemas: None };
+    let options = CheckOptions { time_max: Duration::MAX, schemas: None, with_searches: false };
     let report = runtime()
         .block_on(oaimend_check::run(&mapping.source, &options, clock, &mut |_| {}))
         .expect("a client can be made");

@@ -7,6 +7,7 @@ pub(crate) mod envelope;
 pub(crate) mod errors;
 pub(crate) mod identify;
 pub(crate) mod lists;
+pub(crate) mod odl;
 pub(crate) mod payload;
 mod schema;
 pub(crate) mod tokens;
