@@ -34,6 +34,7 @@ mod mirror_plan;
 mod mirror_provenance;
 mod mirror_selection;
 mod mirror_sets;
+mod mirror_subject_views;
 mod mirror_view;
 mod notifications;
 mod odl;

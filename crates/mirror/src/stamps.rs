@@ -61,7 +61,7 @@ impl Stamps {
     /// # Errors
     ///
     /// Those of `change`, or the stamp is not stored.
-    pub(crate) async fn commit_change<T: Send + 'static, F>(
+    pub async fn commit_change<T: Send + 'static, F>(
         self: &Arc<Self>,
         now_secs: UnixSecs,
         change: impl FnOnce(UnixSecs) -> F + Send + 'static,

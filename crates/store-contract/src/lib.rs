@@ -13,11 +13,12 @@ pub mod mirror;
 pub mod notices;
 pub mod profiles;
 pub mod quarantine;
+pub mod views;
 
 pub use memory::Memory;
 
 use oaimend_store::{
-    ActivityLog, DetectedCapabilities, ListLedger, NoticeStore, Quarantine, RepositoryProfiles,
+    ActivityLog, DetectedCapabilities, ListLedger, NoticeStore, Quarantine, RepositoryProfiles, ViewStore,
 };
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ pub struct Stores {
     pub capabilities: DetectedCapabilities,
     pub activity: ActivityLog,
     pub notices: Arc<dyn NoticeStore>,
+    pub views: Arc<dyn ViewStore>,
 }
 
 impl Stores {
@@ -47,6 +49,7 @@ impl Stores {
         self.capabilities.close();
         self.activity.close();
         self.notices.close();
+        self.views.close();
     }
 }
 
@@ -102,6 +105,11 @@ macro_rules! contract_tests {
             saved_notices_replace_the_older_ones
             times_of_reports_survive_a_restart
             a_closed_store_of_notices_refuses
+        }
+        $crate::contract_tests! { $backend; views:
+            members_move_and_leave_and_survive_a_restart
+            members_of_the_generation_before_have_left
+            a_closed_store_of_views_refuses
         }
     };
     ($backend:expr; $contract:ident: $($name:ident)+) => {

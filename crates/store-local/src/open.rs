@@ -35,6 +35,7 @@ pub fn open_locked(lock: DataDirLock) -> Result<Store, Error> {
     let capabilities = redb::open_capabilities(data, &databases)?;
     let (activity, check_reports) = (redb::open_activity(data, &databases)?, CheckReports::new(data));
     let notices = redb::open_notices(data, &databases)?;
+    let views = redb::open_views(data, &databases)?;
     let (broken_pages, static_files) = (BrokenPages::new(data), StaticFiles::new(data));
     let mirror = Arc::new(RecordLog::open_among(data, &databases)?);
     let lock = Arc::new(Mutex::new(Some(lock)));
@@ -45,6 +46,7 @@ pub fn open_locked(lock: DataDirLock) -> Result<Store, Error> {
         capabilities,
         activity,
         notices,
+        views,
         check_reports,
         token_key,
         broken_pages,
@@ -99,6 +101,7 @@ mod tests {
             "repositories.redb.part",
             "activity.redb.part",
             "notices.redb.part",
+            "views.redb.part",
             "token.key.part",
         ] {
             std::fs::write(data.path().join(file), [0; 5000]).expect("writable");

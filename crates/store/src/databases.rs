@@ -21,6 +21,8 @@ named_enum! {
         Activity = "activity",
         /// Which events operators were told of.
         Notices = "notices",
+        /// The members of views.
+        Views = "views",
         /// The records of the mirror.
         Mirror = "mirror",
     }

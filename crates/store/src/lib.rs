@@ -26,6 +26,7 @@ pub mod repository_profile;
 pub mod save_error;
 mod sealed_token;
 mod token_key;
+pub mod views;
 
 pub use activity::{
     ActivityLog, ActivityStore, ActivityUpdate, DayCounts, FAILURES_MAX, FrequentRepair, OaiErrorResponse,
@@ -68,6 +69,10 @@ pub use repository_profile::{
 pub use save_error::SaveError;
 pub use sealed_token::TokenUse;
 pub use token_key::TokenKey;
+pub use views::{
+    FollowedChanges, FollowedCollection, Generation, MemberQuery, ViewMember, ViewState, ViewStore,
+    WITHOUT_RECORD,
+};
 
 use oaimend_files::{BrokenPages, CheckReports, DataDirLock, StaticFiles};
 use std::path::PathBuf;
@@ -88,6 +93,8 @@ pub struct Store {
     pub activity: ActivityLog,
     /// The notifications that operators received.
     pub notices: Arc<dyn NoticeStore>,
+    /// The members of views.
+    pub views: Arc<dyn ViewStore>,
     /// The results of `oaimend check`.
     pub check_reports: CheckReports,
     /// The key of our own tokens.
@@ -114,6 +121,7 @@ impl Store {
         self.capabilities.close();
         self.activity.close();
         self.notices.close();
+        self.views.close();
         self.static_files.close();
         self.mirror.close();
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();

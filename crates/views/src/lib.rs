@@ -3,5 +3,7 @@
 mod index_requests;
 pub mod odl;
 mod query_sets;
+mod subject;
 
 pub use query_sets::IndexQuerySets;
+pub use subject::{Matches, RecordName, SubjectViews, ViewSettings};

@@ -77,7 +77,12 @@ pub(crate) async fn list_metadata_formats(view: &View, request: &Request) -> Res
     let mut formats = formats(view).await?;
     if let Some(identifier) = request.argument(Argument::Identifier) {
         let (mut stored, mut live) = (false, BTreeSet::new());
-        for member in &view.members {
+        let of_view = view.members_of_view().is_some();
+        if of_view {
+            (stored, live) = formats_of_member(view, &formats, identifier).await?;
+        }
+        let members: &[MirroredSource] = if of_view { &[] } else { &view.members };
+        for member in members {
             let of_item =
                 view.stores.store.formats_of_item(member.repository(), Identifier(identifier)).await?;
             stored |= !of_item.is_empty();
@@ -98,6 +103,29 @@ pub(crate) async fn list_metadata_formats(view: &View, request: &Request) -> Res
         return Ok(Answer::error(now_secs, ErrorCode::NoMetadataFormats, text));
     }
     Ok(Answer::page(now_secs, formats_page(&formats)))
+}
+
+/// Whether an item is or was a member of a view, and the formats in which it is one.
+pub(super) async fn formats_of_member(
+    view: &View,
+    formats: &[ListedFormat],
+    identifier: &str,
+) -> Result<(bool, BTreeSet<String>), Failure> {
+    let (mut was_member, mut live) = (false, BTreeSet::new());
+    let Some(membership) = view.members_of_view() else { return Ok((was_member, live)) };
+    let identifiers = [identifier.to_owned()];
+    for member in &view.members {
+        for format in formats {
+            let found = membership.find(member.repository(), Prefix(&format.prefix), &identifiers).await?;
+            if let Some(found) = found.into_iter().flatten().next() {
+                was_member = true;
+                if !found.has_left {
+                    live.insert(format.prefix.clone());
+                }
+            }
+        }
+    }
+    Ok((was_member, live))
 }
 
 /// The list of these formats.

@@ -15,7 +15,7 @@
 use super::list_token::{PageEnd, Place, RecordList};
 use super::merge::Merge;
 use super::options::{MirroredSource, PageLimits};
-use super::part::Part;
+use super::part::{Part, Parts};
 use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
 use oaimend_oai::UnixSecs;
@@ -83,7 +83,8 @@ impl<'v> Item<'v> {
         }
         let Some((_, part, mut record)) = best else { return Ok(None) };
         let member = part.member;
-        if with_bytes {
+        // What a view knows of a member does not contain its sets.
+        if with_bytes || view.members_of_view().is_some() {
             let Version::Whole(whole) = read_whole(view, member, prefix, record).await? else {
                 return Ok(None);
             };
@@ -136,19 +137,18 @@ fn datestamp_of(record: &StoredRecord) -> UnixSecs {
 /// The items of records that were read from a list, in the same order. `parts` are all repositories of the view.
 async fn items_of<'v>(
     view: &View,
-    parts: &[Part<'v>],
+    parts: &Parts<'v>,
     prefix: &str,
     read: Vec<(Part<'v>, StoredRecord)>,
-) -> Result<Vec<Item<'v>>, MirrorError> {
+) -> Result<Vec<Item<'v>>, Failure> {
     let mut items: Vec<Item<'v>> = read.into_iter().map(|found| Item { found, others: Vec::new() }).collect();
-    for part in parts {
+    for part in &parts.parts {
         let is_other = |item: &&mut Item<'v>| item.found.0.member.id != part.member.id;
         let others = items.iter_mut().filter(is_other);
         let identifiers: Vec<String> = others.map(|item| item.found.1.identifier.clone()).collect();
-        let headers =
-            view.stores.store.headers(part.member.repository(), Prefix(prefix), &identifiers).await?;
+        let headers = parts.chosen.headers(&*view.stores.store, (part, prefix), &identifiers).await?;
         for (item, header) in items.iter_mut().filter(is_other).zip(headers) {
-            item.others.extend(header.map(|header| (*part, part.present(header))));
+            item.others.extend(header.map(|header| (*part, header)));
         }
     }
     Ok(items)
@@ -159,7 +159,7 @@ async fn items_of<'v>(
 /// A page has at least one item, unless it is the last one. If it finds none among [`EXAMINED_MAX`] records, it
 /// contains an item that the list contains again later.
 pub(super) async fn fill<'v>(
-    (view, parts): (&'v View, &[Part<'v>]),
+    (view, parts): (&'v View, &Parts<'v>),
     list: &RecordList,
     merge: &mut Merge<'v>,
     writer: &mut RecordWriter<'_>,
@@ -213,17 +213,16 @@ pub(super) async fn fill<'v>(
 /// The store cannot be read, the record is damaged, or it changes with each attempt to read it.
 pub(super) async fn find<'v>(
     view: &'v View,
-    parts: &[Part<'v>],
+    parts: &Parts<'v>,
     prefix: &str,
     identifier: &str,
 ) -> Result<Option<ShownRecord<'v>>, Failure> {
     let identifiers = [identifier.to_owned()];
     for _ in 0..ATTEMPTS_MAX {
         let mut records = Vec::new();
-        for part in parts {
-            let headers =
-                view.stores.store.headers(part.member.repository(), Prefix(prefix), &identifiers).await?;
-            records.extend(headers.into_iter().flatten().map(|header| (*part, part.present(header))));
+        for part in &parts.parts {
+            let headers = parts.chosen.headers(&*view.stores.store, (part, prefix), &identifiers).await?;
+            records.extend(headers.into_iter().flatten().map(|header| (*part, header)));
         }
         records.sort_by_key(|(part, record)| part.datestamp_secs(record));
         let Some(found) = records.pop() else { return Ok(None) };

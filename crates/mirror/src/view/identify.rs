@@ -183,6 +183,17 @@ pub(crate) async fn identify(view: &View, base_url: &str) -> Result<Answer, Fail
             earliest_datestamp: None,
             deleted_record: None,
         },
+        (ViewKind::Subject(subject), _) => StoredIdentify {
+            name: Some(escaped(&subject.repository_name)),
+            admin_emails: match subject.admin_emails.as_slice() {
+                [] => member_emails(view, base_url).await?,
+                emails => emails.iter().map(|email| escaped(email)).collect(),
+            },
+            descriptions: subject.description.as_deref().map(description_of).into_iter().collect(),
+            granularity: Granularity::Second,
+            earliest_datestamp: None,
+            deleted_record: None,
+        },
         (ViewKind::Single, member) => {
             let stored = match member {
                 Some(member) => stored_identify(view, member).await?,
@@ -200,6 +211,18 @@ pub(crate) async fn identify(view: &View, base_url: &str) -> Result<Answer, Fail
         granularity: Granularity::Second,
     };
     Ok(Answer::page(now_secs, identify.to_page(&values)))
+}
+
+/// A description in Dublin Core, as the guidelines of OAI-PMH recommend for sets.
+fn description_of(text: &str) -> String {
+    let schema = "http://www.openarchives.org/OAI/2.0/oai_dc/";
+    format!(
+        "<description><oai_dc:dc xmlns:oai_dc=\"{schema}\" xmlns:dc=\"http://purl.org/dc/elements/1.1/\" \
+         xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+         xsi:schemaLocation=\"{schema} http://www.openarchives.org/OAI/2.0/oai_dc.xsd\"><dc:description>{}\
+         </dc:description></oai_dc:dc></description>",
+        escaped(text)
+    )
 }
 
 /// Maximum number of addresses that the view of all repositories takes from them.
@@ -239,6 +262,8 @@ async fn earliest_stamp(view: &View) -> Result<Option<UnixSecs>, MirrorError> {
             let stamp = collection.earliest_stamp_secs;
             earliest = earliest.into_iter().chain(stamp).min();
         }
+        // Members that have left may have no record any more.
+        earliest = earliest.into_iter().chain(member.since_secs).min();
     }
     Ok(earliest)
 }

@@ -1,20 +1,22 @@
 //! Answers `ListIdentifiers`, `ListRecords` and `GetRecord`.
 
-use super::catalog::{check_all_complete, formats, is_complete};
+use super::catalog::{check_all_complete, formats, formats_of_member, is_complete};
 use super::collisions;
 use super::list_token::{PageEnd, Place, RecordList, TokenContent};
 use super::merge::{Merge, filter};
-use super::options::PageLimits;
+use super::options::{MirroredSource, PageLimits};
 use super::page_cache::{PageKey, WrittenPage};
-use super::part::{Part, Parts};
+use super::part::{Chosen, Part, Parts};
 use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
 use super::response::{Answer, Page};
+use super::selection::Selection;
 use super::sets::{TOKEN_TOO_LONG, check_members, sets, write_token};
 use oaimend_oai::datestamp::{to_last_second, to_secs};
 use oaimend_oai::{Argument, ErrorCode, Request, UnixSecs, Verb, set_spec};
 use oaimend_repository::{Failure, Reason, RepositoryRequest};
 use oaimend_store::{Identifier, ListFilter, MirrorError, Prefix};
+use std::sync::Arc;
 
 /// Answers a request for the first page of a list or for a later one.
 pub(super) async fn list(view: &View, request: &RepositoryRequest) -> Result<Answer, Failure> {
@@ -64,11 +66,16 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
         None => None,
     };
     let mut times = view.begin_list(now_secs).await?;
-    if let Some(selection) = selection {
+    let members = view.members_of_view().map(|members| Arc::clone(members) as Arc<dyn Selection>);
+    if let Some(selection) = selection.or(members) {
         // Commits after the start of the list have later stamps, so the selection may be read after it only.
         let complete_until_secs = selection.complete_until_secs().await?;
         times.response_date_secs = times.response_date_secs.min(complete_until_secs);
         times.until_secs = times.until_secs.min(complete_until_secs);
+    }
+    if view.members_of_view().is_some() && since > Some(times.until_secs) {
+        // A commit that began before the change of the view has not ended. The list would be empty.
+        return Err(view.incomplete("the view", None));
     }
     Ok(Ok(RecordList {
         view: view.name.clone(),
@@ -140,7 +147,13 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
         Err(text) => return Ok(Answer::error(list.date, ErrorCode::BadResumptionToken, text)),
     };
     let set_of_sources = if selection.is_some() { None } else { set.as_deref() };
-    let parts = Parts { parts: view.parts(&list.prefix, set_of_sources, list.since), selection };
+    let parts = view.parts(&list.prefix, set_of_sources, list.since);
+    let chosen = match (selection, view.members_of_view()) {
+        (Some(selection), _) => Chosen::Query(selection),
+        (None, Some(members)) => Chosen::Members(Arc::clone(members)),
+        (None, None) => Chosen::All,
+    };
+    let parts = Parts { parts, chosen };
     check_undamaged(view, &parts.parts, &list.prefix).await?;
     check_members(view, &parts.parts, &list.prefix).await?;
     view.spans.record(list.date, list.until, view.now_secs()).await?;
@@ -168,7 +181,9 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
         let text = "no record matches the arguments";
         return Ok(Answer::error(list.date, ErrorCode::NoRecordsMatch, text));
     }
-    if is_first && has_more && !is_merged {
+    // The members of a view are not counted by sets.
+    let is_counted = !is_merged && (view.members_of_view().is_none() || list.set.is_none());
+    if is_first && has_more && is_counted {
         list.size = Some(count(view, &parts, &list).await?);
     }
     let count_after = list.count + page.items;
@@ -181,7 +196,7 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
         page.token = Some(token.ok_or_else(|| Failure::new(Reason::Mirror, TOKEN_TOO_LONG))?);
     }
     if has_more || !is_first {
-        let total = if view.options.total_elements && !is_merged {
+        let total = if view.options.total_elements && is_counted {
             Some(total_elements(view, &list).await?)
         } else {
             None
@@ -232,7 +247,7 @@ async fn read_page(
     let mut merge = Merge::new(view.stores.store.clone(), parts, list, limits);
     let mut writer = RecordWriter::new(view, &list.prefix, reports_records);
     let end = if view.merges_records() && list.set.is_none() {
-        collisions::fill((view, &parts.parts), list, &mut merge, &mut writer, limits).await?
+        collisions::fill((view, parts), list, &mut merge, &mut writer, limits).await?
     } else {
         fill(list, &mut merge, &mut writer, limits).await?
     };
@@ -259,7 +274,7 @@ async fn fill(
 async fn count(view: &View, parts: &Parts<'_>, list: &RecordList) -> Result<u64, Failure> {
     let mut sum = 0;
     for filter in parts.parts.iter().filter_map(|part| filter(part, list, list.from)) {
-        sum += match &parts.selection {
+        sum += match parts.chosen.selection() {
             Some(selection) => selection.count(&filter).await?,
             None => view.stores.store.count(filter).await?,
         };
@@ -268,11 +283,15 @@ async fn count(view: &View, parts: &Parts<'_>, list: &RecordList) -> Result<u64,
 }
 
 /// The number of all records in the format of a list.
-async fn total_elements(view: &View, list: &RecordList) -> Result<u64, MirrorError> {
+async fn total_elements(view: &View, list: &RecordList) -> Result<u64, Failure> {
     let mut sum = 0;
     for member in &view.members {
         let (repository, prefix) = (member.id.clone(), list.prefix.clone());
-        sum += view.stores.store.count(ListFilter { repository, prefix, ..ListFilter::default() }).await?;
+        let filter = ListFilter { repository, prefix, ..ListFilter::default() };
+        sum += match view.members_of_view() {
+            Some(members) => members.count(&filter).await?,
+            None => view.stores.store.count(filter).await?,
+        };
     }
     Ok(sum)
 }
@@ -286,19 +305,15 @@ pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Resu
         return Ok(unknown_format(now_secs, prefix));
     }
     let parts = view.parts(prefix, None, view.since_secs());
+    let chosen = view.members_of_view().map_or(Chosen::All, |members| Chosen::Members(Arc::clone(members)));
+    let parts = Parts { parts, chosen };
     if let Some(shown) = find_record(view, &parts, prefix, identifier).await? {
         let mut writer = RecordWriter::new(view, prefix, request.reports_records);
         writer.write(shown, true).await?;
         return Ok(Answer::page(now_secs, writer.items.into_page()));
     }
-    for part in &parts {
-        if !view
-            .stores
-            .store
-            .formats_of_item(part.member.repository(), Identifier(identifier))
-            .await?
-            .is_empty()
-        {
+    for part in &parts.parts {
+        if is_stored(view, part.member, identifier).await? {
             if part.is_mirrored() && !is_complete(view, part.member, prefix).await? {
                 return Err(view.incomplete(prefix, Some(part.member)));
             }
@@ -311,26 +326,38 @@ pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Resu
     Ok(Answer::error(now_secs, ErrorCode::IdDoesNotExist, text))
 }
 
+/// Whether a repository has an item in any format. A view has its members.
+async fn is_stored(view: &View, member: &MirroredSource, identifier: &str) -> Result<bool, Failure> {
+    if view.members_of_view().is_some() {
+        return Ok(formats_of_member(view, &formats(view).await?, identifier).await?.0);
+    }
+    let formats = view.stores.store.formats_of_item(member.repository(), Identifier(identifier)).await?;
+    Ok(!formats.is_empty())
+}
+
 /// The record with an identifier, as lists contain it. A withdrawn or deleted record never hides another one.
 async fn find_record<'v>(
     view: &'v View,
-    parts: &[Part<'v>],
+    parts: &Parts<'v>,
     prefix: &str,
     identifier: &str,
 ) -> Result<Option<ShownRecord<'v>>, Failure> {
-    if parts.len() > 1
+    if view.members_of_view().is_some() {
+        return collisions::find(view, parts, prefix, identifier).await;
+    }
+    if parts.parts.len() > 1
         && let Some(shown) = collisions::find(view, parts, prefix, identifier).await?
     {
         return Ok(Some(shown));
     }
-    for part in parts.iter().filter(|part| part.is_mirrored()) {
+    for part in parts.parts.iter().filter(|part| part.is_mirrored()) {
         if let Some(record) =
             view.stores.store.record(part.member.repository(), Prefix(prefix), Identifier(identifier)).await?
         {
             return Ok(Some(ShownRecord::new(*part, record)));
         }
     }
-    for part in parts.iter().filter(|part| !part.is_mirrored()) {
+    for part in parts.parts.iter().filter(|part| !part.is_mirrored()) {
         let identifiers = [identifier.to_owned()];
         let headers =
             view.stores.store.headers(part.member.repository(), Prefix(prefix), &identifiers).await?;

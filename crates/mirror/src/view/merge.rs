@@ -9,7 +9,7 @@
 
 use super::list_token::{Place, RecordList};
 use super::options::PageLimits;
-use super::part::{Part, Parts};
+use super::part::{Chosen, Part, Parts};
 use super::selection::{Selection, list_selected};
 use oaimend_oai::UnixSecs;
 use oaimend_repository::Failure;
@@ -23,7 +23,7 @@ const FIRST_READ_RECORDS: usize = 4;
 /// The rest of a list.
 pub(super) struct Merge<'v> {
     store: Arc<dyn MirrorStore>,
-    selection: Option<Arc<dyn Selection>>,
+    chosen: Chosen,
     inputs: Vec<Input<'v>>,
     limits: PageLimits,
 }
@@ -46,7 +46,7 @@ impl<'v> Merge<'v> {
         list: &RecordList,
         limits: PageLimits,
     ) -> Self {
-        let Parts { parts, selection } = parts.clone();
+        let Parts { parts, chosen } = parts.clone();
         let count_max = if parts.len() > 1 { FIRST_READ_RECORDS } else { limits.records_max };
         let limits = PageLimits { bytes_max: limits.bytes_max / parts.len().max(1), ..limits };
         let input = |part: Part<'v>| {
@@ -56,14 +56,14 @@ impl<'v> Merge<'v> {
             let filter = filter.unwrap_or_default();
             Input { part, filter, after, read: VecDeque::new(), is_at_end, count_max }
         };
-        Self { store, selection, inputs: parts.into_iter().map(input).collect(), limits }
+        Self { store, chosen, inputs: parts.into_iter().map(input).collect(), limits }
     }
 
     /// The next record; `None` at the end of the list.
     pub(super) async fn next(&mut self) -> Result<Option<(Part<'v>, StoredRecord)>, Failure> {
         for input in &mut self.inputs {
             if input.read.is_empty() && !input.is_at_end {
-                input.fill(&*self.store, self.selection.as_deref(), self.limits).await?;
+                input.fill(&*self.store, self.chosen.selection(), self.limits).await?;
             }
         }
         // The inputs are in the order of the repositories, and the first one of equal datestamps is the minimum.

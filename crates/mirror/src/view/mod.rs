@@ -1,5 +1,5 @@
 //! The mirror as OAI-PMH 2.0 repositories: [`MirrorRepository`] is the view of one mirrored repository,
-//! [`AggregateRepository`] that of all of them.
+//! [`AggregateRepository`] that of all of them, [`SubjectRepository`] that of chosen records.
 //!
 //! Both answer from the store alone and never ask a source. They are conforming repositories of their own:
 //!
@@ -47,10 +47,12 @@ pub(crate) mod response;
 mod selection;
 pub mod sets;
 mod stores;
+mod subject;
 
 pub use aggregate_repository::AggregateRepository;
 pub use component::{Component, ComponentSet, ComponentSets, CountPlace, RankedList, RankedRecords};
 pub use mirror_repository::MirrorRepository;
 pub use options::{AggregateSettings, MirroredSource, ViewOptions};
-pub use selection::{ChosenSet, QuerySets, SelectedRecord, Selection};
+pub use selection::{ChosenSet, Membership, QuerySets, SelectedRecord, Selection};
 pub use stores::ViewStores;
+pub use subject::{Subject, SubjectRepository};

@@ -1,10 +1,11 @@
 //! The part of a list that one repository has: its records, as the view shows them.
 
 use super::options::MirroredSource;
-use super::selection::{Selection, WITHOUT_METADATA};
+use super::selection::{Membership, Selection, WITHOUT_METADATA};
 use bytes::Bytes;
 use oaimend_oai::UnixSecs;
-use oaimend_store::{RecordStatus, StoredRecord};
+use oaimend_repository::Failure;
+use oaimend_store::{MirrorStore, Prefix, RecordStatus, StoredRecord};
 use std::sync::Arc;
 
 /// The part of a list that one repository has.
@@ -19,12 +20,49 @@ pub(crate) struct Part<'v> {
     is_withdrawn: bool,
 }
 
+/// The records of its repositories that a list contains.
+#[derive(Clone, Debug)]
+pub(super) enum Chosen {
+    /// All of them, or those that the sources have in the set of the list.
+    All,
+    /// The records of a set that the request chooses.
+    Query(Arc<dyn Selection>),
+    /// The members of a view.
+    Members(Arc<dyn Membership>),
+}
+
+impl Chosen {
+    pub(super) fn selection(&self) -> Option<&dyn Selection> {
+        match self {
+            Self::All => None,
+            Self::Query(selection) => Some(&**selection),
+            Self::Members(members) => Some(&**members),
+        }
+    }
+
+    /// The records with these identifiers without their bytes, in their order. The record of a member may be another
+    /// version: who shows it compares the sequences.
+    pub(super) async fn headers(
+        &self,
+        store: &dyn MirrorStore,
+        (part, prefix): (&Part<'_>, &str),
+        identifiers: &[String],
+    ) -> Result<Vec<Option<StoredRecord>>, Failure> {
+        let repository = part.member.repository();
+        let Self::Members(members) = self else {
+            let headers = store.headers(repository, Prefix(prefix), identifiers).await?;
+            return Ok(headers.into_iter().map(|header| Some(part.present(header?))).collect());
+        };
+        let found = members.find(repository, Prefix(prefix), identifiers).await?;
+        Ok(found.into_iter().map(|found| Some(part.present(found?.into_header()))).collect())
+    }
+}
+
 /// What a list consists of.
 #[derive(Clone, Debug)]
 pub(super) struct Parts<'v> {
     pub(super) parts: Vec<Part<'v>>,
-    /// The records that the list contains; `None` for all records of its parts.
-    pub(super) selection: Option<Arc<dyn Selection>>,
+    pub(super) chosen: Chosen,
 }
 
 impl<'v> Part<'v> {

@@ -4,8 +4,9 @@ use super::aggregate_versions::AggregateVersion;
 use super::component::Component;
 use super::options::{MirroredSource, ViewOptions};
 use super::part::Part;
-use super::selection::ChosenSet;
+use super::selection::{ChosenSet, Membership};
 use super::stores::ViewStores;
+use super::subject::Subject;
 use crate::spans::{SpanKind, Spans};
 use oaimend_oai::UnixSecs;
 use oaimend_oai::set_spec;
@@ -44,6 +45,8 @@ pub(crate) enum ViewKind {
         /// What it consists of.
         version: AggregateVersion,
     },
+    /// Chosen records of several repositories, with their sets as in an aggregate.
+    Subject(Subject),
 }
 
 impl View {
@@ -70,7 +73,7 @@ impl View {
     pub(super) async fn begin_list(&self, now_secs: UnixSecs) -> Result<ListTimes, MirrorError> {
         let times = self.stores.stamps.begin_list(now_secs).await?;
         let replaced_at_secs = match &self.kind {
-            ViewKind::Single => None,
+            ViewKind::Single | ViewKind::Subject(_) => None,
             ViewKind::Aggregate { version, .. } => version.replaced_at_secs(),
         };
         let latest_secs = replaced_at_secs.map_or(UnixSecs::MAX, |secs| secs.minus(1));
@@ -112,7 +115,7 @@ impl View {
         };
         let part_of_set = |member: &'v MirroredSource| match self.kind {
             ViewKind::Single => Some(part(member, Some(set))),
-            ViewKind::Aggregate { .. } => {
+            ViewKind::Aggregate { .. } | ViewKind::Subject(_) => {
                 let rest = set.strip_prefix(set_name(&member.id).as_str())?;
                 // ODL-Union writes the set of a repository with a slash.
                 let inner = rest.strip_prefix([':', '/']);
@@ -129,9 +132,20 @@ impl View {
     ///
     /// It cannot be known now whether there is such a set.
     pub(super) async fn query_set(&self, set: Option<&str>) -> Result<Option<ChosenSet>, Failure> {
+        if self.members_of_view().is_some() {
+            return Ok(None);
+        }
         match (&self.stores.query_sets, set) {
             (Some(query_sets), Some(set)) => query_sets.find(set).await,
             _ => Ok(None),
+        }
+    }
+
+    /// The records that the view chooses; `None` for all records of its repositories.
+    pub(super) fn members_of_view(&self) -> Option<&Arc<dyn Membership>> {
+        match &self.kind {
+            ViewKind::Subject(subject) => Some(&subject.membership),
+            ViewKind::Single | ViewKind::Aggregate { .. } => None,
         }
     }
 
@@ -144,7 +158,7 @@ impl View {
     pub(crate) fn set_specs<'r>(&self, member: &MirroredSource, stored: &'r [String]) -> Cow<'r, [String]> {
         match self.kind {
             ViewKind::Single => Cow::Borrowed(stored),
-            ViewKind::Aggregate { .. } => {
+            ViewKind::Aggregate { .. } | ViewKind::Subject(_) => {
                 let id = set_name(&member.id);
                 let below = stored.iter().map(|set_spec| format!("{id}:{set_spec}"));
                 std::iter::once(id.clone()).chain(below).collect()

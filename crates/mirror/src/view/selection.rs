@@ -8,7 +8,8 @@ use bytes::Bytes;
 use oaimend_oai::UnixSecs;
 use oaimend_repository::Failure;
 use oaimend_store::{
-    ChosenRecords, ListFilter, ListQuery, ListedPage, MirrorStore, Position, RecordStatus, StoredRecord,
+    ChosenRecords, ListFilter, ListQuery, ListedPage, MirrorStore, Position, Prefix, RecordStatus,
+    RepositoryId, StoredRecord,
 };
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -48,6 +49,22 @@ pub trait Selection: Debug + Send + Sync {
     async fn complete_until_secs(&self) -> Result<UnixSecs, Failure>;
 }
 
+/// The members of a view: a selection that knows which records have left it.
+#[async_trait]
+pub trait Membership: Selection {
+    /// The members of a repository with these identifiers, in their order; `None` for one that never was a member.
+    ///
+    /// # Errors
+    ///
+    /// They are not known, for now or at all.
+    async fn find(
+        &self,
+        repository: RepositoryId<'_>,
+        prefix: Prefix<'_>,
+        identifiers: &[String],
+    ) -> Result<Vec<Option<SelectedRecord>>, Failure>;
+}
+
 /// A record of a selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectedRecord {
@@ -57,6 +74,28 @@ pub struct SelectedRecord {
     pub position: Position,
     /// Whether lists contain it as a deleted record, because it has left the selection.
     pub has_left: bool,
+}
+
+impl SelectedRecord {
+    /// A record of which only this is known.
+    pub(super) fn into_header(self) -> StoredRecord {
+        let Position { secs: stamp_secs, sequence } = self.position;
+        let (status, bytes) = if self.has_left {
+            (RecordStatus::Deleted, Bytes::from_static(WITHOUT_METADATA))
+        } else {
+            (RecordStatus::Live, Bytes::new())
+        };
+        let (identifier, datestamp_secs) = (self.identifier, stamp_secs);
+        StoredRecord {
+            identifier,
+            datestamp_secs,
+            stamp_secs,
+            sequence,
+            set_specs: Vec::new(),
+            status,
+            bytes,
+        }
+    }
 }
 
 /// Sets that are chosen by the request and not by the sources, such as the records of a query.
@@ -86,7 +125,8 @@ pub(super) async fn list_selected(
     selection: &dyn Selection,
     query: ListQuery,
 ) -> Result<ListedPage, Failure> {
-    let ListQuery { filter, after, count_max, bytes_max, with_bytes } = query;
+    let ListQuery { mut filter, after, count_max, bytes_max, with_bytes } = query;
+    let set = filter.set.take();
     let mut chosen = selection.list(&filter, after, count_max.saturating_add(1)).await?;
     let has_more = chosen.len() > count_max;
     chosen.truncate(count_max);
@@ -102,7 +142,8 @@ pub(super) async fn list_selected(
     let mut page = ListedPage::default();
     for (chosen, stored) in chosen.into_iter().zip(stored) {
         page.next = Some(chosen.position);
-        page.records.extend(present(chosen, stored));
+        let shown = present(chosen, stored);
+        page.records.extend(shown.filter(|record| set.as_ref().is_none_or(|set| is_in_set(record, set))));
     }
     if is_at_end {
         page.next = None;
@@ -110,17 +151,19 @@ pub(super) async fn list_selected(
     Ok(page)
 }
 
+/// Whether a record names a set, or one of its subsets.
+fn is_in_set(record: &StoredRecord, set: &str) -> bool {
+    let names = |set_spec: &String| {
+        set_spec.strip_prefix(set).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    };
+    record.set_specs.iter().any(names)
+}
+
 /// A record as a list contains it; `None` if it has changed since. One that has left needs no stored record.
 fn present(chosen: SelectedRecord, stored: Option<StoredRecord>) -> Option<StoredRecord> {
-    let SelectedRecord { identifier, position, has_left } = chosen;
-    let Position { secs: stamp_secs, sequence } = position;
-    if !has_left {
-        return stored.map(|stored| StoredRecord { stamp_secs, ..stored });
+    if !chosen.has_left {
+        return stored.map(|stored| StoredRecord { stamp_secs: chosen.position.secs, ..stored });
     }
-    let (status, bytes) = (RecordStatus::Deleted, Bytes::from_static(WITHOUT_METADATA));
-    let (datestamp_secs, set_specs) = match stored {
-        Some(stored) => (stored.datestamp_secs, stored.set_specs),
-        None => (stamp_secs, Vec::new()),
-    };
-    Some(StoredRecord { identifier, datestamp_secs, stamp_secs, sequence, set_specs, status, bytes })
+    let set_specs = stored.map(|stored| stored.set_specs).unwrap_or_default();
+    Some(StoredRecord { set_specs, ..chosen.into_header() })
 }

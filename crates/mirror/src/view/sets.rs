@@ -35,7 +35,7 @@ pub(crate) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failur
         let found = used.chain(listed);
         match view.kind {
             ViewKind::Single => sets.extend(found),
-            ViewKind::Aggregate { .. } => {
+            ViewKind::Aggregate { .. } | ViewKind::Subject(_) => {
                 let id = set_name(&member.id);
                 sets.extend(found.map(|(set_spec, name)| (format!("{id}:{set_spec}"), name)));
                 let identify = stored_identify(view, member).await?;
@@ -43,6 +43,9 @@ pub(crate) async fn sets(view: &View) -> Result<BTreeMap<String, String>, Failur
                 sets.insert(id, name.unwrap_or_else(|| member.id.clone()));
             }
         }
+    }
+    if let ViewKind::Subject(subject) = &view.kind {
+        sets.retain(|set, _| subject.shows_set(set));
     }
     Ok(sets)
 }

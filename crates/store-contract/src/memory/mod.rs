@@ -4,6 +4,7 @@ mod ledger;
 mod mirror;
 mod quarantine;
 mod saved;
+mod views;
 
 use crate::{Backend, Stores};
 use ledger::LedgerRows;
@@ -13,6 +14,7 @@ use quarantine::Entries;
 use saved::Saved;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use views::ViewRows;
 
 /// Stores in memory, which keep what they contain while this exists.
 #[derive(Debug, Default)]
@@ -25,6 +27,7 @@ struct Shared {
     mirror: MirrorRows,
     entries: Entries,
     saved: Saved,
+    views: ViewRows,
 }
 
 /// One store, until it is closed.
@@ -62,6 +65,7 @@ impl Backend for Memory {
             capabilities: DetectedCapabilities::new(self.handle(), saved.capabilities),
             activity: ActivityLog::new(self.handle(), saved.activity),
             notices: self.handle(),
+            views: self.handle(),
         }
     }
 }

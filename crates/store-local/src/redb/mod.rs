@@ -7,6 +7,7 @@ mod ledger;
 mod notices;
 mod quarantine;
 mod repository_profile;
+mod views;
 mod watched_file;
 
 pub(super) use activity::open_activity;
@@ -16,3 +17,4 @@ pub(super) use ledger::RedbLedger;
 pub(super) use notices::open_notices;
 pub(super) use quarantine::RedbQuarantine;
 pub(super) use repository_profile::open_profiles;
+pub(super) use views::open_views;

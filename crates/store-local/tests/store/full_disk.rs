@@ -49,7 +49,7 @@ fn delivered(page: u32) -> DeliveredPage {
 }
 
 /// Writes to every store. Returns whether each store that says so has taken it.
-async fn write(store: &Store, number: u32) -> [bool; 4] {
+async fn write(store: &Store, number: u32) -> [bool; 5] {
     let earliest = Some(format!("{}-01-01", 2000 - number));
     let dates = ProfileDates { earliest, ..ProfileDates::default() };
     store.profiles.update("x", ProfileUpdate { dates, sets: BTreeMap::new() }).await;
@@ -63,6 +63,7 @@ async fn write(store: &Store, number: u32) -> [bool; 4] {
         store.quarantine.put(quarantined(number)).await.is_ok(),
         store.ledger.record_part(delivered(number), 7).await,
         store.notices.save_watched(BTreeMap::from([("x".to_owned(), watched)])).await.is_ok(),
+        store.views.begin_generation("v", &number.to_string()).await.is_ok(),
         commit_to(&*store.mirror, ("x", "oai_dc"), i64::from(number), records).await.is_ok(),
     ]
 }
@@ -73,6 +74,8 @@ async fn check(store: &Store) {
     assert_eq!(store.capabilities.detected("x", "").version.as_deref(), Some("1.2"));
     let watched = store.notices.watched().await.expect("readable");
     assert_eq!(watched["x"].lost, 2);
+    let view = store.views.state("v").await.expect("readable");
+    assert_eq!(view.next.expect("begun").definition, "2");
     let query = QuarantineQuery { count_max: 10, ..QuarantineQuery::default() };
     assert_eq!(store.quarantine.list(RepositoryId("x"), query).await.expect("readable").len(), 2);
     for page in 0..3 {
@@ -96,11 +99,11 @@ fn every_store_works_again_after_the_disk_was_full() {
     if let Some(folder) = std::env::var_os(CHILD) {
         let store = oaimend_store_local::open(Path::new(&folder)).expect("writable");
         runtime().block_on(async {
-            assert_eq!(write(&store, 0).await, [true; 4]);
+            assert_eq!(write(&store, 0).await, [true; 5]);
             assert_eq!(store.databases.unusable(), Vec::new());
             limit_files(Some(0));
             for _ in 0..2 {
-                assert_eq!(write(&store, 1).await, [false; 4]);
+                assert_eq!(write(&store, 1).await, [false; 5]);
                 assert_eq!(store.databases.unusable(), StoreName::ALL);
                 store.databases.recover();
             }
@@ -108,7 +111,7 @@ fn every_store_works_again_after_the_disk_was_full() {
             assert_eq!(store.databases.unusable(), StoreName::ALL, "until a write has succeeded");
             store.databases.recover();
             assert_eq!(store.databases.unusable(), Vec::new());
-            assert_eq!(write(&store, 2).await, [true; 4]);
+            assert_eq!(write(&store, 2).await, [true; 5]);
             check(&store).await;
         });
         store.close();

@@ -21,6 +21,7 @@ impl Backend for DataFolder {
             capabilities: store.capabilities,
             activity: store.activity,
             notices: store.notices,
+            views: store.views,
         }
     }
 }

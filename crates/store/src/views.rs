@@ -1,0 +1,171 @@
+//! The members of views, as a trait: which records of the mirror a view contains, and which have left it.
+//!
+//! The members that one definition of a view chooses are a *generation*. While a new generation is read from the
+//! mirror, the one before stays in use; [`ViewStore::switch`] replaces it. Its members that the new one does not
+//! contain become members that have left, so a harvester learns of them.
+//!
+//! In a generation, the members of a collection are in the order of their positions: the stamp and the sequence of
+//! the change in the mirror that they follow from. A member that leaves keeps its identifier for ever.
+//!
+//! All operations can be expressed in SQL: each is one transaction over a table of views, one of followed collections and
+//! one of members, with an index by position.
+
+use super::keys::{Prefix, RepositoryId};
+use super::mirror::Position;
+use super::save_error::SaveError;
+use async_trait::async_trait;
+use oaimend_oai::UnixSecs;
+use serde::{Deserialize, Serialize};
+
+/// The first sequence of members that have no record in the mirror, because they were taken over from the generation
+/// before. No collection has as many changes.
+pub const WITHOUT_RECORD: u64 = 1 << 62;
+
+/// The store of the views. A view that was never stored has no generation; it is no error.
+#[async_trait]
+pub trait ViewStore: std::fmt::Debug + Send + Sync {
+    /// The state of a view.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn state(&self, view: &str) -> Result<ViewState, SaveError>;
+
+    /// Begins a generation of a view for this definition, and returns its number. One that was begun before and is not
+    /// in use is removed.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is stored.
+    async fn begin_generation(&self, view: &str, definition: &str) -> Result<u64, SaveError>;
+
+    /// Stores changes of a generation, and the place in the mirror up to which they are known, both or none.
+    ///
+    /// A change of a record that is no member and does not become one is left out.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is stored.
+    async fn follow(&self, changes: FollowedChanges) -> Result<(), SaveError>;
+
+    /// The collections that a generation follows, or has members of.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn followed(&self, generation: u64) -> Result<Vec<FollowedCollection>, SaveError>;
+
+    /// Puts the begun generation of a view into use. The members of the one before that it does not have are taken over
+    /// as members that have left. `since_secs` becomes the lowest datestamp of all its members.
+    ///
+    /// # Errors
+    ///
+    /// The generation before stays in use.
+    async fn switch(&self, view: &str, since_secs: Option<UnixSecs>) -> Result<(), SaveError>;
+
+    /// The next members of a collection in the order of their positions.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn members(&self, query: MemberQuery) -> Result<Vec<ViewMember>, SaveError>;
+
+    /// The number of the members that [`ViewStore::members`] returns in all.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn count(&self, query: MemberQuery) -> Result<u64, SaveError>;
+
+    /// The members with these identifiers, in their order; `None` for one that never was a member.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn find(
+        &self,
+        generation: u64,
+        repository: RepositoryId<'_>,
+        prefix: Prefix<'_>,
+        identifiers: &[String],
+    ) -> Result<Vec<Option<ViewMember>>, SaveError>;
+
+    /// Closes it; later calls fail with [`SaveError::Closed`]. Blocks on the disk.
+    fn close(&self);
+}
+
+/// The state of a view.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ViewState {
+    /// The generation in use; `None` before the first one is complete.
+    pub current: Option<Generation>,
+    /// The generation that is read from the mirror, to replace it.
+    pub next: Option<Generation>,
+    /// The lowest datestamp of all members, in seconds since 1970: the last change of the definition. `None`: the first
+    /// generation is in use, and the stamps of the members are their datestamps.
+    pub since_secs: Option<UnixSecs>,
+}
+
+/// A generation of a view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generation {
+    /// Its number. No two generations of a store have the same one.
+    pub number: u64,
+    /// What it was chosen by.
+    pub definition: String,
+}
+
+/// A collection as a generation knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FollowedCollection {
+    /// The repository.
+    pub repository: String,
+    /// The metadataPrefix.
+    pub prefix: String,
+    /// The number of the collection in the mirror; `None` if only members that have left are known of it.
+    pub collection: Option<u64>,
+    /// All changes with lower sequences are known.
+    pub next_sequence: u64,
+}
+
+/// Changes of the members of a generation in one collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FollowedChanges {
+    /// The generation.
+    pub generation: u64,
+    /// The collection, after the changes.
+    pub followed: FollowedCollection,
+    /// The changes in the order of the mirror.
+    pub changes: Vec<ViewMember>,
+}
+
+/// A member of a view in a collection, or a change of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewMember {
+    /// The identifier.
+    pub identifier: String,
+    /// The stamp and the sequence of the record.
+    pub position: Position,
+    /// Whether the record has left the view: it is deleted, or does not match any more.
+    pub has_left: bool,
+}
+
+/// A request for members.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberQuery {
+    /// The generation.
+    pub generation: u64,
+    /// The repository.
+    pub repository: String,
+    /// The metadataPrefix.
+    pub prefix: String,
+    /// The lowest stamp, in seconds since 1970; `None`: no bound.
+    pub from_secs: Option<UnixSecs>,
+    /// The highest stamp, in seconds since 1970; `None`: no bound.
+    pub until_secs: Option<UnixSecs>,
+    /// Only members after this position; `None`: from the first one.
+    pub after: Option<Position>,
+    /// Maximum number of members.
+    pub count_max: usize,
+}

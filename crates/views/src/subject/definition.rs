@@ -1,0 +1,94 @@
+//! What a view contains, by its configuration.
+
+use oaimend_mirror::view::MirroredSource;
+use oaimend_store::{RecordStatus, StoredRecord};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A view, as it is configured now.
+#[derive(Clone, Debug)]
+pub struct ViewSettings {
+    /// Its name in URLs.
+    pub name: String,
+    /// Its name in Identify.
+    pub repository_name: String,
+    /// What it is about, in Identify.
+    pub description: Option<String>,
+    /// The addresses in Identify; empty: those of the repositories.
+    pub admin_emails: Vec<String>,
+    /// Its repositories. Their prefixes are the formats of the view.
+    pub sources: Vec<MirroredSource>,
+    /// The sets that it is limited to, as `ListSets` of all repositories names them: `x` or `x:a`. Empty: all.
+    pub sets: Vec<String>,
+    /// The query in `odlsearch1`; `None`: every record.
+    pub query: Option<String>,
+}
+
+/// What decides over the members of a view. A change of it is a change of the view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Definition {
+    pub(super) sources: Vec<DefinedSource>,
+    sets: Vec<String>,
+    query: Option<String>,
+}
+
+/// A repository of a view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DefinedSource {
+    pub(super) id: String,
+    /// The formats; empty: all.
+    pub(super) prefixes: Vec<String>,
+    priority: u64,
+}
+
+/// Whether a record, the XML of which is given, matches a query.
+pub type Matches = Arc<dyn Fn(&str, RecordName<'_>, &str) -> bool + Send + Sync>;
+
+/// A record in the mirror.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordName<'r> {
+    /// Its repository.
+    pub repository: &'r str,
+    /// Its identifier.
+    pub identifier: &'r str,
+}
+
+impl Definition {
+    pub(super) fn of(settings: &ViewSettings) -> Self {
+        let source = |source: &MirroredSource| DefinedSource {
+            id: source.id.clone(),
+            prefixes: source.prefixes.clone(),
+            priority: source.priority,
+        };
+        let mut sources: Vec<DefinedSource> = settings.sources.iter().map(source).collect();
+        sources.sort_by(|one, other| one.id.cmp(&other.id));
+        Self { sources, sets: settings.sets.clone(), query: settings.query.clone() }
+    }
+
+    /// As the store keeps it.
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Whether a record of a repository is a member.
+    pub(super) fn contains(&self, repository: &str, record: &StoredRecord, matches: &Matches) -> bool {
+        let name = RecordName { repository, identifier: &record.identifier };
+        record.status == RecordStatus::Live
+            && self.has_set_of(repository, record)
+            && self.query.as_ref().is_none_or(|query| {
+                std::str::from_utf8(&record.bytes).is_ok_and(|xml| matches(query, name, xml))
+            })
+    }
+
+    fn has_set_of(&self, repository: &str, record: &StoredRecord) -> bool {
+        let of_record = record.set_specs.iter();
+        let sets: Vec<String> = of_record.map(|set_spec| format!("{repository}:{set_spec}")).collect();
+        let is_in = |set: &String| {
+            let is_inside = |inner: &str| {
+                inner.strip_prefix(set.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+            };
+            set == repository || sets.iter().any(|inner| is_inside(inner))
+        };
+        self.sets.is_empty() || self.sets.iter().any(is_in)
+    }
+}

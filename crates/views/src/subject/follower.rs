@@ -1,0 +1,154 @@
+//! Follows the commits of the mirror for one generation of a view.
+
+use super::definition::{Definition, Matches};
+use oaimend_oai::UnixSecs;
+use oaimend_repository::{Failure, Reason};
+use oaimend_store::{
+    CollectionVersion, FollowedChanges, FollowedCollection, ListFilter, ListQuery, MirrorError, MirrorStore,
+    Position, Prefix, RepositoryId, SaveError, StoredRecord, ViewMember, ViewStore,
+};
+use std::sync::Arc;
+
+/// Maximum number of records that one transaction judges.
+const RECORDS_MAX: usize = 500;
+/// Bytes of records that are in memory at once. A single record may exceed it.
+const BYTES_MAX: usize = 8 << 20;
+
+/// Where a follower has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Followed {
+    /// It knows all commits.
+    All,
+    /// It knows the commits with stamps up to this one, in seconds since 1970.
+    Until(UnixSecs),
+    /// A collection was removed from the mirror and may have been harvested again: this generation cannot follow it.
+    Replaced,
+}
+
+/// What follows.
+#[derive(Clone)]
+pub(super) struct Follower {
+    pub(super) mirror: Arc<dyn MirrorStore>,
+    pub(super) views: Arc<dyn ViewStore>,
+    pub(super) matches: Matches,
+}
+
+/// A collection that has commits which are not known yet.
+struct Behind {
+    followed: FollowedCollection,
+    version: CollectionVersion,
+}
+
+impl Follower {
+    /// Judges commits that a generation does not know, at most about `records_max` records.
+    ///
+    /// # Errors
+    ///
+    /// The mirror cannot be read, a record is damaged, or the members cannot be stored. The next call continues.
+    pub(super) async fn follow(
+        &self,
+        generation: u64,
+        definition: &Definition,
+        records_max: usize,
+    ) -> Result<Followed, Failure> {
+        let Some(behind) = self.behind(generation, definition).await? else { return Ok(Followed::Replaced) };
+        let (mut left, mut known_until_secs) = (records_max, None);
+        for Behind { mut followed, version } in behind {
+            while followed.next_sequence < version.next_sequence {
+                let (repository, prefix) = (followed.repository.clone(), followed.prefix.clone());
+                if left == 0 {
+                    let first = self.page(&followed, 1, false).await?.0;
+                    let unknown = first.first().map_or(version.last_stamp_secs, |record| record.stamp_secs);
+                    known_until_secs = known_until_secs.into_iter().chain([unknown.minus(1)]).min();
+                    break;
+                }
+                let (records, next) = self.page(&followed, left.min(RECORDS_MAX), true).await?;
+                left = left.saturating_sub(records.len().max(1));
+                let next_sequence = match (next, records.last()) {
+                    (Some(next), _) => next.sequence + 1,
+                    (None, last) => version.next_sequence.max(last.map_or(0, |last| last.sequence + 1)),
+                };
+                let collection = Some(version.collection);
+                followed = FollowedCollection { repository, prefix, collection, next_sequence };
+                let changes = records.iter().map(|record| ViewMember {
+                    identifier: record.identifier.clone(),
+                    position: Position { secs: record.stamp_secs, sequence: record.sequence },
+                    has_left: !definition.contains(&followed.repository, record, &self.matches),
+                });
+                let changes = changes.collect();
+                let changes = FollowedChanges { generation, followed: followed.clone(), changes };
+                self.views.follow(changes).await.map_err(failed)?;
+            }
+        }
+        Ok(known_until_secs.map_or(Followed::All, Followed::Until))
+    }
+
+    /// The collections with unknown commits; `None` if one was replaced.
+    async fn behind(&self, generation: u64, definition: &Definition) -> Result<Option<Vec<Behind>>, Failure> {
+        let mut known = self.views.followed(generation).await.map_err(failed)?;
+        let mut behind = Vec::new();
+        for source in &definition.sources {
+            let repository = RepositoryId(&source.id);
+            for format in self.mirror.catalog(repository).await?.formats {
+                let prefix = format.prefix;
+                if !source.prefixes.is_empty() && !source.prefixes.contains(&prefix) {
+                    continue;
+                }
+                let version = self.mirror.version(repository, Prefix(&prefix)).await?;
+                let place =
+                    known.iter().position(|known| known.repository == source.id && known.prefix == prefix);
+                let new = || FollowedCollection {
+                    repository: source.id.clone(),
+                    prefix,
+                    ..FollowedCollection::default()
+                };
+                let followed = place.map_or_else(new, |place| known.swap_remove(place));
+                if followed
+                    .collection
+                    .is_some_and(|number| version.map(|version| version.collection) != Some(number))
+                {
+                    return Ok(None);
+                }
+                match version {
+                    Some(version) if followed.next_sequence < version.next_sequence => {
+                        behind.push(Behind { followed, version });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        // A repository that is not in the store any more lists no formats.
+        for FollowedCollection { repository, prefix, collection, .. } in known {
+            let version = self.mirror.version(RepositoryId(&repository), Prefix(&prefix)).await?;
+            if collection.is_some_and(|number| version.map(|version| version.collection) != Some(number)) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(behind))
+    }
+
+    /// The next changes of a collection, and where those after them begin.
+    async fn page(
+        &self,
+        followed: &FollowedCollection,
+        count_max: usize,
+        with_bytes: bool,
+    ) -> Result<(Vec<StoredRecord>, Option<Position>), Failure> {
+        let filter = ListFilter {
+            repository: followed.repository.clone(),
+            prefix: followed.prefix.clone(),
+            sequences: Some(followed.next_sequence..u64::MAX),
+            ..ListFilter::default()
+        };
+        let query = ListQuery { filter, after: None, count_max, bytes_max: BYTES_MAX, with_bytes };
+        let page = self.mirror.list(query).await?;
+        // Without the damaged record, the view would keep what it knew of it.
+        if page.damaged > 0 { Err(MirrorError::Damaged.into()) } else { Ok((page.records, page.next)) }
+    }
+}
+
+/// The failure of the store of the views.
+pub(super) fn failed(error: SaveError) -> Failure {
+    let reason = if matches!(error, SaveError::Closed) { Reason::TakenOver } else { Reason::Mirror };
+    Failure::new(reason, format!("the members of the view cannot be read or stored: {error}"))
+}

@@ -1,0 +1,175 @@
+//! Opens a view for a request.
+
+use super::definition::{Definition, Matches, ViewSettings};
+use super::follower::{Followed, Follower, failed};
+use super::membership::{CurrentMembers, JUDGED_MAX, Shared, being_read};
+use oaimend_base::clock::Clock;
+use oaimend_mirror::view::{MirroredSource, Subject, SubjectRepository, ViewOptions, ViewStores};
+use oaimend_repository::Failure;
+use oaimend_store::{Collisions, Generation, MirrorError, ViewStore};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::{Debug, Formatter};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// All views of a server. Clones share them.
+#[derive(Clone)]
+pub struct SubjectViews {
+    stores: ViewStores,
+    follower: Follower,
+    clock: Arc<dyn Clock>,
+    /// By name.
+    shared: Arc<Mutex<HashMap<String, Arc<Shared>>>>,
+}
+
+impl Debug for SubjectViews {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("SubjectViews").field("stores", &self.stores).finish_non_exhaustive()
+    }
+}
+
+impl SubjectViews {
+    /// The views over a mirror. `views` stores their members, and `matches` judges their queries.
+    pub fn new(
+        stores: ViewStores,
+        views: Arc<dyn ViewStore>,
+        matches: Matches,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let mirror = Arc::clone(&stores.store);
+        Self { stores, follower: Follower { mirror, views, matches }, clock, shared: Arc::default() }
+    }
+
+    /// The repository of a view for the requests that begin now. A change of its definition is made first, if the new
+    /// members are known; otherwise they are read from the mirror in the background.
+    ///
+    /// # Errors
+    ///
+    /// The members were never known completely, or they cannot be read. The request can be repeated.
+    pub async fn open(
+        &self,
+        settings: &ViewSettings,
+        options: ViewOptions,
+    ) -> Result<SubjectRepository, Failure> {
+        let shared = self.shared(&settings.name);
+        let is_behind = {
+            let _turn = shared.turn.lock().await;
+            self.advance(settings, &shared).await?
+        };
+        if is_behind {
+            self.continue_in_background(settings.clone());
+        }
+        let switches = shared.switches.load(Ordering::SeqCst);
+        let state = self.follower.views.state(&settings.name).await.map_err(failed)?;
+        let Some(Generation { number: generation, definition }) = state.current else {
+            return Err(being_read());
+        };
+        let Ok(definition) = serde_json::from_str::<Definition>(&definition) else {
+            return Err(being_read());
+        };
+        let members = self.members(settings, (generation, &definition), &state.since_secs).await?;
+        let follower = self.follower.clone();
+        let membership = Arc::new(CurrentMembers { follower, shared, generation, definition, switches });
+        let subject = Subject {
+            repository_name: settings.repository_name.clone(),
+            description: settings.description.clone(),
+            admin_emails: settings.admin_emails.clone(),
+            sets: settings.sets.clone(),
+            membership,
+        };
+        let options = ViewOptions { collisions: Collisions::Prefer, ..options };
+        let name = format!("_view/{}", settings.name);
+        Ok(SubjectRepository::new(name, self.stores.clone(), options, members, subject))
+    }
+
+    fn shared(&self, name: &str) -> Arc<Shared> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(shared.entry(name.to_owned()).or_default())
+    }
+
+    /// Judges some commits, and makes a change of the definition once the new members are known. Returns whether there is
+    /// more to do. The caller has the turn.
+    async fn advance(&self, settings: &ViewSettings, shared: &Shared) -> Result<bool, Failure> {
+        let views = &self.follower.views;
+        let definition = Definition::of(settings);
+        let json = definition.to_json();
+        let state = views.state(&settings.name).await.map_err(failed)?;
+        if let Some(current) = &state.current
+            && let Ok(old) = serde_json::from_str(&current.definition)
+        {
+            let followed = self.follower.follow(current.number, &old, JUDGED_MAX).await?;
+            if current.definition == json && followed != Followed::Replaced {
+                return Ok(followed != Followed::All);
+            }
+        }
+        let next = match &state.next {
+            Some(next) if next.definition == json => next.number,
+            _ => views.begin_generation(&settings.name, &json).await.map_err(failed)?,
+        };
+        let followed = self.follower.follow(next, &definition, JUDGED_MAX).await?;
+        if followed == Followed::Replaced {
+            views.begin_generation(&settings.name, &json).await.map_err(failed)?;
+        }
+        if followed == Followed::All {
+            self.switch(&settings.name, shared, state.current.is_some()).await?;
+        }
+        Ok(followed != Followed::All)
+    }
+
+    /// Puts the next generation into use. No harvester has seen the first one, so that its members need no stamp.
+    async fn switch(&self, name: &str, shared: &Shared, has_current: bool) -> Result<(), Failure> {
+        shared.switches.fetch_add(1, Ordering::SeqCst);
+        if !has_current {
+            return self.follower.views.switch(name, None).await.map_err(failed);
+        }
+        let (views, view) = (Arc::clone(&self.follower.views), name.to_owned());
+        let change = move |stamp_secs| async move {
+            let switched = views.switch(&view, Some(stamp_secs)).await;
+            switched.map_err(|error| MirrorError::Stopped(error.to_string()))
+        };
+        self.stores.stamps.commit_change(self.clock.now_secs(), change).await?;
+        tracing::info!(view = name, "the view has changed; its harvesters receive all its records again");
+        Ok(())
+    }
+
+    /// The repositories of a generation: those that it follows, and those that only have members which have left.
+    async fn members(
+        &self,
+        settings: &ViewSettings,
+        (generation, definition): (u64, &Definition),
+        since_secs: &Option<oaimend_oai::UnixSecs>,
+    ) -> Result<Vec<MirroredSource>, Failure> {
+        let followed = self.follower.views.followed(generation).await.map_err(failed)?;
+        let mut ids: BTreeSet<&str> = definition.sources.iter().map(|source| source.id.as_str()).collect();
+        ids.extend(followed.iter().map(|followed| followed.repository.as_str()));
+        let source = |id: &str| {
+            let configured = settings.sources.iter().find(|source| source.id == id).cloned();
+            let is_withdrawn = definition.sources.iter().all(|source| source.id != id);
+            let known = MirroredSource { id: id.to_owned(), ..MirroredSource::default() };
+            MirroredSource { since_secs: *since_secs, is_withdrawn, ..configured.unwrap_or(known) }
+        };
+        Ok(ids.into_iter().map(source).collect())
+    }
+
+    /// Continues until the view knows all commits. One task for each view works at a time.
+    fn continue_in_background(&self, settings: ViewSettings) {
+        let (views, shared) = (self.clone(), self.shared(&settings.name));
+        if shared.is_continuing.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        tokio::spawn(async move {
+            loop {
+                let _turn = shared.turn.lock().await;
+                match views.advance(&settings, &shared).await {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(failure) => {
+                        tracing::warn!(view = settings.name, %failure.details, "the view does not follow the mirror");
+                        break;
+                    }
+                }
+            }
+            shared.is_continuing.store(false, Ordering::SeqCst);
+        });
+    }
+}

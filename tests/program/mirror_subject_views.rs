@@ -1,0 +1,332 @@
+//! Views of chosen records: an incremental harvester of a view misses no record and keeps none that has left.
+
+use crate::fixtures::mirror::{Item, Mirror, ask_once, deleted, live, pages, runtime};
+use oaimend_mirror::view::{MirroredSource, SubjectRepository, ViewOptions};
+use oaimend_repository::Failure;
+use oaimend_test_support::envelope::Strictness;
+use oaimend_test_support::random::Random;
+use oaimend_views::{Matches, SubjectViews, ViewSettings};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const START_SECS: i64 = 1_700_000_000;
+const WORDS: [&str; 3] = ["green", "red", "green red"];
+
+fn matches() -> Matches {
+    Arc::new(|query, _, xml| {
+        xml.contains(&format!("<dc:title>{query}")) || xml.contains(&format!(" {query}"))
+    })
+}
+
+fn views(mirror: &Mirror) -> SubjectViews {
+    SubjectViews::new(mirror.stores(), mirror.store().views, matches(), mirror.clock())
+}
+
+fn settings(sources: &[(&str, u64)], query: &str) -> ViewSettings {
+    let source = |(id, priority): &(&str, u64)| MirroredSource {
+        id: (*id).to_owned(),
+        priority: *priority,
+        ..MirroredSource::default()
+    };
+    ViewSettings {
+        name: "colours".to_owned(),
+        repository_name: "Colours".to_owned(),
+        description: Some("Records & their colours".to_owned()),
+        admin_emails: vec!["colours@proxy.example".to_owned()],
+        sources: sources.iter().map(source).collect(),
+        sets: Vec::new(),
+        query: Some(query.to_owned()),
+    }
+}
+
+fn open(views: &SubjectViews, settings: &ViewSettings) -> Result<SubjectRepository, Failure> {
+    let options = ViewOptions { page_records_max: 3, ..ViewOptions::default() };
+    runtime().block_on(views.open(settings, options))
+}
+
+#[track_caller]
+fn list(views: &SubjectViews, settings: &ViewSettings, arguments: &str) -> Vec<Item> {
+    let view = open(views, settings).expect("it is known");
+    let query = format!("verb=ListRecords&metadataPrefix=oai_dc{arguments}");
+    let pages = pages(&view, &query, || {});
+    pages
+        .iter()
+        .flat_map(|page| {
+            if page.kind() != "noRecordsMatch" {
+                page.valid(Strictness::Schema);
+            }
+            page.items()
+        })
+        .collect()
+}
+
+fn states(items: &[Item]) -> Vec<(&str, bool)> {
+    items.iter().map(|item| (item.identifier.as_str(), item.is_deleted)).collect()
+}
+
+fn mirror() -> Mirror {
+    let mirror = Mirror::new(START_SECS);
+    for id in ["x", "y"] {
+        mirror.describe(id, &["oai_dc"], &[]);
+        mirror.commit(id, "oai_dc", Vec::new(), true);
+    }
+    mirror.pass_time(10);
+    mirror
+}
+
+#[test]
+fn a_view_contains_what_matches_and_tells_what_has_left() {
+    let mirror = mirror();
+    let records = ["green", "red", "green", "red"];
+    let records = (0..).zip(records).map(|(at, title)| live(&format!("oai:{at}"), &[], title));
+    mirror.commit("x", "oai_dc", records.collect(), true);
+    mirror.pass_time(10);
+    let views = views(&mirror);
+    let green = settings(&[("x", 0), ("y", 0)], "green");
+    assert_eq!(states(&list(&views, &green, "")), [("oai:0", false), ("oai:2", false)]);
+    let from = format!("&from={}", mirror.now());
+    let changes = [
+        live("oai:0", &[], "red"),
+        live("oai:1", &[], "green"),
+        deleted("oai:2", &[]),
+        deleted("oai:3", &[]),
+    ];
+    mirror.commit("x", "oai_dc", changes.into(), true);
+    mirror.pass_time(10);
+    let now = list(&views, &green, &from);
+    assert_eq!(states(&now), [("oai:0", true), ("oai:1", false), ("oai:2", true)]);
+    let view = open(&views, &green).expect("it is known");
+    for item in &now {
+        let found =
+            ask_once(&view, &format!("verb=GetRecord&metadataPrefix=oai_dc&identifier={}", item.identifier));
+        found.valid(Strictness::Schema);
+        assert_eq!(found.items()[0].is_deleted, item.is_deleted);
+        assert_eq!(found.items()[0].datestamp, item.datestamp);
+    }
+    let never = ask_once(&view, "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:3");
+    assert_eq!(never.kind(), "idDoesNotExist");
+    let formats =
+        |identifier| ask_once(&view, &format!("verb=ListMetadataFormats&identifier=oai:{identifier}")).kind();
+    assert_eq!([0, 1, 3].map(formats), ["noMetadataFormats", "ListMetadataFormats", "idDoesNotExist"]);
+    ask_once(&view, "verb=Identify").valid(Strictness::Schema);
+    let sets = ask_once(&view, "verb=ListSets");
+    sets.valid(Strictness::Schema);
+    assert_eq!(sets.body.matches("<setSpec>").count(), 2);
+    assert_eq!(states(&list(&views, &green, "&set=x")).len(), 3);
+    let of_y = ask_once(&view, "verb=ListRecords&metadataPrefix=oai_dc&set=y");
+    assert_eq!(of_y.kind(), "noRecordsMatch");
+}
+
+#[test]
+fn an_item_that_moves_is_shown_by_the_source_that_has_it() {
+    let mirror = mirror();
+    let views = views(&mirror);
+    let green = settings(&[("x", 0), ("y", 1)], "green");
+    mirror.commit("x", "oai_dc", vec![live("oai:1", &[], "green")], true);
+    mirror.pass_time(10);
+    assert_eq!(states(&list(&views, &green, "")), [("oai:1", false)]);
+    let from = format!("&from={}", mirror.now());
+    mirror.commit("y", "oai_dc", vec![live("oai:1", &[], "green too")], true);
+    mirror.pass_time(1);
+    mirror.commit("x", "oai_dc", vec![deleted("oai:1", &[])], true);
+    mirror.pass_time(10);
+    let [item] = list(&views, &green, &from).try_into().expect("one item");
+    assert_eq!((item.is_deleted, item.title.as_str()), (false, "green too"));
+    mirror.commit("y", "oai_dc", vec![live("oai:1", &[], "red")], true);
+    mirror.pass_time(10);
+    assert_eq!(states(&list(&views, &green, "")), [("oai:1", true)]);
+}
+
+#[test]
+fn a_view_of_many_records_is_read_in_steps() {
+    let mirror = mirror();
+    for first in [0, 1_000, 2_000] {
+        let record = |at: usize| live(&format!("oai:{at}"), &[], "green");
+        mirror.commit("x", "oai_dc", (first..first + 1_000).map(record).collect(), true);
+        mirror.pass_time(10);
+    }
+    let green = settings(&[("x", 0)], "green");
+    let first = open(&views(&mirror), &green).expect_err("the members are not known");
+    assert_eq!(first.reason, oaimend_repository::Reason::MirrorIncomplete);
+    let mirror = mirror.restart();
+    let views = views(&mirror);
+    let attempts = (0..10).filter_map(|_| open(&views, &green).ok());
+    let view = attempts.last().expect("each request reads some members");
+    let first = ask_once(&view, "verb=ListIdentifiers&metadataPrefix=oai_dc");
+    assert_eq!(first.summary.page.progress, (Some(0), Some(3_000)));
+}
+
+/// How a harvester chooses the `from` of its next list.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    ResponseDate,
+    HighestDatestamp,
+    ClockAtStart,
+    ClockAtEnd,
+}
+
+struct Harvester {
+    kind: Kind,
+    from: Option<String>,
+    copy: BTreeMap<String, String>,
+}
+
+impl Harvester {
+    /// One list from beginning to end, while the world may change. Without a change, the copy is the truth then.
+    fn harvest(&mut self, world: &mut World, changes_percent: usize) {
+        let mut has_changed = false;
+        let started = world.mirror.now();
+        let mut request = "verb=ListRecords&metadataPrefix=oai_dc".to_owned();
+        if let Some(from) = &self.from {
+            request = format!("{request}&from={from}");
+        }
+        let list = request.clone();
+        let (mut dates, mut highest) = (Vec::new(), None);
+        for _ in 0..1_000 {
+            let settings = world.settings.clone();
+            let view = open(&world.views, &settings).expect("few records");
+            let page = ask_once(&view, &request);
+            assert_eq!(page.failure, None, "seed {}", world.seed);
+            dates.extend(page.summary.page.response_date.clone());
+            if page.kind() != "noRecordsMatch" {
+                for item in page.items() {
+                    highest = highest.max(Some(item.datestamp.clone()));
+                    if item.is_deleted {
+                        self.copy.remove(&item.identifier);
+                    } else {
+                        self.copy.insert(item.identifier, item.title);
+                    }
+                }
+            }
+            let Some(token) = page.summary.page.token else { break };
+            request = format!("verb=ListRecords&resumptionToken={token}");
+            if world.random.chance(changes_percent) {
+                world.change();
+                has_changed = true;
+            }
+            world.mirror.pass_time(world.random.below(3) as i64);
+        }
+        self.from = match self.kind {
+            Kind::ResponseDate => dates.into_iter().next(),
+            Kind::HighestDatestamp => highest.or(self.from.take()),
+            Kind::ClockAtStart => Some(started),
+            Kind::ClockAtEnd => Some(world.mirror.now()),
+        };
+        if !has_changed {
+            let (seed, kind) = (world.seed, self.kind);
+            assert_eq!(self.copy, world.truth(), "seed {seed}, {kind:?}, list {list}");
+        }
+    }
+}
+
+struct World {
+    seed: u64,
+    random: Random,
+    mirror: Mirror,
+    views: SubjectViews,
+    settings: ViewSettings,
+    /// The live records of each repository.
+    records: BTreeMap<&'static str, BTreeMap<String, String>>,
+}
+
+const RECORDS: usize = 12;
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mirror = mirror();
+        let (views, settings) = (views(&mirror), settings(&[("x", 1), ("y", 0)], "green"));
+        let records = BTreeMap::from([("x", BTreeMap::new()), ("y", BTreeMap::new())]);
+        Self { seed, random: Random::new(seed), mirror, views, settings, records }
+    }
+
+    fn put(&mut self, repository: &'static str, identifier: &str, title: Option<String>) {
+        let record = match &title {
+            Some(title) => live(identifier, &[], title),
+            None => deleted(identifier, &[]),
+        };
+        self.mirror.commit(repository, "oai_dc", vec![record], true);
+        let records = self.records.get_mut(repository).expect("one of two");
+        match title {
+            Some(title) => drop(records.insert(identifier.to_owned(), title)),
+            None => drop(records.remove(identifier)),
+        }
+    }
+
+    fn change(&mut self) {
+        let repository = ["x", "y"][self.random.below(2)];
+        let identifier = format!("oai:{}", self.random.below(RECORDS));
+        match self.random.below(20) {
+            0..12 => {
+                let word = WORDS[self.random.below(WORDS.len())];
+                let title = format!("{word} {}", self.random.below(1_000));
+                self.put(repository, &identifier, Some(title));
+            }
+            12..15 => self.put(repository, &identifier, None),
+            15..18 => {
+                let other = if repository == "x" { "y" } else { "x" };
+                if let Some(title) = self.records[repository].get(&identifier).cloned() {
+                    self.put(other, &identifier, Some(title));
+                    self.put(repository, &identifier, None);
+                }
+            }
+            18 => {
+                let sources: &[(&str, u64)] =
+                    [&[("x", 1), ("y", 0)][..], &[("x", 0), ("y", 1)], &[("x", 0)], &[("y", 0)]]
+                        [self.random.below(4)];
+                self.settings = settings(sources, ["green", "red"][self.random.below(2)]);
+            }
+            _ => self.remove_or_restart(repository),
+        }
+        self.mirror.pass_time(self.random.below(3) as i64);
+    }
+
+    fn remove_or_restart(&mut self, repository: &'static str) {
+        if self.random.chance(50) {
+            self.mirror.forget(repository);
+            self.mirror.describe(repository, &["oai_dc"], &[]);
+            self.mirror.commit(repository, "oai_dc", Vec::new(), true);
+            self.records.insert(repository, BTreeMap::new());
+        } else {
+            let mirror = std::mem::replace(&mut self.mirror, Mirror::new(START_SECS));
+            self.views = views(&self.mirror);
+            self.mirror = mirror.restart();
+            self.views = views(&self.mirror);
+        }
+    }
+
+    /// What the view contains: of each item, the title in the repository with the highest priority.
+    fn truth(&self) -> BTreeMap<String, String> {
+        let query = self.settings.query.clone().expect("it has one");
+        let mut sources = self.settings.sources.clone();
+        sources.sort_by_key(|source| (source.priority, std::cmp::Reverse(source.id.clone())));
+        let mut truth = BTreeMap::new();
+        for source in sources {
+            let records = self.records[source.id.as_str()].iter();
+            let chosen = records.filter(|(_, title)| title.split(' ').any(|word| word == query));
+            truth.extend(chosen.map(|(identifier, title)| (identifier.clone(), title.clone())));
+        }
+        truth
+    }
+}
+
+#[test]
+fn harvesters_of_a_view_miss_nothing_and_keep_nothing_that_has_left() {
+    let first: u64 = std::env::var("OAIMEND_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(39);
+    println!("seeds {first} to {}", first + 2);
+    for seed in first..first + 3 {
+        let mut world = World::new(seed);
+        let kinds = [Kind::ResponseDate, Kind::HighestDatestamp, Kind::ClockAtStart, Kind::ClockAtEnd];
+        let new = |kind| Harvester { kind, from: None, copy: BTreeMap::new() };
+        let mut harvesters = kinds.map(new);
+        for _ in 0..60 {
+            for _ in 0..world.random.below(6) {
+                world.change();
+            }
+            let at = world.random.below(harvesters.len());
+            harvesters[at].harvest(&mut world, 30);
+        }
+        for harvester in &mut harvesters {
+            harvester.harvest(&mut world, 0);
+        }
+    }
+}
