@@ -36,6 +36,7 @@ mod settings;
 mod static_file;
 #[cfg(test)]
 mod tests;
+mod views;
 
 pub use cache::Cache;
 pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, PageQuotas, Quota};
@@ -54,6 +55,7 @@ pub use schema::{mapping_schema, settings_schema};
 pub use search::SearchPolicy;
 pub use settings::Settings;
 pub(crate) use settings::SettingsReload;
+pub use views::{ViewFile, Views};
 
 use oaimend_base::error::Error;
 use oaimend_mirror::settings::MirrorPolicy;
@@ -99,6 +101,8 @@ pub struct Config {
     pub settings: Option<Settings>,
     /// The repositories.
     pub repositories: Repositories,
+    /// The views of chosen records.
+    pub views: Views,
 }
 
 /// The command line flags; each overrides the settings file.
@@ -142,6 +146,7 @@ impl Config {
             reports: ReportPolicy::default(),
             settings: None,
             repositories: Repositories::new(None, Limits::default()),
+            views: Views::default(),
         }
     }
 
@@ -169,6 +174,7 @@ impl Config {
             // It may appear while the program runs.
             None => settings.folder().join("mappings"),
         };
+        let views = Views::new(settings.folder().join("views"));
         let public_url = match &flags.public_url {
             Some(text) => Some(
                 read_public_url(text)
@@ -194,6 +200,7 @@ impl Config {
             settings: Some(settings),
             repositories: Repositories::new(Some(folder), written.limits)
                 .with_admin_email(written.admin_email),
+            views,
         };
         for (id, base_url) in &flags.maps {
             config.map(id, base_url)?;
@@ -202,6 +209,7 @@ impl Config {
             MappingsReload::Unchanged => {}
             MappingsReload::Changed { faults: more, .. } => faults.extend(more),
         }
+        faults.extend(config.views.reload(&config.repositories.all()));
         faults.extend(config.faults_of_reports());
         if faults.is_empty() { Ok(config) } else { Err(Error::Config(faults)) }
     }

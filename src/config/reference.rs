@@ -7,6 +7,7 @@
 use super::keys::{self, Description, What};
 use super::mapping::Mapping;
 use super::settings::SettingsValues;
+use super::views::ViewFile;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -162,6 +163,11 @@ fn the_reference_lists_the_keys_of_mappings() {
     // They are the same as in oaimend.toml, and documented there.
     table.keys.retain(|key| key.name != "limits");
     check_page("docs/reference/configuration-mapping.md", &table);
+}
+
+#[test]
+fn the_reference_lists_the_keys_of_views() {
+    check_page("docs/how-to/views.md", &ViewFile::describe_defaults());
 }
 
 #[test]

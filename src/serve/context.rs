@@ -80,6 +80,7 @@ impl ServerContext {
             store,
             cache,
             mirror: MirrorState::new(config.mirror),
+            views: config.views,
             search_service,
             clock,
         };

@@ -52,6 +52,8 @@ pub(crate) enum PublicEndpoint {
     MirrorXml,
     Aggregate,
     AggregateXml,
+    View,
+    ViewXml,
     Record,
     List,
     /// A search: a page, or the responses of ODL-Search.
@@ -108,7 +110,7 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use PublicEndpoint::{
         Aggregate, AggregateXml, Browse, Favicon, Friends, List, Livez, Mirror, MirrorXml, Overview, Readyz,
         Recent, Record, Repository, RepositoryXml, Robots, Search, SearchDescription, Sitemap, Sru,
-        StyleSheet, Suggestions,
+        StyleSheet, Suggestions, View, ViewXml,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -127,6 +129,8 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &["/_all/xml"], AggregateXml, Clients),
         route(HARVEST, &["/_sru"], Sru, Clients),
         route(HARVEST, &["/_browse"], Browse, Clients),
+        route(HARVEST, &["/_view/{id}"], View, Clients),
+        route(HARVEST, &["/_view/{id}/xml"], ViewXml, Clients),
         route(READ, &["/{id}/record/{*identifier}"], Record, Clients).labelled("record-page"),
         route(
             READ,

@@ -1,6 +1,6 @@
 //! What the requests, pages and harvests of repositories share.
 
-use crate::config::{Mapping, Repositories};
+use crate::config::{Mapping, Repositories, Views};
 use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::oai::cache::{Cache, PageVariant};
 use crate::serve::search::SearchService;
@@ -23,6 +23,8 @@ pub(crate) struct ServedRepositories {
     pub(crate) store: Store,
     pub(crate) cache: Option<Cache>,
     pub(crate) mirror: MirrorState,
+    /// The views of chosen records.
+    pub(crate) views: Views,
     /// The search, if it is turned on. Requests use [`ServedRepositories::search`].
     pub(crate) search_service: Option<Arc<SearchService>>,
     /// The clock of sessions with sources.

@@ -5,21 +5,14 @@ use oaimend_mirror::view::{MirroredSource, SubjectRepository, ViewOptions};
 use oaimend_repository::Failure;
 use oaimend_test_support::envelope::Strictness;
 use oaimend_test_support::random::Random;
-use oaimend_views::{Matches, SubjectViews, ViewSettings};
+use oaimend_views::{SubjectViews, ViewSettings};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 const START_SECS: i64 = 1_700_000_000;
 const WORDS: [&str; 3] = ["green", "red", "green red"];
 
-fn matches() -> Matches {
-    Arc::new(|query, _, xml| {
-        xml.contains(&format!("<dc:title>{query}")) || xml.contains(&format!(" {query}"))
-    })
-}
-
 fn views(mirror: &Mirror) -> SubjectViews {
-    SubjectViews::new(mirror.stores(), mirror.store().views, matches(), mirror.clock())
+    SubjectViews::new(mirror.stores(), mirror.store().views, mirror.clock())
 }
 
 fn settings(sources: &[(&str, u64)], query: &str) -> ViewSettings {

@@ -13,7 +13,7 @@ mod text;
 
 pub use index::{HITS_MAX, IndexError, IndexSettings, IndexStatus, RANK_MAX, SearchIndex};
 pub use query::{FieldName, Query, QueryError};
-pub use record_texts::RecordTexts;
+pub use record_texts::{DUBLIN_CORE, RecordTexts};
 pub use results::{
     FacetCount, Facets, Hit, HitCount, ListHits, ListedHits, RankedHits, Ranking, RecordFilter, SearchHits,
     ValueCount, Values,

@@ -4,7 +4,7 @@ use crate::text::{QueryWords, StemLanguage, fold_value, lower, tokens};
 use oaimend_record::{RecordDocument, Text, WorkDescription};
 
 /// The elements of Dublin Core, which are the fields of most records.
-pub(crate) const DUBLIN_CORE: [&str; 15] = [
+pub const DUBLIN_CORE: [&str; 15] = [
     "title",
     "creator",
     "subject",

@@ -1,7 +1,7 @@
 //! The views of mirrored repositories.
 
 use super::router::OdlComponent;
-use crate::config::Mapping;
+use crate::config::{Mapping, ViewFile};
 use crate::serve::served::ServedRepositories;
 use oaimend_mirror::Stamps;
 use oaimend_mirror::failover::FailoverRepository;
@@ -12,8 +12,8 @@ use oaimend_mirror::view::{
 use oaimend_repository::lists::ListHistories;
 use oaimend_repository::{Failure, Reason, Repository};
 use oaimend_store::MirrorError;
-use oaimend_views::IndexQuerySets;
 use oaimend_views::odl::{OdlRecent, OdlSearch};
+use oaimend_views::{IndexQuerySets, SubjectViews, ViewSettings};
 use std::sync::Arc;
 
 /// The view of a mirrored repository.
@@ -94,6 +94,47 @@ fn aggregate_settings(served: &ServedRepositories) -> AggregateSettings {
     let sources = mirrored.map(|mapping| mirrored_source(mapping, true)).collect();
     let repository_name = aggregate_name(served);
     AggregateSettings { options, sources, repository_name, admin_emails: policy.aggregate_emails.clone() }
+}
+
+/// A view of chosen records. A repository that is not mirrored any more has left it.
+pub(crate) async fn subject_view(
+    served: &ServedRepositories,
+    view: &ViewFile,
+) -> Result<Box<dyn Repository>, Failure> {
+    let stores = view_stores(served).await?;
+    let open = async || {
+        SubjectViews::new(stores.clone(), Arc::clone(&served.store.views), Arc::clone(&served.clock))
+    };
+    let subjects = served.mirror.subjects.get_or_init(open).await;
+    let mappings = served.repositories.all();
+    let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
+    let is_chosen = |mapping: &&Arc<Mapping>| {
+        view.repositories.is_empty() || view.repositories.iter().any(|id| id == mapping.id())
+    };
+    let settings = ViewSettings {
+        name: view.name.clone(),
+        repository_name: view.repository_name.clone().unwrap_or_else(|| view.name.clone()),
+        description: view.description.clone(),
+        admin_emails: view.admin_emails.clone(),
+        sources: mirrored.filter(is_chosen).filter_map(|mapping| source_of_view(mapping, view)).collect(),
+        sets: view.sets.clone(),
+        query: view.query.clone(),
+    };
+    let options = view_options(served, served.repositories.limits().spool_bytes_max);
+    Ok(Box::new(subjects.open(&settings, options).await?))
+}
+
+/// A repository with the formats that a view has of it; `None` if it mirrors none of them.
+fn source_of_view(mapping: &Mapping, view: &ViewFile) -> Option<MirroredSource> {
+    let mut source = mirrored_source(mapping, true);
+    if !view.formats.is_empty() {
+        let is_mirrored = |prefix: &&String| source.prefixes.is_empty() || source.prefixes.contains(prefix);
+        source.prefixes = view.formats.iter().filter(is_mirrored).cloned().collect();
+        if source.prefixes.is_empty() {
+            return None;
+        }
+    }
+    Some(source)
 }
 
 fn view_options(served: &ServedRepositories, spool_bytes_max: usize) -> ViewOptions {

@@ -1,7 +1,7 @@
 //! Finds the repository of a request, or the response that needs none. `local` is the address that received the
 //! request.
 
-use crate::config::{CorsOrigins, Mapping, ServeFrom};
+use crate::config::{CorsOrigins, Mapping, ServeFrom, ViewFile};
 use crate::serve::health;
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::pages::start::{friends, repository_list, robots};
@@ -53,6 +53,8 @@ pub(crate) enum TargetRepository {
     Mapped(Arc<Mapping>, ServeFrom),
     /// The view of all mirrored repositories.
     Aggregate,
+    /// A view of chosen records.
+    View(Arc<ViewFile>),
     /// A service over the view of all mirrored repositories.
     Component(OdlComponent),
 }
@@ -89,6 +91,7 @@ impl TargetRepository {
             Self::Mapped(mapping, _) => mapping.id(),
             Self::Aggregate => AggregateRepository::NAME,
             Self::Component(component) => component.name(),
+            Self::View(view) => &view.name,
         }
     }
 
@@ -96,7 +99,7 @@ impl TargetRepository {
     pub(crate) fn mapping(&self) -> Option<&Arc<Mapping>> {
         match self {
             Self::Mapped(mapping, _) => Some(mapping),
-            Self::Aggregate | Self::Component(_) => None,
+            Self::Aggregate | Self::View(_) | Self::Component(_) => None,
         }
     }
 
@@ -104,7 +107,7 @@ impl TargetRepository {
     pub(crate) fn live_mapping(&self) -> Option<&Arc<Mapping>> {
         match self {
             Self::Mapped(mapping, ServeFrom::Live | ServeFrom::LiveThenMirror) => Some(mapping),
-            Self::Mapped(_, ServeFrom::Mirror) | Self::Aggregate | Self::Component(_) => None,
+            Self::Mapped(_, ServeFrom::Mirror) | Self::Aggregate | Self::View(_) | Self::Component(_) => None,
         }
     }
 }
@@ -280,6 +283,7 @@ impl PublicRouter<'_> {
             self.served.search()?;
             Some((TargetRepository::Component(component), component.name().to_owned()))
         };
+        let view = || Some(TargetRepository::View(Arc::clone(self.served.views.all().get(id)?)));
         let (repository, name) = match endpoint {
             // A repository may have the name of a sitemap.
             PublicEndpoint::Repository | PublicEndpoint::Sitemap => (mapped(name)?, name.to_owned()),
@@ -291,11 +295,15 @@ impl PublicRouter<'_> {
             PublicEndpoint::Search => component(OdlComponent::Search)?,
             PublicEndpoint::Browse => component(OdlComponent::Browse)?,
             PublicEndpoint::Recent => component(OdlComponent::Recent)?,
+            PublicEndpoint::View | PublicEndpoint::ViewXml => (view()?, format!("_view/{id}")),
             _ => return None,
         };
         let is_xml = matches!(
             endpoint,
-            PublicEndpoint::RepositoryXml | PublicEndpoint::MirrorXml | PublicEndpoint::AggregateXml
+            PublicEndpoint::RepositoryXml
+                | PublicEndpoint::MirrorXml
+                | PublicEndpoint::AggregateXml
+                | PublicEndpoint::ViewXml
         );
         let has_gateway = self.gateway.policy.enabled;
         // Without pages, XML has no URL of its own.

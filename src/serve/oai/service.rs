@@ -11,7 +11,7 @@ use super::downstream::Downstream;
 use super::gzip::GzipBuilder;
 use super::headers::joined;
 use super::live_requests::{LiveRequest, LiveRequestMark};
-use super::mirror_views::{aggregate_view, component_view, failover_view, mirror_view};
+use super::mirror_views::{aggregate_view, component_view, failover_view, mirror_view, subject_view};
 use super::page_response::PageResponder;
 use super::request_query::query_of;
 use super::router::{Destination, PublicRouter, Target, TargetRepository};
@@ -403,6 +403,7 @@ impl ProxyService {
             }
             TargetRepository::Aggregate => aggregate_view(served).await,
             TargetRepository::Component(component) => component_view(served, component).await,
+            TargetRepository::View(view) => subject_view(served, &view).await,
         }
     }
 

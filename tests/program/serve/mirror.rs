@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oaimend::config::{Config, Mapping, ServeFrom};
+use oaimend::config::{Config, Mapping, ServeFrom, Views};
 use oaimend_base::clock::Clock;
 use oaimend_check::{CheckOptions, Verdict};
 use oaimend_mirror::settings::MirrorSettings;
@@ -143,6 +143,26 @@ fn checker_finds_nothing_in_the_views() {
             found.into_iter().partition(|finding| finding.starts_with("unique-items: "));
         assert_eq!((repeated.len(), others), (usize::from(path == "_all"), Vec::new()), "{path}");
     }
+}
+
+#[test]
+fn view_is_a_repository_of_the_chosen_records() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "repository_name = \"Even ones\"\nsets = [\"x:even\"]\n";
+    std::fs::write(folder.path().join("even.toml"), text).expect("writable");
+    let (proxy, _sources) = two_mirrors(|config| {
+        config.views = Views::new(folder.path().to_owned());
+        assert_eq!(config.views.reload(&config.repositories.all()), []);
+    });
+    let query = "verb=ListIdentifiers&metadataPrefix=oai_dc";
+    let mut found = read_list(&proxy, "/_view/even", query);
+    found.sort();
+    assert_eq!(found, (0..30).step_by(2).map(identifier).collect::<Vec<_>>());
+    let identify = proxy.get("/_view/even?verb=Identify").text();
+    assert!(identify.contains("<repositoryName>Even ones</repositoryName>"), "{identify}");
+    assert!(identify.contains("/_view/even</baseURL>"), "{identify}");
+    assert_eq!(proxy.get("/_view/odd?verb=Identify").status, 404);
+    assert_eq!(findings(&format!("http://{}/_view/even", proxy.address())), [""; 0]);
 }
 
 #[test]

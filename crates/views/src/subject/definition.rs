@@ -1,9 +1,12 @@
 //! What a view contains, by its configuration.
 
 use oaimend_mirror::view::MirroredSource;
+use oaimend_record::RecordDocument;
+use oaimend_repository::RecordView;
+use oaimend_search::query::{QueryLanguage, parse};
+use oaimend_search::{Query, RecordTexts};
 use oaimend_store::{RecordStatus, StoredRecord};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// A view, as it is configured now.
 #[derive(Clone, Debug)]
@@ -41,18 +44,6 @@ pub(super) struct DefinedSource {
     priority: u64,
 }
 
-/// Whether a record, the XML of which is given, matches a query.
-pub type Matches = Arc<dyn Fn(&str, RecordName<'_>, &str) -> bool + Send + Sync>;
-
-/// A record in the mirror.
-#[derive(Clone, Copy, Debug)]
-pub struct RecordName<'r> {
-    /// Its repository.
-    pub repository: &'r str,
-    /// Its identifier.
-    pub identifier: &'r str,
-}
-
 impl Definition {
     pub(super) fn of(settings: &ViewSettings) -> Self {
         let source = |source: &MirroredSource| DefinedSource {
@@ -70,14 +61,16 @@ impl Definition {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Whether a record of a repository is a member.
-    pub(super) fn contains(&self, repository: &str, record: &StoredRecord, matches: &Matches) -> bool {
-        let name = RecordName { repository, identifier: &record.identifier };
+    /// Its query; `None` if this version of the program does not know its language.
+    pub(super) fn parsed_query(&self) -> Option<Query> {
+        self.query.as_ref().map_or(Some(Query::All), |text| parse(QueryLanguage::Odl, text).ok())
+    }
+
+    /// Whether a record of a repository is a member. `query` is the parsed one.
+    pub(super) fn contains(&self, repository: &str, record: &StoredRecord, query: &Query) -> bool {
         record.status == RecordStatus::Live
             && self.has_set_of(repository, record)
-            && self.query.as_ref().is_none_or(|query| {
-                std::str::from_utf8(&record.bytes).is_ok_and(|xml| matches(query, name, xml))
-            })
+            && (*query == Query::All || is_match(repository, record, query))
     }
 
     fn has_set_of(&self, repository: &str, record: &StoredRecord) -> bool {
@@ -91,4 +84,13 @@ impl Definition {
         };
         self.sets.is_empty() || self.sets.iter().any(is_in)
     }
+}
+
+/// Whether the texts of a record match. A record that cannot be read has none.
+fn is_match(repository: &str, record: &StoredRecord, query: &Query) -> bool {
+    let xml = std::str::from_utf8(&record.bytes).unwrap_or_default();
+    let view = RecordView::read(xml);
+    let document = view.and_then(|view| RecordDocument::read_content(&view).ok());
+    document
+        .is_some_and(|document| query.matches(&RecordTexts::of(repository, &record.identifier, &document)))
 }

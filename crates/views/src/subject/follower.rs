@@ -1,6 +1,6 @@
 //! Follows the commits of the mirror for one generation of a view.
 
-use super::definition::{Definition, Matches};
+use super::definition::Definition;
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Reason};
 use oaimend_store::{
@@ -21,16 +21,16 @@ pub(super) enum Followed {
     All,
     /// It knows the commits with stamps up to this one, in seconds since 1970.
     Until(UnixSecs),
-    /// A collection was removed from the mirror and may have been harvested again: this generation cannot follow it.
+    /// This generation cannot follow: a collection was removed from the mirror and may have been harvested again, or the
+    /// query is in a language that the program does not know any more.
     Replaced,
 }
 
 /// What follows.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Follower {
     pub(super) mirror: Arc<dyn MirrorStore>,
     pub(super) views: Arc<dyn ViewStore>,
-    pub(super) matches: Matches,
 }
 
 /// A collection that has commits which are not known yet.
@@ -51,7 +51,8 @@ impl Follower {
         definition: &Definition,
         records_max: usize,
     ) -> Result<Followed, Failure> {
-        let Some(behind) = self.behind(generation, definition).await? else { return Ok(Followed::Replaced) };
+        let (query, behind) = (definition.parsed_query(), self.behind(generation, definition).await?);
+        let (Some(query), Some(behind)) = (query, behind) else { return Ok(Followed::Replaced) };
         let (mut left, mut known_until_secs) = (records_max, None);
         for Behind { mut followed, version } in behind {
             while followed.next_sequence < version.next_sequence {
@@ -73,7 +74,7 @@ impl Follower {
                 let changes = records.iter().map(|record| ViewMember {
                     identifier: record.identifier.clone(),
                     position: Position { secs: record.stamp_secs, sequence: record.sequence },
-                    has_left: !definition.contains(&followed.repository, record, &self.matches),
+                    has_left: !definition.contains(&followed.repository, record, &query),
                 });
                 let changes = changes.collect();
                 let changes = FollowedChanges { generation, followed: followed.clone(), changes };

@@ -7,7 +7,6 @@ use oaimend_mirror::view::{Membership, SelectedRecord, Selection};
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Reason};
 use oaimend_store::{ListFilter, MemberQuery, Position, Prefix, RepositoryId, ViewMember};
-use std::fmt::{Debug, Formatter};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -26,6 +25,7 @@ pub(super) struct Shared {
 }
 
 /// The members of the generation in use.
+#[derive(Debug)]
 pub(super) struct CurrentMembers {
     pub(super) follower: Follower,
     pub(super) shared: Arc<Shared>,
@@ -33,12 +33,6 @@ pub(super) struct CurrentMembers {
     pub(super) definition: Definition,
     /// The number of replaced generations when this one was found in use.
     pub(super) switches: u64,
-}
-
-impl Debug for CurrentMembers {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("CurrentMembers").field("generation", &self.generation).finish_non_exhaustive()
-    }
 }
 
 impl CurrentMembers {

@@ -15,5 +15,5 @@ mod follower;
 mod membership;
 mod views;
 
-pub use definition::{Matches, RecordName, ViewSettings};
+pub use definition::ViewSettings;
 pub use views::SubjectViews;

@@ -1,6 +1,6 @@
 //! Opens a view for a request.
 
-use super::definition::{Definition, Matches, ViewSettings};
+use super::definition::{Definition, ViewSettings};
 use super::follower::{Followed, Follower, failed};
 use super::membership::{CurrentMembers, JUDGED_MAX, Shared, being_read};
 use oaimend_base::clock::Clock;
@@ -8,12 +8,11 @@ use oaimend_mirror::view::{MirroredSource, Subject, SubjectRepository, ViewOptio
 use oaimend_repository::Failure;
 use oaimend_store::{Collisions, Generation, MirrorError, ViewStore};
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::{Debug, Formatter};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// All views of a server. Clones share them.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct SubjectViews {
     stores: ViewStores,
     follower: Follower,
@@ -22,22 +21,11 @@ pub struct SubjectViews {
     shared: Arc<Mutex<HashMap<String, Arc<Shared>>>>,
 }
 
-impl Debug for SubjectViews {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("SubjectViews").field("stores", &self.stores).finish_non_exhaustive()
-    }
-}
-
 impl SubjectViews {
-    /// The views over a mirror. `views` stores their members, and `matches` judges their queries.
-    pub fn new(
-        stores: ViewStores,
-        views: Arc<dyn ViewStore>,
-        matches: Matches,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    /// The views over a mirror. `views` stores their members.
+    pub fn new(stores: ViewStores, views: Arc<dyn ViewStore>, clock: Arc<dyn Clock>) -> Self {
         let mirror = Arc::clone(&stores.store);
-        Self { stores, follower: Follower { mirror, views, matches }, clock, shared: Arc::default() }
+        Self { stores, follower: Follower { mirror, views }, clock, shared: Arc::default() }
     }
 
     /// The repository of a view for the requests that begin now. A change of its definition is made first, if the new

@@ -4,6 +4,7 @@ use super::runs::HarvestRuns;
 use oaimend_mirror::harvest::HarvestTurns;
 use oaimend_mirror::settings::MirrorPolicy;
 use oaimend_mirror::view::ViewStores;
+use oaimend_views::SubjectViews;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::{Mutex, OnceCell};
 
@@ -12,6 +13,8 @@ use tokio::sync::{Mutex, OnceCell};
 pub(crate) struct MirrorState {
     /// The stores. They are opened at their first use.
     pub(crate) stores: OnceCell<ViewStores>,
+    /// The views of chosen records over them, from their first use on.
+    pub(crate) subjects: OnceCell<SubjectViews>,
     /// Held by the one task of maintenance that runs.
     pub(crate) maintenance: Arc<Mutex<()>>,
     /// The harvests since the start.
@@ -25,6 +28,7 @@ impl MirrorState {
     pub(crate) fn new(policy: MirrorPolicy) -> Self {
         Self {
             stores: OnceCell::default(),
+            subjects: OnceCell::default(),
             maintenance: Arc::default(),
             runs: Arc::default(),
             turns: Arc::default(),
