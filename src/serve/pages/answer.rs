@@ -134,7 +134,7 @@ async fn list(
     target: &ListTarget,
     headers: &HeaderMap,
 ) -> Response {
-    let gateway = &*pages.current();
+    let gateway = &*pages.current_for_pages(served);
     let (store, rendering) = (&*served.store.mirror, &pages.rendering);
     let request = ListRequest { store, gateway, mapping, headers, rendering };
     match target {
