@@ -68,6 +68,10 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
             file.display()
         );
     }
+    for Fault { file, line, text } in config.views.warnings(&config.repositories.all()) {
+        // A closed stderr is not an error: the configuration has no fault.
+        let _ = writeln!(io::stderr(), "{}:{line}: warning: {text}", file.display());
+    }
     match config.repositories.folder().filter(|folder| folder.exists()) {
         Some(folder) => {
             print(format!("no faults; {count} {repositories} in {}\n", folder.display()).as_bytes())

@@ -190,7 +190,7 @@ fn pages_lead_from_the_overview_to_the_record() {
 fn search_finds_a_record_at_once() {
     let (_running, lines) = start();
     let page = page(labelled(&lines, "search"));
-    assert!(page.contains("Harbour songs, 1890–1914"), "{page}");
+    assert!(page.contains("<mark>Harbour</mark> songs, 1890–1914"), "{page}");
 }
 
 #[test]

@@ -63,6 +63,14 @@ impl DataDirLock {
     }
 }
 
+impl Drop for DataDirLock {
+    fn drop(&mut self) {
+        // A process that this one has just started has a copy of the file until it executes its program. Closing ours
+        // would not release the lock. If it cannot be released, the end of this process does; ignore.
+        let _ = self.lock.unlock();
+    }
+}
+
 /// The process that has locked a data folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockOwner {

@@ -165,7 +165,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (searches, failed) = searches(&folder);
         let (release, held) = channel::<()>();
-        let (held, running, peak) = (Arc::new(Mutex::new(held)), Arc::default(), Arc::default());
+        let (held, running): (_, Arc<AtomicUsize>) = (Arc::new(Mutex::new(held)), Arc::default());
+        let peak = Arc::default();
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..ADMITTED_MAX {
             let (searches, held) = (searches.clone(), Arc::clone(&held));
@@ -182,7 +183,7 @@ mod tests {
                 searches.run(search).await
             });
         }
-        while searches.0.admitted.available_permits() > 0 {
+        while searches.0.admitted.available_permits() > 0 || running.load(Ordering::SeqCst) < RUNNING_MAX {
             tokio::task::yield_now().await;
         }
         assert!(matches!(searches.run(|_| Ok(())).await, Err(IndexError::Busy)));

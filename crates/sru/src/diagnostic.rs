@@ -46,8 +46,6 @@ macro_rules! diagnostics {
 }
 
 diagnostics! {
-    /// The server has failed.
-    GeneralSystemError = 1, "General system error";
     /// The request can be repeated later.
     SystemTemporarilyUnavailable = 2, "System temporarily unavailable";
     /// There is no such operation.
@@ -120,8 +118,6 @@ diagnostics! {
     UnknownSchemaForRetrieval = 66, "Unknown schema for retrieval";
     /// The details are the schema.
     RecordNotAvailableInThisSchema = 67, "Record not available in this schema";
-    /// The details are the maximum, in bytes.
-    RecordTooLargeToSend = 70, "Record too large to send";
     /// The details are the value.
     UnsupportedRecordPacking = 71, "Unsupported XML escaping value";
     /// The details are the sequence.

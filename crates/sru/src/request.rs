@@ -8,8 +8,8 @@ use crate::{Diagnostic, DiagnosticCode, RecordSchema};
 pub(crate) const RECORDS_DEFAULT: usize = 10;
 /// Maximum number of records in a response.
 pub(crate) const RECORDS_MAX: usize = 100;
-/// The last position at which records of a result can be had.
-pub(crate) const POSITION_MAX: usize = 100_000;
+/// The last position at which records of a result can be had: the last one that the index ranks.
+pub(crate) const POSITION_MAX: usize = oaimend_search::RANK_MAX;
 /// Number of terms in a response unless a request says otherwise.
 const TERMS_DEFAULT: usize = 20;
 /// Maximum number of terms in a response.
@@ -324,7 +324,7 @@ mod tests {
             ("query=a&maximumRecords=0", 0, 0),
             ("query=a&maximumRecords=1000000000", 0, 100),
             ("query=a&maximumRecords=99999999999999999999999", 0, 100),
-            ("query=a&startRecord=99999&maximumRecords=10", 99_998, 2),
+            ("query=a&startRecord=9999&maximumRecords=10", 9_998, 2),
             ("query=a&startRecord=&maximumRecords=", 0, 10),
         ] {
             let (_, found_offset, found_count) = range(query);
@@ -386,10 +386,10 @@ mod tests {
             ("query=%FF", 10, "it is not UTF-8"),
             ("query=a+b", 10, "a term is missing, at byte 3"),
             ("query=a&queryType=searchTerms", 11, "searchTerms"),
-            ("query=a&startRecord=0", 61, "1 to 100000"),
+            ("query=a&startRecord=0", 61, "1 to 10000"),
             ("query=a&startRecord=-4", 61, "-4"),
-            ("query=a&startRecord=100001", 61, "1 to 100000"),
-            ("query=a&startRecord=99999999999999999999999", 61, "1 to 100000"),
+            ("query=a&startRecord=10001", 61, "1 to 10000"),
+            ("query=a&startRecord=99999999999999999999999", 61, "1 to 10000"),
             ("query=a&maximumRecords=-1", 62, "-1"),
             ("query=a&recordSchema=mods", 66, "mods"),
             ("query=a&recordXMLEscaping=json", 71, "json"),

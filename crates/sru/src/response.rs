@@ -293,8 +293,8 @@ mod tests {
         assert_eq!(next(20, 0, 10), Some(11));
         assert_eq!(next(20, 10, 10), None);
         assert_eq!(next(20, 0, 0), None, "only the number was requested");
-        assert_eq!(next(1_000_000, 99_980, 19), Some(100_000));
-        assert_eq!(next(1_000_000, 99_980, 20), None);
+        assert_eq!(next(1_000_000, 9_980, 19), Some(10_000));
+        assert_eq!(next(1_000_000, 9_980, 20), None);
     }
 
     #[test]

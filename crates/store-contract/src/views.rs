@@ -1,4 +1,4 @@
-//! The contract of [`ViewStore`](oaimend_store::ViewStore).
+//! The contract of [`ViewStore`].
 
 use crate::Backend;
 use oaimend_oai::UnixSecs;

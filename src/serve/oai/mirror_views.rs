@@ -68,6 +68,7 @@ pub(crate) async fn component_view(
         return Err(Failure::new(Reason::Search, text));
     };
     let searches = search.searches.clone();
+    // Those without pages of their records too: harvesters get these records from every other view.
     let mappings = served.repositories.all();
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
     let repositories = mirrored.map(|mapping| mapping.id().to_owned()).collect();

@@ -80,7 +80,7 @@ impl TargetRepository {
     /// The error response to the request.
     pub(crate) fn read_request(&self, query: &[u8]) -> Result<Request, RequestError> {
         match self {
-            Self::Mapped(..) | Self::Aggregate => Request::parse(query),
+            Self::Mapped(..) | Self::Aggregate | Self::View(_) => Request::parse(query),
             Self::Component(_) => Request::parse_odl(query),
         }
     }
@@ -281,7 +281,9 @@ impl PublicRouter<'_> {
         let aggregate = || self.has_aggregate(mappings).then_some(TargetRepository::Aggregate);
         let component = |component: OdlComponent| {
             self.served.search()?;
-            Some((TargetRepository::Component(component), component.name().to_owned()))
+            // The route has the other forms of a page too.
+            (name == component.name())
+                .then(|| (TargetRepository::Component(component), component.name().to_owned()))
         };
         let view = || Some(TargetRepository::View(Arc::clone(self.served.views.all().get(id)?)));
         let (repository, name) = match endpoint {

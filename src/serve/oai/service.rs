@@ -209,7 +209,7 @@ impl ProxyService {
         let routed = self.router().route(head, inet(session.server_addr()));
         let kind = match &routed {
             Destination::Repository(_) | Destination::LiveRecord { .. } => RequestKind::Repository,
-            Destination::Page(..) | Destination::Response(..) => RequestKind::Page,
+            Destination::Sru | Destination::Page(..) | Destination::Response(..) => RequestKind::Page,
         };
         if !matches!(&routed, Destination::Response(_, Access::Everyone)) {
             let client = inet(session.client_addr());
@@ -341,7 +341,7 @@ impl ProxyService {
         // Clients of ODL name no format. The response repeats the arguments as they were sent.
         let request = match &repository {
             TargetRepository::Component(_) => request.or_format("oai_dc"),
-            TargetRepository::Mapped(..) | TargetRepository::Aggregate => request,
+            TargetRepository::Mapped(..) | TargetRepository::Aggregate | TargetRepository::View(_) => request,
         };
         let repository = match self.open(repository, requested_by).await {
             Ok(repository) => repository,
@@ -365,7 +365,7 @@ impl ProxyService {
             return Ok(page);
         }
         match query_of(session, is_form, &self.0.clients.current().connections).await? {
-            Ok(query) => Ok(sru::answer(&self.0.served, &query).await),
+            Ok(query) => Ok(sru::answer(&self.0.served, &self.0.gateway.rendering, &query).await),
             Err(page) => {
                 session.set_keepalive(None);
                 Ok(page)

@@ -5,6 +5,7 @@
 //! requests of harvesters do.
 
 pub(crate) mod answer;
+mod answered_request;
 pub(crate) mod gateway;
 pub(crate) mod records;
 pub(crate) mod rendering;
@@ -15,9 +16,8 @@ pub(crate) mod start;
 pub(crate) mod state;
 pub(crate) mod target;
 
+pub(crate) use self::answered_request::{AnsweredRequest, ResponseBody};
 pub(crate) use self::records::live_record::LiveRecordRequest;
 pub(crate) use self::records::sitemaps::announced_sitemap;
-pub(crate) use self::response::{
-    AnsweredRequest, CollectedPage, ResponseBody, ResponsePageRequest, is_navigation,
-};
+pub(crate) use self::response::{CollectedPage, ResponsePageRequest, is_navigation};
 pub(crate) use answer::{GatewayResponse, answer, is_html_named};

@@ -23,7 +23,7 @@ pub(crate) struct RenderLimits {
 /// The thread of a rendering panicked, or the server ends.
 #[derive(Debug, thiserror::Error)]
 #[error("the page could not be rendered")]
-pub(super) struct RenderingFailed;
+pub(crate) struct RenderingFailed;
 
 impl Default for RenderLimits {
     fn default() -> Self {
@@ -33,7 +33,7 @@ impl Default for RenderLimits {
 
 impl RenderLimits {
     /// Renders from XML of this length: a long one in a thread of its own, so that other connections do not wait.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         xml_bytes: usize,
         render: impl FnOnce() -> T + Send + 'static,

@@ -1,7 +1,8 @@
 //! The page of a response of a repository, for browsers.
 
+use super::answered_request::{AnsweredRequest, ResponseBody};
 use super::records::live_record::LiveRecordRequest;
-use super::rendering::{RenderLimits, RenderMemory, RenderingFailed};
+use super::rendering::{RenderLimits, RenderingFailed};
 use super::state::GatewayState;
 use crate::serve::response::{Body, Response, response_vary};
 use http::{HeaderMap, Method};
@@ -21,26 +22,6 @@ pub(crate) struct ResponsePageRequest {
     /// The id of the repository; `None` for the view of all repositories.
     pub(crate) repository: Option<String>,
     pub(crate) has_record_pages: bool,
-}
-
-/// The response of the repository.
-pub(crate) struct AnsweredRequest {
-    pub(crate) status: u16,
-    /// The headers that the page has too.
-    pub(crate) headers: Vec<(&'static str, String)>,
-    pub(crate) body: ResponseBody,
-    /// Held until the page is rendered.
-    pub(crate) memory: RenderMemory,
-}
-
-/// The body of a response.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ResponseBody {
-    Whole(Vec<u8>),
-    /// The start of one that was broken off.
-    BrokenOff(Vec<u8>),
-    /// One that no page can contain.
-    NotShown(NoResponseReason),
 }
 
 /// When to try again if too many pages are being rendered, in seconds.

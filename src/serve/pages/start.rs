@@ -56,7 +56,11 @@ pub(crate) fn friends(public_url: &str, mappings: &Mappings) -> Response {
 /// record is in the lists.
 pub(crate) fn robots(robots: Robots, sitemap: Option<&str>, has_search: bool) -> Response {
     let rules = match robots {
-        Robots::Allow if has_search => "Disallow: /_search?\nDisallow: /_search.\nDisallow: /_recent",
+        // The longest rule that fits wins (RFC 9309, 2.2.2).
+        Robots::Allow if has_search => {
+            "Allow: /_search?verb=\nAllow: /_recent?verb=\n\
+             Disallow: /_search?\nDisallow: /_search.\nDisallow: /_recent"
+        }
         Robots::Allow => "Disallow:",
         Robots::Deny => "Allow: /*?verb=\nDisallow: /",
     };
@@ -72,6 +76,27 @@ mod tests {
     use super::*;
     use crate::serve::response::Body;
     use oaimend_upstream::settings::Limits;
+
+    #[test]
+    fn crawlers_are_kept_from_results_and_harvesters_are_not() {
+        let Body::Bytes(body) = robots(Robots::Allow, None, true).body else { panic!("a page in one piece") };
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let path_of = |line: &str, rule: &str| line.strip_prefix(rule).map(str::to_owned);
+        let is_allowed = |url: &str| {
+            let rules = text.lines().filter_map(|line| {
+                let allowed = path_of(line, "Allow: ").map(|path| (path, true));
+                allowed.or_else(|| path_of(line, "Disallow: ").map(|path| (path, false)))
+            });
+            let fitting = rules.filter(|(path, _)| url.starts_with(path.as_str()));
+            fitting.max_by_key(|(path, _)| path.len()).is_none_or(|(_, is_allowed)| is_allowed)
+        };
+        for url in ["/_search", "/_search?verb=Identify", "/_recent?verb=ListRecords&x", "/x/records/"] {
+            assert!(is_allowed(url), "{url}: {text}");
+        }
+        for url in ["/_search?q=a", "/_search.json?q=a", "/_recent", "/_recent?page=2", "/_recent.atom"] {
+            assert!(!is_allowed(url), "{url}: {text}");
+        }
+    }
 
     #[test]
     fn values_of_a_mapping_are_escaped_on_the_pages() {

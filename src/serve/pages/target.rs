@@ -3,6 +3,7 @@
 //! The target is read as received: identifiers contain any character, so they are decoded exactly once. Pure: no I/O.
 
 use crate::serve::routes::{PUBLIC, PublicEndpoint, Route};
+use oaimend_oai::Request;
 use oaimend_pages::list::ListTarget;
 use oaimend_pages::route::{OverviewTarget, RecordTarget};
 use oaimend_pages::search::{ResultList, SearchForm, SearchTarget};
@@ -55,7 +56,7 @@ impl PageTarget {
             PublicEndpoint::Search => search(ResultList::Search, path, query)?,
             PublicEndpoint::Recent => search(ResultList::Recent, path, query)?,
             PublicEndpoint::SearchDescription => Self::SearchDescription,
-            PublicEndpoint::Suggestions => Self::Suggestions(argument(query, "q").unwrap_or_default()),
+            PublicEndpoint::Suggestions => Self::Suggestions(start_of_query(query)),
             PublicEndpoint::Repository if query.is_empty() => Self::Repository(id.to_owned()),
             PublicEndpoint::Aggregate if query.is_empty() => Self::Aggregate,
             // No repository begins so.
@@ -77,14 +78,14 @@ impl PageTarget {
 /// A page of results; `None` for a request of OAI-PMH at the same path.
 fn search(list: ResultList, path: &str, query: &str) -> Option<PageTarget> {
     let form = [SearchForm::Json, SearchForm::Atom].into_iter().find(|form| path.ends_with(form.ending()));
-    let is_oai = form.is_none() && argument(query, "verb").is_some();
+    let is_oai = form.is_none() && Request::has_verb(query.as_bytes());
     if is_oai { None } else { Some(PageTarget::Search(SearchTarget::read(list, form, query))) }
 }
 
-/// The first argument of this name. ODL-Search writes names in any case.
-fn argument(query: &str, name: &str) -> Option<String> {
+/// The start of a query that a browser wants completed.
+fn start_of_query(query: &str) -> String {
     let mut arguments = form_urlencoded::parse(query.as_bytes());
-    arguments.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.into_owned())
+    arguments.find(|(name, _)| name == "q").map(|(_, value)| value.into_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -11,22 +11,20 @@ mod state;
 pub(crate) use self::indexing::SearchIndexing;
 pub use self::state::{RebuildLine, SearchState};
 
-use crate::config::SearchPolicy;
+use crate::config::{RecordPages, Repositories, SearchPolicy};
 use oaimend_base::clock;
 use oaimend_oai::UnixSecs;
 use oaimend_search::{IndexError, IndexSettings, IndexStatus, SearchIndex, Searches};
 use oaimend_store::{MirrorError, MirrorStore, check_free_space};
 use oaimend_views::odl::OdlBrowse;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 /// The folder of the index in the data folder.
 const FOLDER: &str = "search";
 /// Longest wait for the end of a write. The next process waits longer for the data folder.
 const CLOSE_MAX: Duration = Duration::from_secs(20);
-/// Interval between two looks whether a write has ended.
-const CLOSE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The search of a server.
 #[derive(Debug)]
@@ -43,6 +41,16 @@ pub(crate) struct SearchService {
     last_error: Mutex<Option<String>>,
     /// The start of the last write that succeeded, or of the server, by the monotonic clock.
     last_success: Mutex<Duration>,
+}
+
+/// The repositories that pages and SRU search: the mirrored ones with pages of their records. The index may contain
+/// others, which are not mirrored any more or were forgotten.
+pub(crate) fn searched_repositories(repositories: &Repositories) -> Vec<String> {
+    let mappings = repositories.all();
+    let searched = mappings
+        .iter()
+        .filter(|(_, mapping)| mapping.mirror.is_some() && mapping.records != RecordPages::Off);
+    searched.map(|(id, _)| id.clone()).collect()
 }
 
 /// A write to the index.
@@ -99,7 +107,13 @@ impl SearchService {
     pub(crate) async fn status(&self, mirror: &dyn MirrorStore) -> Result<IndexStatus, IndexError> {
         let index = match (self.searches.index(), self.turn.try_lock()) {
             (Ok(index), _) => index,
-            (Err(IndexError::Building), Ok(_turn)) if self.folder.exists() => self.opened()?,
+            (Err(IndexError::Building), Ok(_turn)) if self.folder.exists() => match self.opened() {
+                Ok(index) => index,
+                Err(error) => {
+                    self.note(Some(&error));
+                    return Ok(IndexStatus::default());
+                }
+            },
             (Err(IndexError::Building), Ok(_)) => return Ok(IndexStatus::default()),
             (Err(IndexError::Building), Err(_)) => {
                 return Ok(IndexStatus { is_building: true, ..IndexStatus::default() });
@@ -131,15 +145,16 @@ impl SearchService {
     }
 
     /// Ends the writing, so that another process can open the index. Blocks on the disk.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(self: &Arc<Self>) {
         self.begin_closing();
-        let began = clock::uptime();
-        while self.turn.try_lock().is_err() {
-            if clock::uptime().saturating_sub(began) > CLOSE_MAX {
-                tracing::error!("the search index is not closed; the next process opens it later");
-                return;
-            }
-            std::thread::sleep(CLOSE_INTERVAL);
+        let (service, (ended, end)) = (Arc::clone(self), mpsc::channel());
+        std::thread::spawn(move || {
+            drop(service.turn.blocking_lock());
+            // Nobody may wait any more; ignore.
+            let _ = ended.send(());
+        });
+        if end.recv_timeout(CLOSE_MAX).is_err() {
+            tracing::error!("the search index is not closed; the next process opens it later");
         }
     }
 
@@ -153,9 +168,14 @@ impl SearchService {
         if result.is_ok() {
             *self.last_success.lock().unwrap_or_else(PoisonError::into_inner) = began;
         }
-        let error = result.as_ref().err().map(ToString::to_string);
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
+        self.note(result.as_ref().err());
         result
+    }
+
+    /// Notes why the index could not be opened or written to, or that it could.
+    fn note(&self, error: Option<&IndexError>) {
+        let error = error.map(ToString::to_string);
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
     }
 
     async fn write_here(&self, mirror: &dyn MirrorStore, write: Write) -> Result<(), IndexError> {
@@ -208,5 +228,31 @@ impl SearchService {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Mapping;
+    use oaimend_mirror::settings::MirrorSettings;
+    use oaimend_upstream::settings::Limits;
+
+    #[test]
+    fn mirrored_repositories_with_pages_are_searched() {
+        let mut repositories = Repositories::new(None, Limits::default());
+        assert_eq!(searched_repositories(&repositories), [""; 0]);
+        for (id, is_mirrored, records) in [
+            ("a", true, RecordPages::default()),
+            ("live", false, RecordPages::default()),
+            ("off", true, RecordPages::Off),
+        ] {
+            let mut mapping =
+                Mapping::new(id, "http://source.example/oai", &Limits::default()).expect("legal");
+            mapping.mirror = if is_mirrored { Some(MirrorSettings::default()) } else { None };
+            mapping.records = records;
+            repositories.add_fixed(mapping);
+        }
+        assert_eq!(searched_repositories(&repositories), ["a"]);
     }
 }

@@ -1,12 +1,15 @@
 //! Answers SRU requests from the index and the mirror.
 //!
 //! The index says which records match, and the mirror has their metadata. A record that has changed since it was indexed
-//! is sent as it is now. One that was deleted or damaged since is a diagnostic in its place, so that positions stay.
+//! is sent as it is now. One that was deleted or damaged since, or that the mirror does not serve, is a diagnostic in its
+//! place, so that positions stay.
 
-use crate::config::RecordPages;
+use crate::serve::pages::records::collection::ServedFormats;
+use crate::serve::pages::rendering::{RenderLimits, RenderMemory};
 use crate::serve::response::{RESPONSE_SECURITY_POLICY, Response};
-use crate::serve::search::SearchService;
+use crate::serve::search::{SearchService, searched_repositories};
 use crate::serve::served::ServedRepositories;
+use oaimend_pages::html::NoResponseReason;
 use oaimend_search::{
     Hit, IndexError, RankedHits, RecordFilter, SearchHits, SearchIndex, ValueCount, Values, fold_value,
 };
@@ -14,7 +17,7 @@ use oaimend_sru::{
     Database, Diagnostic, DiagnosticCode, Envelope, FoundRecord, Operation, RecordSchema, Request,
     ResultList, ScannedTerm,
 };
-use oaimend_store::{Identifier, MirrorError, Prefix, RecordStatus, RepositoryId};
+use oaimend_store::{Identifier, Prefix, RecordStatus, RepositoryId};
 use url::Url;
 
 /// The path of the SRU server, without slashes around it.
@@ -23,17 +26,17 @@ const PATH: &str = "_sru";
 const METADATA_BYTES_MAX: usize = 16 << 20;
 
 /// The response to a request: its query string, with the form of a POST appended.
-pub(crate) async fn answer(served: &ServedRepositories, query: &[u8]) -> Response {
+pub(crate) async fn answer(served: &ServedRepositories, rendering: &RenderLimits, query: &[u8]) -> Response {
     let (envelope, operation) = match Request::parse(query) {
         Ok(request) => (request.envelope, Ok(request.operation)),
         Err(refused) => (refused.envelope, Err(refused.diagnostic)),
     };
     let Some(search) = served.search() else {
-        let text = "this server has no search; [search] enabled = true turns it on";
+        let text = "this server has no search: search.enabled is false, or no repository is mirrored";
         let diagnostic = Diagnostic::new(DiagnosticCode::SystemTemporarilyUnavailable, text);
         return respond(404, &envelope, envelope.failure(&diagnostic));
     };
-    let server = SruServer { served, search, envelope: &envelope };
+    let server = SruServer { served, rendering, search, envelope: &envelope };
     let xml = match operation {
         Ok(operation) => server.answer(operation).await,
         Err(diagnostic) => Ok(envelope.failure(&diagnostic)),
@@ -70,6 +73,7 @@ fn respond(status: u16, envelope: &Envelope, xml: String) -> Response {
 /// What answers a legal request.
 struct SruServer<'a> {
     served: &'a ServedRepositories,
+    rendering: &'a RenderLimits,
     search: &'a SearchService,
     envelope: &'a Envelope,
 }
@@ -94,7 +98,10 @@ impl SruServer<'_> {
                     let diagnostic = Diagnostic::new(DiagnosticCode::FirstRecordPositionOutOfRange, details);
                     return Ok(self.envelope.failure(&diagnostic));
                 }
-                Ok(self.envelope.records(schema, &self.list(found, offset, schema).await))
+                // Held until the response is written.
+                let mut memory = self.rendering.memory();
+                let list = self.list(found, offset, schema, &mut memory).await;
+                Ok(self.envelope.records(schema, &list))
             }
             Operation::Scan { scan, includes_term, count_max } => {
                 let term = fold_value(&scan.term);
@@ -115,47 +122,64 @@ impl SruServer<'_> {
         }
     }
 
-    /// One record for each item of the repositories with pages.
+    /// One record for each item of the searched repositories.
     fn filter(&self) -> RecordFilter {
-        let mappings = self.served.repositories.all();
-        let mut searched: Vec<String> = Vec::new();
-        for (id, mapping) in mappings.iter() {
-            if mapping.mirror.is_some() && mapping.records != RecordPages::Off {
-                searched.push(id.clone());
-            }
-        }
-        RecordFilter { repositories: Some(searched), prefix: None }
+        RecordFilter { repositories: Some(searched_repositories(&self.served.repositories)), prefix: None }
     }
 
-    /// The records of hits.
-    async fn list(&self, found: RankedHits, offset: usize, schema: RecordSchema) -> ResultList {
+    /// The records of hits, as far as there is memory for them.
+    async fn list(
+        &self,
+        found: RankedHits,
+        offset: usize,
+        schema: RecordSchema,
+        memory: &mut RenderMemory,
+    ) -> ResultList {
         let RankedHits { hits, total, .. } = found;
         let (mut records, mut bytes) = (Vec::with_capacity(hits.len()), 0);
+        let mut served = ServedFormats::default();
         for hit in hits {
             if bytes > METADATA_BYTES_MAX {
                 break;
             }
-            let metadata = self.metadata(&hit, schema).await;
+            let mut metadata = self.metadata(&hit, schema, &mut served).await;
             bytes += metadata.as_ref().map_or(0, String::len);
+            // A response can be longer than what `reserve` grants to one; `METADATA_BYTES_MAX` limits it.
+            if memory.reserve(bytes) == Err(NoResponseReason::Busy) {
+                if !records.is_empty() {
+                    break;
+                }
+                metadata = Err(Diagnostic::new(DiagnosticCode::RecordTemporarilyUnavailable, ""));
+            }
             records.push(FoundRecord { identifier: hit.identifier, metadata });
         }
         ResultList { total: total.records, is_estimate: total.is_estimate, offset, records }
     }
 
-    /// The metadata of a found record in a schema: its own, or that of another format of the item.
-    async fn metadata(&self, hit: &Hit, schema: RecordSchema) -> Result<String, Diagnostic> {
+    /// The metadata of a found record in a schema: its own, or that of another format of the item. The mirror serves some
+    /// formats of the item only, or none any more.
+    async fn metadata(
+        &self,
+        hit: &Hit,
+        schema: RecordSchema,
+        served: &mut ServedFormats,
+    ) -> Result<String, Diagnostic> {
+        let does_not_exist = || Diagnostic::new(DiagnosticCode::RecordDoesNotExist, "");
         let (mirror, repository) = (&self.served.store.mirror, RepositoryId(&hit.repository));
         let identifier = Identifier(&hit.identifier);
-        let formats = mirror.formats_of_item(repository, identifier).await.map_err(unavailable)?;
+        let mapping = self.served.mirrored(&hit.repository).ok_or_else(does_not_exist)?;
+        let served = served.of(&**mirror, &mapping).await.map_err(unavailable)?;
+        let mut formats = mirror.formats_of_item(repository, identifier).await.map_err(unavailable)?;
+        formats.retain(|(prefix, _)| served.contains(prefix));
         if formats.iter().all(|(_, status)| *status == RecordStatus::Deleted) {
-            return Err(Diagnostic::new(DiagnosticCode::RecordDoesNotExist, ""));
+            return Err(does_not_exist());
         }
         for (prefix, _) in formats.iter().filter(|(prefix, _)| schema.may_have_prefix(prefix)) {
             let record = mirror.record(repository, Prefix(prefix), identifier).await.map_err(unavailable)?;
             let bytes = record.map(|record| record.bytes).unwrap_or_default();
-            if let Some(metadata) =
-                std::str::from_utf8(&bytes).ok().and_then(|record| schema.metadata(record))
-            {
+            let length = bytes.len();
+            let read = move || std::str::from_utf8(&bytes).ok().and_then(|record| schema.metadata(record));
+            if let Some(metadata) = self.rendering.run(length, read).await.map_err(unavailable)? {
                 return Ok(metadata);
             }
         }
@@ -184,7 +208,7 @@ fn scanned(
     Ok(found)
 }
 
-fn unavailable(error: MirrorError) -> Diagnostic {
+fn unavailable(error: impl std::error::Error) -> Diagnostic {
     tracing::warn!(error = %error, "a found record cannot be read");
     Diagnostic::new(DiagnosticCode::RecordTemporarilyUnavailable, "")
 }

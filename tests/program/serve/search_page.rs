@@ -48,7 +48,7 @@ fn collection() -> Collection {
 
 /// The mirror of the collection, after it is indexed.
 fn searched() -> Mirrored {
-    let mirrored = Mirrored::with(collection(), |_| {}, |config| config.search.enabled = true);
+    let mirrored = Mirrored::of(collection());
     mirrored.proxy.wait_for_results("/_search.json?q=harbour", RECORDS as u64);
     mirrored
 }
@@ -259,9 +259,9 @@ fn browsers_find_the_search_and_its_suggestions() {
 }
 
 #[test]
-fn a_server_without_search_says_how_to_turn_it_on() {
-    let mirrored = Mirrored::of(Collection::of(1));
-    is_html(&mirrored.get("/_search?q=a"), 404, "[search]");
+fn a_server_without_search_says_why() {
+    let mirrored = Mirrored::with(Collection::of(1), |_| {}, |config| config.search.enabled = false);
+    is_html(&mirrored.get("/_search?q=a"), 404, "search.enabled is false");
     for path in ["/_search.json?q=a", "/_recent.atom", "/_search/opensearch.xml", "/_search/suggest?q=ab"] {
         assert_eq!(mirrored.get(path).status, 404, "{path}");
     }
@@ -269,8 +269,20 @@ fn a_server_without_search_says_how_to_turn_it_on() {
         !mirrored.get("/").text().contains("_search")
             && !mirrored.get("/robots.txt").text().contains("_search")
     );
-    let nothing_mirrored = Proxy::with(|config| config.search.enabled = true);
-    is_html(&nothing_mirrored.get("/_search"), 404, "at least one mirrored repository");
+    let nothing_mirrored = Proxy::with(|_| {});
+    is_html(&nothing_mirrored.get("/_search"), 404, "no repository is mirrored");
+}
+
+#[test]
+fn without_pages_only_the_base_urls_of_a_search_exist() {
+    let mirrored = Mirrored::with(Collection::of(1), |_| {}, |config| config.gateway.enabled = false);
+    for name in ["_search", "_recent"] {
+        for ending in [".json", ".atom", ".json?verb=Identify"] {
+            assert_eq!(mirrored.get(&format!("/{name}{ending}")).status, 404, "{name}{ending}");
+        }
+        let identify = mirrored.get(&format!("/{name}?verb=Identify"));
+        assert!(identify.status == 200 && identify.text().contains("<baseURL>"), "{}", identify.text());
+    }
 }
 
 /// `scripts/feeds install` installs feedparser. Without it the test is skipped, unless `OAIMEND_FEEDS=required`.

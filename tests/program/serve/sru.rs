@@ -36,7 +36,7 @@ fn wait_for_index(proxy: &Proxy, records: u64) {
     let until = oaimend_base::clock::uptime() + Duration::from_secs(60);
     loop {
         let state = proxy.admin_json("/-/search");
-        if state["records"] == records && state["commits_behind"] == 0 {
+        if state["records"] == records && state["changes_behind"] == 0 {
             return;
         }
         assert!(oaimend_base::clock::uptime() < until, "{state}");

@@ -3,6 +3,7 @@
 use super::component::{Component, ComponentSet, ComponentSets, CountPlace, RankedList, RankedRecords};
 use super::list_token::{SetList, TokenContent};
 use super::lists::{escape_set, unknown_format};
+use super::options::MirroredSource;
 use super::part::Part;
 use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
@@ -96,7 +97,8 @@ pub(super) async fn list(
     let mut writer = RecordWriter::new(view, prefix, request.reports_records);
     let with_metadata = request.request.verb() == Verb::ListRecords;
     for (repository, identifier) in &ranked.records {
-        let Some(member) = view.mirrored().find(|member| member.id == *repository) else { continue };
+        let is_shown = |member: &&MirroredSource| member.id == *repository && !member.is_withdrawn_in(prefix);
+        let Some(member) = view.mirrored().find(is_shown) else { continue };
         let key = (member.repository(), Prefix(prefix), Identifier(identifier));
         let record = view.stores.store.record(key.0, key.1, key.2).await?;
         let Some(record) = record.filter(|record| record.status == RecordStatus::Live) else { continue };

@@ -48,6 +48,7 @@ mod selection;
 pub mod sets;
 mod stores;
 mod subject;
+mod subject_repository;
 
 pub use aggregate_repository::AggregateRepository;
 pub use component::{Component, ComponentSet, ComponentSets, CountPlace, RankedList, RankedRecords};
@@ -55,4 +56,5 @@ pub use mirror_repository::MirrorRepository;
 pub use options::{AggregateSettings, MirroredSource, ViewOptions};
 pub use selection::{ChosenSet, Membership, QuerySets, SelectedRecord, Selection};
 pub use stores::ViewStores;
-pub use subject::{Subject, SubjectRepository};
+pub use subject::Subject;
+pub use subject_repository::SubjectRepository;

@@ -142,8 +142,12 @@ pub(super) async fn list_selected(
     let mut page = ListedPage::default();
     for (chosen, stored) in chosen.into_iter().zip(stored) {
         page.next = Some(chosen.position);
+        // The sets of a record that has left may be unknown, so lists of all sets tell of it.
+        let is_listed_anyway = chosen.has_left || set.is_none();
         let shown = present(chosen, stored);
-        page.records.extend(shown.filter(|record| set.as_ref().is_none_or(|set| is_in_set(record, set))));
+        page.records.extend(
+            shown.filter(|record| is_listed_anyway || set.as_ref().is_some_and(|set| is_in_set(record, set))),
+        );
     }
     if is_at_end {
         page.next = None;
@@ -161,6 +165,8 @@ fn is_in_set(record: &StoredRecord, set: &str) -> bool {
 
 /// A record as a list contains it; `None` if it has changed since. One that has left needs no stored record.
 fn present(chosen: SelectedRecord, stored: Option<StoredRecord>) -> Option<StoredRecord> {
+    // A collection that was forgotten and harvested again has other records at the same sequences.
+    let stored = stored.filter(|stored| stored.identifier == chosen.identifier);
     if !chosen.has_left {
         return stored.map(|stored| StoredRecord { stamp_secs: chosen.position.secs, ..stored });
     }

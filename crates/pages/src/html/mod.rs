@@ -1,7 +1,7 @@
 //! HTML pages, rendered on the server, without JavaScript.
 //!
 //! All pages share the layout and the style sheet of [`oaimend_html`]. maud escapes every text and attribute. The only text that is written
-//! without escaping is JSON-LD, which contains no `<`. Links of records are [`Link`](super::record::Link)s, which are
+//! without escaping is JSON-LD, which contains no `<`. Links of records are [`Link`](oaimend_record::Link)s, which are
 //! `http` or `https`. The pages need no script, inline style, image or font, as
 //! [`CONTENT_SECURITY_POLICY`](oaimend_html::CONTENT_SECURITY_POLICY) requires.
 

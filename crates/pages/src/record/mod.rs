@@ -16,6 +16,7 @@ pub(crate) use address::encoded_segment;
 pub use address::{PLAN_CHART_PATH, QuarantineAddress, RecordAddress, RepositoryAddress, STATUS_PATH};
 pub use json_ld::json_ld;
 pub(crate) use json_ld::script_text;
+pub use limits::LINK_HEADERS_BYTES_MAX;
 pub use meta_tags::MetaTag;
 pub(crate) use meta_tags::{meta_tags, open_graph};
 pub use signposting::Signposts;

@@ -1,9 +1,9 @@
 //! Follows the commits of the mirror.
 
 use super::document::IndexedRecord;
-use super::opened::Writing;
+use super::error::IndexError;
+use super::opened::{Writing, block};
 use super::position::{CollectionPosition, IndexPosition};
-use super::{IndexError, SearchIndex};
 use crate::record_texts::RecordTexts;
 use oaimend_oai::UnixSecs;
 use oaimend_record::RecordDocument;
@@ -81,7 +81,6 @@ struct Collection<'c> {
 
 /// Indexes everything that the mirror has committed.
 pub(super) struct Follower<'f> {
-    pub(super) index: &'f SearchIndex,
     pub(super) writing: Writing,
     pub(super) following: &'f mut Following,
     pub(super) mirror: &'f dyn MirrorStore,
@@ -271,13 +270,13 @@ impl Follower<'_> {
     /// Analyses and indexes records, on a thread for blocking work.
     async fn write(&self, repository: String, changes: Vec<Change>) -> Result<(), IndexError> {
         let writing = self.writing.clone();
-        self.index.block(move || write(&writing, &repository, &changes)).await
+        block(move || write(&writing, &repository, &changes)).await
     }
 
     async fn commit(&mut self) -> Result<(), IndexError> {
         let writing = self.writing.clone();
         let position = self.following.position.clone();
-        self.index.block(move || writing.commit(&position)).await?;
+        block(move || writing.commit(&position)).await?;
         self.following.flags.clear();
         self.following.uncommitted_bytes = 0;
         self.following.is_changed = false;

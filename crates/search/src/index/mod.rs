@@ -2,6 +2,7 @@
 
 mod compile;
 mod document;
+mod error;
 mod excluded;
 mod facets;
 mod follow;
@@ -17,19 +18,19 @@ use crate::query::{FieldName, Query, QueryError};
 use crate::results::{
     Hit, HitCount, ListHits, ListedHits, RankedHits, Ranking, RecordFilter, SearchHits, ValueCount, Values,
 };
+pub use error::IndexError;
 use follow::{Follower, Following};
 use listed::{ListCollector, repository_number};
 use oaimend_oai::UnixSecs;
-use oaimend_repository::{Failure, Reason};
-use oaimend_store::{MirrorError, MirrorStore, Prefix, RepositoryId};
-use opened::Opened;
+use oaimend_store::{MirrorStore, Prefix, RepositoryId};
+pub use opened::IndexSettings;
+use opened::{Opened, block};
 use position::IndexPosition;
 use ranked::RankedCollector;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 use tantivy::schema::Value;
 use tantivy::{DocAddress, TantivyDocument};
 
@@ -39,33 +40,6 @@ pub const HITS_MAX: usize = 1_000;
 pub const RANK_MAX: usize = 10_000;
 /// Largest index whose checksums are verified when it opens, in bytes. A larger one is verified when a read fails.
 const VERIFIED_BYTES_MAX: u64 = 1 << 30;
-
-/// The settings of the index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IndexSettings {
-    /// Maximum memory of the writer, in bytes.
-    pub memory_max_bytes: usize,
-}
-
-/// Why the index does not answer.
-#[derive(Debug, thiserror::Error)]
-pub enum IndexError {
-    /// The query is refused.
-    #[error(transparent)]
-    Query(#[from] QueryError),
-    /// The index is being built, and there is no earlier one. The request can be repeated.
-    #[error("the index is being built")]
-    Building,
-    /// Too many searches wait. The request can be repeated.
-    #[error("too many searches wait")]
-    Busy,
-    /// Another process has taken over the data folder. The request can be repeated.
-    #[error("another process has taken over the search index")]
-    Closed,
-    /// The disk has failed, or the index is damaged. It is built again.
-    #[error("the search index cannot be read: {0}")]
-    Unreadable(String),
-}
 
 /// The state of the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,38 +52,6 @@ pub struct IndexStatus {
     pub disk_bytes: u64,
     /// Whether it is being built for the first time or again.
     pub is_building: bool,
-}
-
-impl IndexError {
-    /// The failure of a request that needs the index; `None` if its query is refused.
-    pub fn failure(&self) -> Option<Failure> {
-        let reason = match self {
-            Self::Query(_) => return None,
-            Self::Building | Self::Busy => Reason::SearchBusy,
-            Self::Closed => Reason::TakenOver,
-            Self::Unreadable(_) => Reason::Search,
-        };
-        let failure = Failure::new(reason, self.to_string());
-        Some(match self {
-            Self::Building => failure.retried_after(BUILDING_RETRY),
-            _ => failure,
-        })
-    }
-}
-
-/// When a request is repeated that came while the index was being built.
-const BUILDING_RETRY: Duration = Duration::from_secs(60);
-
-impl From<tantivy::TantivyError> for IndexError {
-    fn from(error: tantivy::TantivyError) -> Self {
-        Self::Unreadable(error.to_string())
-    }
-}
-
-impl From<MirrorError> for IndexError {
-    fn from(error: MirrorError) -> Self {
-        Self::Unreadable(format!("the mirror cannot be read: {error}"))
-    }
 }
 
 /// The index of all mirrored records. Cheap to clone.
@@ -125,6 +67,10 @@ struct Shared {
     /// `None` while it is opened again, and after it was closed.
     opened: RwLock<Option<Arc<Opened>>>,
     following: tokio::sync::Mutex<Following>,
+    /// The number of calls that have followed the mirror.
+    turns: AtomicU64,
+    /// Whether the writer has failed, so that the index is opened again before the next commit is followed.
+    has_failed_writer: AtomicBool,
     /// Whether the checksums are verified before the next commit is followed.
     is_suspect: AtomicBool,
     is_closed: AtomicBool,
@@ -145,6 +91,8 @@ impl SearchIndex {
             settings,
             opened: RwLock::new(Some(Arc::new(opened))),
             following: tokio::sync::Mutex::new(following),
+            turns: AtomicU64::new(0),
+            has_failed_writer: AtomicBool::new(false),
             is_suspect: AtomicBool::new(is_suspect),
             is_closed: AtomicBool::new(false),
         };
@@ -170,13 +118,18 @@ impl SearchIndex {
         let mut following = self.shared.following.lock().await;
         let opened = self.verified(&mut following).await?;
         let after_interruption = std::mem::replace(&mut following.is_interrupted, true);
-        let begun = self.block(move || opened.begin(after_interruption)).await;
-        let writing = begun.inspect_err(|_| self.set_opened(None))?;
+        let (begun, turn) = (Arc::clone(&opened), self.shared.turns.fetch_add(1, Ordering::AcqRel) + 1);
+        let begun = block(move || begun.begin(turn, after_interruption)).await;
+        let writing = begun.inspect_err(|_| {
+            // The last commit still answers searches.
+            opened.close();
+            self.shared.has_failed_writer.store(true, Ordering::Release);
+        })?;
         if after_interruption {
             *following = Following::from(IndexPosition::clone(&writing.opened().snapshot().position));
             following.is_interrupted = true;
         }
-        let mut follower = Follower { index: self, writing, following: &mut following, mirror };
+        let mut follower = Follower { writing, following: &mut following, mirror };
         follower.follow(settled_secs).await?;
         following.is_interrupted = false;
         Ok(())
@@ -188,34 +141,29 @@ impl SearchIndex {
             return Err(IndexError::Closed);
         }
         let suspect = self.shared.is_suspect.swap(false, Ordering::AcqRel);
-        if let Some(opened) = self.opened() {
+        let has_failed_writer = self.shared.has_failed_writer.load(Ordering::Acquire);
+        if let Some(opened) = self.opened()
+            && (suspect || !has_failed_writer)
+        {
             let intact = Arc::clone(&opened);
-            if !suspect || self.block(move || Ok(intact.is_intact())).await? {
+            if !suspect || block(move || Ok(intact.is_intact())).await? {
                 return Ok(opened);
             }
             tracing::warn!("the search index is damaged and is built again");
             self.set_opened(None);
             opened.close();
             let folder = self.shared.folder.clone();
-            self.block(move || {
+            block(move || {
                 std::fs::remove_dir_all(folder).map_err(|error| tantivy::TantivyError::from(error).into())
             })
             .await?;
         }
         let (folder, settings) = (self.shared.folder.clone(), self.shared.settings);
-        let opened = Arc::new(self.block(move || Ok(Opened::open(&folder, settings)?)).await?);
+        let opened = Arc::new(block(move || Ok(Opened::open(&folder, settings)?)).await?);
         *following = Following::from(IndexPosition::clone(&opened.snapshot().position));
         self.set_opened(Some(Arc::clone(&opened)));
+        self.shared.has_failed_writer.store(false, Ordering::Release);
         Ok(opened)
-    }
-
-    /// Runs blocking work on a thread for it.
-    async fn block<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> Result<T, IndexError> + Send + 'static,
-    ) -> Result<T, IndexError> {
-        let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|error| Err(IndexError::Unreadable(error.to_string())))
     }
 
     fn opened(&self) -> Option<Arc<Opened>> {

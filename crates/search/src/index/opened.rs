@@ -2,14 +2,16 @@
 
 use super::compile::Compiler;
 use super::document::IndexedRecord;
+use super::error::IndexError;
 use super::position::IndexPosition;
 use super::schema::{Fields, Mark, register_tokenizer, schema};
 use super::snapshot::Snapshot;
-use super::{IndexError, IndexSettings};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tantivy::columnar::Column;
 use tantivy::directory::MmapDirectory;
+use tantivy::directory::error::OpenWriteError;
 use tantivy::indexer::IndexWriterOptions;
 use tantivy::schema::{IndexRecordOption, Schema};
 use tantivy::{DocSet, Index, IndexReader, IndexWriter, ReloadPolicy, TERMINATED, TantivyError, Term};
@@ -20,6 +22,13 @@ const THREAD_BYTES: usize = 64 << 20;
 const THREAD_BYTES_MIN: usize = 16 << 20;
 /// Maximum number of writer threads. Reading the mirror and analysing texts takes as much time.
 const THREADS_MAX: usize = 4;
+
+/// The settings of the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexSettings {
+    /// Maximum memory of the writer, in bytes.
+    pub memory_max_bytes: usize,
+}
 
 pub(super) struct Opened {
     index: Index,
@@ -56,7 +65,7 @@ impl Opened {
     /// read, is removed first.
     pub(super) fn open(folder: &Path, settings: IndexSettings) -> tantivy::Result<Self> {
         match Self::open_existing(folder, settings) {
-            Err(error) if is_locked(&error) => Err(error),
+            Err(error) if is_locked(&error) || is_refused_by_disk(&error) => Err(error),
             Ok(Some(opened)) => Ok(opened),
             Ok(None) => Self::create(folder, settings),
             Err(error) => {
@@ -146,15 +155,23 @@ impl Opened {
         self.writer().writer.take();
     }
 
-    /// Begins to write. `after_interruption` forgets everything since the last commit.
-    pub(super) fn begin(self: &Arc<Self>, after_interruption: bool) -> Result<Writing, IndexError> {
+    /// Begins to write. `turn` is the number of the call: one that was dropped may get here after a later one began.
+    /// `after_interruption` forgets everything since the last commit.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        turn: u64,
+        after_interruption: bool,
+    ) -> Result<Writing, IndexError> {
         let mut locked = self.writer();
+        if turn < locked.turn {
+            return Err(other_call());
+        }
         let writer = locked.writer.as_mut().ok_or(IndexError::Closed)?;
         if after_interruption {
             writer.rollback()?;
         }
-        locked.turn += 1;
-        Ok(Writing { opened: Arc::clone(self), turn: locked.turn })
+        locked.turn = turn;
+        Ok(Writing { opened: Arc::clone(self), turn })
     }
 
     /// Whether a record is the one that is shown for its item; `None` if it is not in the last commit.
@@ -200,7 +217,7 @@ impl Writing {
     ) -> Result<T, IndexError> {
         let mut locked = self.opened.writer();
         if locked.turn != self.turn {
-            return Err(IndexError::Unreadable("another call follows the mirror".to_owned()));
+            return Err(other_call());
         }
         Ok(write(locked.writer.as_mut().ok_or(IndexError::Closed)?)?)
     }
@@ -240,6 +257,35 @@ impl Writing {
     }
 }
 
+fn other_call() -> IndexError {
+    IndexError::Unreadable("another call follows the mirror".to_owned())
+}
+
 fn is_locked(error: &TantivyError) -> bool {
     matches!(error, TantivyError::LockFailure(..))
+}
+
+/// Whether the disk refuses to be written to. The files may be as they were.
+fn is_refused_by_disk(error: &TantivyError) -> bool {
+    let error = match error {
+        TantivyError::IoError(error) => error,
+        TantivyError::OpenWriteError(OpenWriteError::IoError { io_error, .. }) => io_error,
+        _ => return false,
+    };
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull
+            | ErrorKind::QuotaExceeded
+            | ErrorKind::FileTooLarge
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::PermissionDenied
+    )
+}
+
+/// Runs blocking work on a thread for it.
+pub(super) async fn block<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, IndexError> + Send + 'static,
+) -> Result<T, IndexError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(IndexError::Unreadable(error.to_string())))
 }

@@ -97,13 +97,15 @@ impl Highlighter {
     /// The part of a text that shows the words, from the first one on; the start of the text if it has none.
     pub fn snippet(&self, field: &str, text: &str, language: Option<&str>) -> Snippet {
         let places = self.places(field, text, language);
-        let first = places.first().map_or(0, |place| place.start);
+        let fits_whole = text.char_indices().nth(SNIPPET_CHARS_MAX).is_none();
+        let first = if fits_whole { 0 } else { places.first().map_or(0, |place| place.start) };
         let chars_before = text.get(..first).unwrap_or_default().char_indices().rev();
         let mut start = chars_before.take(CHARS_BEFORE).last().map_or(first, |(place, _)| place);
         if start > 0 {
             // The snippet begins with a whole word.
             let between = text.get(start..first).unwrap_or_default();
-            start += between.find(char::is_whitespace).map_or(0, |space| space + 1);
+            let blank = between.char_indices().find(|(_, char)| char.is_whitespace());
+            start += blank.map_or(0, |(place, blank)| place + blank.len_utf8());
         }
         let rest = text.get(start..).unwrap_or_default();
         let end = rest.char_indices().nth(SNIPPET_CHARS_MAX).map_or(rest.len(), |(place, _)| place);
@@ -179,6 +181,12 @@ mod tests {
         let places: Vec<&str> =
             snippet.places.iter().filter_map(|place| snippet.text.get(place.clone())).collect();
         assert_eq!(places, ["river"]);
+        let wide = format!("{}river {}", "before\u{3000}".repeat(50), "after ".repeat(100));
+        let snippet = highlighter("river").snippet("title", &wide, None);
+        assert!(snippet.text.starts_with("before\u{3000}before"), "{}", snippet.text);
+        let fitting = format!("{}river", "before ".repeat(42));
+        let snippet = highlighter("river").snippet("title", &fitting, None);
+        assert_eq!((snippet.text.as_str(), snippet.is_cut_before), (fitting.as_str(), false));
         let short = highlighter("sea").snippet("title", "A title", None);
         let whole = Snippet { text: "A title".into(), ..Snippet::default() };
         assert_eq!(short, whole);

@@ -90,7 +90,7 @@ pub(super) fn ensure_repository(writing: &WriteTransaction, name: &str) -> Resul
     if let Some(row) = repository_row(&repositories, name)? {
         return Ok(row);
     }
-    let number = next_number(writing, NEXT_REPOSITORY)?;
+    let number = next_number(writing, NEXT_REPOSITORY, 0)?;
     let row = RepositoryRow { number, next_set: 0, next_set_list: 0 };
     repositories.insert(name, to_json(&row)?.as_slice())?;
     Ok(row)
@@ -104,13 +104,17 @@ fn ensure_collection(
     if let Some(row) = collection_row(&writing.open_table(COLLECTIONS)?, repository, prefix)? {
         return Ok(row);
     }
-    Ok(CollectionRow { number: next_number(writing, NEXT_COLLECTION)?, ..CollectionRow::default() })
+    // An operator may delete the folder of the mirror, so that it is harvested again. Views and the search index would
+    // take collections with the same numbers for those that they know.
+    let first = i64::from(fastrand::u32(..u32::MAX / 2));
+    let number = next_number(writing, NEXT_COLLECTION, first)?;
+    Ok(CollectionRow { number, ..CollectionRow::default() })
 }
 
-/// A number that was never used.
-fn next_number(writing: &WriteTransaction, name: &str) -> Result<u32, IndexError> {
+/// A number that was never used in this index. The first one is `first`.
+fn next_number(writing: &WriteTransaction, name: &str, first: i64) -> Result<u32, IndexError> {
     let mut meta = writing.open_table(META)?;
-    let number = meta.get(name)?.map_or(0, |number| number.value());
+    let number = meta.get(name)?.map_or(first, |number| number.value());
     meta.insert(name, number + 1)?;
     Ok(u32::try_from(number).map_err(|error| MirrorError::Stopped(error.to_string()))?)
 }

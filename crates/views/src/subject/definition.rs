@@ -27,9 +27,17 @@ pub struct ViewSettings {
     pub query: Option<String>,
 }
 
+/// The version of the rules that decide whether a record matches. Raise it whenever the analysis of texts, a crosswalk or
+/// the query language changes what matches: each view is then read again from the mirror, as after a change of its
+/// definition.
+const JUDGEMENT: u32 = 1;
+
 /// What decides over the members of a view. A change of it is a change of the view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Definition {
+    /// [`JUDGEMENT`] of the program that judged the members; 0 before it was stored.
+    #[serde(default)]
+    judgement: u32,
     pub(super) sources: Vec<DefinedSource>,
     sets: Vec<String>,
     query: Option<String>,
@@ -53,7 +61,8 @@ impl Definition {
         };
         let mut sources: Vec<DefinedSource> = settings.sources.iter().map(source).collect();
         sources.sort_by(|one, other| one.id.cmp(&other.id));
-        Self { sources, sets: settings.sets.clone(), query: settings.query.clone() }
+        let (sets, query) = (settings.sets.clone(), settings.query.clone());
+        Self { judgement: JUDGEMENT, sources, sets, query }
     }
 
     /// As the store keeps it.
@@ -93,4 +102,29 @@ fn is_match(repository: &str, record: &StoredRecord, query: &Query) -> bool {
     let document = view.and_then(|view| RecordDocument::read_content(&view).ok());
     document
         .is_some_and(|document| query.matches(&RecordTexts::of(repository, &record.identifier, &document)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_version_of_the_judgement_is_another_definition() {
+        let settings = ViewSettings {
+            name: "maps".to_owned(),
+            repository_name: "Maps".to_owned(),
+            description: None,
+            admin_emails: Vec::new(),
+            sources: vec![MirroredSource { id: "x".to_owned(), ..MirroredSource::default() }],
+            sets: Vec::new(),
+            query: Some("maps".to_owned()),
+        };
+        let definition = Definition::of(&settings);
+        let mut stored: serde_json::Value = serde_json::from_str(&definition.to_json()).expect("JSON");
+        assert_eq!(stored["judgement"].take(), JUDGEMENT);
+        stored.as_object_mut().expect("an object").remove("judgement");
+        let before: Definition = serde_json::from_value(stored).expect("a definition without the field");
+        assert_eq!(before, Definition { judgement: 0, ..definition.clone() });
+        assert_ne!(before.to_json(), definition.to_json());
+    }
 }

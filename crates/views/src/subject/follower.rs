@@ -3,6 +3,7 @@
 use super::definition::Definition;
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Reason};
+use oaimend_search::Query;
 use oaimend_store::{
     CollectionVersion, FollowedChanges, FollowedCollection, ListFilter, ListQuery, MirrorError, MirrorStore,
     Position, Prefix, RepositoryId, SaveError, StoredRecord, ViewMember, ViewStore,
@@ -71,12 +72,7 @@ impl Follower {
                 };
                 let collection = Some(version.collection);
                 followed = FollowedCollection { repository, prefix, collection, next_sequence };
-                let changes = records.iter().map(|record| ViewMember {
-                    identifier: record.identifier.clone(),
-                    position: Position { secs: record.stamp_secs, sequence: record.sequence },
-                    has_left: !definition.contains(&followed.repository, record, &query),
-                });
-                let changes = changes.collect();
+                let changes = judge(definition, &query, &followed.repository, records).await?;
                 let changes = FollowedChanges { generation, followed: followed.clone(), changes };
                 self.views.follow(changes).await.map_err(failed)?;
             }
@@ -104,10 +100,7 @@ impl Follower {
                     ..FollowedCollection::default()
                 };
                 let followed = place.map_or_else(new, |place| known.swap_remove(place));
-                if followed
-                    .collection
-                    .is_some_and(|number| version.map(|version| version.collection) != Some(number))
-                {
+                if is_replaced(&followed, version.as_ref()) {
                     return Ok(None);
                 }
                 match version {
@@ -119,9 +112,9 @@ impl Follower {
             }
         }
         // A repository that is not in the store any more lists no formats.
-        for FollowedCollection { repository, prefix, collection, .. } in known {
-            let version = self.mirror.version(RepositoryId(&repository), Prefix(&prefix)).await?;
-            if collection.is_some_and(|number| version.map(|version| version.collection) != Some(number)) {
+        for followed in known {
+            let (repository, prefix) = (RepositoryId(&followed.repository), Prefix(&followed.prefix));
+            if is_replaced(&followed, self.mirror.version(repository, prefix).await?.as_ref()) {
                 return Ok(None);
             }
         }
@@ -146,6 +139,35 @@ impl Follower {
         // Without the damaged record, the view would keep what it knew of it.
         if page.damaged > 0 { Err(MirrorError::Damaged.into()) } else { Ok((page.records, page.next)) }
     }
+}
+
+/// Whether a collection is not the one that was followed: it was removed from the mirror, and may have been harvested
+/// again. A mirror that was restored from a backup has lower sequences.
+fn is_replaced(followed: &FollowedCollection, version: Option<&CollectionVersion>) -> bool {
+    followed.collection.is_some_and(|number| {
+        version.is_none_or(|version| {
+            version.collection != number || version.next_sequence < followed.next_sequence
+        })
+    })
+}
+
+/// Judges records of a repository, on a thread for blocking work.
+async fn judge(
+    definition: &Definition,
+    query: &Query,
+    repository: &str,
+    records: Vec<StoredRecord>,
+) -> Result<Vec<ViewMember>, Failure> {
+    let (definition, query, repository) = (definition.clone(), query.clone(), repository.to_owned());
+    let judged = tokio::task::spawn_blocking(move || {
+        let member = |record: StoredRecord| ViewMember {
+            has_left: !definition.contains(&repository, &record, &query),
+            position: Position { secs: record.stamp_secs, sequence: record.sequence },
+            identifier: record.identifier,
+        };
+        records.into_iter().map(member).collect()
+    });
+    judged.await.map_err(|error| MirrorError::Stopped(error.to_string()).into())
 }
 
 /// The failure of the store of the views.

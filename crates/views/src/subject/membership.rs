@@ -1,14 +1,14 @@
 //! The members of a view, as its lists read them.
 
-use super::definition::Definition;
+use super::definition::{Definition, ViewSettings};
 use super::follower::{Followed, Follower, failed};
 use async_trait::async_trait;
 use oaimend_mirror::view::{Membership, SelectedRecord, Selection};
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Reason};
 use oaimend_store::{ListFilter, MemberQuery, Position, Prefix, RepositoryId, ViewMember};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Maximum number of records that a request judges. A list ends before the others.
 pub(super) const JUDGED_MAX: usize = 1_000;
@@ -18,6 +18,8 @@ pub(super) const JUDGED_MAX: usize = 1_000;
 pub(super) struct Shared {
     /// Held while members change.
     pub(super) turn: tokio::sync::Mutex<()>,
+    /// The settings of the last request.
+    pub(super) latest: Mutex<Option<ViewSettings>>,
     /// Whether a task judges the commits that requests have left.
     pub(super) is_continuing: AtomicBool,
     /// The number of generations that were replaced. It rises before the old one is gone.

@@ -40,15 +40,22 @@ impl SubjectViews {
         options: ViewOptions,
     ) -> Result<SubjectRepository, Failure> {
         let shared = self.shared(&settings.name);
-        let is_behind = {
+        *shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(settings.clone());
+        let (advanced, switches, state) = {
             let _turn = shared.turn.lock().await;
-            self.advance(settings, &shared).await?
+            let advanced = self.advance(settings, &shared).await;
+            let switches = shared.switches.load(Ordering::SeqCst);
+            (advanced, switches, self.follower.views.state(&settings.name).await.map_err(failed)?)
         };
-        if is_behind {
-            self.continue_in_background(settings.clone());
+        match advanced {
+            Ok(true) => self.continue_in_background(Arc::clone(&shared)),
+            Ok(false) => {}
+            // The members in use still answer. A list that cannot be complete fails when it begins.
+            Err(failure) if state.current.is_some() => {
+                tracing::warn!(view = settings.name, %failure.details, "the view does not follow the mirror");
+            }
+            Err(failure) => return Err(failure),
         }
-        let switches = shared.switches.load(Ordering::SeqCst);
-        let state = self.follower.views.state(&settings.name).await.map_err(failed)?;
         let Some(Generation { number: generation, definition }) = state.current else {
             return Err(being_read());
         };
@@ -132,23 +139,29 @@ impl SubjectViews {
         ids.extend(followed.iter().map(|followed| followed.repository.as_str()));
         let source = |id: &str| {
             let configured = settings.sources.iter().find(|source| source.id == id).cloned();
-            let is_withdrawn = definition.sources.iter().all(|source| source.id != id);
+            // The configuration decides at once what nobody may see any more.
+            let is_withdrawn =
+                configured.is_none() || definition.sources.iter().all(|source| source.id != id);
             let known = MirroredSource { id: id.to_owned(), ..MirroredSource::default() };
             MirroredSource { since_secs: *since_secs, is_withdrawn, ..configured.unwrap_or(known) }
         };
         Ok(ids.into_iter().map(source).collect())
     }
 
-    /// Continues until the view knows all commits. One task for each view works at a time.
-    fn continue_in_background(&self, settings: ViewSettings) {
-        let (views, shared) = (self.clone(), self.shared(&settings.name));
+    /// Continues until the view knows all commits. One task for each view works at a time, with the settings of the last
+    /// request.
+    fn continue_in_background(&self, shared: Arc<Shared>) {
         if shared.is_continuing.swap(true, Ordering::SeqCst) {
             return;
         }
+        let (views, continuing) = (self.clone(), Continuing(shared));
         tokio::spawn(async move {
+            let shared = &continuing.0;
             loop {
+                let latest = shared.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let Some(settings) = latest else { break };
                 let _turn = shared.turn.lock().await;
-                match views.advance(&settings, &shared).await {
+                match views.advance(&settings, shared).await {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(failure) => {
@@ -157,7 +170,15 @@ impl SubjectViews {
                     }
                 }
             }
-            shared.is_continuing.store(false, Ordering::SeqCst);
         });
+    }
+}
+
+/// A task that continues. Its end, also by a panic, lets the next one begin.
+struct Continuing(Arc<Shared>);
+
+impl Drop for Continuing {
+    fn drop(&mut self) {
+        self.0.is_continuing.store(false, Ordering::SeqCst);
     }
 }

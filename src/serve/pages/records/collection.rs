@@ -79,6 +79,38 @@ pub(super) async fn is_complete(
     Ok(store.progress(RepositoryId(repository), Prefix(prefix)).await?.last_complete.is_some())
 }
 
+/// The formats of repositories that the mirror serves. Each repository is read once.
+#[derive(Debug, Default)]
+pub(crate) struct ServedFormats(BTreeMap<String, Vec<String>>);
+
+impl ServedFormats {
+    /// The formats of a repository that are mirrored, and were harvested completely at least once. The index may contain
+    /// others.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(crate) async fn of(
+        &mut self,
+        store: &dyn MirrorStore,
+        mapping: &Mapping,
+    ) -> Result<&[String], MirrorError> {
+        let formats = match self.0.remove(mapping.id()) {
+            Some(known) => known,
+            None => {
+                let mut complete = Vec::new();
+                for prefix in mirrored_formats(store, mapping).await? {
+                    if is_complete(store, mapping.id(), &prefix).await? {
+                        complete.push(prefix);
+                    }
+                }
+                complete
+            }
+        };
+        Ok(self.0.entry(mapping.id().to_owned()).or_insert(formats))
+    }
+}
+
 /// The names of the sets of a repository by their setSpecs: the sets that its source lists, and those that its records
 /// name.
 pub(super) async fn set_names(
@@ -109,6 +141,44 @@ impl SourceFacts {
         Self {
             name: name.unwrap_or_else(|| repository.to_owned()),
             granularity: identify.map_or(Granularity::Second, |identify| identify.granularity),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oaimend_mirror::settings::MirrorSettings;
+    use oaimend_oai::UnixSecs;
+    use oaimend_store::{Catalog, CompleteHarvest, HarvestProgress, ListedFormat, PageCommit};
+    use oaimend_upstream::settings::Limits;
+
+    #[tokio::test]
+    async fn the_mirror_serves_mirrored_formats_after_a_complete_harvest() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = oaimend_store_local::open(folder.path()).expect("a data folder").mirror;
+        let format = |prefix: &str| ListedFormat {
+            prefix: prefix.to_owned(),
+            schema: String::new(),
+            namespace: String::new(),
+        };
+        let formats = ["oai_dc", "begun", "former"].map(format).into();
+        let catalog = Catalog { formats, ..Catalog::default() };
+        store.save_catalog(RepositoryId("x"), catalog).await.expect("stored");
+        for (prefix, is_complete) in [("oai_dc", true), ("begun", false), ("former", true)] {
+            let complete = CompleteHarvest { from_secs: UnixSecs(1), lead_secs: 0 };
+            let last_complete = if is_complete { Some(complete) } else { None };
+            let progress = HarvestProgress { last_complete, ..HarvestProgress::default() };
+            let (repository, prefix) = ("x".to_owned(), prefix.to_owned());
+            let page = PageCommit { repository, prefix, progress, ..PageCommit::default() };
+            store.commit(page).await.expect("stored");
+        }
+        let mut mapping = Mapping::new("x", "http://source.example/oai", &Limits::default()).expect("legal");
+        let prefixes = ["oai_dc", "begun"].map(str::to_owned).into();
+        mapping.mirror = Some(MirrorSettings { prefixes, ..MirrorSettings::default() });
+        let mut served = ServedFormats::default();
+        for _ in 0..2 {
+            assert_eq!(served.of(&*store, &mapping).await.expect("readable"), ["oai_dc"]);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The pages of records, their lists, and the sitemaps: from the store of the mirror, and the pages of records that are
 //! not mirrored from the responses of their source.
 
-pub(super) mod collection;
+pub(crate) mod collection;
 pub(crate) mod lists;
 pub(crate) mod live_record;
 pub(crate) mod record;

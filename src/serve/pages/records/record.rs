@@ -17,7 +17,7 @@ use oaimend_pages::RecordForm;
 use oaimend_pages::html::{
     DeletedRecordPage, FormatTab, NoRecordPage, NoRecordReason, Provenance, RecordPage, UnknownRecordPage,
 };
-use oaimend_pages::record::{RecordAddress, Signposts, json_ld};
+use oaimend_pages::record::{LINK_HEADERS_BYTES_MAX, RecordAddress, Signposts, json_ld};
 use oaimend_pages::route::RecordTarget;
 use oaimend_record::{RecordDocument, UnreadableRecord, WorkDescription, bibtex, csl_json, ris};
 use oaimend_repository::{Failure, Reason, RecordView};
@@ -338,7 +338,7 @@ impl Rendering {
             RecordForm::Html | RecordForm::Xml | RecordForm::RawMetadata => {
                 let html = self.page(&document, &xml(), &work);
                 let page = Response::new(200, self.form.content_type(), html);
-                return Ok(self.with_head(page.with("Link", signposts().headers().join(", "))));
+                return Ok(self.with_head(with_links(page, signposts().headers().join(", "))));
             }
         };
         Ok(self.description(text))
@@ -354,7 +354,7 @@ impl Rendering {
     fn description(&self, text: String) -> Response {
         let page_url = self.address(None).page(self.gateway.site.public_url());
         let response = Response::new(200, self.form.content_type(), text);
-        self.with_head(response.with("Link", Signposts::header_of_descriptions(&page_url)))
+        self.with_head(with_links(response, Signposts::header_of_descriptions(&page_url)))
     }
 
     fn page(&self, document: &RecordDocument, xml: &str, work: &WorkDescription) -> String {
@@ -450,9 +450,27 @@ pub(crate) fn notice(status: u16, form: RecordForm, line: &str, html: impl FnOnc
     with_policies(page.with("Cache-Control", cache_control.to_owned()))
 }
 
+/// Adds a `Link` header, unless clients may not accept its length: its URL contains an identifier or a query.
+pub(crate) fn with_links(page: Response, links: String) -> Response {
+    if links.len() > LINK_HEADERS_BYTES_MAX { page } else { page.with("Link", links) }
+}
+
 /// Adds what all responses have in common. XML has the policy too: a browser executes script in it.
 pub(crate) fn with_policies(page: Response) -> Response {
     page.with("Content-Security-Policy", CONTENT_SECURITY_POLICY.to_owned())
         .with("Referrer-Policy", "strict-origin-when-cross-origin".to_owned())
         .with("Vary", "Accept, Accept-Encoding".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_links_are_left_out_of_the_headers() {
+        for (length, is_sent) in [(LINK_HEADERS_BYTES_MAX, true), (LINK_HEADERS_BYTES_MAX + 1, false)] {
+            let page = with_links(Response::no_content(), "x".repeat(length));
+            assert_eq!(page.headers.iter().any(|(name, _)| *name == "Link"), is_sent, "{length}");
+        }
+    }
 }

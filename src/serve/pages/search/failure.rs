@@ -2,6 +2,7 @@
 
 use crate::serve::response::Response;
 use oaimend_pages::html::SearchNotice;
+use oaimend_repository::{Failure, Reason};
 use oaimend_search::{IndexError, QueryError};
 use oaimend_store::MirrorError;
 
@@ -41,17 +42,22 @@ impl SearchFailure {
         refused: impl FnOnce(&str) -> Response,
         notice: impl FnOnce(SearchNotice) -> Response,
     ) -> Response {
-        let error = match self {
+        let (shown, failure) = match self {
             Self::Refused(text) => return refused(&text),
-            Self::Mirror => return notice(SearchNotice::Unreadable),
-            Self::Index(error) => error,
+            Self::Mirror => {
+                (SearchNotice::Unreadable, Some(Failure::new(Reason::Mirror, "the mirror cannot be read")))
+            }
+            Self::Index(error) => {
+                let shown = match error {
+                    IndexError::Building => SearchNotice::Building,
+                    IndexError::Busy => SearchNotice::Busy,
+                    _ => SearchNotice::Unreadable,
+                };
+                (shown, error.failure())
+            }
         };
-        let response = notice(match error {
-            IndexError::Building => SearchNotice::Building,
-            IndexError::Busy => SearchNotice::Busy,
-            _ => SearchNotice::Unreadable,
-        });
-        match error.failure() {
+        let response = notice(shown);
+        match failure {
             Some(failure) => response
                 .with("Retry-After", failure.retry_after_secs.to_string())
                 .with("Proxy-Status", failure.proxy_status()),

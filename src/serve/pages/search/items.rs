@@ -1,6 +1,6 @@
 //! The texts of found records, from the mirror.
 
-use crate::serve::pages::records::collection::SourceFacts;
+use crate::serve::pages::records::collection::{ServedFormats, SourceFacts};
 use crate::serve::pages::rendering::RenderLimits;
 use crate::serve::served::ServedRepositories;
 use oaimend_mirror::view::record_xml::read_record;
@@ -26,10 +26,16 @@ struct StoredItem {
 }
 
 impl Results<'_> {
-    /// The results of these hits. Records that were deleted or damaged since they were indexed are left out.
+    /// The results of these hits. Records that were deleted or damaged since they were indexed are left out, and those of
+    /// formats that the mirror does not serve.
     pub(super) async fn of(self, found: RankedHits) -> Result<SearchResults, MirrorError> {
         let (mut names, mut stored, mut bytes) = (BTreeMap::new(), Vec::new(), 0);
+        let mut formats = ServedFormats::default();
         for hit in found.hits {
+            let Some(mapping) = self.served.mirrored(&hit.repository) else { continue };
+            if !formats.of(&*self.served.store.mirror, &mapping).await?.contains(&hit.prefix) {
+                continue;
+            }
             let (repository, identifier) = (RepositoryId(&hit.repository), Identifier(&hit.identifier));
             let record =
                 match self.served.store.mirror.record(repository, Prefix(&hit.prefix), identifier).await {

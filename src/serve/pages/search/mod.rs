@@ -1,7 +1,7 @@
 //! Answers searches of people and programs: pages, JSON and feeds, from the index and the mirror.
 //!
 //! The index says which records match, and the mirror has their texts. A record that has changed since it was indexed is
-//! shown as it is now, and one that was deleted or damaged since is left out.
+//! shown as it is now, and one that was deleted or damaged since, or that the mirror does not serve, is left out.
 
 mod failure;
 mod items;
@@ -14,7 +14,7 @@ use self::failure::SearchFailure;
 use self::items::Results;
 use self::request::{filter_of, query_of, search_of};
 use crate::serve::pages::gateway::Gateway;
-use crate::serve::pages::records::record::with_policies;
+use crate::serve::pages::records::record::{with_links, with_policies};
 use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
 use crate::serve::search::SearchService;
@@ -64,14 +64,14 @@ impl Request<'_> {
             return Err(SearchFailure::Refused(texts::fault(fault)));
         }
         if self.form == SearchForm::Html && address.is_empty() {
-            let filter = filter_of(self.served, None).await?;
+            let filter = filter_of(self.served, None);
             let count =
                 SearchHits { count_max: 0, with_facets: false, ..search_of(address, Query::All, filter) };
             let found = search.searches.run(move |index| index.search(&count)).await?;
             return Ok(self.page(Shown::Invitation(found.total.records)));
         }
         let query = query_of(address)?;
-        let filter = filter_of(self.served, Some(address)).await?;
+        let filter = filter_of(self.served, Some(address));
         let hits = search_of(address, query.clone(), filter);
         let found = search.searches.run(move |index| index.search(&hits)).await?;
         let results = Results { served: self.served, rendering: &self.pages.rendering, query };
@@ -99,7 +99,7 @@ impl Request<'_> {
         let (site, address) = (&self.gateway.site, &self.target.address);
         let feed = address.on_page(0).url(site.public_url(), SearchForm::Atom.ending());
         let link = format!("<{feed}>; rel=\"alternate\"; type=\"application/atom+xml\"");
-        self.respond(SearchPage { site, address, shown }.render()).with("Link", link)
+        with_links(self.respond(SearchPage { site, address, shown }.render()), link)
     }
 
     /// A response that may change with each commit of the mirror.

@@ -1,7 +1,7 @@
 //! The request to the index for a page of results.
 
 use super::failure::SearchFailure;
-use crate::config::RecordPages;
+use crate::serve::search::searched_repositories;
 use crate::serve::served::ServedRepositories;
 use oaimend_pages::search::{FacetKind, PAGE_ITEMS, ResultList, SearchAddress, SortOrder};
 use oaimend_search::query::{QueryLanguage, parse};
@@ -32,24 +32,13 @@ pub(super) fn query_of(address: &SearchAddress) -> Result<Query, SearchFailure> 
     })
 }
 
-/// The records that a search considers: one for each item of the repositories with pages, or of the chosen one.
-pub(super) async fn filter_of(
-    served: &ServedRepositories,
-    address: Option<&SearchAddress>,
-) -> Result<RecordFilter, SearchFailure> {
-    let mappings = served.repositories.all();
-    let is_searched = |id: &str| {
-        mappings
-            .get(id)
-            .is_some_and(|mapping| mapping.mirror.is_some() && mapping.records != RecordPages::Off)
-    };
-    let chosen = address.and_then(|address| address.chosen.get(&FacetKind::Repository));
-    let mut stored = served.store.mirror.repositories().await?;
-    let count = stored.len();
-    stored.retain(|id| is_searched(id) && chosen.is_none_or(|chosen| chosen == id));
-    // Without a list of them, the index does not compare names.
-    let repositories = (stored.len() < count).then_some(stored);
-    Ok(RecordFilter { repositories, prefix: None })
+/// The records that a search considers: one for each item of the searched repositories, or of the chosen one.
+pub(super) fn filter_of(served: &ServedRepositories, address: Option<&SearchAddress>) -> RecordFilter {
+    let mut repositories = searched_repositories(&served.repositories);
+    if let Some(chosen) = address.and_then(|address| address.chosen.get(&FacetKind::Repository)) {
+        repositories.retain(|id| id == chosen);
+    }
+    RecordFilter { repositories: Some(repositories), prefix: None }
 }
 
 /// The request for the hits of a page.

@@ -60,7 +60,7 @@ async fn find(
     if start.chars().count() < CHARS_MIN {
         return Ok(Vec::new());
     }
-    let filter = filter_of(served, None).await?;
+    let filter = filter_of(served, None);
     let values = FIELDS.map(|field| Values {
         field: FieldName(field.to_owned()),
         filter: filter.clone(),

@@ -7,7 +7,7 @@ use oaimend_html::{Crumb, Page, Site};
 /// Why this server does not search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchNotice {
-    /// The operator has not turned it on, or no repository is mirrored. For status 404.
+    /// The operator has turned it off, or no repository is mirrored. For status 404.
     Off,
     /// The index is built for the first time. For status 503.
     Building,
@@ -40,8 +40,7 @@ impl SearchNotice {
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Off => {
-                "This server does not search its records. Its operator turns search on with enabled = true in the section \
-                 [search] of oaimend.toml; it needs at least one mirrored repository."
+                "This server has no search: search.enabled is false in oaimend.toml, or no repository is mirrored."
             }
             Self::Building => "The index of all records is being built. Try again in a minute.",
             Self::Busy => "The server is busy with other searches. Try again in a few seconds.",

@@ -46,7 +46,11 @@ impl SearchPage<'_> {
             @match self.shown {
                 Shown::Invitation(records) => (self.invitation(records)),
                 Shown::Results(found) => (self.results(found)),
-                Shown::Fault(_) => p.note { (texts::SYNTAX) },
+                Shown::Fault(fault) => @match self.address.list {
+                    // The box says what is wrong.
+                    ResultList::Search => p.note { (texts::SYNTAX) },
+                    ResultList::Recent => p.warning role="alert" { (fault) },
+                },
             }
         };
         let site = self.site.without_search_box();

@@ -136,6 +136,13 @@ fn a_fault_is_said_at_the_box() {
 }
 
 #[test]
+fn a_fault_of_the_recent_records_is_said_without_the_syntax() {
+    let page = page(ResultList::Recent, "", Shown::Fault("no page <i>"));
+    assert!(page.contains("<p class=\"warning\" role=\"alert\">no page &lt;i&gt;</p>"), "{page}");
+    assert!(!page.contains("class=\"note\""), "{page}");
+}
+
+#[test]
 fn recent_records_show_their_changes_and_have_no_box() {
     let page = page(ResultList::Recent, "repository=x", Shown::Results(&results(21)));
     for part in [

@@ -74,7 +74,8 @@ impl<'b> Listing<'b> {
             }
             last = found.folded;
             let path = category.path_of(&found.value).into_iter().flatten().collect::<Vec<_>>();
-            if !path.is_empty() {
+            // Values of other repositories have no record here.
+            if !path.is_empty() && found.records > 0 {
                 self.push(category, path, found.records);
             }
         }
@@ -98,7 +99,10 @@ impl<'b> Listing<'b> {
             last = levels.join(":");
             let query = if category.is_year() { years(path) } else { query_of(&field, texts) };
             let records = self.count(query)?;
-            self.push(category, path.clone(), records);
+            // Values of other repositories have no record here.
+            if records > 0 {
+                self.push(category, path.clone(), records);
+            }
         }
         Ok(())
     }
