@@ -270,7 +270,9 @@ impl World {
             }
             _ => self.remove_or_restart(repository),
         }
-        self.mirror.pass_time(self.random.below(3) as i64);
+        // After a day, no span of an earlier list covers a change that a harvester does not know.
+        let pause_secs = if self.random.chance(20) { 86_400 } else { self.random.below(3) as i64 };
+        self.mirror.pass_time(pause_secs);
     }
 
     fn remove_or_restart(&mut self, repository: &'static str) {
