@@ -1,4 +1,4 @@
-//! What of a record can be found.
+//! The texts of a record that a search finds.
 
 use crate::text::{QueryWords, StemLanguage, fold_value, lower, tokens};
 use oaimend_record::{RecordDocument, Text, WorkDescription};
@@ -95,7 +95,7 @@ impl RecordTexts {
             position: token.position,
         });
         let words = words.collect();
-        // Folding makes a text at most a few times shorter, so a long text is not folded in vain.
+        // Folding makes a text at most a few times shorter, so a longer one cannot become short enough.
         let folded =
             if text.value.len() > 4 * VALUE_BYTES_MAX { String::new() } else { fold_value(&text.value) };
         let is_value = (1..=VALUE_BYTES_MAX).contains(&folded.len());

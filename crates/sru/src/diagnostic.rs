@@ -3,7 +3,7 @@
 /// A failure that a response reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong.
+    /// The kind of the fault.
     pub code: DiagnosticCode,
     /// What it concerns, in the form that the list of diagnostics asks for; empty for nothing.
     pub details: String,
@@ -106,7 +106,7 @@ diagnostics! {
     MaskingCharacterInUnsupportedPosition = 49, "Masking character in unsupported position";
     /// The query has `cql.resultSetId`.
     ResultSetsNotSupported = 50, "Result sets not supported";
-    /// The start is after the last record, or after the last one that can be had.
+    /// The start is after the last record, or after the last one that the server sends.
     FirstRecordPositionOutOfRange = 61, "First record position out of range";
     /// `maximumRecords` is negative.
     NegativeNumberOfRecordsRequested = 62, "Negative number of records requested";

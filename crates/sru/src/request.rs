@@ -8,7 +8,7 @@ use crate::{Diagnostic, DiagnosticCode, RecordSchema};
 pub(crate) const RECORDS_DEFAULT: usize = 10;
 /// Maximum number of records in a response.
 pub(crate) const RECORDS_MAX: usize = 100;
-/// The last position at which records of a result can be had: the last one that the index ranks.
+/// The last position of a result whose record is sent: the last one that the index ranks.
 pub(crate) const POSITION_MAX: usize = oaimend_search::RANK_MAX;
 /// Number of terms in a response unless a request says otherwise.
 const TERMS_DEFAULT: usize = 20;

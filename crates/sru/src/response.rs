@@ -43,7 +43,7 @@ pub struct ResultList {
 
 impl ResultList {
     /// The position of the record after those of this response, from 1. `None` at the end, and after the last position
-    /// that can be had.
+    /// that the server sends.
     fn next_position(&self) -> Option<usize> {
         let next = self.offset + self.records.len() + 1;
         let is_last = self.records.is_empty() || next as u64 > self.total || next > POSITION_MAX;

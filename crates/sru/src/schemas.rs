@@ -1,4 +1,4 @@
-//! The schemas in which records can be had, and the metadata of a stored record.
+//! The schemas in which records are sent, and the metadata of a stored record.
 
 use oaimend_repository::RecordView;
 use oaimend_repository::rebase_namespaces::{NamespaceScope, OAI, XSI};

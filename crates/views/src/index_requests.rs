@@ -5,7 +5,7 @@ use oaimend_search::{IndexError, SearchIndex, Searches};
 
 /// The result of a search.
 pub(crate) enum Answered<T> {
-    /// What was found.
+    /// The result.
     Found(T),
     /// The text of a `badArgument`: the query is refused.
     Refused(String),
@@ -30,7 +30,7 @@ pub(crate) async fn run<T: Send + 'static>(
 }
 
 impl<T> Answered<T> {
-    /// What was found by a query that was checked before.
+    /// The result of a query that was checked before.
     ///
     /// # Errors
     ///

@@ -43,7 +43,7 @@ const PREFERRED_PREFIXES: [&str; 16] = [
     "ead",
 ];
 
-/// What is indexed but not committed.
+/// The changes since the last commit of the index.
 #[derive(Debug, Default)]
 pub(super) struct Following {
     position: IndexPosition,

@@ -150,7 +150,7 @@ impl Opened {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the writer. What is not committed is lost.
+    /// Ends the writer, and drops the changes since the last commit.
     pub(super) fn close(&self) {
         self.writer().writer.take();
     }

@@ -27,7 +27,7 @@ pub(super) enum Followed {
     Replaced,
 }
 
-/// What follows.
+/// Judges the commits of a mirror, and stores the members of views.
 #[derive(Clone, Debug)]
 pub(super) struct Follower {
     pub(super) mirror: Arc<dyn MirrorStore>,
