@@ -23,6 +23,8 @@ from provider_sources import PAGE_RECORDS, POISONED, Provider, broken_page, expe
 from proxy import Proxy, wait_until_mirrored
 
 HARVEST_SECONDS_MAX = 90
+# Through oaimend each harvest ends. On a busy machine that takes longer.
+PROXIED_SECONDS_MAX = 300
 # Many harvests of dead and poisoned sources wait most of the time. All of these run at once, and so many others:
 WORKING_HARVESTS_AT_ONCE = 3
 PAGES_BEFORE_END = 3
@@ -33,8 +35,9 @@ base_url = "{base_url}"
 first_record_timeout_secs = {record_seconds_max}
 outage_retry_secs = {outage_seconds_max}
 """
-RECORD_SECONDS_MAX = 6
-OUTAGE_SECONDS_MAX = 10
+# oaimend reports a dead source soon, and has time to find the poisoned records of one that answers.
+RECORD_SECONDS_MAX, OUTAGE_SECONDS_MAX = 6, 10
+POISONED_RECORD_SECONDS_MAX, POISONED_OUTAGE_SECONDS_MAX = 15, 120
 MIRROR = 'serve = "live-then-mirror"\nmirror = {}'
 
 
@@ -54,6 +57,16 @@ class Kind:
 
     def heading(self):
         return f"{self.title}: {len(self.expected)} records"
+
+    def settings(self, base_url):
+        """The mapping of a source."""
+        limits = (RECORD_SECONDS_MAX, OUTAGE_SECONDS_MAX)
+        if self.is_poisoned:
+            limits = (POISONED_RECORD_SECONDS_MAX, POISONED_OUTAGE_SECONDS_MAX)
+        return SETTINGS.format(
+            base_url=base_url, serve=MIRROR if self.has_mirror else "",
+            record_seconds_max=limits[0], outage_seconds_max=limits[1],
+        )
 
 
 KINDS = [
@@ -95,7 +108,7 @@ class Run:
     def cell(self):
         """The result as a cell of the table."""
         if self.result is None:
-            return f"no end in {HARVEST_SECONDS_MAX} s"
+            return f"no end in {seconds_max(self.is_proxied)} s"
         count, right = len(self.result.records), self.count_right()
         cell = f"{right}"
         if count > right:
@@ -107,7 +120,7 @@ class Run:
     def faults(self, quarantined):
         """Describes each violation in a harvest through oaimend."""
         if self.result is None:
-            return [f"no end in {HARVEST_SECONDS_MAX} s"]
+            return [f"no end in {seconds_max(self.is_proxied)} s"]
         faults = []
         count, right, expected = len(self.result.records), self.count_right(), len(self.kind.expected)
         if count > right or (right < expected and not self.kind.is_dead):
@@ -123,7 +136,12 @@ class Run:
         return faults
 
 
-def harvest(harvester, base_url):
+def seconds_max(is_proxied):
+    """The longest time of a harvest."""
+    return PROXIED_SECONDS_MAX if is_proxied else HARVEST_SECONDS_MAX
+
+
+def harvest(harvester, base_url, timeout_seconds):
     """Returns the result of a harvest, or None if it takes too long, and its seconds."""
     start = time.monotonic()
     # The harvester is ended together with the programs that it starts.
@@ -132,7 +150,7 @@ def harvest(harvester, base_url):
         env=os.environ | {"MAY_WAIT": "1"}, start_new_session=True,
     )
     try:
-        output, _ = process.communicate(timeout=HARVEST_SECONDS_MAX)
+        output, _ = process.communicate(timeout=timeout_seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -175,7 +193,8 @@ class Job:
             wait_until_mirrored(proxy.base_url(f"_mirror/{self.name}"))
             self.source.pages_left = PAGES_BEFORE_END
         base_url = proxy.base_url(self.name) if self.is_proxied else self.source.base_url
-        return Run(self.harvester, self.kind, self.is_proxied, *harvest(self.harvester, base_url))
+        result, seconds = harvest(self.harvester, base_url, seconds_max(self.is_proxied))
+        return Run(self.harvester, self.kind, self.is_proxied, result, seconds)
 
 
 def start_jobs(harvesters):
@@ -194,11 +213,7 @@ def measure(oaimend, harvesters):
     """Makes all harvests. Returns the runs, each with the number of records that oaimend quarantined in it."""
     jobs = start_jobs(harvesters)
     files = {
-        f"mappings/{job.name}.toml": SETTINGS.format(
-            base_url=job.source.base_url, serve=MIRROR if job.kind.has_mirror else "",
-            record_seconds_max=RECORD_SECONDS_MAX, outage_seconds_max=OUTAGE_SECONDS_MAX,
-        )
-        for job in jobs if job.is_proxied
+        f"mappings/{job.name}.toml": job.kind.settings(job.source.base_url) for job in jobs if job.is_proxied
     }
     with (
         Proxy(oaimend, {}, files) as proxy,
@@ -271,7 +286,8 @@ records the source can deliver.
 {table(results, is_proxied=False)}
 
 Through oaimend, `limits.first_record_timeout_secs` is {RECORD_SECONDS_MAX} and `limits.outage_retry_secs` is
-{OUTAGE_SECONDS_MAX}. Longer values make the harvests of poisoned and ending sources longer.
+{OUTAGE_SECONDS_MAX}, for poisoned sources {POISONED_RECORD_SECONDS_MAX} and {POISONED_OUTAGE_SECONDS_MAX}. Longer
+values make the harvests of poisoned and ending sources longer.
 
 {table(results, is_proxied=True)}
 
