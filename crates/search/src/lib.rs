@@ -18,5 +18,5 @@ pub use results::{
     FacetCount, Facets, Hit, HitCount, ListHits, ListedHits, RankedHits, Ranking, RecordFilter, SearchHits,
     ValueCount, Values,
 };
-pub use searches::Searches;
+pub use searches::{SearchClient, Searches};
 pub use text::{Highlighter, Snippet, fold_value};

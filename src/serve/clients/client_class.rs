@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::{HeaderMap, header};
 use ipnet::IpNet;
+use oaimend_search::SearchClient;
 use oaimend_upstream::RequestedBy;
 use std::collections::HashMap;
 use std::fmt;
@@ -50,6 +51,12 @@ impl ClassifiedClient {
             CRAWLERS => RequestedBy::Crawler(Some(address)),
             _ => RequestedBy::Harvester(Some(address)),
         }
+    }
+
+    /// The client as the searches count it.
+    pub(crate) fn as_search_client(self) -> SearchClient {
+        let ClientNetwork(network) = self.origin;
+        SearchClient { class: self.class, network }
     }
 }
 

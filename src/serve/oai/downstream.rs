@@ -127,3 +127,11 @@ impl ResponseSink for Downstream<'_> {
         self.while_connected(piece).await
     }
 }
+
+/// Sends the start of a response that ends with an error. The connection holds short writes until it is read from, and
+/// a client that receives nothing cannot distinguish a truncated page from a proxy that is down.
+pub(super) async fn send_held(session: &mut Session) {
+    let read = std::pin::pin!(session.as_downstream_mut().read_body_or_idle(true));
+    // The connection is closed next; ignore what the client sent.
+    let _ = futures::poll!(read);
+}

@@ -2,6 +2,7 @@
 //! request.
 
 use crate::config::{CorsOrigins, Mapping, ServeFrom, ViewFile};
+use crate::serve::clients::quotas::RequestKind;
 use crate::serve::health;
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::pages::start::{friends, repository_list, robots};
@@ -33,6 +34,20 @@ pub(crate) enum Destination {
     LiveRecord { mapping: Arc<Mapping>, target: RecordTarget, label: Option<&'static str> },
     /// This response, for those who may have it.
     Response(Response, Access),
+}
+
+/// The destination of a request that the limits of its client allow, or the response that refuses it.
+pub(crate) type Admitted = std::result::Result<Destination, Response>;
+
+impl Destination {
+    /// What the request needs of the limits of its client; `None`: it has none.
+    pub(crate) const fn limited_kind(&self) -> Option<RequestKind> {
+        match self {
+            Self::Repository(_) | Self::LiveRecord { .. } => Some(RequestKind::Repository),
+            Self::Response(_, Access::Everyone) => None,
+            Self::Sru | Self::Page(..) | Self::Response(..) => Some(RequestKind::Page),
+        }
+    }
 }
 
 /// The repository of a request.

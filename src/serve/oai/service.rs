@@ -7,18 +7,18 @@
 use super::cache::{CacheLookup, CachedRequest, PageVariant};
 use super::collected::CollectedResponse;
 use super::cors::CorsBuilder;
-use super::downstream::Downstream;
+use super::downstream::{Downstream, send_held};
 use super::gzip::GzipBuilder;
 use super::headers::joined;
 use super::live_requests::{LiveRequest, LiveRequestMark};
 use super::mirror_views::{aggregate_view, component_view, failover_view, mirror_view, subject_view};
 use super::page_response::PageResponder;
 use super::request_query::query_of;
-use super::router::{Destination, PublicRouter, Target, TargetRepository};
+use super::router::{Admitted, Destination, PublicRouter, Target, TargetRepository};
 use super::upstream_handle::UpstreamHandle;
 use crate::config::{LivePages, Mapping, ServeFrom};
 use crate::serve::clients::client_class::CRAWLERS;
-use crate::serve::clients::quotas::{self, RequestKind};
+use crate::serve::clients::quotas;
 use crate::serve::context::ServerContext;
 use crate::serve::pages::target::PageTarget;
 use crate::serve::pages::{
@@ -26,7 +26,7 @@ use crate::serve::pages::{
     is_navigation,
 };
 use crate::serve::response::{Response, response_vary};
-use crate::serve::routes::{Access, PublicEndpoint, Route};
+use crate::serve::routes::{PublicEndpoint, Route};
 use crate::serve::search::sru;
 use crate::serve::served::ServedRepositories;
 use crate::serve::telemetry::labels::{CacheOutcome, RequestOutcome};
@@ -38,9 +38,11 @@ use oaimend_oai::{Argument, ErrorCode, Request, RequestEcho};
 use oaimend_pages::oai_page::RequestAddress;
 use oaimend_pages::route::RecordTarget;
 use oaimend_repository::{Failure, Repository, RepositoryRequest, ResponseSummary, activity_update};
+use oaimend_search::SearchClient;
 use oaimend_store::RepositoryId;
 use oaimend_upstream::{LiveRepository, RequestedBy};
 use pingora_core::modules::http::HttpModules;
+use pingora_core::protocols::l4::socket::SocketAddr as PeerAddr;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_error::{Error, ErrorType, Result};
 use pingora_proxy::{FailToProxy, ProxyHttp, Session};
@@ -127,31 +129,9 @@ impl ProxyHttp for ProxyService {
         let limits = &now.connections;
         session.as_downstream_mut().set_write_timeout(Some(limits.write_timeout));
         session.as_downstream_mut().set_total_drain_timeout(Some(limits.request_timeout));
-        let prepared = self.prepare(session, context).await?;
-        let RequestContext { lookup, handle, page_request, outcome, .. } = context;
-        let mut downstream = Downstream { session, via: &self.0.served.via, collected: None };
-        match (prepared, page_request.take()) {
-            (Ok((repository, request)), None) => {
-                let responder = PageResponder { repository: &*repository };
-                responder.answer(&mut downstream, lookup.as_mut(), handle, request).await?;
-            }
-            (Ok((repository, request)), Some(page_request)) => {
-                let mut collected = CollectedResponse::new(self.0.gateway.rendering.memory());
-                downstream.collected = Some(&mut collected);
-                let responder = PageResponder { repository: &*repository };
-                let result = responder.answer(&mut downstream, lookup.as_mut(), handle, request).await;
-                let answered = collected.finish(result)?;
-                if matches!(answered.body, ResponseBody::BrokenOff(_)) {
-                    *outcome = Some(RequestOutcome::BrokenOff);
-                }
-                self.send(session, page_request.render(&self.0.gateway.rendering, answered).await).await?;
-            }
-            (Err(response), Some(page_request)) => {
-                self.send(session, page_request.page_of(&self.0.gateway.rendering, response).await).await?;
-            }
-            (Err(response), None) => self.send(session, response).await?,
-        }
-        Ok(true)
+        let routed = self.admit(session, context).await;
+        let client = context.permit.as_ref().map(|permit| permit.client.as_search_client());
+        SearchClient::request(client, self.respond(session, context, routed)).await
     }
 
     async fn upstream_peer(
@@ -199,28 +179,64 @@ impl ProxyHttp for ProxyService {
 }
 
 impl ProxyService {
-    /// The repository and the request to it, or the response that needs none.
-    async fn prepare(&self, session: &mut Session, context: &mut RequestContext) -> Result<Prepared> {
+    /// Waits until the limits of the client allow the request.
+    async fn admit(&self, session: &mut Session, context: &mut RequestContext) -> Admitted {
         let head = session.req_header();
-        let is_form = head.method == Method::POST;
-        let inet = |address: Option<&pingora_core::protocols::l4::socket::SocketAddr>| {
-            address.and_then(|address| address.as_inet()).copied()
-        };
+        let inet = |address: Option<&PeerAddr>| address?.as_inet().copied();
         let routed = self.router().route(head, inet(session.server_addr()));
-        let kind = match &routed {
-            Destination::Repository(_) | Destination::LiveRecord { .. } => RequestKind::Repository,
-            Destination::Sru | Destination::Page(..) | Destination::Response(..) => RequestKind::Page,
-        };
-        if !matches!(&routed, Destination::Response(_, Access::Everyone)) {
+        if let Some(kind) = routed.limited_kind() {
             let client = inet(session.client_addr());
-            match self.0.clients.admit(kind, client, &head.headers, &self.0.telemetry).await {
-                Ok(permit) => context.permit = permit,
-                Err(page) => {
-                    session.set_keepalive(None);
-                    return Ok(Err(page));
-                }
-            }
+            let admitted = self.0.clients.admit(kind, client, &head.headers, &self.0.telemetry).await;
+            context.permit = admitted.inspect_err(|_| session.set_keepalive(None))?;
         }
+        Ok(routed)
+    }
+
+    /// Responds to an admitted request, or refuses it.
+    async fn respond(
+        &self,
+        session: &mut Session,
+        context: &mut RequestContext,
+        routed: Admitted,
+    ) -> Result<bool> {
+        let prepared = match routed {
+            Ok(routed) => self.prepare(session, context, routed).await?,
+            Err(response) => Err(response),
+        };
+        let RequestContext { lookup, handle, page_request, outcome, .. } = context;
+        let mut downstream = Downstream { session, via: &self.0.served.via, collected: None };
+        match (prepared, page_request.take()) {
+            (Ok((repository, request)), None) => {
+                let responder = PageResponder { repository: &*repository };
+                responder.answer(&mut downstream, lookup.as_mut(), handle, request).await?;
+            }
+            (Ok((repository, request)), Some(page_request)) => {
+                let mut collected = CollectedResponse::new(self.0.gateway.rendering.memory());
+                downstream.collected = Some(&mut collected);
+                let responder = PageResponder { repository: &*repository };
+                let result = responder.answer(&mut downstream, lookup.as_mut(), handle, request).await;
+                let answered = collected.finish(result)?;
+                if matches!(answered.body, ResponseBody::BrokenOff(_)) {
+                    *outcome = Some(RequestOutcome::BrokenOff);
+                }
+                self.send(session, page_request.render(&self.0.gateway.rendering, answered).await).await?;
+            }
+            (Err(response), Some(page_request)) => {
+                self.send(session, page_request.page_of(&self.0.gateway.rendering, response).await).await?;
+            }
+            (Err(response), None) => self.send(session, response).await?,
+        }
+        Ok(true)
+    }
+
+    /// The repository and the request to it, or the response that needs none.
+    async fn prepare(
+        &self,
+        session: &mut Session,
+        context: &mut RequestContext,
+        routed: Destination,
+    ) -> Result<Prepared> {
+        let is_form = session.req_header().method == Method::POST;
         let target = match routed {
             Destination::Repository(target) => target,
             Destination::LiveRecord { mapping, target, label } => {
@@ -239,7 +255,7 @@ impl ProxyService {
         };
         context.repository = Some(target.repository.name().to_owned());
         context.outcome = Some(RequestOutcome::Refused);
-        if let Some(page) = self.refuse(&joined(head, header::VIA)) {
+        if let Some(page) = self.refuse(&joined(session.req_header(), header::VIA)) {
             session.set_keepalive(None);
             return Ok(Err(page));
         }
@@ -601,12 +617,4 @@ impl RequestContext {
         let update = activity_update(request, summary, failure);
         self.served.store.activity.note(repository, self.served.clock.now_secs(), update);
     }
-}
-
-/// Sends the start of a response that ends with an error. The connection holds short writes until it is read from, and
-/// a client that receives nothing cannot distinguish a truncated page from a proxy that is down.
-async fn send_held(session: &mut Session) {
-    let read = std::pin::pin!(session.as_downstream_mut().read_body_or_idle(true));
-    // The connection is closed next; ignore what the client sent.
-    let _ = futures::poll!(read);
 }
