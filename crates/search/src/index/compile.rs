@@ -2,6 +2,7 @@
 
 use super::excluded::ExcludedQuery;
 use super::schema::{END, Fields, Mark, OTHER_ELEMENTS, STEM, columns};
+use super::snapshot::Repositories;
 use crate::query::{FieldName, Query};
 use crate::record_texts::{DUBLIN_CORE, VALUE_BYTES_MAX};
 use crate::results::RecordFilter;
@@ -21,6 +22,8 @@ pub(super) struct Compiler<'i> {
     pub(super) schema: &'i Schema,
     /// The languages whose stems the index contains.
     pub(super) languages: &'i [StemLanguage],
+    /// The repositories of the index.
+    pub(super) repositories: &'i Repositories,
     /// Whether every record is the one that is shown for its item.
     pub(super) shows_all: bool,
 }
@@ -31,20 +34,30 @@ impl Compiler<'_> {
     /// A query of the records that a filter considers. The filter does not change the scores.
     pub(super) fn filtered(&self, query: &Query, filter: &RecordFilter) -> tantivy::Result<Compiled> {
         let query = self.compile(query)?;
-        if filter.prefix.is_none() && filter.repositories.is_none() && self.shows_all {
-            return Ok(query);
-        }
-        Ok(Box::new(BooleanQuery::intersection(vec![query, self.filter(filter)])))
+        Ok(match self.filter(filter) {
+            Some(filter) => Box::new(BooleanQuery::intersection(vec![query, filter])),
+            None => query,
+        })
     }
 
-    pub(super) fn filter(&self, filter: &RecordFilter) -> Compiled {
-        let mark = filter.prefix.as_deref().map_or(Mark::Shown, Mark::Prefix);
-        let mut clauses = vec![(Occur::Must, self.mark(mark))];
-        if let Some(repositories) = &filter.repositories {
+    /// `None`: it considers all records.
+    pub(super) fn filter(&self, filter: &RecordFilter) -> Option<Compiled> {
+        let mut clauses = Vec::new();
+        match &filter.prefix {
+            Some(prefix) => clauses.push((Occur::Must, self.mark(Mark::Prefix(prefix)))),
+            None if self.shows_all => {}
+            None => clauses.push((Occur::Must, self.mark(Mark::Shown))),
+        }
+        if let Some(repositories) = &filter.repositories
+            && !self.repositories.are_among(repositories)
+        {
             let marks = repositories.iter().map(|name| self.fields.mark(Mark::Repository(name)));
             clauses.push((Occur::Must, Box::new(TermSetQuery::new(marks))));
         }
-        Box::new(ConstScoreQuery::new(Box::new(BooleanQuery::new(clauses)), 0.0))
+        if clauses.is_empty() {
+            return None;
+        }
+        Some(Box::new(ConstScoreQuery::new(Box::new(BooleanQuery::new(clauses)), 0.0)))
     }
 
     fn compile(&self, query: &Query) -> tantivy::Result<Compiled> {

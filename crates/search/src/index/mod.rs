@@ -28,6 +28,7 @@ use opened::{Opened, block};
 use position::IndexPosition;
 use ranked::RankedCollector;
 use snapshot::Snapshot;
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -310,20 +311,20 @@ impl SearchIndex {
         })
     }
 
-    /// Titles that begin with a text, in order, at most `count_max`: suggestions while somebody types.
+    /// The most frequent values of a field, the most frequent one first: suggestions while somebody types. If very many
+    /// begin so, only the first of them in order are compared.
     ///
     /// # Errors
     ///
-    /// As for [`SearchIndex::values`].
-    pub fn suggest(&self, start: &str, count_max: usize) -> Result<Vec<String>, IndexError> {
-        let titles = self.values(&Values {
-            field: FieldName("title".to_owned()),
-            filter: RecordFilter::default(),
-            start: start.to_owned(),
-            after: None,
-            count_max,
-        })?;
-        Ok(titles.into_iter().map(|title| title.value).collect())
+    /// As for [`SearchIndex::search`].
+    pub fn suggest(&self, request: &Values) -> Result<Vec<ValueCount>, IndexError> {
+        self.answer(|opened, snapshot| {
+            check_field(&request.field, snapshot)?;
+            let mut found = values::suggest(snapshot, opened.compiler(snapshot), request)?;
+            found.sort_by_key(|value| Reverse(value.records));
+            found.truncate(request.count_max);
+            Ok(found)
+        })
     }
 }
 

@@ -138,6 +138,7 @@ impl Opened {
             fields: &self.fields,
             schema: &self.schema,
             languages: &snapshot.languages,
+            repositories: &snapshot.repositories,
             shows_all: snapshot.shows_all,
         }
     }

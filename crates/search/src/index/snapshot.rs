@@ -4,7 +4,7 @@ use super::position::IndexPosition;
 use super::schema::{END, Fields, Mark, STEM, columns};
 use crate::record_texts::DUBLIN_CORE;
 use crate::text::StemLanguage;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use tantivy::schema::Field;
 use tantivy::{Searcher, SegmentReader};
@@ -104,6 +104,12 @@ impl Repositories {
             .map(|segment| Arc::new(segment.iter().map(|name| rank(name).unwrap_or(u32::MAX)).collect()))
             .collect();
         Ok(Self { ranks, names })
+    }
+
+    /// Whether these names contain all repositories of the index.
+    pub(super) fn are_among(&self, names: &[String]) -> bool {
+        let names: HashSet<&String> = names.iter().collect();
+        self.names.iter().all(|name| names.contains(name))
     }
 }
 

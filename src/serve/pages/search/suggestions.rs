@@ -9,7 +9,7 @@ use crate::serve::search::SearchService;
 use crate::serve::served::ServedRepositories;
 use oaimend_pages::html::{SearchNotice, texts};
 use oaimend_pages::search::{open_search_description, suggestions};
-use oaimend_search::{FieldName, IndexError, ValueCount, Values};
+use oaimend_search::{FieldName, ValueCount, Values};
 
 /// Maximum number of suggestions.
 const SUGGESTIONS_MAX: usize = 10;
@@ -71,11 +71,7 @@ async fn find(
     let found = search.searches.run(move |index| {
         let mut found: Vec<ValueCount> = Vec::new();
         for request in &values {
-            match index.values(request) {
-                // No record has the field, or too many values begin so.
-                Err(IndexError::Query(_)) => {}
-                values => found.extend(values?),
-            }
+            found.extend(index.suggest(request)?);
         }
         Ok(found)
     });

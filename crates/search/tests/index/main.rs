@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod values;
+
 use bytes::Bytes;
 use oaimend_oai::UnixSecs;
 use oaimend_search::query::{QueryLanguage, parse};
 use oaimend_search::{
     FieldName, IndexError, IndexSettings, ListHits, Query, QueryError, Ranking, RecordFilter, RecordTexts,
-    SearchHits, SearchIndex, Values,
+    SearchHits, SearchIndex,
 };
 use oaimend_store::{
     MirrorStore, NewRecord, PageCommit, Prefix, RecordRepairs, RecordStatus, RepositoryId, content_hash,
@@ -298,43 +300,6 @@ async fn lists_are_in_the_order_of_the_commits_and_continue() {
     request.after = Some((stamp, "bb".to_owned(), 0));
     let next = world.index.list(&request).unwrap().hits.remove(0);
     assert!((next.stamp_secs, next.repository.as_str()) > (stamp, "bb"));
-}
-
-#[tokio::test]
-async fn values_are_in_order_with_their_counts() {
-    let mut world = World::new();
-    let record = |creators: &[&str]| {
-        let creators = creators.iter().map(|name| format!("<creator>{name}</creator>"));
-        oai_dc(&creators.collect::<String>())
-    };
-    let records = [
-        record(&["Smith, J.", "SMITH, J.", "Ångström"]),
-        record(&["Smith, J.", "Abel"]),
-        record(&["SMITH, J.", &"x".repeat(201)]),
-    ];
-    world.commit("r", "oai_dc", &[("1", Some(&records[0])), ("2", Some(&records[1]))]).await;
-    world.commit("s", "oai_dc", &[("3", Some(&records[2]))]).await;
-    world.follow().await;
-    let mut request = Values {
-        field: FieldName("creator".to_owned()),
-        filter: RecordFilter::default(),
-        start: String::new(),
-        after: None,
-        count_max: 100,
-    };
-    let values = |request: &Values| -> Vec<(String, u64)> {
-        let values = world.index.values(request).unwrap();
-        values.into_iter().map(|value| (value.value, value.records)).collect()
-    };
-    let smith = ("Smith, J.".to_owned(), 3);
-    assert_eq!(values(&request), [("Abel".to_owned(), 1), ("Ångström".to_owned(), 1), smith.clone()]);
-    request.after = Some("abel".to_owned());
-    request.count_max = 1;
-    assert_eq!(values(&request), [("Ångström".to_owned(), 1)]);
-    (request.after, request.start) = (None, "SM".to_owned());
-    assert_eq!(values(&request), [smith]);
-    request.filter.repositories = Some(vec!["s".to_owned()]);
-    assert_eq!(values(&request), [("SMITH, J.".to_owned(), 1)]);
 }
 
 #[tokio::test]
