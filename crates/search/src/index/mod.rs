@@ -9,6 +9,7 @@ mod follow;
 mod listed;
 mod opened;
 mod position;
+mod queue;
 mod ranked;
 mod schema;
 mod snapshot;

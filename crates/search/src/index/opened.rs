@@ -4,6 +4,7 @@ use super::compile::Compiler;
 use super::document::IndexedRecord;
 use super::error::IndexError;
 use super::position::IndexPosition;
+use super::queue::{QueuedDocument, WriteQueue};
 use super::schema::{Fields, Mark, register_tokenizer, schema};
 use super::snapshot::Snapshot;
 use std::io::ErrorKind;
@@ -20,6 +21,8 @@ use tantivy::{DocSet, Index, IndexReader, IndexWriter, ReloadPolicy, TERMINATED,
 const THREAD_BYTES: usize = 64 << 20;
 /// Smallest memory of a writer thread that tantivy accepts, in bytes.
 const THREAD_BYTES_MIN: usize = 16 << 20;
+/// The part of the memory that documents may need which no writer thread has taken yet: one of so many.
+const QUEUE_PART: usize = 8;
 /// Maximum number of writer threads. Reading the mirror and analysing texts takes as much time.
 const THREADS_MAX: usize = 4;
 
@@ -36,13 +39,14 @@ pub(super) struct Opened {
     schema: Schema,
     fields: Fields,
     writer: Mutex<Writer>,
+    queue: Arc<WriteQueue>,
     snapshot: RwLock<Snapshot>,
 }
 
 struct Writer {
     /// One writer for the life of the index. Writers that open for each commit leave many small segments. `None` after it
     /// was closed.
-    writer: Option<IndexWriter>,
+    writer: Option<IndexWriter<QueuedDocument>>,
     /// The number of the last [`Writing`].
     turn: u64,
 }
@@ -104,7 +108,8 @@ impl Opened {
     fn of(index: Index, settings: IndexSettings, position: IndexPosition) -> tantivy::Result<Self> {
         register_tokenizer(&index);
         let threads = (settings.memory_max_bytes / THREAD_BYTES).clamp(1, THREADS_MAX);
-        let bytes = (settings.memory_max_bytes / threads).max(THREAD_BYTES_MIN);
+        let queue_bytes = settings.memory_max_bytes / QUEUE_PART;
+        let bytes = ((settings.memory_max_bytes - queue_bytes) / threads).max(THREAD_BYTES_MIN);
         let options = IndexWriterOptions::builder()
             .num_worker_threads(threads)
             .memory_budget_per_thread(bytes)
@@ -120,6 +125,7 @@ impl Opened {
             schema,
             fields,
             writer: Mutex::new(Writer { writer: Some(writer), turn: 0 }),
+            queue: Arc::new(WriteQueue::new(queue_bytes)),
             snapshot,
         })
     }
@@ -214,7 +220,7 @@ impl Writing {
 
     fn with_writer<T>(
         &self,
-        write: impl FnOnce(&mut IndexWriter) -> tantivy::Result<T>,
+        write: impl FnOnce(&mut IndexWriter<QueuedDocument>) -> tantivy::Result<T>,
     ) -> Result<T, IndexError> {
         let mut locked = self.opened.writer();
         if locked.turn != self.turn {
@@ -225,7 +231,8 @@ impl Writing {
 
     pub(super) fn add(&self, record: &IndexedRecord<'_>) -> Result<(), IndexError> {
         let document = record.document(&self.opened.schema, &self.opened.fields)?;
-        self.with_writer(|writer| writer.add_document(document).map(drop))
+        let queued = self.opened.queue.add(document);
+        self.with_writer(|writer| writer.add_document(queued).map(drop))
     }
 
     pub(super) fn remove(&self, repository: &str, prefix: &str, identifier: &str) -> Result<(), IndexError> {
