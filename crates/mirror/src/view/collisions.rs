@@ -18,6 +18,7 @@ use super::options::{MirroredSource, PageLimits};
 use super::part::{Part, Parts};
 use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
+use bytes::Bytes;
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{Collisions, Identifier, MirrorError, Prefix, RecordStatus, StoredRecord};
@@ -84,6 +85,12 @@ impl<'v> Item<'v> {
         let Some((_, part, mut record)) = best else { return Ok(None) };
         let member = part.member;
         // What a view knows of a member does not contain its sets.
+        if view.members_of_view().is_some() && record.status == RecordStatus::Deleted {
+            let header = StoredRecord { bytes: Bytes::new(), ..record.clone() };
+            if let Version::Whole(stored) = read_whole(view, member, prefix, header).await? {
+                record.set_specs = stored.set_specs;
+            }
+        }
         if with_bytes || view.members_of_view().is_some() {
             let Version::Whole(whole) = read_whole(view, member, prefix, record).await? else {
                 return Ok(None);
