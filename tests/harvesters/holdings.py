@@ -3,6 +3,8 @@
 The providers of this folder serve them, and the results of the harvesters are compared with them.
 """
 
+import dataclasses
+import datetime
 from dataclasses import dataclass, field
 
 RECORDS = 300
@@ -46,6 +48,14 @@ def holding(number):
 
 
 HOLDINGS = [holding(number) for number in range(RECORDS)]
+
+
+def change(number, fields):
+    """Gives a record new fields now, or deletes it if they are None."""
+    datestamp = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    HOLDINGS[number] = dataclasses.replace(
+        HOLDINGS[number], datestamp=datestamp, deleted=fields is None, fields=fields or {}
+    )
 
 
 def selected(set=None, from_=None, until=None):

@@ -2,8 +2,11 @@
 
 It serves on loopback, at any path, until its standard input ends. It prints its port. A line with a number on its
 standard input is the number of list pages that it still serves. At the next request for one, it ends without an answer.
+A line with a list in JSON has the number of a record and its new fields, or null if it is deleted. Once it is changed, the
+provider prints an empty line.
 """
 
+import json
 import os
 import sys
 import threading
@@ -110,7 +113,11 @@ def main():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
     for line in sys.stdin:
-        server.list_pages_left = int(line)
+        if line.startswith("["):
+            holdings.change(*json.loads(line))
+            print(flush=True)
+        else:
+            server.list_pages_left = int(line)
 
 
 if __name__ == "__main__":

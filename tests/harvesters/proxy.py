@@ -23,10 +23,10 @@ def free_port():
 class Proxy:
     """A running `oaimend serve` with a mapping for each base URL. The keys are the repository ids.
 
-    `files` are the names and texts of configuration files.
+    `files` are the names and texts of configuration files, and `admin` is the address of the admin listener.
     """
 
-    def __init__(self, oaimend, base_urls, files=()):
+    def __init__(self, oaimend, base_urls, files=(), admin="off"):
         self.port = free_port()
         self.data = tempfile.TemporaryDirectory()
         for name, text in dict(files).items():
@@ -36,7 +36,7 @@ class Proxy:
         mappings = [f"--map={name}={base_url}" for name, base_url in base_urls.items()]
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [oaimend, "serve", f"--listen=127.0.0.1:{self.port}", "--admin=off",
+            [oaimend, "serve", f"--listen=127.0.0.1:{self.port}", f"--admin={admin}",
              f"--public-url=http://127.0.0.1:{self.port}", f"--data={self.data.name}/data",
              *mappings],
             cwd=self.data.name, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,

@@ -49,6 +49,11 @@ class Source:
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
 
+    def change(self, number, fields):
+        """Changes a record of `provider_oaipmh.py`, and waits until it is changed."""
+        self.write_line(json.dumps([number, fields]))
+        self.process.stdout.readline()
+
     def __exit__(self, *_):
         self.process.stdin.close()
         self.process.wait(10)
