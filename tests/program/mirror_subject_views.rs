@@ -149,6 +149,43 @@ fn a_view_of_many_records_is_read_in_steps() {
     assert_eq!(first.summary.page.progress, (Some(0), Some(3_000)));
 }
 
+#[test]
+fn get_record_of_a_view_that_is_behind_answers_what_it_knows_or_fails_for_a_time() {
+    let mirror = mirror();
+    mirror.commit("x", "oai_dc", vec![live("oai:0", &[], "green"), live("oai:changes", &[], "green")], true);
+    mirror.pass_time(10);
+    let views = views(&mirror);
+    let view = open(&views, &settings(&[("x", 0)], "green")).expect("it is known");
+    let get =
+        |id: &str| ask_once(&view, &format!("verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:{id}"));
+    mirror.commit("x", "oai_dc", vec![live("oai:enters", &[], "green")], true);
+    assert_eq!(get("enters").kind(), "GetRecord", "it judges a few changes first");
+    let others = (0..1_500).map(|at| live(&format!("oai:other:{at}"), &[], "red"));
+    let last = [live("oai:changes", &[], "red"), live("oai:late", &[], "green")];
+    mirror.commit("x", "oai_dc", others.chain(last).collect(), true);
+    let is_behind = |id: &str| {
+        let failure = get(id).failure.expect("it is not known");
+        let text = "has not read the last change";
+        failure.reason == oaimend_repository::Reason::MirrorIncomplete && failure.details.contains(text)
+    };
+    assert!(is_behind("changes"));
+    mirror.commit(
+        "x",
+        "oai_dc",
+        (0..3_000).map(|at| live(&format!("oai:{at}:"), &[], "red")).collect(),
+        true,
+    );
+    let late = [live("oai:0", &[], "green too"), live("oai:later", &[], "green")];
+    mirror.commit("x", "oai_dc", late.into(), true);
+    assert!(is_behind("later"));
+    assert_eq!(get("enters").kind(), "GetRecord", "its last change is known");
+    for _ in 0..4 {
+        get("later");
+    }
+    assert_eq!(get("later").kind(), "GetRecord");
+    assert_eq!(get("nowhere").kind(), "idDoesNotExist");
+}
+
 /// How a harvester chooses the `from` of its next list.
 #[derive(Clone, Copy, Debug)]
 enum Kind {

@@ -217,7 +217,8 @@ pub(super) async fn fill<'v>(
 ///
 /// # Errors
 ///
-/// The store cannot be read, the record is damaged, or it changes with each attempt to read it.
+/// The store cannot be read, the record is damaged, or it changes with each attempt to read it, or a view has not judged
+/// its last change.
 pub(super) async fn find<'v>(
     view: &'v View,
     parts: &Parts<'v>,
@@ -236,6 +237,9 @@ pub(super) async fn find<'v>(
         if let Some(shown) = (Item { found, others: records }).show(view, prefix, true).await? {
             return Ok(Some(shown));
         }
+    }
+    if view.members_of_view().is_some() {
+        return Err(view.behind(identifier));
     }
     let details = format!("the record {identifier} is damaged, or changes while it is read; retry later");
     Err(Failure::new(Reason::Mirror, details))

@@ -307,10 +307,18 @@ pub(super) async fn get_record(view: &View, request: &RepositoryRequest) -> Resu
     let parts = view.parts(prefix, None, view.since_secs());
     let chosen = view.members_of_view().map_or(Chosen::All, |members| Chosen::Members(Arc::clone(members)));
     let parts = Parts { parts, chosen };
+    // A view judges the commits that it does not know first. If there are too many, it answers what it knows.
+    let is_behind = match view.members_of_view() {
+        Some(members) => !matches!(members.complete_until_secs().await, Ok(UnixSecs::MAX)),
+        None => false,
+    };
     if let Some(shown) = find_record(view, &parts, prefix, identifier).await? {
         let mut writer = RecordWriter::new(view, prefix, request.reports_records);
         writer.write(shown, true).await?;
         return Ok(Answer::page(now_secs, writer.items.into_page()));
+    }
+    if is_behind {
+        return Err(view.behind(identifier));
     }
     for part in &parts.parts {
         if is_stored(view, part.member, identifier).await? {

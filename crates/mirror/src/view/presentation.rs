@@ -166,6 +166,13 @@ impl View {
         }
     }
 
+    /// The failure of a request for a record of a view of chosen records that has not judged its last change.
+    pub(super) fn behind(&self, identifier: &str) -> Failure {
+        let details =
+            format!("the view has not read the last change of {identifier} from the mirror yet; wait");
+        Failure::new(Reason::MirrorIncomplete, details)
+    }
+
     /// The failure of a request that the mirror cannot answer yet.
     pub(crate) fn incomplete(&self, what: &str, member: Option<&MirroredSource>) -> Failure {
         let (of, command) = match member {
