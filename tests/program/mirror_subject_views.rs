@@ -186,6 +186,26 @@ fn get_record_of_a_view_that_is_behind_answers_what_it_knows_or_fails_for_a_time
     assert_eq!(get("nowhere").kind(), "idDoesNotExist");
 }
 
+#[test]
+fn a_view_waits_for_the_members_of_its_sets() {
+    let mirror = mirror();
+    mirror.commit("x", "oai_dc", vec![live("oai:1", &[], "green")], true);
+    mirror.pass_time(10);
+    let views = views(&mirror);
+    let all = settings(&[("x", 0)], "green");
+    let of_set = ViewSettings { sets: vec!["x:a".to_owned()], ..all.clone() };
+    let failure = open(&views, &of_set).expect_err("headers do not name the set");
+    assert_eq!(failure.reason, oaimend_repository::Reason::MirrorIncomplete);
+    assert!(failure.details.contains("which records of \"x\" are in the set a"), "{}", failure.details);
+    assert_eq!(states(&list(&views, &all, "")), [("oai:1", false)]);
+    assert_eq!(states(&list(&views, &of_set, "")), [("oai:1", false)], "the definition before answers");
+    mirror.commit("x", "oai_dc", vec![live("oai:2", &["a"], "green")], true);
+    mirror.pass_time(10);
+    let mut now = list(&views, &of_set, "");
+    now.sort_by(|one, other| one.identifier.cmp(&other.identifier));
+    assert_eq!(states(&now), [("oai:1", true), ("oai:2", false)]);
+}
+
 /// How a harvester chooses the `from` of its next list.
 #[derive(Clone, Copy, Debug)]
 enum Kind {

@@ -82,6 +82,17 @@ impl Definition {
             && (*query == Query::All || is_match(repository, record, query))
     }
 
+    /// The sets of its repositories that it is limited to.
+    pub(super) fn sets_of_sources(&self) -> impl Iterator<Item = (&DefinedSource, &str)> {
+        let of_source = |source: &DefinedSource, set: &'_ str| -> bool {
+            set.strip_prefix(source.id.as_str()).is_some_and(|rest| rest.starts_with(':'))
+        };
+        self.sources.iter().flat_map(move |source| {
+            let sets = self.sets.iter().filter(move |set| of_source(source, set));
+            sets.map(move |set| (source, &set[source.id.len() + 1..]))
+        })
+    }
+
     fn has_set_of(&self, repository: &str, record: &StoredRecord) -> bool {
         let of_record = record.set_specs.iter();
         let sets: Vec<String> = of_record.map(|set_spec| format!("{repository}:{set_spec}")).collect();

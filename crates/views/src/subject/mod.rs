@@ -12,6 +12,7 @@
 
 mod definition;
 mod follower;
+mod known_sets;
 mod membership;
 mod views;
 

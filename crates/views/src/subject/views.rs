@@ -2,6 +2,7 @@
 
 use super::definition::{Definition, ViewSettings};
 use super::follower::{Followed, Follower, failed};
+use super::known_sets::check_known;
 use super::membership::{CurrentMembers, JUDGED_MAX, Shared, being_read};
 use oaimend_base::clock::Clock;
 use oaimend_mirror::view::{MirroredSource, Subject, SubjectRepository, ViewOptions, ViewStores};
@@ -101,11 +102,13 @@ impl SubjectViews {
             Some(next) if next.definition == json => next.number,
             _ => views.begin_generation(&settings.name, &json).await.map_err(failed)?,
         };
+        let known = check_known(&*self.follower.mirror, &definition).await;
         let followed = self.follower.follow(next, &definition, JUDGED_MAX).await?;
         if followed == Followed::Replaced {
             views.begin_generation(&settings.name, &json).await.map_err(failed)?;
         }
         if followed == Followed::All {
+            known?;
             self.switch(&settings.name, shared, state.current.is_some()).await?;
         }
         Ok(followed != Followed::All)
