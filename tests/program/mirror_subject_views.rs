@@ -206,6 +206,34 @@ fn a_view_waits_for_the_members_of_its_sets() {
     assert_eq!(states(&now), [("oai:1", true), ("oai:2", false)]);
 }
 
+#[test]
+fn a_page_of_a_small_set_examines_a_part_of_the_view() {
+    let mirror = mirror();
+    let others = |from: usize| (from..from + 5_000).map(|at| live(&format!("oai:{at}"), &["large"], "green"));
+    let first = [live("oai:first", &["small"], "green")];
+    mirror.commit("x", "oai_dc", others(0).chain(first).collect(), true);
+    mirror.commit("x", "oai_dc", others(5_000).collect(), true);
+    mirror.commit("x", "oai_dc", vec![live("oai:last", &["small"], "green")], true);
+    mirror.pass_time(10);
+    let (views, green) = (views(&mirror), settings(&[("x", 0)], "green"));
+    let view = (0..30).find_map(|_| open(&views, &green).ok()).expect("each request reads some members");
+    let pages = |verb: &str, set: &str| {
+        let pages = pages(&view, &format!("verb={verb}&metadataPrefix=oai_dc&set={set}"), || {});
+        let identifiers = |page: &crate::fixtures::mirror::Answered| -> Vec<String> {
+            page.items().into_iter().map(|item| item.identifier).collect()
+        };
+        pages.iter().map(identifiers).collect::<Vec<_>>()
+    };
+    let expected = [["oai:first"], ["oai:first"], ["oai:last"]];
+    assert_eq!(
+        pages("ListRecords", "x:small"),
+        expected,
+        "the first page repeats a record that is found later"
+    );
+    assert_eq!(pages("ListIdentifiers", "x:small"), expected);
+    assert_eq!(pages("ListIdentifiers", "x:none"), [Vec::<String>::new()]);
+}
+
 /// How a harvester chooses the `from` of its next list.
 #[derive(Clone, Copy, Debug)]
 enum Kind {

@@ -255,6 +255,9 @@ async fn read_page(
 }
 
 /// Writes records until the page is full.
+///
+/// If the list pauses before the first record of the page, the page has another record of the list. A page without any
+/// would end the harvest.
 async fn fill(
     list: &RecordList,
     merge: &mut Merge<'_>,
@@ -263,9 +266,21 @@ async fn fill(
 ) -> Result<PageEnd, Failure> {
     let mut last = None;
     while !writer.is_full(limits) {
-        let Some((part, record)) = merge.next().await? else { break };
-        last = Some(Place::of(&part, &record));
-        writer.write(ShownRecord::new(part, record), list.with_metadata).await?;
+        if let Some((part, record)) = merge.next().await? {
+            last = Some(Place::of(&part, &record));
+            writer.write(ShownRecord::new(part, record), list.with_metadata).await?;
+            continue;
+        }
+        let Some(paused_at) = merge.paused_at() else { break };
+        if writer.items.count() == 0
+            && let Some((part, record)) = merge.any_of_set().await?
+        {
+            writer.write(ShownRecord::new(part, record), list.with_metadata).await?;
+        }
+        if writer.items.count() > 0 {
+            return Ok(PageEnd { has_more: true, last: Some(paused_at) });
+        }
+        merge.resume();
     }
     Ok(PageEnd { has_more: last.is_some() && merge.has_more(), last })
 }

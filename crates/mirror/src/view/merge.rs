@@ -13,12 +13,19 @@ use super::part::{Chosen, Part, Parts};
 use super::selection::{Selection, list_selected};
 use oaimend_oai::UnixSecs;
 use oaimend_repository::Failure;
-use oaimend_store::{ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, StoredRecord};
+use oaimend_store::{
+    Identifier, ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, Prefix, RepositoryId,
+    StoredRecord,
+};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The records that are read at once from each of several repositories, at first. It doubles with each read.
 const FIRST_READ_RECORDS: usize = 4;
+
+/// Members of a view that a page of one set examines, unless it has to examine more for its first record. Between two
+/// records of the set, the view can have many others.
+const EXAMINED_MAX: usize = 4_000;
 
 /// The rest of a list.
 pub(super) struct Merge<'v> {
@@ -26,12 +33,16 @@ pub(super) struct Merge<'v> {
     chosen: Chosen,
     inputs: Vec<Input<'v>>,
     limits: PageLimits,
+    /// The members that may still be examined. Only lists of one set of a view count them.
+    examined_left: usize,
 }
 
 /// The rest of a list in one repository.
 struct Input<'v> {
     part: Part<'v>,
     filter: ListFilter,
+    /// The filter of the list from its beginning.
+    whole: ListFilter,
     after: Option<Position>,
     read: VecDeque<StoredRecord>,
     is_at_end: bool,
@@ -51,19 +62,25 @@ impl<'v> Merge<'v> {
         let limits = PageLimits { bytes_max: limits.bytes_max / parts.len().max(1), ..limits };
         let input = |part: Part<'v>| {
             let (from_secs, after) = rest_of(list, &part.member.id);
-            let filter = filter(&part, list, from_secs);
+            let filter = self::filter(&part, list, from_secs);
             let is_at_end = filter.is_none();
             let filter = filter.unwrap_or_default();
-            Input { part, filter, after, read: VecDeque::new(), is_at_end, count_max }
+            let whole = self::filter(&part, list, list.from).unwrap_or_default();
+            Input { part, filter, whole, after, read: VecDeque::new(), is_at_end, count_max }
         };
-        Self { store, chosen, inputs: parts.into_iter().map(input).collect(), limits }
+        let inputs = parts.into_iter().map(input).collect();
+        Self { store, chosen, inputs, limits, examined_left: EXAMINED_MAX }
     }
 
-    /// The next record; `None` at the end of the list.
+    /// The next record; `None` at the end of the list, or where it pauses.
     pub(super) async fn next(&mut self) -> Result<Option<(Part<'v>, StoredRecord)>, Failure> {
         for input in &mut self.inputs {
             if input.read.is_empty() && !input.is_at_end {
-                input.fill(&*self.store, self.chosen.selection(), self.limits).await?;
+                let examined_left = &mut self.examined_left;
+                input.fill(&*self.store, self.chosen.selection(), self.limits, examined_left).await?;
+            }
+            if input.is_paused() {
+                return Ok(None);
             }
         }
         // The inputs are in the order of the repositories, and the first one of equal datestamps is the minimum.
@@ -77,6 +94,48 @@ impl<'v> Merge<'v> {
         Ok(first.and_then(|input| Some((input.part, input.read.pop_front()?))))
     }
 
+    /// The position where the list pauses, because a page has examined enough members for one set.
+    pub(super) fn paused_at(&self) -> Option<Place> {
+        let input = self.inputs.iter().find(|input| input.is_paused())?;
+        let Position { secs: stamp, sequence } = input.after?;
+        let secs = input.part.since_secs.unwrap_or(UnixSecs::MIN).max(stamp);
+        Some(Place { secs, id: input.part.member.id.clone(), sequence, stamp })
+    }
+
+    /// Continues where it paused.
+    pub(super) fn resume(&mut self) {
+        self.examined_left = EXAMINED_MAX;
+    }
+
+    /// A record of the set of a list that pauses, which the index of the set finds. The list contains it, there or on
+    /// another page. `None` if the index has none among its first records.
+    pub(super) async fn any_of_set(&self) -> Result<Option<(Part<'v>, StoredRecord)>, Failure> {
+        let Chosen::Members(members) = &self.chosen else { return Ok(None) };
+        for input in &self.inputs {
+            let query = ListQuery {
+                filter: input.whole.clone(),
+                after: None,
+                count_max: EXAMINED_MAX,
+                bytes_max: self.limits.bytes_max,
+                with_bytes: false,
+            };
+            let ListFilter { repository, prefix, .. } = &query.filter;
+            let key = (RepositoryId(repository), Prefix(prefix));
+            let headers = self.store.list(query.clone()).await?.records;
+            let identifiers: Vec<String> = headers.into_iter().map(|header| header.identifier).collect();
+            let found = members.find(key.0, key.1, &identifiers).await?;
+            for member in found.into_iter().flatten().filter(|member| !member.has_left) {
+                let record = self.store.record(key.0, key.1, Identifier(&member.identifier)).await?;
+                if let Some(record) = record
+                    && record.sequence == member.position.sequence
+                {
+                    return Ok(Some((input.part, input.part.present(record))));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// Whether there may be records after those that were read.
     pub(super) fn has_more(&self) -> bool {
         self.inputs.iter().any(|input| !input.read.is_empty() || !input.is_at_end)
@@ -84,14 +143,20 @@ impl<'v> Merge<'v> {
 }
 
 impl Input<'_> {
+    /// Whether it stopped before its next record.
+    fn is_paused(&self) -> bool {
+        self.read.is_empty() && !self.is_at_end
+    }
+
     /// Reads the next records. Fails if one of them is damaged: the list must not look complete without it.
     async fn fill(
         &mut self,
         store: &dyn MirrorStore,
         selection: Option<&dyn Selection>,
         limits: PageLimits,
+        examined_left: &mut usize,
     ) -> Result<(), Failure> {
-        while self.read.is_empty() && !self.is_at_end {
+        while self.read.is_empty() && !self.is_at_end && *examined_left > 0 {
             let query = ListQuery {
                 filter: self.filter.clone(),
                 after: self.after,
@@ -100,7 +165,12 @@ impl Input<'_> {
                 with_bytes: limits.with_bytes && self.part.is_mirrored(),
             };
             let page = match selection {
-                Some(selection) => list_selected(store, selection, query).await?,
+                Some(selection) => {
+                    if query.filter.set.is_some() {
+                        *examined_left = examined_left.saturating_sub(self.count_max);
+                    }
+                    list_selected(store, selection, query).await?
+                }
                 None => store.list(query).await?,
             };
             if page.damaged > 0 {
