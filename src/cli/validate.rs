@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use oaimend::config::{mapping_schema, settings_schema};
+use oaimend::config::{mapping_schema, settings_schema, view_schema};
 use oaimend_base::certificate::CertificateFiles;
 use oaimend_base::clock;
 use oaimend_base::error::{Error, Fault};
@@ -18,7 +18,8 @@ use super::exit::{Exit, Failure, print};
 pub(crate) struct ValidateArguments {
     #[command(flatten)]
     config: ConfigArguments,
-    /// Prints a JSON Schema instead, with which editors check keys: of oaimend.toml, or of a mapping file
+    /// Prints a JSON Schema instead, with which editors check keys: of oaimend.toml, of a mapping file, or
+    /// of the file of a view
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "settings")]
     schema: Option<SchemaOf>,
 }
@@ -30,12 +31,15 @@ enum SchemaOf {
     Settings,
     /// The file of a repository
     Mapping,
+    /// The file of a view
+    View,
 }
 
 pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
     match arguments.schema {
         Some(SchemaOf::Settings) => return print(format!("{:#}\n", settings_schema()).as_bytes()),
         Some(SchemaOf::Mapping) => return print(format!("{:#}\n", mapping_schema()).as_bytes()),
+        Some(SchemaOf::View) => return print(format!("{:#}\n", view_schema()).as_bytes()),
         None => {}
     }
     let config = arguments.config.load()?;

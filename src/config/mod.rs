@@ -51,7 +51,7 @@ pub use oaimend_base::error::Fault;
 pub use quirks::read_charset;
 pub use reports::{ReportPolicy, ReportTo};
 pub use repositories::{MappingChanges, MappingsReload, Repositories};
-pub use schema::{mapping_schema, settings_schema};
+pub use schema::{mapping_schema, settings_schema, view_schema};
 pub use search::SearchPolicy;
 pub use settings::Settings;
 pub(crate) use settings::SettingsReload;

@@ -175,6 +175,7 @@ fn the_schemas_of_the_examples_are_new() {
     for (path, schema) in [
         ("packaging/debian/oaimend.schema.json", super::settings_schema()),
         ("mappings/mapping.schema.json", super::mapping_schema()),
+        ("examples/views/view.schema.json", super::view_schema()),
     ] {
         check_file(path, &format!("{schema:#}\n"));
     }

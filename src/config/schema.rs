@@ -3,6 +3,7 @@
 use super::keys;
 use super::mapping::Mapping;
 use super::settings::SettingsValues;
+use super::views::ViewFile;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -18,6 +19,11 @@ pub fn mapping_schema() -> Value {
     let mut schema = with_title(Mapping::describe_defaults().schema(), "A mapping file of oaimend");
     schema["oneOf"] = json!([{ "required": ["base_url"] }, { "required": ["static_file"] }]);
     schema
+}
+
+/// The JSON Schema of the file of a view. Names of repositories and queries are checked by the reader only.
+pub fn view_schema() -> Value {
+    with_title(ViewFile::describe_defaults().schema(), "A view of oaimend")
 }
 
 fn with_title(mut schema: Value, title: &str) -> Value {

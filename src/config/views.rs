@@ -90,7 +90,6 @@ impl ViewFile {
     }
 
     /// The keys with the default values.
-    #[cfg(test)]
     pub(super) fn describe_defaults() -> keys::Description {
         keys::describe(|keys| Self::default().declare(keys, None))
     }

@@ -40,6 +40,7 @@ FILES = {
     "/usr/share/bash-completion/completions/oaimend": 0o644,
     "/usr/share/oaimend/mapping.schema.json": 0o644,
     "/usr/share/oaimend/oaimend.schema.json": 0o644,
+    "/usr/share/oaimend/view.schema.json": 0o644,
     "/usr/share/fish/vendor_completions.d/oaimend.fish": 0o644,
     "/usr/share/zsh/vendor-completions/_oaimend": 0o644,
     f"{DOC}/copyright": 0o644,
@@ -47,6 +48,7 @@ FILES = {
     f"{DOC}/examples/mappings/zenodo.toml": 0o644,
     f"{DOC}/examples/monitoring/alerts.yml": 0o644,
     f"{DOC}/examples/reverse-proxy/nginx.conf": 0o644,
+    f"{DOC}/examples/views/maps.toml": 0o644,
 }
 LOCAL_CHANGE = '\nadmin_email = "oai@example.org"\n'
 

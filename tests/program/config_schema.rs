@@ -65,6 +65,16 @@ fn examples_are_valid_by_the_schemas() {
     assert!(files.len() > 5, "{files:?}");
     let Some(judgements) = judge(mappings.path(), &["mapping"], &files) else { return };
     expect_valid(&judgements, files.len());
+    let views = folder(&[]);
+    let mut files = examples(views.path(), "docs/how-to/views.md");
+    files.push(shown(&root().join("examples/views/maps.toml")));
+    for (number, file) in files.iter().enumerate() {
+        let text = std::fs::read_to_string(views.path().join(file)).expect("an example");
+        let alone = folder(&[(&format!("views/v{number}.toml"), &text)]);
+        assert_eq!(run(alone.path(), &["validate"]).status.code(), Some(0), "the program refuses {file}");
+    }
+    let Some(judgements) = judge(views.path(), &["view"], &files) else { return };
+    expect_valid(&judgements, files.len());
 }
 
 fn shown(path: &Path) -> String {
@@ -129,4 +139,19 @@ fn wrong_mappings_are_refused_by_the_schema_and_by_the_program() {
         "base_url = \"http://x/\"\ntls = true",
     ];
     expect_refused(&["mapping"], &faulty, |folder, text| write(folder, "mappings/x.toml", text));
+}
+
+#[test]
+fn wrong_views_are_refused_by_the_schema_and_by_the_program() {
+    let faulty = [
+        "colour = \"green\"",
+        "repository_name = 1",
+        "admin_emails = \"a@example.org\"",
+        "repositories = \"x\"",
+        "sets = [\"x:a\", \"x:a\"]",
+        "formats = [1]",
+        "query = [\"maps\"]",
+        "[query]\ntext = \"maps\"",
+    ];
+    expect_refused(&["view"], &faulty, |folder, text| write(folder, "views/x.toml", text));
 }
