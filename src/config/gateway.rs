@@ -97,8 +97,17 @@ named_enum! {
         People = "people",
         /// All clients.
         All = "all",
+        /// All clients. The records are listed for crawlers, from a walk through the list of the source.
+        Listed = "listed",
         /// Nobody.
         Off = "off",
+    }
+}
+
+impl LivePages {
+    /// Whether crawlers receive the pages.
+    pub(crate) fn admit_crawlers(self) -> bool {
+        matches!(self, Self::All | Self::Listed)
     }
 }
 

@@ -72,6 +72,11 @@ impl Mapping {
         self.mirror.is_none() && !is_off
     }
 
+    /// Whether its records are listed although it is not mirrored.
+    pub fn has_source_list(&self) -> bool {
+        self.has_live_pages() && self.live_pages == LivePages::Listed
+    }
+
     /// The source, to change it.
     pub fn source_mut(&mut self) -> &mut SourceMapping {
         Arc::make_mut(&mut self.source)
@@ -171,7 +176,8 @@ impl Mapping {
             /// nothing.
             records: named() => self.records,
             /// Who receives the pages of records if the repository is not mirrored, so that the source is asked for
-            /// each of them: all clients but crawlers (`[clients.crawlers]`), all clients, or nobody.
+            /// each of them: all clients but crawlers (`[clients.crawlers]`), all clients, all clients with a list of the
+            /// records for crawlers, or nobody.
             live_pages: named() => self.live_pages,
         }
     }

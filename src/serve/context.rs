@@ -12,6 +12,7 @@ use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::state::GatewayState;
 use crate::serve::search::SearchService;
 use crate::serve::served::ServedRepositories;
+use crate::serve::source_lists::SourceLists;
 use crate::serve::telemetry::Telemetry;
 use http::HeaderValue;
 use oaimend_base::clock::Clock;
@@ -80,6 +81,7 @@ impl ServerContext {
             store,
             cache,
             mirror: MirrorState::new(config.mirror),
+            source_lists: SourceLists::default(),
             views: config.views,
             search_service,
             clock,

@@ -2,7 +2,8 @@
 //!
 //! `run` starts and stops it. Each connection passes `net`, and each request the quotas of `clients`. `routes` says what
 //! answers it: `oai` for a repository, `pages` for people and crawlers, `admin` for operators. `background` harvests,
-//! notifies and maintains, and `search` indexes the mirror. `in_process` is `admin` without a server.
+//! notifies and maintains, and `search` indexes the mirror. `source_lists` has the
+//! records that sources without a mirror list. `in_process` is `admin` without a server.
 
 mod admin;
 mod background;
@@ -18,6 +19,7 @@ mod routes;
 mod run;
 mod search;
 mod served;
+mod source_lists;
 mod telemetry;
 mod validators;
 

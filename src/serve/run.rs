@@ -13,6 +13,7 @@ use crate::serve::background::maintenance::{
 };
 use crate::serve::background::notifications::reports::ReportService;
 use crate::serve::background::notifications::service::NoticeService;
+use crate::serve::background::source_walks::SourceWalks;
 use crate::serve::context::{Opened, ServerContext};
 use crate::serve::net::handover::{self, Sockets, TakenOver};
 use crate::serve::net::listener::BoundService;
@@ -223,6 +224,7 @@ impl Server {
         let (served_by_schedule, telemetry) = (Arc::clone(served), Arc::clone(&self.shared.telemetry));
         let schedule = HarvestSchedule { served: served_by_schedule, telemetry, only_requested: false };
         server.add_service(background_service("mirror", schedule));
+        server.add_service(background_service("lists", SourceWalks(Arc::clone(served))));
         let search = served.search_service.clone();
         if let Some(search) = search.clone() {
             let indexing = SearchIndexing { served: Arc::clone(served), search };

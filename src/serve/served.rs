@@ -4,6 +4,7 @@ use crate::config::{Mapping, Repositories, Views};
 use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::oai::cache::{Cache, PageVariant};
 use crate::serve::search::SearchService;
+use crate::serve::source_lists::SourceLists;
 use http::HeaderValue;
 use oaimend_base::clock::Clock;
 use oaimend_oai::{Request, Verb};
@@ -23,6 +24,8 @@ pub(crate) struct ServedRepositories {
     pub(crate) store: Store,
     pub(crate) cache: Option<Cache>,
     pub(crate) mirror: MirrorState,
+    /// The records of repositories that are not mirrored.
+    pub(crate) source_lists: SourceLists,
     /// The views of chosen records.
     pub(crate) views: Views,
     /// The search, if it is turned on. Requests use [`ServedRepositories::search`].

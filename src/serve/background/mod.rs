@@ -1,8 +1,9 @@
-//! What a running server does without a request: harvests, notifications, maintenance, and the watch of its
-//! configuration.
+//! What a running server does without a request: harvests, lists of records, notifications, maintenance, and the watch
+//! of its configuration.
 
 pub(crate) mod config_watch;
 pub(crate) mod harvests;
 pub(crate) mod maintenance;
 mod mappings_watch;
 pub(crate) mod notifications;
+pub(crate) mod source_walks;

@@ -16,7 +16,7 @@ use super::page_response::PageResponder;
 use super::request_query::query_of;
 use super::router::{Admitted, Destination, PublicRouter, Target, TargetRepository};
 use super::upstream_handle::UpstreamHandle;
-use crate::config::{LivePages, Mapping, ServeFrom};
+use crate::config::{Mapping, ServeFrom};
 use crate::serve::clients::client_class::CRAWLERS;
 use crate::serve::clients::quotas;
 use crate::serve::context::ServerContext;
@@ -312,7 +312,7 @@ impl ProxyService {
         let gateway = self.0.gateway.current_for_pages(served);
         let page = LiveRecordRequest::new(served, gateway, Arc::clone(&mapping), target, &head.headers).await;
         let is_crawler = context.permit.as_ref().is_some_and(|permit| permit.client.class == CRAWLERS);
-        if is_crawler && mapping.live_pages != LivePages::All {
+        if is_crawler && !mapping.live_pages.admit_crawlers() {
             return Err(page.for_people_only());
         }
         let Some(request) = page.request() else { return Err(page.unknown()) };

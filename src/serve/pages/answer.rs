@@ -4,7 +4,9 @@ use super::gateway::Gateway;
 use super::records::lists::{ListRequest, list_notice_page};
 use super::records::record::{CACHE_CONTROL, Missing, RecordRequest, notice};
 use super::records::sitemaps;
+use super::records::source_list::source_list;
 use super::repositories::aggregate::aggregate;
+use super::repositories::description::known_name;
 use super::repositories::overview::{is_stored, overview, unknown, unknown_path};
 use super::repositories::repository::repository;
 use super::search;
@@ -88,6 +90,15 @@ pub(crate) async fn answer(
             }
             Mirrored::Never => unknown(served, &gateway, &target.repository, false).await.into(),
         },
+        PageTarget::List(target)
+            if let Some(mapping) = mappings.get(target.repository())
+                && mapping.has_source_list() =>
+        {
+            GatewayResponse {
+                page: list_of_source(served, &gateway, mapping, target, headers).await,
+                repository: Some(mapping.id().to_owned()),
+            }
+        }
         PageTarget::List(target) => match find_mirrored(served, &mappings, target.repository()).await {
             Mirrored::Served(mapping) => GatewayResponse {
                 page: list(served, pages, mapping, target, headers).await,
@@ -141,6 +152,24 @@ async fn list(
         ListTarget::Records(address) => request.list(address).await,
         ListTarget::Sets(address) => request.sets(address).await,
         ListTarget::Moved(address) => moved(&address.url(gateway.site.base_path())),
+    }
+}
+
+/// A list of a repository that is not mirrored.
+async fn list_of_source(
+    served: &ServedRepositories,
+    gateway: &GatewayState,
+    mapping: &Arc<Mapping>,
+    target: &ListTarget,
+    headers: &HeaderMap,
+) -> Response {
+    // Without it the page has the id in place of the name.
+    let name = known_name(served, mapping).await.unwrap_or_default();
+    let name = name.as_deref().unwrap_or(mapping.id());
+    match target {
+        ListTarget::Records(address) => source_list(served, gateway, (mapping, name), address, headers),
+        ListTarget::Moved(address) => moved(&address.url(gateway.site.base_path())),
+        ListTarget::Sets(_) => list_notice_page(gateway, mapping.id(), name, ListNotice::Unknown),
     }
 }
 

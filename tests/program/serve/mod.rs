@@ -16,6 +16,7 @@ mod full_disk;
 mod gateway;
 mod gateway_bins;
 mod gateway_forms;
+mod gateway_listed;
 mod gateway_live;
 mod gateway_pages;
 mod gateway_responses;

@@ -36,6 +36,7 @@ pub use catalog::{read_formats, read_sets};
 pub use compare::{Comparison, Difference};
 pub use gaps::store_recovered;
 pub use page::Harvester;
+pub use repeated_pages::RepeatedPages;
 pub use settings::{DeletionLimits, HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 pub use sweep::SWEEP_INTERVAL_SECS;
 pub use turns::{HarvestTurn, HarvestTurns};

@@ -9,7 +9,7 @@ const REPEATS_MIN: u32 = 2;
 
 /// The pages of one list.
 #[derive(Debug, Default)]
-pub(crate) struct RepeatedPages {
+pub struct RepeatedPages {
     pages: u64,
     kept: Option<u64>,
     /// How often the kept page came again.
@@ -19,7 +19,7 @@ pub(crate) struct RepeatedPages {
 impl RepeatedPages {
     /// Notes a page, by the hash of its identifiers. Returns whether the list goes in circles. Found within `6 (n + 1)`
     /// pages, where `n` is the number of different pages.
-    pub(crate) fn note(&mut self, page: u64) -> bool {
+    pub fn note(&mut self, page: u64) -> bool {
         self.pages += 1;
         if self.kept == Some(page) {
             self.repeats += 1;

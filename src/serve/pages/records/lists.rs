@@ -12,7 +12,9 @@ use oaimend_html::fingerprint;
 use oaimend_mirror::view::sets::KnownSets;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::RecordForm;
-use oaimend_pages::html::{ListContent, ListNotice, ListNoticePage, ListPage, MonthEntry, RecordLink};
+use oaimend_pages::html::{
+    ListContent, ListNotice, ListNoticePage, ListPage, ListedFrom, MonthEntry, RecordLink,
+};
 use oaimend_pages::list::{LINKS_MAX, ListAddress, ListPart, Month, SequenceRange, first_title, title_of};
 use oaimend_record::{PublicationDate, RecordDocument, WorkDescription};
 use oaimend_repository::{Failure, Reason, RecordView};
@@ -79,6 +81,7 @@ impl ListRequest<'_> {
             content,
             neighbours,
             has_sets,
+            listed_from: ListedFrom::Mirror,
         };
         Ok(html_page(200, &validators, page.render()))
     }
@@ -126,7 +129,7 @@ pub(crate) fn list_notice_page(
         ListNotice::RepositoryRemoved => {
             return notice(410, RecordForm::Html, list_notice.title(), || page.render());
         }
-        ListNotice::NotHarvested | ListNotice::UnknownMembers => {
+        ListNotice::NotHarvested | ListNotice::NotListed | ListNotice::UnknownMembers => {
             Failure::new(Reason::MirrorIncomplete, list_notice.title())
         }
         ListNotice::Unreadable => Failure::new(Reason::Mirror, list_notice.title()),

@@ -1,5 +1,5 @@
 //! The pages of records, their lists, and the sitemaps: from the store of the mirror, and the pages of records that are
-//! not mirrored from the responses of their source.
+//! not mirrored from the responses of their source. `source_list` lists them from memory.
 
 pub(crate) mod collection;
 pub(crate) mod lists;
@@ -9,3 +9,4 @@ pub(crate) mod record_cache;
 mod record_xml;
 mod set_lists;
 pub(crate) mod sitemaps;
+pub(crate) mod source_list;

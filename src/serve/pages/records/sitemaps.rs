@@ -7,6 +7,7 @@ use crate::config::{CanonicalPage, Mapping, RecordPages, Robots};
 use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
+use crate::serve::source_lists::{ListedRecord, SourceList};
 use crate::serve::validators::Validators;
 use bytes::Bytes;
 use flate2::Compression;
@@ -40,7 +41,7 @@ const LEVEL: u32 = 4;
 /// Whether a repository has records in sitemaps. Search engines want no URLs in them that redirect, so those of
 /// `records = "link"` are left out.
 fn has_sitemaps(mapping: &Mapping) -> bool {
-    mapping.mirror.is_some() && mapping.records == RecordPages::Own
+    (mapping.mirror.is_some() || mapping.has_source_list()) && mapping.records == RecordPages::Own
 }
 
 /// The URL of the index for robots.txt; `None` if crawlers are not welcome or no repository has sitemaps.
@@ -80,6 +81,12 @@ async fn index(
     let store = &*served.store.mirror;
     let mut sitemaps = vec![SitemapAddress::Repositories];
     for mapping in served.repositories.all().values().filter(|mapping| has_sitemaps(mapping)) {
+        if mapping.mirror.is_none() {
+            let is_listed = listed_in_sitemap(served, gateway, mapping).is_some();
+            let records = SitemapAddress::Records { repository: mapping.id().to_owned(), number: 0 };
+            sitemaps.extend(is_listed.then_some(records));
+            continue;
+        }
         let Some(collection) = ListedCollection::find(store, mapping).await? else { continue };
         let counts = store.count_by_sequence(collection.live(), SITEMAP_SEQUENCES).await?;
         let numbers =
@@ -111,8 +118,12 @@ fn repositories(
 ) -> Result<Response, MirrorError> {
     let mappings = served.repositories.all();
     let pages = mappings.values().map(|mapping| (mapping.id(), has_sitemaps(mapping)));
-    let xml = repositories_sitemap(gateway.site.public_url(), pages);
-    let validators = validators_of(&xml);
+    compressed(&repositories_sitemap(gateway.site.public_url(), pages), headers)
+}
+
+/// A sitemap in one piece.
+fn compressed(xml: &str, headers: &HeaderMap) -> Result<Response, MirrorError> {
+    let validators = validators_of(xml);
     if validators.are_known(headers) {
         return Ok(file(validators.add_to(Response::new(304, CONTENT_TYPE, ""))));
     }
@@ -120,6 +131,34 @@ fn repositories(
     let compressed =
         encoder.write_all(xml.as_bytes()).and_then(|()| encoder.finish()).map_err(compression)?;
     Ok(file(validators.add_to(Response::new(200, CONTENT_TYPE, compressed))))
+}
+
+/// The list of a repository that is not mirrored, if the pages of its records are in a sitemap. Without
+/// `canonical = "self"` nobody knows which of them are canonical: their metadata was never received.
+fn listed_in_sitemap(
+    served: &ServedRepositories,
+    gateway: &GatewayState,
+    mapping: &Mapping,
+) -> Option<Arc<SourceList>> {
+    let list = served.source_lists.of(mapping)?;
+    (gateway.policy.canonical == CanonicalPage::Own && !list.records.is_empty()).then_some(list)
+}
+
+/// The sitemap of the records in the list of a source.
+fn records_of_source(
+    gateway: &GatewayState,
+    mapping: &Mapping,
+    list: &SourceList,
+    headers: &HeaderMap,
+) -> Result<Response, MirrorError> {
+    let mut xml = sitemap_start();
+    for ListedRecord { datestamp_secs, identifier } in &list.records {
+        let address = RecordAddress { repository: mapping.id(), identifier, format: None };
+        let modified = from_secs(*datestamp_secs, Granularity::Day);
+        write_entry(&address.page(gateway.site.public_url()), Some(&modified), &mut xml);
+    }
+    xml.push_str(SITEMAP_END);
+    compressed(&xml, headers)
 }
 
 /// The validators of a file with the URLs of other files or pages. It changes with the configuration too, so it has no
@@ -152,6 +191,12 @@ async fn records(
         }
         return unknown();
     };
+    if mapping.mirror.is_none() {
+        return match listed_in_sitemap(served, gateway, mapping) {
+            Some(list) if number == 0 => records_of_source(gateway, mapping, &list, headers),
+            _ => unknown(),
+        };
+    }
     let Some(collection) = ListedCollection::find(&*served.store.mirror, mapping).await? else {
         return Ok(list_notice_page(gateway, repository, repository, ListNotice::NotHarvested));
     };

@@ -55,7 +55,7 @@ pub(super) fn summary(
         state,
         fails_since,
         records,
-        has_record_pages: is_mirrored && mapping.records != RecordPages::Off,
+        has_record_pages: mapping.has_source_list() || is_mirrored && mapping.records != RecordPages::Off,
         last_success_at,
         days,
     }

@@ -24,6 +24,22 @@ pub struct ListPage<'a> {
     pub neighbours: [Option<ListPart>; 2],
     /// Whether the repository has sets.
     pub has_sets: bool,
+    /// Where the list is from.
+    pub listed_from: ListedFrom,
+}
+
+/// Where a list is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListedFrom {
+    /// The mirror, so that the times are those of changes in it.
+    Mirror,
+    /// The source, so that the times are its datestamps.
+    Source {
+        /// When it was read, such as `2026-11-24T00:00:00Z`.
+        read_at: String,
+        /// Whether these are all records.
+        is_complete: bool,
+    },
 }
 
 /// What a page of the list of records contains. Each kind has at most 1,000 links.
@@ -127,25 +143,31 @@ impl ListPage<'_> {
     }
 
     fn introduction(&self) -> Markup {
-        let (count, explanation) = match &self.content {
+        let (count, order) = match &self.content {
             ListContent::Months(months) => {
-                let count = months.iter().map(|month| month.records).sum();
-                (count, "by the month of their last change in this mirror")
+                (months.iter().map(|month| month.records).sum(), "by the month of their last change")
             }
             ListContent::Ranges(_, ranges) => {
-                let count = ranges.iter().map(|(_, count)| count).sum();
-                (count, "in the order of their last changes in this mirror")
+                (ranges.iter().map(|(_, count)| count).sum(), "in the order of their last changes")
             }
-            ListContent::Records(links) => {
-                (links.len() as u64, "in the order of their last changes in this mirror")
-            }
+            ListContent::Records(links) => (links.len() as u64, "in the order of their last changes"),
+        };
+        let place = match &self.listed_from {
+            ListedFrom::Mirror => "in this mirror",
+            ListedFrom::Source { .. } => "at the source",
         };
         let is_root = self.address.set.is_none() && self.address.part == ListPart::Months;
         html! {
             @if count == 0 {
                 p { "This list has no records now. A record that changes moves to the list of the month of its change." }
             } @else {
-                p { (records(count)) ", " (explanation) "." }
+                p { (records(count)) ", " (order) " " (place) "." }
+            }
+            @if let ListedFrom::Source { read_at, is_complete } = &self.listed_from {
+                p {
+                    "The list was requested from the source on " time datetime=(read_at) { (read_at) } ". "
+                    @if !is_complete { "It is not complete: the source has more records, or did not send its list to the end." }
+                }
             }
             @if is_root && self.has_sets {
                 p { a href=(self.sets().url(self.site.base_path())) { "Records by set" } }
@@ -259,6 +281,7 @@ mod tests {
             content,
             neighbours,
             has_sets: true,
+            listed_from: ListedFrom::Mirror,
         };
         page.render()
     }

@@ -4,7 +4,7 @@ mod list_page;
 mod notice;
 mod sets_page;
 
-pub use list_page::{ListContent, ListPage, MonthEntry, RecordLink};
+pub use list_page::{ListContent, ListPage, ListedFrom, MonthEntry, RecordLink};
 pub use notice::{ListNotice, ListNoticePage};
 pub use sets_page::{SetEntry, SetsPage};
 

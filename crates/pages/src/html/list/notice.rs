@@ -12,6 +12,8 @@ pub enum ListNotice {
     Unknown,
     /// No format was harvested completely. For status 503.
     NotHarvested,
+    /// The list of a source that is not mirrored was not read yet. For status 503.
+    NotListed,
     /// The mirror does not know which records are in the set. For status 503.
     UnknownMembers,
     /// The mirror cannot be read. For status 503.
@@ -34,6 +36,7 @@ impl ListNotice {
         match self {
             Self::Unknown => "No such list",
             Self::NotHarvested => "Not harvested yet",
+            Self::NotListed => "Not listed yet",
             Self::UnknownMembers => "Records of this set not known",
             Self::Unreadable => "List not available now",
             Self::PagesOff => "No record pages",
@@ -47,6 +50,7 @@ impl ListNotice {
             Self::NotHarvested => {
                 "This server copies the repository. The copy is not complete yet. Try again later."
             }
+            Self::NotListed => "This server has not received the list of the records yet. Try again later.",
             Self::UnknownMembers => {
                 "The repository does not say which of its records are in this set. All records are in the other lists."
             }

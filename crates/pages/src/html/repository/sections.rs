@@ -92,7 +92,7 @@ pub(super) fn formats(details: &RepositoryDetails) -> Markup {
 /// The table of sets.
 pub(super) fn sets(details: &RepositoryDetails, base: &str) -> Markup {
     let address = RepositoryAddress { repository: &details.summary.id };
-    let has_pages = details.summary.has_record_pages;
+    let has_pages = details.summary.has_record_pages && details.mirror.is_some();
     html! {
         section aria-labelledby="sets" {
             h2 id="sets" { "Sets" }
