@@ -109,6 +109,7 @@ macro_rules! contract_tests {
         $crate::contract_tests! { $backend; views:
             members_move_and_leave_and_survive_a_restart
             members_of_the_generation_before_have_left
+            a_prepared_switch_is_that_of_an_unprepared_one
             a_closed_store_of_views_refuses
         }
     };

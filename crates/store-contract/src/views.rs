@@ -89,6 +89,7 @@ pub async fn members_of_the_generation_before_have_left(backend: &impl Backend) 
     let abandoned = store.begin_generation("v", "abandoned").await.expect("writable");
     follow(store, abandoned, "x", vec![member("z", 100, 0, false)]).await;
     let second = store.begin_generation("v", "2").await.expect("writable");
+    remove_replaced(store).await;
     assert_eq!(members(store, all(abandoned, "x")).await, []);
     let changes = vec![member("a", 100, 0, true), member("b", 100, 1, false), member("n", 120, 3, true)];
     follow(store, second, "x", changes).await;
@@ -101,10 +102,11 @@ pub async fn members_of_the_generation_before_have_left(backend: &impl Backend) 
     ];
     assert_eq!(members(store, all(second, "x")).await, expected);
     assert_eq!(members(store, all(second, "y")).await, [member("a", 110, WITHOUT_RECORD, true)]);
+    remove_replaced(store).await;
     assert_eq!(members(store, all(first, "x")).await, []);
     let state = store.state("v").await.expect("readable");
     let current = Some(Generation { number: second, definition: "2".to_owned() });
-    assert_eq!(state, ViewState { current, next: None, since_secs: Some(UnixSecs(500)) });
+    assert_eq!(state, ViewState { current, since_secs: Some(UnixSecs(500)), ..ViewState::default() });
     let third = store.begin_generation("v", "3").await.expect("writable");
     follow(store, third, "y", vec![member("b", 130, 1, false)]).await;
     store.switch("v", Some(UnixSecs(600))).await.expect("writable");
@@ -112,6 +114,52 @@ pub async fn members_of_the_generation_before_have_left(backend: &impl Backend) 
     assert_eq!(members(store, all(third, "x")).await.len(), 3);
     assert_eq!(members(store, all(third, "y")).await.len(), 2);
     assert!(third > second && second > abandoned && abandoned > first);
+}
+
+async fn remove_replaced(store: &dyn ViewStore) {
+    while store.remove_replaced("v", 2).await.expect("writable") {}
+}
+
+/// A switch is prepared in steps, while members change and the program restarts.
+pub async fn a_prepared_switch_is_that_of_an_unprepared_one(backend: &impl Backend) {
+    let mut stores = backend.open();
+    let first = stores.views.begin_generation("v", "1").await.expect("writable");
+    let live = |at: u64| member(&format!("{at:02}"), 100 + at as i64 / 4, at, false);
+    follow(&*stores.views, first, "x", (0..20).map(live).collect()).await;
+    stores.views.switch("v", None).await.expect("writable");
+    let second = stores.views.begin_generation("v", "2").await.expect("writable");
+    follow(&*stores.views, second, "x", (0..20).step_by(2).map(live).collect()).await;
+    for at in 21..24 {
+        stores.views.prepare_switch("v", 3).await.expect("writable");
+        assert_eq!(
+            stores.views.state("v").await.expect("readable").current.map(|one| one.number),
+            Some(first)
+        );
+        stores.close();
+        stores = backend.open();
+        // One that was examined changes, one enters both generations, and one only that in use.
+        let changes =
+            [("01".to_owned(), 3 * at), (format!("{at}"), 3 * at + 1), (format!("old {at}"), 3 * at + 2)];
+        let changes =
+            changes.map(|(identifier, sequence)| member(&identifier, 200 + at as i64, sequence, false));
+        follow(&*stores.views, second, "x", changes[..2].to_vec()).await;
+        follow(&*stores.views, first, "x", changes.to_vec()).await;
+    }
+    while stores.views.prepare_switch("v", 3).await.expect("writable") {}
+    follow(&*stores.views, first, "x", vec![member("last", 300, 80, false)]).await;
+    stores.views.switch("v", Some(UnixSecs(500))).await.expect("writable");
+    let shown = members(&*stores.views, all(second, "x")).await;
+    assert!(shown.iter().all(|one| one.has_left == (one.position.sequence >= WITHOUT_RECORD)), "{shown:?}");
+    let mut left: Vec<&str> =
+        shown.iter().filter(|one| one.has_left).map(|one| one.identifier.as_str()).collect();
+    left.sort_unstable();
+    let expected =
+        ["03", "05", "07", "09", "11", "13", "15", "17", "19", "last", "old 21", "old 22", "old 23"];
+    assert_eq!(left, expected);
+    assert_eq!(shown.len() - left.len(), 10 + 1 + 3);
+    remove_replaced(&*stores.views).await;
+    assert_eq!(members(&*stores.views, all(first, "x")).await, []);
+    assert_eq!(members(&*stores.views, all(second, "x")).await, shown);
 }
 
 pub async fn a_closed_store_of_views_refuses(backend: &impl Backend) {

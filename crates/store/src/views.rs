@@ -32,7 +32,7 @@ pub trait ViewStore: std::fmt::Debug + Send + Sync {
     async fn state(&self, view: &str) -> Result<ViewState, SaveError>;
 
     /// Begins a generation of a view for this definition, and returns its number. One that was begun before and is not
-    /// in use is removed.
+    /// in use is replaced.
     ///
     /// # Errors
     ///
@@ -55,13 +55,30 @@ pub trait ViewStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read.
     async fn followed(&self, generation: u64) -> Result<Vec<FollowedCollection>, SaveError>;
 
+    /// Does a part of [`ViewStore::switch`] that nobody sees: examines the next members of the generation in use, at most
+    /// `count_max`, and takes over those that the begun one does not have. Returns whether there are more. A later call
+    /// continues, also after a restart.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is stored.
+    async fn prepare_switch(&self, view: &str, count_max: usize) -> Result<bool, SaveError>;
+
     /// Puts the begun generation of a view into use. The members of the one before that it does not have are taken over
-    /// as members that have left. `since_secs` becomes the lowest datestamp of all its members.
+    /// as members that have left. `since_secs` becomes the lowest datestamp of all its members. It is short after
+    /// [`ViewStore::prepare_switch`] has examined them.
     ///
     /// # Errors
     ///
     /// The generation before stays in use.
     async fn switch(&self, view: &str, since_secs: Option<UnixSecs>) -> Result<(), SaveError>;
+
+    /// Removes members of the replaced generations of a view, at most `count_max`. Returns whether there are more.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is removed.
+    async fn remove_replaced(&self, view: &str, count_max: usize) -> Result<bool, SaveError>;
 
     /// The next members of a collection in the order of their positions.
     ///
@@ -105,6 +122,8 @@ pub struct ViewState {
     /// The lowest datestamp of all members, in seconds since 1970: the last change of the definition. `None`: the first
     /// generation is in use, and the stamps of the members are their datestamps.
     pub since_secs: Option<UnixSecs>,
+    /// The numbers of the generations that were replaced, until [`ViewStore::remove_replaced`] has removed their members.
+    pub replaced: Vec<u64>,
 }
 
 /// A generation of a view.

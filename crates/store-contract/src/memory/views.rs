@@ -24,11 +24,11 @@ struct Collection {
 }
 
 impl ViewRows {
-    fn remove_generation(&mut self, number: u64) -> BTreeMap<(u64, String, String), Collection> {
-        let (removed, kept) =
-            std::mem::take(&mut self.collections).into_iter().partition(|((of, ..), _)| *of == number);
-        self.collections = kept;
-        removed
+    fn remove_replaced(&mut self, view: &str) {
+        let Some(state) = self.states.get_mut(view) else { return };
+        for number in state.replaced.drain(..) {
+            self.collections.retain(|(of, ..), _| *of != number);
+        }
     }
 
     fn follow(&mut self, changes: FollowedChanges) {
@@ -50,7 +50,10 @@ impl ViewRows {
         let before = state.current.replace(next);
         state.since_secs = since_secs;
         let Some(before) = before else { return };
-        for ((_, repository, prefix), old) in self.remove_generation(before.number) {
+        state.replaced.push(before.number);
+        let of_before = self.collections.iter().filter(|((of, ..), _)| *of == before.number);
+        let of_before: Vec<_> = of_before.map(|(key, old)| (key.clone(), old.members.clone())).collect();
+        for ((_, repository, prefix), old) in of_before {
             let followed = FollowedCollection {
                 repository: repository.clone(),
                 prefix: prefix.clone(),
@@ -60,7 +63,7 @@ impl ViewRows {
             let collection = self.collections.entry((number, repository, prefix)).or_insert(new);
             let taken = collection.members.values().map(|member| member.position.sequence + 1).max();
             let mut sequence = taken.unwrap_or_default().max(WITHOUT_RECORD);
-            for (identifier, member) in old.members {
+            for (identifier, member) in old {
                 if collection.members.contains_key(&identifier) {
                     continue;
                 }
@@ -105,9 +108,8 @@ impl ViewStore for Handle {
             views.next_generation += 1;
             let next = Generation { number, definition: definition.to_owned() };
             let state = views.states.entry(view.to_owned()).or_default();
-            if let Some(abandoned) = state.next.replace(next) {
-                views.remove_generation(abandoned.number);
-            }
+            let abandoned = state.next.replace(next);
+            state.replaced.extend(abandoned.map(|abandoned| abandoned.number));
             number
         })
     }
@@ -121,6 +123,15 @@ impl ViewStore for Handle {
             let of_generation = views.collections.iter().filter(|((number, ..), _)| *number == generation);
             of_generation.map(|(_, collection)| collection.followed.clone()).collect()
         })
+    }
+
+    async fn prepare_switch(&self, _view: &str, _count_max: usize) -> Result<bool, SaveError> {
+        self.views(|_| false)
+    }
+
+    async fn remove_replaced(&self, view: &str, _count_max: usize) -> Result<bool, SaveError> {
+        self.views(|views| views.remove_replaced(view))?;
+        Ok(false)
     }
 
     async fn switch(&self, view: &str, since_secs: Option<UnixSecs>) -> Result<(), SaveError> {

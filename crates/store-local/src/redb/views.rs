@@ -30,6 +30,9 @@ const MEMBERS: TableDefinition<'static, (u64, &'static str), (i64, u64, bool)> =
 /// Number of the row, stamp and sequence to the identifier, and whether the member has left.
 const POSITIONS: TableDefinition<'static, (u64, i64, u64), (&'static str, bool)> =
     TableDefinition::new("positions");
+/// Number of the row in a begun generation to the place in the one in use up to which members were taken over: stamp and
+/// sequence, and the next sequence of a member without a record.
+const TAKEOVERS: TableDefinition<'static, u64, (i64, u64, u64)> = TableDefinition::new("takeovers");
 /// One row: the next generation, and the next number of a collection.
 const NEXT_NUMBERS: TableDefinition<'static, (), (u64, u64)> = TableDefinition::new("next_numbers");
 
@@ -59,6 +62,7 @@ fn create_tables(database: &Database) -> Result<(), redb::Error> {
     writing.open_table(COLLECTIONS)?;
     writing.open_table(MEMBERS)?;
     writing.open_table(POSITIONS)?;
+    writing.open_table(TAKEOVERS)?;
     writing.open_table(NEXT_NUMBERS)?;
     Ok(writing.commit()?)
 }
@@ -117,6 +121,7 @@ struct Members<'t> {
     collections: Table<'t, (u64, &'static str, &'static str), CollectionRow>,
     members: Table<'t, (u64, &'static str), (i64, u64, bool)>,
     positions: Table<'t, (u64, i64, u64), (&'static str, bool)>,
+    takeovers: Table<'t, u64, (i64, u64, u64)>,
     next_numbers: Table<'t, (), (u64, u64)>,
 }
 
@@ -126,6 +131,7 @@ impl<'t> Members<'t> {
             collections: writing.open_table(COLLECTIONS)?,
             members: writing.open_table(MEMBERS)?,
             positions: writing.open_table(POSITIONS)?,
+            takeovers: writing.open_table(TAKEOVERS)?,
             next_numbers: writing.open_table(NEXT_NUMBERS)?,
         })
     }
@@ -171,54 +177,87 @@ impl<'t> Members<'t> {
         Ok(found)
     }
 
-    fn remove_generation(&mut self, generation: u64) -> Result<(), redb::Error> {
+    /// Removes members of a generation, at most `left` of all. Returns whether it has none any more.
+    fn remove_generation(&mut self, generation: u64, left: &mut usize) -> Result<bool, redb::Error> {
         for (repository, prefix, (number, ..)) in self.of_generation(generation)? {
-            self.members.retain_in((number, "")..(number + 1, ""), |_, _| false)?;
-            self.positions.retain_in((number, i64::MIN, 0)..=(number, i64::MAX, u64::MAX), |_, _| false)?;
+            let mut removed = Vec::new();
+            for row in self.members.range((number, "")..(number + 1, ""))?.take(*left) {
+                let (key, member) = row?;
+                removed.push((key.value().1.to_owned(), member.value()));
+            }
+            *left -= removed.len();
+            for (identifier, (secs, sequence, _)) in removed {
+                self.members.remove((number, identifier.as_str()))?;
+                self.positions.remove((number, secs, sequence))?;
+            }
+            if *left == 0 {
+                return Ok(false);
+            }
+            self.takeovers.remove(number)?;
             self.collections.remove((generation, repository.as_str(), prefix.as_str()))?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Takes the members of the generation before over, unless the next one has them.
-    fn take_over(&mut self, before: u64, next: u64) -> Result<(), redb::Error> {
+    /// Takes members of the generation before over, unless the next one has them. It examines them in the order of their
+    /// positions, at most `left` of all. So a member that changes afterwards is examined again. Returns whether it has
+    /// examined all of them.
+    fn take_over(&mut self, before: u64, next: u64, left: &mut usize) -> Result<bool, redb::Error> {
         for (repository, prefix, (from, ..)) in self.of_generation(before)? {
             let key = (next, repository.as_str(), prefix.as_str());
             let (number, collection, next_sequence, mut count) = self.row(key)?;
+            let start = (i64::MIN, 0, WITHOUT_RECORD);
+            let (mut secs, mut sequence, mut free) =
+                self.takeovers.get(number)?.map_or(start, |row| row.value());
             let mut absent = Vec::new();
-            for row in self.members.range((from, "")..(from + 1, ""))? {
-                let (key, member) = row?;
-                let (_, identifier) = key.value();
+            for row in self.positions.range((from, secs, sequence)..=(from, i64::MAX, u64::MAX))? {
+                if *left == 0 {
+                    break;
+                }
+                let (position, member) = row?;
+                *left -= 1;
+                (_, secs, sequence) = position.value();
+                sequence += 1;
+                let (identifier, _) = member.value();
                 if self.find(number, identifier)?.is_none() {
-                    absent.push((identifier.to_owned(), member.value().0));
+                    absent.push((identifier.to_owned(), secs));
                 }
             }
-            let start = self.first_without_record(number)?;
-            for (sequence, (identifier, secs)) in (start..).zip(absent) {
-                let position = Position { secs: UnixSecs(secs), sequence };
+            for (identifier, secs) in absent {
+                let position = Position { secs: UnixSecs(secs), sequence: free };
+                free += 1;
                 count += u64::from(self.put(number, &ViewMember { identifier, position, has_left: true })?);
             }
+            self.takeovers.insert(number, (secs, sequence, free))?;
             self.collections.insert(key, (number, collection, next_sequence, count))?;
+            if *left == 0 {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// A sequence that no member without a record has.
-    fn first_without_record(&self, number: u64) -> Result<u64, redb::Error> {
-        let mut first = WITHOUT_RECORD;
-        for row in self.members.range((number, "")..(number + 1, ""))? {
-            first = first.max(row?.1.value().1 + 1);
+    /// Examines the members with the last stamp again: one that has changed meanwhile can have a lower sequence than a
+    /// member without a record.
+    fn take_over_rest(&mut self, before: u64, next: u64) -> Result<(), redb::Error> {
+        for (.., (number, ..)) in self.of_generation(next)? {
+            let reached = self.takeovers.get(number)?.map(|reached| reached.value());
+            if let Some((secs, _, free)) = reached {
+                self.takeovers.insert(number, (secs, 0, free))?;
+            }
         }
-        Ok(first)
+        self.take_over(before, next, &mut { usize::MAX })?;
+        for (.., (number, ..)) in self.of_generation(next)? {
+            self.takeovers.remove(number)?;
+        }
+        Ok(())
     }
 }
 
 fn begin_generation(writing: &WriteTransaction, view: &str, definition: &str) -> Result<u64, redb::Error> {
     let mut state = read_state(&writing.open_table(STATES)?, view)?;
     let mut members = Members::open(writing)?;
-    if let Some(abandoned) = &state.next {
-        members.remove_generation(abandoned.number)?;
-    }
+    state.replaced.extend(state.next.take().map(|abandoned| abandoned.number));
     let (number, next_collection) = members.numbers()?;
     members.next_numbers.insert((), (number + 1, next_collection))?;
     state.next = Some(Generation { number, definition: definition.to_owned() });
@@ -240,15 +279,34 @@ fn follow(writing: &WriteTransaction, changes: &FollowedChanges) -> Result<(), r
     Ok(())
 }
 
-fn switch(writing: &WriteTransaction, view: &str, since_secs: Option<UnixSecs>) -> Result<(), redb::Error> {
+fn prepare_switch(writing: &WriteTransaction, view: &str, count_max: usize) -> Result<bool, redb::Error> {
     let state = read_state(&writing.open_table(STATES)?, view)?;
-    let Some(next) = state.next else { return Ok(()) };
-    if let Some(before) = state.current {
-        let mut members = Members::open(writing)?;
-        members.take_over(before.number, next.number)?;
-        members.remove_generation(before.number)?;
+    let (Some(before), Some(next)) = (state.current, state.next) else { return Ok(false) };
+    let mut left = count_max;
+    Ok(!Members::open(writing)?.take_over(before.number, next.number, &mut left)?)
+}
+
+fn switch(writing: &WriteTransaction, view: &str, since_secs: Option<UnixSecs>) -> Result<(), redb::Error> {
+    let mut state = read_state(&writing.open_table(STATES)?, view)?;
+    let Some(next) = state.next.take() else { return Ok(()) };
+    if let Some(before) = &state.current {
+        Members::open(writing)?.take_over_rest(before.number, next.number)?;
+        state.replaced.push(before.number);
     }
-    save_state(writing, view, &ViewState { current: Some(next), next: None, since_secs })
+    save_state(writing, view, &ViewState { current: Some(next), since_secs, ..state })
+}
+
+fn remove_replaced(writing: &WriteTransaction, view: &str, count_max: usize) -> Result<bool, redb::Error> {
+    let mut state = read_state(&writing.open_table(STATES)?, view)?;
+    let (mut members, mut left) = (Members::open(writing)?, count_max);
+    while let Some(&generation) = state.replaced.first() {
+        if !members.remove_generation(generation, &mut left)? {
+            return Ok(true);
+        }
+        state.replaced.remove(0);
+        save_state(writing, view, &state)?;
+    }
+    Ok(false)
 }
 
 /// The row of a collection.
@@ -329,6 +387,16 @@ impl ViewStore for RedbViews {
             Ok(found)
         })
         .await
+    }
+
+    async fn prepare_switch(&self, view: &str, count_max: usize) -> Result<bool, SaveError> {
+        let view = view.to_owned();
+        self.write(move |writing| prepare_switch(writing, &view, count_max)).await
+    }
+
+    async fn remove_replaced(&self, view: &str, count_max: usize) -> Result<bool, SaveError> {
+        let view = view.to_owned();
+        self.write(move |writing| remove_replaced(writing, &view, count_max)).await
     }
 
     async fn switch(&self, view: &str, since_secs: Option<UnixSecs>) -> Result<(), SaveError> {

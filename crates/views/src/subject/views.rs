@@ -12,6 +12,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Maximum number of members that one transaction takes over before a switch, or removes after it.
+const PREPARED_MAX: usize = 5_000;
+
 /// All views of a server. Clones share them.
 #[derive(Clone, Debug)]
 pub struct SubjectViews {
@@ -89,13 +92,14 @@ impl SubjectViews {
         let views = &self.follower.views;
         let definition = Definition::of(settings);
         let json = definition.to_json();
+        let has_replaced = views.remove_replaced(&settings.name, PREPARED_MAX).await.map_err(failed)?;
         let state = views.state(&settings.name).await.map_err(failed)?;
         if let Some(current) = &state.current
             && let Ok(old) = serde_json::from_str(&current.definition)
         {
             let followed = self.follower.follow(current.number, &old, JUDGED_MAX).await?;
             if current.definition == json && followed != Followed::Replaced {
-                return Ok(followed != Followed::All);
+                return Ok(has_replaced || followed != Followed::All);
             }
         }
         let next = match &state.next {
@@ -109,6 +113,9 @@ impl SubjectViews {
         }
         if followed == Followed::All {
             known?;
+            if views.prepare_switch(&settings.name, PREPARED_MAX).await.map_err(failed)? {
+                return Ok(true);
+            }
             self.switch(&settings.name, shared, state.current.is_some()).await?;
         }
         Ok(followed != Followed::All)
