@@ -234,6 +234,30 @@ fn a_page_of_a_small_set_examines_a_part_of_the_view() {
     assert_eq!(pages("ListIdentifiers", "x:none"), [Vec::<String>::new()]);
 }
 
+#[test]
+fn a_change_that_is_taken_back_is_a_change() {
+    let mirror = mirror();
+    let records = (0..1_500).map(|at| live(&format!("oai:{at}"), &[], "green")).collect();
+    mirror.commit("x", "oai_dc", records, true);
+    mirror.commit("y", "oai_dc", vec![live("oai:y", &[], "green")], true);
+    mirror.pass_time(10);
+    let views = views(&mirror);
+    let [both, one] = [&[("x", 0), ("y", 0)][..], &[("x", 0)]].map(|sources| settings(sources, "green"));
+    (0..10).find_map(|_| open(&views, &both).ok()).expect("each request reads some members");
+    mirror.pass_time(86_400);
+    let get = "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:y";
+    let is_deleted = |settings| ask_once(&open(&views, settings).expect("known"), get).items()[0].is_deleted;
+    assert!(!is_deleted(&both));
+    let from = mirror.now();
+    mirror.pass_time(86_400);
+    assert!(is_deleted(&one), "the configuration decides at once");
+    let list = format!("verb=ListIdentifiers&metadataPrefix=oai_dc&from={from}");
+    // A request that meets the change fails for a time.
+    let mut pages = (0..10).map(|_| ask_once(&open(&views, &both).expect("known"), &list));
+    let has_records = pages.any(|page| page.failure.is_none() && page.kind() == "ListIdentifiers");
+    assert!(has_records, "harvesters learn that the record is there again");
+}
+
 /// How a harvester chooses the `from` of its next list.
 #[derive(Clone, Copy, Debug)]
 enum Kind {

@@ -16,6 +16,7 @@
 //!    [`KnownGaps`] are the items that a harvest could not store: S stops at them.
 //!
 //! A list of one set has one more condition: the mirror knows the members of the set. [`SetFacts`] decides it.
+//! A view of chosen records has members: [`Member`], [`Followed`] and [`Redefinition`] decide what its lists contain.
 //!
 //! The harvester may receive some records twice. It misses none under these conditions: the clocks
 //! of harvester and mirror differ by at most [`CLOCK_ERROR_MAX_SECS`], and the source shows a change
@@ -32,6 +33,7 @@ pub mod schedule;
 mod served_spans;
 mod set_members;
 mod stamp_clock;
+mod view_members;
 
 pub use backoff::backoff;
 pub use harvest_mark::{HarvestMark, ResponseClocks};
@@ -44,3 +46,4 @@ pub use served_spans::{
 };
 pub use set_members::{KnownMembers, SetFacts};
 pub use stamp_clock::{ListTimes, PendingCommit, RESERVATION_SECS, StampClock};
+pub use view_members::{CollectionState, Followed, Member, Redefinition, Switch, member_datestamp};

@@ -97,11 +97,11 @@ pub async fn members_of_the_generation_before_have_left(backend: &impl Backend) 
     store.switch("v", Some(UnixSecs(500))).await.expect("writable");
     let expected = [
         member("b", 100, 1, false),
-        member("a", 100, WITHOUT_RECORD, true),
-        member("c", 100, WITHOUT_RECORD + 1, true),
+        member("a", 500, WITHOUT_RECORD, true),
+        member("c", 500, WITHOUT_RECORD + 1, true),
     ];
     assert_eq!(members(store, all(second, "x")).await, expected);
-    assert_eq!(members(store, all(second, "y")).await, [member("a", 110, WITHOUT_RECORD, true)]);
+    assert_eq!(members(store, all(second, "y")).await, [member("a", 500, WITHOUT_RECORD, true)]);
     remove_replaced(store).await;
     assert_eq!(members(store, all(first, "x")).await, []);
     let state = store.state("v").await.expect("readable");
@@ -126,6 +126,8 @@ pub async fn a_prepared_switch_is_that_of_an_unprepared_one(backend: &impl Backe
     let first = stores.views.begin_generation("v", "1").await.expect("writable");
     let live = |at: u64| member(&format!("{at:02}"), 100 + at as i64 / 4, at, false);
     follow(&*stores.views, first, "x", (0..20).map(live).collect()).await;
+    // The clock was set back afterwards.
+    follow(&*stores.views, first, "x", vec![member("late", 900, 20, false)]).await;
     stores.views.switch("v", None).await.expect("writable");
     let second = stores.views.begin_generation("v", "2").await.expect("writable");
     follow(&*stores.views, second, "x", (0..20).step_by(2).map(live).collect()).await;
@@ -150,11 +152,12 @@ pub async fn a_prepared_switch_is_that_of_an_unprepared_one(backend: &impl Backe
     stores.views.switch("v", Some(UnixSecs(500))).await.expect("writable");
     let shown = members(&*stores.views, all(second, "x")).await;
     assert!(shown.iter().all(|one| one.has_left == (one.position.sequence >= WITHOUT_RECORD)), "{shown:?}");
+    assert!(shown.iter().all(|one| !one.has_left || one.position.secs <= UnixSecs(500)), "{shown:?}");
     let mut left: Vec<&str> =
         shown.iter().filter(|one| one.has_left).map(|one| one.identifier.as_str()).collect();
     left.sort_unstable();
     let expected =
-        ["03", "05", "07", "09", "11", "13", "15", "17", "19", "last", "old 21", "old 22", "old 23"];
+        ["03", "05", "07", "09", "11", "13", "15", "17", "19", "last", "late", "old 21", "old 22", "old 23"];
     assert_eq!(left, expected);
     assert_eq!(shown.len() - left.len(), 10 + 1 + 3);
     remove_replaced(&*stores.views).await;

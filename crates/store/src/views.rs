@@ -15,6 +15,7 @@ use super::mirror::Position;
 use super::save_error::SaveError;
 use async_trait::async_trait;
 use oaimend_oai::UnixSecs;
+use oaimend_rules::Member;
 use serde::{Deserialize, Serialize};
 
 /// The first sequence of members that have no record in the mirror, because they were taken over from the generation
@@ -65,7 +66,7 @@ pub trait ViewStore: std::fmt::Debug + Send + Sync {
     async fn prepare_switch(&self, view: &str, count_max: usize) -> Result<bool, SaveError>;
 
     /// Puts the begun generation of a view into use. The members of the one before that it does not have are taken over
-    /// as members that have left. `since_secs` becomes the lowest datestamp of all its members. It is short after
+    /// as members that have left at `since_secs`, which becomes the lowest datestamp of all its members. It is short after
     /// [`ViewStore::prepare_switch`] has examined them.
     ///
     /// # Errors
@@ -168,6 +169,22 @@ pub struct ViewMember {
     pub position: Position,
     /// Whether the record has left the view: it is deleted, or does not match any more.
     pub has_left: bool,
+}
+
+impl ViewMember {
+    /// Whether a generation stores this change. `was_member` includes members that have left.
+    pub fn is_stored(&self, was_member: bool) -> bool {
+        Member::after_commit(self.position.secs, !self.has_left, was_member).is_some()
+    }
+
+    /// The member in a generation that is in use since `since_secs` and does not choose its record. `sequence` is that of
+    /// a member without a record.
+    #[must_use]
+    pub fn taken_over(self, since_secs: Option<UnixSecs>, sequence: u64) -> Self {
+        let left = Member::after_redefinition(None, since_secs.unwrap_or(self.position.secs));
+        let position = Position { secs: left.stamp_secs, sequence };
+        Self { position, has_left: left.has_left, ..self }
+    }
 }
 
 /// A request for members.

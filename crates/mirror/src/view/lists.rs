@@ -68,10 +68,7 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
     let mut times = view.begin_list(now_secs).await?;
     let members = view.members_of_view().map(|members| Arc::clone(members) as Arc<dyn Selection>);
     if let Some(selection) = selection.or(members) {
-        // Commits after the start of the list have later stamps, so the selection may be read after it only.
-        let complete_until_secs = selection.complete_until_secs().await?;
-        times.response_date_secs = times.response_date_secs.min(complete_until_secs);
-        times.until_secs = times.until_secs.min(complete_until_secs);
+        times = times.up_to(selection.complete_until_secs().await?);
     }
     if view.members_of_view().is_some() && since > Some(times.until_secs) {
         // A commit that began before the change of the view has not ended. The list would be empty.

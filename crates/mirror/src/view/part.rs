@@ -5,6 +5,7 @@ use super::selection::{Membership, Selection, WITHOUT_METADATA};
 use bytes::Bytes;
 use oaimend_oai::UnixSecs;
 use oaimend_repository::Failure;
+use oaimend_rules::member_datestamp;
 use oaimend_store::{MirrorStore, Prefix, RecordStatus, StoredRecord};
 use std::sync::Arc;
 
@@ -80,7 +81,7 @@ impl<'v> Part<'v> {
 
     /// The datestamp of a record in the view, in seconds since 1970.
     pub(super) fn datestamp_secs(&self, record: &StoredRecord) -> UnixSecs {
-        self.since_secs.unwrap_or(UnixSecs::MIN).max(record.stamp_secs)
+        member_datestamp(record.stamp_secs, self.since_secs)
     }
 
     /// Whether the configuration mirrors these records. Others are deleted in the view.

@@ -4,7 +4,7 @@ use super::Handle;
 use async_trait::async_trait;
 use oaimend_oai::UnixSecs;
 use oaimend_store::{
-    FollowedChanges, FollowedCollection, Generation, MemberQuery, Position, Prefix, RepositoryId, SaveError,
+    FollowedChanges, FollowedCollection, Generation, MemberQuery, Prefix, RepositoryId, SaveError,
     ViewMember, ViewState, ViewStore, WITHOUT_RECORD,
 };
 use std::collections::BTreeMap;
@@ -37,7 +37,8 @@ impl ViewRows {
         let collection = self.collections.entry(key).or_default();
         collection.followed = followed;
         for change in changes {
-            if !change.has_left || collection.members.contains_key(&change.identifier) {
+            let was_member = collection.members.contains_key(&change.identifier);
+            if change.is_stored(was_member) {
                 collection.members.insert(change.identifier.clone(), change);
             }
         }
@@ -67,10 +68,8 @@ impl ViewRows {
                 if collection.members.contains_key(&identifier) {
                     continue;
                 }
-                let position = Position { secs: member.position.secs, sequence };
+                collection.members.insert(identifier, member.taken_over(since_secs, sequence));
                 sequence += 1;
-                let left = ViewMember { identifier: identifier.clone(), position, has_left: true };
-                collection.members.insert(identifier, left);
             }
         }
     }

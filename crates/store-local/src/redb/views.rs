@@ -200,15 +200,20 @@ impl<'t> Members<'t> {
     }
 
     /// Takes members of the generation before over, unless the next one has them. It examines them in the order of their
-    /// positions, at most `left` of all. So a member that changes afterwards is examined again. Returns whether it has
-    /// examined all of them.
-    fn take_over(&mut self, before: u64, next: u64, left: &mut usize) -> Result<bool, redb::Error> {
+    /// positions, at most `left` of all; [`follow`] lets it examine one again that changes afterwards. Returns whether it
+    /// has examined all of them.
+    fn take_over(
+        &mut self,
+        (before, next): (u64, u64),
+        since_secs: Option<UnixSecs>,
+        left: &mut usize,
+    ) -> Result<bool, redb::Error> {
         for (repository, prefix, (from, ..)) in self.of_generation(before)? {
             let key = (next, repository.as_str(), prefix.as_str());
             let (number, collection, next_sequence, mut count) = self.row(key)?;
             let start = (i64::MIN, 0, WITHOUT_RECORD);
             let (mut secs, mut sequence, mut free) =
-                self.takeovers.get(number)?.map_or(start, |row| row.value());
+                self.takeovers.get(from)?.map_or(start, |row| row.value());
             let mut absent = Vec::new();
             for row in self.positions.range((from, secs, sequence)..=(from, i64::MAX, u64::MAX))? {
                 if *left == 0 {
@@ -220,15 +225,14 @@ impl<'t> Members<'t> {
                 sequence += 1;
                 let (identifier, _) = member.value();
                 if self.find(number, identifier)?.is_none() {
-                    absent.push((identifier.to_owned(), secs));
+                    absent.push(view_member(identifier, (secs, sequence, false)));
                 }
             }
-            for (identifier, secs) in absent {
-                let position = Position { secs: UnixSecs(secs), sequence: free };
+            for member in absent {
+                count += u64::from(self.put(number, &member.taken_over(since_secs, free))?);
                 free += 1;
-                count += u64::from(self.put(number, &ViewMember { identifier, position, has_left: true })?);
             }
-            self.takeovers.insert(number, (secs, sequence, free))?;
+            self.takeovers.insert(from, (secs, sequence, free))?;
             self.collections.insert(key, (number, collection, next_sequence, count))?;
             if *left == 0 {
                 return Ok(false);
@@ -237,18 +241,43 @@ impl<'t> Members<'t> {
         Ok(true)
     }
 
-    /// Examines the members with the last stamp again: one that has changed meanwhile can have a lower sequence than a
-    /// member without a record.
-    fn take_over_rest(&mut self, before: u64, next: u64) -> Result<(), redb::Error> {
-        for (.., (number, ..)) in self.of_generation(next)? {
-            let reached = self.takeovers.get(number)?.map(|reached| reached.value());
-            if let Some((secs, _, free)) = reached {
-                self.takeovers.insert(number, (secs, 0, free))?;
+    /// Lets the next generation examine all members of this one.
+    fn forget_examined(&mut self, before: u64) -> Result<(), redb::Error> {
+        for (.., (number, ..)) in self.of_generation(before)? {
+            self.takeovers.remove(number)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the members that were taken over with later stamps leave at this time.
+    fn date_back(&mut self, generation: u64, since_secs: UnixSecs) -> Result<(), redb::Error> {
+        for (.., (number, ..)) in self.of_generation(generation)? {
+            let mut later = Vec::new();
+            for row in self
+                .positions
+                .range((number, since_secs.0.saturating_add(1), 0)..=(number, i64::MAX, u64::MAX))?
+            {
+                let (key, member) = row?;
+                let ((_, secs, sequence), (identifier, has_left)) = (key.value(), member.value());
+                if sequence >= WITHOUT_RECORD {
+                    later.push(view_member(identifier, (secs, sequence, has_left)));
+                }
+            }
+            for member in later {
+                let sequence = member.position.sequence;
+                self.put(number, &member.taken_over(Some(since_secs), sequence))?;
             }
         }
-        self.take_over(before, next, &mut { usize::MAX })?;
-        for (.., (number, ..)) in self.of_generation(next)? {
-            self.takeovers.remove(number)?;
+        Ok(())
+    }
+
+    /// Lets a member be examined again if it was, because it changes.
+    fn examine_again(&mut self, number: u64, position: Position) -> Result<(), redb::Error> {
+        let examined = self.takeovers.get(number)?.map(|row| row.value());
+        if let Some((secs, sequence, free)) = examined
+            && (position.secs.0, position.sequence) < (secs, sequence)
+        {
+            self.takeovers.insert(number, (position.secs.0, position.sequence, free))?;
         }
         Ok(())
     }
@@ -258,6 +287,9 @@ fn begin_generation(writing: &WriteTransaction, view: &str, definition: &str) ->
     let mut state = read_state(&writing.open_table(STATES)?, view)?;
     let mut members = Members::open(writing)?;
     state.replaced.extend(state.next.take().map(|abandoned| abandoned.number));
+    if let Some(current) = &state.current {
+        members.forget_examined(current.number)?;
+    }
     let (number, next_collection) = members.numbers()?;
     members.next_numbers.insert((), (number + 1, next_collection))?;
     state.next = Some(Generation { number, definition: definition.to_owned() });
@@ -271,8 +303,9 @@ fn follow(writing: &WriteTransaction, changes: &FollowedChanges) -> Result<(), r
     let key = (*generation, followed.repository.as_str(), followed.prefix.as_str());
     let (number, _, _, mut count) = members.row(key)?;
     for change in changes {
-        if !change.has_left || members.find(number, &change.identifier)?.is_some() {
+        if change.is_stored(members.find(number, &change.identifier)?.is_some()) {
             count += u64::from(members.put(number, change)?);
+            members.examine_again(number, change.position)?;
         }
     }
     members.collections.insert(key, (number, followed.collection, followed.next_sequence, count))?;
@@ -283,14 +316,19 @@ fn prepare_switch(writing: &WriteTransaction, view: &str, count_max: usize) -> R
     let state = read_state(&writing.open_table(STATES)?, view)?;
     let (Some(before), Some(next)) = (state.current, state.next) else { return Ok(false) };
     let mut left = count_max;
-    Ok(!Members::open(writing)?.take_over(before.number, next.number, &mut left)?)
+    Ok(!Members::open(writing)?.take_over((before.number, next.number), None, &mut left)?)
 }
 
 fn switch(writing: &WriteTransaction, view: &str, since_secs: Option<UnixSecs>) -> Result<(), redb::Error> {
     let mut state = read_state(&writing.open_table(STATES)?, view)?;
     let Some(next) = state.next.take() else { return Ok(()) };
     if let Some(before) = &state.current {
-        Members::open(writing)?.take_over_rest(before.number, next.number)?;
+        let mut members = Members::open(writing)?;
+        members.take_over((before.number, next.number), since_secs, &mut { usize::MAX })?;
+        members.forget_examined(before.number)?;
+        if let Some(since_secs) = since_secs {
+            members.date_back(next.number, since_secs)?;
+        }
         state.replaced.push(before.number);
     }
     save_state(writing, view, &ViewState { current: Some(next), since_secs, ..state })
@@ -307,6 +345,11 @@ fn remove_replaced(writing: &WriteTransaction, view: &str, count_max: usize) -> 
         save_state(writing, view, &state)?;
     }
     Ok(false)
+}
+
+fn view_member(identifier: &str, (secs, sequence, has_left): (i64, u64, bool)) -> ViewMember {
+    let position = Position { secs: UnixSecs(secs), sequence };
+    ViewMember { identifier: identifier.to_owned(), position, has_left }
 }
 
 /// The row of a collection.
@@ -333,8 +376,7 @@ fn members(reading: &ReadTransaction, query: &MemberQuery) -> Result<Vec<ViewMem
     for row in reading.open_table(POSITIONS)?.range(range)?.take(query.count_max) {
         let (key, member) = row?;
         let ((_, secs, sequence), (identifier, has_left)) = (key.value(), member.value());
-        let position = Position { secs: UnixSecs(secs), sequence };
-        found.push(ViewMember { identifier: identifier.to_owned(), position, has_left });
+        found.push(view_member(identifier, (secs, sequence, has_left)));
     }
     Ok(found)
 }
@@ -429,10 +471,7 @@ impl ViewStore for RedbViews {
             let mut found = Vec::with_capacity(identifiers.len());
             for identifier in identifiers {
                 let member = table.get((number, identifier.as_str()))?.map(|member| member.value());
-                found.push(member.map(|(secs, sequence, has_left)| {
-                    let position = Position { secs: UnixSecs(secs), sequence };
-                    ViewMember { identifier, position, has_left }
-                }));
+                found.push(member.map(|member| view_member(&identifier, member)));
             }
             Ok(found)
         })

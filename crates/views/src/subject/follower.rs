@@ -1,8 +1,8 @@
 //! Follows the commits of the mirror for one generation of a view.
 
 use super::definition::Definition;
-use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Reason};
+use oaimend_rules::{CollectionState, Followed};
 use oaimend_search::Query;
 use oaimend_store::{
     CollectionVersion, FollowedChanges, FollowedCollection, ListFilter, ListQuery, MirrorError, MirrorStore,
@@ -14,18 +14,6 @@ use std::sync::Arc;
 const RECORDS_MAX: usize = 500;
 /// Bytes of records that are in memory at once. A single record may exceed it.
 const BYTES_MAX: usize = 8 << 20;
-
-/// Where a follower has arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Followed {
-    /// It knows all commits.
-    All,
-    /// It knows the commits with stamps up to this one, in seconds since 1970.
-    Until(UnixSecs),
-    /// This generation cannot follow: a collection was removed from the mirror and may have been harvested again, or the
-    /// query is in a language that the program does not know any more.
-    Replaced,
-}
 
 /// Judges the commits of a mirror, and stores the members of views.
 #[derive(Clone, Debug)]
@@ -41,7 +29,8 @@ struct Behind {
 }
 
 impl Follower {
-    /// Judges commits that a generation does not know, at most about `records_max` records.
+    /// Judges commits that a generation does not know, at most about `records_max` records. A generation whose query is in a
+    /// language that the program does not know any more is replaced.
     ///
     /// # Errors
     ///
@@ -54,14 +43,14 @@ impl Follower {
     ) -> Result<Followed, Failure> {
         let (query, behind) = (definition.parsed_query(), self.behind(generation, definition).await?);
         let (Some(query), Some(behind)) = (query, behind) else { return Ok(Followed::Replaced) };
-        let (mut left, mut known_until_secs) = (records_max, None);
+        let (mut left, mut all) = (records_max, Followed::All);
         for Behind { mut followed, version } in behind {
             while followed.next_sequence < version.next_sequence {
                 let (repository, prefix) = (followed.repository.clone(), followed.prefix.clone());
                 if left == 0 {
                     let first = self.page(&followed, 1, false).await?.0;
                     let unknown = first.first().map_or(version.last_stamp_secs, |record| record.stamp_secs);
-                    known_until_secs = known_until_secs.into_iter().chain([unknown.minus(1)]).min();
+                    all = all.before(unknown);
                     break;
                 }
                 let (records, next) = self.page(&followed, left.min(RECORDS_MAX), true).await?;
@@ -77,7 +66,7 @@ impl Follower {
                 self.views.follow(changes).await.map_err(failed)?;
             }
         }
-        Ok(known_until_secs.map_or(Followed::All, Followed::Until))
+        Ok(all)
     }
 
     /// The collections with unknown commits; `None` if one was replaced.
@@ -141,13 +130,14 @@ impl Follower {
     }
 }
 
-/// Whether a collection is not the one that was followed: it was removed from the mirror, and may have been harvested
-/// again. A mirror that was restored from a backup has lower sequences.
+/// Whether a collection is not the one that was followed.
 fn is_replaced(followed: &FollowedCollection, version: Option<&CollectionVersion>) -> bool {
+    let state = |version: &CollectionVersion| CollectionState {
+        number: version.collection,
+        next_sequence: version.next_sequence,
+    };
     followed.collection.is_some_and(|number| {
-        version.is_none_or(|version| {
-            version.collection != number || version.next_sequence < followed.next_sequence
-        })
+        CollectionState { number, next_sequence: followed.next_sequence }.is_replaced(version.map(state))
     })
 }
 

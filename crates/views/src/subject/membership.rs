@@ -1,7 +1,7 @@
 //! The members of a view, as its lists read them.
 
 use super::definition::{Definition, ViewSettings};
-use super::follower::{Followed, Follower, failed};
+use super::follower::{Follower, failed};
 use async_trait::async_trait;
 use oaimend_mirror::view::{Membership, SelectedRecord, Selection};
 use oaimend_oai::UnixSecs;
@@ -85,11 +85,7 @@ impl Selection for CurrentMembers {
     async fn complete_until_secs(&self) -> Result<UnixSecs, Failure> {
         let _turn = self.shared.turn.lock().await;
         let followed = self.follower.follow(self.generation, &self.definition, JUDGED_MAX).await?;
-        self.if_in_use(match followed {
-            Followed::All => UnixSecs::MAX,
-            Followed::Until(secs) => secs,
-            Followed::Replaced => return Err(being_read()),
-        })
+        self.if_in_use(followed.complete_until_secs().ok_or_else(being_read)?)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Opens a view for a request.
 
 use super::definition::{Definition, ViewSettings};
-use super::follower::{Followed, Follower, failed};
+use super::follower::{Follower, failed};
 use super::known_sets::check_known;
 use super::membership::{CurrentMembers, JUDGED_MAX, Shared, being_read};
 use oaimend_base::clock::Clock;
 use oaimend_mirror::view::{MirroredSource, Subject, SubjectRepository, ViewOptions, ViewStores};
 use oaimend_repository::Failure;
+use oaimend_rules::{Followed, Redefinition, Switch};
 use oaimend_store::{Collisions, Generation, MirrorError, ViewStore};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
@@ -94,16 +95,18 @@ impl SubjectViews {
         let json = definition.to_json();
         let has_replaced = views.remove_replaced(&settings.name, PREPARED_MAX).await.map_err(failed)?;
         let state = views.state(&settings.name).await.map_err(failed)?;
+        let mut of_current = Followed::Replaced;
         if let Some(current) = &state.current
             && let Ok(old) = serde_json::from_str(&current.definition)
         {
-            let followed = self.follower.follow(current.number, &old, JUDGED_MAX).await?;
-            if current.definition == json && followed != Followed::Replaced {
-                return Ok(has_replaced || followed != Followed::All);
-            }
+            of_current = self.follower.follow(current.number, &old, JUDGED_MAX).await?;
         }
-        let next = match &state.next {
-            Some(next) if next.definition == json => next.number,
+        let is_configured = |generation: &Generation| generation.definition == json;
+        let [in_use, being_read] = [&state.current, &state.next].map(|one| one.as_ref().map(is_configured));
+        let redefinition = Redefinition::of(in_use, being_read, of_current == Followed::Replaced);
+        let next = match (redefinition, &state.next) {
+            (Redefinition::None, _) => return Ok(has_replaced || of_current != Followed::All),
+            (Redefinition::Continue, Some(next)) => next.number,
             _ => views.begin_generation(&settings.name, &json).await.map_err(failed)?,
         };
         let known = check_known(&*self.follower.mirror, &definition).await;
@@ -111,20 +114,21 @@ impl SubjectViews {
         if followed == Followed::Replaced {
             views.begin_generation(&settings.name, &json).await.map_err(failed)?;
         }
-        if followed == Followed::All {
+        let switch = Switch::of(followed, state.current.is_some());
+        if switch != Switch::Wait {
             known?;
             if views.prepare_switch(&settings.name, PREPARED_MAX).await.map_err(failed)? {
                 return Ok(true);
             }
-            self.switch(&settings.name, shared, state.current.is_some()).await?;
+            self.switch(&settings.name, shared, switch).await?;
         }
-        Ok(followed != Followed::All)
+        Ok(switch == Switch::Wait)
     }
 
     /// Puts the next generation into use. No harvester has seen the first one, so that its members need no stamp.
-    async fn switch(&self, name: &str, shared: &Shared, has_current: bool) -> Result<(), Failure> {
+    async fn switch(&self, name: &str, shared: &Shared, switch: Switch) -> Result<(), Failure> {
         shared.switches.fetch_add(1, Ordering::SeqCst);
-        if !has_current {
+        if switch == Switch::First {
             return self.follower.views.switch(name, None).await.map_err(failed);
         }
         let (views, view) = (Arc::clone(&self.follower.views), name.to_owned());
