@@ -33,28 +33,28 @@ pub(super) enum Kind {
 
 /// A list that is not complete.
 #[derive(Debug)]
-struct OpenList {
+struct OpenList<T> {
     started_secs: UnixSecs,
     /// The `until` of a list in windows.
     until_secs: Option<UnixSecs>,
     first_date_secs: Option<UnixSecs>,
-    token: Option<Token>,
+    token: Option<T>,
 }
 
 #[derive(Debug)]
-pub(super) struct Harvester {
+pub(super) struct Harvester<T = Token> {
     pub(super) kind: Kind,
     pub(super) view: View,
     /// Whether it requests the records of the set only.
     pub(super) is_of_set: bool,
     clock_error_secs: i64,
     from_secs: Option<UnixSecs>,
-    copy: [Option<Record>; RECORDS],
+    pub(super) copy: [Option<Record>; RECORDS],
     last_stamp_secs: Option<UnixSecs>,
-    list: Option<OpenList>,
+    list: Option<OpenList<T>>,
 }
 
-impl Harvester {
+impl<T: Clone> Harvester<T> {
     pub(super) fn new(kind: Kind, view: View, is_of_set: bool, random: &mut Random) -> Self {
         let mut new = Self {
             kind,
@@ -80,7 +80,7 @@ impl Harvester {
     }
 
     /// Starts a list if none is open; returns the window and the token of the request. The last list is open-ended.
-    pub(super) fn request(&mut self, now_secs: UnixSecs, is_last: bool) -> (Selection, Option<Token>) {
+    pub(super) fn request(&mut self, now_secs: UnixSecs, is_last: bool) -> (Selection, Option<T>) {
         let started_secs = now_secs.plus(self.clock_error_secs);
         let until_secs = if is_last { None } else { self.until_secs(started_secs) };
         let new = || OpenList { started_secs, until_secs, first_date_secs: None, token: None };
@@ -99,7 +99,7 @@ impl Harvester {
     }
 
     /// Takes a page.
-    pub(super) fn receive(&mut self, page: Page, now_secs: UnixSecs, random: &mut Random) {
+    pub(super) fn receive(&mut self, page: Page<T>, now_secs: UnixSecs, random: &mut Random) {
         for (id, record) in page.items {
             self.copy[id] = Some(record);
         }

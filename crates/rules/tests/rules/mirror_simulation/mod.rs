@@ -10,6 +10,8 @@
 //! The simulation decides only by [`oaimend_rules`]. Each rule is also broken in turn, and the
 //! simulation must then find records that were missed.
 //!
+//! [`views`] does the same with views of chosen records.
+//!
 //! `OAIMEND_RUNS=1000000` simulates more runs, `OAIMEND_SEED=7` sets another first seed.
 
 mod harvester;
@@ -17,6 +19,7 @@ mod mirror;
 mod proxy;
 mod run;
 mod source;
+mod views;
 
 use run::{Counts, run};
 
@@ -81,9 +84,15 @@ fn seeds(count: u64) -> Vec<u64> {
 /// Searches a run that misses a record if a rule does not hold.
 #[track_caller]
 fn assert_needed(broken: Broken) {
-    let found = seeds(BROKEN_RUNS_MAX).into_iter().find_map(|seed| run(seed, Some(broken)).err());
-    println!("{broken:?}: {found:?}");
-    assert!(found.is_some(), "{broken:?}: no run of {BROKEN_RUNS_MAX} misses a record");
+    assert_found(&format!("{broken:?}"), |seed| run(seed, Some(broken)).err());
+}
+
+/// Searches a run in which a broken rule shows.
+#[track_caller]
+fn assert_found(broken: &str, miss: impl Fn(u64) -> Option<String>) {
+    let found = seeds(BROKEN_RUNS_MAX).into_iter().find_map(miss);
+    println!("{broken}: {found:?}");
+    assert!(found.is_some(), "{broken}: no run of {BROKEN_RUNS_MAX} misses a record");
 }
 
 #[test]

@@ -43,13 +43,13 @@ pub(super) enum Token {
 
 /// A response with a page of a list.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct Page<T = Token> {
     pub(super) items: Items,
     pub(super) date_secs: UnixSecs,
     /// The highest datestamp of the page.
     pub(super) last_stamp_secs: Option<UnixSecs>,
     /// `None` on the last page.
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<T>,
 }
 
 /// The time, and whether the source answers at this time.
