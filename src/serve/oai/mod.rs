@@ -1,7 +1,7 @@
 //! Answers OAI-PMH requests: from the cache, from a page in flight, or from the source.
 //!
 //! `service` implements the phases of pingora. `page_response` writes a page to `downstream`: to the harvester, or into
-//! `collected` for a browser. `cache` finds it.
+//! `collected` for a browser. `cache` finds it, and `request_context` logs the request.
 
 pub(crate) mod cache;
 mod collected;
@@ -12,6 +12,7 @@ mod headers;
 pub(crate) mod live_requests;
 pub(crate) mod mirror_views;
 mod page_response;
+mod request_context;
 mod request_query;
 mod response_head;
 mod router;
