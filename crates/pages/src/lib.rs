@@ -14,5 +14,6 @@ pub mod repository;
 pub mod route;
 pub mod search;
 pub mod sitemap;
+mod texts;
 
 pub use record_form::RecordForm;

@@ -1,6 +1,7 @@
 //! The pages of records that do not exist: deleted ones and unknown ones.
 
 use super::super::record::RecordAddress;
+use crate::texts::record_notices as texts;
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 
@@ -21,12 +22,9 @@ impl DeletedRecordPage<'_> {
     /// The whole document.
     pub fn render(&self) -> String {
         let main = html! {
-            h1 { "This record was deleted" }
-            p {
-                "The repository no longer has the record " bdi.identifier { (self.address.identifier) }
-                ". It was deleted at " time datetime=(self.deleted_at) { (self.deleted_at) } "."
-            }
-            p { a href=(self.address.repository(self.site.base_path())) { "The repository " bdi { (self.repository_name) } } }
+            h1 { (texts::DELETED) }
+            p { (texts::deleted_at(self.address.identifier, self.deleted_at)) }
+            p { a href=(self.address.repository(self.site.base_path())) { (texts::repository(self.repository_name)) } }
         };
         let notice = Notice {
             site: self.site,
@@ -34,7 +32,7 @@ impl DeletedRecordPage<'_> {
             address: &self.address,
             to_repository: ToRepository::Link,
         };
-        notice.page("Deleted record", main)
+        notice.page(texts::DELETED_TITLE, main)
     }
 }
 
@@ -53,18 +51,15 @@ impl UnknownRecordPage<'_> {
     /// The whole document.
     pub fn render(&self) -> String {
         let main = html! {
-            h1 { "No such record" }
-            p {
-                "The repository " bdi { (self.repository_name) } " has no record with the identifier "
-                bdi.identifier { (self.address.identifier) } "."
-            }
-            h2 { "What you can do" }
+            h1 { (texts::UNKNOWN) }
+            p { (texts::unknown_in(self.repository_name, self.address.identifier)) }
+            h2 { (texts::WHAT_TO_DO) }
             ul {
-                li { "Compare the identifier with the one in your source. Upper and lower case are different." }
-                li { "If the URL was copied from a text, check that its end is complete." }
+                li { (texts::COMPARE) }
+                li { (texts::CHECK_THE_END) }
                 li {
-                    a href=(self.address.repository(self.site.base_path())) { "Search the records of the repository" }
-                    ". A new record appears after the next harvest."
+                    a href=(self.address.repository(self.site.base_path())) { (texts::SEARCH) }
+                    (texts::AFTER_SEARCH)
                 }
             }
         };
@@ -74,7 +69,7 @@ impl UnknownRecordPage<'_> {
             address: &self.address,
             to_repository: ToRepository::Link,
         };
-        notice.page("Unknown record", main)
+        notice.page(texts::UNKNOWN_TITLE, main)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::record::RecordAddress;
 use super::missing_record::{Notice, ToRepository};
+use crate::texts::record_notices as texts;
 use maud::html;
 use oaimend_html::Site;
 
@@ -28,38 +29,24 @@ impl NoRecordReason {
     /// The title of the page.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::NotHarvested => "Not harvested yet",
-            Self::Damaged | Self::Unreadable | Self::SourceFailed => "Record not available now",
-            Self::PagesOff => "No record pages",
-            Self::ForPeopleOnly => "No pages for crawlers",
-            Self::RepositoryRemoved => "Repository removed",
+            Self::NotHarvested => texts::NOT_HARVESTED_TITLE,
+            Self::Damaged | Self::Unreadable | Self::SourceFailed => texts::NOT_AVAILABLE_TITLE,
+            Self::PagesOff => texts::PAGES_OFF_TITLE,
+            Self::ForPeopleOnly => texts::FOR_PEOPLE_ONLY_TITLE,
+            Self::RepositoryRemoved => texts::REPOSITORY_REMOVED_TITLE,
         }
     }
 
     /// What happened and what to do, one sentence each.
     pub const fn sentences(self) -> &'static [&'static str] {
         match self {
-            Self::NotHarvested => &[
-                "This server copies the repository. The copy is not complete yet, so it is not known whether the record \
-                 exists.",
-                "Try again later.",
-            ],
-            Self::Damaged => {
-                &["The copy of this record is damaged. The next harvest replaces it.", "Try again later."]
-            }
-            Self::Unreadable => {
-                &["The copy of the repository cannot be read now.", "Try again in a few minutes."]
-            }
-            Self::SourceFailed => &[
-                "This server has no copy of the repository, and the repository did not send the record.",
-                "Try again in a few minutes.",
-            ],
-            Self::ForPeopleOnly => &[
-                "This server has no copy of the repository, so it would have to ask the repository for each record.",
-                "Crawlers do not receive these pages.",
-            ],
-            Self::PagesOff => &["This server has no pages for the records of this repository."],
-            Self::RepositoryRemoved => &["This server no longer has the records of this repository."],
+            Self::NotHarvested => &[texts::NOT_HARVESTED, texts::TRY_LATER],
+            Self::Damaged => &[texts::DAMAGED, texts::TRY_LATER],
+            Self::Unreadable => &[texts::UNREADABLE, texts::TRY_SOON],
+            Self::SourceFailed => &[texts::SOURCE_FAILED, texts::TRY_SOON],
+            Self::ForPeopleOnly => &[texts::FOR_PEOPLE_ONLY, texts::NOT_FOR_CRAWLERS],
+            Self::PagesOff => &[texts::PAGES_OFF],
+            Self::RepositoryRemoved => &[texts::REPOSITORY_REMOVED],
         }
     }
 }
@@ -83,7 +70,7 @@ impl NoRecordPage<'_> {
         let title = self.reason.title();
         let main = html! {
             h1 { (title) }
-            p { "Record: " bdi.identifier { (self.address.identifier) } }
+            p { (texts::RECORD) bdi.identifier { (self.address.identifier) } }
             @for sentence in self.reason.sentences() { p { (sentence) } }
         };
         let to_repository = match self.reason {

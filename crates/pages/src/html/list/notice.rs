@@ -1,6 +1,7 @@
 //! The pages in place of lists that do not exist or cannot be shown.
 
 use crate::record::RepositoryAddress;
+use crate::texts::list_notices as texts;
 use maud::html;
 use oaimend_html::{Crumb, Page, Site};
 use oaimend_store::MirrorError;
@@ -34,29 +35,25 @@ impl ListNotice {
     /// The title of the page.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::Unknown => "No such list",
-            Self::NotHarvested => "Not harvested yet",
-            Self::NotListed => "Not listed yet",
-            Self::UnknownMembers => "Records of this set not known",
-            Self::Unreadable => "List not available now",
-            Self::PagesOff => "No record pages",
-            Self::RepositoryRemoved => "Repository removed",
+            Self::Unknown => texts::UNKNOWN_TITLE,
+            Self::NotHarvested => texts::NOT_HARVESTED_TITLE,
+            Self::NotListed => texts::NOT_LISTED_TITLE,
+            Self::UnknownMembers => texts::UNKNOWN_MEMBERS_TITLE,
+            Self::Unreadable => texts::UNREADABLE_TITLE,
+            Self::PagesOff => texts::PAGES_OFF_TITLE,
+            Self::RepositoryRemoved => texts::REPOSITORY_REMOVED_TITLE,
         }
     }
 
     const fn sentence(self) -> &'static str {
         match self {
-            Self::Unknown => "The repository has no list of records at this address.",
-            Self::NotHarvested => {
-                "This server copies the repository. The copy is not complete yet. Try again later."
-            }
-            Self::NotListed => "This server has not received the list of the records yet. Try again later.",
-            Self::UnknownMembers => {
-                "The repository does not say which of its records are in this set. All records are in the other lists."
-            }
-            Self::Unreadable => "The copy of the repository cannot be read now. Try again in a few minutes.",
-            Self::PagesOff => "This server has no pages for the records of this repository.",
-            Self::RepositoryRemoved => "This server no longer has the records of this repository.",
+            Self::Unknown => texts::UNKNOWN,
+            Self::NotHarvested => texts::NOT_HARVESTED,
+            Self::NotListed => texts::NOT_LISTED,
+            Self::UnknownMembers => texts::UNKNOWN_MEMBERS,
+            Self::Unreadable => texts::UNREADABLE,
+            Self::PagesOff => texts::PAGES_OFF,
+            Self::RepositoryRemoved => texts::REPOSITORY_REMOVED,
         }
     }
 }
@@ -90,7 +87,7 @@ impl ListNoticePage<'_> {
             div.notice {
                 h1 { (title) }
                 p { (self.notice.sentence()) }
-                @if self.notice == ListNotice::Unknown { p { a href=(list) { "All records of the repository" } } }
+                @if self.notice == ListNotice::Unknown { p { a href=(list) { (texts::ALL_RECORDS) } } }
             }
         };
         Page { site: self.site, title, crumbs: &crumbs, head: html! {}, main }.render()

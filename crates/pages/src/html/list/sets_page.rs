@@ -3,6 +3,7 @@
 use super::records;
 use crate::list::{ListAddress, ListPart, SetsAddress};
 use crate::record::RepositoryAddress;
+use crate::texts::sets as texts;
 use maud::html;
 use oaimend_html::{Crumb, Page, Site};
 
@@ -43,14 +44,14 @@ impl SetsPage<'_> {
         let page = RepositoryAddress { repository }.page(base);
         let crumbs = [
             Crumb { name: self.repository_name, url: Some(page) },
-            Crumb { name: "Sets", url: self.address.after.as_ref().map(|_| first.url(base)) },
+            Crumb { name: texts::SETS, url: self.address.after.as_ref().map(|_| first.url(base)) },
         ];
         let head = html! { link rel="canonical" href=(self.address.url(self.site.public_url())); };
         let main = html! {
-            h1 { "Sets" }
+            h1 { (texts::SETS) }
             p {
-                @if self.sets.is_empty() { "No set has records here." }
-                @else { "The sets with records. A set contains the records of its subsets." }
+                @if self.sets.is_empty() { (texts::NONE) }
+                @else { (texts::INTRODUCTION) }
             }
             ul.list {
                 @for set in self.sets {
@@ -62,10 +63,10 @@ impl SetsPage<'_> {
                 }
             }
             @if let Some(next) = &self.next {
-                nav.pages aria-label="Further sets" { a rel="next" href=(next.url(base)) { "Further sets" } }
+                nav.pages aria-label=(texts::FURTHER) { a rel="next" href=(next.url(base)) { (texts::FURTHER) } }
             }
         };
-        let title = format!("Sets – {}", self.repository_name);
+        let title = format!("{} – {}", texts::SETS, self.repository_name);
         Page { site: self.site, title: &title, crumbs: &crumbs, head, main }.render()
     }
 }

@@ -1,0 +1,56 @@
+//! The texts of the pages in place of records: of deleted and unknown ones, and of those that cannot be shown.
+
+use maud::{Markup, html};
+
+pub(crate) const DELETED_TITLE: &str = "Deleted record";
+pub(crate) const DELETED: &str = "This record was deleted";
+pub(crate) const UNKNOWN_TITLE: &str = "Unknown record";
+pub(crate) const UNKNOWN: &str = "No such record";
+pub(crate) const WHAT_TO_DO: &str = "What you can do";
+pub(crate) const COMPARE: &str =
+    "Compare the identifier with the one in your source. Upper and lower case are different.";
+pub(crate) const CHECK_THE_END: &str = "If the URL was copied from a text, check that its end is complete.";
+pub(crate) const SEARCH: &str = "Search the records of the repository";
+pub(crate) const AFTER_SEARCH: &str = ". A new record appears after the next harvest.";
+/// Before the identifier.
+pub(crate) const RECORD: &str = "Record: ";
+
+pub(crate) const NOT_HARVESTED_TITLE: &str = "Not harvested yet";
+pub(crate) const NOT_HARVESTED: &str = "This server copies the repository. The copy is not complete yet, so it is not known \
+    whether the record exists.";
+pub(crate) const TRY_LATER: &str = "Try again later.";
+pub(crate) const TRY_SOON: &str = "Try again in a few minutes.";
+pub(crate) const NOT_AVAILABLE_TITLE: &str = "Record not available now";
+pub(crate) const DAMAGED: &str = "The copy of this record is damaged. The next harvest replaces it.";
+pub(crate) const UNREADABLE: &str = "The copy of the repository cannot be read now.";
+pub(crate) const SOURCE_FAILED: &str =
+    "This server has no copy of the repository, and the repository did not send the record.";
+pub(crate) const PAGES_OFF_TITLE: &str = "No record pages";
+pub(crate) const PAGES_OFF: &str = "This server has no pages for the records of this repository.";
+pub(crate) const FOR_PEOPLE_ONLY_TITLE: &str = "No pages for crawlers";
+pub(crate) const FOR_PEOPLE_ONLY: &str =
+    "This server has no copy of the repository, so it would have to ask the repository for each record.";
+pub(crate) const NOT_FOR_CRAWLERS: &str = "Crawlers do not receive these pages.";
+pub(crate) const REPOSITORY_REMOVED_TITLE: &str = "Repository removed";
+pub(crate) const REPOSITORY_REMOVED: &str = "This server no longer has the records of this repository.";
+
+/// Which record was deleted, and when.
+pub(crate) fn deleted_at(identifier: &str, time: &str) -> Markup {
+    html! {
+        "The repository no longer has the record " bdi.identifier { (identifier) }
+        ". It was deleted at " time datetime=(time) { (time) } "."
+    }
+}
+
+/// The name of the link to the repository.
+pub(crate) fn repository(name: &str) -> Markup {
+    html! { "The repository " bdi { (name) } }
+}
+
+/// Which record is unknown.
+pub(crate) fn unknown_in(repository: &str, identifier: &str) -> Markup {
+    html! {
+        "The repository " bdi { (repository) } " has no record with the identifier "
+        bdi.identifier { (identifier) } "."
+    }
+}
