@@ -56,6 +56,8 @@ pub(crate) enum PublicEndpoint {
     ViewXml,
     Record,
     List,
+    /// The values of a field of a repository.
+    FieldValues,
     /// A search: a page, or the responses of ODL-Search.
     Search,
     SearchDescription,
@@ -108,9 +110,9 @@ const POST: &[&str] = &["POST"];
 const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
-        Aggregate, AggregateXml, Browse, Favicon, Friends, List, Livez, Mirror, MirrorXml, Overview, Readyz,
-        Recent, Record, Repository, RepositoryXml, Robots, Search, SearchDescription, Sitemap, Sru,
-        StyleSheet, Suggestions, View, ViewXml,
+        Aggregate, AggregateXml, Browse, Favicon, FieldValues, Friends, List, Livez, Mirror, MirrorXml,
+        Overview, Readyz, Recent, Record, Repository, RepositoryXml, Robots, Search, SearchDescription,
+        Sitemap, Sru, StyleSheet, Suggestions, View, ViewXml,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -146,6 +148,8 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
             Clients,
         )
         .labelled("list-page"),
+        route(READ, &["/{id}/browse/{field}", "/{id}/browse/{field}/"], FieldValues, Clients)
+            .labelled("browse-page"),
         route(HARVEST, &["/_search"], Search, Clients).labelled("search"),
         route(READ, &["/_search.json", "/_search.atom"], Search, Clients).labelled("search"),
         route(READ, &[DESCRIPTION_PATH], SearchDescription, Clients).labelled("search-description"),

@@ -213,6 +213,8 @@ fn pages(admin: &str) -> Value {
         { "name": "search-nothing", "path": "/_search?q=zeppelin&year=2001", "links_to": ["/_search?q=zeppelin"] },
         { "name": "search-fault", "path": "/_search?q=nofield:x", "status": 400 },
         { "name": "recent", "path": "/_recent", "links_to": ["/x/"] },
+        { "name": "browse-creators", "path": "/x/browse/creators/", "links_to": ["/x/browse/titles/"] },
+        { "name": "browse-years", "path": "/x/browse/years/", "links_to": ["/_search?repository=x&year=2019"] },
         { "name": "months", "path": "/x/records/" },
         { "name": "list", "path": "/x/records/", "follow": "/x/records/2", "links_to": [record(ARTICLE)] },
         { "name": "sets", "path": "/x/sets/" },

@@ -99,6 +99,13 @@ pub(crate) async fn answer(
                 repository: Some(mapping.id().to_owned()),
             }
         }
+        PageTarget::Browse(address) => match (served.mirrored(&address.repository), served.search()) {
+            (Some(mapping), Some(search)) if mapping.records != RecordPages::Off => GatewayResponse {
+                page: search::browse(served, &gateway, address, search).await,
+                repository: Some(mapping.id().to_owned()),
+            },
+            _ => unknown(served, &gateway, &address.repository, false).await.into(),
+        },
         PageTarget::List(target) => match find_mirrored(served, &mappings, target.repository()).await {
             Mirrored::Served(mapping) => GatewayResponse {
                 page: list(served, pages, mapping, target, headers).await,

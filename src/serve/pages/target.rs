@@ -4,7 +4,7 @@
 
 use crate::serve::routes::{PUBLIC, PublicEndpoint, Route};
 use oaimend_oai::Request;
-use oaimend_pages::list::ListTarget;
+use oaimend_pages::list::{BrowseAddress, ListTarget};
 use oaimend_pages::route::{OverviewTarget, RecordTarget};
 use oaimend_pages::search::{ResultList, SearchForm, SearchTarget};
 use oaimend_pages::sitemap::SitemapAddress;
@@ -25,6 +25,8 @@ pub(crate) enum PageTarget {
     Record(RecordTarget),
     /// A list of the records or sets of a repository.
     List(ListTarget),
+    /// The values of a field of the records of a repository.
+    Browse(BrowseAddress),
     /// A sitemap, or the index of all sitemaps.
     Sitemap(SitemapAddress),
     /// A page of results.
@@ -60,10 +62,17 @@ impl PageTarget {
             PublicEndpoint::Repository if query.is_empty() => Self::Repository(id.to_owned()),
             PublicEndpoint::Aggregate if query.is_empty() => Self::Aggregate,
             // No repository begins so.
-            PublicEndpoint::Record | PublicEndpoint::List if id.starts_with('_') => return None,
+            PublicEndpoint::Record | PublicEndpoint::List | PublicEndpoint::FieldValues
+                if id.starts_with('_') =>
+            {
+                return None;
+            }
             PublicEndpoint::Record => {
                 let written = found.part("identifier").unwrap_or_default();
                 Self::Record(RecordTarget::read(id, written, query)?)
+            }
+            PublicEndpoint::FieldValues => {
+                Self::Browse(BrowseAddress::read(id, found.part("field").unwrap_or_default(), query)?)
             }
             PublicEndpoint::List => {
                 let (_, rest) = path.get(1..)?.split_once('/')?;

@@ -15,6 +15,7 @@ mod fault_matrix;
 mod full_disk;
 mod gateway;
 mod gateway_bins;
+mod gateway_browse;
 mod gateway_forms;
 mod gateway_listed;
 mod gateway_live;

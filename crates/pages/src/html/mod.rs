@@ -21,7 +21,8 @@ mod tests;
 mod xml_source;
 
 pub use list::{
-    ListContent, ListNotice, ListNoticePage, ListPage, ListedFrom, MonthEntry, RecordLink, SetEntry, SetsPage,
+    BrowsePage, ListContent, ListNotice, ListNoticePage, ListPage, ListedFrom, MonthEntry, RecordLink,
+    SetEntry, SetsPage,
 };
 pub use missing_record::{DeletedRecordPage, UnknownRecordPage};
 pub use no_record_page::{NoRecordPage, NoRecordReason};

@@ -168,11 +168,9 @@ impl RecordPage<'_> {
 
     /// A value as a link to all records with it, if there is a search.
     fn search_link(&self, field: &str, value: &str) -> Markup {
-        let query = format!("{field}:\"{}\"", value.replace(['"', '\\'], " "));
-        let address = SearchAddress { query, ..SearchAddress::default() };
         html! {
             @if self.site.has_search() {
-                a href=(address.url(self.site.base_path(), "")) { bdi { (value) } }
+                a href=(SearchAddress::of_value(field, value).url(self.site.base_path(), "")) { bdi { (value) } }
             } @else {
                 bdi { (value) }
             }

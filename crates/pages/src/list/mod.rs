@@ -7,11 +7,13 @@
 //! Pure: no I/O, no clock.
 
 mod address;
+mod browse;
 mod month;
 mod range;
 mod title;
 
 pub use address::{ListAddress, ListPart, ListTarget, SetsAddress};
+pub use browse::{BrowseAddress, BrowsedField};
 pub use month::Month;
 pub(crate) use range::grouped;
 pub use range::{LINKS_MAX, SequenceRange};

@@ -133,6 +133,13 @@ impl SearchAddress {
         (address, fault)
     }
 
+    /// The records whose field has the words of a value side by side.
+    pub(crate) fn of_value(field: &str, value: &str) -> Self {
+        // A quotation mark would end the phrase.
+        let query = format!("{field}:\"{}\"", value.replace(['"', '\\'], " "));
+        Self { query, ..Self::default() }
+    }
+
     /// Whether the page is the one that invites to a search: it has no query, and nothing is chosen.
     pub fn is_empty(&self) -> bool {
         self.list == ResultList::Search && self.query.is_empty() && self.chosen.is_empty()

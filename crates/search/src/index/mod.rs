@@ -312,6 +312,15 @@ impl SearchIndex {
         })
     }
 
+    /// All years of publication with the numbers of their records, the latest first.
+    ///
+    /// # Errors
+    ///
+    /// The index cannot answer.
+    pub fn years(&self, filter: &RecordFilter) -> Result<Vec<(u64, u64)>, IndexError> {
+        self.answer(|opened, snapshot| values::years(snapshot, opened.compiler(snapshot), filter))
+    }
+
     /// The most frequent values of a field, the most frequent one first: suggestions while somebody types. If very many
     /// begin so, only the first of them in order are compared.
     ///

@@ -8,6 +8,7 @@ use crate::query::QueryError;
 use crate::results::{ValueCount, Values};
 use crate::text::fold_value;
 use crate::{IndexError, RecordFilter};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tantivy::DocId;
 use tantivy::columnar::Column;
@@ -118,6 +119,28 @@ fn read(
         }
     }
     Ok((grouped.values, false))
+}
+
+/// The years of publication with the numbers of their records, the latest first.
+pub(super) fn years(
+    snapshot: &Snapshot,
+    compiler: Compiler<'_>,
+    filter: &RecordFilter,
+) -> Result<Vec<(u64, u64)>, IndexError> {
+    let query = compiler.filter(filter).unwrap_or_else(|| Box::new(AllQuery));
+    let weight = query.weight(EnableScoring::disabled_from_searcher(&snapshot.searcher))?;
+    let mut counts = BTreeMap::new();
+    for segment in snapshot.searcher.segment_readers() {
+        let column = segment.fast_fields().u64(columns::YEAR)?;
+        weight.for_each_no_score(segment, &mut |docs| {
+            for year in
+                docs.iter().filter(|doc| !segment.is_deleted(**doc)).filter_map(|doc| column.first(*doc))
+            {
+                *counts.entry(year).or_default() += 1;
+            }
+        })?;
+    }
+    Ok(counts.into_iter().rev().collect())
 }
 
 fn unreadable(error: std::io::Error) -> IndexError {

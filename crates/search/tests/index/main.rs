@@ -341,6 +341,9 @@ async fn facets_and_years_are_counted() {
     assert_eq!(counts(&facets.languages), pairs(&[("de", 3)]));
     assert_eq!(counts(&facets.access), pairs(&[("other", 3), ("open", 1)]));
     assert!(!facets.is_estimate);
+    assert_eq!(world.index.years(&RecordFilter::default()).unwrap(), [(2003, 2), (2001, 1)]);
+    let other = RecordFilter { repositories: Some(vec!["s".to_owned()]), prefix: None };
+    assert_eq!(world.index.years(&other).unwrap(), []);
     for (ranking, expected) in
         [(Ranking::Oldest, ["1", "3", "2", "4"]), (Ranking::Recent, ["4", "3", "2", "1"])]
     {

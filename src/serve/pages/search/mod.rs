@@ -3,11 +3,13 @@
 //! The index says which records match, and the mirror has their texts. A record that has changed since it was indexed is
 //! shown as it is now, and one that was deleted or damaged since, or that the mirror does not serve, is left out.
 
+mod browse;
 mod failure;
 mod items;
 mod request;
 mod suggestions;
 
+pub(crate) use browse::browse;
 pub(crate) use suggestions::{description, suggest};
 
 use self::failure::SearchFailure;

@@ -1,5 +1,6 @@
 //! A page of the list of records: months, ranges of sequences, or links to records.
 
+use super::browse_page::browse_links;
 use super::records;
 use crate::list::{ListAddress, ListPart, Month, SequenceRange, SetsAddress};
 use crate::record::{RecordAddress, RepositoryAddress};
@@ -171,6 +172,9 @@ impl ListPage<'_> {
             }
             @if is_root && self.has_sets {
                 p { a href=(self.sets().url(self.site.base_path())) { "Records by set" } }
+            }
+            @if is_root && self.site.has_search() {
+                p { "Browse by " (browse_links(&self.address.repository, self.site.base_path())) }
             }
         }
     }

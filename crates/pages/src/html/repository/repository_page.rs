@@ -2,6 +2,7 @@
 
 use super::super::super::record::{QuarantineAddress, RepositoryAddress};
 use super::super::super::repository::{Identification, OperatorDetails, RepositoryDetails, RepositoryState};
+use super::super::list::browse_page::browse_links;
 use super::activity::activity_section;
 use super::numbers::grouped;
 use super::state::{circuit, state_of, time};
@@ -91,6 +92,9 @@ impl RepositoryPage<'_> {
                 }
                 @if summary.has_record_pages {
                     p { a.landing href=(address.records(self.site.public_base())) { "Browse the records" } }
+                    @if self.site.has_search() {
+                        p { "Browse by " (browse_links(&summary.id, self.site.public_base())) }
+                    }
                 }
             }
         }

@@ -1,0 +1,144 @@
+//! A page with the values of a field in a repository.
+
+use crate::list::{BrowseAddress, BrowsedField};
+use crate::record::RepositoryAddress;
+use maud::{Markup, html};
+use oaimend_html::{Crumb, Page, Site};
+
+/// A page with the values of a field in a repository.
+#[derive(Clone, Debug)]
+pub struct BrowsePage<'a> {
+    /// The site.
+    pub site: &'a Site,
+    /// The name of the repository.
+    pub repository_name: &'a str,
+    /// The place of the page.
+    pub address: &'a BrowseAddress,
+    /// The values with the numbers of their records. `None`: the index has too many values here.
+    pub values: Option<&'a [(String, u64)]>,
+    /// The page after this one.
+    pub next: Option<BrowseAddress>,
+}
+
+impl BrowsedField {
+    /// What the values are, for people.
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Creators => "Creators",
+            Self::Titles => "Titles",
+            Self::Years => "Years of publication",
+        }
+    }
+}
+
+/// Links to the values of each field.
+pub(in crate::html) fn browse_links(repository: &str, base: &str) -> Markup {
+    html! {
+        @for (place, &field) in BrowsedField::ALL.iter().enumerate() {
+            @if place > 0 { " · " }
+            a href=(BrowseAddress::of(repository, field).url(base)) { (field.label()) }
+        }
+    }
+}
+
+impl BrowsePage<'_> {
+    /// The whole document.
+    pub fn render(&self) -> String {
+        let base = self.site.base_path();
+        let BrowseAddress { repository, field, .. } = self.address;
+        let main = html! {
+            h1 { (field.label()) }
+            nav aria-label="Fields" { p { (browse_links(repository, base)) } }
+            @if *field != BrowsedField::Years { (self.form(base)) }
+            @match self.values {
+                None => p { "There are too many values to find those of this repository. Enter more of their start." },
+                Some([]) => p { "No record has such a value." },
+                Some(values) => ul.list {
+                    @for (value, records) in values {
+                        li {
+                            a href=(field.search(repository, value).url(base, "")) { bdi { (value) } } " "
+                            span.count { (super::records(*records)) }
+                        }
+                    }
+                },
+            }
+            (self.pages(base))
+        };
+        let crumbs = [
+            Crumb { name: self.repository_name, url: Some(RepositoryAddress { repository }.page(base)) },
+            Crumb { name: field.label(), url: None },
+        ];
+        let title = format!("{} – {}", field.label(), self.repository_name);
+        // Crawlers find all records in the lists, and are kept from searches.
+        let head = html! { meta name="robots" content="noindex, nofollow"; };
+        Page { site: self.site, title: &title, crumbs: &crumbs, head, main }.render()
+    }
+
+    fn form(&self, base: &str) -> Markup {
+        let BrowseAddress { repository, field, start, .. } = self.address;
+        html! {
+            form.search role="search" method="get" action=(BrowseAddress::of(repository, *field).url(base)) {
+                label for="start" { "Begin with" }
+                input id="start" name="start" type="search" value=(start) maxlength="100" autocomplete="off";
+                button type="submit" { "Show" }
+            }
+        }
+    }
+
+    fn pages(&self, base: &str) -> Markup {
+        let first = BrowseAddress { after: None, ..self.address.clone() };
+        let is_first = self.address.after.is_none();
+        html! {
+            @if !is_first || self.next.is_some() {
+                nav.pages aria-label="Pages" {
+                    @if !is_first { a rel="first" href=(first.url(base)) { "First page" } }
+                    @if let Some(next) = &self.next { a rel="next" href=(next.url(base)) { "Next page" } }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(address: &BrowseAddress, values: Option<&[(String, u64)]>) -> String {
+        let site = Site::new("Site", None, "https://e.org/b");
+        let next = Some(BrowseAddress { after: Some("b c".to_owned()), ..address.clone() });
+        BrowsePage { site: &site, repository_name: "<i>", address, values, next }.render()
+    }
+
+    #[test]
+    fn values_lead_to_searches() {
+        let address = BrowseAddress {
+            start: "<i>".to_owned(),
+            after: Some("a".to_owned()),
+            ..BrowseAddress::of("x", BrowsedField::Creators)
+        };
+        let creators = page(&address, Some(&[("<i> \"B\"".to_owned(), 2)]));
+        for part in [
+            "<a href=\"/b/_search?q=creator%3A%22%3Ci%3E++B+%22&amp;repository=x\"><bdi>&lt;i&gt; &quot;B&quot;</bdi></a>",
+            "<span class=\"count\">2 records</span>",
+            "<a href=\"/b/x/browse/titles/\">Titles</a>",
+            "<a rel=\"first\" href=\"/b/x/browse/creators/?start=%3Ci%3E\">",
+            "<a rel=\"next\" href=\"/b/x/browse/creators/?start=%3Ci%3E&amp;after=b+c\">",
+            "value=\"&lt;i&gt;\"",
+        ] {
+            assert!(creators.contains(part), "{part}: {creators}");
+        }
+        assert!(!creators.contains("<i>"), "{creators}");
+        let years = page(&BrowseAddress::of("x", BrowsedField::Years), Some(&[("2019".to_owned(), 1)]));
+        assert!(
+            years.contains("/b/_search?repository=x&amp;year=2019") && !years.contains("<form"),
+            "{years}"
+        );
+    }
+
+    #[test]
+    fn a_page_without_values_says_why() {
+        let address = BrowseAddress::of("x", BrowsedField::Titles);
+        assert!(page(&address, None).contains("Enter more of their start."));
+        assert!(page(&address, Some(&[])).contains("No record has such a value."));
+    }
+}
