@@ -1,7 +1,7 @@
 //! The texts of a record that a search finds.
 
 use crate::text::{QueryWords, StemLanguage, fold_value, lower, tokens};
-use oaimend_record::{RecordDocument, Text, WorkDescription};
+use oaimend_record::{Agent, Orcid, RecordDocument, Text, WorkDescription};
 
 /// The elements of Dublin Core, which are the fields of most records.
 pub const DUBLIN_CORE: [&str; 15] = [
@@ -81,8 +81,21 @@ impl RecordTexts {
             for (name, fields) in work.core.fields() {
                 fields.iter().for_each(|text| texts.add(name, text));
             }
+            let orcids = |agents: &[Agent]| agents.iter().filter_map(|agent| agent.orcid.clone()).collect();
+            let creators: Vec<Orcid> = orcids(&work.creators);
+            creators.iter().chain(&work.orcids).for_each(|orcid| texts.add_orcid("creator", orcid));
+            let contributors: Vec<Orcid> = orcids(&work.contributors);
+            contributors.iter().for_each(|orcid| texts.add_orcid("contributor", orcid));
         }
         texts
+    }
+
+    /// Adds the URL of a person, which is found by its digits too. It is no value: lists of values are for people.
+    fn add_orcid(&mut self, name: &str, orcid: &Orcid) {
+        self.add(name, &Text { value: orcid.url(), ..Text::default() });
+        if let Some(added) = self.texts.last_mut() {
+            added.value = None;
+        }
     }
 
     fn add(&mut self, name: &str, text: &Text) {

@@ -9,7 +9,7 @@ use oaimend_oai::UnixSecs;
 use oaimend_search::query::{QueryLanguage, parse};
 use oaimend_search::{
     FieldName, IndexError, IndexSettings, ListHits, Query, QueryError, Ranking, RecordFilter, RecordTexts,
-    SearchHits, SearchIndex,
+    SearchHits, SearchIndex, Values,
 };
 use oaimend_store::{
     MirrorStore, NewRecord, PageCommit, Prefix, RecordRepairs, RecordStatus, RepositoryId, content_hash,
@@ -303,6 +303,35 @@ async fn lists_are_in_the_order_of_the_commits_and_continue() {
 }
 
 #[tokio::test]
+async fn orcids_of_persons_are_found_but_are_no_values() {
+    let mut world = World::new();
+    let records =
+        ["Doe, J. (ORCID: 0000-0002-1825-0097)", "https://orcid.org/0000-0002-1694-233X", "Doe, J."];
+    let records = records.map(|creator| oai_dc(&format!("<title>sea</title><creator>{creator}</creator>")));
+    let named: Vec<_> =
+        ["1", "2", "3"].into_iter().zip(records.iter().map(|xml| Some(xml.as_str()))).collect();
+    world.commit("r", "oai_dc", &named).await;
+    world.follow().await;
+    for (query, expected) in [
+        ("0000-0002-1825-0097", "1"),
+        ("https://orcid.org/0000-0002-1825-0097", "1"),
+        ("creator:\"https://orcid.org/0000-0002-1825-0097\"", "1"),
+        ("0000-0002-1694-233x", "2"),
+    ] {
+        assert_eq!(world.found(&odl(query), None), [format!("r oai_dc {expected}")], "{query}");
+    }
+    let all = Values {
+        field: FieldName("creator".to_owned()),
+        filter: RecordFilter::default(),
+        start: String::new(),
+        after: None,
+        count_max: 9,
+    };
+    let values = world.index.values(&all).unwrap();
+    assert!(values.iter().all(|value| !value.folded.contains("orcid.org/0000-0002-1825")), "{values:?}");
+}
+
+#[tokio::test]
 async fn facets_and_years_are_counted() {
     let mut world = World::new();
     for (name, year, kind) in [("1", "2001", "thesis"), ("2", "2003", "article"), ("3", "2003", "thesis")] {
@@ -365,7 +394,7 @@ async fn an_index_of_another_format_or_a_damaged_one_is_built_again() {
     let damages: [&dyn Fn(); 3] = [
         &|| {
             let meta = std::fs::read_to_string(folder.join("meta.json")).unwrap();
-            let other = meta.replace("\\\"format\\\":1", "\\\"format\\\":0");
+            let other = meta.replace("\\\"format\\\":2", "\\\"format\\\":0");
             assert_ne!(meta, other);
             std::fs::write(folder.join("meta.json"), other).unwrap();
         },
