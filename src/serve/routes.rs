@@ -131,7 +131,8 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &["/_all/xml"], AggregateXml, Clients),
         route(HARVEST, &["/_sru"], Sru, Clients),
         route(HARVEST, &["/_browse"], Browse, Clients),
-        route(HARVEST, &["/_view/{id}"], View, Clients),
+        // A name that ends with `.atom` is the feed of a view.
+        route(HARVEST, &["/_view/{id}", "/_view/{id}/"], View, Clients).labelled("repository-page"),
         route(HARVEST, &["/_view/{id}/xml"], ViewXml, Clients),
         route(READ, &["/{id}/record/{*identifier}"], Record, Clients).labelled("record-page"),
         route(

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use oaimend::config::Mapping;
+use oaimend::config::{Mapping, Views};
 use oaimend_mirror::settings::MirrorSettings;
 use oaimend_upstream::settings::Limits;
 use serde_json::{Value, json};
@@ -37,9 +37,14 @@ fn browsers_show_the_pages() {
     let mapping = Mapping::new("x", &source.base_url(), &Limits::default()).expect("a legal mapping");
     let interval = Some(Duration::from_secs(30 * 86_400));
     let mirror = Some(MirrorSettings { interval, ..MirrorSettings::default() });
+    let folder = tempfile::tempdir().expect("a folder");
+    let view = "repository_name = \"Ferries\"\ndescription = \"Works about ferries\"\nquery = \"ferries\"\n";
+    std::fs::write(folder.path().join("ferries.toml"), view).expect("a writable folder");
     let proxy = Proxy::with(|config| {
         config.search.enabled = true;
         config.repositories.add_fixed(Mapping { mirror, ..mapping });
+        config.views = Views::new(folder.path().to_owned());
+        assert_eq!(config.views.reload(&config.repositories.all()), []);
     });
     proxy.wait_for_harvests("x", 1);
     proxy.wait_for_results("/_search.json", (RECORDS - 1) as u64);
@@ -215,6 +220,7 @@ fn pages(admin: &str) -> Value {
         { "name": "recent", "path": "/_recent", "links_to": ["/x/"] },
         { "name": "browse-creators", "path": "/x/browse/creators/", "links_to": ["/x/browse/titles/"] },
         { "name": "browse-years", "path": "/x/browse/years/", "links_to": ["/_search?repository=x&year=2019"] },
+        { "name": "view", "path": "/_view/ferries", "links_to": ["/_view/ferries?verb=ListSets"] },
         { "name": "months", "path": "/x/records/" },
         { "name": "list", "path": "/x/records/", "follow": "/x/records/2", "links_to": [record(ARTICLE)] },
         { "name": "sets", "path": "/x/sets/" },

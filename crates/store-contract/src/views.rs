@@ -57,7 +57,9 @@ pub async fn members_move_and_leave_and_survive_a_restart(backend: &impl Backend
     let after = Some(expected[1].position);
     assert_eq!(members(store, MemberQuery { after, ..all(generation, "x") }).await, expected[2..]);
     let one = MemberQuery { count_max: 1, ..all(generation, "x") };
-    assert_eq!(store.members(one).await.expect("readable"), expected[..1]);
+    assert_eq!(store.members(one.clone()).await.expect("readable"), expected[..1]);
+    let newest = MemberQuery { newest_first: true, ..one };
+    assert_eq!(store.members(newest).await.expect("readable"), expected[2..]);
     let found = find(store, generation).await;
     assert_eq!(found, [Some(expected[2].clone()), None, Some(expected[1].clone()), None]);
     let followed = store.followed(generation).await.expect("readable");

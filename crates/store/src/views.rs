@@ -81,7 +81,7 @@ pub trait ViewStore: std::fmt::Debug + Send + Sync {
     /// Nothing is removed.
     async fn remove_replaced(&self, view: &str, count_max: usize) -> Result<bool, SaveError>;
 
-    /// The next members of a collection in the order of their positions.
+    /// The next members of a collection in the order of their positions, or the last ones in the opposite order.
     ///
     /// # Errors
     ///
@@ -202,6 +202,8 @@ pub struct MemberQuery {
     pub until_secs: Option<UnixSecs>,
     /// Only members after this position; `None`: from the first one.
     pub after: Option<Position>,
+    /// Whether the last members are returned, the last one first.
+    pub newest_first: bool,
     /// Maximum number of members.
     pub count_max: usize,
 }

@@ -13,7 +13,7 @@ use oaimend_repository::lists::ListHistories;
 use oaimend_repository::{Failure, Reason, Repository};
 use oaimend_store::MirrorError;
 use oaimend_views::odl::{OdlRecent, OdlSearch};
-use oaimend_views::{IndexQuerySets, SubjectViews, ViewSettings};
+use oaimend_views::{IndexQuerySets, NewestMember, SubjectViews, ViewSettings};
 use std::sync::Arc;
 
 /// The view of a mirrored repository.
@@ -102,17 +102,36 @@ pub(crate) async fn subject_view(
     served: &ServedRepositories,
     view: &ViewFile,
 ) -> Result<Box<dyn Repository>, Failure> {
+    let subjects = subject_views(served).await?;
+    let options = view_options(served, served.repositories.limits().spool_bytes_max);
+    Ok(Box::new(subjects.open(&view_settings(served, view), options).await?))
+}
+
+/// The newest records of a view, the newest first.
+pub(crate) async fn newest_of_view(
+    served: &ServedRepositories,
+    view: &ViewFile,
+    count_max: usize,
+) -> Result<Vec<NewestMember>, Failure> {
+    let options = view_options(served, served.repositories.limits().spool_bytes_max);
+    subject_views(served).await?.newest(&view_settings(served, view), options, count_max).await
+}
+
+async fn subject_views(served: &ServedRepositories) -> Result<&SubjectViews, Failure> {
     let stores = view_stores(served).await?;
     let open = async || {
         SubjectViews::new(stores.clone(), Arc::clone(&served.store.views), Arc::clone(&served.clock))
     };
-    let subjects = served.mirror.subjects.get_or_init(open).await;
+    Ok(served.mirror.subjects.get_or_init(open).await)
+}
+
+fn view_settings(served: &ServedRepositories, view: &ViewFile) -> ViewSettings {
     let mappings = served.repositories.all();
     let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
     let is_chosen = |mapping: &&Arc<Mapping>| {
         view.repositories.is_empty() || view.repositories.iter().any(|id| id == mapping.id())
     };
-    let settings = ViewSettings {
+    ViewSettings {
         name: view.name.clone(),
         repository_name: view.repository_name.clone().unwrap_or_else(|| view.name.clone()),
         description: view.description.clone(),
@@ -120,9 +139,7 @@ pub(crate) async fn subject_view(
         sources: mirrored.filter(is_chosen).filter_map(|mapping| source_of_view(mapping, view)).collect(),
         sets: view.sets.clone(),
         query: view.query.clone(),
-    };
-    let options = view_options(served, served.repositories.limits().spool_bytes_max);
-    Ok(Box::new(subjects.open(&settings, options).await?))
+    }
 }
 
 /// A repository with the formats that a view has of it; `None` if it mirrors none of them.

@@ -235,6 +235,11 @@ impl PublicRouter<'_> {
                 let mappings = self.served.repositories.all();
                 reads && is_html_named(&head.headers) && self.has_aggregate(&mappings)
             }
+            PageTarget::View(name) | PageTarget::ViewFeed(name) => {
+                let reads = [Method::GET, Method::HEAD].contains(&head.method);
+                let is_page = matches!(page, PageTarget::ViewFeed(_)) || is_html_named(&head.headers);
+                reads && is_page && self.served.views.all().contains_key(name)
+            }
             // ODL-Search and ODL-Recent accept forms.
             PageTarget::Search(target) => target.form.is_some() || head.method != Method::POST,
             PageTarget::Sitemap(_) => {

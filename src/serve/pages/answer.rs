@@ -59,6 +59,14 @@ pub(crate) async fn answer(
             None => unknown(served, &gateway, id, is_html_named(headers)).await.into(),
         },
         PageTarget::Aggregate => aggregate(served, &gateway, headers).await.into(),
+        PageTarget::View(name) => match served.views.all().get(name) {
+            Some(view) => search::view(served, pages, view, headers).await.into(),
+            None => unknown(served, &gateway, name, false).await.into(),
+        },
+        PageTarget::ViewFeed(name) => match served.views.all().get(name) {
+            Some(view) => search::view_feed(served, pages, view, headers).await.into(),
+            None => unknown(served, &gateway, name, false).await.into(),
+        },
         PageTarget::Unknown(name) => unknown(served, &gateway, name, is_html_named(headers)).await.into(),
         PageTarget::StyleSheet(path) => style_sheet(gateway.site.style_sheets(), path).into(),
         PageTarget::Sitemap(address) => GatewayResponse {

@@ -19,6 +19,10 @@ pub(crate) enum PageTarget {
     Repository(String),
     /// The view of all mirrored repositories.
     Aggregate,
+    /// A view of chosen records, by its name.
+    View(String),
+    /// The feed of the newest records of a view, by its name.
+    ViewFeed(String),
     /// A page that does not exist. The first part of its path is this text.
     Unknown(String),
     /// A record of a repository.
@@ -61,6 +65,10 @@ impl PageTarget {
             PublicEndpoint::Suggestions => Self::Suggestions(start_of_query(query)),
             PublicEndpoint::Repository if query.is_empty() => Self::Repository(id.to_owned()),
             PublicEndpoint::Aggregate if query.is_empty() => Self::Aggregate,
+            PublicEndpoint::View if query.is_empty() => match id.strip_suffix(SearchForm::Atom.ending()) {
+                Some(name) => Self::ViewFeed(name.to_owned()),
+                None => Self::View(id.to_owned()),
+            },
             // No repository begins so.
             PublicEndpoint::Record | PublicEndpoint::List | PublicEndpoint::FieldValues
                 if id.starts_with('_') =>

@@ -15,6 +15,7 @@ use crate::fixtures::lists::{texts_in, token_in};
 use crate::fixtures::mirror::runtime;
 use crate::fixtures::proxy::Proxy;
 use crate::fixtures::source::Source;
+use crate::fixtures::source::fetch_with;
 use crate::fixtures::time::Skipping;
 
 /// The identifiers of a whole list, and its last page.
@@ -163,6 +164,19 @@ fn view_is_a_repository_of_the_chosen_records() {
     assert!(identify.contains("/_view/even</baseURL>"), "{identify}");
     assert_eq!(proxy.get("/_view/odd?verb=Identify").status, 404);
     assert_eq!(findings(&format!("http://{}/_view/even", proxy.address())), [""; 0]);
+    let page = fetch_with(proxy.address(), "/_view/even", "Accept: text/html\r\n").text();
+    let feed = format!("href=\"http://{}/_view/even.atom\">", proxy.address());
+    for part in ["<h1><bdi>Even ones</bdi></h1>", "\"/x/record/oai%3Ac%3A00028\"", &feed] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("oai%3Ac%3A00029"), "{page}");
+    let feed = proxy.get("/_view/even.atom");
+    assert_eq!((feed.status, feed.header("content-type")), (200, "application/atom+xml; charset=UTF-8"));
+    assert_eq!(feed.text().matches("<entry>").count(), 15, "{}", feed.text());
+    let tag = format!("If-None-Match: {}\r\n", feed.header("etag"));
+    assert_eq!(fetch_with(proxy.address(), "/_view/even.atom", &tag).status, 304);
+    assert_eq!(proxy.get("/_view/odd.atom").status, 404);
+    assert!(proxy.get("/_view/even").text().contains("badVerb"));
 }
 
 #[test]

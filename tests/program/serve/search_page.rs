@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use oaimend::config::Views;
 use serde_json::{Value, json};
 
 use crate::fixtures::collection::{Collection, Entry, identifier};
@@ -289,7 +290,18 @@ fn without_pages_only_the_base_urls_of_a_search_exist() {
 #[test]
 fn feed_readers_understand_the_feeds() {
     let is_required = std::env::var("OAIMEND_FEEDS").is_ok_and(|value| value == "required");
-    let mirrored = searched();
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "repository_name = \"Works & more\"\nquery = \"+tides +ferries\"\n";
+    std::fs::write(folder.path().join("works.toml"), text).expect("writable");
+    let mirrored = Mirrored::with(
+        collection(),
+        |_| {},
+        |config| {
+            config.views = Views::new(folder.path().to_owned());
+            assert_eq!(config.views.reload(&config.repositories.all()), []);
+        },
+    );
+    mirrored.proxy.wait_for_results("/_search.json?q=harbour", RECORDS as u64);
     let base = format!("http://{}", mirrored.proxy.address());
     let Some(feed) = read_feed(&mirrored, "/_search.atom?q=%2Bferries+%2Btides") else {
         assert!(!is_required, "run scripts/feeds install first");
@@ -322,6 +334,11 @@ fn feed_readers_understand_the_feeds() {
     assert_eq!(recent["entries"].as_array().map(Vec::len), Some(20), "{recent}");
     let page = |arguments: &str| json!(format!("{base}/_recent.atom{arguments}"));
     assert_eq!((&recent["links"]["next"], &recent["links"]["previous"]), (&page("?page=3"), &page("")));
+    let view = read_feed(&mirrored, "/_view/works.atom").unwrap_or_default();
+    let page = |ending: &str| json!(format!("{base}/_view/works{ending}"));
+    assert_eq!((&view["links"]["self"], &view["links"]["alternate"]), (&page(".atom"), &page("")));
+    assert_eq!((&view["fault"], &view["title"]), (&json!(null), &json!("Works & more")), "{view}");
+    assert_eq!(view["entries"][0]["links"]["related"], json!("https://doi.org/10.1234/tides.7"), "{view}");
     let hostile = read_feed(&mirrored, "/_search.atom?q=script").unwrap_or_default();
     assert_eq!(
         (&hostile["fault"], hostile["entries"].as_array().map(Vec::len)),

@@ -33,6 +33,7 @@ pub use operator::{
 pub use record_page::{FormatTab, Provenance, RecordPage};
 pub use repository::{
     AggregatePage, OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownPath, UnknownPathPage,
+    ViewPage,
 };
 pub use response::{NoResponseReason, ResponsePage, ShownResponse};
 pub use search::{SearchNotice, SearchNoticePage, SearchPage, Shown, texts};

@@ -2,7 +2,7 @@
 
 use super::address::{PAGE_ITEMS, SearchAddress};
 use super::form::SearchForm;
-use super::results::{SearchItem, SearchResults};
+use super::results::SearchItem;
 use oaimend_html::layout::DESCRIPTION_PATH;
 use oaimend_oai::escape;
 
@@ -15,10 +15,24 @@ pub struct AtomFeed<'a> {
     pub site_name: &'a str,
     /// The public URL, without a slash at its end.
     pub public_url: &'a str,
-    /// The state of the search.
-    pub address: &'a SearchAddress,
-    /// The results.
-    pub results: &'a SearchResults,
+    /// The URLs of the feed.
+    pub place: FeedPlace<'a>,
+    /// The records.
+    pub items: &'a [SearchItem],
+}
+
+/// The URLs of a feed.
+#[derive(Clone, Copy, Debug)]
+pub enum FeedPlace<'a> {
+    /// A page of the results of a search, with the number of all results.
+    Search(&'a SearchAddress, u64),
+    /// A feed of one page at this URL, with the URL of the page for people.
+    Alone {
+        /// The feed.
+        feed: &'a str,
+        /// The page for people.
+        page: &'a str,
+    },
 }
 
 /// Maximum number of creators and of subjects of an entry.
@@ -28,32 +42,42 @@ const NEVER: &str = "1970-01-01T00:00:00Z";
 
 /// The document.
 pub fn atom_feed(feed: &AtomFeed<'_>) -> String {
-    let AtomFeed { title, site_name, public_url, address, results } = *feed;
+    let AtomFeed { title, site_name, public_url, place, items } = *feed;
     let url = |address: &SearchAddress, form: SearchForm| address.url(public_url, form.ending());
+    let (id, this, page) = match place {
+        FeedPlace::Search(address, _) => (
+            url(&address.on_page(0), SearchForm::Atom),
+            url(address, SearchForm::Atom),
+            url(address, SearchForm::Html),
+        ),
+        FeedPlace::Alone { feed, page } => (feed.to_owned(), feed.to_owned(), page.to_owned()),
+    };
     let mut xml = Xml(String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\" \
          xmlns:opensearch=\"http://a9.com/-/spec/opensearch/1.1/\">\n",
     ));
     xml.text("title", title);
-    xml.text("id", &url(&address.on_page(0), SearchForm::Atom));
-    let changed = results.items.iter().map(|item| item.changed.as_str()).max();
+    xml.text("id", &id);
+    let changed = items.iter().map(|item| item.changed.as_str()).max();
     xml.text("updated", changed.unwrap_or(NEVER));
     xml.author(site_name);
     let atom = SearchForm::Atom.content_type().split(';').next().unwrap_or_default();
-    xml.link("self", atom, &url(address, SearchForm::Atom));
-    xml.link("alternate", "text/html", &url(address, SearchForm::Html));
-    xml.link("first", atom, &url(&address.on_page(0), SearchForm::Atom));
-    for (relation, other) in [("previous", address.previous()), ("next", address.next(results.total))] {
-        if let Some(other) = other {
-            xml.link(relation, atom, &url(&other, SearchForm::Atom));
+    xml.link("self", atom, &this);
+    xml.link("alternate", "text/html", &page);
+    if let FeedPlace::Search(address, total) = place {
+        xml.link("first", atom, &id);
+        for (relation, other) in [("previous", address.previous()), ("next", address.next(total))] {
+            if let Some(other) = other {
+                xml.link(relation, atom, &url(&other, SearchForm::Atom));
+            }
         }
+        let description = format!("{public_url}{DESCRIPTION_PATH}");
+        xml.link("search", "application/opensearchdescription+xml", &description);
+        xml.text("opensearch:totalResults", &total.to_string());
+        xml.text("opensearch:startIndex", &(address.offset() + 1).to_string());
+        xml.text("opensearch:itemsPerPage", &PAGE_ITEMS.to_string());
     }
-    let description = format!("{public_url}{DESCRIPTION_PATH}");
-    xml.link("search", "application/opensearchdescription+xml", &description);
-    xml.text("opensearch:totalResults", &results.total.to_string());
-    xml.text("opensearch:startIndex", &(address.offset() + 1).to_string());
-    xml.text("opensearch:itemsPerPage", &PAGE_ITEMS.to_string());
-    for item in &results.items {
+    for item in items {
         entry(item, public_url, &mut xml);
     }
     xml.0.push_str("</feed>\n");
@@ -123,13 +147,12 @@ mod tests {
             changed: "2026-11-26T12:00:00Z".to_owned(),
             ..SearchItem::default()
         };
-        let results = SearchResults { total: 41, items: vec![item], ..SearchResults::default() };
         let feed = AtomFeed {
             title: "a<b\0",
             site_name: "Site & more",
             public_url: "https://e.org/p",
-            address: &address,
-            results: &results,
+            place: FeedPlace::Search(&address, 41),
+            items: &[item],
         };
         let xml = atom_feed(&feed);
         for part in [

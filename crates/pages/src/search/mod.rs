@@ -15,7 +15,7 @@ mod results;
 pub use address::{
     FacetKind, PAGE_ITEMS, PAGES_MAX, ResultList, SUGGESTIONS_PATH, SearchAddress, SearchFault, SortOrder,
 };
-pub use atom::{AtomFeed, atom_feed};
+pub use atom::{AtomFeed, FeedPlace, atom_feed};
 pub(crate) use coins::context_object;
 pub use form::{SearchForm, SearchTarget};
 pub use json::json_results;

@@ -85,6 +85,9 @@ impl ViewRows {
         };
         let mut members: Vec<ViewMember> = collection.members.values().filter(is_wanted).cloned().collect();
         members.sort_by_key(|member| member.position);
+        if query.newest_first {
+            members.reverse();
+        }
         members
     }
 }

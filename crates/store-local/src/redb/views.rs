@@ -373,7 +373,10 @@ fn members(reading: &ReadTransaction, query: &MemberQuery) -> Result<Vec<ViewMem
     let row = collection_row(reading, (query.generation, &query.repository, &query.prefix))?;
     let Some(range) = row.and_then(|(number, ..)| positions(number, query)) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    for row in reading.open_table(POSITIONS)?.range(range)?.take(query.count_max) {
+    let table = reading.open_table(POSITIONS)?;
+    let mut rows = table.range(range)?;
+    while found.len() < query.count_max {
+        let Some(row) = (if query.newest_first { rows.next_back() } else { rows.next() }) else { break };
         let (key, member) = row?;
         let ((_, secs, sequence), (identifier, has_left)) = (key.value(), member.value());
         found.push(view_member(identifier, (secs, sequence, has_left)));

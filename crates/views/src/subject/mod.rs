@@ -17,4 +17,4 @@ mod membership;
 mod views;
 
 pub use definition::ViewSettings;
-pub use views::SubjectViews;
+pub use views::{NewestMember, SubjectViews};

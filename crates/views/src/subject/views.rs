@@ -8,13 +8,30 @@ use oaimend_base::clock::Clock;
 use oaimend_mirror::view::{MirroredSource, Subject, SubjectRepository, ViewOptions, ViewStores};
 use oaimend_repository::Failure;
 use oaimend_rules::{Followed, Redefinition, Switch};
-use oaimend_store::{Collisions, Generation, MirrorError, ViewStore};
+use oaimend_store::{
+    Collisions, FollowedCollection, Generation, MemberQuery, MirrorError, Position, ViewMember, ViewStore,
+};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of members that one transaction takes over before a switch, or removes after it.
 const PREPARED_MAX: usize = 5_000;
+/// The members that are read of a collection for each one of the newest members that is returned.
+const NEWEST_READ_PER_RECORD: usize = 10;
+
+/// One of the newest members of a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewestMember {
+    /// The repository.
+    pub repository: String,
+    /// The metadataPrefix.
+    pub prefix: String,
+    /// The identifier.
+    pub identifier: String,
+    /// The stamp and the sequence of the record.
+    pub position: Position,
+}
 
 /// All views of a server. Clones share them.
 #[derive(Clone, Debug)]
@@ -80,6 +97,57 @@ impl SubjectViews {
         let options = ViewOptions { collisions: Collisions::Prefer, ..options };
         let name = format!("_view/{}", settings.name);
         Ok(SubjectRepository::new(name, self.stores.clone(), options, members, subject))
+    }
+
+    /// The newest members of a view, the newest first, each in one format. Those that have left are not among them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SubjectViews::open`].
+    pub async fn newest(
+        &self,
+        settings: &ViewSettings,
+        options: ViewOptions,
+        count_max: usize,
+    ) -> Result<Vec<NewestMember>, Failure> {
+        // Judges the last commits.
+        self.open(settings, options).await?;
+        let views = &self.follower.views;
+        let Some(Generation { number: generation, .. }) =
+            views.state(&settings.name).await.map_err(failed)?.current
+        else {
+            return Err(being_read());
+        };
+        let mut newest = Vec::new();
+        for FollowedCollection { repository, prefix, .. } in
+            views.followed(generation).await.map_err(failed)?
+        {
+            // Some of them may have left, or are in several formats.
+            let query = MemberQuery {
+                generation,
+                repository: repository.clone(),
+                prefix: prefix.clone(),
+                newest_first: true,
+                count_max: NEWEST_READ_PER_RECORD * count_max,
+                ..MemberQuery::default()
+            };
+            let members = views.members(query).await.map_err(failed)?;
+            let live = members.into_iter().filter(|member| !member.has_left);
+            newest.extend(live.map(|ViewMember { identifier, position, .. }| NewestMember {
+                repository: repository.clone(),
+                prefix: prefix.clone(),
+                identifier,
+                position,
+            }));
+        }
+        newest.sort_by(|one, other| {
+            let key = |member: &NewestMember| (std::cmp::Reverse(member.position), member.prefix != "oai_dc");
+            key(one).cmp(&key(other))
+        });
+        let mut known = BTreeSet::new();
+        newest.retain(|member| known.insert((member.repository.clone(), member.identifier.clone())));
+        newest.truncate(count_max);
+        Ok(newest)
     }
 
     fn shared(&self, name: &str) -> Arc<Shared> {

@@ -8,9 +8,11 @@ mod failure;
 mod items;
 mod request;
 mod suggestions;
+mod view;
 
 pub(crate) use browse::browse;
 pub(crate) use suggestions::{description, suggest};
+pub(crate) use view::{view, view_feed};
 
 use self::failure::SearchFailure;
 use self::items::Results;
@@ -25,7 +27,9 @@ use crate::serve::validators::Validators;
 use http::HeaderMap;
 use oaimend_html::fingerprint;
 use oaimend_pages::html::{SearchNotice, SearchNoticePage, SearchPage, Shown, texts};
-use oaimend_pages::search::{AtomFeed, SearchForm, SearchResults, SearchTarget, atom_feed, json_results};
+use oaimend_pages::search::{
+    AtomFeed, FeedPlace, SearchForm, SearchResults, SearchTarget, atom_feed, json_results,
+};
 use oaimend_search::{Query, SearchHits};
 use serde_json::json;
 use std::sync::Arc;
@@ -90,8 +94,8 @@ impl Request<'_> {
                 title: &format!("{} – {}", texts::title(address), site.name()),
                 site_name: site.name(),
                 public_url: site.public_url(),
-                address,
-                results,
+                place: FeedPlace::Search(address, results.total),
+                items: &results.items,
             }),
         };
         self.respond(text)

@@ -2,7 +2,7 @@
 
 use super::numbers::{counted, grouped};
 use crate::oai_page::RequestAddress;
-use maud::html;
+use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 use oaimend_oai::Request;
 
@@ -26,28 +26,37 @@ impl AggregatePage<'_> {
     pub fn render(&self) -> String {
         let base = self.site.base_path();
         let address = RequestAddress { repository: self.path.to_owned(), query: String::new() };
-        let records = Request::list_records("oai_dc", None, None, None);
-        let requests = [
-            ("Identify", Request::identify()),
-            ("Formats", Request::list_metadata_formats(None)),
-            ("Sets", Request::list_sets()),
-            ("Identifiers", records.to_list_identifiers()),
-            ("Records", records),
-        ];
         let repositories = counted(self.repositories as u64, "repository", "repositories");
         let main = html! {
             h1 { (self.name) }
             p { "This is one repository with the records of " (repositories) ", " (grouped(self.records)) " in all. "
                 a href={ (base) "/" } { "See each of them" } "." }
-            h2 { "Harvest it" }
-            p { "Base URL: " code { (address.url(self.site.public_url())) } }
-            ul {
-                @for (name, request) in &requests { li { a href=(address.other(base, request)) { (name) } } }
-            }
+            (how_to_harvest(&address, "oai_dc", self.site))
         };
         let crumbs = [Crumb { name: self.name, url: None }];
         let head = html! { link rel="canonical" href=(address.url(self.site.public_url())); };
         Page { site: self.site, title: self.name, crumbs: &crumbs, head, main }.render()
+    }
+}
+
+/// The base URL of a repository of this server, and links to its responses.
+pub(super) fn how_to_harvest(address: &RequestAddress, prefix: &str, site: &Site) -> Markup {
+    let records = Request::list_records(prefix, None, None, None);
+    let requests = [
+        ("Identify", Request::identify()),
+        ("Formats", Request::list_metadata_formats(None)),
+        ("Sets", Request::list_sets()),
+        ("Identifiers", records.to_list_identifiers()),
+        ("Records", records),
+    ];
+    html! {
+        h2 { "Harvest it" }
+        p { "Base URL: " code { (address.url(site.public_url())) } }
+        ul {
+            @for (name, request) in &requests {
+                li { a href=(address.other(site.base_path(), request)) { (name) } }
+            }
+        }
     }
 }
 

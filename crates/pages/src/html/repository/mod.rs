@@ -8,11 +8,13 @@ mod repository_page;
 mod sections;
 pub(super) mod state;
 mod unknown_page;
+mod view_page;
 
 pub use aggregate_page::AggregatePage;
 pub use overview_page::OverviewPage;
 pub use repository_page::RepositoryPage;
 pub use unknown_page::{RemovedRepositoryPage, UnknownPath, UnknownPathPage};
+pub use view_page::ViewPage;
 
 use oaimend_record::shorten;
 

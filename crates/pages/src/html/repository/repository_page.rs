@@ -3,10 +3,12 @@
 use super::super::super::record::{QuarantineAddress, RepositoryAddress};
 use super::super::super::repository::{Identification, OperatorDetails, RepositoryDetails, RepositoryState};
 use super::super::list::browse_page::browse_links;
+use super::super::search::texts::RECENT;
 use super::activity::activity_section;
 use super::numbers::grouped;
 use super::state::{circuit, state_of, time};
 use super::{NAME_BYTES_MAX, TEXT_BYTES_MAX, sections, start_of};
+use crate::search::{FacetKind, ResultList, SearchAddress, SearchForm};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 
@@ -61,7 +63,24 @@ impl RepositoryPage<'_> {
                 }
             }
         };
-        Page { site, title: &title, crumbs: &crumbs, head: html! {}, main }.render()
+        Page { site, title: &title, crumbs: &crumbs, head: self.head(), main }.render()
+    }
+
+    /// The feed of its last changed records, if there is one.
+    fn feed(&self) -> Option<String> {
+        let summary = &self.details.summary;
+        let recent = SearchAddress { list: ResultList::Recent, ..SearchAddress::default() };
+        let feed = recent.with(FacetKind::Repository, &summary.id);
+        let has_feed = self.site.has_search() && summary.has_record_pages;
+        has_feed.then(|| feed.url(self.site.public_url(), SearchForm::Atom.ending()))
+    }
+
+    fn head(&self) -> Markup {
+        html! {
+            @if let Some(feed) = self.feed() {
+                link rel="alternate" type="application/atom+xml" title=(RECENT) href=(feed);
+            }
+        }
     }
 
     fn how_to_harvest(&self) -> Markup {
@@ -95,6 +114,7 @@ impl RepositoryPage<'_> {
                     @if self.site.has_search() {
                         p { "Browse by " (browse_links(&summary.id, self.site.public_base())) }
                     }
+                    @if let Some(feed) = self.feed() { p { a href=(feed) { "Feed of its last changed records" } } }
                 }
             }
         }

@@ -4,7 +4,7 @@
 
 mod facets;
 mod notice;
-mod results;
+pub(super) mod results;
 mod search_page;
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ const TITLE_BYTES_MAX: usize = 400;
 const NAME_BYTES_MAX: usize = 100;
 
 /// The list of results.
-pub(super) fn results(items: &[SearchItem], address: &SearchAddress, site: &Site) -> Markup {
+pub(in crate::html) fn results(items: &[SearchItem], address: &SearchAddress, site: &Site) -> Markup {
     html! {
         ol.results start=(address.offset() + 1) {
             @for item in items { li { (result(item, address.list, site)) } }

@@ -1,0 +1,105 @@
+//! The page of a view of chosen records, and the feed of its newest records.
+
+use super::items::Results;
+use crate::config::{RecordPages, ViewFile};
+use crate::serve::oai::mirror_views::newest_of_view;
+use crate::serve::pages::gateway::Gateway;
+use crate::serve::pages::records::record::with_policies;
+use crate::serve::pages::repositories::overview::changing;
+use crate::serve::response::Response;
+use crate::serve::served::ServedRepositories;
+use crate::serve::validators::Validators;
+use http::HeaderMap;
+use oaimend_html::fingerprint;
+use oaimend_pages::html::ViewPage;
+use oaimend_pages::search::{AtomFeed, FeedPlace, PAGE_ITEMS, SearchForm, SearchItem, atom_feed};
+use oaimend_repository::{Failure, Reason};
+use oaimend_search::{Hit, Query, RankedHits};
+use oaimend_views::NewestMember;
+
+/// The page of a view.
+pub(crate) async fn view(
+    served: &ServedRepositories,
+    pages: &Gateway,
+    view: &ViewFile,
+    headers: &HeaderMap,
+) -> Response {
+    let gateway = pages.current_for_pages(served);
+    let newest = newest(served, pages, view).await.ok();
+    let page = ViewPage {
+        site: &gateway.site,
+        path: &path(view),
+        name: name(view),
+        description: view.description.as_deref(),
+        query: view.query.as_deref(),
+        prefix: view.formats.first().map_or("oai_dc", String::as_str),
+        newest: newest.as_deref(),
+    };
+    let html = page.render();
+    let version = fingerprint([html.as_bytes()]);
+    changing(served, html, &version, headers)
+}
+
+/// The feed of the newest records of a view.
+pub(crate) async fn view_feed(
+    served: &ServedRepositories,
+    pages: &Gateway,
+    view: &ViewFile,
+    headers: &HeaderMap,
+) -> Response {
+    let gateway = pages.current_for_pages(served);
+    let items = match newest(served, pages, view).await {
+        Ok(items) => items,
+        Err(failure) => {
+            return Response::text(503, "the records of the view cannot be read now")
+                .with("Retry-After", failure.retry_after_secs.to_string())
+                .with("Proxy-Status", failure.proxy_status());
+        }
+    };
+    let public_url = gateway.site.public_url();
+    let page = format!("{public_url}/{}", path(view));
+    let feed = format!("{page}.atom");
+    let text = atom_feed(&AtomFeed {
+        title: name(view),
+        site_name: gateway.site.name(),
+        public_url,
+        place: FeedPlace::Alone { feed: &feed, page: &page },
+        items: &items,
+    });
+    let validators = Validators { tag: fingerprint([text.as_bytes()]), modified_secs: None };
+    let (status, text) = if validators.are_known(headers) { (304, String::new()) } else { (200, text) };
+    let response = validators.add_to(Response::new(status, SearchForm::Atom.content_type(), text));
+    with_policies(response.with("Cache-Control", "no-cache".to_owned())).compressible()
+}
+
+fn path(view: &ViewFile) -> String {
+    format!("_view/{}", view.name)
+}
+
+fn name(view: &ViewFile) -> &str {
+    view.repository_name.as_deref().unwrap_or(&view.name)
+}
+
+/// The newest records of a view that have pages.
+async fn newest(
+    served: &ServedRepositories,
+    pages: &Gateway,
+    view: &ViewFile,
+) -> Result<Vec<SearchItem>, Failure> {
+    let members = newest_of_view(served, view, PAGE_ITEMS).await?;
+    let has_page = |member: &NewestMember| {
+        served.mirrored(&member.repository).is_some_and(|mapping| mapping.records != RecordPages::Off)
+    };
+    let hits = members.into_iter().filter(has_page).map(|member| Hit {
+        repository: member.repository,
+        prefix: member.prefix,
+        identifier: member.identifier,
+        stamp_secs: member.position.secs,
+        sequence: member.position.sequence,
+        score: 0.0,
+    });
+    let found = RankedHits { hits: hits.collect(), ..RankedHits::default() };
+    let results = Results { served, rendering: &pages.rendering, query: Query::All };
+    let unreadable = |_| Failure::new(Reason::Mirror, "the mirror cannot be read");
+    Ok(results.of(found).await.map_err(unreadable)?.items)
+}
