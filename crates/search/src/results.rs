@@ -2,6 +2,7 @@
 
 use crate::query::{FieldName, Query};
 use oaimend_oai::UnixSecs;
+use std::collections::BTreeMap;
 
 /// The records that a request considers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -11,6 +12,9 @@ pub struct RecordFilter {
     /// The metadataPrefix. `None`: one record for each item, in the format that describes it best.
     pub prefix: Option<String>,
 }
+
+/// The formats that the index contains of repositories: by repository, the metadataPrefixes. Of others it contains all.
+pub type IndexedFormats = BTreeMap<String, Vec<String>>;
 
 /// A request for the best or the newest records of a query: pages for people, ODL-Search, SRU.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -79,6 +79,7 @@ impl SearchIndexing {
         let mirror = &self.served.store.mirror;
         let began = clock::uptime();
         let settled_secs = self.settled_secs().await;
+        self.search.set_formats(&self.served.repositories);
         let mut work = std::pin::pin!(self.search.follow(mirror, settled_secs));
         let mut is_long = false;
         let result = loop {

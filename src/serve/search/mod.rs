@@ -14,7 +14,7 @@ pub use self::state::{RebuildLine, SearchState};
 use crate::config::{RecordPages, Repositories, SearchPolicy};
 use oaimend_base::clock;
 use oaimend_oai::UnixSecs;
-use oaimend_search::{IndexError, IndexSettings, IndexStatus, SearchIndex, Searches};
+use oaimend_search::{IndexError, IndexSettings, IndexStatus, IndexedFormats, SearchIndex, Searches};
 use oaimend_store::{MirrorError, MirrorStore, check_free_space};
 use oaimend_views::odl::OdlBrowse;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,7 @@ pub(crate) struct SearchService {
     /// The categories of ODL-Browse, over no repository.
     pub(crate) browse: OdlBrowse,
     folder: PathBuf,
+    formats: Mutex<IndexedFormats>,
     /// Held by the task that writes to the index.
     turn: tokio::sync::Mutex<()>,
     /// Why the last write failed; `None` if it succeeded.
@@ -51,6 +52,17 @@ pub(crate) fn searched_repositories(repositories: &Repositories) -> Vec<String> 
         .iter()
         .filter(|(_, mapping)| mapping.mirror.is_some() && mapping.records != RecordPages::Off);
     searched.map(|(id, _)| id.clone()).collect()
+}
+
+/// The formats that the mirror serves, of the repositories that name some. Records in other formats are in the mirror if
+/// they were mirrored before.
+fn indexed_formats(repositories: &Repositories) -> IndexedFormats {
+    let mappings = repositories.all();
+    let prefixes = mappings.iter().filter_map(|(id, mapping)| {
+        let prefixes = &mapping.mirror.as_ref()?.prefixes;
+        (!prefixes.is_empty()).then(|| (id.clone(), prefixes.clone()))
+    });
+    prefixes.collect()
 }
 
 /// A write to the index.
@@ -71,10 +83,16 @@ impl SearchService {
             searches,
             browse,
             folder: data.join(FOLDER),
+            formats: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             last_error: Mutex::default(),
             last_success: Mutex::new(clock::uptime()),
         }
+    }
+
+    /// Indexes the mirrored formats only, from the next write on.
+    pub(crate) fn set_formats(&self, repositories: &Repositories) {
+        *self.formats.lock().unwrap_or_else(PoisonError::into_inner) = indexed_formats(repositories);
     }
 
     /// Indexes what the mirror has committed since the last time. `settled_secs` is as in [`SearchIndex::follow`].
@@ -188,7 +206,9 @@ impl SearchService {
             }
         };
         self.check_free_space()?;
-        self.opened()?.follow(mirror, settled_secs).await
+        let index = self.opened()?;
+        index.set_formats(self.formats.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        index.follow(mirror, settled_secs).await
     }
 
     /// Leaves the last space of the disk to the other stores.
@@ -254,5 +274,11 @@ mod tests {
             repositories.add_fixed(mapping);
         }
         assert_eq!(searched_repositories(&repositories), ["a"]);
+        assert_eq!(indexed_formats(&repositories), IndexedFormats::new(), "all formats of `a`");
+        let mut mapping = Mapping::new("b", "http://source.example/oai", &Limits::default()).expect("legal");
+        let prefixes = vec!["mods".to_owned()];
+        mapping.mirror = Some(MirrorSettings { prefixes: prefixes.clone(), ..MirrorSettings::default() });
+        repositories.add_fixed(mapping);
+        assert_eq!(indexed_formats(&repositories), [("b".to_owned(), prefixes)].into());
     }
 }

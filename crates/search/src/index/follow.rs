@@ -5,6 +5,7 @@ use super::error::IndexError;
 use super::opened::{Writing, block};
 use super::position::{CollectionPosition, IndexPosition};
 use crate::record_texts::RecordTexts;
+use crate::results::IndexedFormats;
 use oaimend_oai::UnixSecs;
 use oaimend_record::RecordDocument;
 use oaimend_repository::RecordView;
@@ -12,7 +13,7 @@ use oaimend_store::{
     CollectionVersion, Identifier, ListFilter, ListQuery, MirrorError, MirrorStore, Prefix, RecordStatus,
     RepositoryId, StoredRecord,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Maximum number of records of a page that is read from the mirror.
 const PAGE_RECORDS_MAX: usize = 500;
@@ -84,23 +85,24 @@ pub(super) struct Follower<'f> {
     pub(super) writing: Writing,
     pub(super) following: &'f mut Following,
     pub(super) mirror: &'f dyn MirrorStore,
+    pub(super) formats: &'f IndexedFormats,
 }
 
 impl Follower<'_> {
     pub(super) async fn follow(&mut self, settled_secs: Option<UnixSecs>) -> Result<(), IndexError> {
         let repositories = self.mirror.repositories().await?;
-        let mut known = BTreeMap::new();
         for repository in &repositories {
             let sizes = self.mirror.collections(RepositoryId(repository)).await?;
             let mut prefixes: Vec<String> = sizes.into_iter().map(|size| size.prefix).collect();
+            prefixes.retain(|prefix| is_indexed(self.formats, repository, prefix));
+            self.begin_without_others(repository, &prefixes).await?;
             prefixes.sort_by_key(|prefix| preference(prefix));
             for prefix in &prefixes {
                 let has_others = prefixes.len() > 1;
                 self.follow_collection(Collection { repository, prefix, has_others }).await?;
             }
-            known.insert(repository.clone(), prefixes);
         }
-        self.remove_unknown(&known)?;
+        self.remove_unknown(&repositories)?;
         let complete = self.following.position.complete_until_secs;
         self.following.position.complete_until_secs = complete.max(settled_secs.map(|secs| secs.0));
         let is_first = !std::mem::replace(&mut self.following.position.is_built, true);
@@ -111,18 +113,34 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Removes the collections that the mirror has forgotten.
-    fn remove_unknown(&mut self, known: &BTreeMap<String, Vec<String>>) -> Result<(), IndexError> {
-        let collections = std::mem::take(&mut self.following.position.collections);
-        for (repository, mut positions) in collections {
-            let prefixes = known.get(&repository).map(Vec::as_slice).unwrap_or_default();
-            for (prefix, _) in positions.extract_if(.., |prefix, _| !prefixes.contains(prefix)) {
-                self.writing.remove_collection(&repository, &prefix)?;
-                self.following.is_changed = true;
+    /// Begins a repository again if one of its formats is not indexed any more: other records are shown for its items.
+    async fn begin_without_others(
+        &mut self,
+        repository: &str,
+        prefixes: &[String],
+    ) -> Result<(), IndexError> {
+        let known = self.following.position.collections.get(repository);
+        if known.is_none_or(|known| known.keys().all(|prefix| prefixes.contains(prefix))) {
+            return Ok(());
+        }
+        for prefix in self.following.position.collections.remove(repository).unwrap_or_default().into_keys() {
+            self.writing.remove_collection(repository, &prefix)?;
+        }
+        // Until they are read again, lists lack its records.
+        self.following.position.complete_until_secs = None;
+        // What is shown for an item is read from the last commit.
+        self.commit().await
+    }
+
+    /// Removes the repositories that the mirror has forgotten.
+    fn remove_unknown(&mut self, known: &[String]) -> Result<(), IndexError> {
+        let collections = &mut self.following.position.collections;
+        for (repository, positions) in collections.extract_if(.., |repository, _| !known.contains(repository))
+        {
+            for prefix in positions.keys() {
+                self.writing.remove_collection(&repository, prefix)?;
             }
-            if !positions.is_empty() {
-                self.following.position.collections.insert(repository, positions);
-            }
+            self.following.is_changed = true;
         }
         Ok(())
     }
@@ -226,7 +244,9 @@ impl Follower<'_> {
         }
         let identifier = record.identifier.clone();
         let formats = self.mirror.formats_of_item(RepositoryId(repository), Identifier(&identifier)).await?;
-        let live = formats.into_iter().filter(|(_, status)| *status == RecordStatus::Live);
+        let live = formats.into_iter().filter(|(prefix, status)| {
+            *status == RecordStatus::Live && is_indexed(self.formats, repository, prefix)
+        });
         let mut live: Vec<String> = live.map(|(prefix, _)| prefix).collect();
         live.sort_by_key(|prefix| preference(prefix));
         for (place, other) in live.iter().enumerate() {
@@ -307,6 +327,11 @@ fn write(writing: &Writing, repository: &str, changes: &[Change]) -> Result<(), 
         })?;
     }
     Ok(())
+}
+
+/// Whether the index contains the records of a repository in a format.
+pub(super) fn is_indexed(formats: &IndexedFormats, repository: &str, prefix: &str) -> bool {
+    formats.get(repository).is_none_or(|prefixes| prefixes.iter().any(|known| known == prefix))
 }
 
 fn preference(prefix: &str) -> (usize, String) {

@@ -17,10 +17,11 @@ mod values;
 
 use crate::query::{FieldName, Query, QueryError};
 use crate::results::{
-    Hit, HitCount, ListHits, ListedHits, RankedHits, Ranking, RecordFilter, SearchHits, ValueCount, Values,
+    Hit, HitCount, IndexedFormats, ListHits, ListedHits, RankedHits, Ranking, RecordFilter, SearchHits,
+    ValueCount, Values,
 };
 pub use error::IndexError;
-use follow::{Follower, Following};
+use follow::{Follower, Following, is_indexed};
 use listed::{ListCollector, repository_number};
 use oaimend_oai::UnixSecs;
 use oaimend_store::{MirrorStore, Prefix, RepositoryId};
@@ -69,6 +70,7 @@ struct Shared {
     /// `None` while it is opened again, and after it was closed.
     opened: RwLock<Option<Arc<Opened>>>,
     following: tokio::sync::Mutex<Following>,
+    formats: RwLock<Arc<IndexedFormats>>,
     /// The number of calls that have followed the mirror.
     turns: AtomicU64,
     /// Whether the writer has failed, so that the index is opened again before the next commit is followed.
@@ -93,12 +95,22 @@ impl SearchIndex {
             settings,
             opened: RwLock::new(Some(Arc::new(opened))),
             following: tokio::sync::Mutex::new(following),
+            formats: RwLock::default(),
             turns: AtomicU64::new(0),
             has_failed_writer: AtomicBool::new(false),
             is_suspect: AtomicBool::new(is_suspect),
             is_closed: AtomicBool::new(false),
         };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Indexes these formats only, from the next call of [`SearchIndex::follow`] on.
+    pub fn set_formats(&self, formats: IndexedFormats) {
+        *self.shared.formats.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(formats);
+    }
+
+    fn formats(&self) -> Arc<IndexedFormats> {
+        Arc::clone(&self.shared.formats.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Indexes what the mirror has committed since the last call, and commits it with the position in the mirror. Large
@@ -131,7 +143,8 @@ impl SearchIndex {
             *following = Following::from(IndexPosition::clone(&writing.opened().snapshot().position));
             following.is_interrupted = true;
         }
-        let mut follower = Follower { writing, following: &mut following, mirror };
+        let formats = self.formats();
+        let mut follower = Follower { writing, following: &mut following, mirror, formats: &formats };
         follower.follow(settled_secs).await?;
         following.is_interrupted = false;
         Ok(())
@@ -195,9 +208,12 @@ impl SearchIndex {
             return Ok(IndexStatus { is_building: true, ..Default::default() });
         };
         let snapshot = opened.snapshot();
-        let mut behind = 0;
+        let (mut behind, formats) = (0, self.formats());
         for repository in mirror.repositories().await? {
             for size in mirror.collections(RepositoryId(&repository)).await? {
+                if !is_indexed(&formats, &repository, &size.prefix) {
+                    continue;
+                }
                 let version = mirror.version(RepositoryId(&repository), Prefix(&size.prefix)).await?;
                 let Some(version) = version else { continue };
                 let known = snapshot.position.of(&repository, &size.prefix);

@@ -254,6 +254,54 @@ async fn one_record_of_an_item_is_shown() {
 }
 
 #[tokio::test]
+async fn only_the_chosen_formats_are_indexed() {
+    let mut world = World::new();
+    let (sea, lake) = (oai_dc("<title>sea</title>"), oai_dc("<title>lake</title>"));
+    world.commit("r", "oai_dc", &[("1", Some(&sea)), ("2", Some(&sea))]).await;
+    world.commit("r", "x", &[("1", Some(&lake))]).await;
+    world.commit("s", "x", &[("3", Some(&lake))]).await;
+    world.follow().await;
+    let records =
+        |records: &[&str]| -> BTreeSet<String> { records.iter().map(|&name| name.into()).collect() };
+    let behind = async |world: &World| world.index.status(&world.mirror).await.unwrap().behind;
+    let both = records(&["r oai_dc 1", "r oai_dc 2", "s x 3"]);
+    assert_eq!(world.found_by("sea lake"), both);
+    // What was hidden by the other format is found.
+    let only = |prefix: &str| [("r".to_owned(), vec![prefix.to_owned()])].into();
+    world.index.set_formats(only("x"));
+    world.follow().await;
+    assert_eq!(world.found_by("sea lake"), records(&["r x 1", "s x 3"]));
+    assert_eq!(world.found(&odl("sea"), Some("oai_dc")), [""; 0]);
+    world.commit("r", "oai_dc", &[("1", Some(&sea)), ("4", Some(&sea))]).await;
+    world.commit("r", "x", &[("2", Some(&lake))]).await;
+    world.follow().await;
+    assert_eq!(world.found_by("sea lake"), records(&["r x 1", "r x 2", "s x 3"]));
+    assert_eq!(behind(&world).await, 0);
+    world.index.set_formats(only("oai_dc"));
+    world.follow().await;
+    assert_eq!(world.found_by("sea lake"), records(&["r oai_dc 1", "r oai_dc 2", "r oai_dc 4", "s x 3"]));
+    assert_eq!(world.found(&Query::All, None).len(), 4);
+    assert_eq!(world.found(&odl("lake"), Some("x")), ["s x 3"]);
+    // An item begins to be shown in another format at the same time.
+    world.commit("t", "oai_dc", &[("1", Some(&sea))]).await;
+    world.commit("t", "x", &[("1", Some(&lake))]).await;
+    world.commit("t", "y", &[("1", Some(&lake)), ("5", Some(&lake))]).await;
+    world.follow().await;
+    world.commit("t", "x", &[("5", Some(&lake))]).await;
+    world.index.set_formats([("t".to_owned(), vec!["x".to_owned(), "y".to_owned()])].into());
+    world.follow().await;
+    assert_eq!(world.found(&odl("lake"), Some("y")).len(), 2);
+    let shown: BTreeSet<String> =
+        world.found_by("sea lake").into_iter().filter(|record| record.starts_with('t')).collect();
+    assert_eq!(shown, records(&["t x 1", "t x 5"]));
+    world.index.set_formats(BTreeMap::new());
+    world.follow().await;
+    assert_eq!(world.found(&odl("lake"), Some("x")).len(), 5);
+    assert!(world.found_by("sea lake").contains("t oai_dc 1"));
+    assert_eq!(behind(&world).await, 0);
+}
+
+#[tokio::test]
 async fn lists_are_in_the_order_of_the_commits_and_continue() {
     let mut world = World::new();
     let (sea, land) = (oai_dc("<title>sea</title>"), oai_dc("<title>land</title>"));
