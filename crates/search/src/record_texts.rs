@@ -98,6 +98,17 @@ impl RecordTexts {
         }
     }
 
+    /// The languages of its texts that have stems, each once.
+    pub(crate) fn stem_languages(&self) -> impl Iterator<Item = StemLanguage> {
+        let mut known = Vec::new();
+        for language in self.texts.iter().filter_map(|text| text.language) {
+            if !known.contains(&language) {
+                known.push(language);
+            }
+        }
+        known.into_iter()
+    }
+
     fn add(&mut self, name: &str, text: &Text) {
         let tag = text.language.as_deref().or(self.language.as_deref());
         let language = tag.and_then(StemLanguage::of_tag);
@@ -120,6 +131,13 @@ impl RecordTexts {
 /// The name of a field in the index: in lower case, not too long.
 pub(crate) fn field_key(name: &str) -> String {
     oaimend_record::shorten(name, NAME_BYTES_MAX).0.to_lowercase()
+}
+
+impl AnalysedWord {
+    /// Its stem, unless that is the folded word.
+    pub(crate) fn other_stem(&self) -> Option<&str> {
+        self.stem.as_deref().filter(|stem| *stem != self.folded)
+    }
 }
 
 impl AnalysedText {

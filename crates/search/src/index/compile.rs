@@ -103,28 +103,33 @@ impl Compiler<'_> {
         term(self.fields.mark(mark), IndexRecordOption::Basic)
     }
 
-    /// The folded word, or its stem in a language.
+    /// The folded word, or its stem in a language. A stem that is itself a word of the text has no term of its own, so the
+    /// word counts in records with texts in this language.
     fn word(&self, field: Option<&FieldName>, words: &QueryWords) -> Compiled {
         let mut found = vec![self.phrase(field, words)];
         for language in self.languages {
             let Some(stem) = words.stemmable.as_deref().and_then(|word| language.stem(word)) else {
                 continue;
             };
-            let marked = format!("{}{STEM}{stem}", language.code());
-            found.push(match field {
-                None => self.word_of_any_field(&format!("{STEM}{marked}")),
-                Some(field) => {
-                    let stem =
-                        Term::from_field_text(self.fields.stems, &format!("{}{END}{marked}", field.key()));
-                    term(stem, IndexRecordOption::Basic)
-                }
+            let code = language.code();
+            let stems = searched_names(field).map(|name| -> Compiled {
+                let stem = Term::from_field_text(self.fields.stems, &format!("{name}{END}{code}{STEM}{stem}"));
+                term(stem, IndexRecordOption::Basic)
             });
+            found.extend(stems);
+            if words.tokens.iter().all(|(_, folded)| *folded != stem) {
+                let has_language = Box::new(ConstScoreQuery::new(self.mark(Mark::Stems(code)), 0.0));
+                let word = union(self.single_word(field, &stem));
+                found.push(Box::new(BooleanQuery::intersection(vec![has_language, word])));
+            }
         }
         union(found)
     }
 
-    fn word_of_any_field(&self, word: &str) -> Compiled {
-        term(Term::from_field_text(self.fields.all, word), IndexRecordOption::WithFreqs)
+    /// The folded word in each of the fields.
+    fn single_word(&self, field: Option<&FieldName>, word: &str) -> Vec<Compiled> {
+        let terms = searched_names(field).map(|name| self.word_of_field(&name, word));
+        terms.map(|word| term(word, IndexRecordOption::WithFreqs)).collect()
     }
 
     fn word_of_field(&self, name: &str, word: &str) -> Term {
@@ -132,22 +137,13 @@ impl Compiler<'_> {
     }
 
     fn phrase(&self, field: Option<&FieldName>, words: &QueryWords) -> Compiled {
-        match (words.tokens.as_slice(), field) {
-            ([], _) => Box::new(EmptyQuery),
-            ([(_, word)], None) => self.word_of_any_field(word),
-            ([(_, word)], Some(field)) => {
-                term(self.word_of_field(&field.key(), word), IndexRecordOption::WithFreqs)
-            }
-            (tokens, field) => {
-                let names = match field {
-                    Some(field) => vec![field.key()],
-                    None => {
-                        DUBLIN_CORE.iter().chain(&[OTHER_ELEMENTS]).map(|name| (*name).to_owned()).collect()
-                    }
-                };
-                let phrases = names.iter().map(|name| -> Compiled {
+        match words.tokens.as_slice() {
+            [] => Box::new(EmptyQuery),
+            [(_, word)] => union(self.single_word(field, word)),
+            tokens => {
+                let phrases = searched_names(field).map(|name| -> Compiled {
                     let terms = tokens.iter().map(|(offset, word)| {
-                        (usize::try_from(*offset).unwrap_or(usize::MAX), self.word_of_field(name, word))
+                        (usize::try_from(*offset).unwrap_or(usize::MAX), self.word_of_field(&name, word))
                     });
                     Box::new(PhraseQuery::new_with_offset(terms.collect()))
                 });
@@ -158,15 +154,14 @@ impl Compiler<'_> {
 
     fn start(&self, field: Option<&FieldName>, words: &QueryWords) -> Compiled {
         let Some(((_, start), before)) = words.tokens.split_last() else { return Box::new(EmptyQuery) };
-        let single = |word: &str| QueryWords { tokens: vec![(0, word.to_owned())], stemmable: None };
-        let mut clauses: Vec<(Occur, Compiled)> =
-            before.iter().map(|(_, word)| (Occur::Must, self.phrase(field, &single(word)))).collect();
-        let (searched, start) = match field {
-            None => (self.fields.all, start.clone()),
-            Some(field) => (self.fields.words, format!("{}{END}{start}", field.key())),
-        };
-        clauses.push((Occur::Must, range(searched, &start, &format!("{start}\u{10FFFF}"))));
-        Box::new(BooleanQuery::new(clauses))
+        let mut clauses: Vec<Compiled> =
+            before.iter().map(|(_, word)| union(self.single_word(field, word))).collect();
+        let starts = searched_names(field).map(|name| {
+            let start = format!("{name}{END}{start}");
+            range(self.fields.words, &start, &format!("{start}\u{10FFFF}"))
+        });
+        clauses.push(union(starts.collect()));
+        Box::new(BooleanQuery::intersection(clauses))
     }
 
     fn value(&self, field: &FieldName, folded: &str) -> Compiled {
@@ -183,6 +178,13 @@ impl Compiler<'_> {
         let query = RangeQuery::new(term(from.unwrap_or(0)), term(until.unwrap_or(u16::MAX)));
         Ok(Box::new(query))
     }
+}
+
+/// The names under which the words of a field are indexed; without a field those of all texts.
+fn searched_names(field: Option<&FieldName>) -> impl Iterator<Item = String> {
+    let all = if field.is_some() { &[][..] } else { &DUBLIN_CORE[..] };
+    let others = field.map_or_else(|| OTHER_ELEMENTS.to_owned(), FieldName::key);
+    all.iter().map(|name| (*name).to_owned()).chain([others])
 }
 
 fn term(term: Term, option: IndexRecordOption) -> Compiled {

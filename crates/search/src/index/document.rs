@@ -55,6 +55,7 @@ impl IndexedRecord<'_> {
             Mark::Access(texts.access),
         ];
         marks.extend(texts.language.as_deref().map(Mark::Language));
+        marks.extend(texts.stem_languages().map(|language| Mark::Stems(language.code())));
         if self.is_shown {
             marks.push(Mark::Shown);
         }
@@ -64,34 +65,30 @@ impl IndexedRecord<'_> {
     }
 
     fn add_words(&self, document: &mut TantivyDocument, fields: &Fields) {
-        let mut all = String::new();
         for text in &self.texts.texts {
-            let mut words = String::new();
-            let mut stems = String::new();
-            let mut position = None;
-            for word in &text.words {
-                words.push(if position == Some(word.position) { SAME } else { NEXT });
-                words.push_str(&word.folded);
-                position = Some(word.position);
-                if let (Some(language), Some(stem)) = (text.language, &word.stem) {
-                    let code = language.code();
-                    stems.extend([NEXT].into_iter().chain(code.chars()).chain([STEM]).chain(stem.chars()));
-                    all.extend(
-                        [NEXT, STEM].into_iter().chain(code.chars()).chain([STEM]).chain(stem.chars()),
-                    );
+            let name = text.name.as_str();
+            let is_other = !DUBLIN_CORE.contains(&name);
+            for name in is_other.then_some(OTHER_ELEMENTS).into_iter().chain([name]) {
+                let mut words = format!("{name}{END}");
+                let mut stems = words.clone();
+                let mut position = None;
+                for word in &text.words {
+                    words.push(if position == Some(word.position) { SAME } else { NEXT });
+                    words.push_str(&word.folded);
+                    position = Some(word.position);
+                    if let Some((language, stem)) = text.language.zip(word.other_stem()) {
+                        stems.push(NEXT);
+                        stems.push_str(language.code());
+                        stems.push(STEM);
+                        stems.push_str(stem);
+                    }
                 }
+                if stems.len() > name.len() + END.len_utf8() {
+                    document.add_text(fields.stems, stems);
+                }
+                document.add_text(fields.words, words);
             }
-            all.push_str(&words);
-            let name = &text.name;
-            if !stems.is_empty() {
-                document.add_text(fields.stems, format!("{name}{END}{stems}"));
-            }
-            if !DUBLIN_CORE.contains(&name.as_str()) {
-                document.add_text(fields.words, format!("{OTHER_ELEMENTS}{END}{words}"));
-            }
-            document.add_text(fields.words, format!("{name}{END}{words}"));
         }
-        document.add_text(fields.all, all);
     }
 
     /// Each value of a name once, however often the record has it.

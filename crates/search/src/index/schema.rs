@@ -12,11 +12,10 @@ use tantivy::{Index, Term};
 /// The format of the index. An index of another format is built again.
 pub(super) const FORMAT: u32 = 2;
 
-/// The name under which texts of formats without a crosswalk are indexed again, so that phrases without a field find
-/// them.
+/// The name under which texts of formats without a crosswalk are indexed again, so that queries without a field find them.
 pub(super) const OTHER_ELEMENTS: &str = "*";
 
-/// Begins a term of `all` that is a stem.
+/// Ends the language of a stem.
 pub(super) const STEM: char = '\u{3}';
 /// Precedes a word at the next position, in the text for [`Encoded`].
 pub(super) const NEXT: char = '\u{2}';
@@ -30,11 +29,9 @@ pub(super) const END: char = '\0';
 pub(super) struct Fields {
     /// Identifier, prefix and repository.
     pub(super) key: Field,
-    /// Folded words of all texts, and their stems with their language.
-    pub(super) all: Field,
     /// Name and folded word, with positions.
     pub(super) words: Field,
-    /// Name, language and stem.
+    /// Name, language and stem of a word, unless the stem is the folded word.
     pub(super) stems: Field,
     /// Name, folded text, and text as written, of short texts.
     pub(super) values: Field,
@@ -63,6 +60,8 @@ pub(super) enum Mark<'m> {
     Type(&'m str),
     Language(&'m str),
     Access(&'m str),
+    /// The code of a language in which a text of the record has stems.
+    Stems(&'m str),
     /// The record describes its item best.
     Shown,
 }
@@ -76,10 +75,14 @@ impl Mark<'_> {
             Self::Type(label) => format!("t{label}"),
             Self::Language(tag) => format!("l{tag}"),
             Self::Access(access) => format!("a{access}"),
+            Self::Stems(code) => format!("{STEMS_OF}{code}{END}"),
             Self::Shown => "s".to_owned(),
         }
     }
 }
+
+/// Begins [`Mark::Stems`].
+pub(super) const STEMS_OF: &str = "w";
 
 /// The key of a record. Keys that begin with an identifier are those of its records.
 pub(super) fn record_key(repository: &str, prefix: &str, identifier: &str) -> String {
@@ -95,7 +98,6 @@ pub(super) fn schema() -> (Schema, Fields) {
     let mut builder = Schema::builder();
     let fields = Fields {
         key: builder.add_text_field("key", STRING | STORED),
-        all: builder.add_text_field("all", text(ENCODED, IndexRecordOption::WithFreqs)),
         words: builder.add_text_field("words", text(ENCODED, IndexRecordOption::WithFreqsAndPositions)),
         stems: builder.add_text_field("stems", text(ENCODED, IndexRecordOption::Basic)),
         values: builder.add_text_field("values", text("raw", IndexRecordOption::Basic)),

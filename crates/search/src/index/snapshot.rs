@@ -1,7 +1,7 @@
 //! What searches see: the index at its last commit.
 
 use super::position::IndexPosition;
-use super::schema::{END, Fields, Mark, STEM, columns};
+use super::schema::{END, Fields, Mark, STEMS_OF, columns};
 use crate::record_texts::DUBLIN_CORE;
 use crate::text::StemLanguage;
 use std::collections::{BTreeSet, HashSet};
@@ -44,7 +44,7 @@ impl Snapshot {
         let mut codes = BTreeSet::new();
         for segment in searcher.segment_readers() {
             names.extend(starts_of_terms(segment, fields.words, "", END)?);
-            codes.extend(starts_of_terms(segment, fields.all, &STEM.to_string(), STEM)?);
+            codes.extend(starts_of_terms(segment, fields.marks, STEMS_OF, END)?);
         }
         names.remove(super::schema::OTHER_ELEMENTS);
         let documents: u64 =

@@ -51,27 +51,20 @@ fn texts<'r>(record: &'r RecordTexts, field: Option<&FieldName>) -> impl Iterato
     record.texts.iter().filter(move |text| key.as_ref().is_none_or(|key| text.name == *key))
 }
 
+/// Whether a text has the folded word, or one with its stem in the language of the text, or its stem itself in one of the
+/// languages of the record.
 fn has_word(record: &RecordTexts, field: Option<&FieldName>, words: &QueryWords) -> bool {
-    let mut stems: Vec<(StemLanguage, Option<String>)> = Vec::new();
-    texts(record, field).any(|text| text.contains(words) || has_stem(text, words, &mut stems))
+    let stem = |language: StemLanguage| Some((language, language.stem(words.stemmable.as_deref()?)?));
+    let stems: Vec<(StemLanguage, String)> = record.stem_languages().filter_map(stem).collect();
+    texts(record, field).any(|text| text.contains(words) || has_stem(text, &stems))
 }
 
-/// Whether a word of the text has the stem of the word. The stems of a language are computed once.
-fn has_stem(
-    text: &AnalysedText,
-    words: &QueryWords,
-    stems: &mut Vec<(StemLanguage, Option<String>)>,
-) -> bool {
-    let (Some(language), Some(word)) = (text.language, &words.stemmable) else { return false };
-    let stem = match stems.iter().find(|(known, _)| *known == language) {
-        Some((_, stem)) => stem.clone(),
-        None => {
-            let stem = language.stem(word);
-            stems.push((language, stem.clone()));
-            stem
-        }
-    };
-    stem.is_some() && text.words.iter().any(|word| word.stem == stem)
+fn has_stem(text: &AnalysedText, stems: &[(StemLanguage, String)]) -> bool {
+    text.words.iter().any(|word| {
+        stems.iter().any(|(language, stem)| {
+            word.folded == *stem || (text.language == Some(*language) && word.stem.as_ref() == Some(stem))
+        })
+    })
 }
 
 fn has_start(record: &RecordTexts, field: Option<&FieldName>, words: &QueryWords) -> bool {
