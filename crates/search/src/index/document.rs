@@ -2,6 +2,7 @@
 
 use super::schema::{END, Fields, Mark, NEXT, OTHER_ELEMENTS, SAME, STEM, columns, record_key};
 use crate::record_texts::{DUBLIN_CORE, RecordTexts};
+use crate::text::spelling;
 use oaimend_oai::UnixSecs;
 use std::collections::HashSet;
 use tantivy::TantivyDocument;
@@ -98,7 +99,8 @@ impl IndexedRecord<'_> {
             if let Some((folded, written)) = &text.value
                 && known.insert((&text.name, folded))
             {
-                document.add_text(fields.values, format!("{}{END}{folded}{END}{written}", text.name));
+                let spelling = spelling(folded, written);
+                document.add_text(fields.values, format!("{}{END}{folded}{END}{spelling}", text.name));
             }
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct Fields {
     pub(super) words: Field,
     /// Name, language and stem of a word, unless the stem is the folded word.
     pub(super) stems: Field,
-    /// Name, folded text, and text as written, of short texts.
+    /// Name, folded text and spelling of short texts.
     pub(super) values: Field,
     /// What filters need: see [`Mark`].
     pub(super) marks: Field,

@@ -6,7 +6,7 @@ use super::schema::{END, columns};
 use super::snapshot::Snapshot;
 use crate::query::QueryError;
 use crate::results::{ValueCount, Values};
-use crate::text::fold_value;
+use crate::text::{fold_value, written};
 use crate::{IndexError, RecordFilter};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ fn read(
         if !terms.advance() {
             return Ok((grouped.values, true));
         }
-        let Some((folded, written)) = read_term(terms.key(), &name) else { continue };
+        let Some((folded, spelling)) = read_term(terms.key(), &name) else { continue };
         if grouped.values.len() == request.count_max && grouped.is_new(folded) {
             return Ok((grouped.values, true));
         }
@@ -115,7 +115,7 @@ fn read(
             }
         }
         if records > 0 {
-            grouped.add(folded, written, records);
+            grouped.add(folded, spelling, records);
         }
     }
     Ok((grouped.values, false))
@@ -147,7 +147,7 @@ fn unreadable(error: std::io::Error) -> IndexError {
     IndexError::Unreadable(error.to_string())
 }
 
-/// The folded and the written text of a term.
+/// The folded text and the spelling of a term.
 fn read_term<'t>(term: &'t [u8], name: &str) -> Option<(&'t str, &'t str)> {
     let value = std::str::from_utf8(term).ok()?.strip_prefix(name)?.strip_prefix(END)?;
     value.split_once(END)
@@ -165,18 +165,18 @@ impl Grouped {
         self.values.last().is_none_or(|last| last.folded != folded)
     }
 
-    fn add(&mut self, folded: &str, written: &str, records: u64) {
+    fn add(&mut self, folded: &str, spelling: &str, records: u64) {
         match self.values.last_mut() {
             Some(last) if last.folded == folded => {
                 last.records += records;
                 if records > self.most_frequent {
                     self.most_frequent = records;
-                    last.value = written.to_owned();
+                    last.value = written(folded, spelling);
                 }
             }
             _ => {
                 self.most_frequent = records;
-                let (folded, value) = (folded.to_owned(), written.to_owned());
+                let (folded, value) = (folded.to_owned(), written(folded, spelling));
                 self.values.push(ValueCount { folded, value, records });
             }
         }

@@ -5,11 +5,13 @@
 
 mod fold;
 mod highlight;
+mod spelling;
 mod stem;
 mod words;
 
 pub use fold::fold_value;
 pub(crate) use fold::lower;
 pub use highlight::{Highlighter, Snippet};
+pub(crate) use spelling::{spelling, written};
 pub(crate) use stem::StemLanguage;
 pub(crate) use words::{QueryWords, Token, tokens};
