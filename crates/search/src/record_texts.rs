@@ -1,6 +1,6 @@
 //! The texts of a record that a search finds.
 
-use crate::text::{QueryWords, StemLanguage, fold_value, lower, tokens};
+use crate::text::{KnownStems, QueryWords, StemLanguage, fold_value, tokens};
 use oaimend_record::{Agent, Orcid, RecordDocument, Text, WorkDescription};
 
 /// The elements of Dublin Core, which are the fields of most records.
@@ -62,6 +62,16 @@ impl RecordTexts {
     /// The texts of a record of a repository. A record in a format without a crosswalk to Dublin Core has its elements as
     /// fields.
     pub fn of(repository: &str, identifier: &str, document: &RecordDocument) -> Self {
+        Self::analysed(repository, identifier, document, &mut KnownStems::default())
+    }
+
+    /// As [`RecordTexts::of`], with the stems of records before.
+    pub(crate) fn analysed(
+        repository: &str,
+        identifier: &str,
+        document: &RecordDocument,
+        stems: &mut KnownStems,
+    ) -> Self {
         let work = WorkDescription::of(document);
         let language = work.language();
         let mut texts = Self {
@@ -75,24 +85,24 @@ impl RecordTexts {
         };
         if work.core.is_empty() {
             for field in document.metadata.iter().filter(|field| !field.text.value.is_empty()) {
-                texts.add(&field.name, &field.text);
+                texts.add(&field.name, &field.text, stems);
             }
         } else {
             for (name, fields) in work.core.fields() {
-                fields.iter().for_each(|text| texts.add(name, text));
+                fields.iter().for_each(|text| texts.add(name, text, stems));
             }
             let orcids = |agents: &[Agent]| agents.iter().filter_map(|agent| agent.orcid.clone()).collect();
             let creators: Vec<Orcid> = orcids(&work.creators);
-            creators.iter().chain(&work.orcids).for_each(|orcid| texts.add_orcid("creator", orcid));
+            creators.iter().chain(&work.orcids).for_each(|orcid| texts.add_orcid("creator", orcid, stems));
             let contributors: Vec<Orcid> = orcids(&work.contributors);
-            contributors.iter().for_each(|orcid| texts.add_orcid("contributor", orcid));
+            contributors.iter().for_each(|orcid| texts.add_orcid("contributor", orcid, stems));
         }
         texts
     }
 
     /// Adds the URL of a person, which is found by its digits too. It is no value: lists of values are for people.
-    fn add_orcid(&mut self, name: &str, orcid: &Orcid) {
-        self.add(name, &Text { value: orcid.url(), ..Text::default() });
+    fn add_orcid(&mut self, name: &str, orcid: &Orcid, stems: &mut KnownStems) {
+        self.add(name, &Text { value: orcid.url(), ..Text::default() }, stems);
         if let Some(added) = self.texts.last_mut() {
             added.value = None;
         }
@@ -109,12 +119,12 @@ impl RecordTexts {
         known.into_iter()
     }
 
-    fn add(&mut self, name: &str, text: &Text) {
+    fn add(&mut self, name: &str, text: &Text, stems: &mut KnownStems) {
         let tag = text.language.as_deref().or(self.language.as_deref());
         let language = tag.and_then(StemLanguage::of_tag);
-        let stem = |written: &str| language?.stem(&lower(written));
+        let mut stem = |written: &str| stems.stem(language?, written);
         let words = tokens(&text.value).map(|token| AnalysedWord {
-            stem: token.written.and_then(stem),
+            stem: token.written.and_then(&mut stem),
             folded: token.folded,
             position: token.position,
         });

@@ -113,7 +113,8 @@ impl Compiler<'_> {
             };
             let code = language.code();
             let stems = searched_names(field).map(|name| -> Compiled {
-                let stem = Term::from_field_text(self.fields.stems, &format!("{name}{END}{code}{STEM}{stem}"));
+                let stem =
+                    Term::from_field_text(self.fields.stems, &format!("{name}{END}{code}{STEM}{stem}"));
                 term(stem, IndexRecordOption::Basic)
             });
             found.extend(stems);

@@ -6,6 +6,7 @@ use super::opened::{Writing, block};
 use super::position::{CollectionPosition, IndexPosition};
 use crate::record_texts::RecordTexts;
 use crate::results::IndexedFormats;
+use crate::text::KnownStems;
 use oaimend_oai::UnixSecs;
 use oaimend_record::RecordDocument;
 use oaimend_repository::RecordView;
@@ -305,6 +306,8 @@ impl Follower<'_> {
 }
 
 fn write(writing: &Writing, repository: &str, changes: &[Change]) -> Result<(), IndexError> {
+    // The records of a page are in memory, so their words are bounded too.
+    let mut stems = KnownStems::default();
     for Change { prefix, record, is_shown, may_replace } in changes {
         if *may_replace {
             writing.remove(repository, prefix, &record.identifier)?;
@@ -317,7 +320,7 @@ fn write(writing: &Writing, repository: &str, changes: &[Change]) -> Result<(), 
         let document = RecordView::read(text)
             .and_then(|view| RecordDocument::read_content(&view).ok())
             .unwrap_or_default();
-        let texts = RecordTexts::of(repository, &record.identifier, &document);
+        let texts = RecordTexts::analysed(repository, &record.identifier, &document, &mut stems);
         writing.add(&IndexedRecord {
             prefix,
             stamp_secs: record.stamp_secs,

@@ -13,5 +13,5 @@ pub use fold::fold_value;
 pub(crate) use fold::lower;
 pub use highlight::{Highlighter, Snippet};
 pub(crate) use spelling::{spelling, written};
-pub(crate) use stem::StemLanguage;
+pub(crate) use stem::{KnownStems, StemLanguage};
 pub(crate) use words::{QueryWords, Token, tokens};

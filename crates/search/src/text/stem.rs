@@ -1,7 +1,8 @@
 //! Stems of words, by the Snowball algorithms.
 
-use super::fold::fold;
+use super::fold::{fold, lower};
 use frostem::{Algorithm, Stemmer};
+use std::collections::HashMap;
 
 /// Longest word that has a stem, in bytes.
 const STEMMED_BYTES_MAX: usize = 64;
@@ -39,6 +40,27 @@ impl StemLanguage {
             return None;
         }
         Some(fold(&Stemmer::new(self.0).stem(word)))
+    }
+}
+
+/// The stems of words as written. Records have the same words again and again.
+#[derive(Debug, Default)]
+pub(crate) struct KnownStems(Vec<(StemLanguage, HashMap<String, Option<String>>)>);
+
+impl KnownStems {
+    /// The folded stem of a word as written.
+    pub(crate) fn stem(&mut self, language: StemLanguage, word: &str) -> Option<String> {
+        let place = self.0.iter().position(|(known, _)| *known == language).unwrap_or_else(|| {
+            self.0.push((language, HashMap::new()));
+            self.0.len() - 1
+        });
+        let (_, stems) = self.0.get_mut(place)?;
+        if let Some(stem) = stems.get(word) {
+            return stem.clone();
+        }
+        let stem = language.stem(&lower(word));
+        stems.insert(word.to_owned(), stem.clone());
+        stem
     }
 }
 

@@ -23,9 +23,9 @@ pub(crate) struct Token<'t> {
 pub(crate) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut position = 0;
     runs(text).flat_map(move |run| {
-        let tokens = run.tokens(position);
+        let first = position;
         position += run.positions();
-        tokens
+        run.into_tokens(first)
     })
 }
 
@@ -98,23 +98,21 @@ impl<'t> Run<'t> {
     }
 
     /// What a query can find in this run.
-    fn tokens(&self, position: u32) -> Vec<Token<'t>> {
-        if self.characters.is_empty() {
-            let written = Some(self.written);
-            return vec![Token { folded: self.folded.clone(), position, written, place: self.place.clone() }];
-        }
-        let mut tokens = Vec::with_capacity(2 * self.characters.len());
+    fn into_tokens(self, position: u32) -> impl Iterator<Item = Token<'t>> {
+        let mut parts = Vec::with_capacity(2 * self.characters.len());
         for (position, index) in (position..).zip(0..self.characters.len()) {
-            tokens.extend(self.part(index..index + 1, position));
-            tokens.extend(self.part(index..index + 2, position));
+            parts.extend(self.part(index..index + 1, position));
+            parts.extend(self.part(index..index + 2, position));
         }
-        tokens
+        let Self { written, place, folded, characters } = self;
+        let word = Token { folded, position, written: Some(written), place };
+        if characters.is_empty() { Some(word) } else { None }.into_iter().chain(parts)
     }
 
     /// What a text must have to contain this run. Pairs contain their characters.
-    fn needed(&self, position: u32) -> Vec<Token<'t>> {
+    fn needed(self, position: u32) -> Vec<Token<'t>> {
         if self.characters.len() < 2 {
-            return self.tokens(position);
+            return self.into_tokens(position).collect();
         }
         let positions = (position..).zip(0..self.characters.len());
         positions.filter_map(|(position, index)| self.part(index..index + 2, position)).collect()
@@ -156,8 +154,9 @@ impl QueryWords {
         let mut needed = Vec::new();
         let mut position = 0;
         for run in runs(text) {
-            needed.extend(run.needed(position));
+            let first = position;
             position += run.positions();
+            needed.extend(run.needed(first));
         }
         let stemmable = match needed.as_slice() {
             [token] => token.written.map(lower),
