@@ -282,9 +282,13 @@ fn queries() -> Vec<(Vec<String>, bool)> {
 }
 
 fn search_bare(searcher: &Searcher, words: &[String], is_and: bool, facets: &Aggregations) -> usize {
-    let all = searcher.schema().get_field("all").expect("a field");
+    let field = searcher.schema().get_field("words").expect("a field");
     let term = |word: &String| -> Box<dyn Query> {
-        Box::new(TermQuery::new(Term::from_field_text(all, word), IndexRecordOption::WithFreqs))
+        let named = FIELDS.map(|name| -> Box<dyn Query> {
+            let term = Term::from_field_text(field, &format!("{name}\0{word}"));
+            Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+        });
+        Box::new(BooleanQuery::union(named.into()))
     };
     let terms: Vec<Box<dyn Query>> = words.iter().map(term).collect();
     let query = if is_and { BooleanQuery::intersection(terms) } else { BooleanQuery::union(terms) };
