@@ -215,9 +215,14 @@ fn a_cut_or_damaged_file_is_refused_and_leaves_no_folder() {
     for cut in (0..20).map(|part| whole.len() * part / 20) {
         refused(&whole[..cut], &format!("cut after {cut} bytes"));
     }
+    let unpacked = zstd::decode_all(whole.as_slice()).expect("it is whole");
     for place in (1..40).map(|part| whole.len() * part / 40) {
         let mut damaged = whole.clone();
         damaged[place] ^= 0x10;
+        // A few bits of the compressed data mean nothing.
+        if zstd::decode_all(damaged.as_slice()).is_ok_and(|bytes| bytes == unpacked) {
+            continue;
+        }
         refused(&damaged, &format!("damaged at {place}"));
     }
     refused(b"no backup", "another file");
