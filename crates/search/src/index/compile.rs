@@ -7,6 +7,7 @@ use crate::query::{FieldName, Query};
 use crate::record_texts::{DUBLIN_CORE, VALUE_BYTES_MAX};
 use crate::results::RecordFilter;
 use crate::text::{QueryWords, StemLanguage, fold_value};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use tantivy::Term;
 use tantivy::query::{
@@ -107,19 +108,22 @@ impl Compiler<'_> {
     /// word counts in records with texts in this language.
     fn word(&self, field: Option<&FieldName>, words: &QueryWords) -> Compiled {
         let mut found = vec![self.phrase(field, words)];
+        let mut languages: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for language in self.languages {
-            let Some(stem) = words.stemmable.as_deref().and_then(|word| language.stem(word)) else {
-                continue;
-            };
-            let code = language.code();
-            let stems = searched_names(field).map(|name| -> Compiled {
-                let stem =
-                    Term::from_field_text(self.fields.stems, &format!("{name}{END}{code}{STEM}{stem}"));
-                term(stem, IndexRecordOption::Basic)
-            });
-            found.extend(stems);
+            if let Some(stem) = words.stemmable.as_deref().and_then(|word| language.stem(word)) {
+                languages.entry(stem).or_default().push(language.code());
+            }
+        }
+        for (stem, codes) in languages {
+            for name in searched_names(field) {
+                found.extend(codes.iter().map(|code| {
+                    let stem = format!("{name}{END}{code}{STEM}{stem}");
+                    term(Term::from_field_text(self.fields.stems, &stem), IndexRecordOption::Basic)
+                }));
+            }
             if words.tokens.iter().all(|(_, folded)| *folded != stem) {
-                let has_language = Box::new(ConstScoreQuery::new(self.mark(Mark::Stems(code)), 0.0));
+                let marks = codes.iter().map(|code| self.fields.mark(Mark::Stems(code)));
+                let has_language = Box::new(ConstScoreQuery::new(Box::new(TermSetQuery::new(marks)), 0.0));
                 let word = union(self.single_word(field, &stem));
                 found.push(Box::new(BooleanQuery::intersection(vec![has_language, word])));
             }
