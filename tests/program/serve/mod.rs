@@ -62,3 +62,4 @@ mod torn_sections;
 mod truncated_pages;
 mod unknown_items;
 mod version_one;
+mod view_kill;

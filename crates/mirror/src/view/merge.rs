@@ -94,7 +94,8 @@ impl<'v> Merge<'v> {
         Ok(first.and_then(|input| Some((input.part, input.read.pop_front()?))))
     }
 
-    /// The position where the list pauses, because a page has examined enough members for one set.
+    /// The position where the list pauses, because a page has examined enough members for one set. Such a list has one
+    /// input, so none of its records is before this position.
     pub(super) fn paused_at(&self) -> Option<Place> {
         let input = self.inputs.iter().find(|input| input.is_paused())?;
         let Position { secs: stamp, sequence } = input.after?;

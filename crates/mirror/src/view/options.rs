@@ -59,6 +59,9 @@ pub struct MirroredSource {
     /// The lowest datestamp of its records, in seconds since 1970: the last change of what the view shows of it.
     /// `None`: their stamps are their datestamps. The view of all repositories sets it.
     pub since_secs: Option<UnixSecs>,
+    /// The number of the definition that chose its records, which two definitions with one time differ in. Views of chosen
+    /// records set it.
+    pub definition: u64,
     /// Whether its mapping was removed. Its records are deleted in the view. The view of all repositories sets it.
     pub is_withdrawn: bool,
 }

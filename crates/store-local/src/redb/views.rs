@@ -30,8 +30,8 @@ const MEMBERS: TableDefinition<'static, (u64, &'static str), (i64, u64, bool)> =
 /// Number of the row, stamp and sequence to the identifier, and whether the member has left.
 const POSITIONS: TableDefinition<'static, (u64, i64, u64), (&'static str, bool)> =
     TableDefinition::new("positions");
-/// Number of the row in a begun generation to the place in the one in use up to which members were taken over: stamp and
-/// sequence, and the next sequence of a member without a record.
+/// Number of the row in the generation in use to the place in it up to which the begun one has taken members over: stamp
+/// and sequence, and the next sequence of a member without a record.
 const TAKEOVERS: TableDefinition<'static, u64, (i64, u64, u64)> = TableDefinition::new("takeovers");
 /// One row: the next generation, and the next number of a collection.
 const NEXT_NUMBERS: TableDefinition<'static, (), (u64, u64)> = TableDefinition::new("next_numbers");
@@ -249,7 +249,8 @@ impl<'t> Members<'t> {
         Ok(())
     }
 
-    /// Lets the members that were taken over with later stamps leave at this time.
+    /// Lets the members that were taken over with later stamps leave at this time. There are some only if the clock was set
+    /// back.
     fn date_back(&mut self, generation: u64, since_secs: UnixSecs) -> Result<(), redb::Error> {
         for (.., (number, ..)) in self.of_generation(generation)? {
             let mut later = Vec::new();

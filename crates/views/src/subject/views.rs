@@ -118,9 +118,12 @@ impl SubjectViews {
         else {
             return Err(being_read());
         };
+        let is_configured = |followed: &FollowedCollection| {
+            settings.sources.iter().any(|source| source.id == followed.repository)
+        };
         let mut newest = Vec::new();
         for FollowedCollection { repository, prefix, .. } in
-            views.followed(generation).await.map_err(failed)?
+            views.followed(generation).await.map_err(failed)?.into_iter().filter(is_configured)
         {
             // Some of them may have left, or are in several formats.
             let query = MemberQuery {
@@ -145,7 +148,7 @@ impl SubjectViews {
             key(one).cmp(&key(other))
         });
         let mut known = BTreeSet::new();
-        newest.retain(|member| known.insert((member.repository.clone(), member.identifier.clone())));
+        newest.retain(|member| known.insert(member.identifier.clone()));
         newest.truncate(count_max);
         Ok(newest)
     }
@@ -161,8 +164,9 @@ impl SubjectViews {
         let views = &self.follower.views;
         let definition = Definition::of(settings);
         let json = definition.to_json();
-        let has_replaced = views.remove_replaced(&settings.name, PREPARED_MAX).await.map_err(failed)?;
         let state = views.state(&settings.name).await.map_err(failed)?;
+        let has_replaced = !state.replaced.is_empty()
+            && views.remove_replaced(&settings.name, PREPARED_MAX).await.map_err(failed)?;
         let mut of_current = Followed::Replaced;
         if let Some(current) = &state.current
             && let Ok(old) = serde_json::from_str(&current.definition)
@@ -225,7 +229,8 @@ impl SubjectViews {
             let is_withdrawn =
                 configured.is_none() || definition.sources.iter().all(|source| source.id != id);
             let known = MirroredSource { id: id.to_owned(), ..MirroredSource::default() };
-            MirroredSource { since_secs: *since_secs, is_withdrawn, ..configured.unwrap_or(known) }
+            let configured = configured.unwrap_or(known);
+            MirroredSource { since_secs: *since_secs, definition: generation, is_withdrawn, ..configured }
         };
         Ok(ids.into_iter().map(source).collect())
     }
