@@ -57,8 +57,13 @@ impl SourceWalks {
         let now_secs = served.clock.now_secs();
         let due = mappings.values().filter(is_wanted);
         let due = due.filter(|mapping| served.source_lists.is_due(mapping, now_secs));
-        let read = async |mapping: &Arc<Mapping>| {
-            served.source_lists.put(mapping, read_list(served, mapping, now_secs).await);
+        // A round can take hours, so a later list may have another mapping by then.
+        let read = async |due: &Arc<Mapping>| {
+            let mappings = served.repositories.all();
+            if let Some(mapping) = mappings.get(due.id()).filter(is_wanted) {
+                let now_secs = served.clock.now_secs();
+                served.source_lists.put(mapping, read_list(served, mapping, now_secs).await);
+            }
         };
         stream::iter(due).for_each_concurrent(WALKS_MAX, read).await;
     }

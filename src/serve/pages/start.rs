@@ -59,7 +59,7 @@ pub(crate) fn robots(robots: Robots, sitemap: Option<&str>, has_search: bool) ->
         // The longest rule that fits wins (RFC 9309, 2.2.2).
         Robots::Allow if has_search => {
             "Allow: /_search?verb=\nAllow: /_recent?verb=\n\
-             Disallow: /_search?\nDisallow: /_search.\nDisallow: /_recent"
+             Disallow: /_search?\nDisallow: /_search.\nDisallow: /_recent\nDisallow: /*/browse/"
         }
         Robots::Allow => "Disallow:",
         Robots::Deny => "Allow: /*?verb=\nDisallow: /",

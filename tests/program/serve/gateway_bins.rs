@@ -53,8 +53,9 @@ impl Crawl {
                 assert_eq!(unique.len(), links.len(), "{path} links twice to a page: {links:?}");
                 assert!(links.len() <= 1_003, "{path} has {} links", links.len());
                 for link in links {
-                    // Lists of sets are another way to the same records.
-                    if !link.starts_with("/x/sets/") && seen.insert(link.clone()) {
+                    // Lists of sets and of values are other ways to the same records.
+                    let is_other_way = ["/x/sets/", "/x/browse/"].iter().any(|start| link.starts_with(start));
+                    if !is_other_way && seen.insert(link.clone()) {
                         queue.push_back((link, depth + 1));
                     }
                 }

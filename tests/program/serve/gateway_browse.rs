@@ -43,7 +43,8 @@ fn creators_titles_and_years_lead_to_searches() {
     let years = mirrored.get("/x/browse/years/").text();
     contains(&years, &["/_search?repository=x&amp;year=2019"]);
     assert!(years.find(">2021<") < years.find(">2019<"), "{years}");
-    let links = ["<a href=\"/x/browse/creators/\">Creators</a>", "<a href=\"/x/browse/years/\">"];
+    let links =
+        ["<a rel=\"nofollow\" href=\"/x/browse/creators/\">Creators</a>", "href=\"/x/browse/years/\">"];
     contains(&mirrored.get_with("/x/", "Accept: text/html\r\n").text(), &links);
     contains(&mirrored.get("/x/records/").text(), &links);
     assert_eq!(mirrored.get("/x/browse/other/").status, 404);

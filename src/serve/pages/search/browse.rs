@@ -34,8 +34,8 @@ pub(crate) async fn browse(
     match search.searches.run(move |index| values(index, filter, &request)).await {
         Ok((values, next)) => page(200, Some(&values), next),
         Err(error) => SearchFailure::from(error).response(
-            // The only request that is refused is one for too many values.
-            |_| page(400, None, None),
+            // The only request that is refused is one for too many values. The page says so.
+            |_| page(200, None, None),
             |notice| {
                 let page = SearchNoticePage { site: &gateway.site, notice };
                 html(notice.status(), page.render()).with("Cache-Control", "no-store".to_owned())

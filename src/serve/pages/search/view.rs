@@ -86,11 +86,12 @@ async fn newest(
     pages: &Gateway,
     view: &ViewFile,
 ) -> Result<Vec<SearchItem>, Failure> {
-    let members = newest_of_view(served, view, PAGE_ITEMS).await?;
+    // Some may be of repositories without pages.
+    let members = newest_of_view(served, view, 2 * PAGE_ITEMS).await?;
     let has_page = |member: &NewestMember| {
         served.mirrored(&member.repository).is_some_and(|mapping| mapping.records != RecordPages::Off)
     };
-    let hits = members.into_iter().filter(has_page).map(|member| Hit {
+    let hits = members.into_iter().filter(has_page).take(PAGE_ITEMS).map(|member| Hit {
         repository: member.repository,
         prefix: member.prefix,
         identifier: member.identifier,

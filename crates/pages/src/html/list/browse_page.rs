@@ -36,7 +36,7 @@ pub(in crate::html) fn browse_links(repository: &str, base: &str) -> Markup {
     html! {
         @for (place, &field) in BrowsedField::ALL.iter().enumerate() {
             @if place > 0 { " · " }
-            a href=(BrowseAddress::of(repository, field).url(base)) { (field.label()) }
+            a rel="nofollow" href=(BrowseAddress::of(repository, field).url(base)) { (field.label()) }
         }
     }
 }
@@ -120,7 +120,7 @@ mod tests {
         for part in [
             "<a href=\"/b/_search?q=creator%3A%22%3Ci%3E++B+%22&amp;repository=x\"><bdi>&lt;i&gt; &quot;B&quot;</bdi></a>",
             "<span class=\"count\">2 records</span>",
-            "<a href=\"/b/x/browse/titles/\">Titles</a>",
+            "<a rel=\"nofollow\" href=\"/b/x/browse/titles/\">Titles</a>",
             "<a rel=\"first\" href=\"/b/x/browse/creators/?start=%3Ci%3E\">",
             "<a rel=\"next\" href=\"/b/x/browse/creators/?start=%3Ci%3E&amp;after=b+c\">",
             "value=\"&lt;i&gt;\"",

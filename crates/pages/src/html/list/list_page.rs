@@ -173,7 +173,7 @@ impl ListPage<'_> {
             @if is_root && self.has_sets {
                 p { a href=(self.sets().url(self.site.base_path())) { "Records by set" } }
             }
-            @if is_root && self.site.has_search() {
+            @if is_root && self.site.has_search() && self.listed_from == ListedFrom::Mirror {
                 p { "Browse by " (browse_links(&self.address.repository, self.site.base_path())) }
             }
         }

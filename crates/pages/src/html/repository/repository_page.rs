@@ -66,13 +66,17 @@ impl RepositoryPage<'_> {
         Page { site, title: &title, crumbs: &crumbs, head: self.head(), main }.render()
     }
 
+    /// Whether the search has records of it that have pages.
+    fn has_indexed_records(&self) -> bool {
+        self.site.has_search() && self.details.summary.has_record_pages && self.details.mirror.is_some()
+    }
+
     /// The feed of its last changed records, if there is one.
     fn feed(&self) -> Option<String> {
         let summary = &self.details.summary;
         let recent = SearchAddress { list: ResultList::Recent, ..SearchAddress::default() };
         let feed = recent.with(FacetKind::Repository, &summary.id);
-        let has_feed = self.site.has_search() && summary.has_record_pages;
-        has_feed.then(|| feed.url(self.site.public_url(), SearchForm::Atom.ending()))
+        self.has_indexed_records().then(|| feed.url(self.site.public_url(), SearchForm::Atom.ending()))
     }
 
     fn head(&self) -> Markup {
@@ -111,7 +115,7 @@ impl RepositoryPage<'_> {
                 }
                 @if summary.has_record_pages {
                     p { a.landing href=(address.records(self.site.public_base())) { "Browse the records" } }
-                    @if self.site.has_search() {
+                    @if self.has_indexed_records() {
                         p { "Browse by " (browse_links(&summary.id, self.site.public_base())) }
                     }
                     @if let Some(feed) = self.feed() { p { a href=(feed) { "Feed of its last changed records" } } }

@@ -47,7 +47,7 @@ impl ViewPage<'_> {
             h2 { "Newest records" }
             @match self.newest {
                 None => p { "The records of the view cannot be read now. Open this page again in a few minutes." },
-                Some([]) => p { "The view has no record." },
+                Some([]) => p { "There is no record to show." },
                 Some(items) => {
                     p { a href=(feed) { "Feed of these records" } }
                     (results(items, &recent, self.site))
