@@ -131,6 +131,31 @@ fn an_item_that_moves_is_shown_by_the_source_that_has_it() {
 }
 
 #[test]
+fn the_newest_records_are_live_members_each_once() {
+    let mirror = mirror();
+    let commit = |id: &str, records: &[(&str, &str)]| {
+        let records = records.iter().map(|(identifier, title)| live(identifier, &[], title));
+        mirror.commit(id, "oai_dc", records.collect(), true);
+        mirror.pass_time(10);
+    };
+    commit("x", &[("oai:1", "green"), ("oai:2", "green")]);
+    commit("y", &[("oai:2", "green"), ("oai:3", "green")]);
+    commit("x", &[("oai:1", "red")]);
+    let views = views(&mirror);
+    let newest = |sources| {
+        let options = ViewOptions::default();
+        let newest = runtime().block_on(views.newest(&settings(sources, "green"), options, 10));
+        let newest = newest.expect("it is known").into_iter();
+        newest.map(|member| (member.repository, member.identifier)).collect::<Vec<_>>()
+    };
+    let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        pairs.iter().map(|(repository, identifier)| ((*repository).into(), (*identifier).into())).collect()
+    };
+    assert_eq!(newest(&[("x", 0), ("y", 0)]), pairs(&[("y", "oai:3"), ("y", "oai:2")]));
+    assert_eq!(newest(&[("x", 0)]), pairs(&[("x", "oai:2")]), "y is not shown any more");
+}
+
+#[test]
 fn a_view_of_many_records_is_read_in_steps() {
     let mirror = mirror();
     for first in [0, 1_000, 2_000] {
