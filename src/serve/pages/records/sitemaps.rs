@@ -81,6 +81,10 @@ async fn index(
     let store = &*served.store.mirror;
     let mut sitemaps = vec![SitemapAddress::Repositories];
     for mapping in served.repositories.all().values().filter(|mapping| has_sitemaps(mapping)) {
+        if sitemaps.len() >= ENTRIES_MAX {
+            tracing::warn!("the sitemap index is full; the records of some repositories are not in it");
+            break;
+        }
         if mapping.mirror.is_none() {
             let is_listed = listed_in_sitemap(served, gateway, mapping).is_some();
             let records = SitemapAddress::Records { repository: mapping.id().to_owned(), number: 0 };
@@ -94,10 +98,6 @@ async fn index(
         sitemaps.extend(
             numbers.map(|number| SitemapAddress::Records { repository: mapping.id().to_owned(), number }),
         );
-        if sitemaps.len() >= ENTRIES_MAX {
-            tracing::warn!("the sitemap index is full; the records of some repositories are not in it");
-            break;
-        }
     }
     let xml = sitemap_index(gateway.site.public_url(), &sitemaps);
     let validators = validators_of(&xml);
