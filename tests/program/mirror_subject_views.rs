@@ -140,7 +140,6 @@ fn the_newest_records_are_live_members_each_once() {
     };
     commit("x", &[("oai:1", "green"), ("oai:2", "green")]);
     commit("y", &[("oai:2", "green"), ("oai:3", "green")]);
-    commit("x", &[("oai:1", "red")]);
     let views = views(&mirror);
     let newest = |sources| {
         let options = ViewOptions::default();
@@ -151,7 +150,10 @@ fn the_newest_records_are_live_members_each_once() {
     let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
         pairs.iter().map(|(repository, identifier)| ((*repository).into(), (*identifier).into())).collect()
     };
-    assert_eq!(newest(&[("x", 0), ("y", 0)]), pairs(&[("y", "oai:3"), ("y", "oai:2")]));
+    let both = [("x", 0), ("y", 0)];
+    assert_eq!(newest(&both), pairs(&[("y", "oai:3"), ("y", "oai:2"), ("x", "oai:1")]));
+    commit("x", &[("oai:1", "red")]);
+    assert_eq!(newest(&both), pairs(&[("y", "oai:3"), ("y", "oai:2")]), "oai:1 has left");
     assert_eq!(newest(&[("x", 0)]), pairs(&[("x", "oai:2")]), "y is not shown any more");
 }
 
