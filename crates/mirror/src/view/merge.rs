@@ -13,6 +13,7 @@ use super::part::{Chosen, Part, Parts};
 use super::selection::{Selection, list_selected};
 use oaimend_oai::UnixSecs;
 use oaimend_repository::Failure;
+use oaimend_rules::member_datestamp;
 use oaimend_store::{
     Identifier, ListFilter, ListOrder, ListQuery, MirrorError, MirrorStore, Position, Prefix, RepositoryId,
     StoredRecord,
@@ -99,7 +100,7 @@ impl<'v> Merge<'v> {
     pub(super) fn paused_at(&self) -> Option<Place> {
         let input = self.inputs.iter().find(|input| input.is_paused())?;
         let Position { secs: stamp, sequence } = input.after?;
-        let secs = input.part.since_secs.unwrap_or(UnixSecs::MIN).max(stamp);
+        let secs = member_datestamp(stamp, input.part.since_secs);
         Some(Place { secs, id: input.part.member.id.clone(), sequence, stamp })
     }
 
