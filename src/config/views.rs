@@ -44,7 +44,7 @@ pub struct ViewFile {
 pub struct Views {
     folder: Option<PathBuf>,
     current: RwLock<Arc<BTreeMap<String, Arc<ViewFile>>>>,
-    /// What was read last.
+    /// The files and repositories at the last reload.
     seen: Mutex<Option<Seen>>,
 }
 

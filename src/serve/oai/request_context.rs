@@ -1,4 +1,4 @@
-//! What is known of a request while it is answered, and its line in the log.
+//! The facts of a request while it is answered, and its line in the log.
 
 use super::cache::CacheLookup;
 use super::live_requests::LiveRequestMark;

@@ -129,7 +129,7 @@ impl Follower<'_> {
         }
         // Until they are read again, lists lack its records.
         self.following.position.complete_until_secs = None;
-        // What is shown for an item is read from the last commit.
+        // The last commit says which record of an item is shown.
         self.commit().await
     }
 

@@ -266,7 +266,7 @@ async fn only_the_chosen_formats_are_indexed() {
     let behind = async |world: &World| world.index.status(&world.mirror).await.unwrap().behind;
     let both = records(&["r oai_dc 1", "r oai_dc 2", "s x 3"]);
     assert_eq!(world.found_by("sea lake"), both);
-    // What was hidden by the other format is found.
+    // The record that the other format hid is found.
     let only = |prefix: &str| [("r".to_owned(), vec![prefix.to_owned()])].into();
     world.index.set_formats(only("x"));
     world.follow().await;

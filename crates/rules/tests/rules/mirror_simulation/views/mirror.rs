@@ -79,7 +79,13 @@ impl Mirror {
         let id = random.below(RECORDS);
         let [before, of_other] = [repository, 1 - repository].map(|one| self.collections[one].stored[id]);
         let is_deleted = random.chance(25);
-        let kept = if is_deleted { before } else { of_other.filter(|_| random.chance(30)) };
+        let kept = if is_deleted {
+            before
+        } else if of_other.is_some() && random.chance(30) {
+            of_other
+        } else {
+            None
+        };
         let is_in_set = kept.map_or(random.chance(50), |kept| kept.record.is_in_set);
         (id, Record { version: self.versions, is_deleted, stamp_secs: UnixSecs(0), is_in_set })
     }
