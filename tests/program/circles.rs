@@ -58,7 +58,9 @@ fn imports_of(module: &str, modules: &Modules) -> BTreeSet<String> {
         (!is_public && !line.is_empty()).then(|| expand(tree))
     });
     let inline = ["crate::", "super::"].into_iter().flat_map(|start| {
-        code.match_indices(start).filter(|(at, _)| !code[..*at].ends_with("pub(in ")).map(|(at, _)| {
+        // A path begins once, and the place of visibility is no import.
+        let is_import = |at: usize| ["pub(in ", "super::"].iter().all(|before| !code[..at].ends_with(before));
+        code.match_indices(start).filter(move |(at, _)| is_import(*at)).map(|(at, _)| {
             let is_path = |character: char| !character.is_alphanumeric() && !"_:".contains(character);
             let path = &code[at..];
             path[..path.find(is_path).unwrap_or(path.len())].to_owned()
