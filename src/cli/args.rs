@@ -12,6 +12,7 @@ use super::manual::ManualArguments;
 use super::mirror::MirrorArguments;
 use super::notify::NotifyArguments;
 use super::onboard::OnboardArguments;
+use super::plan::PlanArguments;
 use super::quarantine::QuarantineArguments;
 use super::repair::RepairArguments;
 use super::report::ReportArguments;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     Onboard(OnboardArguments),
     Check(CheckArguments),
     Mirror(MirrorArguments),
+    Plan(PlanArguments),
     Search(SearchArguments),
     Quarantine(QuarantineArguments),
     Notify(NotifyArguments),

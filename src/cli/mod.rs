@@ -21,6 +21,7 @@ mod notify;
 mod onboard;
 mod output_format;
 mod paint;
+mod plan;
 mod progress;
 mod quarantine;
 mod repair;
@@ -57,6 +58,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Onboard(arguments) => onboard::run(&arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mirror(arguments) => mirror::run(arguments),
+        Command::Plan(arguments) => plan::run(arguments),
         Command::Search(arguments) => search::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),
         Command::Notify(arguments) => notify::run(arguments),

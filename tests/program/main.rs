@@ -40,6 +40,7 @@ mod notifications;
 mod odl;
 mod onboard;
 mod operator_commands;
+mod plan;
 mod provider_reports;
 mod quarantine_cli;
 mod repair_files;

@@ -20,6 +20,6 @@ pub mod status;
 pub mod view;
 
 pub use harvest_plan::{RepositoryFacts, intervals_secs};
-pub use plan_chart::plan_chart;
+pub use plan_chart::{plan_chart, policies_chart};
 pub use planned_harvests::{PlannedHarvests, PlannedRepository};
 pub use stamps::Stamps;

@@ -1,7 +1,5 @@
 //! `oaimend mirror plan`: the schedule of the harvests, with its cost and freshness.
 
-mod report;
-
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,7 +11,8 @@ use rustix::fs::Mode;
 use super::super::admin_api::AdminApi;
 use super::super::data_arguments::create_files_as;
 use super::super::exit::{Exit, Failure, print};
-use super::super::output_format::OutputFormat;
+use super::super::output_format::{OutputFormat, format_json};
+use super::super::plan::{parse_freshness, report, write_chart};
 use super::{mirrored, statuses};
 
 #[derive(Debug, Args)]
@@ -35,13 +34,11 @@ pub(super) fn run(api: &AdminApi, arguments: PlanArguments, mask: Mode) -> Resul
     let planned = read_plan(api, freshness)?;
     create_files_as(mask);
     if let Some(file) = &svg {
-        let svg = plan_chart(&planned)
-            .map_err(|error| Failure::io("draw", file, &std::io::Error::other(error.to_string())))?;
-        std::fs::write(file, svg).map_err(|error| Failure::io("write", file, &error))?;
+        write_chart(file, plan_chart(&planned))?;
     }
     let text = match format {
         OutputFormat::Text => report::format_text(&planned),
-        OutputFormat::Json => report::format_json(&planned),
+        OutputFormat::Json => format_json(&report::document(&planned)),
     };
     print(text.as_bytes())
 }
@@ -59,9 +56,4 @@ fn read_plan(api: &AdminApi, freshness: Option<FreshnessTarget>) -> Result<Plann
     }
     PlannedHarvests::new(repositories, policy)
         .map_err(|error| Failure::incomplete(format!("no plan is possible: {error}")))
-}
-
-fn parse_freshness(text: &str) -> Result<FreshnessTarget, String> {
-    let share = text.parse().ok().and_then(FreshnessTarget::new);
-    share.ok_or_else(|| "expected a number from 0.5 to less than 1".to_owned())
 }

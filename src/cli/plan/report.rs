@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const DAY_SECS: f64 = 86_400.0;
 
-pub(super) fn format_text(planned: &PlannedHarvests) -> String {
+pub(in super::super) fn format_text(planned: &PlannedHarvests) -> String {
     let mut text = format_repositories(planned);
     text.push('\n');
     text.push_str(&format_costs(planned));
@@ -74,7 +74,7 @@ fn describe_secs(secs: f64) -> String {
     if parts.is_empty() { format!("{secs:.0} s") } else { parts.join(" ") }
 }
 
-pub(super) fn format_json(planned: &PlannedHarvests) -> String {
+pub(in super::super) fn document(planned: &PlannedHarvests) -> Value {
     let rows = planned.repositories.iter().zip(planned.plan.intervals_secs());
     let repositories: Vec<Value> = rows
         .map(|(PlannedRepository { id, facts, load, is_fixed }, interval_secs)| {
@@ -96,13 +96,12 @@ pub(super) fn format_json(planned: &PlannedHarvests) -> String {
             "meets_target": plan.meets_target(),
         })
     };
-    let document = json!({
+    json!({
         "freshness_target": planned.policy.freshness.share(),
         "repositories": repositories,
         "plan": costs(&planned.plan),
         "uniform": costs(&planned.uniform),
-    });
-    format!("{document:#}\n")
+    })
 }
 
 #[cfg(test)]
