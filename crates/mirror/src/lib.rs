@@ -4,7 +4,7 @@
 //! [`view`] serves the store as repositories. `harvest` harvests repositories into the store. `failover` answers in
 //! place of a source that fails. [`status`] describes the copies for operators, `maintenance` the results of their
 //! commands, and `export` writes records to files. [`RepositoryFacts`] and [`intervals_secs`] connect the store with the
-//! schedule. [`PlannedHarvests`] shows the schedule to operators, and [`plan_chart`] draws it.
+//! schedule. [`repository_index`] lists the served repositories as a repository. [`PlannedHarvests`] shows the schedule to operators, and [`plan_chart`] draws it.
 
 pub mod export;
 pub mod failover;
@@ -13,6 +13,7 @@ mod harvest_plan;
 pub mod maintenance;
 mod plan_chart;
 mod planned_harvests;
+pub mod repository_index;
 pub mod settings;
 mod spans;
 mod stamps;

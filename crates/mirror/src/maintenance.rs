@@ -2,6 +2,7 @@
 //! sends for them, one JSON object in each line.
 
 use crate::harvest::{Comparison, Difference, HarvestError, HarvestSettings, Harvester};
+use crate::repository_index::INDEX_NAME;
 use crate::view::AggregateRepository;
 use oaimend_base::suggestions::suggest_ids;
 use oaimend_store::{CollectionSize, MirrorError, MirrorStore, RepositoryId};
@@ -124,8 +125,8 @@ pub async fn compare_with_source(
 /// The store cannot be read.
 pub async fn stored_repositories(store: &dyn MirrorStore) -> Result<Vec<String>, MirrorError> {
     let mut stored = store.repositories().await?;
-    // The store contains the state of the view of all repositories too, and no records of it.
-    stored.retain(|id| id != AggregateRepository::NAME);
+    // The store contains the state of the view of all repositories too, and the index of the served ones.
+    stored.retain(|id| ![AggregateRepository::NAME, INDEX_NAME].contains(&id.as_str()));
     Ok(stored)
 }
 

@@ -39,4 +39,5 @@ pub use page::Harvester;
 pub use repeated_pages::RepeatedPages;
 pub use settings::{DeletionLimits, HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 pub use sweep::SWEEP_INTERVAL_SECS;
+pub(crate) use sweep::tombstone;
 pub use turns::{HarvestTurn, HarvestTurns};

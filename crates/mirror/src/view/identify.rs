@@ -228,8 +228,7 @@ fn description_of(text: &str) -> String {
 /// Maximum number of addresses that the view of all repositories takes from them.
 const MEMBER_EMAILS_MAX: usize = 20;
 
-/// The addresses of the repositories, as written in the XML. Without any, the address is the one that every mail
-/// domain has (RFC 5321, 4.5.1), in the domain of the base URL.
+/// The addresses of the repositories, as written in the XML, or else [`fallback_email`].
 async fn member_emails(view: &View, base_url: &str) -> Result<Vec<String>, MirrorError> {
     let mut emails: Vec<String> = Vec::new();
     for member in view.mirrored() {
@@ -241,11 +240,16 @@ async fn member_emails(view: &View, base_url: &str) -> Result<Vec<String>, Mirro
         }
     }
     if emails.is_empty() {
-        let url = Url::parse(base_url).ok();
-        let host = url.as_ref().and_then(Url::domain).filter(|domain| domain.contains('.'));
-        emails.push(format!("postmaster@{}", host.unwrap_or("localhost.localdomain")));
+        emails.push(fallback_email(base_url));
     }
     Ok(emails)
+}
+
+/// The address that every mail domain has (RFC 5321, 4.5.1), in the domain of a base URL.
+pub(crate) fn fallback_email(base_url: &str) -> String {
+    let url = Url::parse(base_url).ok();
+    let host = url.as_ref().and_then(Url::domain).filter(|domain| domain.contains('.'));
+    format!("postmaster@{}", host.unwrap_or("localhost.localdomain"))
 }
 
 fn escaped(text: &str) -> String {
