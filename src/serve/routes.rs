@@ -68,6 +68,9 @@ pub(crate) enum PublicEndpoint {
     Recent,
     /// Searches of library systems.
     Sru,
+    /// The index of the served repositories.
+    Index,
+    IndexSchema,
 }
 
 /// What answers on the admin listener.
@@ -110,9 +113,9 @@ const POST: &[&str] = &["POST"];
 const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
-        Aggregate, AggregateXml, Browse, Favicon, FieldValues, Friends, List, Livez, Mirror, MirrorXml,
-        Overview, Readyz, Recent, Record, Repository, RepositoryXml, Robots, Search, SearchDescription,
-        Sitemap, Sru, StyleSheet, Suggestions, View, ViewXml,
+        Aggregate, AggregateXml, Browse, Favicon, FieldValues, Friends, Index, IndexSchema, List, Livez,
+        Mirror, MirrorXml, Overview, Readyz, Recent, Record, Repository, RepositoryXml, Robots, Search,
+        SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewXml,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -131,6 +134,8 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &["/_all/xml"], AggregateXml, Clients),
         route(HARVEST, &["/_sru"], Sru, Clients),
         route(HARVEST, &["/_browse"], Browse, Clients),
+        route(HARVEST, &["/_index"], Index, Clients),
+        route(READ, &["/_index/schema.xsd"], IndexSchema, Clients),
         // A name that ends with `.atom` is the feed of a view.
         route(HARVEST, &["/_view/{id}", "/_view/{id}/"], View, Clients).labelled("repository-page"),
         route(HARVEST, &["/_view/{id}/xml"], ViewXml, Clients),

@@ -46,6 +46,7 @@ mod quarantine_cli;
 mod repair_files;
 mod report_page;
 mod repository_events;
+mod repository_index;
 mod serve;
 mod tidy;
 mod upgrade;

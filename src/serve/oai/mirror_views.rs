@@ -2,9 +2,13 @@
 
 use super::router::OdlComponent;
 use crate::config::{Mapping, ViewFile};
+use crate::serve::background::harvests::state::IndexedConfiguration;
 use crate::serve::served::ServedRepositories;
 use oaimend_mirror::Stamps;
 use oaimend_mirror::failover::FailoverRepository;
+use oaimend_mirror::repository_index::{
+    INDEX_NAME, IndexSettings, IndexedRepository, RepositoryKind, index_repository, update_index,
+};
 use oaimend_mirror::view::{
     AggregateRepository, AggregateSettings, Component, MirrorRepository, MirroredSource, QuerySets,
     ViewOptions, ViewStores,
@@ -56,6 +60,44 @@ pub(crate) async fn aggregate_view(served: &ServedRepositories) -> Result<Box<dy
 pub(crate) fn aggregate_name(served: &ServedRepositories) -> String {
     let name = served.mirror.policy().aggregate_name.clone();
     name.unwrap_or_else(|| format!("oaimend at {}", served.public_url))
+}
+
+/// The index of the served repositories.
+pub(crate) async fn index_view(served: &ServedRepositories) -> Result<Box<dyn Repository>, Failure> {
+    let stores = view_stores(served).await?.clone();
+    // One request stores what the configuration has changed, and the others wait for it.
+    let mut indexed = served.mirror.indexed.lock().await;
+    let current = (served.repositories.all(), served.views.all());
+    let is_current = indexed
+        .as_ref()
+        .is_some_and(|(mappings, views)| Arc::ptr_eq(mappings, &current.0) && Arc::ptr_eq(views, &current.1));
+    if !is_current {
+        update_index(&stores, &index_settings(served, &current)).await?;
+        *indexed = Some(current);
+    }
+    drop(indexed);
+    let options = view_options(served, served.repositories.limits().spool_bytes_max);
+    Ok(Box::new(index_repository(stores, options)))
+}
+
+fn index_settings(served: &ServedRepositories, (mappings, views): &IndexedConfiguration) -> IndexSettings {
+    let policy = served.mirror.policy();
+    let mapped = mappings.iter().map(|(id, mapping)| IndexedRepository {
+        base_url: format!("{}/{id}", served.public_url),
+        name: id.clone(),
+        kind: if mapping.mirror.is_some() { RepositoryKind::Mirrored } else { RepositoryKind::Live },
+    });
+    let views = views.values().map(|view| IndexedRepository {
+        base_url: format!("{}/_view/{}", served.public_url, view.name),
+        name: view.repository_name.clone().unwrap_or_else(|| view.name.clone()),
+        kind: RepositoryKind::View,
+    });
+    IndexSettings {
+        base_url: format!("{}/{INDEX_NAME}", served.public_url),
+        repository_name: format!("Repositories at {}", served.public_url),
+        admin_emails: policy.aggregate_emails.clone(),
+        repositories: mapped.chain(views).collect(),
+    }
 }
 
 /// A service over the view of all mirrored repositories.

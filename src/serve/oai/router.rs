@@ -13,6 +13,7 @@ use crate::serve::response::Response;
 use crate::serve::routes::{Access, PUBLIC, PublicEndpoint, Route};
 use crate::serve::served::ServedRepositories;
 use http::{Method, header};
+use oaimend_mirror::repository_index::{INDEX_NAME, SCHEMA};
 use oaimend_mirror::view::AggregateRepository;
 use oaimend_oai::{Request, RequestError, named_enum};
 use oaimend_pages::route::RecordTarget;
@@ -72,6 +73,8 @@ pub(crate) enum TargetRepository {
     View(Arc<ViewFile>),
     /// A service over the view of all mirrored repositories.
     Component(OdlComponent),
+    /// The index of the served repositories.
+    Index,
 }
 
 named_enum! {
@@ -95,7 +98,7 @@ impl TargetRepository {
     /// The error response to the request.
     pub(crate) fn read_request(&self, query: &[u8]) -> Result<Request, RequestError> {
         match self {
-            Self::Mapped(..) | Self::Aggregate | Self::View(_) => Request::parse(query),
+            Self::Mapped(..) | Self::Aggregate | Self::View(_) | Self::Index => Request::parse(query),
             Self::Component(_) => Request::parse_odl(query),
         }
     }
@@ -107,6 +110,7 @@ impl TargetRepository {
             Self::Aggregate => AggregateRepository::NAME,
             Self::Component(component) => component.name(),
             Self::View(view) => &view.name,
+            Self::Index => INDEX_NAME,
         }
     }
 
@@ -114,7 +118,7 @@ impl TargetRepository {
     pub(crate) fn mapping(&self) -> Option<&Arc<Mapping>> {
         match self {
             Self::Mapped(mapping, _) => Some(mapping),
-            Self::Aggregate | Self::View(_) | Self::Component(_) => None,
+            Self::Aggregate | Self::View(_) | Self::Component(_) | Self::Index => None,
         }
     }
 
@@ -122,7 +126,11 @@ impl TargetRepository {
     pub(crate) fn live_mapping(&self) -> Option<&Arc<Mapping>> {
         match self {
             Self::Mapped(mapping, ServeFrom::Live | ServeFrom::LiveThenMirror) => Some(mapping),
-            Self::Mapped(_, ServeFrom::Mirror) | Self::Aggregate | Self::View(_) | Self::Component(_) => None,
+            Self::Mapped(_, ServeFrom::Mirror)
+            | Self::Aggregate
+            | Self::View(_)
+            | Self::Component(_)
+            | Self::Index => None,
         }
     }
 }
@@ -265,6 +273,7 @@ impl PublicRouter<'_> {
                 robots(self.gateway.policy.robots, sitemap.as_deref(), self.served.search().is_some())
             }
             Some(PublicEndpoint::Sru) => return Destination::Sru,
+            Some(PublicEndpoint::IndexSchema) => Response::new(200, "application/xml", SCHEMA),
             // Browsers request it for every site. The pages have no icon.
             Some(PublicEndpoint::Favicon) => {
                 Response::no_content().with("Cache-Control", "public, max-age=86400".to_owned())
@@ -317,6 +326,7 @@ impl PublicRouter<'_> {
             PublicEndpoint::Search => component(OdlComponent::Search)?,
             PublicEndpoint::Browse => component(OdlComponent::Browse)?,
             PublicEndpoint::Recent => component(OdlComponent::Recent)?,
+            PublicEndpoint::Index => (TargetRepository::Index, INDEX_NAME.to_owned()),
             PublicEndpoint::View | PublicEndpoint::ViewXml => (view()?, format!("_view/{id}")),
             _ => return None,
         };

@@ -11,7 +11,9 @@ use super::downstream::{Downstream, send_held};
 use super::gzip::GzipBuilder;
 use super::headers::joined;
 use super::live_requests::LiveRequest;
-use super::mirror_views::{aggregate_view, component_view, failover_view, mirror_view, subject_view};
+use super::mirror_views::{
+    aggregate_view, component_view, failover_view, index_view, mirror_view, subject_view,
+};
 use super::page_response::PageResponder;
 use super::request_context::RequestContext;
 use super::request_query::query_of;
@@ -306,7 +308,10 @@ impl ProxyService {
         // Clients of ODL name no format. The response repeats the arguments as they were sent.
         let request = match &repository {
             TargetRepository::Component(_) => request.or_format("oai_dc"),
-            TargetRepository::Mapped(..) | TargetRepository::Aggregate | TargetRepository::View(_) => request,
+            TargetRepository::Mapped(..)
+            | TargetRepository::Aggregate
+            | TargetRepository::View(_)
+            | TargetRepository::Index => request,
         };
         let repository = match self.open(repository, requested_by).await {
             Ok(repository) => repository,
@@ -369,6 +374,7 @@ impl ProxyService {
             TargetRepository::Aggregate => aggregate_view(served).await,
             TargetRepository::Component(component) => component_view(served, component).await,
             TargetRepository::View(view) => subject_view(served, &view).await,
+            TargetRepository::Index => index_view(served).await,
         }
     }
 

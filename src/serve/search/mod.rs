@@ -13,6 +13,7 @@ pub use self::state::{RebuildLine, SearchState};
 
 use crate::config::{RecordPages, Repositories, SearchPolicy};
 use oaimend_base::clock;
+use oaimend_mirror::repository_index::INDEX_NAME;
 use oaimend_oai::UnixSecs;
 use oaimend_search::{IndexError, IndexSettings, IndexStatus, IndexedFormats, SearchIndex, Searches};
 use oaimend_store::{MirrorError, MirrorStore, check_free_space};
@@ -62,7 +63,8 @@ fn indexed_formats(repositories: &Repositories) -> IndexedFormats {
         let prefixes = &mapping.mirror.as_ref()?.prefixes;
         (!prefixes.is_empty()).then(|| (id.clone(), prefixes.clone()))
     });
-    prefixes.collect()
+    // The index of the served repositories is stored beside them, and is no part of the search.
+    prefixes.chain([(INDEX_NAME.to_owned(), Vec::new())]).collect()
 }
 
 /// A write to the index.
@@ -274,11 +276,12 @@ mod tests {
             repositories.add_fixed(mapping);
         }
         assert_eq!(searched_repositories(&repositories), ["a"]);
-        assert_eq!(indexed_formats(&repositories), IndexedFormats::new(), "all formats of `a`");
+        let index = (INDEX_NAME.to_owned(), Vec::new());
+        assert_eq!(indexed_formats(&repositories), [index.clone()].into(), "all formats of `a`");
         let mut mapping = Mapping::new("b", "http://source.example/oai", &Limits::default()).expect("legal");
         let prefixes = vec!["mods".to_owned()];
         mapping.mirror = Some(MirrorSettings { prefixes: prefixes.clone(), ..MirrorSettings::default() });
         repositories.add_fixed(mapping);
-        assert_eq!(indexed_formats(&repositories), [("b".to_owned(), prefixes)].into());
+        assert_eq!(indexed_formats(&repositories), [index, ("b".to_owned(), prefixes)].into());
     }
 }

@@ -1,10 +1,12 @@
 //! The state that all views and harvests of the mirror share.
 
 use super::runs::HarvestRuns;
+use crate::config::{Mapping, ViewFile};
 use oaimend_mirror::harvest::HarvestTurns;
 use oaimend_mirror::settings::MirrorPolicy;
 use oaimend_mirror::view::ViewStores;
 use oaimend_views::SubjectViews;
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::{Mutex, OnceCell};
 
@@ -15,6 +17,8 @@ pub(crate) struct MirrorState {
     pub(crate) stores: OnceCell<ViewStores>,
     /// The views of chosen records over them, from their first use on.
     pub(crate) subjects: OnceCell<SubjectViews>,
+    /// The configuration that the index of repositories has stored; `None` before its first request.
+    pub(crate) indexed: Mutex<Option<IndexedConfiguration>>,
     /// Held by the one task of maintenance that runs.
     pub(crate) maintenance: Arc<Mutex<()>>,
     /// The harvests since the start.
@@ -24,11 +28,16 @@ pub(crate) struct MirrorState {
     policy: RwLock<Arc<MirrorPolicy>>,
 }
 
+/// The mappings and the views of one version of the configuration.
+pub(crate) type IndexedConfiguration =
+    (Arc<BTreeMap<String, Arc<Mapping>>>, Arc<BTreeMap<String, Arc<ViewFile>>>);
+
 impl MirrorState {
     pub(crate) fn new(policy: MirrorPolicy) -> Self {
         Self {
             stores: OnceCell::default(),
             subjects: OnceCell::default(),
+            indexed: Mutex::default(),
             maintenance: Arc::default(),
             runs: Arc::default(),
             turns: Arc::default(),
