@@ -1,6 +1,7 @@
 //! The layout that all pages share.
 
 use super::style_sheet::StyleSheet;
+use super::texts;
 use maud::{DOCTYPE, Markup, html};
 use std::borrow::Cow;
 use url::Url;
@@ -165,14 +166,14 @@ impl Page<'_> {
                     (head)
                 }
                 body {
-                    a.skip href="#main" { "Skip to the content" }
+                    a.skip href="#main" { (texts::SKIP) }
                     header.site {
                         a href={ (base) "/" } { (site.name) }
                         @if site.has_search_box { (search_box(base)) }
                     }
-                    nav.crumbs aria-label="Breadcrumb" {
+                    nav.crumbs aria-label=(texts::BREADCRUMB) {
                         ol {
-                            li { a href={ (base) "/" } { "Repositories" } }
+                            li { a href={ (base) "/" } { (texts::REPOSITORIES) } }
                             @for crumb in crumbs {
                                 li {
                                     @match &crumb.url {
@@ -185,9 +186,9 @@ impl Page<'_> {
                     }
                     main id="main" tabindex="-1" { (main) }
                     footer {
-                        p { "Metadata harvested by OAI-PMH, repaired and served by oaimend." }
+                        p { (texts::ABOUT) }
                         @if let Some(contact) = &site.contact {
-                            p { "Contact: " a href={ "mailto:" (contact) } { (contact) } }
+                            p { (texts::CONTACT) a href={ "mailto:" (contact) } { (contact) } }
                         }
                     }
                 }
@@ -201,8 +202,8 @@ impl Page<'_> {
 fn search_box(base: &str) -> Markup {
     html! {
         form role="search" method="get" action={ (base) (SEARCH_PATH) } {
-            input name="q" type="search" aria-label="Search the records" autocomplete="off";
-            button type="submit" { "Search" }
+            input name="q" type="search" aria-label=(texts::SEARCH_LABEL) autocomplete="off";
+            button type="submit" { (texts::SEARCH) }
         }
     }
 }

@@ -6,6 +6,7 @@
 mod fingerprint;
 pub mod layout;
 mod style_sheet;
+mod texts;
 
 pub use fingerprint::fingerprint;
 pub use layout::{CONTENT_SECURITY_POLICY, Crumb, Page, Site};
