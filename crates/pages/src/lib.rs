@@ -14,6 +14,6 @@ pub mod repository;
 pub mod route;
 pub mod search;
 pub mod sitemap;
-mod texts;
+pub mod texts;
 
 pub use record_form::RecordForm;

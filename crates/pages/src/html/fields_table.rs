@@ -1,5 +1,6 @@
 //! The table of all elements of a record.
 
+use crate::texts::{common, record as texts};
 use maud::{Markup, html};
 use oaimend_record::{Field, FieldAttribute, Link, Text, shown_size};
 use std::collections::BTreeSet;
@@ -18,18 +19,18 @@ pub(super) fn fields_table(caption: &str, fields: &[Field]) -> Markup {
     html! {
         table.fields {
             caption { (caption) }
-            thead { tr { th scope="col" { "Field" } th scope="col" { "Value" } } }
+            thead { tr { th scope="col" { (common::FIELD) } th scope="col" { (common::VALUE) } } }
             tbody {
                 @for field in shown().take(ROWS_MAX) { (row(field)) }
             }
         }
         @let left_out = shown().count().saturating_sub(ROWS_MAX);
-        @if left_out > 0 { p.cut { "… " (left_out) " more fields are in the XML only" } }
+        @if left_out > 0 { p.cut { (common::more_fields(left_out)) } }
         @if prefixes.iter().any(|(_, namespace)| !namespace.is_empty()) {
             dl.namespaces {
                 @for (prefix, namespace) in prefixes.iter().filter(|(_, namespace)| !namespace.is_empty()) {
                     div {
-                        dt { @if prefix.is_empty() { "no prefix" } @else { (prefix) ":" } }
+                        dt { @if prefix.is_empty() { (texts::NO_PREFIX) } @else { (prefix) ":" } }
                         dd { bdi { (namespace) } }
                     }
                 }
@@ -91,7 +92,7 @@ pub(super) fn linked(text: &str) -> Markup {
 pub(super) fn left_out(text: &Text) -> Markup {
     html! {
         @if text.left_out_bytes > 0 {
-            span.cut lang="en" dir="ltr" { "… " (shown_size(text.left_out_bytes)) " not shown" }
+            span.cut lang="en" dir="ltr" { (common::not_shown(&shown_size(text.left_out_bytes))) }
         }
     }
 }

@@ -36,4 +36,4 @@ pub use repository::{
     ViewPage,
 };
 pub use response::{NoResponseReason, ResponsePage, ShownResponse};
-pub use search::{SearchNotice, SearchNoticePage, SearchPage, Shown, texts};
+pub use search::{SearchNotice, SearchNoticePage, SearchPage, Shown};

@@ -2,7 +2,7 @@
 
 use super::super::record::RecordAddress;
 use super::missing_record::{Notice, ToRepository};
-use crate::texts::record_notices as texts;
+use crate::texts::{common, record_notices as texts};
 use maud::html;
 use oaimend_html::Site;
 
@@ -29,11 +29,11 @@ impl NoRecordReason {
     /// The title of the page.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::NotHarvested => texts::NOT_HARVESTED_TITLE,
+            Self::NotHarvested => common::NOT_HARVESTED_TITLE,
             Self::Damaged | Self::Unreadable | Self::SourceFailed => texts::NOT_AVAILABLE_TITLE,
-            Self::PagesOff => texts::PAGES_OFF_TITLE,
+            Self::PagesOff => common::PAGES_OFF_TITLE,
             Self::ForPeopleOnly => texts::FOR_PEOPLE_ONLY_TITLE,
-            Self::RepositoryRemoved => texts::REPOSITORY_REMOVED_TITLE,
+            Self::RepositoryRemoved => common::REPOSITORY_REMOVED_TITLE,
         }
     }
 
@@ -45,8 +45,8 @@ impl NoRecordReason {
             Self::Unreadable => &[texts::UNREADABLE, texts::TRY_SOON],
             Self::SourceFailed => &[texts::SOURCE_FAILED, texts::TRY_SOON],
             Self::ForPeopleOnly => &[texts::FOR_PEOPLE_ONLY, texts::NOT_FOR_CRAWLERS],
-            Self::PagesOff => &[texts::PAGES_OFF],
-            Self::RepositoryRemoved => &[texts::REPOSITORY_REMOVED],
+            Self::PagesOff => &[common::PAGES_OFF],
+            Self::RepositoryRemoved => &[common::REPOSITORY_REMOVED],
         }
     }
 }

@@ -6,6 +6,7 @@ use super::super::search::SearchAddress;
 use super::fields_table::{fields_table, left_out, linked};
 use super::repairs::repairs_section;
 use super::xml_source::xml_source;
+use crate::texts::{common, record as texts};
 use maud::{Markup, PreEscaped, html};
 use oaimend_html::{Crumb, Page, Site};
 use oaimend_record::{Agent, Link, LinkKind, RecordDocument, Text, WorkDescription, shorten};
@@ -134,10 +135,10 @@ impl RecordPage<'_> {
                     } @else if let Some(date) = core.dates.first() {
                         " · " bdi { (date.value) }
                     }
-                    @if self.work.is_open_access { " " span.badge { "Open access" } }
+                    @if self.work.is_open_access { " " span.badge { (common::OPEN_ACCESS) } }
                 }
                 @if core.titles.is_empty() {
-                    h1.untitled { "Record " bdi { (title.value) } }
+                    h1.untitled { (texts::untitled(&title.value)) }
                 } @else {
                     h1 lang=(title.lang()) dir=(title.direction().name()) { (title.value) (left_out(title)) }
                 }
@@ -145,9 +146,9 @@ impl RecordPage<'_> {
                     p.subtitle lang=(title.lang()) dir=(title.direction().name()) { (title.value) (left_out(title)) }
                 }
                 @if !core.creators.is_empty() {
-                    ul.creators aria-label="Creators" {
+                    ul.creators aria-label=(common::CREATORS) {
                         @for creator in self.work.creators.iter().take(SHOWN_CREATORS_MAX) { (self.creator(creator)) }
-                        @if more > 0 { li.cut { "and " (more) " more" } }
+                        @if more > 0 { li.cut { (texts::and_more_values(more)) } }
                     }
                 }
             }
@@ -160,7 +161,7 @@ impl RecordPage<'_> {
                 (self.search_link("creator", &creator.name.value))
                 @if let Some(orcid) = &creator.orcid {
                     " "
-                    a.orcid href=(orcid.url()) aria-label={ "ORCID of " (creator.name.value) } { "ORCID" }
+                    a.orcid href=(orcid.url()) aria-label=(texts::orcid_of(&creator.name.value)) { (texts::ORCID) }
                 }
             }
         }
@@ -185,7 +186,7 @@ impl RecordPage<'_> {
                 div.introduction {
                     @if !core.descriptions.is_empty() {
                         section aria-labelledby="abstract" {
-                            h2 id="abstract" { "Abstract" }
+                            h2 id="abstract" { (texts::ABSTRACT) }
                             @for text in core.descriptions.iter().take(SHOWN_VALUES_MAX) {
                                 p.abstract lang=(text.lang()) dir=(text.direction().name()) {
                                     (text.value) (left_out(text))
@@ -194,11 +195,11 @@ impl RecordPage<'_> {
                         }
                     }
                     @if !core.subjects.is_empty() {
-                        ul.subjects aria-label="Subjects" {
+                        ul.subjects aria-label=(texts::SUBJECTS) {
                             @for text in core.subjects.iter().take(SHOWN_VALUES_MAX) {
                                 li lang=(text.lang()) { (self.search_link("subject", &text.value)) }
                             }
-                            @if more > 0 { li.cut { "and " (more) " more" } }
+                            @if more > 0 { li.cut { (texts::and_more_values(more)) } }
                         }
                     }
                 }
@@ -218,21 +219,21 @@ impl RecordPage<'_> {
         html! {
             @if !links.identifying.is_empty() || !links.related.is_empty() || !links.full_texts.is_empty() {
                 section aria-labelledby="links" {
-                    h2 id="links" { "Links" }
+                    h2 id="links" { (texts::LINKS) }
                     @if let Some(link) = landing_page {
-                        p { a.landing href=(link.url) { "Open at the source" } }
+                        p { a.landing href=(link.url) { (texts::OPEN_AT_SOURCE) } }
                     }
                     dl {
                         @if !links.full_texts.is_empty() {
                             div {
-                                dt { "Full text" }
+                                dt { (texts::FULL_TEXT) }
                                 @for link in &links.full_texts { dd { (link_to(link)) } }
                             }
                         }
                         @for link in landing_page.into_iter().chain(others()) { (link_row(link)) }
                         @if !related.is_empty() {
                             div {
-                                dt { "Related" }
+                                dt { (texts::RELATED) }
                                 @for link in related { dd { (link_to(link)) } }
                             }
                         }
@@ -246,7 +247,7 @@ impl RecordPage<'_> {
         let address = RecordAddress { format: None, ..self.address };
         html! {
             section aria-labelledby="cite" {
-                h2 id="cite" { "Cite" }
+                h2 id="cite" { (texts::CITE) }
                 p {
                     @for (place, (form, name)) in EXPORTS.into_iter().enumerate() {
                         @if place > 0 { " · " }
@@ -261,14 +262,9 @@ impl RecordPage<'_> {
     fn published_in(&self) -> Option<Text> {
         let container = &self.work.container;
         let pages = container.pages("–");
-        let parts = [
-            ("", &container.title),
-            ("volume ", &container.volume),
-            ("issue ", &container.issue),
-            ("pages ", &pages),
-        ];
-        let parts = parts.into_iter().filter_map(|(name, part)| Some(format!("{name}{}", part.as_ref()?)));
-        let value = parts.collect::<Vec<_>>().join(", ");
+        let [title, volume, issue, pages] =
+            [&container.title, &container.volume, &container.issue, &pages].map(Option::as_deref);
+        let value = texts::published_in(title, volume, issue, pages);
         (!value.is_empty()).then(|| Text { value, ..Text::default() })
     }
 
@@ -280,22 +276,22 @@ impl RecordPage<'_> {
         let published_in: Vec<Text> = self.published_in().into_iter().collect();
         let (issns, isbns) = (numbers(&self.work.container.issns), numbers(&self.work.isbns));
         let facts = [
-            ("Published in", &published_in),
-            ("ISSN", &issns),
-            ("ISBN", &isbns),
-            ("Publisher", &core.publishers),
-            ("Contributors", &core.contributors),
-            ("Type", &core.types),
-            ("Format", &core.formats),
-            ("Language", &core.languages),
-            ("Source", &core.sources),
-            ("Coverage", &core.coverages),
-            ("Rights", &core.rights),
+            (texts::PUBLISHED_IN, &published_in),
+            (texts::ISSN, &issns),
+            (texts::ISBN, &isbns),
+            (texts::PUBLISHER, &core.publishers),
+            (texts::CONTRIBUTORS, &core.contributors),
+            (texts::TYPE, &core.types),
+            (texts::FORMAT, &core.formats),
+            (texts::LANGUAGE, &core.languages),
+            (texts::SOURCE, &core.sources),
+            (texts::COVERAGE, &core.coverages),
+            (texts::RIGHTS, &core.rights),
         ];
         html! {
             @if facts.iter().any(|(_, texts)| !texts.is_empty()) {
                 section aria-labelledby="details" {
-                    h2 id="details" { "Details" }
+                    h2 id="details" { (texts::DETAILS) }
                     dl {
                         @for (name, texts) in facts.iter().filter(|(_, texts)| !texts.is_empty()) {
                             div {
@@ -319,18 +315,18 @@ impl RecordPage<'_> {
         let base = self.site.base_path();
         html! {
             section aria-labelledby="provenance" {
-                h2 id="provenance" { "Provenance" }
+                h2 id="provenance" { (texts::PROVENANCE) }
                 dl {
-                    div { dt { "Repository" } dd { a href=(self.address.repository(self.site.base_path())) {
+                    div { dt { (common::REPOSITORY) } dd { a href=(self.address.repository(self.site.base_path())) {
                         bdi { (self.repository_name) } } } }
-                    div { dt { "Identifier" } dd { bdi.identifier { (self.document.identifier) } } }
-                    div { dt { "Changed at the source" } dd { (time(&provenance.source_datestamp)) } }
+                    div { dt { (common::IDENTIFIER) } dd { bdi.identifier { (self.document.identifier) } } }
+                    div { dt { (texts::CHANGED_AT_SOURCE) } dd { (time(&provenance.source_datestamp)) } }
                     @if let Some(stamp) = &provenance.stamp {
-                        div { dt { "Changed in the mirror" } dd { (time(stamp)) } }
+                        div { dt { (texts::CHANGED_IN_MIRROR) } dd { (time(stamp)) } }
                     }
                     @if !self.document.set_specs.is_empty() {
                         div {
-                            dt { "Sets" }
+                            dt { (common::SETS) }
                             @for set in self.document.set_specs.iter().take(SHOWN_VALUES_MAX) {
                                 dd {
                                     // Only the mirror has lists of sets.
@@ -353,8 +349,8 @@ impl RecordPage<'_> {
         let document = self.document;
         html! {
             section aria-labelledby="fields" {
-                h2 id="fields" { "All fields" }
-                nav.tabs aria-label="Formats" {
+                h2 id="fields" { (texts::ALL_FIELDS) }
+                nav.tabs aria-label=(common::FORMATS) {
                     ul {
                         @for tab in self.formats {
                             @let format = (!tab.is_default).then_some(tab.prefix.as_str());
@@ -365,24 +361,24 @@ impl RecordPage<'_> {
                         }
                     }
                 }
-                (fields_table("Metadata", &document.metadata))
-                @if !document.about.is_empty() { (fields_table("About the metadata", &document.about)) }
+                (fields_table(common::METADATA, &document.metadata))
+                @if !document.about.is_empty() { (fields_table(common::ABOUT_METADATA, &document.about)) }
                 @if document.left_out_fields > 0 {
-                    p.cut { "… " (document.left_out_fields) " more fields are in the XML only" }
+                    p.cut { (common::more_fields(document.left_out_fields)) }
                 }
             }
             section aria-labelledby="xml" {
-                h2 id="xml" { "XML" }
+                h2 id="xml" { (common::XML) }
                 p {
-                    "Download: " a href=(self.address.in_form(base, RecordForm::Xml)) { "XML" }
+                    (texts::DOWNLOAD) a href=(self.address.in_form(base, RecordForm::Xml)) { (common::XML) }
                     @for tab in self.formats.iter().filter(|tab| tab.is_current) {
-                        " · " a href=(self.address.raw_metadata(base, &tab.prefix)) { "Metadata only" }
+                        " · " a href=(self.address.raw_metadata(base, &tab.prefix)) { (texts::METADATA_ONLY) }
                     }
                     " · "
-                    a href=(RecordAddress { format: None, ..self.address }.in_form(base, RecordForm::JsonLd)) { "JSON-LD" }
+                    a href=(RecordAddress { format: None, ..self.address }.in_form(base, RecordForm::JsonLd)) { (texts::JSON_LD) }
                 }
                 details {
-                    summary { "Show the XML" }
+                    summary { (texts::SHOW_XML) }
                     (xml_source(self.xml))
                 }
             }
@@ -392,10 +388,10 @@ impl RecordPage<'_> {
 
 fn link_row(link: &Link) -> Markup {
     let name = match link.kind {
-        LinkKind::Doi => "DOI",
-        LinkKind::Handle => "Handle",
-        LinkKind::Urn => "URN",
-        LinkKind::Url => "URL",
+        LinkKind::Doi => texts::DOI,
+        LinkKind::Handle => texts::HANDLE,
+        LinkKind::Urn => texts::URN,
+        LinkKind::Url => texts::URL,
     };
     html! { div { dt { (name) } dd { (link_to(link)) } } }
 }

@@ -1,6 +1,7 @@
 //! The section about the repairs of a record.
 
 use super::byte_text::byte_text;
+use crate::texts::{common, record as texts};
 use maud::{Markup, html};
 use oaimend_record::shown_size;
 use oaimend_repair::RepairId;
@@ -11,9 +12,9 @@ pub(super) fn repairs_section(repairs: &RecordRepairs) -> Markup {
     let left_out = repairs.made.saturating_sub(repairs.first.len() as u64);
     html! {
         section.repairs aria-labelledby="repairs" {
-            h2 id="repairs" { "What oaimend repaired in it" }
+            h2 id="repairs" { (texts::REPAIRS) }
             @if repairs.made == 0 {
-                p { "Nothing. The record is as its source sent it." }
+                p { (texts::NO_REPAIRS) }
             } @else {
                 ol {
                     @for repair in &repairs.first {
@@ -24,7 +25,7 @@ pub(super) fn repairs_section(repairs: &RecordRepairs) -> Markup {
                         }
                     }
                 }
-                @if left_out > 0 { p.cut { "… and " (left_out) " more" } }
+                @if left_out > 0 { p.cut { (common::and_more(left_out)) } }
             }
         }
     }
@@ -34,8 +35,8 @@ pub(super) fn repairs_section(repairs: &RecordRepairs) -> Markup {
 pub(super) fn before_and_after(before: &Excerpt, after: &Excerpt) -> Markup {
     html! {
         dl {
-            div { dt { "before" } dd { (changed("del", before)) } }
-            div { dt { "after" } dd { (changed("ins", after)) } }
+            div { dt { (texts::BEFORE) } dd { (changed("del", before)) } }
+            div { dt { (texts::AFTER) } dd { (changed("ins", after)) } }
         }
     }
 }
@@ -50,10 +51,10 @@ fn changed(class: &str, excerpt: &Excerpt) -> Markup {
     let left_out = excerpt.len.saturating_sub(excerpt.start.len() as u64);
     html! {
         @if excerpt.len == 0 {
-            span.nothing { "nothing" }
+            span.nothing { (texts::NOTHING) }
         } @else {
             code class=(class) dir="auto" { (byte_text(&excerpt.start)) }
-            @if left_out > 0 { span.cut { "… " (shown_size(left_out as usize)) " not shown" } }
+            @if left_out > 0 { span.cut { (common::not_shown(&shown_size(left_out as usize))) } }
         }
     }
 }

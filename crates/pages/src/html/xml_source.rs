@@ -1,6 +1,7 @@
 //! The XML of a record in colour.
 
 use super::super::record::{XmlToken, XmlTokenKind, xml_tokens};
+use crate::texts::{common, record as texts};
 use maud::{Markup, html};
 use oaimend_record::{shorten, shown_size};
 
@@ -13,10 +14,10 @@ const INDENTED_LEVELS_MAX: usize = 20;
 pub(super) fn xml_source(xml: &str) -> Markup {
     let (shown, left_out_bytes) = shorten(xml, SHOWN_BYTES_MAX);
     html! {
-        pre.xml dir="ltr" lang="" tabindex="0" role="region" aria-label="XML of the record" {
+        pre.xml dir="ltr" lang="" tabindex="0" role="region" aria-label=(texts::XML_OF_RECORD) {
             code { @for token in xml_tokens(shown) { (part(token)) } }
             @if left_out_bytes > 0 {
-                span.cut lang="en" { "\n… " (shown_size(left_out_bytes)) " not shown" }
+                span.cut lang="en" { "\n" (common::not_shown(&shown_size(left_out_bytes))) }
             }
         }
     }

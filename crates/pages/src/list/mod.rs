@@ -15,6 +15,5 @@ mod title;
 pub use address::{ListAddress, ListPart, ListTarget, SetsAddress};
 pub use browse::{BrowseAddress, BrowsedField};
 pub use month::Month;
-pub(crate) use range::grouped;
 pub use range::{LINKS_MAX, SequenceRange};
 pub use title::{first_title, title_of};

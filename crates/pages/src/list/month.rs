@@ -1,5 +1,6 @@
 //! Months of stamps, in UTC.
 
+use crate::texts::lists::MONTHS;
 use chrono::{DateTime, Datelike as _, NaiveDate};
 use oaimend_oai::UnixSecs;
 use std::fmt;
@@ -11,20 +12,6 @@ pub struct Month {
     number: i32,
 }
 
-const NAMES: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 /// The first month after the last one.
 const END: i32 = 10_000 * 12;
 
@@ -66,7 +53,7 @@ impl Month {
 
     /// The name for people, such as `November 2026`.
     pub fn name(self) -> String {
-        let name = usize::try_from(self.number % 12).ok().and_then(|month| NAMES.get(month));
+        let name = usize::try_from(self.number % 12).ok().and_then(|month| MONTHS.get(month));
         format!("{} {}", name.copied().unwrap_or_default(), self.number / 12)
     }
 }

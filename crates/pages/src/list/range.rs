@@ -1,5 +1,6 @@
 //! Fixed ranges of sequence numbers.
 
+use crate::texts::numbers::grouped;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -67,7 +68,7 @@ impl SequenceRange {
         width.get() < self.width.get()
     }
 
-    /// The name for people, with spaces between thousands.
+    /// The name for people, with commas between thousands.
     pub fn name(self) -> String {
         let Range { start, end } = self.sequences();
         format!("{}–{}", grouped(start), grouped(end - 1))
@@ -79,19 +80,6 @@ impl fmt::Display for SequenceRange {
         let Range { start, end } = self.sequences();
         write!(f, "{start}-{}", end - 1)
     }
-}
-
-/// A number with commas between thousands, such as `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -149,10 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_groups_of_three_digits() {
-        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
-        }
+    fn names_have_groups_of_three_digits() {
         assert_eq!(SequenceRange::read("1000-1999").map(SequenceRange::name).as_deref(), Some("1,000–1,999"));
     }
 }

@@ -7,7 +7,6 @@
 
 mod check_result;
 mod details;
-mod failure_text;
 mod summary;
 mod timeline;
 
@@ -15,7 +14,6 @@ pub use check_result::{CheckResult, FailedRule};
 pub use details::{
     FormatDetails, Identification, MirrorDetails, OperatorDetails, RepositoryDetails, SetDetails,
 };
-pub(crate) use failure_text::explain_failure;
 pub use summary::{RepositoryState, RepositorySummary};
 pub use timeline::TimelineWindow;
 pub use timeline::{Timeline, TimelineRow};

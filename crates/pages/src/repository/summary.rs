@@ -1,6 +1,5 @@
 //! A repository as the overview shows it.
 
-use oaimend_oai::named_enum;
 use oaimend_store::DayCounts;
 
 /// A repository as the overview shows it.
@@ -24,24 +23,22 @@ pub struct RepositorySummary {
     pub days: Vec<DayCounts>,
 }
 
-named_enum! {
-    /// The state of a repository, in one or two words for people.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub enum RepositoryState {
-        /// It is not mirrored: its source answers each request.
-        #[default]
-        Live = "live",
-        /// The mirror has all its records.
-        Complete = "complete",
-        /// A harvest of the mirror runs.
-        Harvesting = "harvesting",
-        /// The last harvest of the mirror was not complete.
-        Incomplete = "incomplete",
-        /// The mirror has never harvested it.
-        NeverHarvested = "never harvested",
-        /// The store of the mirror cannot be read.
-        Unreadable = "not readable",
-    }
+/// The state of a repository.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RepositoryState {
+    /// It is not mirrored: its source answers each request.
+    #[default]
+    Live,
+    /// The mirror has all its records.
+    Complete,
+    /// A harvest of the mirror runs.
+    Harvesting,
+    /// The last harvest of the mirror was not complete.
+    Incomplete,
+    /// The mirror has never harvested it.
+    NeverHarvested,
+    /// The store of the mirror cannot be read.
+    Unreadable,
 }
 
 impl RepositorySummary {

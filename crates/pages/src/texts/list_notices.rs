@@ -3,7 +3,6 @@
 pub(crate) const UNKNOWN_TITLE: &str = "No such list";
 pub(crate) const UNKNOWN: &str = "The repository has no list of records at this address.";
 pub(crate) const ALL_RECORDS: &str = "All records of the repository";
-pub(crate) const NOT_HARVESTED_TITLE: &str = "Not harvested yet";
 pub(crate) const NOT_HARVESTED: &str =
     "This server copies the repository. The copy is not complete yet. Try again later.";
 pub(crate) const NOT_LISTED_TITLE: &str = "Not listed yet";
@@ -15,7 +14,3 @@ pub(crate) const UNKNOWN_MEMBERS: &str =
 pub(crate) const UNREADABLE_TITLE: &str = "List not available now";
 pub(crate) const UNREADABLE: &str =
     "The copy of the repository cannot be read now. Try again in a few minutes.";
-pub(crate) const PAGES_OFF_TITLE: &str = "No record pages";
-pub(crate) const PAGES_OFF: &str = "This server has no pages for the records of this repository.";
-pub(crate) const REPOSITORY_REMOVED_TITLE: &str = "Repository removed";
-pub(crate) const REPOSITORY_REMOVED: &str = "This server no longer has the records of this repository.";

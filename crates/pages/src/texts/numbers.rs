@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 /// A number with a comma between thousands.
-pub(in super::super) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -14,12 +14,12 @@ pub(in super::super) fn grouped(number: u64) -> String {
 }
 
 /// A number with its noun in singular or plural.
-pub(in super::super) fn counted(number: u64, one: &str, many: &str) -> String {
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
 /// A share as a percentage; `None` if there is no whole.
-pub(super) fn share(part: u64, whole: u64) -> Option<String> {
+pub(crate) fn share(part: u64, whole: u64) -> Option<String> {
     if whole == 0 {
         return None;
     }

@@ -15,7 +15,6 @@ pub(crate) const AFTER_SEARCH: &str = ". A new record appears after the next har
 /// Before the identifier.
 pub(crate) const RECORD: &str = "Record: ";
 
-pub(crate) const NOT_HARVESTED_TITLE: &str = "Not harvested yet";
 pub(crate) const NOT_HARVESTED: &str = "This server copies the repository. The copy is not complete yet, so it is not known \
     whether the record exists.";
 pub(crate) const TRY_LATER: &str = "Try again later.";
@@ -25,14 +24,10 @@ pub(crate) const DAMAGED: &str = "The copy of this record is damaged. The next h
 pub(crate) const UNREADABLE: &str = "The copy of the repository cannot be read now.";
 pub(crate) const SOURCE_FAILED: &str =
     "This server has no copy of the repository, and the repository did not send the record.";
-pub(crate) const PAGES_OFF_TITLE: &str = "No record pages";
-pub(crate) const PAGES_OFF: &str = "This server has no pages for the records of this repository.";
 pub(crate) const FOR_PEOPLE_ONLY_TITLE: &str = "No pages for crawlers";
 pub(crate) const FOR_PEOPLE_ONLY: &str =
     "This server has no copy of the repository, so it would have to ask the repository for each record.";
 pub(crate) const NOT_FOR_CRAWLERS: &str = "Crawlers do not receive these pages.";
-pub(crate) const REPOSITORY_REMOVED_TITLE: &str = "Repository removed";
-pub(crate) const REPOSITORY_REMOVED: &str = "This server no longer has the records of this repository.";
 
 /// Which record was deleted, and when.
 pub(crate) fn deleted_at(identifier: &str, time: &str) -> Markup {

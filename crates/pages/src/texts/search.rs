@@ -1,44 +1,49 @@
-//! The texts of the pages and feeds of a search. A second language is another version of this file.
+//! The texts of the pages and feeds of a search.
 
-use super::super::repository::numbers::grouped;
+use super::common::{OPEN_ACCESS, number_of_records};
 use crate::search::{FacetKind, PAGES_MAX, ResultList, SearchAddress, SearchFault, SortOrder};
 
 /// The name of the search box and of its page.
 pub const SEARCH: &str = "Search";
 /// The name of the page of the last changed records.
 pub const RECENT: &str = "Recently changed records";
-pub(super) const BOX_LABEL: &str = "Search the records of all repositories";
-pub(super) const EXAMPLES: &str = "For example";
-pub(super) const SYNTAX: &str = "All records with one of the words are found, the best first. A word must occur with + before \
+pub(crate) const BOX_LABEL: &str = "Search the records of all repositories";
+pub(crate) const EXAMPLES: &str = "For example";
+pub(crate) const SYNTAX: &str = "All records with one of the words are found, the best first. A word must occur with + before \
     it, and must not occur with - before it. Words in quotation marks stand side by side. A field is named before a colon: \
     title, creator, subject, description, publisher, contributor, date, type, format, identifier, source, language, relation, \
     coverage or rights.";
-pub(super) const FILTERS: &str = "Narrow the results";
-pub(super) const TO_FILTERS: &str = "Narrow these results";
-pub(super) const CHOSEN: &str = "Only";
-pub(super) const REMOVE: &str = "remove";
-pub(super) const MORE_VALUES: &str = "More";
-pub(super) const ESTIMATED: &str = "The numbers are estimated.";
-pub(super) const ORDER: &str = "Order";
-pub(super) const PAGES: &str = "Pages";
-pub(super) const PREVIOUS: &str = "Previous";
-pub(super) const NEXT: &str = "Next";
-pub(super) const FEED: &str = "These results as a feed";
-pub(super) const JSON: &str = "as JSON";
-pub(super) const NO_RESULTS: &str = "No record matches.";
-pub(super) const WHAT_TO_TRY: &str = "What to try";
-pub(super) const TRY_WORDS: &str = "Check the spelling, and use fewer or more common words.";
-pub(super) const TRY_PLUS: &str =
+pub(crate) const FILTERS: &str = "Narrow the results";
+pub(crate) const TO_FILTERS: &str = "Narrow these results";
+pub(crate) const CHOSEN: &str = "Only";
+pub(crate) const REMOVE: &str = "remove";
+pub(crate) const MORE_VALUES: &str = "More";
+pub(crate) const ESTIMATED: &str = "The numbers are estimated.";
+pub(crate) const ORDER: &str = "Order";
+pub(crate) const FEED: &str = "These results as a feed";
+pub(crate) const JSON: &str = "as JSON";
+pub(crate) const OFF_TITLE: &str = "No search";
+pub(crate) const OFF: &str =
+    "This server has no search: search.enabled is false in oaimend.toml, or no repository is mirrored.";
+pub(crate) const BUILDING_TITLE: &str = "Search is not ready yet";
+pub(crate) const BUILDING: &str = "The index of all records is being built. Try again in a minute.";
+pub(crate) const BUSY_TITLE: &str = "Too many searches";
+pub(crate) const BUSY: &str = "The server is busy with other searches. Try again in a few seconds.";
+pub(crate) const UNREADABLE_TITLE: &str = "Search is not available now";
+pub(crate) const UNREADABLE: &str = "The index of the records cannot be read. Try again in a few minutes.";
+pub(crate) const NO_RESULTS: &str = "No record matches.";
+pub(crate) const WHAT_TO_TRY: &str = "What to try";
+pub(crate) const TRY_WORDS: &str = "Check the spelling, and use fewer or more common words.";
+pub(crate) const TRY_PLUS: &str =
     "Remove + and quotation marks, so that records with some of the words are found.";
-pub(super) const TRY_ALL_VALUES: &str = "Search without the chosen values";
-pub(super) const NO_MORE: &str = "There are no results on this page.";
-pub(super) const FIRST_PAGE: &str = "The first page of the results";
-pub(super) const CHANGED: &str = "changed";
-pub(super) const OPEN_ACCESS: &str = "Open access";
-pub(super) const MORE_CREATORS: &str = "and others";
+pub(crate) const TRY_ALL_VALUES: &str = "Search without the chosen values";
+pub(crate) const NO_MORE: &str = "There are no results on this page.";
+pub(crate) const FIRST_PAGE: &str = "The first page of the results";
+pub(crate) const CHANGED: &str = "changed";
+pub(crate) const MORE_CREATORS: &str = "and others";
 
 /// Queries that show what the box understands.
-pub(super) const EXAMPLE_QUERIES: [&str; 4] =
+pub(crate) const EXAMPLE_QUERIES: [&str; 4] =
     ["climate change", "\"climate change\"", "+climate -policy", "title:climate creator:smith"];
 
 /// The title of a page or of a feed of results.
@@ -71,26 +76,21 @@ pub fn fault(fault: SearchFault) -> String {
 }
 
 /// How many records can be searched.
-pub(super) fn searchable(records: u64) -> String {
-    format!("{} can be searched.", number_of(records))
+pub(crate) fn searchable(records: u64) -> String {
+    format!("{} can be searched.", number_of_records(records))
 }
 
 /// How many records match.
-pub(super) fn found(records: u64, is_estimate: bool) -> String {
-    if is_estimate { format!("About {}", number_of(records)) } else { number_of(records) }
-}
-
-/// A number of records.
-pub fn number_of(records: u64) -> String {
-    if records == 1 { "1 record".to_owned() } else { format!("{} records", grouped(records)) }
+pub(crate) fn found(records: u64, is_estimate: bool) -> String {
+    if is_estimate { format!("About {}", number_of_records(records)) } else { number_of_records(records) }
 }
 
 /// The results of a page that is not the first one.
-pub(super) fn page_number(address: &SearchAddress) -> String {
+pub(crate) fn page_number(address: &SearchAddress) -> String {
     format!(", page {}", address.pages_before + 1)
 }
 
-pub(super) const fn facet(kind: FacetKind) -> &'static str {
+pub(crate) const fn facet(kind: FacetKind) -> &'static str {
     match kind {
         FacetKind::Repository => "Repository",
         FacetKind::Type => "Type",
@@ -100,7 +100,7 @@ pub(super) const fn facet(kind: FacetKind) -> &'static str {
     }
 }
 
-pub(super) const fn sort_order(sort: SortOrder) -> &'static str {
+pub(crate) const fn sort_order(sort: SortOrder) -> &'static str {
     match sort {
         SortOrder::Relevance => "Relevance",
         SortOrder::Newest => "Newest first",
@@ -109,7 +109,7 @@ pub(super) const fn sort_order(sort: SortOrder) -> &'static str {
 }
 
 /// The name of a value of a facet.
-pub(super) fn facet_value(kind: FacetKind, value: &str) -> &str {
+pub(crate) fn facet_value(kind: FacetKind, value: &str) -> &str {
     match (kind, value) {
         (FacetKind::Access, "open") => OPEN_ACCESS,
         (FacetKind::Access, "other") => "Not known to be open",

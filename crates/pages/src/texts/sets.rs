@@ -1,6 +1,5 @@
 //! The texts of the list of sets.
 
-pub(crate) const SETS: &str = "Sets";
 pub(crate) const NONE: &str = "No set has records here.";
 pub(crate) const INTRODUCTION: &str = "The sets with records. A set contains the records of its subsets.";
 pub(crate) const FURTHER: &str = "Further sets";

@@ -26,10 +26,11 @@ use crate::serve::served::ServedRepositories;
 use crate::serve::validators::Validators;
 use http::HeaderMap;
 use oaimend_html::fingerprint;
-use oaimend_pages::html::{SearchNotice, SearchNoticePage, SearchPage, Shown, texts};
+use oaimend_pages::html::{SearchNotice, SearchNoticePage, SearchPage, Shown};
 use oaimend_pages::search::{
     AtomFeed, FeedPlace, SearchForm, SearchResults, SearchTarget, atom_feed, json_results,
 };
+use oaimend_pages::texts::search as texts;
 use oaimend_search::{Query, SearchHits};
 use serde_json::json;
 use std::sync::Arc;

@@ -7,8 +7,10 @@ use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
 use crate::serve::search::SearchService;
 use crate::serve::served::ServedRepositories;
-use oaimend_pages::html::{SearchNotice, texts};
+use oaimend_pages::html::SearchNotice;
 use oaimend_pages::search::{open_search_description, suggestions};
+use oaimend_pages::texts::common::number_of_records;
+use oaimend_pages::texts::search as texts;
 use oaimend_search::{FieldName, ValueCount, Values};
 
 /// Maximum number of suggestions.
@@ -81,5 +83,5 @@ async fn find(
     found.sort_by_key(|value| std::cmp::Reverse(value.records));
     let phrase = |text: &str| format!("\"{}\"", text.replace('"', " "));
     let found = found.into_iter().take(SUGGESTIONS_MAX);
-    Ok(found.map(|value| (phrase(&value.value), texts::number_of(value.records))).collect())
+    Ok(found.map(|value| (phrase(&value.value), number_of_records(value.records))).collect())
 }

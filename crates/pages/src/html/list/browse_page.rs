@@ -2,6 +2,7 @@
 
 use crate::list::{BrowseAddress, BrowsedField};
 use crate::record::RepositoryAddress;
+use crate::texts::{common, lists as texts};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 
@@ -20,23 +21,12 @@ pub struct BrowsePage<'a> {
     pub next: Option<BrowseAddress>,
 }
 
-impl BrowsedField {
-    /// What the values are, for people.
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Creators => "Creators",
-            Self::Titles => "Titles",
-            Self::Years => "Years of publication",
-        }
-    }
-}
-
 /// Links to the values of each field.
 pub(in crate::html) fn browse_links(repository: &str, base: &str) -> Markup {
     html! {
         @for (place, &field) in BrowsedField::ALL.iter().enumerate() {
             @if place > 0 { " · " }
-            a rel="nofollow" href=(BrowseAddress::of(repository, field).url(base)) { (field.label()) }
+            a rel="nofollow" href=(BrowseAddress::of(repository, field).url(base)) { (texts::field(field)) }
         }
     }
 }
@@ -47,17 +37,17 @@ impl BrowsePage<'_> {
         let base = self.site.base_path();
         let BrowseAddress { repository, field, .. } = self.address;
         let main = html! {
-            h1 { (field.label()) }
-            nav aria-label="Fields" { p { (browse_links(repository, base)) } }
+            h1 { (texts::field(*field)) }
+            nav aria-label=(texts::FIELDS) { p { (browse_links(repository, base)) } }
             @if *field != BrowsedField::Years { (self.form(base)) }
             @match self.values {
-                None => p { "There are too many values to find those of this repository. Enter more of their start." },
-                Some([]) => p { "No record has such a value." },
+                None => p { (texts::TOO_MANY_VALUES) },
+                Some([]) => p { (texts::NO_VALUES) },
                 Some(values) => ul.list {
                     @for (value, records) in values {
                         li {
                             a href=(field.search(repository, value).url(base, "")) { bdi { (value) } } " "
-                            span.count { (super::records(*records)) }
+                            span.count { (common::number_of_records(*records)) }
                         }
                     }
                 },
@@ -66,9 +56,9 @@ impl BrowsePage<'_> {
         };
         let crumbs = [
             Crumb { name: self.repository_name, url: Some(RepositoryAddress { repository }.page(base)) },
-            Crumb { name: field.label(), url: None },
+            Crumb { name: texts::field(*field), url: None },
         ];
-        let title = format!("{} – {}", field.label(), self.repository_name);
+        let title = common::title(texts::field(*field), self.repository_name);
         // Crawlers find all records in the lists, and are kept from searches.
         let head = html! { meta name="robots" content="noindex, nofollow"; };
         Page { site: self.site, title: &title, crumbs: &crumbs, head, main }.render()
@@ -78,9 +68,9 @@ impl BrowsePage<'_> {
         let BrowseAddress { repository, field, start, .. } = self.address;
         html! {
             form.search role="search" method="get" action=(BrowseAddress::of(repository, *field).url(base)) {
-                label for="start" { "Begin with" }
+                label for="start" { (texts::BEGIN_WITH) }
                 input id="start" name="start" type="search" value=(start) maxlength="100" autocomplete="off";
-                button type="submit" { "Show" }
+                button type="submit" { (texts::SHOW) }
             }
         }
     }
@@ -90,9 +80,9 @@ impl BrowsePage<'_> {
         let is_first = self.address.after.is_none();
         html! {
             @if !is_first || self.next.is_some() {
-                nav.pages aria-label="Pages" {
-                    @if !is_first { a rel="first" href=(first.url(base)) { "First page" } }
-                    @if let Some(next) = &self.next { a rel="next" href=(next.url(base)) { "Next page" } }
+                nav.pages aria-label=(common::PAGES) {
+                    @if !is_first { a rel="first" href=(first.url(base)) { (common::FIRST_PAGE) } }
+                    @if let Some(next) = &self.next { a rel="next" href=(next.url(base)) { (common::NEXT_PAGE) } }
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! A page of the list of records: months, ranges of sequences, or links to records.
 
 use super::browse_page::browse_links;
-use super::records;
 use crate::list::{ListAddress, ListPart, Month, SequenceRange, SetsAddress};
 use crate::record::{RecordAddress, RepositoryAddress};
+use crate::texts::{common, lists as texts};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 use oaimend_record::Text;
@@ -97,10 +97,10 @@ impl ListPage<'_> {
         let list = self.address.with(ListPart::Months).url(base);
         let list_url = (self.address.part != ListPart::Months).then_some(list);
         if let Some(name) = self.set_name {
-            crumbs.push(Crumb { name: "Sets", url: Some(self.sets().url(base)) });
+            crumbs.push(Crumb { name: common::SETS, url: Some(self.sets().url(base)) });
             crumbs.push(Crumb { name, url: list_url });
         } else {
-            crumbs.push(Crumb { name: "Records", url: list_url });
+            crumbs.push(Crumb { name: common::RECORDS, url: list_url });
         }
         if let ListPart::Range(month, _) = self.address.part {
             let url = self.address.with(ListPart::Month(month)).url(base);
@@ -109,7 +109,7 @@ impl ListPage<'_> {
         if let Some(name) = &part_name {
             crumbs.push(Crumb { name, url: None });
         }
-        let title = format!("{heading} – {}", self.repository_name);
+        let title = common::title(&heading, self.repository_name);
         let main = html! {
             h1 { (heading) }
             (self.introduction())
@@ -124,14 +124,12 @@ impl ListPage<'_> {
     }
 
     fn heading(&self) -> String {
-        let of_set = self.set_name.map(|name| format!(" of the set {name}")).unwrap_or_default();
-        match part_name(self.address.part) {
-            None => format!("Records{of_set}"),
-            Some(part) => match self.address.part {
-                ListPart::Range(month, _) => format!("Records{of_set}, {}, {part}", month.name()),
-                _ => format!("Records{of_set}, {part}"),
-            },
-        }
+        let month = match self.address.part {
+            ListPart::Range(month, _) => Some(month.name()),
+            _ => None,
+        };
+        let parts: Vec<String> = month.into_iter().chain(part_name(self.address.part)).collect();
+        texts::heading(self.set_name, &parts)
     }
 
     fn head(&self) -> Markup {
@@ -145,36 +143,32 @@ impl ListPage<'_> {
 
     fn introduction(&self) -> Markup {
         let (count, order) = match &self.content {
-            ListContent::Months(months) => {
-                (months.iter().map(|month| month.records).sum(), "by the month of their last change")
-            }
-            ListContent::Ranges(_, ranges) => {
-                (ranges.iter().map(|(_, count)| count).sum(), "in the order of their last changes")
-            }
-            ListContent::Records(links) => (links.len() as u64, "in the order of their last changes"),
+            ListContent::Months(months) => (months.iter().map(|month| month.records).sum(), texts::BY_MONTH),
+            ListContent::Ranges(_, ranges) => (ranges.iter().map(|(_, count)| count).sum(), texts::IN_ORDER),
+            ListContent::Records(links) => (links.len() as u64, texts::IN_ORDER),
         };
         let place = match &self.listed_from {
-            ListedFrom::Mirror => "in this mirror",
-            ListedFrom::Source { .. } => "at the source",
+            ListedFrom::Mirror => texts::IN_MIRROR,
+            ListedFrom::Source { .. } => texts::AT_SOURCE,
         };
         let is_root = self.address.set.is_none() && self.address.part == ListPart::Months;
         html! {
             @if count == 0 {
-                p { "This list has no records now. A record that changes moves to the list of the month of its change." }
+                p { (texts::NONE) }
             } @else {
-                p { (records(count)) ", " (order) " " (place) "." }
+                p { (texts::introduction(count, order, place)) }
             }
             @if let ListedFrom::Source { read_at, is_complete } = &self.listed_from {
                 p {
-                    "The list was requested from the source on " time datetime=(read_at) { (read_at) } ". "
-                    @if !is_complete { "It is not complete: the source has more records, or did not send its list to the end." }
+                    (texts::requested_at(read_at))
+                    @if !is_complete { (texts::NOT_COMPLETE) }
                 }
             }
             @if is_root && self.has_sets {
-                p { a href=(self.sets().url(self.site.base_path())) { "Records by set" } }
+                p { a href=(self.sets().url(self.site.base_path())) { (texts::BY_SET) } }
             }
             @if is_root && self.site.has_search() && self.listed_from == ListedFrom::Mirror {
-                p { "Browse by " (browse_links(&self.address.repository, self.site.base_path())) }
+                p { (common::BROWSE_BY) (browse_links(&self.address.repository, self.site.base_path())) }
             }
         }
     }
@@ -187,7 +181,7 @@ impl ListPage<'_> {
                     ListContent::Months(months) => @for entry in months {
                         li {
                             a href=(month_url(entry.month)) { (entry.month.name()) } " "
-                            span.count { (records(entry.records)) }
+                            span.count { (common::number_of_records(entry.records)) }
                             @if !entry.ranges.is_empty() {
                                 ul.list { (self.ranges(entry.month, &entry.ranges, base)) }
                             }
@@ -205,7 +199,7 @@ impl ListPage<'_> {
             @for (range, count) in ranges {
                 li {
                     a href=(self.address.with(ListPart::Range(month, *range)).url(base)) { (range.name()) } " "
-                    span.count { (records(*count)) }
+                    span.count { (common::number_of_records(*count)) }
                 }
             }
         }
@@ -229,7 +223,7 @@ impl ListPage<'_> {
                             @if index > 0 { "; " }
                             bdi lang=(creator.lang()) { (creator.value) }
                         }
-                        @if *more_creators > 0 { " and " (more_creators) " more" }
+                        @if *more_creators > 0 { (texts::and_more_creators(*more_creators)) }
                         @if let Some(year) = year {
                             @if !creators.is_empty() { ", " }
                             (year)
@@ -251,9 +245,9 @@ impl ListPage<'_> {
         };
         html! {
             @if previous.is_some() || next.is_some() {
-                nav.pages aria-label="Neighbouring lists" {
-                    @if let Some(part) = previous { (link(part, "prev", "Previous")) }
-                    @if let Some(part) = next { (link(part, "next", "Next")) }
+                nav.pages aria-label=(texts::NEIGHBOURS) {
+                    @if let Some(part) = previous { (link(part, "prev", common::PREVIOUS)) }
+                    @if let Some(part) = next { (link(part, "next", common::NEXT)) }
                 }
             }
         }

@@ -9,9 +9,3 @@ pub use browse_page::BrowsePage;
 pub use list_page::{ListContent, ListPage, ListedFrom, MonthEntry, RecordLink};
 pub use notice::{ListNotice, ListNoticePage};
 pub use sets_page::{SetEntry, SetsPage};
-
-/// A number of records for people.
-fn records(count: u64) -> String {
-    let number = crate::list::grouped(count);
-    if count == 1 { "1 record".to_owned() } else { format!("{number} records") }
-}

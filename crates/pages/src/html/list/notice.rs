@@ -1,7 +1,7 @@
 //! The pages in place of lists that do not exist or cannot be shown.
 
 use crate::record::RepositoryAddress;
-use crate::texts::list_notices as texts;
+use crate::texts::{common, list_notices as texts};
 use maud::html;
 use oaimend_html::{Crumb, Page, Site};
 use oaimend_store::MirrorError;
@@ -36,12 +36,12 @@ impl ListNotice {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Unknown => texts::UNKNOWN_TITLE,
-            Self::NotHarvested => texts::NOT_HARVESTED_TITLE,
+            Self::NotHarvested => common::NOT_HARVESTED_TITLE,
             Self::NotListed => texts::NOT_LISTED_TITLE,
             Self::UnknownMembers => texts::UNKNOWN_MEMBERS_TITLE,
             Self::Unreadable => texts::UNREADABLE_TITLE,
-            Self::PagesOff => texts::PAGES_OFF_TITLE,
-            Self::RepositoryRemoved => texts::REPOSITORY_REMOVED_TITLE,
+            Self::PagesOff => common::PAGES_OFF_TITLE,
+            Self::RepositoryRemoved => common::REPOSITORY_REMOVED_TITLE,
         }
     }
 
@@ -52,8 +52,8 @@ impl ListNotice {
             Self::NotListed => texts::NOT_LISTED,
             Self::UnknownMembers => texts::UNKNOWN_MEMBERS,
             Self::Unreadable => texts::UNREADABLE,
-            Self::PagesOff => texts::PAGES_OFF,
-            Self::RepositoryRemoved => texts::REPOSITORY_REMOVED,
+            Self::PagesOff => common::PAGES_OFF,
+            Self::RepositoryRemoved => common::REPOSITORY_REMOVED,
         }
     }
 }

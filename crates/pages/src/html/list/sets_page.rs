@@ -1,9 +1,8 @@
 //! The page with the sets of a repository.
 
-use super::records;
 use crate::list::{ListAddress, ListPart, SetsAddress};
 use crate::record::RepositoryAddress;
-use crate::texts::sets as texts;
+use crate::texts::{common, sets as texts};
 use maud::html;
 use oaimend_html::{Crumb, Page, Site};
 
@@ -44,11 +43,11 @@ impl SetsPage<'_> {
         let page = RepositoryAddress { repository }.page(base);
         let crumbs = [
             Crumb { name: self.repository_name, url: Some(page) },
-            Crumb { name: texts::SETS, url: self.address.after.as_ref().map(|_| first.url(base)) },
+            Crumb { name: common::SETS, url: self.address.after.as_ref().map(|_| first.url(base)) },
         ];
         let head = html! { link rel="canonical" href=(self.address.url(self.site.public_url())); };
         let main = html! {
-            h1 { (texts::SETS) }
+            h1 { (common::SETS) }
             p {
                 @if self.sets.is_empty() { (texts::NONE) }
                 @else { (texts::INTRODUCTION) }
@@ -58,7 +57,7 @@ impl SetsPage<'_> {
                     li {
                         a href=(list(set.set_spec.clone()).url(base)) { bdi { (set.name) } } " "
                         @if set.name != set.set_spec { bdi.identifier { (set.set_spec) } " " }
-                        span.count { (records(set.records)) }
+                        span.count { (common::number_of_records(set.records)) }
                     }
                 }
             }
@@ -66,7 +65,7 @@ impl SetsPage<'_> {
                 nav.pages aria-label=(texts::FURTHER) { a rel="next" href=(next.url(base)) { (texts::FURTHER) } }
             }
         };
-        let title = format!("{} – {}", texts::SETS, self.repository_name);
+        let title = common::title(common::SETS, self.repository_name);
         Page { site: self.site, title: &title, crumbs: &crumbs, head, main }.render()
     }
 }

@@ -1,10 +1,11 @@
 //! The list of the quarantined records of a repository.
 
 use super::super::super::record::{QuarantineAddress, RepositoryAddress};
-use super::super::repository::numbers::{counted, grouped};
 use super::super::repository::start_of;
 use super::super::repository::state::time;
 use super::IDENTIFIER_BYTES_MAX;
+use crate::texts::numbers::grouped;
+use crate::texts::{common, operator as texts};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 use oaimend_record::shown_size;
@@ -28,36 +29,35 @@ impl QuarantinePage<'_> {
     pub fn render(&self) -> String {
         let url = RepositoryAddress { repository: self.repository }.page(self.site.base_path());
         let crumbs =
-            [Crumb { name: self.repository, url: Some(url) }, Crumb { name: "Quarantine", url: None }];
+            [Crumb { name: self.repository, url: Some(url) }, Crumb { name: texts::QUARANTINE, url: None }];
         let main = html! {
-            h1 { "Quarantine" }
+            h1 { (texts::QUARANTINE) }
             @if self.records.is_empty() {
-                p { "No record of this repository is in quarantine." }
+                p { (texts::EMPTY_QUARANTINE) }
             } @else {
                 p {
-                    "The source sent these records without a safe repair, so harvesters did not get them. A record is \
-                     resolved when the source has sent it whole."
+                    (texts::QUARANTINE_INTRODUCTION)
                 }
                 (self.table())
-                @if self.is_cut { p.cut { "There may be more records. Only the first ones are shown, in the order of their keys." } }
+                @if self.is_cut { p.cut { (texts::QUARANTINE_IS_CUT) } }
             }
         };
-        Page { site: self.site, title: "Quarantine", crumbs: &crumbs, head: html! {}, main }.render()
+        Page { site: self.site, title: texts::QUARANTINE, crumbs: &crumbs, head: html! {}, main }.render()
     }
 
     fn table(&self) -> Markup {
         html! {
             table.plain.rows role="table" {
-                caption { (counted(self.records.len() as u64, "record", "records")) }
+                caption { (common::number_of_records(self.records.len() as u64)) }
                 thead role="rowgroup" {
                     tr role="row" {
-                        th scope="col" role="columnheader" { "Record" }
-                        th scope="col" role="columnheader" { "State" }
-                        th scope="col" role="columnheader" { "Reason" }
-                        th.n scope="col" role="columnheader" { "Offset" }
-                        th.n scope="col" role="columnheader" { "Length" }
-                        th.n scope="col" role="columnheader" { "Count" }
-                        th scope="col" role="columnheader" { "Last time" }
+                        th scope="col" role="columnheader" { (common::RECORD) }
+                        th scope="col" role="columnheader" { (texts::STATE) }
+                        th scope="col" role="columnheader" { (texts::REASON) }
+                        th.n scope="col" role="columnheader" { (texts::OFFSET) }
+                        th.n scope="col" role="columnheader" { (texts::LENGTH) }
+                        th.n scope="col" role="columnheader" { (texts::COUNT) }
+                        th scope="col" role="columnheader" { (texts::LAST_TIME) }
                     }
                 }
                 tbody role="rowgroup" { @for (key, entry) in self.records { (self.row(key, entry)) } }
@@ -74,17 +74,17 @@ impl QuarantinePage<'_> {
                     a href=(address.record(self.site.base_path(), key)) {
                         @match entry.plain_identifier() {
                             Some(identifier) => bdi { (start_of(&identifier, IDENTIFIER_BYTES_MAX)) },
-                            None => "without an identifier",
+                            None => (texts::WITHOUT_IDENTIFIER),
                         }
                     }
                     div.about { code { (key) } }
                 }
-                td role="cell" data-label="State" { (entry.state().name()) }
-                td role="cell" data-label="Reason" { (entry.why) }
-                td.n role="cell" data-label="Offset" { (grouped(entry.offset)) }
-                td.n role="cell" data-label="Length" { (shown_size(length)) }
-                td.n role="cell" data-label="Count" { (grouped(entry.seen)) }
-                td role="cell" data-label="Last time" { (time(&entry.last_seen)) }
+                td role="cell" data-label=(texts::STATE) { (entry.state().name()) }
+                td role="cell" data-label=(texts::REASON) { (entry.why) }
+                td.n role="cell" data-label=(texts::OFFSET) { (grouped(entry.offset)) }
+                td.n role="cell" data-label=(texts::LENGTH) { (shown_size(length)) }
+                td.n role="cell" data-label=(texts::COUNT) { (grouped(entry.seen)) }
+                td role="cell" data-label=(texts::LAST_TIME) { (time(&entry.last_seen)) }
             }
         }
     }

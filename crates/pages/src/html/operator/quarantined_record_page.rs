@@ -2,11 +2,12 @@
 
 use super::super::super::record::{QuarantineAddress, RecordAddress, RepositoryAddress};
 use super::super::byte_text::byte_text;
-use super::super::repository::numbers::{counted, grouped};
 use super::super::repository::start_of;
 use super::super::repository::state::time;
 use super::IDENTIFIER_BYTES_MAX;
 use super::hex_dump::hex_dump;
+use crate::texts::numbers::grouped;
+use crate::texts::{common, operator as texts};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 use oaimend_record::shown_size;
@@ -41,46 +42,46 @@ impl QuarantinedRecordPage<'_> {
         let base = site.base_path();
         let crumbs = [
             Crumb { name: repository, url: Some(RepositoryAddress { repository }.page(base)) },
-            Crumb { name: "Quarantine", url: Some(QuarantineAddress { repository }.list(base)) },
+            Crumb { name: texts::QUARANTINE, url: Some(QuarantineAddress { repository }.list(base)) },
             Crumb { name: key, url: None },
         ];
         let identifier = entry.plain_identifier();
         let identifier = identifier.as_deref().map(|text| start_of(text, IDENTIFIER_BYTES_MAX));
-        let title = identifier.as_deref().unwrap_or("Record without an identifier");
+        let title = identifier.as_deref().unwrap_or(texts::RECORD_WITHOUT_IDENTIFIER);
         let shown = raw.get(..SHOWN_BYTES_MAX).unwrap_or(raw);
         let main = html! {
-            p.kind { "Quarantined record" }
+            p.kind { (texts::QUARANTINED_RECORD) }
             h1 { bdi { (title) } }
             table.fields {
                 tbody {
-                    (row("State", html! {
+                    (row(texts::STATE, html! {
                         (entry.state().name())
                         @if let Some(resolved_at) = &entry.resolved_at { ", " (time(resolved_at)) }
                     }))
-                    (row("Reason", html! {
+                    (row(texts::REASON, html! {
                         b { (entry.why) }
-                        @if is_name(&entry.why) { " " code { "oaimend explain " (entry.why) } " explains it." }
+                        @if is_name(&entry.why) { " " (texts::explained_by(&entry.why)) }
                     }))
-                    (row("Offset", html! { (counted(entry.offset, "byte", "bytes")) " from the start of the page" }))
-                    (row("Length", html! { (counted(entry.bytes, "byte", "bytes")) }))
-                    (row("Count", html! { (grouped(entry.seen)) }))
-                    (row("First time", time(&entry.first_seen)))
-                    (row("Last time", time(&entry.last_seen)))
-                    (row("Request", html! { code { (start_of(&entry.request, REQUEST_BYTES_MAX)) } }))
+                    (row(texts::OFFSET, html! { (texts::bytes(entry.offset)) (texts::FROM_PAGE_START) }))
+                    (row(texts::LENGTH, html! { (texts::bytes(entry.bytes)) }))
+                    (row(texts::COUNT, html! { (grouped(entry.seen)) }))
+                    (row(texts::FIRST_TIME, time(&entry.first_seen)))
+                    (row(texts::LAST_TIME, time(&entry.last_seen)))
+                    (row(texts::REQUEST, html! { code { (start_of(&entry.request, REQUEST_BYTES_MAX)) } }))
                 }
             }
             div.rest {
                 (self.try_again())
                 section aria-labelledby="text" {
-                    h2 id="text" { "As text" }
-                    pre.xml dir="ltr" lang="" tabindex="0" role="region" aria-label="The record as text" {
+                    h2 id="text" { (texts::AS_TEXT) }
+                    pre.xml dir="ltr" lang="" tabindex="0" role="region" aria-label=(texts::RECORD_AS_TEXT) {
                         code { (byte_text(whole_characters(shown, raw))) }
                     }
                     (left_out(raw, shown))
                 }
                 section aria-labelledby="hex" {
-                    h2 id="hex" { "As bytes" }
-                    pre.xml.hex dir="ltr" lang="" tabindex="0" role="region" aria-label="The record as hexadecimal digits" {
+                    h2 id="hex" { (texts::AS_BYTES) }
+                    pre.xml.hex dir="ltr" lang="" tabindex="0" role="region" aria-label=(texts::RECORD_AS_BYTES) {
                         code { (hex_dump(shown)) }
                     }
                     (left_out(raw, shown))
@@ -100,17 +101,16 @@ impl QuarantinedRecordPage<'_> {
         });
         html! {
             section aria-labelledby="again" {
-                h2 id="again" { "Try again" }
+                h2 id="again" { (texts::TRY_AGAIN) }
                 @match request {
                     Some(url) if url.len() <= COMMAND_BYTES_MAX => {
                         p {
-                            "This command requests the record again. It fails as long as the source sends the same bytes. "
-                            code { "oaimend quarantine retry " (self.repository) " " (self.key) } " does the same."
+                            (texts::try_again_with(self.repository, self.key))
                         }
                         div.urls { code { "curl " (url) } }
                     },
-                    Some(_) => p { "The identifier is too long for a command." },
-                    None => p { "The record has no identifier, so it cannot be requested alone. Harvest its list again." },
+                    Some(_) => p { (texts::LONG_IDENTIFIER) },
+                    None => p { (texts::NO_IDENTIFIER) },
                 }
             }
         }
@@ -146,7 +146,7 @@ fn row(name: &str, value: Markup) -> Markup {
 
 fn left_out(raw: &[u8], shown: &[u8]) -> Markup {
     let left_out = raw.len() - shown.len();
-    html! { @if left_out > 0 { p.cut { "… " (shown_size(left_out)) " not shown" } } }
+    html! { @if left_out > 0 { p.cut { (common::not_shown(&shown_size(left_out))) } } }
 }
 
 #[cfg(test)]

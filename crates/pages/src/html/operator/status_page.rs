@@ -1,10 +1,11 @@
 //! The state of the server: requests, hosts of sources, and harvests.
 
 use super::super::super::record::{PLAN_CHART_PATH, RepositoryAddress};
-use super::super::repository::numbers::grouped;
 use super::super::repository::start_of;
 use super::super::repository::state::time;
 use super::IDENTIFIER_BYTES_MAX;
+use crate::texts::numbers::grouped;
+use crate::texts::{common, operator as texts};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 
@@ -89,31 +90,31 @@ const ROWS_MAX: usize = 1_000;
 impl StatusPage<'_> {
     /// The whole document.
     pub fn render(&self) -> String {
-        let crumbs = [Crumb { name: "State of the server", url: None }];
+        let crumbs = [Crumb { name: texts::STATUS, url: None }];
         let main = html! {
-            h1 { "State of the server" }
+            h1 { (texts::STATUS) }
             (self.requests())
             (self.sources())
             (self.harvests())
         };
-        Page { site: self.site, title: "State of the server", crumbs: &crumbs, head: html! {}, main }.render()
+        Page { site: self.site, title: texts::STATUS, crumbs: &crumbs, head: html! {}, main }.render()
     }
 
     fn requests(&self) -> Markup {
         html! {
             section aria-labelledby="requests" {
-                h2 id="requests" { "Requests in flight" }
+                h2 id="requests" { (texts::REQUESTS) }
                 @if self.requests.is_empty() {
-                    p { "None." }
+                    p { (texts::NO_REQUESTS) }
                 } @else {
                     table.plain.rows role="table" {
-                        (heads(&["Repository", "Request", "Client", "Seconds"]))
+                        (heads(&[common::REPOSITORY, texts::REQUEST, texts::CLIENT, texts::SECONDS]))
                         tbody role="rowgroup" {
                             @for row in self.requests.iter().take(ROWS_MAX) {
                                 tr role="row" {
                                     th scope="row" role="rowheader" { bdi { (row.repository) } }
                                     td role="cell" { code { (start_of(&row.query, IDENTIFIER_BYTES_MAX)) } }
-                                    td role="cell" { (row.class.as_deref().unwrap_or("this machine")) }
+                                    td role="cell" { (row.class.as_deref().unwrap_or(texts::THIS_MACHINE)) }
                                     td.n role="cell" { (row.secs) }
                                 }
                             }
@@ -128,18 +129,18 @@ impl StatusPage<'_> {
     fn sources(&self) -> Markup {
         html! {
             section aria-labelledby="sources" {
-                h2 id="sources" { "Requests to sources" }
+                h2 id="sources" { (texts::SOURCES) }
                 @if self.sources.is_empty() {
-                    p { "No source has been requested since the start." }
+                    p { (texts::NO_SOURCES) }
                 } @else {
                     table.plain.rows role="table" {
-                        (heads(&["Repository", "Lists", "Waiting", "Gap", "Next request", "Circuit"]))
+                        (heads(&[common::REPOSITORY, texts::LISTS, texts::WAITING, texts::GAP, texts::NEXT_REQUEST, texts::CIRCUIT]))
                         tbody role="rowgroup" {
                             @for row in self.sources.iter().take(ROWS_MAX) { (self.source(row)) }
                         }
                     }
                     (left_out(self.sources.len()))
-                    p.note { "Lists in flight and waiting requests are those of the host, which repositories share." }
+                    p.note { (texts::SHARED_HOSTS) }
                 }
             }
         }
@@ -150,14 +151,14 @@ impl StatusPage<'_> {
         html! {
             tr role="row" {
                 th scope="row" role="rowheader" { (self.link(&row.repository)) }
-                td role="cell" { (in_flight) " of " (max) }
+                td role="cell" { (texts::lists_in_flight(in_flight, max)) }
                 td role="cell" { (row.waiting) }
                 td role="cell" { (millis(row.gap_millis)) }
-                td role="cell" { @if row.wait_millis == 0 { "at once" } @else { "in " (millis(row.wait_millis)) } }
+                td role="cell" { @if row.wait_millis == 0 { (texts::AT_ONCE) } @else { (texts::after(&millis(row.wait_millis))) } }
                 td role="cell" {
                     @match row.circuit_open_secs {
-                        Some(secs) => { "open for " (secs) " s" }
-                        None => "closed",
+                        Some(secs) => (texts::open_for(secs)),
+                        None => (texts::CLOSED),
                     }
                 }
             }
@@ -167,12 +168,12 @@ impl StatusPage<'_> {
     fn harvests(&self) -> Markup {
         html! {
             section aria-labelledby="harvests" {
-                h2 id="harvests" { "Harvests" }
+                h2 id="harvests" { (texts::HARVESTS) }
                 @if self.harvests.is_empty() {
-                    p { "No repository is mirrored." }
+                    p { (texts::NO_HARVESTS) }
                 } @else {
                     table.plain.rows role="table" {
-                        (heads(&["Repository", "State"]))
+                        (heads(&[common::REPOSITORY, texts::STATE]))
                         tbody role="rowgroup" {
                             @for row in self.harvests.iter().take(ROWS_MAX) {
                                 tr role="row" {
@@ -184,8 +185,7 @@ impl StatusPage<'_> {
                     }
                     (left_out(self.harvests.len()))
                     p { img.plan src={ (self.site.base_path()) (PLAN_CHART_PATH) } width="800" height="500"
-                        alt="The harvests per day for each freshness, by this schedule and with equal intervals. \
-                            The command oaimend mirror plan prints the figures."; }
+                        alt=(texts::PLAN_CHART); }
                 }
             }
         }
@@ -206,27 +206,23 @@ fn heads(names: &[&str]) -> Markup {
 }
 
 fn left_out(rows: usize) -> Markup {
-    html! { @if rows > ROWS_MAX { p.cut { "… and " (grouped((rows - ROWS_MAX) as u64)) " more" } } }
+    html! { @if rows > ROWS_MAX { p.cut { (common::and_more((rows - ROWS_MAX) as u64)) } } }
 }
 
-fn millis(millis: u64) -> Markup {
-    html! { @if millis < 1_000 { (millis) " ms" } @else { (millis.div_ceil(1_000)) " s" } }
+fn millis(millis: u64) -> String {
+    if millis < 1_000 { format!("{millis} ms") } else { format!("{} s", millis.div_ceil(1_000)) }
 }
 
 fn harvest(state: &HarvestState) -> Markup {
     html! {
         @match state {
             HarvestState::Running { began_at, prefix, records, total } => {
-                "runs since " (time(began_at))
-                @if !prefix.is_empty() {
-                    ": " bdi { (prefix) } ", " (grouped(*records))
-                    @if let Some(total) = total { " of " (grouped(*total)) }
-                    " records"
-                }
+                @let total = total.map(grouped);
+                (texts::running(&time(began_at), prefix, &grouped(*records), total.as_deref()))
             }
-            HarvestState::Requested => "requested, begins soon",
-            HarvestState::Due(at) => { "next at " (time(at)) }
-            HarvestState::Unknown => "not planned yet",
+            HarvestState::Requested => (texts::REQUESTED),
+            HarvestState::Due(at) => (texts::next_at(&time(at))),
+            HarvestState::Unknown => (texts::NOT_PLANNED),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The page in place of a page of operators that does not exist.
 
+use crate::texts::common;
 use maud::html;
 use oaimend_html::{Page, Site};
 
@@ -21,7 +22,7 @@ impl UnknownOperatorPage<'_> {
             div.notice {
                 h1 { (self.title) }
                 p { (self.text) }
-                p { a href={ (self.site.base_path()) "/" } { "All repositories" } }
+                p { a href={ (self.site.base_path()) "/" } { (common::ALL_REPOSITORIES) } }
             }
         };
         Page { site: self.site, title: self.title, crumbs: &[], head: html! {}, main }.render()

@@ -1,7 +1,8 @@
 //! The activity of a repository: the sparkline of its days, and its counts.
 
 use super::super::super::repository::RepositorySummary;
-use super::numbers::{counted, grouped, share};
+use crate::texts::numbers::{grouped, share};
+use crate::texts::repository as texts;
 use maud::{Markup, html};
 use oaimend_store::DayCounts;
 use std::fmt::Write as _;
@@ -48,12 +49,7 @@ fn bar(path: &mut String, at: usize, height: u64) {
 fn description(days: &[DayCounts]) -> String {
     let requests = days.iter().map(|day| day.requests).sum();
     let failed_days = days.iter().filter(|day| day.failures > 0).count() as u64;
-    let requests = counted(requests, "request", "requests");
-    let failures = match failed_days {
-        0 => "the source did not fail".to_owned(),
-        days => format!("the source failed on {}", counted(days, "day", "days")),
-    };
-    format!("Last {} days: {requests}, {failures}", days.len())
+    texts::activity(days.len(), requests, failed_days)
 }
 
 /// The section about the last days.
@@ -62,21 +58,20 @@ pub(super) fn activity_section(summary: &RepositorySummary) -> Markup {
     let of_items = |number| share(number, total.items()).map(|share| format!(" ({share})"));
     html! {
         section aria-labelledby="activity" {
-            h2 id="activity" { "Last " (summary.days.len()) " days" }
+            h2 id="activity" { (texts::last_days(summary.days.len())) }
             @if total == DayCounts::default() {
-                p { "No request was sent to this repository." }
+                p { (texts::NO_ACTIVITY) }
             } @else {
                 (sparkline(&summary.days))
                 dl.facts {
-                    div { dt { "Requests" } dd { (grouped(total.requests)) } }
-                    div { dt { "Failures of the source" } dd { (grouped(total.failures)) } }
-                    div { dt { "Valid items" } dd { (grouped(total.passed)) } }
-                    div { dt { "Repaired items" } dd { (grouped(total.repaired)) (of_items(total.repaired).unwrap_or_default()) } }
-                    div { dt { "Quarantined items" } dd { (grouped(total.quarantined)) (of_items(total.quarantined).unwrap_or_default()) } }
+                    div { dt { (texts::REQUESTS) } dd { (grouped(total.requests)) } }
+                    div { dt { (texts::FAILURES) } dd { (grouped(total.failures)) } }
+                    div { dt { (texts::VALID_ITEMS) } dd { (grouped(total.passed)) } }
+                    div { dt { (texts::REPAIRED_ITEMS) } dd { (grouped(total.repaired)) (of_items(total.repaired).unwrap_or_default()) } }
+                    div { dt { (texts::QUARANTINED_ITEMS) } dd { (grouped(total.quarantined)) (of_items(total.quarantined).unwrap_or_default()) } }
                 }
                 p.note {
-                    "Requests are those of harvesters, and of harvests of the mirror. Items are records, headers, sets and "
-                    "formats as the source sent them. A quarantined item has no safe repair and is left out."
+                    (texts::ACTIVITY_NOTE)
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! The page of the view of all mirrored repositories.
 
-use super::numbers::{counted, grouped};
 use crate::oai_page::RequestAddress;
+use crate::texts::numbers::grouped;
+use crate::texts::{common, repository as texts};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 use oaimend_oai::Request;
@@ -26,11 +27,9 @@ impl AggregatePage<'_> {
     pub fn render(&self) -> String {
         let base = self.site.base_path();
         let address = RequestAddress { repository: self.path.to_owned(), query: String::new() };
-        let repositories = counted(self.repositories as u64, "repository", "repositories");
         let main = html! {
             h1 { (self.name) }
-            p { "This is one repository with the records of " (repositories) ", " (grouped(self.records)) " in all. "
-                a href={ (base) "/" } { "See each of them" } "." }
+            p { (texts::aggregate(self.repositories as u64, &grouped(self.records), &format!("{base}/"))) }
             (how_to_harvest(&address, "oai_dc", self.site))
         };
         let crumbs = [Crumb { name: self.name, url: None }];
@@ -43,15 +42,15 @@ impl AggregatePage<'_> {
 pub(super) fn how_to_harvest(address: &RequestAddress, prefix: &str, site: &Site) -> Markup {
     let records = Request::list_records(prefix, None, None, None);
     let requests = [
-        ("Identify", Request::identify()),
-        ("Formats", Request::list_metadata_formats(None)),
-        ("Sets", Request::list_sets()),
-        ("Identifiers", records.to_list_identifiers()),
-        ("Records", records),
+        (common::IDENTIFY, Request::identify()),
+        (common::FORMATS, Request::list_metadata_formats(None)),
+        (common::SETS, Request::list_sets()),
+        (common::IDENTIFIERS, records.to_list_identifiers()),
+        (common::RECORDS, records),
     ];
     html! {
-        h2 { "Harvest it" }
-        p { "Base URL: " code { (address.url(site.public_url())) } }
+        h2 { (texts::HARVEST_IT) }
+        p { (texts::base_url(&address.url(site.public_url()))) }
         ul {
             @for (name, request) in &requests {
                 li { a href=(address.other(site.base_path(), request)) { (name) } }

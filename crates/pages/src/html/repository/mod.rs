@@ -2,7 +2,6 @@
 
 mod activity;
 mod aggregate_page;
-pub(super) mod numbers;
 mod overview_page;
 mod repository_page;
 mod sections;

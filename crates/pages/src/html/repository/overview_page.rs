@@ -3,10 +3,12 @@
 use super::super::super::record::{RepositoryAddress, STATUS_PATH};
 use super::super::super::repository::{OperatorDetails, RepositorySummary};
 use super::activity::sparkline;
-use super::numbers::{counted, grouped, share};
 use super::state::{circuit, state_of, time};
 use super::{NAME_BYTES_MAX, start_of};
 use crate::route::OverviewTarget;
+use crate::texts::numbers::{grouped, share};
+use crate::texts::operator::STATUS;
+use crate::texts::{common, repository as texts};
 use maud::{Markup, html};
 use oaimend_html::{Page, Site};
 use std::collections::BTreeMap;
@@ -34,39 +36,39 @@ impl OverviewPage<'_> {
     /// The whole document.
     pub fn render(&self) -> String {
         let main = html! {
-            h1 { "Repositories" }
+            h1 { (common::REPOSITORIES) }
             p {
-                "Point a harvester at a base URL. It gets the records of the source by OAI-PMH, whole and valid."
+                (texts::INTRODUCTION)
             }
             @if self.all == 0 {
-                p { "There is no repository yet. Put a file into the mappings folder, or start with " code { "--map ID=URL" } "." }
+                p { (texts::none_yet()) }
             } @else {
                 (self.search())
                 @if self.repositories.is_empty() {
                     p {
-                        @if self.matching > 0 { "This page has no repositories. " }
-                        @else { "No repository contains " q { (self.target.filter) } ". " }
-                        a href={ (self.site.base_path()) "/" } { "Show all" }
+                        @if self.matching > 0 { (texts::EMPTY_PAGE) }
+                        @else { (texts::none_contains(&self.target.filter)) }
+                        a href={ (self.site.base_path()) "/" } { (texts::SHOW_ALL) }
                     }
                 } @else {
                     (self.table())
                     (self.pages())
                 }
             }
-            p.note { "For programs: " a href={ (self.site.public_base()) "/friends.xml" } { "friends.xml" } " lists all base URLs." }
+            p.note { (texts::for_programs(&format!("{}/friends.xml", self.site.public_base()))) }
             @if self.operator.is_some() {
-                p { a href={ (self.site.base_path()) (STATUS_PATH) } { "State of the server" } ": requests in flight, limits of sources, harvests" }
+                p { a href={ (self.site.base_path()) (STATUS_PATH) } { (STATUS) } (texts::STATUS_CONTENT) }
             }
         };
-        Page { site: self.site, title: "Repositories", crumbs: &[], head: html! {}, main }.render()
+        Page { site: self.site, title: common::REPOSITORIES, crumbs: &[], head: html! {}, main }.render()
     }
 
     fn search(&self) -> Markup {
         html! {
             form.search role="search" method="get" action={ (self.site.base_path()) "/" } {
-                label for="q" { "Filter by name or id" }
+                label for="q" { (texts::FILTER_LABEL) }
                 input id="q" name="q" type="search" value=(self.target.filter) maxlength="100" autocomplete="off";
-                button type="submit" { "Filter" }
+                button type="submit" { (texts::FILTER) }
             }
         }
     }
@@ -77,10 +79,10 @@ impl OverviewPage<'_> {
         let count = self.matching.div_ceil(self.rows_max);
         html! {
             @if count > 1 {
-                nav.pages aria-label="Pages" {
-                    p { "Page " (page) " of " (count) }
-                    @if page > 1 { a rel="prev" href=(self.target.url(base, page - 1)) { "Previous page" } " " }
-                    @if page < count { a rel="next" href=(self.target.url(base, page + 1)) { "Next page" } }
+                nav.pages aria-label=(common::PAGES) {
+                    p { (texts::page_of(page, count)) }
+                    @if page > 1 { a rel="prev" href=(self.target.url(base, page - 1)) { (common::PREVIOUS_PAGE) } " " }
+                    @if page < count { a rel="next" href=(self.target.url(base, page + 1)) { (common::NEXT_PAGE) } }
                 }
             }
         }
@@ -88,25 +90,21 @@ impl OverviewPage<'_> {
 
     fn table(&self) -> Markup {
         let shown = if self.target.filter.is_empty() {
-            counted(self.all as u64, "repository", "repositories")
+            texts::number_of(self.all as u64)
         } else {
-            format!(
-                "{} of {}",
-                grouped(self.matching as u64),
-                counted(self.all as u64, "repository", "repositories")
-            )
+            texts::matching(&grouped(self.matching as u64), self.all as u64)
         };
         html! {
             table.plain.rows role="table" {
-                caption { (shown) ". Shares are of the items that the source sent in 30 days." }
+                caption { (shown) (texts::SHARES) }
                 thead role="rowgroup" {
                     tr role="row" {
-                        th scope="col" role="columnheader" { "Repository" }
-                        th.n scope="col" role="columnheader" { "Records" }
-                        th scope="col" role="columnheader" { "Last success" }
-                        th.n scope="col" role="columnheader" { "Repaired" }
-                        th.n scope="col" role="columnheader" { "Quarantined" }
-                        th scope="col" role="columnheader" { "Last 30 days" }
+                        th scope="col" role="columnheader" { (common::REPOSITORY) }
+                        th.n scope="col" role="columnheader" { (common::RECORDS) }
+                        th scope="col" role="columnheader" { (texts::LAST_SUCCESS) }
+                        th.n scope="col" role="columnheader" { (texts::REPAIRED) }
+                        th.n scope="col" role="columnheader" { (texts::QUARANTINED) }
+                        th scope="col" role="columnheader" { (texts::LAST_DAYS) }
                     }
                 }
                 tbody role="rowgroup" {
@@ -130,30 +128,30 @@ impl OverviewPage<'_> {
                     div.about { (state_of(repository)) }
                     div.about {
                         @if repository.has_record_pages {
-                            a href=(address.records(self.site.public_base())) aria-label={ "Records of " (repository.id) } { "Records" } " · "
+                            a href=(address.records(self.site.public_base())) aria-label=(texts::records_of(&repository.id)) { (common::RECORDS) } " · "
                         }
                         a.url href={ (base_url) "?verb=Identify" } { (base_url) }
                     }
                     @if let Some(operator) = self.operator.and_then(|operator| operator.get(&repository.id)) {
                         div.about {
-                            "Source: " code { (operator.source_base_url) }
+                            (texts::SOURCE_IS) code { (operator.source_base_url) }
                             @if let Some(secs) = operator.circuit_open_secs { " " (circuit(secs)) }
                         }
                     }
                 }
-                td.n role="cell" data-label="Records" {
+                td.n role="cell" data-label=(common::RECORDS) {
                     @match repository.records { Some(records) => (grouped(records)), None => (nothing()) }
                 }
-                td role="cell" data-label="Last success" {
+                td role="cell" data-label=(texts::LAST_SUCCESS) {
                     @match &repository.last_success_at { Some(at) => (time(at)), None => (nothing()) }
                 }
-                td.n role="cell" data-label="Repaired" {
+                td.n role="cell" data-label=(texts::REPAIRED) {
                     @match share(total.repaired) { Some(share) => (share), None => (nothing()) }
                 }
-                td.n role="cell" data-label="Quarantined" {
+                td.n role="cell" data-label=(texts::QUARANTINED) {
                     @match share(total.quarantined) { Some(share) => (share), None => (nothing()) }
                 }
-                td role="cell" data-label="Last 30 days" { (sparkline(&repository.days)) }
+                td role="cell" data-label=(texts::LAST_DAYS) { (sparkline(&repository.days)) }
             }
         }
     }

@@ -1,14 +1,15 @@
 //! The page of a repository.
 
 use super::super::super::record::{QuarantineAddress, RepositoryAddress};
-use super::super::super::repository::{Identification, OperatorDetails, RepositoryDetails, RepositoryState};
+use super::super::super::repository::{Identification, OperatorDetails, RepositoryDetails};
 use super::super::list::browse_page::browse_links;
-use super::super::search::texts::RECENT;
 use super::activity::activity_section;
-use super::numbers::grouped;
 use super::state::{circuit, state_of, time};
 use super::{NAME_BYTES_MAX, TEXT_BYTES_MAX, sections, start_of};
 use crate::search::{FacetKind, ResultList, SearchAddress, SearchForm};
+use crate::texts::numbers::grouped;
+use crate::texts::search::RECENT;
+use crate::texts::{common, repository as texts};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 
@@ -36,10 +37,10 @@ impl RepositoryPage<'_> {
         let is_operator = operator.is_some();
         let main = html! {
             header {
-                p.kind { "Repository " bdi { (summary.id) } }
+                p.kind { (texts::kind(&summary.id)) }
                 h1 { bdi { (title) } }
                 p { (state_of(summary)) }
-                @if let Some(sentence) = sentence_of(summary.state) { p { (sentence) } }
+                @if let Some(sentence) = texts::sentence(summary.state) { p { (sentence) } }
             }
             div.columns {
                 div.introduction { (self.how_to_harvest()) }
@@ -97,28 +98,28 @@ impl RepositoryPage<'_> {
         let prefix = prefix.or(formats.first().map(|format| format.prefix.as_str())).unwrap_or("oai_dc");
         html! {
             section aria-labelledby="harvest" {
-                h2 id="harvest" { "Harvest this repository" }
+                h2 id="harvest" { (texts::HARVEST_THIS) }
                 dl.urls {
-                    div { dt { "Base URL" } dd { code { (base_url) } } }
+                    div { dt { (common::BASE_URL) } dd { code { (base_url) } } }
                     @if has_own_url {
-                        div { dt { "Base URL of the mirror, without requests to the source" }
+                        div { dt { (texts::MIRROR_URL) }
                             dd { code { (self.site.public_url()) "/_mirror/" (summary.id) } } }
                     }
-                    div { dt { "All records" } dd { code { (base_url) "?verb=ListRecords&metadataPrefix=" (prefix) } } }
-                    div { dt { "Changes since a date" }
+                    div { dt { (texts::ALL_RECORDS) } dd { code { (base_url) "?verb=ListRecords&metadataPrefix=" (prefix) } } }
+                    div { dt { (texts::CHANGES) }
                         dd { code { (base_url) "?verb=ListRecords&metadataPrefix=" (prefix) "&from=2025-01-31" } } }
                 }
                 p {
-                    "Responses: " a href={ (base_url) "?verb=Identify" } { "Identify" } " · "
-                    a href={ (base_url) "?verb=ListMetadataFormats" } { "formats" } " · "
-                    a href={ (base_url) "?verb=ListSets" } { "sets" }
+                    (texts::RESPONSES) a href={ (base_url) "?verb=Identify" } { (common::IDENTIFY) } " · "
+                    a href={ (base_url) "?verb=ListMetadataFormats" } { (texts::FORMATS_RESPONSE) } " · "
+                    a href={ (base_url) "?verb=ListSets" } { (texts::SETS_RESPONSE) }
                 }
                 @if summary.has_record_pages {
-                    p { a.landing href=(address.records(self.site.public_base())) { "Browse the records" } }
+                    p { a.landing href=(address.records(self.site.public_base())) { (texts::BROWSE) } }
                     @if self.has_indexed_records() {
-                        p { "Browse by " (browse_links(&summary.id, self.site.public_base())) }
+                        p { (common::BROWSE_BY) (browse_links(&summary.id, self.site.public_base())) }
                     }
-                    @if let Some(feed) = self.feed() { p { a href=(feed) { "Feed of its last changed records" } } }
+                    @if let Some(feed) = self.feed() { p { a href=(feed) { (texts::FEED) } } }
                 }
             }
         }
@@ -129,45 +130,28 @@ impl RepositoryPage<'_> {
         html! {
             @if let Some(mirror) = &self.details.mirror {
                 section aria-labelledby="mirror" {
-                    h2 id="mirror" { "Mirror" }
+                    h2 id="mirror" { (texts::MIRROR) }
                     dl {
-                        div { dt { "Records" } dd { (grouped(summary.records.unwrap_or_default())) } }
+                        div { dt { (common::RECORDS) } dd { (grouped(summary.records.unwrap_or_default())) } }
                         @if mirror.missing > 0 {
-                            div { dt { "Items that could not be stored" } dd { (grouped(mirror.missing)) } }
+                            div { dt { (texts::NOT_STORED) } dd { (grouped(mirror.missing)) } }
                         }
-                        (fact("Last complete harvest", summary.last_success_at.as_deref().map(time)))
+                        (fact(texts::LAST_COMPLETE_HARVEST, summary.last_success_at.as_deref().map(time)))
                         @if let Some(at) = &mirror.last_harvest_at {
                             @let (stored, deleted) = mirror.last_changes;
-                            div { dt { "Last harvest" }
-                                dd { (time(at)) br; (grouped(stored)) " stored, " (grouped(deleted)) " deleted" } }
+                            div { dt { (texts::LAST_HARVEST) }
+                                dd { (time(at)) br; (texts::changes(&grouped(stored), &grouped(deleted))) } }
                         }
-                        (fact("Next harvest", mirror.next_harvest_at.as_deref().map(time)))
+                        (fact(texts::NEXT_HARVEST, mirror.next_harvest_at.as_deref().map(time)))
                     }
                 }
             } @else if let Some(at) = &summary.last_success_at {
                 section aria-labelledby="source" {
-                    h2 id="source" { "Source" }
-                    dl { (fact("Last response", Some(time(at)))) }
+                    h2 id="source" { (texts::SOURCE) }
+                    dl { (fact(texts::LAST_RESPONSE, Some(time(at)))) }
                 }
             }
         }
-    }
-}
-
-/// What a state means, where it needs an explanation.
-const fn sentence_of(state: RepositoryState) -> Option<&'static str> {
-    match state {
-        RepositoryState::Live | RepositoryState::Complete => None,
-        RepositoryState::Harvesting => {
-            Some("A harvest of the mirror runs. New and changed records appear after it.")
-        }
-        RepositoryState::Incomplete => Some(
-            "The last harvest of the mirror was not complete. The next one continues it; records may be missing until then.",
-        ),
-        RepositoryState::NeverHarvested => {
-            Some("The mirror of this repository is being built. Its records appear after the first harvest.")
-        }
-        RepositoryState::Unreadable => Some("The mirror cannot be read now. Open this page again later."),
     }
 }
 
@@ -175,36 +159,36 @@ fn identification(identification: &Identification) -> Markup {
     let Identification { name: _, admin_emails, earliest_datestamp, deleted_record, granularity, version } =
         identification;
     let deleted = deleted_record.as_deref().map(|policy| match policy {
-        "no" => "no: deleted records vanish".to_owned(),
-        "transient" => "transient: deletions may be forgotten".to_owned(),
-        "persistent" => "persistent: deletions stay visible".to_owned(),
+        "no" => texts::DELETIONS_VANISH.to_owned(),
+        "transient" => texts::DELETIONS_ARE_FORGOTTEN.to_owned(),
+        "persistent" => texts::DELETIONS_STAY.to_owned(),
         other => start_of(other, TEXT_BYTES_MAX),
     });
     let granularity = granularity.as_deref().map(|granularity| match granularity {
-        "YYYY-MM-DD" => "days".to_owned(),
-        "YYYY-MM-DDThh:mm:ssZ" => "seconds".to_owned(),
+        "YYYY-MM-DD" => texts::DAYS.to_owned(),
+        "YYYY-MM-DDThh:mm:ssZ" => texts::SECONDS.to_owned(),
         other => start_of(other, TEXT_BYTES_MAX),
     });
     let text = |text: &str| html! { bdi { (start_of(text, TEXT_BYTES_MAX)) } };
     let is_known = identification != &Identification::default();
     html! {
         section aria-labelledby="identify" {
-            h2 id="identify" { "What the source says" }
+            h2 id="identify" { (texts::IDENTIFICATION) }
             @if is_known {
                 dl {
-                    (fact("Earliest datestamp", earliest_datestamp.as_deref().map(text)))
-                    (fact("Deleted records", deleted.as_deref().map(text)))
-                    (fact("Precision of datestamps", granularity.as_deref().map(text)))
-                    (fact("Version of OAI-PMH", version.as_deref().map(text)))
+                    (fact(common::EARLIEST_DATESTAMP, earliest_datestamp.as_deref().map(text)))
+                    (fact(common::DELETED_RECORDS, deleted.as_deref().map(text)))
+                    (fact(texts::PRECISION, granularity.as_deref().map(text)))
+                    (fact(texts::VERSION, version.as_deref().map(text)))
                     @if !admin_emails.is_empty() {
                         div {
-                            dt { "Contact" }
+                            dt { (common::CONTACT) }
                             @for email in admin_emails.iter().take(EMAILS_MAX) { dd { (text(email)) } }
                         }
                     }
                 }
             } @else {
-                p { "Not known yet. It appears after the first request of a harvester." }
+                p { (texts::NOT_IDENTIFIED) }
             }
         }
     }
@@ -213,14 +197,14 @@ fn identification(identification: &Identification) -> Markup {
 fn source(operator: &OperatorDetails, quarantine: &str) -> Markup {
     html! {
         section aria-labelledby="operator" {
-            h2 id="operator" { "For operators" }
+            h2 id="operator" { (texts::FOR_OPERATORS) }
             dl {
-                div { dt { "Base URL of the source" } dd { code { (operator.source_base_url) } } }
-                (fact("Circuit", operator.circuit_open_secs.map(circuit)))
+                div { dt { (texts::SOURCE_URL) } dd { code { (operator.source_base_url) } } }
+                (fact(texts::CIRCUIT, operator.circuit_open_secs.map(circuit)))
             }
-            p { a href=(quarantine) { "Quarantined records" } }
+            p { a href=(quarantine) { (texts::QUARANTINED_RECORDS) } }
             details {
-                summary { "Effective configuration" }
+                summary { (texts::CONFIGURATION) }
                 pre tabindex="0" { code { (operator.configuration) } }
             }
         }
@@ -237,7 +221,7 @@ fn fact(name: &str, value: Option<Markup>) -> Markup {
 mod tests {
     use super::*;
     use crate::repository::{
-        CheckResult, FailedRule, FormatDetails, MirrorDetails, RepositorySummary, SetDetails,
+        CheckResult, FailedRule, FormatDetails, MirrorDetails, RepositoryState, RepositorySummary, SetDetails,
     };
     use oaimend_store::{DayCounts, FrequentRepair, RepairExample, SourceFailure};
 

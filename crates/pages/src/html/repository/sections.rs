@@ -1,11 +1,13 @@
 //! The sections of the page of a repository.
 
 use super::super::super::record::{RecordAddress, RepositoryAddress};
-use super::super::super::repository::{RepositoryDetails, Timeline, TimelineRow, explain_failure};
+use super::super::super::repository::{RepositoryDetails, Timeline, TimelineRow};
 use super::super::repairs::{before_and_after, meaning};
-use super::numbers::{counted, grouped};
 use super::state::time;
 use super::{TEXT_BYTES_MAX, start_of};
+use crate::texts::failures::explain_failure;
+use crate::texts::numbers::grouped;
+use crate::texts::{common, repository as texts};
 use maud::{Markup, html};
 use oaimend_store::{Excerpt, FrequentRepair, SourceFailure};
 
@@ -20,7 +22,7 @@ const FINDINGS_SHOWN_MAX: usize = 100;
 pub(super) fn timeline(timeline: &Timeline) -> Markup {
     html! {
         section.timeline aria-labelledby="timeline" {
-            h2 id="timeline" { "Harvested datestamps" }
+            h2 id="timeline" { (texts::TIMELINE) }
             @for row in &timeline.rows { (timeline_row(row)) }
             p.axis.note { span { (timeline.from) } span { (timeline.until) } }
         }
@@ -30,9 +32,9 @@ pub(super) fn timeline(timeline: &Timeline) -> Markup {
 fn timeline_row(row: &TimelineRow) -> Markup {
     let prefix = start_of(&row.prefix, TEXT_BYTES_MAX);
     let windows = match (row.windows.as_slice(), row.left_out) {
-        ([], _) => "nothing is complete yet".to_owned(),
+        ([], _) => texts::NOTHING_COMPLETE.to_owned(),
         (windows, 0) => windows.join(", "),
-        (windows, left_out) => format!("{}, and {left_out} more windows", windows.join(", ")),
+        (windows, left_out) => texts::and_more_windows(&windows.join(", "), left_out),
     };
     html! {
         div.window {
@@ -52,17 +54,17 @@ pub(super) fn formats(details: &RepositoryDetails) -> Markup {
     let has_records = details.mirror.is_some();
     html! {
         section aria-labelledby="formats" {
-            h2 id="formats" { "Formats" }
+            h2 id="formats" { (common::FORMATS) }
             @match details.formats.as_deref() {
-                None => p { "Not known yet." },
+                None => p { (texts::NOT_KNOWN) },
                 Some(formats) => {
                     table.plain {
-                        caption { (counted(formats.len() as u64, "format", "formats")) }
+                        caption { (texts::number_of_formats(formats.len() as u64)) }
                         thead {
                             tr {
-                                th scope="col" { "Prefix" }
-                                @if has_records { th.n scope="col" { "Records" } th.n scope="col" { "Deleted" } }
-                                th scope="col" { "Namespace" }
+                                th scope="col" { (texts::PREFIX) }
+                                @if has_records { th.n scope="col" { (common::RECORDS) } th.n scope="col" { (texts::DELETED) } }
+                                th scope="col" { (texts::NAMESPACE) }
                             }
                         }
                         tbody {
@@ -95,14 +97,14 @@ pub(super) fn sets(details: &RepositoryDetails, base: &str) -> Markup {
     let has_pages = details.summary.has_record_pages && details.mirror.is_some();
     html! {
         section aria-labelledby="sets" {
-            h2 id="sets" { "Sets" }
+            h2 id="sets" { (common::SETS) }
             @match details.sets.as_deref() {
-                None => p { "Not known yet." },
-                Some([]) => p { "The source has no sets." },
+                None => p { (texts::NOT_KNOWN) },
+                Some([]) => p { (texts::NO_SETS) },
                 Some(sets) => {
                     table.plain {
-                        caption { (counted((sets.len() + details.left_out_sets) as u64, "set", "sets")) }
-                        thead { tr { th scope="col" { "setSpec" } th scope="col" { "Name" } } }
+                        caption { (texts::number_of_sets((sets.len() + details.left_out_sets) as u64)) }
+                        thead { tr { th scope="col" { (texts::SET_SPEC) } th scope="col" { (common::NAME) } } }
                         tbody {
                             @for set in sets {
                                 @let set_spec = start_of(&set.set_spec, TEXT_BYTES_MAX);
@@ -120,8 +122,8 @@ pub(super) fn sets(details: &RepositoryDetails, base: &str) -> Markup {
                         }
                     }
                     @if details.left_out_sets > 0 {
-                        p { "… and " (grouped(details.left_out_sets as u64)) " more"
-                            @if has_pages { ": " a href=(address.sets(base)) { "all sets" } } }
+                        p { (common::and_more(details.left_out_sets as u64))
+                            @if has_pages { ": " a href=(address.sets(base)) { (texts::ALL_SETS) } } }
                     }
                 }
             }
@@ -133,11 +135,11 @@ pub(super) fn sets(details: &RepositoryDetails, base: &str) -> Markup {
 pub(super) fn repairs(details: &RepositoryDetails, base: &str, is_operator: bool) -> Markup {
     html! {
         section.repairs aria-labelledby="repairs" {
-            h2 id="repairs" { "Most frequent repairs" }
+            h2 id="repairs" { (texts::REPAIRS) }
             @if details.repairs.is_empty() {
-                p { "Nothing was repaired in the last " (details.summary.days.len()) " days." }
+                p { (texts::no_repairs_in(details.summary.days.len())) }
             } @else {
-                p.note { "In the last " (details.summary.days.len()) " days, each with its newest example." }
+                p.note { (texts::repairs_in(details.summary.days.len())) }
                 ol {
                     @for repair in &details.repairs { (repair_item(details, repair, base, is_operator)) }
                 }
@@ -156,12 +158,12 @@ fn repair_item(
     let example = repair.example.as_ref().filter(|example| is_operator || example.record.is_some());
     html! {
         li {
-            b { (repair.name) } " " span.note { (counted(repair.count, "time", "times")) }
+            b { (repair.name) } " " span.note { (texts::times(repair.count)) }
             @if let Some(what) = what { p { (what) } }
             @if let Some(example) = example {
                 @if let Some(identifier) = &example.record {
                     p.note {
-                        "Record "
+                        (texts::EXAMPLE_RECORD)
                         @if details.summary.has_record_pages {
                             @let address = RecordAddress { repository: &details.summary.id, identifier, format: None };
                             a.identifier href=(address.page(base)) { bdi { (identifier) } }
@@ -182,13 +184,13 @@ pub(super) fn failures(details: &RepositoryDetails, is_operator: bool) -> Markup
     let shown = || details.failures.iter().take(FAILURES_SHOWN_MAX);
     html! {
         section aria-labelledby="failures" {
-            h2 id="failures" { "Failures of the source" }
+            h2 id="failures" { (texts::FAILURES) }
             @if details.failures.is_empty() {
-                p { "No failure is known." }
+                p { (texts::NO_FAILURES) }
             } @else {
                 table.plain {
-                    caption { "The last " (counted(shown().count() as u64, "failure", "failures")) ", the newest first" }
-                    thead { tr { th scope="col" { "Time" } th scope="col" { "Failure" } } }
+                    caption { (texts::last_failures(shown().count() as u64)) }
+                    thead { tr { th scope="col" { (texts::TIME) } th scope="col" { (texts::FAILURE) } } }
                     tbody { @for failure in shown() { (failure_row(failure, is_operator)) } }
                 }
             }
@@ -215,25 +217,19 @@ fn failure_row(failure: &SourceFailure, is_operator: bool) -> Markup {
 pub(super) fn check(details: &RepositoryDetails, is_operator: bool) -> Markup {
     html! {
         section aria-labelledby="check" {
-            h2 id="check" { "Conformance of the source" }
+            h2 id="check" { (texts::CONFORMANCE) }
             @if let Some(check) = &details.check {
-                @let (holds, fails, warnings) = check.counts;
-                p {
-                    "Checked at " (time(&check.checked_at)) ": "
-                    (counted(holds, "rule holds", "rules hold")) ", "
-                    (counted(fails, "fails", "fail")) ", "
-                    (counted(warnings, "warning", "warnings")) "."
-                }
+                p { (texts::checked(&time(&check.checked_at), check.counts)) }
                 @if !check.findings.is_empty() {
                     table.plain {
-                        caption { "Rules that fail or deserve a warning" }
-                        thead { tr { th scope="col" { "Rule" } th scope="col" { "Requirement and remedy" } } }
+                        caption { (texts::FINDINGS) }
+                        thead { tr { th scope="col" { (texts::RULE) } th scope="col" { (texts::REQUIREMENT) } } }
                         tbody {
                             @for finding in check.findings.iter().take(FINDINGS_SHOWN_MAX) {
                                 tr {
                                     th scope="row" {
                                         (finding.rule) br;
-                                        span.state.bad[finding.fails] { @if finding.fails { "fails" } @else { "warning" } }
+                                        span.state.bad[finding.fails] { @if finding.fails { (texts::FAILS) } @else { (texts::WARNING) } }
                                     }
                                     td {
                                         (finding.expected) br; span.note { (finding.remedy) }
@@ -246,8 +242,8 @@ pub(super) fn check(details: &RepositoryDetails, is_operator: bool) -> Markup {
                 }
             } @else {
                 p {
-                    "Not checked yet."
-                    @if is_operator { " " code { "oaimend check " (details.summary.id) } " saves its result for this page." }
+                    (texts::NOT_CHECKED)
+                    @if is_operator { " " (texts::how_to_check(&details.summary.id)) }
                 }
             }
         }
@@ -255,5 +251,5 @@ pub(super) fn check(details: &RepositoryDetails, is_operator: bool) -> Markup {
 }
 
 fn left_out(count: usize) -> Markup {
-    html! { @if count > 0 { p.cut { "… and " (count) " more" } } }
+    html! { @if count > 0 { p.cut { (common::and_more(count as u64)) } } }
 }

@@ -1,6 +1,7 @@
 //! The state of a repository.
 
 use super::super::super::repository::{RepositoryState, RepositorySummary};
+use crate::texts::repository as texts;
 use maud::{Markup, html};
 
 /// The state in one word, and since when the source fails.
@@ -11,9 +12,9 @@ pub(super) fn state_of(summary: &RepositorySummary) -> Markup {
         RepositoryState::Live | RepositoryState::Harvesting | RepositoryState::NeverHarvested => "state",
     };
     html! {
-        span class=(class) { (summary.state.name()) }
+        span class=(class) { (texts::state(summary.state)) }
         @if let Some(since) = &summary.fails_since {
-            " " span.state.bad { "source fails since " (time(since)) }
+            " " span.state.bad { (texts::fails_since(&time(since))) }
         }
     }
 }
@@ -29,5 +30,5 @@ pub(in super::super) fn time(text: &str) -> Markup {
 
 /// The open circuit breaker of a source, which gets no request for some seconds.
 pub(in super::super) fn circuit(open_secs: u64) -> Markup {
-    html! { span.state.bad { "circuit open for " (open_secs) " s" } }
+    html! { span.state.bad { (texts::circuit_open_for(open_secs)) } }
 }

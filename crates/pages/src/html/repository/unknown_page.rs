@@ -1,6 +1,7 @@
 //! The pages in place of a repository that is not served.
 
 use super::super::super::record::RepositoryAddress;
+use crate::texts::{common, repository as texts};
 use maud::html;
 use oaimend_html::{Crumb, Page, Site};
 
@@ -37,30 +38,30 @@ impl UnknownPathPage<'_> {
         let base = self.site.base_path();
         let left_out = self.repositories.len().saturating_sub(LISTED_MAX);
         let title = match self.path {
-            UnknownPath::Repository => "No such repository",
-            UnknownPath::PageOf(_) | UnknownPath::ListOf(_) | UnknownPath::Page => "No such page",
+            UnknownPath::Repository => texts::UNKNOWN_TITLE,
+            UnknownPath::PageOf(_) | UnknownPath::ListOf(_) | UnknownPath::Page => texts::UNKNOWN_PAGE_TITLE,
         };
         let main = html! {
             h1 { (title) }
             @match self.path {
                 UnknownPath::PageOf(repository) | UnknownPath::ListOf(repository) => p {
                     @if self.path == UnknownPath::ListOf(repository) {
-                        "This server has no copy of the repository, so it has no lists of its records. "
+                        (texts::NO_LISTS)
                     }
-                    "Open the repository " a href=(RepositoryAddress { repository }.page(base)) { (repository) } "."
+                    (texts::open_repository(&RepositoryAddress { repository }.page(base), repository))
                 },
                 UnknownPath::Repository | UnknownPath::Page => {},
             }
             @if self.repositories.is_empty() {
-                p { "This server has no repository yet." }
+                p { (texts::NONE_SERVED) }
             } @else {
-                p { "Compare the URL with these repositories, or open the " a href={ (base) "/" } { "overview" } "." }
+                p { (texts::compare(&format!("{base}/"))) }
                 ul {
                     @for repository in self.repositories.iter().take(LISTED_MAX) {
                         li { a href=(RepositoryAddress { repository }.page(base)) { (repository) } }
                     }
                 }
-                @if left_out > 0 { p.cut { "… and " (left_out) " more" } }
+                @if left_out > 0 { p.cut { (common::and_more(left_out as u64)) } }
             }
         };
         let main = html! { div.notice { (main) } };
@@ -80,12 +81,12 @@ pub struct RemovedRepositoryPage<'a> {
 impl RemovedRepositoryPage<'_> {
     /// The whole document.
     pub fn render(&self) -> String {
-        let title = "Repository removed";
+        let title = common::REPOSITORY_REMOVED_TITLE;
         let main = html! {
             div.notice {
                 h1 { (title) }
-                p { "The repository " bdi.identifier { (self.repository) } " is no longer on this server." }
-                p { a href={ (self.site.base_path()) "/" } { "All repositories" } }
+                p { (texts::removed(self.repository)) }
+                p { a href={ (self.site.base_path()) "/" } { (common::ALL_REPOSITORIES) } }
             }
         };
         let crumbs = [Crumb { name: self.repository, url: None }];

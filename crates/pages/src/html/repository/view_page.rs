@@ -5,6 +5,7 @@ use super::aggregate_page::how_to_harvest;
 use super::{NAME_BYTES_MAX, start_of};
 use crate::oai_page::RequestAddress;
 use crate::search::{ResultList, SearchAddress, SearchItem};
+use crate::texts::repository as texts;
 use maud::html;
 use oaimend_html::{Crumb, Page, Site};
 
@@ -38,18 +39,14 @@ impl ViewPage<'_> {
         let main = html! {
             h1 { bdi { (title) } }
             @if let Some(description) = self.description { p { (description) } }
-            p {
-                "This is one repository with chosen records of the repositories here"
-                @if let Some(query) = self.query { ": those that match " code { (query) } }
-                ". A record that leaves it is a deleted record for harvesters."
-            }
+            p { (texts::view(self.query)) }
             (how_to_harvest(&address, self.prefix, self.site))
-            h2 { "Newest records" }
+            h2 { (texts::NEWEST) }
             @match self.newest {
-                None => p { "The records of the view cannot be read now. Open this page again in a few minutes." },
-                Some([]) => p { "There is no record to show." },
+                None => p { (texts::UNREADABLE_VIEW) },
+                Some([]) => p { (texts::EMPTY_VIEW) },
                 Some(items) => {
-                    p { a href=(feed) { "Feed of these records" } }
+                    p { a href=(feed) { (texts::VIEW_FEED) } }
                     (results(items, &recent, self.site))
                 },
             }

@@ -3,6 +3,7 @@
 use super::super::super::oai_page::OaiError;
 use super::super::fields_table::left_out;
 use super::links::RequestLinks;
+use crate::texts::response as texts;
 use maud::{Markup, html};
 use oaimend_oai::{Argument, ErrorCode, Request};
 
@@ -24,15 +25,15 @@ fn code_of(error: &OaiError) -> Option<ErrorCode> {
 /// The title of a page of errors.
 pub(super) fn title(errors: &[OaiError]) -> &'static str {
     match errors.first().and_then(code_of) {
-        Some(ErrorCode::BadArgument) => "Wrong arguments",
-        Some(ErrorCode::BadResumptionToken) => "The list cannot be continued",
-        Some(ErrorCode::BadVerb) => "No such request",
-        Some(ErrorCode::CannotDisseminateFormat) => "Format not available",
-        Some(ErrorCode::IdDoesNotExist) => "No such record",
-        Some(ErrorCode::NoRecordsMatch) => "No matching records",
-        Some(ErrorCode::NoMetadataFormats) => "No formats",
-        Some(ErrorCode::NoSetHierarchy) => "No sets",
-        None => "Error",
+        Some(ErrorCode::BadArgument) => texts::BAD_ARGUMENT_TITLE,
+        Some(ErrorCode::BadResumptionToken) => texts::BAD_TOKEN_TITLE,
+        Some(ErrorCode::BadVerb) => texts::BAD_VERB_TITLE,
+        Some(ErrorCode::CannotDisseminateFormat) => texts::NO_FORMAT_TITLE,
+        Some(ErrorCode::IdDoesNotExist) => texts::NO_RECORD_TITLE,
+        Some(ErrorCode::NoRecordsMatch) => texts::NO_MATCH_TITLE,
+        Some(ErrorCode::NoMetadataFormats) => texts::NO_FORMATS_TITLE,
+        Some(ErrorCode::NoSetHierarchy) => texts::NO_SETS_TITLE,
+        None => texts::ERROR_TITLE,
     }
 }
 
@@ -55,8 +56,6 @@ pub(super) fn errors(links: RequestLinks<'_>, errors: &[OaiError]) -> Markup {
 /// What the code means, and what a person can do now.
 fn advice(links: RequestLinks<'_>, error: &OaiError) -> Markup {
     let identifier = links.request.and_then(|request| request.argument(Argument::Identifier));
-    let link = |request: &Request, text: &str| html! { a href=(links.url_of(request)) { (text) } };
-    let formats = Request::list_metadata_formats(None);
     let whole_list = Request::list_records(links.format(), None, None, None);
     let first_page = match links.request.filter(|request| request.verb().is_harvest()) {
         Some(request) if request.verb() == oaimend_oai::Verb::ListIdentifiers => {
@@ -68,34 +67,28 @@ fn advice(links: RequestLinks<'_>, error: &OaiError) -> Markup {
         p {
             @match code_of(error) {
                 Some(ErrorCode::BadArgument) => {
-                    "An argument of the URL is missing, unknown, repeated or not legal. Compare the URL below with \
-                     the message above."
+                    (texts::BAD_ARGUMENT)
                 },
                 Some(ErrorCode::BadResumptionToken) => {
-                    "The resumptionToken is not valid, or it has expired. "
-                    (link(&first_page, "Start the list again")) "."
+                    (texts::bad_token(&links.url_of(&first_page)))
                 },
                 Some(ErrorCode::BadVerb) => {
-                    "The URL names no request, or an unknown one. Choose one of the requests above."
+                    (texts::BAD_VERB)
                 },
                 Some(ErrorCode::CannotDisseminateFormat) => {
-                    "The repository or the record does not have this format. Choose one of its "
-                    (link(&identifier.map_or(formats, |name| Request::list_metadata_formats(Some(name))), "formats"))
-                    "."
+                    (texts::no_format(&links.url_of(&Request::list_metadata_formats(identifier))))
                 },
                 Some(ErrorCode::IdDoesNotExist) => {
-                    "No record has this identifier. Compare it with the "
-                    (link(&whole_list.to_list_identifiers(), "list of identifiers")) "."
+                    (texts::no_record(&links.url_of(&whole_list.to_list_identifiers())))
                 },
                 Some(ErrorCode::NoRecordsMatch) => {
-                    "No record has these dates, this set and this format. The request is correct. You can open the "
-                    (link(&whole_list, "whole list")) "."
+                    (texts::no_match(&links.url_of(&whole_list)))
                 },
-                Some(ErrorCode::NoMetadataFormats) => { "No format of this record is available." },
+                Some(ErrorCode::NoMetadataFormats) => { (texts::NO_FORMATS) },
                 Some(ErrorCode::NoSetHierarchy) => {
-                    "The repository has no sets. You can open the " (link(&whole_list, "list of all records")) "."
+                    (texts::no_sets(&links.url_of(&whole_list)))
                 },
-                None => { "OAI-PMH 2.0 does not define this error code. The operator of the repository knows more." },
+                None => { (texts::UNKNOWN_ERROR) },
             }
         }
     }

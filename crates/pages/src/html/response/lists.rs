@@ -3,6 +3,7 @@
 use super::super::super::oai_page::{ItemList, ListToken, MetadataFormat, RecordItem, SetItem};
 use super::super::fields_table::{left_out, linked};
 use super::links::RequestLinks;
+use crate::texts::{common, response as texts};
 use maud::{Markup, html};
 use oaimend_oai::{Argument, Request};
 use oaimend_record::Text;
@@ -14,8 +15,8 @@ pub(super) fn formats(links: RequestLinks<'_>, formats: &[MetadataFormat]) -> Ma
     let of_item = links.request.and_then(|request| request.argument(Argument::Identifier));
     html! {
         table.fields {
-            caption { @if of_item.is_some() { "Formats of the record" } @else { "Formats of the repository" } }
-            thead { tr { th scope="col" { "Format" } th scope="col" { "Namespace, schema and records" } } }
+            caption { @if of_item.is_some() { (texts::FORMATS_OF_RECORD) } @else { (texts::FORMATS_OF_REPOSITORY) } }
+            thead { tr { th scope="col" { (texts::FORMAT) } th scope="col" { (texts::FORMAT_CONTENT) } } }
             tbody {
                 @for format in formats {
                     tr {
@@ -39,10 +40,10 @@ fn links_of_format(links: RequestLinks<'_>, prefix: &str, of_item: Option<&str>)
     html! {
         p.actions {
             @match of_item {
-                Some(identifier) => a href=(links.url_of(&Request::get_record(identifier, prefix))) { "Record" },
+                Some(identifier) => a href=(links.url_of(&Request::get_record(identifier, prefix))) { (common::RECORD) },
                 None => {
-                    a href=(links.url_of(&records)) { "Records" } " · "
-                    a href=(links.url_of(&records.to_list_identifiers())) { "Identifiers" }
+                    a href=(links.url_of(&records)) { (common::RECORDS) } " · "
+                    a href=(links.url_of(&records.to_list_identifiers())) { (common::IDENTIFIERS) }
                 },
             }
         }
@@ -52,8 +53,8 @@ fn links_of_format(links: RequestLinks<'_>, prefix: &str, of_item: Option<&str>)
 pub(super) fn sets(links: RequestLinks<'_>, list: &ItemList<SetItem>, is_whole: bool) -> Markup {
     html! {
         table.fields {
-            caption { "Sets of the repository" }
-            thead { tr { th scope="col" { "Set" } th scope="col" { "Name and records" } } }
+            caption { (texts::SETS_OF_REPOSITORY) }
+            thead { tr { th scope="col" { (texts::SET) } th scope="col" { (texts::SET_CONTENT) } } }
             tbody {
                 @for set in &list.items {
                     tr {
@@ -63,9 +64,9 @@ pub(super) fn sets(links: RequestLinks<'_>, list: &ItemList<SetItem>, is_whole: 
                             @if !set.description.value.is_empty() { div.about { (text(&set.description)) } }
                             @if let Some(url) = links.set_url(&set.spec) {
                                 p.actions {
-                                    a href=(url) { "Records" } " · "
+                                    a href=(url) { (common::RECORDS) } " · "
                                     a href=(links.url_of(&identifiers_of(links.format(), &set.spec.value))) {
-                                        "Identifiers"
+                                        (common::IDENTIFIERS)
                                     }
                                 }
                             }
@@ -104,7 +105,7 @@ fn list_item(links: RequestLinks<'_>, item: &RecordItem) -> Markup {
                 }
             }
             div.facts {
-                @if item.is_deleted { strong.deleted { "deleted" } " " }
+                @if item.is_deleted { strong.deleted { (texts::DELETED) } " " }
                 @if item.title.is_some() { bdi.identifier { (item.identifier.value) } " " }
                 time datetime=(item.datestamp.value) { (item.datestamp.value) }
                 @for spec in &item.set_specs {
@@ -132,17 +133,17 @@ fn end_of_list(
     let place = token.and_then(|token| Some((token.cursor?, token.complete_list_size)));
     let count = (shown + left_out_items) as u64;
     html! {
-        @if left_out_items > 0 { p.cut { "… " (left_out_items) " more items of this page are in the XML only" } }
+        @if left_out_items > 0 { p.cut { (texts::more_items(left_out_items)) } }
         @if is_whole {
-            nav.pages aria-label="Pages" {
+            nav.pages aria-label=(common::PAGES) {
                 p {
                     @match place {
-                        Some((cursor, Some(size))) => { (cursor.saturating_add(1)) "–" (cursor.saturating_add(count)) " of " (size) },
+                        Some((cursor, Some(size))) => (texts::items_of(cursor.saturating_add(1), cursor.saturating_add(count), size)),
                         Some((cursor, None)) => { (cursor.saturating_add(1)) "–" (cursor.saturating_add(count)) },
-                        None => { (count) @if count == 1 { " item" } @else { " items" } @if next.is_some() { " on this page" } },
+                        None => { (texts::number_of_items(count)) @if next.is_some() { (texts::ON_THIS_PAGE) } },
                     }
                 }
-                @if let Some(token) = next { (next_page(links, token)) } @else { p { "This is the end of the list." } }
+                @if let Some(token) = next { (next_page(links, token)) } @else { p { (texts::END_OF_LIST) } }
             }
         }
     }
@@ -154,9 +155,9 @@ fn next_page(links: RequestLinks<'_>, token: &ListToken) -> Markup {
     html! {
         @match links.request {
             Some(request) if is_short => {
-                a.landing rel="next" href=(links.url_of(&request.with_token(value.value.clone()))) { "Next page" }
+                a.landing rel="next" href=(links.url_of(&request.with_token(value.value.clone()))) { (common::NEXT_PAGE) }
             },
-            _ => p.cut { "The next page has no link: its resumptionToken is too long." },
+            _ => p.cut { (texts::LONG_TOKEN) },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Responses that are not shown: failures, and responses that no page can contain.
 
+use crate::texts::response as texts;
 use maud::{Markup, html};
 
 /// Why a response cannot be shown.
@@ -17,27 +18,18 @@ impl NoResponseReason {
     /// The title of the page.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::TooLarge => "The response is too large to be shown",
-            Self::Unreadable => "The response cannot be shown",
-            Self::Busy => "The server is busy",
+            Self::TooLarge => texts::TOO_LARGE_TITLE,
+            Self::Unreadable => texts::UNREADABLE_TITLE,
+            Self::Busy => texts::BUSY_TITLE,
         }
     }
 
     /// What happened and what to do, one sentence each.
     pub const fn sentences(self) -> &'static [&'static str] {
         match self {
-            Self::TooLarge => &[
-                "The response is longer than 8 MiB, the longest that this server shows as a page.",
-                "Open its XML.",
-            ],
-            Self::Unreadable => &[
-                "This server cannot read the XML of the response in order to show it as a page.",
-                "Open its XML.",
-            ],
-            Self::Busy => &[
-                "The server renders too many other pages now.",
-                "Try again in a few seconds, or open the XML.",
-            ],
+            Self::TooLarge => &[texts::TOO_LARGE, texts::OPEN_XML],
+            Self::Unreadable => &[texts::UNREADABLE, texts::OPEN_XML],
+            Self::Busy => &[texts::BUSY, texts::TRY_SOON],
         }
     }
 }
@@ -55,7 +47,7 @@ pub(super) fn failure(text: &str, retry_after_secs: Option<u64>) -> Markup {
                 }
             }
             @if let Some(secs) = retry_after_secs {
-                p { "Load this page again in " (secs) " seconds." }
+                p { (texts::load_again(secs)) }
             }
         }
     }

@@ -4,6 +4,7 @@ use super::super::super::oai_page::{OaiContent, OaiPage, RequestAddress};
 use super::super::super::record::RecordAddress;
 use super::links::{COMMON_FORMAT, RequestLinks};
 use super::not_shown::NoResponseReason;
+use crate::texts::{common, response as texts};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 use oaimend_oai::{Argument, Request, Verb};
@@ -60,7 +61,7 @@ impl ResponsePage<'_> {
         let title = self.title();
         let crumbs = [
             Crumb { name: &self.address.repository, url: Some(self.repository_url()) },
-            Crumb { name: self.request.map_or("Request", |request| request.verb().name()), url: None },
+            Crumb { name: self.request.map_or(texts::REQUEST, |request| request.verb().name()), url: None },
         ];
         let main = html! {
             article.response {
@@ -96,16 +97,16 @@ impl ResponsePage<'_> {
             ..Text::default()
         };
         let by_verb = || match self.request.map(Request::verb) {
-            Some(Verb::Identify) => "Repository",
-            Some(Verb::ListMetadataFormats) => "Metadata formats",
-            Some(Verb::ListSets) => "Sets",
-            Some(Verb::ListRecords) => "Records",
-            Some(Verb::ListIdentifiers) => "Identifiers",
-            Some(Verb::GetRecord) => "Record",
-            None => "Request",
+            Some(Verb::Identify) => common::REPOSITORY,
+            Some(Verb::ListMetadataFormats) => texts::METADATA_FORMATS,
+            Some(Verb::ListSets) => common::SETS,
+            Some(Verb::ListRecords) => common::RECORDS,
+            Some(Verb::ListIdentifiers) => common::IDENTIFIERS,
+            Some(Verb::GetRecord) => common::RECORD,
+            None => texts::REQUEST,
         };
         match self.response {
-            ShownResponse::Failed { .. } => plain("The request failed"),
+            ShownResponse::Failed { .. } => plain(texts::FAILED),
             ShownResponse::NotShown(reason) => plain(reason.title()),
             ShownResponse::Whole(page) | ShownResponse::BrokenOff(page) => match &page.content {
                 OaiContent::Errors(errors) => plain(super::errors::title(errors)),
@@ -141,7 +142,7 @@ impl ResponsePage<'_> {
         let date = page.map(|page| page.response_date.as_str()).filter(|date| !date.is_empty());
         html! {
             "OAI-PMH "
-            (self.request.map_or("request", |request| request.verb().name()))
+            (self.request.map_or(texts::SOME_REQUEST, |request| request.verb().name()))
             @for (name, value) in Argument::ALL.iter().filter_map(argument) { " · " (name) " " bdi { (value) } }
             @if let Some(date) = date { " · " time datetime=(date) { (date) } }
         }
@@ -157,14 +158,14 @@ impl ResponsePage<'_> {
         };
         let identifiers = records.to_list_identifiers();
         let tabs = [
-            ("Identify", Request::identify()),
-            ("Formats", Request::list_metadata_formats(None)),
-            ("Sets", Request::list_sets()),
-            ("Records", records),
-            ("Identifiers", identifiers),
+            (common::IDENTIFY, Request::identify()),
+            (common::FORMATS, Request::list_metadata_formats(None)),
+            (common::SETS, Request::list_sets()),
+            (common::RECORDS, records),
+            (common::IDENTIFIERS, identifiers),
         ];
         html! {
-            nav.tabs aria-label="Requests" {
+            nav.tabs aria-label=(texts::REQUESTS) {
                 ul {
                     @for (name, request) in &tabs {
                         @let is_current = verb == Some(request.verb());
@@ -182,8 +183,8 @@ impl ResponsePage<'_> {
             ShownResponse::Whole(page) => self.content(page, true),
             ShownResponse::BrokenOff(page) => html! {
                 div.warning {
-                    p { strong { "The response was broken off." } " It is not complete: the end is missing." }
-                    p { "This page shows the part that arrived. Load it again to repeat the request." }
+                    p { strong { (texts::BROKEN_OFF) } (texts::IS_INCOMPLETE) }
+                    p { (texts::SHOWN_PART) }
                 }
                 (self.content(page, false))
             },
@@ -198,7 +199,7 @@ impl ResponsePage<'_> {
 
     fn content(&self, page: &OaiPage, is_whole: bool) -> Markup {
         match &page.content {
-            OaiContent::Nothing if is_whole => html! { p { "The response is empty." } },
+            OaiContent::Nothing if is_whole => html! { p { (texts::EMPTY) } },
             OaiContent::Nothing => html! {},
             OaiContent::Errors(errors) => super::errors::errors(self.links(), errors),
             OaiContent::Identify(facts) => super::single::identify(facts),
@@ -215,9 +216,9 @@ impl ResponsePage<'_> {
     fn for_programs(&self) -> Markup {
         html! {
             section.request aria-labelledby="request" {
-                h2 id="request" { "For harvesters" }
-                p { "URL of this request: " code { (self.address.url(self.site.public_url())) } }
-                p { a href=(self.address.xml(self.site.base_path())) { "Show XML" } }
+                h2 id="request" { (texts::FOR_HARVESTERS) }
+                p { (texts::URL_OF_REQUEST) code { (self.address.url(self.site.public_url())) } }
+                p { a href=(self.address.xml(self.site.base_path())) { (texts::SHOW_XML) } }
             }
         }
     }

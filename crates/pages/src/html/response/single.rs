@@ -4,6 +4,7 @@ use super::super::super::oai_page::IdentifyFacts;
 use super::super::fields_table::{fields_table, left_out, linked};
 use super::super::xml_source::xml_source;
 use super::links::RequestLinks;
+use crate::texts::{common, response as texts};
 use maud::{Markup, html};
 use oaimend_record::{RecordDocument, Text, WorkDescription};
 
@@ -12,14 +13,14 @@ const SHOWN_SETS_MAX: usize = 30;
 
 /// The elements of `Identify` by their labels.
 const LABELS: [(&str, &str); 8] = [
-    ("repositoryName", "Name"),
-    ("baseURL", "Base URL"),
-    ("protocolVersion", "Protocol version"),
-    ("adminEmail", "Contact"),
-    ("earliestDatestamp", "Earliest datestamp"),
-    ("deletedRecord", "Deleted records"),
-    ("granularity", "Granularity of datestamps"),
-    ("compression", "Compression"),
+    ("repositoryName", common::NAME),
+    ("baseURL", common::BASE_URL),
+    ("protocolVersion", texts::PROTOCOL_VERSION),
+    ("adminEmail", common::CONTACT),
+    ("earliestDatestamp", common::EARLIEST_DATESTAMP),
+    ("deletedRecord", common::DELETED_RECORDS),
+    ("granularity", texts::GRANULARITY),
+    ("compression", texts::COMPRESSION),
 ];
 
 /// The description of a repository.
@@ -27,8 +28,8 @@ pub(super) fn identify(facts: &IdentifyFacts) -> Markup {
     let label = |name: &str| LABELS.iter().find(|(element, _)| *element == name).map(|(_, label)| *label);
     html! {
         table.fields {
-            caption { "Repository" }
-            thead { tr { th scope="col" { "Field" } th scope="col" { "Value" } } }
+            caption { (common::REPOSITORY) }
+            thead { tr { th scope="col" { (common::FIELD) } th scope="col" { (common::VALUE) } } }
             tbody {
                 @for (name, text) in &facts.facts {
                     tr {
@@ -42,8 +43,8 @@ pub(super) fn identify(facts: &IdentifyFacts) -> Markup {
         }
         @if !facts.descriptions.is_empty() {
             section aria-labelledby="descriptions" {
-                h2 id="descriptions" { "Descriptions" }
-                (fields_table("Descriptions of the repository", &facts.descriptions))
+                h2 id="descriptions" { (texts::DESCRIPTIONS) }
+                (fields_table(texts::DESCRIPTIONS_CAPTION, &facts.descriptions))
             }
         }
     }
@@ -62,11 +63,11 @@ pub(super) fn record(links: RequestLinks<'_>, xml: &str, document: Option<&Recor
     html! {
         @match document {
             Some(document) => (header_and_fields(links, document)),
-            None => p { "This server cannot read the fields of the record." },
+            None => p { (texts::UNREADABLE_FIELDS) },
         }
         section aria-labelledby="xml" {
-            h2 id="xml" { "XML" }
-            details { summary { "Show the XML of the record" } (xml_source(xml)) }
+            h2 id="xml" { (common::XML) }
+            details { summary { (texts::SHOW_XML_OF_RECORD) } (xml_source(xml)) }
         }
     }
 }
@@ -75,16 +76,16 @@ fn header_and_fields(links: RequestLinks<'_>, document: &RecordDocument) -> Mark
     let identifier = Text { value: document.identifier.clone(), ..Text::default() };
     let page = if links.has_record_pages { links.record_url(&identifier) } else { None };
     html! {
-        @if document.is_deleted { p { strong.deleted { "deleted" } " The repository no longer has this record." } }
+        @if document.is_deleted { p { strong.deleted { (texts::DELETED) } (texts::IS_DELETED) } }
         table.fields {
-            caption { "Header" }
-            thead { tr { th scope="col" { "Field" } th scope="col" { "Value" } } }
+            caption { (texts::HEADER) }
+            thead { tr { th scope="col" { (common::FIELD) } th scope="col" { (common::VALUE) } } }
             tbody {
-                tr { th scope="row" { "Identifier" } td { bdi.identifier { (document.identifier) } } }
-                tr { th scope="row" { "Datestamp" } td { time datetime=(document.datestamp) { (document.datestamp) } } }
+                tr { th scope="row" { (common::IDENTIFIER) } td { bdi.identifier { (document.identifier) } } }
+                tr { th scope="row" { (texts::DATESTAMP) } td { time datetime=(document.datestamp) { (document.datestamp) } } }
                 @if !document.set_specs.is_empty() {
                     tr {
-                        th scope="row" { "Sets" }
+                        th scope="row" { (common::SETS) }
                         td {
                             @for spec in document.set_specs.iter().take(SHOWN_SETS_MAX) {
                                 @let text = Text { value: spec.clone(), ..Text::default() };
@@ -98,14 +99,14 @@ fn header_and_fields(links: RequestLinks<'_>, document: &RecordDocument) -> Mark
                     }
                 }
                 @if let Some(url) = page {
-                    tr { th scope="row" { "Page" } td { a href=(url) { "The page of the record, from the mirror" } } }
+                    tr { th scope="row" { (texts::PAGE) } td { a href=(url) { (texts::RECORD_PAGE) } } }
                 }
             }
         }
-        @if !document.metadata.is_empty() { (fields_table("Metadata", &document.metadata)) }
-        @if !document.about.is_empty() { (fields_table("About the metadata", &document.about)) }
+        @if !document.metadata.is_empty() { (fields_table(common::METADATA, &document.metadata)) }
+        @if !document.about.is_empty() { (fields_table(common::ABOUT_METADATA, &document.about)) }
         @if document.left_out_fields > 0 {
-            p.cut { "… " (document.left_out_fields) " more fields are in the XML only" }
+            p.cut { (common::more_fields(document.left_out_fields)) }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The facets beside the results, and the chosen values above them.
 
-use super::super::repository::numbers::grouped;
-use super::texts;
 use crate::search::{Facet, FacetKind, FacetValue, SearchAddress, SearchResults};
+use crate::texts::numbers::grouped;
+use crate::texts::search as texts;
 use maud::{Markup, html};
 
 /// The number of values of a facet that are shown without opening the others.

@@ -1,6 +1,6 @@
 //! The pages in place of a search.
 
-use super::texts;
+use crate::texts::search as texts;
 use maud::html;
 use oaimend_html::{Crumb, Page, Site};
 
@@ -29,22 +29,20 @@ impl SearchNotice {
     /// The title of the page.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::Off => "No search",
-            Self::Building => "Search is not ready yet",
-            Self::Busy => "Too many searches",
-            Self::Unreadable => "Search is not available now",
+            Self::Off => texts::OFF_TITLE,
+            Self::Building => texts::BUILDING_TITLE,
+            Self::Busy => texts::BUSY_TITLE,
+            Self::Unreadable => texts::UNREADABLE_TITLE,
         }
     }
 
     /// What the reader can do.
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::Off => {
-                "This server has no search: search.enabled is false in oaimend.toml, or no repository is mirrored."
-            }
-            Self::Building => "The index of all records is being built. Try again in a minute.",
-            Self::Busy => "The server is busy with other searches. Try again in a few seconds.",
-            Self::Unreadable => "The index of the records cannot be read. Try again in a few minutes.",
+            Self::Off => texts::OFF,
+            Self::Building => texts::BUILDING,
+            Self::Busy => texts::BUSY,
+            Self::Unreadable => texts::UNREADABLE,
         }
     }
 }

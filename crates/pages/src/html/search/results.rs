@@ -1,8 +1,8 @@
 //! The results of a page.
 
-use super::texts;
 use crate::record::RepositoryAddress;
 use crate::search::{MarkedText, ResultList, SearchAddress, SearchItem, context_object};
+use crate::texts::{common, search as texts};
 use maud::{Markup, html};
 use oaimend_html::Site;
 use oaimend_record::{WorkType, shorten};
@@ -43,7 +43,7 @@ fn result(item: &SearchItem, list: ResultList, site: &Site) -> Markup {
             @if !item.work.core.creators.is_empty() { span { (creators(item)) } }
             @if let Some(date) = date { time datetime=(date.in_iso_8601()) { (item.year().unwrap_or_default()) } }
             @if item.work.work_type != WorkType::Other { span { (item.work.work_type.label()) } }
-            @if item.work.is_open_access { span.state.good { (texts::OPEN_ACCESS) } }
+            @if item.work.is_open_access { span.state.good { (common::OPEN_ACCESS) } }
             a href=(repository.page(base)) { bdi { (shorten(&item.repository_name, NAME_BYTES_MAX).0) } }
             @if list == ResultList::Recent { span { (texts::CHANGED) " " time datetime=(item.changed) { (item.changed) } } }
         }

@@ -2,8 +2,8 @@
 
 use super::facets::{chosen, facets};
 use super::results::results;
-use super::texts;
 use crate::search::{ResultList, SearchAddress, SearchForm, SearchResults, SortOrder};
+use crate::texts::{common, search as texts};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
 
@@ -180,9 +180,9 @@ impl SearchPage<'_> {
         let (previous, next) = (self.address.previous(), self.address.next(total));
         html! {
             @if previous.is_some() || next.is_some() {
-                nav.pages aria-label=(texts::PAGES) {
-                    span { @if let Some(previous) = previous { a rel="prev" href=(previous.url(base, "")) { (texts::PREVIOUS) } } }
-                    span { @if let Some(next) = next { a rel="next" href=(next.url(base, "")) { (texts::NEXT) } } }
+                nav.pages aria-label=(common::PAGES) {
+                    span { @if let Some(previous) = previous { a rel="prev" href=(previous.url(base, "")) { (common::PREVIOUS) } } }
+                    span { @if let Some(next) = next { a rel="next" href=(next.url(base, "")) { (common::NEXT) } } }
                 }
             }
         }
