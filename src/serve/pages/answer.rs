@@ -24,6 +24,7 @@ use oaimend_pages::record::RecordAddress;
 use oaimend_pages::route::RecordTarget;
 use oaimend_pages::search::SearchForm;
 use oaimend_pages::sitemap::SitemapAddress;
+use oaimend_pages::texts::plain;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -190,7 +191,7 @@ async fn list_of_source(
 
 /// The response that a page has another URL.
 fn moved(url: &str) -> Response {
-    let page = Response::text(301, "this list has another URL").with("Location", url.to_owned());
+    let page = Response::text(301, plain::LIST_MOVED).with("Location", url.to_owned());
     page.with("Cache-Control", CACHE_CONTROL.to_owned())
 }
 
@@ -201,7 +202,7 @@ pub(crate) fn style_sheet(sheets: &[StyleSheet], path: &str) -> Response {
     let (sheet, cache_control) = match (found, other()) {
         (Some(sheet), _) => (sheet, "public, max-age=31536000, immutable"),
         (None, Some(sheet)) => (sheet, "no-cache"),
-        (None, None) => return Response::text(404, "no such style sheet"),
+        (None, None) => return Response::text(404, plain::UNKNOWN_STYLE_SHEET),
     };
     let page = Response::new(200, "text/css; charset=UTF-8", sheet.css.clone());
     let page = page.with("Vary", "Accept-Encoding".to_owned());

@@ -10,6 +10,7 @@ use oaimend_html::CONTENT_SECURITY_POLICY;
 use oaimend_oai::Request;
 use oaimend_pages::html::{NoResponseReason, ResponsePage, ShownResponse};
 use oaimend_pages::oai_page::{OaiPage, RequestAddress};
+use oaimend_pages::texts::plain;
 use std::sync::Arc;
 
 /// A request whose response becomes a page.
@@ -92,9 +93,7 @@ impl ResponsePageRequest {
         };
         let page = match rendering.run(length, render).await {
             Ok(html) => Response::new(status, "text/html; charset=UTF-8", html),
-            Err(RenderingFailed) => {
-                Response::text(500, "oaimend failed to render this page; add /xml to its path")
-            }
+            Err(RenderingFailed) => Response::text(500, plain::NOT_RENDERED),
         };
         let page = headers.into_iter().fold(page, |page, (name, value)| page.with(name, value));
         page.with("Content-Security-Policy", CONTENT_SECURITY_POLICY.to_owned())

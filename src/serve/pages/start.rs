@@ -2,6 +2,7 @@
 
 use crate::config::{Mapping, Robots};
 use crate::serve::response::Response;
+use oaimend_pages::texts::start as texts;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,14 +18,13 @@ pub(crate) fn repository_list(status: u16, public_url: &str, mappings: &Mappings
         "code{word-break:break-all}",
         "</style>\n</head>\n<body>\n",
     ));
-    html.push_str(if status == 404 {
-        "<h1>No such page</h1>\n<p>This server has these repositories:</p>\n"
-    } else {
-        "<h1>oaimend</h1>\n<p>A repair proxy for OAI-PMH. Point a harvester at one of these base \
-         URLs; it gets the records of the source, whole and valid.</p>\n"
-    });
+    let (title, introduction) = match status {
+        404 => (texts::UNKNOWN_TITLE, texts::UNKNOWN),
+        _ => ("oaimend", texts::INTRODUCTION),
+    };
+    let _ = writeln!(html, "<h1>{title}</h1>\n<p>{introduction}</p>");
     if mappings.is_empty() {
-        html.push_str("<p>None yet. Put a file into the mappings folder, or start with --map ID=URL.</p>\n");
+        let _ = writeln!(html, "<p>{}</p>", texts::NONE);
     } else {
         html.push_str("<ul>\n");
         for id in mappings.keys() {
@@ -34,7 +34,8 @@ pub(crate) fn repository_list(status: u16, public_url: &str, mappings: &Mappings
         }
         html.push_str("</ul>\n");
     }
-    html.push_str("<p>For programs: <a href=\"/friends.xml\">friends.xml</a></p>\n</body>\n</html>\n");
+    let programs = texts::FOR_PROGRAMS;
+    let _ = writeln!(html, "<p>{programs}<a href=\"/friends.xml\">friends.xml</a></p>\n</body>\n</html>");
     Response::new(status, "text/html; charset=UTF-8", html)
         .with("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'".to_owned())
 }

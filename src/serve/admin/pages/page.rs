@@ -7,6 +7,7 @@ use crate::serve::response::Response;
 use oaimend_html::Site;
 use oaimend_pages::RecordForm;
 use oaimend_pages::html::UnknownOperatorPage;
+use oaimend_pages::texts::operator as texts;
 
 /// The site as the admin listener shows it. Its pages exist even if the public listener has none.
 pub(super) fn site(gateway: &Gateway) -> Site {
@@ -20,8 +21,11 @@ pub(crate) fn style_sheet(gateway: &Gateway, path: &str) -> Response {
 
 /// The page in place of a repository that no mapping has.
 pub(super) fn no_repository(site: &Site) -> Response {
-    let text = "No mapping has this id. The overview lists the repositories of this server.";
-    html(404, UnknownOperatorPage { site, title: "No such repository", text }.render())
+    html(
+        404,
+        UnknownOperatorPage { site, title: texts::UNKNOWN_REPOSITORY_TITLE, text: texts::UNKNOWN_REPOSITORY }
+            .render(),
+    )
 }
 
 /// A page that no one stores, because it contains what only operators may know.

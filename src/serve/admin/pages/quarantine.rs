@@ -6,6 +6,7 @@ use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use oaimend_html::Site;
 use oaimend_pages::html::{QuarantinePage, QuarantinedRecordPage, UnknownOperatorPage};
+use oaimend_pages::texts::operator as texts;
 use oaimend_store::{QUARANTINE_LISTED_MAX, QuarantineError, QuarantineQuery, RepositoryId};
 
 /// The list of the quarantined records of a repository.
@@ -31,15 +32,15 @@ pub(crate) async fn record(served: &ServedRepositories, gateway: &Gateway, id: &
                 QuarantinedRecordPage { site, repository: mapping.id(), key, entry: &entry, raw: &raw };
             html(200, page.render())
         }
-        Ok(None) => {
-            let text = "The quarantine of this repository has no record with this key.";
-            html(404, UnknownOperatorPage { site, title: "No such record", text }.render())
-        }
+        Ok(None) => html(
+            404,
+            UnknownOperatorPage { site, title: texts::UNKNOWN_KEY_TITLE, text: texts::UNKNOWN_KEY }.render(),
+        ),
         Err(error) => unreadable(site, &error),
     }
 }
 
 fn unreadable(site: &Site, error: &QuarantineError) -> Response {
     let text = error.to_string();
-    html(500, UnknownOperatorPage { site, title: "The quarantine cannot be read", text: &text }.render())
+    html(500, UnknownOperatorPage { site, title: texts::UNREADABLE_QUARANTINE_TITLE, text: &text }.render())
 }

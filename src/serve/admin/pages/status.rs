@@ -10,6 +10,7 @@ use oaimend_mirror::{PlannedHarvests, PlannedRepository, RepositoryFacts, plan_c
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::html::{HarvestRow, HarvestState, RequestRow, SourceRow, StatusPage};
+use oaimend_pages::texts::plain;
 use std::time::{Duration, SystemTime};
 
 /// The page with the requests in flight, the limits of sources, and the queue of harvests.
@@ -94,7 +95,7 @@ pub(crate) async fn chart(served: &ServedRepositories) -> Response {
         }
     }
     if repositories.is_empty() {
-        return Response::text(404, "no mapping has a [mirror] table");
+        return Response::text(404, plain::NO_PLAN);
     }
     let policy = (*policy).clone();
     // Each plan is a search over all repositories.
@@ -112,5 +113,5 @@ pub(crate) async fn chart(served: &ServedRepositories) -> Response {
 }
 
 fn unavailable(problem: &str) -> Response {
-    Response::text(500, &format!("no plan can be drawn: {problem}"))
+    Response::text(500, &plain::plan_failed(problem))
 }

@@ -21,6 +21,7 @@ use oaimend_pages::html::{DeletedRecordPage, FormatTab, NoRecordPage, NoRecordRe
 use oaimend_pages::oai_page::{OaiContent, OaiPage};
 use oaimend_pages::record::RecordAddress;
 use oaimend_pages::route::RecordTarget;
+use oaimend_pages::texts::plain;
 use oaimend_record::RecordDocument;
 use oaimend_store::{RecordRepairs, RecordStatus, StoredRecord};
 use std::sync::Arc;
@@ -163,14 +164,14 @@ impl LiveRecordRequest {
     /// The response if no such record exists.
     pub(crate) fn unknown(&self) -> Response {
         let (site, repository_name, address) = (&self.gateway.site, &*self.repository_name, self.address());
-        notice(404, self.form, "no such record", || {
+        notice(404, self.form, plain::UNKNOWN_RECORD, || {
             UnknownRecordPage { site, repository_name, address }.render()
         })
     }
 
     fn deleted(&self, deleted_at: &str) -> Response {
         let (site, repository_name, address) = (&self.gateway.site, &*self.repository_name, self.address());
-        notice(410, self.form, "the record was deleted", || {
+        notice(410, self.form, plain::RECORD_DELETED, || {
             DeletedRecordPage { site, repository_name, address, deleted_at }.render()
         })
     }

@@ -19,6 +19,7 @@ use oaimend_pages::html::{
 };
 use oaimend_pages::record::{LINK_HEADERS_BYTES_MAX, RecordAddress, Signposts, json_ld};
 use oaimend_pages::route::RecordTarget;
+use oaimend_pages::texts::plain;
 use oaimend_record::{RecordDocument, UnreadableRecord, WorkDescription, bibtex, csl_json, ris};
 use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{
@@ -225,12 +226,12 @@ impl RecordRequest<'_> {
         let (site, repository_name) = (&self.gateway.site, name.as_str());
         let address = self.address(None);
         match missing {
-            Missing::Unknown => notice(404, self.form, "no such record", || {
+            Missing::Unknown => notice(404, self.form, plain::UNKNOWN_RECORD, || {
                 UnknownRecordPage { site, repository_name, address }.render()
             }),
             Missing::Deleted { datestamp_secs } => {
                 let deleted_at = from_secs(*datestamp_secs, granularity);
-                notice(410, self.form, "the record was deleted", || {
+                notice(410, self.form, plain::RECORD_DELETED, || {
                     DeletedRecordPage { site, repository_name, address, deleted_at: &deleted_at }.render()
                 })
             }
@@ -324,7 +325,7 @@ impl Rendering {
         let landing_page = work.links.landing_page();
         let landing_page = landing_page.filter(|link| self.may_redirect() && link.url != page_url);
         if let Some(link) = landing_page {
-            let page = Response::text(302, "the record is at its source").with("Location", link.url.clone());
+            let page = Response::text(302, plain::RECORD_AT_SOURCE).with("Location", link.url.clone());
             return Ok(with_policies(page.with("Cache-Control", CACHE_CONTROL.to_owned())));
         }
         let signposts = || Signposts::new(&work, self.address(None), &self.formats(), site.public_url());

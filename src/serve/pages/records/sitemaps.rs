@@ -23,6 +23,7 @@ use oaimend_pages::sitemap::{
     ENTRIES_MAX, SITEMAP_END, SITEMAP_SEQUENCES, SitemapAddress, repositories_sitemap, sitemap_index,
     sitemap_start, write_entry,
 };
+use oaimend_pages::texts::plain;
 use oaimend_record::WorkDescription;
 use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, Position, StoredRecord};
 use std::collections::BTreeMap;
@@ -182,12 +183,12 @@ async fn records(
     headers: &HeaderMap,
 ) -> Result<Response, MirrorError> {
     let mappings = served.repositories.all();
-    let unknown = || Ok(Response::text(404, "no such sitemap; see /sitemap.xml"));
+    let unknown = || Ok(Response::text(404, plain::UNKNOWN_SITEMAP));
     let Some(mapping) = mappings.get(repository).filter(|mapping| has_sitemaps(mapping)) else {
         let is_mirrored = mappings.get(repository).is_some_and(|mapping| mapping.mirror.is_some());
         let stored = served.store.mirror.repositories().await?;
         if !is_mirrored && stored.iter().any(|stored| stored == repository) {
-            return Ok(Response::text(410, "this server no longer has the records of this repository"));
+            return Ok(Response::text(410, plain::REPOSITORY_REMOVED));
         }
         return unknown();
     };

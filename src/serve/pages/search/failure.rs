@@ -2,6 +2,7 @@
 
 use crate::serve::response::Response;
 use oaimend_pages::html::SearchNotice;
+use oaimend_pages::texts::plain;
 use oaimend_repository::{Failure, Reason};
 use oaimend_search::{IndexError, QueryError};
 use oaimend_store::MirrorError;
@@ -45,7 +46,7 @@ impl SearchFailure {
         let (shown, failure) = match self {
             Self::Refused(text) => return refused(&text),
             Self::Mirror => {
-                (SearchNotice::Unreadable, Some(Failure::new(Reason::Mirror, "the mirror cannot be read")))
+                (SearchNotice::Unreadable, Some(Failure::new(Reason::Mirror, plain::UNREADABLE_MIRROR)))
             }
             Self::Index(error) => {
                 let shown = match error {

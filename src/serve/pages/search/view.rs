@@ -13,6 +13,7 @@ use http::HeaderMap;
 use oaimend_html::fingerprint;
 use oaimend_pages::html::ViewPage;
 use oaimend_pages::search::{AtomFeed, FeedPlace, PAGE_ITEMS, SearchForm, SearchItem, atom_feed};
+use oaimend_pages::texts::plain;
 use oaimend_repository::{Failure, Reason};
 use oaimend_search::{Hit, Query, RankedHits};
 use oaimend_views::NewestMember;
@@ -51,7 +52,7 @@ pub(crate) async fn view_feed(
     let items = match newest(served, pages, view).await {
         Ok(items) => items,
         Err(failure) => {
-            return Response::text(503, "the records of the view cannot be read now")
+            return Response::text(503, plain::UNREADABLE_VIEW)
                 .with("Retry-After", failure.retry_after_secs.to_string())
                 .with("Proxy-Status", failure.proxy_status());
         }
@@ -101,6 +102,6 @@ async fn newest(
     });
     let found = RankedHits { hits: hits.collect(), ..RankedHits::default() };
     let results = Results { served, rendering: &pages.rendering, query: Query::All };
-    let unreadable = |_| Failure::new(Reason::Mirror, "the mirror cannot be read");
+    let unreadable = |_| Failure::new(Reason::Mirror, plain::UNREADABLE_MIRROR);
     Ok(results.of(found).await.map_err(unreadable)?.items)
 }
