@@ -233,6 +233,86 @@ fn code_of(source: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// The code of pages. Their texts are in the folder `texts`, so that a second language is another version of it.
+const PAGE_CODE: &[&str] =
+    &["crates/pages/src", "crates/html/src", "src/serve/pages", "src/serve/admin/pages"];
+/// Values of attributes that look like texts.
+const NO_TEXTS: &[&str] = &["light dark", "noindex, nofollow", "state bad", "state good"];
+/// Nobody reads the arguments of these on a page.
+const NOT_SHOWN: &[&str] = &["#[error(", ".expect(", "UnreadableResponse(", "warn!("];
+
+/// The string literals of a source with their lines, except for arguments that are not shown.
+fn literals(source: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut statement = String::new();
+    let mut rest = source.char_indices().peekable();
+    while let Some((at, c)) = rest.next() {
+        match c {
+            '/' if source[at..].starts_with("//") => while rest.next_if(|(_, c)| *c != '\n').is_some() {},
+            '\'' if source[at..].starts_with("'\"'") => drop(rest.nth(1)),
+            '\'' if source[at..].starts_with("'\\") => drop(rest.nth(2)),
+            ';' | '}' => statement.clear(),
+            '"' => {
+                let start = at + 1;
+                let mut end = start;
+                while let Some((at, c)) = rest.next_if(|(_, c)| *c != '"') {
+                    end = at + c.len_utf8();
+                    if c == '\\' {
+                        end = rest.next().map_or(end, |(at, c)| at + c.len_utf8());
+                    }
+                }
+                rest.next();
+                if !NOT_SHOWN.iter().any(|call| statement.contains(call)) {
+                    let line = source[..start].lines().count();
+                    found.push((line, source[start..end].to_owned()));
+                }
+            }
+            c => statement.push(c),
+        }
+    }
+    found
+}
+
+/// A text without what is between two marks, such as its tags.
+fn without(text: &str, open: char, close: char) -> String {
+    let mut parts = text.split(open);
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.map(|part| part.split_once(close).map_or("", |(_, after)| after));
+    std::iter::once(first).chain(rest).collect()
+}
+
+/// Whether a literal has two words side by side, beside tags and placeholders.
+fn is_text_for_people(literal: &str) -> bool {
+    let text = literal.replace("\\\n", " ").replace("\\n", " ").replace('\\', "");
+    let text = without(&without(&text, '<', '>'), '{', '}');
+    let is_word = |word: &str| {
+        let word = word.trim_end_matches([',', '.', ':', ';']);
+        word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_alphabetic())
+    };
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.windows(2).any(|pair| pair.iter().all(|word| is_word(word))) && !NO_TEXTS.contains(&literal)
+}
+
+#[test]
+fn texts_for_people_are_in_their_folder() {
+    let mut found = Vec::new();
+    let mut texts = 0;
+    for path in sources(PAGE_CODE) {
+        let name = shown(&path);
+        let source = text(&path);
+        let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let literals = literals(code);
+        let of_people = literals.iter().filter(|(_, literal)| is_text_for_people(literal));
+        if name.contains("/texts/") || name.ends_with("/texts.rs") {
+            texts += of_people.count();
+        } else if !name.ends_with("/tests.rs") {
+            found.extend(of_people.map(|(line, literal)| format!("{name}:{line}: \"{literal}\"")));
+        }
+    }
+    assert!(texts > 200, "the texts were not found: {texts}");
+    none("texts for people outside the folders of texts", &found);
+}
+
 const LINES_MAX: usize = 620;
 
 #[test]
