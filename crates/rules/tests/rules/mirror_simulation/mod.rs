@@ -21,7 +21,7 @@ mod run;
 mod source;
 mod views;
 
-use run::{Counts, run};
+use run::run;
 
 use oaimend_test_support::{each, report};
 
@@ -29,6 +29,8 @@ use oaimend_test_support::{each, report};
 const RUNS: u64 = 10_000;
 /// The runs in which a broken rule must show. Most show in the first 200.
 const BROKEN_RUNS_MAX: u64 = 20_000;
+/// The runs in which each event must happen as often.
+const EXERCISED_RUNS: usize = 200;
 
 /// A rule that does not hold in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,23 +97,35 @@ fn assert_found(broken: &str, miss: impl Fn(u64) -> Option<String>) {
     assert!(found.is_some(), "{broken}: no run of {BROKEN_RUNS_MAX} misses a record");
 }
 
+/// Checks runs in which all rules hold. `run` returns what is wrong at its end.
+fn assert_no_run_fails(run: impl Fn(u64) -> Option<String> + Sync) {
+    let seeds = seeds(number("OAIMEND_RUNS", RUNS));
+    let failures = each(&seeds, |&seed| run(seed));
+    report("simulated runs", seeds.len(), &failures);
+}
+
+/// Checks that each event happens, on average, in every run. `run` returns the events with their counts.
+fn assert_exercised<const N: usize>(run: impl Fn(u64) -> [(&'static str, usize); N]) {
+    let mut all = [("", 0); N];
+    for seed in seeds(EXERCISED_RUNS as u64) {
+        for (sum, (event, count)) in all.iter_mut().zip(run(seed)) {
+            *sum = (event, sum.1 + count);
+        }
+    }
+    println!("{all:?}");
+    for (event, count) in all {
+        assert!(count >= EXERCISED_RUNS, "{event}: {count} in {EXERCISED_RUNS} runs");
+    }
+}
+
 #[test]
 fn no_incremental_harvester_misses_a_record() {
-    let seeds = seeds(number("OAIMEND_RUNS", RUNS));
-    let failures = each(&seeds, |&seed| run(seed, None).err());
-    report("simulated runs", seeds.len(), &failures);
+    assert_no_run_fails(|seed| run(seed, None).err());
 }
 
 #[test]
 fn the_simulation_exercises_what_it_promises() {
-    let mut all = Counts::default();
-    for seed in seeds(200) {
-        all.add(&run(seed, None).expect("a run without misses"));
-    }
-    println!("{all:?}");
-    for (what, count) in all.named() {
-        assert!(count >= 200, "{what}: {count} in 200 runs");
-    }
+    assert_exercised(|seed| run(seed, None).expect("a run without misses").named());
 }
 
 #[test]

@@ -56,20 +56,6 @@ impl Counts {
             ("refused requests for the set", self.refused_sets),
         ]
     }
-
-    pub(super) fn add(&mut self, other: &Self) {
-        self.changes += other.changes;
-        self.lists += other.lists;
-        self.widened += other.widened;
-        self.failovers += other.failovers;
-        self.failovers_inside_lists += other.failovers_inside_lists;
-        self.clock_steps += other.clock_steps;
-        self.restarts += other.restarts;
-        self.lists_during_commits += other.lists_during_commits;
-        self.stops_at_gaps += other.stops_at_gaps;
-        self.recoveries += other.recoveries;
-        self.refused_sets += other.refused_sets;
-    }
 }
 
 struct World {

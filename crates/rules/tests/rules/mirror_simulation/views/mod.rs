@@ -11,9 +11,8 @@ mod mirror;
 mod run;
 mod view;
 
-use super::{RUNS, assert_found, number, seeds};
-use oaimend_test_support::{each, report};
-use run::{Counts, run};
+use super::{assert_exercised, assert_found, assert_no_run_fails};
+use run::run;
 
 /// A rule that does not hold in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,21 +54,12 @@ fn assert_needed(broken: Broken) {
 
 #[test]
 fn harvesters_of_views_miss_no_record_and_keep_none_that_has_left() {
-    let seeds = seeds(number("OAIMEND_RUNS", RUNS));
-    let failures = each(&seeds, |&seed| run(seed, None).err());
-    report("simulated runs", seeds.len(), &failures);
+    assert_no_run_fails(|seed| run(seed, None).err());
 }
 
 #[test]
 fn the_simulation_exercises_what_it_promises() {
-    let mut all = Counts::default();
-    for seed in seeds(200) {
-        all.add(&run(seed, None).expect("a run without misses"));
-    }
-    println!("{all:?}");
-    for (what, count) in all.named() {
-        assert!(count >= 200, "{what}: {count} in 200 runs");
-    }
+    assert_exercised(|seed| run(seed, None).expect("a run without misses").named());
 }
 
 #[test]

@@ -49,18 +49,6 @@ impl Counts {
             ("restarts", self.restarts),
         ]
     }
-
-    pub(super) fn add(&mut self, other: &Self) {
-        self.lists += other.lists;
-        self.lists_during_commits += other.lists_during_commits;
-        self.lagging_lists += other.lagging_lists;
-        self.requests_during_redefinitions += other.requests_during_redefinitions;
-        self.redefinitions += other.redefinitions;
-        self.old_members += other.old_members;
-        self.removals += other.removals;
-        self.clock_steps += other.clock_steps;
-        self.restarts += other.restarts;
-    }
 }
 
 /// A request that the view has opened and not answered.
