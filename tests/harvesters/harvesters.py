@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -139,3 +140,20 @@ def installed(is_required, harvesters=HARVESTERS):
     if is_required and not all(harvester.is_optional for harvester in missing):
         raise SystemExit(1)
     return {harvester: version for harvester, version in versions.items() if version is not None}
+
+
+def command_line(usage):
+    """Returns the path of oaimend and whether all harvesters are required, or ends the program."""
+    if len(sys.argv) < 2:
+        raise SystemExit(usage)
+    return str(Path(sys.argv[1]).resolve()), "--required" in sys.argv
+
+
+def command_line_with_source(usage):
+    """Returns the path of oaimend and the installed harvesters, or ends the program if there is no source."""
+    oaimend, is_required = command_line(usage)
+    harvesters = list(installed(is_required))
+    if CLIENT.version() is None:
+        print("skipped: the source (oaipmh, PyPI) is not installed; see scripts/harvesters")
+        raise SystemExit(1 if is_required else 0)
+    return oaimend, harvesters

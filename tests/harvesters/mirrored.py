@@ -13,14 +13,12 @@ prints their names. With --required it fails instead.
 import contextlib
 import datetime
 import json
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import holdings
 import repositories
-from harvesters import CLIENT, HERE, VENV_PYTHON, installed
+from harvesters import CLIENT, HERE, VENV_PYTHON, command_line_with_source
 from proxy import Proxy, wait_until_mirrored
 
 HARVESTS_AT_ONCE = 4
@@ -165,13 +163,7 @@ def check_failover(oaimend, harvesters):
 
 
 def main():
-    if len(sys.argv) < 2:
-        raise SystemExit(__doc__)
-    oaimend, is_required = str(Path(sys.argv[1]).resolve()), "--required" in sys.argv
-    harvesters = list(installed(is_required))
-    if CLIENT.version() is None:
-        print("skipped: the source and the client oaipmh (PyPI) are not installed; see scripts/harvesters")
-        raise SystemExit(1 if is_required else 0)
+    oaimend, harvesters = command_line_with_source(__doc__)
     harvesters.append(CLIENT)
     failed = check(oaimend, harvesters) + check_failover(oaimend, harvesters)
     raise SystemExit(1 if failed else 0)

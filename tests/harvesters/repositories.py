@@ -12,10 +12,9 @@ prints their names. With --required it fails instead.
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import holdings
-from harvesters import CLIENT, HARVEST_SECONDS_MAX, HERE, VENV_PYTHON, installed
+from harvesters import CLIENT, HARVEST_SECONDS_MAX, HERE, VENV_PYTHON, command_line, installed
 from proxy import Proxy
 
 PLAN = {
@@ -166,9 +165,7 @@ def check_version_one(oaimend, harvesters, version):
 
 
 def main():
-    if len(sys.argv) < 2:
-        raise SystemExit(__doc__)
-    oaimend, is_required = str(Path(sys.argv[1]).resolve()), "--required" in sys.argv
+    oaimend, is_required = command_line(__doc__)
     harvesters = installed(is_required)
     failed = 0
     if CLIENT.version() is not None:

@@ -11,14 +11,12 @@ not installed and prints their names. With --required it fails instead.
 import base64
 import json
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import holdings
 import mirrored
 import repositories
-from harvesters import CLIENT, HERE, VENV_PYTHON, installed
+from harvesters import HERE, VENV_PYTHON, command_line_with_source
 from proxy import MIRROR_SECONDS_MAX, Proxy, wait_until_mirrored
 
 SETTINGS = """
@@ -88,13 +86,7 @@ def check_searches(proxy, names):
 
 
 def main():
-    if len(sys.argv) < 2:
-        raise SystemExit(__doc__)
-    oaimend, is_required = str(Path(sys.argv[1]).resolve()), "--required" in sys.argv
-    harvesters = list(installed(is_required))
-    if CLIENT.version() is None:
-        print("skipped: the source (PyPI oaipmh) is not installed; see scripts/harvesters")
-        raise SystemExit(1 if is_required else 0)
+    oaimend, harvesters = command_line_with_source(__doc__)
     names = [name for name in SEARCHERS if any(harvester.name == name for harvester in harvesters)]
     with repositories.Source(VENV_PYTHON, HERE / "provider_oaipmh.py") as base_url:
         files = {"oaimend.toml": SETTINGS, "mappings/north.toml": f'base_url = "{base_url}"\n[mirror]\n'}

@@ -12,16 +12,14 @@ those that have left as deleted records. The program skips harvesters that are n
 import datetime
 import re
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import holdings
 import mirrored
 import repositories
-from harvesters import CLIENT, HERE, VENV_PYTHON, installed
+from harvesters import HERE, VENV_PYTHON, command_line_with_source
 from proxy import MIRROR_SECONDS_MAX, Proxy, free_port, wait_until_mirrored
 
 VIEW = "_view/mathematics"
@@ -118,13 +116,7 @@ def check(world, harvesters, way, plan, expected):
 
 
 def main():
-    if len(sys.argv) < 2:
-        raise SystemExit(__doc__)
-    oaimend, is_required = str(Path(sys.argv[1]).resolve()), "--required" in sys.argv
-    harvesters = list(installed(is_required))
-    if CLIENT.version() is None:
-        print("skipped: the source (PyPI oaipmh) is not installed; see scripts/harvesters")
-        raise SystemExit(1 if is_required else 0)
+    oaimend, harvesters = command_line_with_source(__doc__)
     source, admin = repositories.Source(VENV_PYTHON, HERE / "provider_oaipmh.py"), f"127.0.0.1:{free_port()}"
     with source as base_url:
         files = {"mappings/north.toml": f'base_url = "{base_url}"\n[mirror]\n', "views/mathematics.toml": VIEW_FILE}
