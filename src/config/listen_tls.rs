@@ -24,9 +24,12 @@ pub(super) fn declare(listener: &mut Option<ListenTls>, keys: &mut Keys<'_, '_>,
     }
     certificate_files::declare(&mut files, keys, folder, ["certificate", "key"]);
     keys.require("address", "listen_tls.address is missing; expected an address such as \"0.0.0.0:8443\"");
-    // A key without a certificate has a fault already.
+    // One of the two without the other has a fault already.
     if keys.reading().is_none_or(|table| !table.has_key("key")) {
         keys.require("certificate", "listen_tls.certificate is missing; expected a PEM file");
+    }
+    if keys.reading().is_none_or(|table| !table.has_key("certificate")) {
+        keys.require("key", "listen_tls.key is missing; expected a PEM file");
     }
     *listener = address.zip(files).map(|(address, files)| ListenTls { address, files });
 }

@@ -162,7 +162,8 @@ fn listener_with_tls() {
         (
             "[listen_tls]\n".to_owned(),
             "oaimend.toml:1: listen_tls.address is missing; expected an address such as \"0.0.0.0:8443\"\n\
-             oaimend.toml:1: listen_tls.certificate is missing; expected a PEM file",
+             oaimend.toml:1: listen_tls.certificate is missing; expected a PEM file\n\
+             oaimend.toml:1: listen_tls.key is missing; expected a PEM file",
         ),
         (
             "[listen_tls]\naddress = \"[::]:8443\"\nkey = \"server-key.pem\"\ncertificat = \"server.pem\"\n"
