@@ -1,7 +1,7 @@
 //! Opens the stores of a data folder.
 
 use super::RecordLog;
-use crate::backup::remove_snapshots;
+use crate::backup::{refuse_interrupted, remove_snapshots};
 use crate::redb;
 use oaimend_base::error::Error;
 use oaimend_files::data_dir::{DataDirLock, WRITABLE, in_use};
@@ -26,6 +26,8 @@ pub fn open(data: &Path) -> Result<Store, Error> {
 /// The folder cannot be written to.
 pub fn open_locked(lock: DataDirLock) -> Result<Store, Error> {
     let data = lock.path();
+    refuse_interrupted(data)
+        .map_err(|error| Error::State { path: data.to_owned(), message: error.to_string() })?;
     remove_snapshots(data).map_err(|error| Error::writing(data, error, WRITABLE))?;
     let databases = Databases::default();
     let quarantine = Arc::new(redb::RedbQuarantine::open(data, &databases)?);

@@ -60,7 +60,7 @@ pub use quarantine::{
     plain_identifier,
 };
 pub use record_limits::{
-    IDENTIFIER_BYTES_MAX, TIME_BIAS, check_free_space, check_record, check_size, clamp_time,
+    IDENTIFIER_BYTES_MAX, TIME_BIAS, check_free_space, check_record, check_size, clamp_time, free_space,
 };
 pub use record_repairs::{Excerpt, RECORD_REPAIRS_MAX, RecordRepair, RecordRepairs};
 pub use repository_profile::{

@@ -45,11 +45,13 @@ pub fn clamp_time(secs: UnixSecs) -> UnixSecs {
 ///
 /// [`MirrorError::NoSpace`].
 pub fn check_free_space(folder: &Path) -> Result<(), MirrorError> {
-    match rustix::fs::statvfs(folder) {
-        Ok(disk) => check_free_bytes(folder, disk.f_bavail.saturating_mul(disk.f_frsize)),
-        // A file system that does not say it has no limit that we know.
-        Err(_) => Ok(()),
-    }
+    free_space(folder).map_or(Ok(()), |free_bytes| check_free_bytes(folder, free_bytes))
+}
+
+/// The bytes that this process may still write to the disk of a folder. `None`: the file system does not say it.
+pub fn free_space(folder: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 fn check_free_bytes(folder: &Path, free_bytes: u64) -> Result<(), MirrorError> {

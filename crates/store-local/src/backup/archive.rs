@@ -1,9 +1,9 @@
 //! The archive of a backup: written from a snapshot, and restored into a new folder.
 
 use super::BackupError;
-use super::snapshot::Snapshot;
+use super::snapshot::{LOST_FOUND, Snapshot};
+use super::space::check_space;
 use blake2::{Blake2s256, Digest};
-use oaimend_files::data_dir::rename_durably;
 use oaimend_store::Store;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -139,50 +139,95 @@ impl<R: Read> Read for HashingReader<R> {
     }
 }
 
-/// Restores a backup as the data folder `data`, which must be absent or empty. Everything is read and checked, and the
-/// state is opened once, before the folder gets its name. `on_progress` gets the bytes that are done, and all bytes. Blocks
-/// on the disk.
+/// The beginning of the names of folders into which a backup is unpacked, inside the data folder.
+pub(crate) const UNPACKED_PREFIX: &str = ".oaimend-restore-";
+
+/// Restores a backup as the data folder `data`, which must be absent or empty. It may be a mount point, such as the volume
+/// of a container, so everything is unpacked inside it. Everything is read and checked, and the state is opened once,
+/// before a file gets its place. `on_progress` gets the bytes that are done, and all bytes. Blocks on the disk.
 ///
 /// # Errors
 ///
-/// The folder is not empty, the file is no complete backup, or its state cannot be opened. `data` is then as before.
+/// The folder is not empty or has too little space, the file is no complete backup, or its state cannot be opened. `data`
+/// is then as before.
 pub fn restore(
     archive: impl Read,
     data: &Path,
     on_progress: &mut dyn FnMut(u64, u64),
 ) -> Result<RestoredBackup, BackupError> {
-    refuse_occupied(data)?;
-    let parent = data.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(BackupError::file(parent))?;
-    // Beside the folder, so that it can be renamed.
-    let unpacked = tempfile::Builder::new().prefix("restore-").tempdir_in(parent);
-    let unpacked = unpacked.map_err(BackupError::file(parent))?;
+    let is_new = remove_unpacked(data)?;
+    let restored = restore_into(archive, data, on_progress);
+    if is_new && restored.is_err() {
+        // It stays if somebody has put something into it.
+        let _ = fs::remove_dir(data);
+    }
+    restored
+}
+
+fn restore_into(
+    archive: impl Read,
+    data: &Path,
+    on_progress: &mut dyn FnMut(u64, u64),
+) -> Result<RestoredBackup, BackupError> {
+    fs::create_dir_all(data).map_err(BackupError::file(data))?;
+    let unpacked = tempfile::Builder::new().prefix(UNPACKED_PREFIX).tempdir_in(data);
+    let unpacked = unpacked.map_err(BackupError::file(data))?;
     let manifest = unpack(archive, unpacked.path(), on_progress)?;
     crate::open(unpacked.path()).map_err(BackupError::Unusable)?.close();
     // Something may have been put into the folder meanwhile.
-    refuse_occupied(data)?;
-    match fs::remove_dir(data) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(BackupError::file(data)(error)),
-        _ => {}
+    if others_in(data)?.iter().any(|path| path != unpacked.path()) {
+        return Err(BackupError::Occupied(data.to_owned()));
     }
-    rename_durably(unpacked.path(), data).map_err(BackupError::file(data))?;
-    // It has another name now.
-    let _ = unpacked.keep();
+    // As long as this folder exists, the data folder cannot be opened.
+    let unpacked = unpacked.keep();
+    for path in others_in(&unpacked)? {
+        let name = path.file_name().unwrap_or_default();
+        fs::rename(&path, data.join(name)).map_err(BackupError::file(&path))?;
+    }
+    let sync = || File::open(data)?.sync_all();
+    sync().map_err(BackupError::file(data))?;
+    fs::remove_dir(&unpacked).and_then(|()| sync()).map_err(BackupError::file(data))?;
     let Manifest { created, oaimend, files, bytes, .. } = manifest;
     Ok(RestoredBackup { created, oaimend, files, bytes })
 }
 
-fn refuse_occupied(data: &Path) -> Result<(), BackupError> {
-    match fs::read_dir(data) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(BackupError::file(data)(error)),
-        Ok(mut entries) => {
-            if entries.next().is_some() {
-                return Err(BackupError::Occupied(data.to_owned()));
-            }
-            Ok(())
-        }
+/// Refuses a data folder that is not empty, and removes what a killed restore has unpacked. Returns whether the folder is
+/// absent.
+fn remove_unpacked(data: &Path) -> Result<bool, BackupError> {
+    if !data.exists() {
+        return Ok(true);
     }
+    let (unpacked, others): (Vec<_>, Vec<_>) =
+        others_in(data)?.into_iter().partition(|path| is_unpacked(path));
+    match (unpacked.as_slice(), others.as_slice()) {
+        ([], []) => {}
+        ([], _) => return Err(BackupError::Occupied(data.to_owned())),
+        (unpacked, []) => {
+            for folder in unpacked {
+                fs::remove_dir_all(folder).map_err(BackupError::file(folder))?;
+            }
+        }
+        _ => return Err(BackupError::Interrupted(data.to_owned())),
+    }
+    Ok(false)
+}
+
+fn is_unpacked(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(UNPACKED_PREFIX))
+}
+
+/// Refuses a data folder that an interrupted restore has filled in part.
+pub(crate) fn refuse_interrupted(data: &Path) -> Result<(), BackupError> {
+    let is_whole = !others_in(data)?.iter().any(|path| is_unpacked(path));
+    if is_whole { Ok(()) } else { Err(BackupError::Interrupted(data.to_owned())) }
+}
+
+/// What is in a folder, beside what its file system puts there.
+fn others_in(folder: &Path) -> Result<Vec<PathBuf>, BackupError> {
+    let entries = fs::read_dir(folder).map_err(BackupError::file(folder))?;
+    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let is_other = |path: &PathBuf| path.file_name().is_none_or(|name| name != LOST_FOUND);
+    Ok(paths.map_err(BackupError::file(folder))?.into_iter().filter(is_other).collect())
 }
 
 /// Unpacks all files, and compares them with the checksums at the end.
@@ -196,6 +241,7 @@ fn unpack(
     let mut entries = archive.entries().map_err(damaged)?;
     let first = entries.next().ok_or_else(|| BackupError::Damaged("it is empty".to_owned()))?;
     let manifest = read_manifest(first.map_err(damaged)?)?;
+    check_space(folder, manifest.bytes)?;
     let (mut found, mut expected, mut done) = (Checksums::new(), None, 0);
     for entry in entries {
         let mut entry = entry.map_err(damaged)?;

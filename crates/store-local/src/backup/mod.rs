@@ -8,14 +8,22 @@
 
 mod archive;
 mod snapshot;
+mod space;
 
+pub(crate) use archive::refuse_interrupted;
 pub(crate) use snapshot::remove_snapshots;
 
 pub use archive::{RestoredBackup, WrittenBackup, restore, write_backup};
+pub use snapshot::backup_size;
+pub use space::{BackupSize, check_space};
 
 use oaimend_store::save_error::SaveError;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// A frame of zstd without content (RFC 8878, section 3.1.2). Before a backup, which every reader then reads as without
+/// it, such frames show that the server still copies the databases.
+pub const EMPTY_FRAME: [u8; 8] = [0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0];
 
 /// Why there is no backup, or why it is not restored.
 #[derive(Debug, thiserror::Error)]
@@ -33,12 +41,31 @@ pub enum BackupError {
         /// The error of the operating system.
         error: io::Error,
     },
+    /// The disk of a folder has too little space. Nothing was written.
+    #[error(
+        "{}: {bytes} bytes may be needed here, and {missing_bytes} of them are missing; free this space, or use another \
+         disk. Nothing was written", folder.display()
+    )]
+    NoSpace {
+        /// The folder.
+        folder: PathBuf,
+        /// The bytes that may be needed.
+        bytes: u64,
+        /// How many of them are more than the free space.
+        missing_bytes: u64,
+    },
     /// The backup cannot be written or read.
     #[error("the backup: {0}; check the rights and the space of its disk")]
     Archive(io::Error),
     /// The file is no backup, or is not whole.
     #[error("the file is no complete backup: {0}; use another copy. Nothing was restored")]
     Damaged(String),
+    /// A restore was interrupted while its files got their places.
+    #[error(
+        "an earlier restore into {} was interrupted; delete everything in this folder, and restore the backup again",
+        .0.display()
+    )]
+    Interrupted(PathBuf),
     /// There is something at the place of the data folder.
     #[error("{} exists and is not empty; name a new folder with --data, or move it away", .0.display())]
     Occupied(PathBuf),

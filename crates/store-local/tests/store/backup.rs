@@ -6,9 +6,10 @@ use oaimend_store::{
     DeliveredPage, ListPage, ListStatus, QuarantineBatch, QuarantineQuery, QuarantinedRecord, RepositoryId,
     Store,
 };
-use oaimend_store_local::backup::{BackupError, restore, write_backup};
+use oaimend_store_local::backup::{BackupError, EMPTY_FRAME, backup_size, restore, write_backup};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 const CREATED: &str = "2026-01-02T03:04:05Z";
@@ -66,12 +67,19 @@ async fn fill(store: &Store) {
     assert!(store.ledger.record_part(page, 1).await, "it is on disk");
 }
 
-/// A file that prints a line for each piece of it.
-struct Printing(File);
+/// The pieces that a process writes before it waits to be killed. Each backup has several.
+const PIECES: usize = 30;
 
-impl Write for Printing {
+/// A file that prints a line for each piece of it, and waits for ever before the last of [`PIECES`].
+struct Printing<'a>(File, &'a mut usize);
+
+impl Write for Printing<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         println!("written {}", bytes.len());
+        *self.1 += 1;
+        while *self.1 == PIECES {
+            std::thread::park();
+        }
         self.0.write(bytes)
     }
 
@@ -165,9 +173,10 @@ fn a_killed_backup_is_refused_and_the_next_one_is_whole() {
         let runtime = runtime();
         runtime.block_on(fill(&store));
         runtime.spawn(async move { commit_pages(&*mirror, FEW).await });
+        let mut pieces = 0;
         loop {
             let out = File::create(data.with_extension("backup")).expect("writable");
-            write_backup(&store, CREATED, Printing(out)).expect("it is written");
+            write_backup(&store, CREATED, Printing(out, &mut pieces)).expect("it is written");
         }
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -175,9 +184,9 @@ fn a_killed_backup_is_refused_and_the_next_one_is_whole() {
     let test = "backup::a_killed_backup_is_refused_and_the_next_one_is_whole";
     let mut process = child(test, &data).spawn().expect("it starts");
     let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-    // In the middle of a backup, each of which has several pieces.
+    // It waits in the middle of a backup.
     let pieces = lines.filter(|line| line.starts_with("written "));
-    pieces.take(30).for_each(drop);
+    pieces.take(PIECES).for_each(drop);
     process.kill().expect("it runs");
     process.wait().expect("it was killed");
     let error = restored(&data.with_extension("backup"), &folder.path().join("copy")).expect_err("it is cut");
@@ -228,9 +237,99 @@ fn a_cut_or_damaged_file_is_refused_and_leaves_no_folder() {
     refused(b"no backup", "another file");
     let error = restore(whole.as_slice(), &data, &mut |_, _| {}).expect_err("the folder is in use");
     assert!(matches!(error, BackupError::Occupied(_)), "{error}");
-    fs::create_dir(&copy).expect("writable");
-    let copy = restored(&file, &copy).expect("an empty folder is replaced");
+    let copy = restored(&file, &copy).expect("it is whole");
     runtime().block_on(check_filled(&copy));
+}
+
+#[test]
+fn a_folder_that_exists_is_filled_and_not_replaced() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = oaimend_store_local::open(&folder.path().join("data")).expect("writable");
+    runtime().block_on(fill(&store));
+    let file = folder.path().join("whole.backup");
+    back_up(&store, &file);
+    // The folder stands for a mount point, which cannot be replaced. An ext4 disk has such a folder at its root.
+    let copy = folder.path().join("copy");
+    fs::create_dir_all(copy.join("lost+found")).expect("writable");
+    let number = || fs::metadata(&copy).expect("readable").ino();
+    let before = number();
+    // What a restore has left that was killed while it unpacked.
+    fs::create_dir_all(copy.join(".oaimend-restore-1/mirror")).expect("writable");
+    let opened = oaimend_store_local::open(&copy).expect_err("it is not whole").to_string();
+    assert!(opened.contains("was interrupted; delete everything in this folder"), "{opened}");
+    fs::remove_file(copy.join("lock")).expect("the refused process has left it");
+    let store = restored(&file, &copy).expect("it is whole");
+    runtime().block_on(check_filled(&store));
+    assert_eq!(number(), before);
+    let names = fs::read_dir(&copy).expect("readable").flatten().map(|entry| entry.file_name());
+    let hidden: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with('.')).collect();
+    assert!(hidden.is_empty(), "{hidden:?}");
+    store.close();
+    fs::create_dir(copy.join(".oaimend-restore-1")).expect("writable");
+    let error = restored(&file, &copy).expect_err("some files have got their places");
+    assert!(matches!(error, BackupError::Interrupted(_)), "{error}");
+}
+
+#[test]
+fn a_backup_that_the_disk_has_no_space_for_is_not_begun() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = folder.path().join("data");
+    let store = oaimend_store_local::open(&data).expect("writable");
+    let free = || oaimend_store::free_space(folder.path()).expect("a disk with a size");
+    // A file with holes, which needs no space itself.
+    let put = |name: &str| File::create(data.join(name)).expect("writable").set_len(free() + (1 << 30));
+    put("records").expect("a file system with holes");
+    let size = backup_size(&store).expect("readable");
+    assert!(
+        size.bytes > free() && size.copied_bytes < 1 << 30,
+        "records are linked and not copied: {size:?}"
+    );
+    put("large.redb").expect("a file system with holes");
+    let mut out = Vec::new();
+    let error = write_backup(&store, CREATED, &mut out).expect_err("the database cannot be copied");
+    let BackupError::NoSpace { missing_bytes, .. } = error else { panic!("{error}") };
+    assert!((1 << 29..1 << 31).contains(&missing_bytes), "{missing_bytes}");
+    assert!(error.to_string().contains(&format!("{missing_bytes} of them are missing")), "{error}");
+    assert_eq!(out, b"");
+    let names: Vec<_> =
+        fs::read_dir(&data).expect("readable").flatten().map(|entry| entry.file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with(".oaimend")), "{names:?}");
+}
+
+#[test]
+fn a_backup_with_more_bytes_than_the_disk_is_not_unpacked() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let manifest =
+        format!(r#"{{"format": 1, "oaimend": "0", "created": "x", "files": 1, "bytes": {}}}"#, u64::MAX);
+    let error = restore(
+        archive(&[("manifest.json", manifest.as_bytes())]).as_slice(),
+        &folder.path().join("copy"),
+        &mut |_, _| {},
+    );
+    assert!(matches!(error, Err(BackupError::NoSpace { .. })), "{error:?}");
+    assert!(!folder.path().join("copy").exists());
+}
+
+#[test]
+fn empty_frames_before_a_backup_mean_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = oaimend_store_local::open(&folder.path().join("data")).expect("writable");
+    let file = folder.path().join("whole.backup");
+    back_up(&store, &file);
+    let whole = [EMPTY_FRAME.repeat(3), fs::read(&file).expect("readable")].concat();
+    fs::write(&file, whole).expect("writable");
+    restored(&file, &folder.path().join("copy")).expect("it is whole");
+}
+
+/// A backup with these files.
+fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).expect("memory"));
+    for (name, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        archive.append_data(&mut header, name, *bytes).expect("memory");
+    }
+    archive.into_inner().and_then(zstd::Encoder::finish).expect("memory")
 }
 
 /// Reads a backup, and writes into the data folder meanwhile.
@@ -277,15 +376,6 @@ fn a_part_of_the_folder_on_another_disk_is_in_the_backup() {
 fn a_backup_with_more_than_its_manifest_says_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let manifest = br#"{"format": 1, "oaimend": "0", "created": "x", "files": 1, "bytes": 3}"#.as_slice();
-    let archive = |files: &[(&str, &[u8])]| {
-        let mut archive = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).expect("memory"));
-        for (name, bytes) in files {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(bytes.len() as u64);
-            archive.append_data(&mut header, name, *bytes).expect("memory");
-        }
-        archive.into_inner().and_then(zstd::Encoder::finish).expect("memory")
-    };
     for files in [
         [("manifest.json", manifest), ("a", b"four"), ("checksums", b"{}")].as_slice(),
         &[("manifest.json", manifest), ("a", b""), ("b", b""), ("checksums", b"{}")],
