@@ -93,7 +93,7 @@ fn state_of_the_server_shows_requests_limits_and_harvests() {
     });
     contains(
         &open(&proxy, "/-/status", 200, "<h1>State of the server</h1>"),
-        &["<p>None.</p>", "No source has been requested", "No repository is mirrored."],
+        &["No request is in flight.", "No source has been requested", "No repository is mirrored."],
     );
     let address = proxy.address();
     let request = std::thread::spawn(move || fetch(address, LIST));

@@ -368,7 +368,7 @@ fn unchanged_page_is_not_sent_again() {
 
 #[test]
 fn page_shows_the_repairs_of_the_record() {
-    let none = "Nothing. The record is as its source sent it.";
+    let none = "Nothing was repaired. The record is as its source sent it.";
     let mirrored = Mirrored::of(with_fields("<dc:creator>Smith & Sons</dc:creator>"));
     let broken = mirrored.get(PAGE);
     let repair = "<ol><li><b>bare-ampersand</b><p>Writes";

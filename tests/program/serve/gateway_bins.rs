@@ -445,7 +445,7 @@ fn lists_count_in_the_metrics() {
 #[test]
 fn set_that_headers_do_not_name_is_no_empty_list() {
     let mirrored = Mirrored::of(Collection { names_set: |_| false, ..Collection::of(3) });
-    is_html(&mirrored.get("/x/sets/even/"), 503, "<h1>Records of this set not known</h1>");
+    is_html(&mirrored.get("/x/sets/even/"), 503, "<h1>The records of this set are not known</h1>");
     assert!(links(&mirrored.get("/x/sets/")).is_empty());
     let list = mirrored.get("/_mirror/x?verb=ListRecords&metadataPrefix=oai_dc&set=even");
     assert_eq!((list.status, list.header("retry-after").is_empty()), (503, false));

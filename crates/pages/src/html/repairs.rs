@@ -108,7 +108,7 @@ mod tests {
         assert!(
             repairs_section(&RecordRepairs::default())
                 .into_string()
-                .contains("Nothing. The record is as its source sent it.")
+                .contains("Nothing was repaired. The record is as its source sent it.")
         );
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const NEIGHBOURS: &str = "Neighbouring lists";
 
 pub(crate) const FIELDS: &str = "Fields";
 pub(crate) const TOO_MANY_VALUES: &str =
-    "There are too many values to find those of this repository. Enter more of their start.";
+    "There are too many values to list. Enter the first letters of the values that you look for.";
 pub(crate) const NO_VALUES: &str = "No record has such a value.";
 pub(crate) const BEGIN_WITH: &str = "Begin with";
 pub(crate) const SHOW: &str = "Show";

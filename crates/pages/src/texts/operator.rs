@@ -6,7 +6,7 @@ use maud::{Markup, html};
 /// The heading of the state of the server, and the name of links to it.
 pub(crate) const STATUS: &str = "State of the server";
 pub(crate) const REQUESTS: &str = "Requests in flight";
-pub(crate) const NO_REQUESTS: &str = "None.";
+pub(crate) const NO_REQUESTS: &str = "No request is in flight.";
 pub(crate) const REQUEST: &str = "Request";
 pub(crate) const CLIENT: &str = "Client";
 pub(crate) const SECONDS: &str = "Seconds";

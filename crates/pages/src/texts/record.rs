@@ -41,8 +41,8 @@ pub(crate) const JSON_LD: &str = "JSON-LD";
 pub(crate) const SHOW_XML: &str = "Show the XML";
 pub(crate) const XML_OF_RECORD: &str = "XML of the record";
 
-pub(crate) const REPAIRS: &str = "What oaimend repaired in it";
-pub(crate) const NO_REPAIRS: &str = "Nothing. The record is as its source sent it.";
+pub(crate) const REPAIRS: &str = "Repairs by oaimend";
+pub(crate) const NO_REPAIRS: &str = "Nothing was repaired. The record is as its source sent it.";
 pub(crate) const BEFORE: &str = "before";
 pub(crate) const AFTER: &str = "after";
 pub(crate) const NOTHING: &str = "nothing";

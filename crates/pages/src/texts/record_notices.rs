@@ -15,8 +15,7 @@ pub(crate) const AFTER_SEARCH: &str = ". A new record appears after the next har
 /// Before the identifier.
 pub(crate) const RECORD: &str = "Record: ";
 
-pub(crate) const NOT_HARVESTED: &str = "This server copies the repository. The copy is not complete yet, so it is not known \
-    whether the record exists.";
+pub(crate) const NOT_HARVESTED: &str = "This server is copying the repository. Until the copy is complete, it is not known whether the record exists.";
 pub(crate) const TRY_LATER: &str = "Try again later.";
 pub(crate) const TRY_SOON: &str = "Try again in a few minutes.";
 pub(crate) const NOT_AVAILABLE_TITLE: &str = "Record not available now";

@@ -10,7 +10,7 @@ pub(crate) const EMPTY_PAGE: &str = "This page has no repositories. ";
 pub(crate) const SHOW_ALL: &str = "Show all";
 pub(crate) const FILTER_LABEL: &str = "Filter by name or id";
 pub(crate) const FILTER: &str = "Filter";
-pub(crate) const SHARES: &str = ". Shares are of the items that the source sent in 30 days.";
+pub(crate) const SHARES: &str = ". Percentages are shares of the items that the source sent in 30 days.";
 pub(crate) const LAST_SUCCESS: &str = "Last success";
 pub(crate) const REPAIRED: &str = "Repaired";
 pub(crate) const QUARANTINED: &str = "Quarantined";
@@ -145,7 +145,7 @@ pub(crate) const fn sentence(state: RepositoryState) -> Option<&'static str> {
     match state {
         RepositoryState::Live | RepositoryState::Complete => None,
         RepositoryState::Harvesting => {
-            Some("A harvest of the mirror runs. New and changed records appear after it.")
+            Some("The mirror is being harvested. New and changed records appear when the harvest ends.")
         }
         RepositoryState::Incomplete => Some(
             "The last harvest of the mirror was not complete. The next one continues it; records may be missing until then.",
@@ -256,7 +256,7 @@ pub(crate) fn removed(id: &str) -> Markup {
 pub(crate) fn aggregate(repositories: u64, records: &str, overview_url: &str) -> Markup {
     html! {
         "This is one repository with the records of " (number_of(repositories)) ", " (records) " in all. "
-        a href=(overview_url) { "See each of them" } "."
+        a href=(overview_url) { "See each repository" } "."
     }
 }
 
@@ -267,8 +267,8 @@ pub(crate) fn base_url(url: &str) -> Markup {
 /// The records of a view.
 pub(crate) fn view(query: Option<&str>) -> Markup {
     html! {
-        "This is one repository with chosen records of the repositories here"
+        "This repository contains chosen records of the repositories on this server"
         @if let Some(query) = query { ": those that match " code { (query) } }
-        ". A record that leaves it is a deleted record for harvesters."
+        ". If a record leaves it, harvesters receive it as deleted."
     }
 }

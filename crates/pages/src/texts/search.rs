@@ -9,10 +9,10 @@ pub const SEARCH: &str = "Search";
 pub const RECENT: &str = "Recently changed records";
 pub(crate) const BOX_LABEL: &str = "Search the records of all repositories";
 pub(crate) const EXAMPLES: &str = "For example";
-pub(crate) const SYNTAX: &str = "All records with one of the words are found, the best first. A word must occur with + before \
-    it, and must not occur with - before it. Words in quotation marks stand side by side. A field is named before a colon: \
-    title, creator, subject, description, publisher, contributor, date, type, format, identifier, source, language, relation, \
-    coverage or rights.";
+pub(crate) const SYNTAX: &str = "A search finds all records with at least one of the words, and shows the best first. Put + \
+    before a word that must occur, and - before a word that must not occur. Put words into quotation marks if they must \
+    stand side by side. To search in one field, write its name and a colon before the word: title, creator, subject, \
+    description, publisher, contributor, date, type, format, identifier, source, language, relation, coverage or rights.";
 pub(crate) const FILTERS: &str = "Narrow the results";
 pub(crate) const TO_FILTERS: &str = "Narrow these results";
 pub(crate) const CHOSEN: &str = "Only";

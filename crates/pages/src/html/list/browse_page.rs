@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_page_without_values_says_why() {
         let address = BrowseAddress::of("x", BrowsedField::Titles);
-        assert!(page(&address, None).contains("Enter more of their start."));
+        assert!(page(&address, None).contains("Enter the first letters"));
         assert!(page(&address, Some(&[])).contains("No record has such a value."));
     }
 }
