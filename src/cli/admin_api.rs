@@ -3,7 +3,7 @@
 //! Commands for operators send it the same requests in both cases. Therefore they print the same.
 
 use std::io::{self, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
@@ -28,6 +28,8 @@ use super::state::State;
 pub(super) struct AdminApi {
     runtime: Runtime,
     place: Place,
+    /// The data folder of the configuration.
+    pub(super) data: PathBuf,
     /// What holds for all mirrored repositories.
     pub(super) mirror: MirrorPolicy,
 }
@@ -71,7 +73,7 @@ impl AdminApi {
     pub(super) fn open(config: Config, state: State) -> Result<Self, Failure> {
         let runtime = Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::io("start", Path::new("the network"), &error))?;
-        let mirror = config.mirror.clone();
+        let (data, mirror) = (config.data.clone(), config.mirror.clone());
         let place = match state {
             State::Here(data) => {
                 let (store, empty) = data.open()?;
@@ -82,7 +84,7 @@ impl AdminApi {
                 Place::InServer { client, repositories: Box::new(config.repositories) }
             }
         };
-        Ok(Self { runtime, place, mirror })
+        Ok(Self { runtime, place, data, mirror })
     }
 
     /// The repositories of the configuration.

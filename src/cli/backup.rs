@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use oaimend::config::{Config, Flags};
+use oaimend_store_local::backup::{BackupSize, check_space};
 use tempfile::NamedTempFile;
 
+use super::admin_api::Refusal;
 use super::data_arguments::{ConfigArguments, DataArguments, create_private_files};
 use super::exit::{Exit, Failure, print};
 use super::state::{IfAbsent, foreign_owner};
@@ -40,11 +43,14 @@ pub(crate) fn back_up(arguments: BackupArguments) -> Result<Exit, Failure> {
     if file.exists() {
         return Err(Failure::usage(format!("{} exists; name a new file", file.display())));
     }
-    let api = data.open(IfAbsent::Fail)?;
-    let backup = api.send("POST", "/-/backup")?;
-    let backup =
-        backup.map_err(|refusal| Failure::in_use(format!("there is no backup: {}", refusal.error)))?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let api = data.open(IfAbsent::Fail)?;
+    let refused = |refusal: Refusal| Failure::in_use(format!("there is no backup: {}", refusal.error));
+    let BackupSize { bytes, copied_bytes } = api.send("GET", "/-/backup")?.map_err(refused)?.read()?;
+    // The server checks that it can copy its databases, which may need the same space.
+    let copied_bytes = if is_same_disk(folder, &api.data) { copied_bytes } else { 0 };
+    check_space(folder, bytes.saturating_add(copied_bytes)).map_err(Failure::in_use)?;
+    let backup = api.send("POST", "/-/backup")?.map_err(refused)?;
     let cannot_write = |error: &io::Error| Failure::io("write", &file, error);
     let mut out = NamedTempFile::new_in(folder).map_err(|error| cannot_write(&error))?;
     let mut bytes = 0;
@@ -86,6 +92,12 @@ pub(crate) fn restore(arguments: RestoreArguments) -> Result<Exit, Failure> {
         restored.bytes
     );
     print(text.as_bytes())
+}
+
+/// Whether two folders are on the same disk.
+fn is_same_disk(one: &Path, other: &Path) -> bool {
+    let disk = |folder: &Path| folder.metadata().ok().map(|metadata| metadata.dev());
+    disk(one).is_some_and(|one| disk(other) == Some(one))
 }
 
 fn show_progress(text: &str) {

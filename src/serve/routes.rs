@@ -97,6 +97,7 @@ pub(crate) enum AdminEndpoint {
     Search,
     RebuildSearch,
     Backup,
+    BackupSize,
     Purge,
     OverviewPage,
     RepositoryPage,
@@ -169,10 +170,10 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
 const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
     use Access::{Everyone, Operators};
     use AdminEndpoint::{
-        Backup, Harvest, Livez, Maintenance, Metrics, Mirror, Mirrors, OverviewPage, PlanChart, Purge,
-        Quarantine, QuarantinePage, QuarantinedRecord, QuarantinedRecordPage, Readyz, RebuildSearch, Records,
-        RemoveQuarantined, Repairs, Report, Repositories, Repository, RepositoryPage, RetryQuarantined,
-        Search, StatusPage, StyleSheet, Sync,
+        Backup, BackupSize, Harvest, Livez, Maintenance, Metrics, Mirror, Mirrors, OverviewPage, PlanChart,
+        Purge, Quarantine, QuarantinePage, QuarantinedRecord, QuarantinedRecordPage, Readyz, RebuildSearch,
+        Records, RemoveQuarantined, Repairs, Report, Repositories, Repository, RepositoryPage,
+        RetryQuarantined, Search, StatusPage, StyleSheet, Sync,
     };
     &[
         route(READ, &[STATUS_PATH], StatusPage, Operators),
@@ -193,6 +194,7 @@ const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
         route(READ, &["/-/mirror/{id}/harvest"], Harvest, Operators),
         route(READ, &["/-/mirror/{id}/records"], Records, Operators),
         route(READ, &["/-/search"], Search, Operators),
+        route(READ, &["/-/backup"], BackupSize, Operators),
         route(
             &["DELETE"],
             &["/-/repositories/{id}/quarantine", "/-/repositories/{id}/quarantine/{key}"],

@@ -85,6 +85,28 @@ fn commands_find_the_server_of_their_data_folder() {
 }
 
 #[test]
+fn a_backup_without_space_is_refused_before_a_file_is_written() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let map = ["--map", "x=http://127.0.0.1:9/oai"];
+    let server = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]).args(map));
+    let disk = rustix::fs::statvfs(folder.path()).expect("a disk with a size");
+    let large = fs::File::create(folder.path().join("data/records")).expect("writable");
+    // It has a hole, and needs no space itself.
+    large.set_len(disk.f_bavail * disk.f_frsize + (1 << 30)).expect("a file system with holes");
+    let refused = || {
+        let output = oaimend(folder.path(), &["backup", "x.backup"]);
+        assert_eq!(output.status.code(), Some(74));
+        assert!(text(&output.stderr).contains("of them are missing"), "{}", text(&output.stderr));
+    };
+    refused();
+    drop(server);
+    refused();
+    let names = fs::read_dir(folder.path()).expect("readable").flatten().map(|entry| entry.file_name());
+    let names: Vec<_> = names.filter(|name| name != "data" && name != "mappings").collect();
+    assert!(names.is_empty(), "{names:?}");
+}
+
+#[test]
 fn a_folder_without_data_has_no_backup() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = oaimend(folder.path(), &["backup", "x.backup"]);

@@ -122,6 +122,7 @@ async fn answer(
         AdminEndpoint::Search => json_or_error(search::state(served).await),
         AdminEndpoint::RebuildSearch => search::rebuild(served, lifecycle),
         AdminEndpoint::Backup => backup::back_up(served, lifecycle).await,
+        AdminEndpoint::BackupSize => json_or_error(backup::size(served).await.map(|size| Some(json!(size)))),
         AdminEndpoint::Purge => purge(served, id, query).await,
         AdminEndpoint::StatusPage => pages::status::status(served, &context.live_requests, gateway),
         AdminEndpoint::PlanChart => pages::status::chart(served).await,
