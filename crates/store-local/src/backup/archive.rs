@@ -175,7 +175,8 @@ fn restore_into(
     let manifest = unpack(archive, unpacked.path(), on_progress)?;
     crate::open(unpacked.path()).map_err(BackupError::Unusable)?.close();
     // Something may have been put into the folder meanwhile.
-    if others_in(data)?.iter().any(|path| path != unpacked.path()) {
+    // A relative path of the data folder is absolute here, so only names can be compared.
+    if others_in(data)?.iter().any(|path| path.file_name() != unpacked.path().file_name()) {
         return Err(BackupError::Occupied(data.to_owned()));
     }
     // As long as this folder exists, the data folder cannot be opened.
