@@ -2,6 +2,7 @@
 //! order of the numbers.
 
 use oaimend_oai::UnixSecs;
+use oaimend_store::Identifier;
 use oaimend_store::mirror::RecordStatus;
 use oaimend_store::record_limits::{TIME_BIAS, clamp_time};
 
@@ -93,6 +94,15 @@ pub(super) fn bucket_of(key: &[u8; POSTING_KEY_BYTES]) -> u64 {
 /// Collection and identifier.
 pub(super) fn identifier_key(collection: u32, identifier: &str) -> Vec<u8> {
     [&collection.to_be_bytes(), identifier.as_bytes()].concat()
+}
+
+/// The keys of the identifiers of a collection that come after another one: from the first, and before the second.
+pub(super) fn identifier_range(collection: u32, after: Option<Identifier<'_>>) -> (Vec<u8>, Vec<u8>) {
+    let mut start = identifier_key(collection, after.map_or("", |after| after.0));
+    if after.is_some() {
+        start.push(0);
+    }
+    (start, identifier_key(collection + 1, ""))
 }
 
 /// The row of an identifier.

@@ -3,8 +3,8 @@
 use super::block_reader::{BlockReader, Fetched, locate};
 use super::index::IndexError;
 use super::keys::{
-    IdentifierRow, POSTING_KEY_BYTES, STAMP_KEY_BYTES, TIME_KEY_BYTES, identifier_key, stamp_key,
-    time_and_sequence, time_key,
+    IdentifierRow, POSTING_KEY_BYTES, STAMP_KEY_BYTES, TIME_KEY_BYTES, identifier_key, identifier_range,
+    stamp_key, time_and_sequence, time_key,
 };
 use super::postings::{ALL, Postings};
 use super::shared::{Shared, collections_of, find_collection};
@@ -413,11 +413,7 @@ pub(super) fn identifiers(
         let Some((_, collection)) = find_collection(reading, repository, prefix)? else {
             return Ok(Vec::new());
         };
-        let mut start = identifier_key(collection.number, after.map_or("", |after| after.0));
-        if after.is_some() {
-            start.push(0);
-        }
-        let end = identifier_key(collection.number + 1, "");
+        let (start, end) = identifier_range(collection.number, after);
         let table = reading.open_table(IDENTIFIERS)?;
         let mut entries = Vec::new();
         for row in table.range(start.as_slice()..end.as_slice())?.take(count_max) {

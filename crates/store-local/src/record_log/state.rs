@@ -2,7 +2,7 @@
 
 use super::commit::ensure_repository;
 use super::index::IndexError;
-use super::keys::identifier_key;
+use super::keys::identifier_range;
 use super::read::{earliest_stamp, identifier_of};
 use super::shared::{Shared, collections_of, find_collection, find_repository};
 use super::tables::{
@@ -269,11 +269,7 @@ pub(super) fn damaged(
         let Some((_, collection)) = find_collection(reading, repository, prefix)? else {
             return Ok(Vec::new());
         };
-        let mut start = identifier_key(collection.number, after.map_or("", |after| after.0));
-        if after.is_some() {
-            start.push(0);
-        }
-        let end = identifier_key(collection.number + 1, "");
+        let (start, end) = identifier_range(collection.number, after);
         let mut identifiers: Vec<String> = Vec::new();
         for table in [DAMAGED, LOST] {
             let table = reading.open_table(table)?;
