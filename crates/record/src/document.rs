@@ -84,7 +84,7 @@ impl RecordDocument {
     ///
     /// The record is not well-formed.
     pub fn read_content(record: &RecordView<'_>) -> Result<Self, UnreadableRecord> {
-        let root = OpenElement { name: "record".to_owned(), field: None, language: None };
+        let root = OpenElement { name: "record", field: None, language: None };
         let building = Building { open: vec![root], is_record: true, ..Building::default() };
         building.read(record.content_with_namespaces()?)
     }
@@ -114,9 +114,9 @@ enum Section {
 
 /// The document up to the current event.
 #[derive(Debug, Default)]
-struct Building {
+struct Building<'x> {
     document: RecordDocument,
-    open: Vec<OpenElement>,
+    open: Vec<OpenElement<'x>>,
     section: Section,
     /// The text of the innermost element of the header.
     header_text: Text,
@@ -126,15 +126,15 @@ struct Building {
 }
 
 #[derive(Debug)]
-struct OpenElement {
-    name: String,
+struct OpenElement<'x> {
+    name: &'x str,
     /// Its index in the fields of its section; `None` if it is not kept.
     field: Option<usize>,
     language: Option<String>,
 }
 
-impl Building {
-    fn read(mut self, mut reader: NamespaceReader<'_>) -> Result<RecordDocument, UnreadableRecord> {
+impl<'x> Building<'x> {
+    fn read(mut self, mut reader: NamespaceReader<'x>) -> Result<RecordDocument, UnreadableRecord> {
         while let Some(event) = reader.read()? {
             match event {
                 XmlEvent::Start(tag) => self.open(&reader, tag)?,
@@ -147,7 +147,7 @@ impl Building {
         self.finish()
     }
 
-    fn open(&mut self, reader: &NamespaceReader<'_>, tag: StartTag<'_>) -> Result<(), UnreadableRecord> {
+    fn open(&mut self, reader: &NamespaceReader<'x>, tag: StartTag<'x>) -> Result<(), UnreadableRecord> {
         let name = tag.local_name();
         match self.open.len() {
             0 if name == "record" && !self.is_record => self.is_record = true,
@@ -165,7 +165,7 @@ impl Building {
             2 if self.section == Section::Header => self.header_text = Text::default(),
             _ => {}
         }
-        let mut opened = OpenElement { name: name.to_owned(), field: None, language: self.language() };
+        let mut opened = OpenElement { name, field: None, language: self.language() };
         if self.open.len() >= 2 && matches!(self.section, Section::Metadata | Section::About) {
             self.open_field(reader, tag, &mut opened)?;
         }
@@ -179,9 +179,9 @@ impl Building {
 
     fn open_field(
         &mut self,
-        reader: &NamespaceReader<'_>,
-        tag: StartTag<'_>,
-        opened: &mut OpenElement,
+        reader: &NamespaceReader<'x>,
+        tag: StartTag<'x>,
+        opened: &mut OpenElement<'x>,
     ) -> Result<(), UnreadableRecord> {
         let fields_count = self.document.metadata.len() + self.document.about.len();
         if fields_count >= FIELDS_MAX || self.kept_bytes >= FIELDS_BYTES_MAX {
@@ -191,7 +191,7 @@ impl Building {
         let mut field = Field {
             namespace: reader.namespace(tag)?.to_owned(),
             prefix: tag.prefix().trim_end_matches(':').to_owned(),
-            name: opened.name.clone(),
+            name: opened.name.to_owned(),
             depth: self.open.len() - 2,
             ..Field::default()
         };
@@ -247,7 +247,7 @@ impl Building {
             (Section::Header, 2) => {
                 self.header_text.trim();
                 let value = std::mem::take(&mut self.header_text.value);
-                match closed.name.as_str() {
+                match closed.name {
                     "identifier" => self.document.identifier = value,
                     "datestamp" => self.document.datestamp = value,
                     "setSpec" => self.document.set_specs.push(value),

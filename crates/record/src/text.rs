@@ -28,7 +28,11 @@ impl Text {
 
     /// The same text with one space in place of each run of blanks.
     pub fn on_one_line(&self) -> Self {
-        Self { value: on_one_line(&self.value), ..self.clone() }
+        Self {
+            value: on_one_line(&self.value),
+            language: self.language.clone(),
+            left_out_bytes: self.left_out_bytes,
+        }
     }
 
     /// Adds characters, up to `bytes_max` bytes in all.
@@ -50,5 +54,12 @@ impl Text {
 
 /// The words of a text with one space between them.
 pub fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut line = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
 }
