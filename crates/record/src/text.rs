@@ -54,6 +54,9 @@ impl Text {
 
 /// The words of a text with one space between them.
 pub fn on_one_line(text: &str) -> String {
+    if is_on_one_line(text) {
+        return text.to_owned();
+    }
     let mut line = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !line.is_empty() {
@@ -62,4 +65,38 @@ pub fn on_one_line(text: &str) -> String {
         line.push_str(word);
     }
     line
+}
+
+/// Whether a text of ASCII has only single spaces between its words. Most texts are so, and this is the fastest test.
+fn is_on_one_line(text: &str) -> bool {
+    let mut before = b' ';
+    let mut is_single = |byte: u8| {
+        let is_space_again = byte == b' ' && before == b' ';
+        before = byte;
+        (byte.is_ascii_graphic() || byte == b' ') && !is_space_again
+    };
+    text.bytes().all(&mut is_single) && !text.ends_with(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_space_is_between_words() {
+        for (text, line) in [
+            ("", ""),
+            (" ", ""),
+            ("a", "a"),
+            ("a b c", "a b c"),
+            (" a", "a"),
+            ("a ", "a"),
+            ("a  b", "a b"),
+            ("a\tb\nc\u{b}d", "a b c d"),
+            ("\u{a0}é\u{2003}\u{2003}b", "é b"),
+            ("a\u{1f}b", "a\u{1f}b"),
+        ] {
+            assert_eq!(on_one_line(text), line, "{text:?}");
+        }
+    }
 }
