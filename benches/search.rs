@@ -320,7 +320,7 @@ fn request(words: &[String], is_and: bool) -> SearchHits {
 /// What a result page reads of the mirror.
 async fn show(mirror: &RecordLog, index: &SearchIndex, request: &SearchHits) {
     let found = index.search(request).expect("a search");
-    let highlighter = Highlighter::of(&request.query);
+    let mut highlighter = Highlighter::of(&request.query);
     for hit in found.hits {
         let repository = RepositoryId(&hit.repository);
         let record = mirror.record(repository, Prefix(&hit.prefix), Identifier(&hit.identifier)).await;

@@ -1,7 +1,8 @@
 //! The texts of a record that a search finds.
 
-use crate::text::{KnownStems, QueryWords, StemLanguage, fold_value, tokens};
+use crate::text::{EncodedWords, KnownStems, QueryWords, StemLanguage, TokenReader, WordReader, fold_value};
 use oaimend_record::{Agent, Orcid, RecordDocument, Text, WorkDescription};
+use std::borrow::Cow;
 
 /// The elements of Dublin Core, which are the fields of most records.
 pub const DUBLIN_CORE: [&str; 15] = [
@@ -43,19 +44,15 @@ pub struct RecordTexts {
 /// A text of a field.
 #[derive(Clone, Debug)]
 pub(crate) struct AnalysedText {
-    pub(crate) name: String,
-    pub(crate) words: Vec<AnalysedWord>,
+    pub(crate) name: Cow<'static, str>,
+    /// The folded words.
+    pub(crate) words: EncodedWords,
+    /// The stems that differ from their folded words.
+    pub(crate) stems: EncodedWords,
     /// The language of its stems.
     pub(crate) language: Option<StemLanguage>,
     /// The folded text and the text as written; `None` if it is long.
     pub(crate) value: Option<(String, String)>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct AnalysedWord {
-    pub(crate) folded: String,
-    pub(crate) position: u32,
-    pub(crate) stem: Option<String>,
 }
 
 impl RecordTexts {
@@ -85,11 +82,11 @@ impl RecordTexts {
         };
         if work.core.is_empty() {
             for field in document.metadata.iter().filter(|field| !field.text.value.is_empty()) {
-                texts.add(&field.name, &field.text, stems);
+                texts.add(Cow::Owned(field_key(&field.name)), &field.text, stems);
             }
         } else {
             for (name, fields) in work.core.fields() {
-                fields.iter().for_each(|text| texts.add(name, text, stems));
+                fields.iter().for_each(|text| texts.add(Cow::Borrowed(name), text, stems));
             }
             let orcids = |agents: &[Agent]| agents.iter().filter_map(|agent| agent.orcid.clone()).collect();
             let creators: Vec<Orcid> = orcids(&work.creators);
@@ -101,8 +98,8 @@ impl RecordTexts {
     }
 
     /// Adds the URL of a person, which is found by its digits too. It is no value: lists of values are for people.
-    fn add_orcid(&mut self, name: &str, orcid: &Orcid, stems: &mut KnownStems) {
-        self.add(name, &Text { value: orcid.url(), ..Text::default() }, stems);
+    fn add_orcid(&mut self, name: &'static str, orcid: &Orcid, stems: &mut KnownStems) {
+        self.add(Cow::Borrowed(name), &Text { value: orcid.url(), ..Text::default() }, stems);
         if let Some(added) = self.texts.last_mut() {
             added.value = None;
         }
@@ -119,22 +116,27 @@ impl RecordTexts {
         known.into_iter()
     }
 
-    fn add(&mut self, name: &str, text: &Text, stems: &mut KnownStems) {
+    fn add(&mut self, name: Cow<'static, str>, text: &Text, known: &mut KnownStems) {
         let tag = text.language.as_deref().or(self.language.as_deref());
         let language = tag.and_then(StemLanguage::of_tag);
-        let mut stem = |written: &str| stems.stem(language?, written);
-        let words = tokens(&text.value).map(|token| AnalysedWord {
-            stem: token.written.and_then(&mut stem),
-            folded: token.folded,
-            position: token.position,
-        });
-        let words = words.collect();
+        let (mut words, mut stems) = (EncodedWords::default(), EncodedWords::default());
+        let mut reader = TokenReader::new(&text.value);
+        while let Some(token) = reader.read() {
+            words.push(token.position, token.folded);
+            if let Some((language, written)) = language.zip(token.written) {
+                known.read(language, written, token.folded, |stem| {
+                    if let Some(stem) = stem {
+                        stems.push(token.position, stem);
+                    }
+                });
+            }
+        }
         // Folding makes a text at most a few times shorter, so a longer one cannot become short enough.
         let folded =
             if text.value.len() > 4 * VALUE_BYTES_MAX { String::new() } else { fold_value(&text.value) };
         let is_value = (1..=VALUE_BYTES_MAX).contains(&folded.len());
         let value = if is_value { Some((folded, oaimend_record::on_one_line(&text.value))) } else { None };
-        self.texts.push(AnalysedText { name: field_key(name), words, language, value });
+        self.texts.push(AnalysedText { name, words, stems, language, value });
     }
 }
 
@@ -143,32 +145,27 @@ pub(crate) fn field_key(name: &str) -> String {
     oaimend_record::shorten(name, NAME_BYTES_MAX).0.to_lowercase()
 }
 
-impl AnalysedWord {
-    /// Its stem, unless that is the folded word.
-    pub(crate) fn other_stem(&self) -> Option<&str> {
-        self.stem.as_deref().filter(|stem| *stem != self.folded)
-    }
-}
-
 impl AnalysedText {
     /// Whether the text contains these words in order.
     pub(crate) fn contains(&self, words: &QueryWords) -> bool {
         let Some(((_, first), rest)) = words.tokens.split_first() else { return false };
-        self.words.iter().enumerate().any(|(index, word)| {
-            word.folded == *first && follow(self.words.get(index..).unwrap_or_default(), rest)
-        })
+        let mut reader = self.words.iter();
+        while let Some((position, word)) = reader.next() {
+            if word == first && follow(reader.clone(), position, rest) {
+                return true;
+            }
+        }
+        false
     }
 }
 
-/// Whether the words after the first one follow it at their places.
-fn follow(words: &[AnalysedWord], needed: &[(u32, String)]) -> bool {
-    let Some(first) = words.first().map(|word| word.position) else { return false };
-    let mut rest = words.iter().peekable();
+/// Whether the words after the first one, which has this position, follow it at their places.
+fn follow(words: WordReader<'_>, first: u32, needed: &[(u32, String)]) -> bool {
+    let mut rest = words.peekable();
     needed.iter().all(|(offset, needed)| {
         let position = first + offset;
-        while rest.next_if(|word| word.position < position).is_some() {}
+        while rest.next_if(|(place, _)| *place < position).is_some() {}
         // Up to two words have one position, a character and a pair.
-        std::iter::from_fn(|| rest.next_if(|word| word.position == position))
-            .any(|word| word.folded == *needed)
+        std::iter::from_fn(|| rest.next_if(|(place, _)| *place == position)).any(|(_, word)| word == needed)
     })
 }

@@ -1,12 +1,11 @@
 //! The document of a record in the index.
 
-use super::schema::{END, Fields, Mark, NEXT, OTHER_ELEMENTS, SAME, STEM, columns, record_key};
+use super::schema::{END, Fields, Mark, OTHER_ELEMENTS, STEM, record_key};
 use crate::record_texts::{DUBLIN_CORE, RecordTexts};
 use crate::text::spelling;
 use oaimend_oai::UnixSecs;
 use std::collections::HashSet;
 use tantivy::TantivyDocument;
-use tantivy::schema::Schema;
 
 /// A record for the index.
 #[derive(Debug)]
@@ -20,30 +19,26 @@ pub(super) struct IndexedRecord<'r> {
 }
 
 impl IndexedRecord<'_> {
-    pub(super) fn document(&self, schema: &Schema, fields: &Fields) -> tantivy::Result<TantivyDocument> {
+    pub(super) fn document(&self, fields: &Fields) -> TantivyDocument {
         let mut document = TantivyDocument::default();
-        let texts = self.texts;
+        let (texts, columns) = (self.texts, &fields.columns);
         document.add_text(fields.key, record_key(&texts.repository, self.prefix, &texts.identifier));
         self.add_marks(&mut document, fields);
-        let mut column = |name: &str, value: &str| -> tantivy::Result<()> {
-            document.add_text(schema.get_field(name)?, value);
-            Ok(())
-        };
-        column(columns::REPOSITORY, &texts.repository)?;
-        column(columns::WORK_TYPE, texts.work_type)?;
-        column(columns::ACCESS, texts.access)?;
+        document.add_text(columns.repository, &texts.repository);
+        document.add_text(columns.work_type, texts.work_type);
+        document.add_text(columns.access, texts.access);
         if let Some(tag) = &texts.language {
-            column(columns::LANGUAGE, tag)?;
+            document.add_text(columns.language, tag);
         }
         if let Some(year) = texts.year {
-            document.add_u64(schema.get_field(columns::YEAR)?, u64::from(year));
+            document.add_u64(columns.year, u64::from(year));
         }
-        document.add_i64(schema.get_field(columns::STAMP)?, self.stamp_secs.0);
-        document.add_u64(schema.get_field(columns::SEQUENCE)?, self.sequence);
-        document.add_bool(schema.get_field(columns::SHOWN)?, self.is_shown);
+        document.add_i64(columns.stamp, self.stamp_secs.0);
+        document.add_u64(columns.sequence, self.sequence);
+        document.add_bool(columns.shown, self.is_shown);
         self.add_words(&mut document, fields);
         self.add_values(&mut document, fields);
-        Ok(document)
+        document
     }
 
     fn add_marks(&self, document: &mut TantivyDocument, fields: &Fields) {
@@ -67,27 +62,17 @@ impl IndexedRecord<'_> {
 
     fn add_words(&self, document: &mut TantivyDocument, fields: &Fields) {
         for text in &self.texts.texts {
-            let name = text.name.as_str();
+            let name = text.name.as_ref();
             let is_other = !DUBLIN_CORE.contains(&name);
             for name in is_other.then_some(OTHER_ELEMENTS).into_iter().chain([name]) {
-                let mut words = format!("{name}{END}");
-                let mut stems = words.clone();
-                let mut position = None;
-                for word in &text.words {
-                    words.push(if position == Some(word.position) { SAME } else { NEXT });
-                    words.push_str(&word.folded);
-                    position = Some(word.position);
-                    if let Some((language, stem)) = text.language.zip(word.other_stem()) {
-                        stems.push(NEXT);
-                        stems.push_str(language.code());
-                        stems.push(STEM);
-                        stems.push_str(stem);
-                    }
+                let words = text.words.as_str();
+                document.add_text(fields.words, format!("{name}{END}{words}"));
+                if let Some(language) = text.language
+                    && !text.stems.as_str().is_empty()
+                {
+                    let (code, stems) = (language.code(), text.stems.as_str());
+                    document.add_text(fields.stems, format!("{name}{END}{code}{STEM}{stems}"));
                 }
-                if stems.len() > name.len() + END.len_utf8() {
-                    document.add_text(fields.stems, stems);
-                }
-                document.add_text(fields.words, words);
             }
         }
     }

@@ -53,6 +53,8 @@ pub(super) struct Following {
     flags: HashMap<(String, String, String), bool>,
     uncommitted_bytes: usize,
     is_changed: bool,
+    /// The stems of words in records before.
+    stems: KnownStems,
     /// Whether the last call has not ended, so the writer may contain more than the position says.
     pub(super) is_interrupted: bool,
 }
@@ -289,9 +291,15 @@ impl Follower<'_> {
     }
 
     /// Analyses and indexes records, on a thread for blocking work.
-    async fn write(&self, repository: String, changes: Vec<Change>) -> Result<(), IndexError> {
+    async fn write(&mut self, repository: String, changes: Vec<Change>) -> Result<(), IndexError> {
         let writing = self.writing.clone();
-        block(move || write(&writing, &repository, &changes)).await
+        let mut stems = std::mem::take(&mut self.following.stems);
+        self.following.stems = block(move || {
+            write(&writing, &repository, &changes, &mut stems)?;
+            Ok(stems)
+        })
+        .await?;
+        Ok(())
     }
 
     async fn commit(&mut self) -> Result<(), IndexError> {
@@ -305,9 +313,12 @@ impl Follower<'_> {
     }
 }
 
-fn write(writing: &Writing, repository: &str, changes: &[Change]) -> Result<(), IndexError> {
-    // The records of a page are in memory, so their words are bounded too.
-    let mut stems = KnownStems::default();
+fn write(
+    writing: &Writing,
+    repository: &str,
+    changes: &[Change],
+    stems: &mut KnownStems,
+) -> Result<(), IndexError> {
     for Change { prefix, record, is_shown, may_replace } in changes {
         if *may_replace {
             writing.remove(repository, prefix, &record.identifier)?;
@@ -320,7 +331,7 @@ fn write(writing: &Writing, repository: &str, changes: &[Change]) -> Result<(), 
         let document = RecordView::read(text)
             .and_then(|view| RecordDocument::read_content(&view).ok())
             .unwrap_or_default();
-        let texts = RecordTexts::analysed(repository, &record.identifier, &document, &mut stems);
+        let texts = RecordTexts::analysed(repository, &record.identifier, &document, stems);
         writing.add(&IndexedRecord {
             prefix,
             stamp_secs: record.stamp_secs,

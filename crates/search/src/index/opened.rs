@@ -230,7 +230,7 @@ impl Writing {
     }
 
     pub(super) fn add(&self, record: &IndexedRecord<'_>) -> Result<(), IndexError> {
-        let document = record.document(&self.opened.schema, &self.opened.fields)?;
+        let document = record.document(&self.opened.fields);
         let queued = self.opened.queue.add(document);
         self.with_writer(|writer| writer.add_document(queued).map(drop))
     }

@@ -3,6 +3,7 @@
 //! No text is stored, since the mirror has the records. Terms that belong to a name begin with it. The control characters
 //! 0 to 3 divide the parts of terms; no word contains them.
 
+use crate::text::WordReader;
 use tantivy::schema::{
     FAST, Field, IndexRecordOption, NumericOptions, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
 };
@@ -17,10 +18,6 @@ pub(super) const OTHER_ELEMENTS: &str = "*";
 
 /// Ends the language of a stem.
 pub(super) const STEM: char = '\u{3}';
-/// Precedes a word at the next position, in the text for [`Encoded`].
-pub(super) const NEXT: char = '\u{2}';
-/// Precedes a word at the position of the word before it.
-pub(super) const SAME: char = '\u{1}';
 /// Ends the name at the start of a term.
 pub(super) const END: char = '\0';
 
@@ -37,6 +34,20 @@ pub(super) struct Fields {
     pub(super) values: Field,
     /// What filters need: see [`Mark`].
     pub(super) marks: Field,
+    pub(super) columns: ColumnFields,
+}
+
+/// The columns. Readers open them by their names: see [`columns`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ColumnFields {
+    pub(super) repository: Field,
+    pub(super) work_type: Field,
+    pub(super) language: Field,
+    pub(super) access: Field,
+    pub(super) year: Field,
+    pub(super) stamp: Field,
+    pub(super) sequence: Field,
+    pub(super) shown: Field,
 }
 
 /// The columns, by their names.
@@ -102,14 +113,17 @@ pub(super) fn schema() -> (Schema, Fields) {
         stems: builder.add_text_field("stems", text(ENCODED, IndexRecordOption::Basic)),
         values: builder.add_text_field("values", text("raw", IndexRecordOption::Basic)),
         marks: builder.add_text_field("marks", text("raw", IndexRecordOption::Basic)),
+        columns: ColumnFields {
+            repository: builder.add_text_field(columns::REPOSITORY, FAST),
+            work_type: builder.add_text_field(columns::WORK_TYPE, FAST),
+            language: builder.add_text_field(columns::LANGUAGE, FAST),
+            access: builder.add_text_field(columns::ACCESS, FAST),
+            year: builder.add_u64_field(columns::YEAR, NumericOptions::default().set_fast()),
+            stamp: builder.add_i64_field(columns::STAMP, FAST),
+            sequence: builder.add_u64_field(columns::SEQUENCE, FAST),
+            shown: builder.add_bool_field(columns::SHOWN, FAST),
+        },
     };
-    for name in [columns::REPOSITORY, columns::WORK_TYPE, columns::LANGUAGE, columns::ACCESS] {
-        builder.add_text_field(name, FAST);
-    }
-    builder.add_u64_field(columns::YEAR, NumericOptions::default().set_fast());
-    builder.add_i64_field(columns::STAMP, FAST);
-    builder.add_u64_field(columns::SEQUENCE, FAST);
-    builder.add_bool_field(columns::SHOWN, FAST);
     (builder.build(), fields)
 }
 
@@ -129,8 +143,7 @@ pub(super) fn register_tokenizer(index: &Index) {
     index.tokenizers().register(ENCODED, Encoded::default());
 }
 
-/// Divides texts that are analysed already: a name, [`END`], and words, each after [`NEXT`] or [`SAME`]. The name becomes
-/// the start of each term.
+/// Divides texts that are analysed already: the start of all terms, and then encoded words.
 #[derive(Clone, Debug, Default)]
 struct Encoded {
     token: Token,
@@ -139,8 +152,9 @@ struct Encoded {
 #[derive(Debug)]
 struct EncodedStream<'t> {
     token: &'t mut Token,
-    name: &'t str,
-    rest: &'t str,
+    /// The length of the start of all terms, in bytes.
+    start_bytes: usize,
+    words: WordReader<'t>,
 }
 
 impl Tokenizer for Encoded {
@@ -148,27 +162,18 @@ impl Tokenizer for Encoded {
 
     fn token_stream<'t>(&'t mut self, text: &'t str) -> EncodedStream<'t> {
         self.token.reset();
-        let end = text.find(END).map_or(0, |end| end + END.len_utf8());
-        let (name, rest) = text.split_at(end);
-        EncodedStream { token: &mut self.token, name, rest }
+        let (start, words) = WordReader::after_start(text);
+        self.token.text.push_str(start);
+        EncodedStream { token: &mut self.token, start_bytes: start.len(), words }
     }
 }
 
 impl TokenStream for EncodedStream<'_> {
     fn advance(&mut self) -> bool {
-        let mut characters = self.rest.chars();
-        let Some(increment) = characters.next() else { return false };
-        let rest = characters.as_str();
-        let end = rest.find([NEXT, SAME]).unwrap_or(rest.len());
-        let (word, rest) = rest.split_at(end);
-        // The first position is 0, as a token begins before it.
-        if increment == NEXT {
-            self.token.position = self.token.position.wrapping_add(1);
-        }
-        self.token.text.clear();
-        self.token.text.push_str(self.name);
+        let Some((position, word)) = self.words.next() else { return false };
+        self.token.position = usize::try_from(position).unwrap_or(usize::MAX);
+        self.token.text.truncate(self.start_bytes);
         self.token.text.push_str(word);
-        self.rest = rest;
         true
     }
 

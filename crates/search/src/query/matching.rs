@@ -60,17 +60,17 @@ fn has_word(record: &RecordTexts, field: Option<&FieldName>, words: &QueryWords)
 }
 
 fn has_stem(text: &AnalysedText, stems: &[(StemLanguage, String)]) -> bool {
-    text.words.iter().any(|word| {
-        stems.iter().any(|(language, stem)| {
-            word.folded == *stem || (text.language == Some(*language) && word.stem.as_ref() == Some(stem))
-        })
+    let is_of_text = |language: &StemLanguage| text.language == Some(*language);
+    stems.iter().any(|(language, stem)| {
+        text.words.iter().any(|(_, word)| word == stem)
+            || (is_of_text(language) && text.stems.iter().any(|(_, found)| found == stem))
     })
 }
 
 fn has_start(record: &RecordTexts, field: Option<&FieldName>, words: &QueryWords) -> bool {
     let Some(((_, start), before)) = words.tokens.split_last() else { return false };
     let has = |is_found: &dyn Fn(&str) -> bool| {
-        texts(record, field).any(|text| text.words.iter().any(|word| is_found(&word.folded)))
+        texts(record, field).any(|text| text.words.iter().any(|(_, word)| is_found(word)))
     };
     has(&|word| word.starts_with(start.as_str()))
         && before.iter().all(|(_, needed)| has(&|word| word == needed))

@@ -7,21 +7,29 @@ const CLASSES: CanonicalCombiningClassMapBorrowed<'static> = CanonicalCombiningC
 
 /// The folded form of a text.
 pub(crate) fn fold(text: &str) -> String {
+    let mut folded = String::new();
+    fold_into(text, &mut folded);
+    folded
+}
+
+/// Writes the folded form of a text over a buffer.
+pub(super) fn fold_into(text: &str, folded: &mut String) {
+    folded.clear();
     if text.is_ascii() {
-        return text.to_ascii_lowercase();
+        folded.push_str(text);
+        folded.make_ascii_lowercase();
+        return;
     }
     let decomposed = DecomposingNormalizerBorrowed::new_nfkd().normalize_iter(text.chars());
     let kept = decomposed.flat_map(char::to_lowercase).filter(|character| !is_accent(*character));
-    let mut folded = String::with_capacity(text.len());
     for character in kept {
         match replacement(character) {
             Some(letters) => folded.push_str(letters),
             None => folded.push(character),
         }
     }
-    match ComposingNormalizerBorrowed::new_nfc().normalize(&folded) {
-        std::borrow::Cow::Borrowed(_) => folded,
-        std::borrow::Cow::Owned(composed) => composed,
+    if let std::borrow::Cow::Owned(composed) = ComposingNormalizerBorrowed::new_nfc().normalize(folded) {
+        *folded = composed;
     }
 }
 
@@ -40,8 +48,11 @@ pub fn fold_value(text: &str) -> String {
 
 /// Whether a character belongs to the letter before it: accents, vowel signs and the like.
 pub(super) fn is_mark(character: char) -> bool {
-    CLASSES.get_u8(character) != 0
+    character >= FIRST_MARK && CLASSES.get_u8(character) != 0
 }
+
+/// The first character that belongs to the letter before it.
+const FIRST_MARK: char = '\u{300}';
 
 /// Whether a mark can be left out. Points of Hebrew and Arabic and the accents above and below letters can; signs that
 /// other scripts need to spell a word (classes 7 to 9 and 84 to 132) cannot.
@@ -99,6 +110,11 @@ mod tests {
             let folded = fold(&character.to_string());
             assert_eq!(fold(&folded), folded, "U+{:04X}", u32::from(character));
         }
+    }
+
+    #[test]
+    fn no_mark_is_before_the_first_one() {
+        assert!(('\0'..FIRST_MARK).all(|character| CLASSES.get_u8(character) == 0));
     }
 
     #[test]

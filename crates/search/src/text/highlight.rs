@@ -1,8 +1,8 @@
 //! Finds the words of a query in a text, for the pages that show it.
 
-use super::{QueryWords, StemLanguage, lower, tokens};
+use super::{KnownStems, QueryWords, StemLanguage, TokenReader};
 use crate::query::{FieldName, Query};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// Longest snippet, in characters.
 const SNIPPET_CHARS_MAX: usize = 300;
@@ -13,6 +13,8 @@ const CHARS_BEFORE: usize = 60;
 #[derive(Clone, Debug, Default)]
 pub struct Highlighter {
     words: Vec<Highlighted>,
+    /// Stems of the shown texts.
+    stems: KnownStems,
 }
 
 #[derive(Clone, Debug)]
@@ -65,72 +67,142 @@ impl Highlighter {
 
     /// The places of the words in a text of a field, in bytes, in order and apart from each other. `language` is the tag
     /// of its language, or of its record.
-    pub fn places(&self, field: &str, text: &str, language: Option<&str>) -> Vec<Range<usize>> {
-        let words = self.words.iter().filter(|word| word.field.as_ref().is_none_or(|name| name.0 == field));
-        let words: Vec<&Highlighted> = words.collect();
-        if words.is_empty() {
-            return Vec::new();
-        }
-        let language = language.and_then(StemLanguage::of_tag);
-        let stem_of = |word: &str| language.and_then(|language| language.stem(word));
-        let stems: Vec<Option<String>> =
-            words.iter().map(|word| word.words.stemmable.as_deref().and_then(stem_of)).collect();
-        let mut places: Vec<Range<usize>> = Vec::new();
-        let tokens: Vec<_> = tokens(text).collect();
-        let mut add = |place: Range<usize>| match places.last_mut() {
-            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
-            _ => places.push(place),
-        };
-        for (index, token) in tokens.iter().enumerate() {
-            let stem = token.written.map(lower).and_then(|word| stem_of(&word));
-            for (word, stem_of_word) in words.iter().zip(&stems) {
-                if stem_of_word.is_some() && *stem_of_word == stem {
-                    add(token.place.clone());
-                } else if let Some(end) = word.end_at(&tokens[index..]) {
-                    add(token.place.start..end);
-                }
-            }
-        }
+    pub fn places(&mut self, field: &str, text: &str, language: Option<&str>) -> Vec<Range<usize>> {
+        let mut places = Vec::new();
+        self.find(field, text, language, |place| {
+            add(place, &mut places);
+            ControlFlow::Continue(())
+        });
         places
     }
 
     /// The part of a text that shows the words, from the first one on; the start of the text if it has none.
-    pub fn snippet(&self, field: &str, text: &str, language: Option<&str>) -> Snippet {
-        let places = self.places(field, text, language);
-        let fits_whole = text.char_indices().nth(SNIPPET_CHARS_MAX).is_none();
-        let first = if fits_whole { 0 } else { places.first().map_or(0, |place| place.start) };
-        let chars_before = text.get(..first).unwrap_or_default().char_indices().rev();
-        let mut start = chars_before.take(CHARS_BEFORE).last().map_or(first, |(place, _)| place);
-        if start > 0 {
-            // The snippet begins with a whole word.
-            let between = text.get(start..first).unwrap_or_default();
-            let blank = between.char_indices().find(|(_, char)| char.is_whitespace());
-            start += blank.map_or(0, |(place, blank)| place + blank.len_utf8());
-        }
-        let rest = text.get(start..).unwrap_or_default();
-        let end = rest.char_indices().nth(SNIPPET_CHARS_MAX).map_or(rest.len(), |(place, _)| place);
-        let shown = rest.get(..end).unwrap_or_default();
-        let places = places.into_iter().filter(|place| place.start >= start && place.end <= start + end);
+    pub fn snippet(&mut self, field: &str, text: &str, language: Option<&str>) -> Snippet {
+        let mut places = Vec::new();
+        let mut shown = shown_part(text, 0);
+        self.find(field, text, language, |place| {
+            if places.is_empty() {
+                shown = shown_part(text, place.start);
+            }
+            if place.start >= shown.end {
+                return ControlFlow::Break(());
+            }
+            add(place, &mut places);
+            ControlFlow::Continue(())
+        });
+        let Range { start, end } = shown;
+        let places = places.into_iter().filter(|place| place.start >= start && place.end <= end);
         Snippet {
-            text: shown.to_owned(),
+            text: text.get(start..end).unwrap_or_default().to_owned(),
             places: places.map(|place| place.start - start..place.end - start).collect(),
             is_cut_before: start > 0,
-            is_cut_after: end < rest.len(),
+            is_cut_after: end < text.len(),
         }
+    }
+
+    /// Visits the places of the words in order, until `visit` breaks. They can overlap.
+    fn find(
+        &mut self,
+        field: &str,
+        text: &str,
+        language: Option<&str>,
+        mut visit: impl FnMut(Range<usize>) -> ControlFlow<()>,
+    ) {
+        let Self { words, stems } = self;
+        let words = words.iter().filter(|word| word.field.as_ref().is_none_or(|name| name.0 == field));
+        let words: Vec<&Highlighted> = words.collect();
+        if words.is_empty() {
+            return;
+        }
+        let language = language.and_then(StemLanguage::of_tag);
+        let stem_of = |word: &Highlighted| language?.stem(word.words.stemmable.as_deref()?);
+        let stems_of_words: Vec<String> = words.iter().copied().filter_map(stem_of).collect();
+        let tokens = ShownToken::all(text);
+        for (index, token) in tokens.iter().enumerate() {
+            // The stem of each word of a long text costs more than everything else here.
+            if !stems_of_words.is_empty()
+                && let Some((language, written)) = language.zip(token.written)
+            {
+                let is_found = stems.read(language, written, &token.folded, |stem| {
+                    let stem = stem.unwrap_or(&token.folded);
+                    stems_of_words.iter().any(|known| known == stem)
+                });
+                if is_found && visit(token.place.clone()).is_break() {
+                    return;
+                }
+            }
+            for end in words.iter().filter_map(|word| word.end_at(tokens.get(index..)?)) {
+                if visit(token.place.start..end).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The part of a text that is shown if its first word of the query begins at this place.
+fn shown_part(text: &str, word_start: usize) -> Range<usize> {
+    if text.char_indices().nth(SNIPPET_CHARS_MAX).is_none() {
+        return 0..text.len();
+    }
+    let chars_before = text.get(..word_start).unwrap_or_default().char_indices().rev();
+    let mut start = chars_before.take(CHARS_BEFORE).last().map_or(word_start, |(place, _)| place);
+    if start > 0 {
+        // The snippet begins with a whole word.
+        let between = text.get(start..word_start).unwrap_or_default();
+        let blank = between.char_indices().find(|(_, char)| char.is_whitespace());
+        start += blank.map_or(0, |(place, blank)| place + blank.len_utf8());
+    }
+    let rest = text.get(start..).unwrap_or_default();
+    let length = rest.char_indices().nth(SNIPPET_CHARS_MAX).map_or(rest.len(), |(place, _)| place);
+    start..start + length
+}
+
+/// A token of a text.
+struct ShownToken<'t> {
+    folded: String,
+    position: u32,
+    /// The word as written, where it can have a stem.
+    written: Option<&'t str>,
+    place: Range<usize>,
+}
+
+impl<'t> ShownToken<'t> {
+    fn all(text: &'t str) -> Vec<Self> {
+        let mut reader = TokenReader::new(text);
+        let read = || {
+            let token = reader.read()?;
+            let written = if token.written.is_some() { text.get(token.place.clone()) } else { None };
+            Some(Self {
+                folded: token.folded.to_owned(),
+                position: token.position,
+                written,
+                place: token.place,
+            })
+        };
+        std::iter::from_fn(read).collect()
+    }
+}
+
+/// Adds a place after the others, or to the last one if they overlap.
+fn add(place: Range<usize>, places: &mut Vec<Range<usize>>) {
+    match places.last_mut() {
+        Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+        _ => places.push(place),
     }
 }
 
 impl Highlighted {
     /// The end of the words, if these tokens begin with them.
-    fn end_at(&self, tokens: &[super::Token<'_>]) -> Option<usize> {
+    fn end_at(&self, tokens: &[ShownToken<'_>]) -> Option<usize> {
         let first = tokens.first()?.position;
         let mut end = 0;
         for (index, (position, word)) in self.words.tokens.iter().enumerate() {
             let is_last = index + 1 == self.words.tokens.len();
             // A character and a pair have one position.
-            let at_position =
+            let mut at_position =
                 tokens.iter().take(2 * index + 2).filter(|token| token.position == first + position);
-            let found = at_position.clone().find(|token| {
+            let found = at_position.find(|token| {
                 token.folded == *word || (self.is_start && is_last && token.folded.starts_with(word.as_str()))
             });
             end = end.max(found?.place.end);

@@ -43,24 +43,45 @@ impl StemLanguage {
     }
 }
 
+/// Maximum number of words with known stems, of all languages. A word needs about 100 bytes. Four times as many need 20 MiB
+/// while their tables grow, and miss the caches of the processor more often than they save a stemmer.
+const KNOWN_MAX: usize = 1 << 14;
+
 /// The stems of words as written. Records have the same words again and again.
-#[derive(Debug, Default)]
-pub(crate) struct KnownStems(Vec<(StemLanguage, HashMap<String, Option<String>>)>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownStems {
+    languages: Vec<(StemLanguage, StemsOfLanguage)>,
+    count: usize,
+}
+
+/// By word. `None`: its stem is its folded form, or it has none. Most words are so, and take less memory then.
+type StemsOfLanguage = HashMap<Box<str>, Option<Box<str>>>;
 
 impl KnownStems {
-    /// The folded stem of a word as written.
-    pub(crate) fn stem(&mut self, language: StemLanguage, word: &str) -> Option<String> {
-        let place = self.0.iter().position(|(known, _)| *known == language).unwrap_or_else(|| {
-            self.0.push((language, HashMap::new()));
-            self.0.len() - 1
-        });
-        let (_, stems) = self.0.get_mut(place)?;
-        if let Some(stem) = stems.get(word) {
-            return stem.clone();
+    /// Reads the folded stem of a word as written: `None` if that is the folded word, or if the word is too long for one.
+    pub(crate) fn read<T>(
+        &mut self,
+        language: StemLanguage,
+        word: &str,
+        folded: &str,
+        read: impl FnOnce(Option<&str>) -> T,
+    ) -> T {
+        if self.count >= KNOWN_MAX {
+            // Their tables keep their size.
+            self.languages.iter_mut().for_each(|(_, known)| known.clear());
+            self.count = 0;
         }
-        let stem = language.stem(&lower(word));
-        stems.insert(word.to_owned(), stem.clone());
-        stem
+        let known = self.languages.iter().position(|(known, _)| *known == language).unwrap_or_else(|| {
+            self.languages.push((language, StemsOfLanguage::default()));
+            self.languages.len() - 1
+        });
+        let Some((_, known)) = self.languages.get_mut(known) else { return read(None) };
+        if let Some(stem) = known.get(word) {
+            return read(stem.as_deref());
+        }
+        let stem = language.stem(&lower(word)).filter(|stem| stem != folded).map(String::into_boxed_str);
+        self.count += 1;
+        read(known.entry(word.into()).or_insert(stem).as_deref())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Divides texts into words.
 
-use super::fold::{fold, is_mark, lower};
+use super::fold::{fold_into, is_mark, lower};
 use std::ops::Range;
 
 /// Longest word, in bytes of its folded form. Of a longer one, its start counts.
@@ -10,7 +10,7 @@ const WORD_BYTES_MAX: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'t> {
     /// The folded word, character or pair of characters.
-    pub(crate) folded: String,
+    pub(crate) folded: &'t str,
     /// Its place among the words of the text. A pair has the place of its first character.
     pub(crate) position: u32,
     /// The word as written, where it can have a stem.
@@ -19,26 +19,30 @@ pub(crate) struct Token<'t> {
     pub(crate) place: Range<usize>,
 }
 
-/// The words of a text in order.
-pub(crate) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
-    let mut position = 0;
-    runs(text).flat_map(move |run| {
-        let first = position;
-        position += run.positions();
-        run.into_tokens(first)
-    })
+/// Reads the words of a text in order. It folds each of them into the same buffer.
+#[derive(Debug, Default)]
+pub(crate) struct TokenReader<'t> {
+    text: &'t str,
+    run: Run,
+    /// The number of positions up to the end of the run.
+    positions: u32,
+    /// The parts of the run that are not read yet, by their numbers: its characters are even, its pairs are odd.
+    parts: Range<usize>,
 }
 
 /// A run of letters and digits of one kind.
-struct Run<'t> {
-    written: &'t str,
+#[derive(Debug, Default)]
+struct Run {
     place: Range<usize>,
     folded: String,
     /// The characters of a script without spaces between words; empty for a word.
     characters: Vec<Character>,
+    /// The position of its first token.
+    position: u32,
 }
 
 /// A character of a folded run.
+#[derive(Debug)]
 struct Character {
     /// Its place in the folded run.
     folded: Range<usize>,
@@ -46,32 +50,60 @@ struct Character {
     place: Range<usize>,
 }
 
-fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
-    let mut rest = text.char_indices().peekable();
-    let places = std::iter::from_fn(move || {
-        while rest.next_if(|(_, character)| !is_of_word(*character)).is_some() {}
-        let (start, first) = rest.next()?;
-        let mut end = start + first.len_utf8();
-        let is_unspaced_run = is_unspaced(first);
-        // A mark continues any run.
-        while let Some((place, character)) = rest.next_if(|(_, character)| {
-            is_mark(*character) || (character.is_alphanumeric() && is_unspaced(*character) == is_unspaced_run)
-        }) {
-            end = place + character.len_utf8();
+impl<'t> TokenReader<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self { text, ..Self::default() }
+    }
+
+    /// The next token.
+    pub(crate) fn read(&mut self) -> Option<Token<'_>> {
+        loop {
+            if let Some(part) = self.parts.next() {
+                return self.run.part(part);
+            }
+            self.read_run()?;
+            if self.run.characters.is_empty() {
+                return Some(self.run.word(self.text));
+            }
+            // The last character begins no pair.
+            self.parts = 0..2 * self.run.characters.len() - 1;
         }
-        Some((start..end, is_unspaced_run))
-    });
-    places.filter_map(|(place, is_unspaced_run)| {
-        let written = text.get(place.clone())?;
-        let mut folded = fold(written);
-        let mut characters = Vec::new();
-        if is_unspaced_run {
-            characters = characters_of(&folded, written, &place);
-        } else {
-            folded.truncate(folded.floor_char_boundary(WORD_BYTES_MAX));
+    }
+
+    /// Reads the next run that is not empty after folding.
+    fn read_run(&mut self) -> Option<()> {
+        loop {
+            let (place, is_unspaced_run) = run_after(self.text, self.run.place.end)?;
+            self.run.place = place.clone();
+            let written = self.text.get(place.clone())?;
+            let Run { folded, characters, .. } = &mut self.run;
+            characters.clear();
+            fold_into(written, folded);
+            if is_unspaced_run {
+                characters.extend(characters_of(folded, written, &place));
+            } else {
+                folded.truncate(folded.floor_char_boundary(WORD_BYTES_MAX));
+            }
+            if !folded.is_empty() {
+                self.run.position = self.positions;
+                self.positions += self.run.positions();
+                return Some(());
+            }
         }
-        if folded.is_empty() { None } else { Some(Run { written, place, folded, characters }) }
-    })
+    }
+}
+
+/// The place of the first run after a place, and whether its script has no spaces between words.
+fn run_after(text: &str, place: usize) -> Option<(Range<usize>, bool)> {
+    let mut rest = text.get(place..)?.char_indices().skip_while(|(_, character)| !is_of_word(*character));
+    let (start, first) = rest.next()?;
+    let is_unspaced_run = is_unspaced(first);
+    // A mark continues any run.
+    let is_of_run = |character: char| {
+        (character.is_alphanumeric() && is_unspaced(character) == is_unspaced_run) || is_mark(character)
+    };
+    let end = rest.find(|(_, character)| !is_of_run(*character)).map_or(text.len(), |(end, _)| place + end);
+    Some((place + start..end, is_unspaced_run))
 }
 
 fn characters_of(folded: &str, written: &str, run: &Range<usize>) -> Vec<Character> {
@@ -92,37 +124,41 @@ fn characters_of(folded: &str, written: &str, run: &Range<usize>) -> Vec<Charact
         .collect()
 }
 
-impl<'t> Run<'t> {
+impl Run {
     fn positions(&self) -> u32 {
         u32::try_from(self.characters.len().max(1)).unwrap_or(u32::MAX)
     }
 
-    /// What a query can find in this run.
-    fn into_tokens(self, position: u32) -> impl Iterator<Item = Token<'t>> {
-        let mut parts = Vec::with_capacity(2 * self.characters.len());
-        for (position, index) in (position..).zip(0..self.characters.len()) {
-            parts.extend(self.part(index..index + 1, position));
-            parts.extend(self.part(index..index + 2, position));
+    /// The word that this run is.
+    fn word<'t>(&'t self, text: &'t str) -> Token<'t> {
+        Token {
+            folded: &self.folded,
+            position: self.position,
+            written: text.get(self.place.clone()),
+            place: self.place.clone(),
         }
-        let Self { written, place, folded, characters } = self;
-        let word = Token { folded, position, written: Some(written), place };
-        if characters.is_empty() { Some(word) } else { None }.into_iter().chain(parts)
     }
 
     /// What a text must have to contain this run. Pairs contain their characters.
-    fn needed(self, position: u32) -> Vec<Token<'t>> {
-        if self.characters.len() < 2 {
-            return self.into_tokens(position).collect();
+    fn needed<'t>(&'t self, text: &'t str) -> Vec<Token<'t>> {
+        match self.characters.len() {
+            0 => vec![self.word(text)],
+            1 => self.part(0).into_iter().collect(),
+            count => (0..count - 1).filter_map(|index| self.part(2 * index + 1)).collect(),
         }
-        let positions = (position..).zip(0..self.characters.len());
-        positions.filter_map(|(position, index)| self.part(index..index + 2, position)).collect()
     }
 
-    fn part(&self, characters: Range<usize>, position: u32) -> Option<Token<'t>> {
-        let characters = self.characters.get(characters)?;
+    /// A character, or a pair of characters.
+    fn part(&self, number: usize) -> Option<Token<'_>> {
+        let index = number / 2;
+        let characters = self.characters.get(index..=index + number % 2)?;
         let (first, last) = (characters.first()?, characters.last()?);
-        let folded = self.folded.get(first.folded.start..last.folded.end)?.to_owned();
-        Some(Token { folded, position, written: None, place: first.place.start..last.place.end })
+        Some(Token {
+            folded: self.folded.get(first.folded.start..last.folded.end)?,
+            position: self.position + u32::try_from(index).ok()?,
+            written: None,
+            place: first.place.start..last.place.end,
+        })
     }
 }
 
@@ -151,19 +187,15 @@ pub(crate) struct QueryWords {
 
 impl QueryWords {
     pub(crate) fn of(text: &str) -> Self {
-        let mut needed = Vec::new();
-        let mut position = 0;
-        for run in runs(text) {
-            let first = position;
-            position += run.positions();
-            needed.extend(run.needed(first));
+        let mut words = Self::default();
+        let mut reader = TokenReader::new(text);
+        while reader.read_run().is_some() {
+            for token in reader.run.needed(text) {
+                words.stemmable = if words.is_empty() { token.written.map(lower) } else { None };
+                words.tokens.push((token.position, token.folded.to_owned()));
+            }
         }
-        let stemmable = match needed.as_slice() {
-            [token] => token.written.map(lower),
-            _ => None,
-        };
-        let tokens = needed.into_iter().map(|token| (token.position, token.folded)).collect();
-        Self { tokens, stemmable }
+        words
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
@@ -176,7 +208,9 @@ mod tests {
     use super::*;
 
     fn folded(text: &str) -> Vec<(u32, String)> {
-        tokens(text).map(|token| (token.position, token.folded)).collect()
+        let mut reader = TokenReader::new(text);
+        let read = || reader.read().map(|token| (token.position, token.folded.to_owned()));
+        std::iter::from_fn(read).collect()
     }
 
     fn expected(tokens: &[(u32, &str)]) -> Vec<(u32, String)> {
@@ -204,7 +238,9 @@ mod tests {
     #[test]
     fn places_are_those_of_the_written_words() {
         let text = "Über 東京 ﾊﾟｽ";
-        let places: Vec<&str> = tokens(text).filter_map(|token| text.get(token.place)).collect();
+        let mut reader = TokenReader::new(text);
+        let read = || text.get(reader.read()?.place);
+        let places: Vec<&str> = std::iter::from_fn(read).collect();
         assert_eq!(places, ["Über", "東", "東京", "京", "ﾊﾟｽ", "ﾊﾟｽ", "ﾊﾟｽ"]);
     }
 

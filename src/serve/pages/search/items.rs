@@ -51,10 +51,10 @@ impl Results<'_> {
             Some(facets) => (self.facets(&facets, &mut names).await, facets.is_estimate),
             None => (Vec::new(), false),
         };
-        let highlighter = Highlighter::of(&self.query);
+        let mut highlighter = Highlighter::of(&self.query);
         let items = self
             .rendering
-            .run(bytes, move || stored.into_iter().filter_map(|item| item.read(&highlighter)).collect());
+            .run(bytes, move || stored.into_iter().filter_map(|item| item.read(&mut highlighter)).collect());
         Ok(SearchResults {
             total: found.total.records,
             is_estimate: found.total.is_estimate,
@@ -102,7 +102,7 @@ impl Results<'_> {
 
 impl StoredItem {
     /// The item; `None` if the XML of the record is damaged.
-    fn read(self, highlighter: &Highlighter) -> Option<SearchItem> {
+    fn read(self, highlighter: &mut Highlighter) -> Option<SearchItem> {
         let content = RecordDocument::read_content(&read_record(&self.record).ok()?).ok()?;
         let work =
             WorkDescription::of(&RecordDocument { identifier: self.record.identifier.clone(), ..content });
@@ -131,7 +131,7 @@ const TEXTS_MAX: usize = 50;
 /// query, else the start of the first one.
 fn snippet(
     work: &WorkDescription,
-    highlighter: &Highlighter,
+    highlighter: &mut Highlighter,
     tag: impl Fn(&Text) -> Option<String>,
 ) -> Option<MarkedText> {
     let descriptions = work.core.descriptions.iter().map(|text| ("description", text));
