@@ -15,6 +15,7 @@ use oaimend_store::{
     RepositoryId, StoredRecord,
 };
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Maximum number of records of a page that is read from the mirror.
 const PAGE_RECORDS_MAX: usize = 500;
@@ -72,6 +73,18 @@ struct Change {
     is_shown: bool,
     /// Whether the index may contain an older version.
     may_replace: bool,
+}
+
+/// A changed record, and the formats in which its item is live, the best one first.
+struct ChangedItem {
+    record: StoredRecord,
+    live: Vec<LiveFormat>,
+}
+
+struct LiveFormat {
+    prefix: String,
+    /// Whether its record is the one that is shown for the item; `None` if it is not indexed.
+    was_shown: Option<bool>,
 }
 
 /// A collection of the mirror.
@@ -172,13 +185,10 @@ impl Follower<'_> {
             };
             let first_until = position.first_until;
             let page = self.mirror.list(query).await?;
-            let mut changes = Vec::new();
-            let mut last = None;
-            for record in page.records {
-                last = Some((record.stamp_secs.0, record.sequence));
-                self.following.uncommitted_bytes += record.bytes.len();
-                self.add_changes(collection, record, first_until, &mut changes).await?;
-            }
+            let last = page.records.last().map(|record| (record.stamp_secs.0, record.sequence));
+            self.following.uncommitted_bytes +=
+                page.records.iter().map(|record| record.bytes.len()).sum::<usize>();
+            let changes = self.changes(collection, page.records, first_until).await?;
             self.write(repository.to_owned(), changes).await?;
             let position = self.position_of(collection, &version);
             if let Some((secs, sequence)) = last {
@@ -231,63 +241,105 @@ impl Follower<'_> {
         })
     }
 
-    /// Adds a changed record, and the record of another format that is shown for its item from now on, or no longer.
-    async fn add_changes(
+    /// The changes of a page: its records, and those of other formats that are shown for their items from now on, or no
+    /// longer.
+    async fn changes(
         &mut self,
         collection: Collection<'_>,
-        record: StoredRecord,
+        records: Vec<StoredRecord>,
         first_until: u64,
+    ) -> Result<Vec<Change>, IndexError> {
+        let Collection { repository, prefix, has_others } = collection;
+        let mut changes = Vec::new();
+        let may_replace = |record: &StoredRecord| record.sequence >= first_until;
+        if !has_others {
+            changes.extend(records.into_iter().map(|record| {
+                let may_replace = may_replace(&record);
+                Change { prefix: prefix.to_owned(), record, is_shown: true, may_replace }
+            }));
+            return Ok(changes);
+        }
+        for ChangedItem { record, live } in self.items(collection, records).await? {
+            self.add_other_formats(collection, &record.identifier, &live, &mut changes).await?;
+            let is_shown = live.first().is_some_and(|first| first.prefix == prefix);
+            if record.status == RecordStatus::Live {
+                self.set_flag(repository, prefix, &record.identifier, is_shown);
+            }
+            let may_replace = may_replace(&record);
+            changes.push(Change { prefix: prefix.to_owned(), record, is_shown, may_replace });
+        }
+        Ok(changes)
+    }
+
+    /// Changed records with the other formats of their items. The last commit is read for all of them at once, on a thread
+    /// for blocking work.
+    async fn items(
+        &self,
+        collection: Collection<'_>,
+        records: Vec<StoredRecord>,
+    ) -> Result<Vec<ChangedItem>, IndexError> {
+        let Collection { repository, prefix, .. } = collection;
+        let mut items = Vec::new();
+        for record in records {
+            let identifier = Identifier(&record.identifier);
+            let formats = self.mirror.formats_of_item(RepositoryId(repository), identifier).await?;
+            let live = formats.into_iter().filter(|(prefix, status)| {
+                *status == RecordStatus::Live && is_indexed(self.formats, repository, prefix)
+            });
+            let live = live.map(|(prefix, _)| {
+                let was_shown =
+                    self.following.flags.get(&flag_key(repository, &prefix, identifier.0)).copied();
+                LiveFormat { prefix, was_shown }
+            });
+            let mut live: Vec<LiveFormat> = live.collect();
+            live.sort_by_key(|format| preference(&format.prefix));
+            items.push(ChangedItem { record, live });
+        }
+        let opened = Arc::clone(self.writing.opened());
+        let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
+        block(move || {
+            for ChangedItem { record, live } in &mut items {
+                let unknown =
+                    |format: &&mut LiveFormat| format.was_shown.is_none() && format.prefix != prefix;
+                for format in live.iter_mut().filter(unknown) {
+                    format.was_shown = opened.is_shown(&repository, &format.prefix, &record.identifier)?;
+                }
+            }
+            Ok(items)
+        })
+        .await
+    }
+
+    /// Adds the record of another format that is shown for its item from now on, or no longer.
+    async fn add_other_formats(
+        &mut self,
+        collection: Collection<'_>,
+        identifier: &str,
+        live: &[LiveFormat],
         changes: &mut Vec<Change>,
     ) -> Result<(), IndexError> {
-        let Collection { repository, prefix, has_others } = collection;
-        let may_replace = record.sequence >= first_until;
-        if !has_others {
-            changes.push(Change { prefix: prefix.to_owned(), record, is_shown: true, may_replace });
-            return Ok(());
-        }
-        let identifier = record.identifier.clone();
-        let formats = self.mirror.formats_of_item(RepositoryId(repository), Identifier(&identifier)).await?;
-        let live = formats.into_iter().filter(|(prefix, status)| {
-            *status == RecordStatus::Live && is_indexed(self.formats, repository, prefix)
-        });
-        let mut live: Vec<String> = live.map(|(prefix, _)| prefix).collect();
-        live.sort_by_key(|prefix| preference(prefix));
-        for (place, other) in live.iter().enumerate() {
+        let Collection { repository, prefix, .. } = collection;
+        for (place, LiveFormat { prefix: other, was_shown }) in live.iter().enumerate() {
             let is_shown = place == 0;
-            if other == prefix || self.flag(repository, other, &identifier)?.is_none_or(|is| is == is_shown) {
+            if other == prefix || was_shown.is_none_or(|was_shown| was_shown == is_shown) {
                 continue;
             }
             let stored =
-                self.mirror.record(RepositoryId(repository), Prefix(other), Identifier(&identifier)).await;
+                self.mirror.record(RepositoryId(repository), Prefix(other), Identifier(identifier)).await;
             match stored {
                 Ok(Some(record)) => {
-                    self.set_flag(repository, other, &identifier, is_shown);
+                    self.set_flag(repository, other, identifier, is_shown);
                     changes.push(Change { prefix: other.clone(), record, is_shown, may_replace: true });
                 }
                 Ok(None) | Err(MirrorError::Damaged) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        let is_shown = live.first().is_some_and(|first| first == prefix);
-        if record.status == RecordStatus::Live {
-            self.set_flag(repository, prefix, &identifier, is_shown);
-        }
-        changes.push(Change { prefix: prefix.to_owned(), record, is_shown, may_replace });
         Ok(())
     }
 
-    /// Whether a record is the one that is shown for its item; `None` if it is not indexed.
-    fn flag(&self, repository: &str, prefix: &str, identifier: &str) -> Result<Option<bool>, IndexError> {
-        let key = (repository.to_owned(), prefix.to_owned(), identifier.to_owned());
-        match self.following.flags.get(&key) {
-            Some(flag) => Ok(Some(*flag)),
-            None => Ok(self.writing.opened().is_shown(repository, prefix, identifier)?),
-        }
-    }
-
     fn set_flag(&mut self, repository: &str, prefix: &str, identifier: &str, is_shown: bool) {
-        let key = (repository.to_owned(), prefix.to_owned(), identifier.to_owned());
-        self.following.flags.insert(key, is_shown);
+        self.following.flags.insert(flag_key(repository, prefix, identifier), is_shown);
     }
 
     /// Analyses and indexes records, on a thread for blocking work.
@@ -341,6 +393,10 @@ fn write(
         })?;
     }
     Ok(())
+}
+
+fn flag_key(repository: &str, prefix: &str, identifier: &str) -> (String, String, String) {
+    (repository.to_owned(), prefix.to_owned(), identifier.to_owned())
 }
 
 /// Whether the index contains the records of a repository in a format.
