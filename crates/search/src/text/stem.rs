@@ -110,6 +110,24 @@ mod tests {
     }
 
     #[test]
+    fn known_stems_are_bounded_and_those_of_the_stemmer() {
+        let english = StemLanguage::of_tag("en").expect("a language with a stemmer");
+        let mut known = KnownStems::default();
+        let mut other_stem =
+            |word: &str| known.read(english, word, &fold(word), |stem| stem.map(str::to_owned));
+        for number in 0..2 * KNOWN_MAX {
+            other_stem(&number.to_string());
+        }
+        for _ in 0..2 {
+            assert_eq!(other_stem("Harbours").as_deref(), Some("harbour"));
+            assert_eq!(other_stem("Harbour"), None);
+            assert_eq!(other_stem(&"s".repeat(65)), None);
+        }
+        let words: usize = known.languages.iter().map(|(_, known)| known.len()).sum();
+        assert!(words == known.count && words <= KNOWN_MAX, "{words} words, {} counted", known.count);
+    }
+
+    #[test]
     fn codes_name_their_language() {
         for algorithm in Algorithm::all() {
             let language = StemLanguage(*algorithm);
