@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p oaimend-search` measures 100,000 records; `cargo bench -p oaimend-search -- 1000000` other numbers.
 //! Indexing is measured in CPU time, and searches by the fastest of five runs, so other work of the machine counts less.
+//! Each index is written by a process of its own with the allocator of the program, so that no memory of another one
+//! counts. It reads the whole mirror first, so that the cache of the mirror does not count either.
 //! The results are in docs/explanation/performance.md.
 
 use oaimend_base::clock;
@@ -24,8 +26,15 @@ use tantivy::query::{BooleanQuery, Query, TermQuery};
 use tantivy::schema::{IndexRecordOption, STORED, STRING, Schema, TEXT};
 use tantivy::{Index, Searcher, TantivyDocument, Term};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The memory of the writers in MiB: a large one to compare with, and the default.
 const MEMORY_MIB: [usize; 2] = [128, 32];
+/// The folder of the index of bare tantivy.
+const BARE: &str = "bare";
+/// The first argument of the processes that write an index.
+const INDEX: &str = "write-index";
 const PAGE_RECORDS: usize = 1_000;
 const REPOSITORIES: usize = 20;
 const FIELDS: [&str; 10] = [
@@ -169,10 +178,11 @@ fn wait_for_merges() {
     }
 }
 
-/// Indexes, and merges segments: the CPU time in seconds, and the peak of the memory in MiB. The result of the work is
+/// Indexes, and merges segments: the CPU time in seconds, and the growth of the memory in MiB. The result of the work is
 /// dropped after the merges.
 fn indexed<T>(work: impl FnOnce() -> T) -> (f64, f64) {
     let is_done = AtomicBool::new(false);
+    let before = memory_mib();
     std::thread::scope(|scope| {
         let peak = scope.spawn(|| {
             let mut peak = 0.0_f64;
@@ -187,8 +197,54 @@ fn indexed<T>(work: impl FnOnce() -> T) -> (f64, f64) {
         wait_for_merges();
         let secs = cpu_secs() - began;
         is_done.store(true, Ordering::Relaxed);
-        (secs, peak.join().expect("it does not panic"))
+        (secs, peak.join().expect("it does not panic") - before)
     })
+}
+
+/// The costs of an index.
+struct IndexCosts {
+    /// CPU time of reading the mirror alone.
+    reading_secs: f64,
+    /// CPU time of indexing, with reading.
+    secs: f64,
+}
+
+/// Writes an index in a process of its own.
+fn measure_index(folder: &Path, name: &str, mib: usize) -> IndexCosts {
+    let program = std::env::current_exe().expect("Linux");
+    let mut command = std::process::Command::new(program);
+    command.arg(INDEX).arg(folder).args([name, &mib.to_string()]);
+    // The memory in use, without what the allocator keeps for later. Huge pages are off in the program too.
+    command.env("MIMALLOC_PURGE_DELAY", "0").env("MIMALLOC_ALLOW_THP", "0");
+    let output = command.stderr(std::process::Stdio::inherit()).output().expect("a process");
+    let output = String::from_utf8(output.stdout).expect("UTF-8");
+    let numbers: Vec<f64> = output.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+    let [reading_secs, secs, growth_mib] = numbers[..] else { panic!("no measurement: {output}") };
+    println!(
+        "{name} with {mib} MiB: {secs:.1} s, of which reading {reading_secs:.1} s; memory grows by {growth_mib:.0} MiB"
+    );
+    IndexCosts { reading_secs, secs }
+}
+
+/// The process that writes an index.
+fn write_index(arguments: &[String]) {
+    let [folder, name, mib] = arguments else { panic!("a folder, a name and a number of MiB") };
+    let (folder, mib) = (Path::new(folder), mib.parse().expect("a number"));
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let mirror = RecordLog::open(&folder.join("mirror")).expect("a store");
+    let (reading, _) = indexed(|| runtime.block_on(each_record(&mirror, |_, _| {})));
+    let index = folder.join(name);
+    let (secs, growth_mib) = if name == BARE {
+        std::fs::create_dir(&index).expect("a folder");
+        indexed(|| runtime.block_on(index_bare(&mirror, &index, mib)))
+    } else {
+        indexed(|| {
+            let index = open(&index, mib);
+            runtime.block_on(index.follow(&mirror, None)).expect("the index is writable");
+            index
+        })
+    };
+    println!("{reading} {secs} {growth_mib}");
 }
 
 fn folder_bytes(folder: &Path) -> u64 {
@@ -358,40 +414,31 @@ fn report(name: &str, mut times: Vec<f64>) -> (f64, f64) {
 }
 
 fn main() {
-    let count = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(100_000);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((INDEX, arguments)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return write_index(arguments);
+    }
+    let count = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(100_000);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     let mirror = RecordLog::open(&path("mirror")).expect("a store");
     let bytes = runtime.block_on(fill(&mirror, count));
     println!("{count} records of {} bytes, {} MB", bytes / count, bytes / 1_000_000);
+    drop(mirror);
 
-    let before_mib = memory_mib();
-    let mut indexing = 0.0;
     let [_, mib] = MEMORY_MIB;
-    for mib in MEMORY_MIB {
-        let folder = path(&format!("search{mib}"));
-        let (secs, peak_mib) = indexed(|| {
-            let index = open(&folder, mib);
-            runtime.block_on(index.follow(&mirror, None)).expect("the index is writable");
-            index
-        });
-        println!("indexing with {mib} MiB: {secs:.1} s, memory grows by {:.0} MiB", peak_mib - before_mib);
-        indexing = secs;
-    }
-    std::fs::create_dir(path("bare")).expect("a folder");
-    let (bare, peak_mib) = indexed(|| runtime.block_on(index_bare(&mirror, &path("bare"), mib)));
-    println!("bare tantivy with {mib} MiB: {bare:.1} s, memory grows by {:.0} MiB", peak_mib - before_mib);
-    let (reading, _) = indexed(|| runtime.block_on(each_record(&mirror, |_, _| {})));
-    println!("reading alone {reading:.1} s");
+    let [_, ours] = MEMORY_MIB.map(|mib| measure_index(folder.path(), &format!("search{mib}"), mib));
+    let bare = measure_index(folder.path(), BARE, mib);
     println!(
         "speed of bare tantivy: {:.2}, without reading {:.2}",
-        bare / indexing,
-        (bare - reading) / (indexing - reading)
+        bare.secs / ours.secs,
+        (bare.secs - bare.reading_secs) / (ours.secs - ours.reading_secs)
     );
+    let mirror = RecordLog::open(&path("mirror")).expect("a store");
     let ratio = |name: &str| folder_bytes(&path(name)) as f64 / bytes as f64;
     let folder = path(&format!("search{mib}"));
-    println!("size of the records: {:.3}, bare tantivy {:.3}", ratio(&format!("search{mib}")), ratio("bare"));
+    println!("size of the records: {:.3}, bare tantivy {:.3}", ratio(&format!("search{mib}")), ratio(BARE));
     let opened = Index::open_in_dir(&folder).expect("an index");
     let searcher = opened.reader().expect("a reader").searcher();
     print_fields(&searcher);
