@@ -43,6 +43,7 @@ mod operator_commands;
 mod plan;
 mod provider_reports;
 mod quarantine_cli;
+mod query_sets;
 mod repair_files;
 mod report_page;
 mod repository_events;

@@ -3,8 +3,8 @@
 use crate::fixtures::mirror::{Mirror, ask_once, deleted, live, pages, runtime, source};
 use async_trait::async_trait;
 use oaimend_mirror::view::{
-    AggregateRepository, AggregateSettings, ChosenSet, MirrorRepository, QuerySets, SelectedRecord,
-    Selection, ViewOptions, ViewStores,
+    AggregateRepository, AggregateSettings, ChosenSet, MirrorRepository, QuerySets, SelectedList,
+    SelectedRecord, Selection, ViewOptions, ViewStores,
 };
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Repository};
@@ -23,6 +23,9 @@ struct Texts {
     /// The records that were read last, if changes of the mirror are not followed.
     outdated: OnceLock<Vec<StoredRecord>>,
 }
+
+/// The datestamp, the repository and the sequence of a record in a list.
+type Place = (UnixSecs, String, u64);
 
 #[derive(Debug)]
 struct Text(Arc<Texts>, String);
@@ -45,32 +48,51 @@ impl QuerySets for Sets {
     }
 }
 
+impl Text {
+    /// The records of a list, with their places.
+    async fn listed(&self, list: &SelectedList) -> Result<Vec<(Place, SelectedRecord)>, Failure> {
+        let (mut listed, count) = (Vec::new(), usize::MAX);
+        for (repository, lowest_secs) in &list.repositories {
+            let filter = ListFilter {
+                repository: repository.clone(),
+                prefix: list.prefix.clone(),
+                ..ListFilter::default()
+            };
+            let query =
+                ListQuery { filter, after: None, count_max: count, bytes_max: count, with_bytes: true };
+            let records = match self.0.outdated.get() {
+                Some(outdated) => outdated.clone(),
+                None => self.0.store.list(query).await?.records,
+            };
+            for record in records {
+                let secs = lowest_secs.unwrap_or(UnixSecs::MIN).max(record.stamp_secs);
+                let is_listed =
+                    Some(secs) >= list.from_secs && list.until_secs.is_none_or(|until| secs <= until);
+                if is_listed && String::from_utf8_lossy(&record.bytes).contains(&self.1) {
+                    let position = Position { secs: record.stamp_secs, sequence: record.sequence };
+                    let (repository, identifier) = (repository.clone(), record.identifier);
+                    listed.push((
+                        (secs, repository.clone(), record.sequence),
+                        SelectedRecord { repository, identifier, position },
+                    ));
+                }
+            }
+        }
+        listed.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(listed)
+    }
+}
+
 #[async_trait]
 impl Selection for Text {
-    async fn list(
-        &self,
-        filter: &ListFilter,
-        after: Option<Position>,
-        count_max: usize,
-    ) -> Result<Vec<SelectedRecord>, Failure> {
-        assert_eq!(filter.set, None);
-        let (filter, count) = (filter.clone(), usize::MAX - 1);
-        let query = ListQuery { filter, after: None, count_max: count, bytes_max: count, with_bytes: true };
-        let records = match self.0.outdated.get() {
-            Some(outdated) => outdated.clone(),
-            None => self.0.store.list(query).await?.records,
-        };
-        let has_text = |record: &StoredRecord| String::from_utf8_lossy(&record.bytes).contains(&self.1);
-        let selected = records.into_iter().filter(has_text).map(|record| SelectedRecord {
-            position: Position { secs: record.stamp_secs, sequence: record.sequence },
-            has_left: false,
-            identifier: record.identifier,
-        });
-        Ok(selected.filter(|record| after < Some(record.position)).take(count_max).collect())
+    async fn list(&self, list: &SelectedList, count_max: usize) -> Result<Vec<SelectedRecord>, Failure> {
+        let rest =
+            self.listed(list).await?.into_iter().filter(|(place, _)| Some(place) > list.after.as_ref());
+        Ok(rest.map(|(_, record)| record).take(count_max).collect())
     }
 
-    async fn count(&self, filter: &ListFilter) -> Result<u64, Failure> {
-        Ok(self.list(filter, None, usize::MAX).await?.len() as u64)
+    async fn count(&self, list: &SelectedList) -> Result<u64, Failure> {
+        Ok(self.listed(list).await?.len() as u64)
     }
 
     async fn complete_until_secs(&self) -> Result<UnixSecs, Failure> {

@@ -15,8 +15,8 @@ pub use index::{HITS_MAX, IndexError, IndexSettings, IndexStatus, RANK_MAX, Sear
 pub use query::{FieldName, Query, QueryError};
 pub use record_texts::{DUBLIN_CORE, RecordTexts};
 pub use results::{
-    FacetCount, Facets, Hit, HitCount, IndexedFormats, ListHits, ListedHits, RankedHits, Ranking,
-    RecordFilter, SearchHits, ValueCount, Values,
+    FacetCount, Facets, Hit, HitCount, IndexedFormats, ListHits, ListedHits, ListedRepository,
+    RankedHits, Ranking, RecordFilter, SearchHits, ValueCount, Values,
 };
 pub use searches::{SearchClient, Searches};
 pub use text::{Highlighter, Snippet, fold_value};

@@ -110,29 +110,39 @@ pub struct FacetCount {
     pub records: u64,
 }
 
-/// A request for records of a query in the order of the commits: query sets.
+/// A request for records of a query in the order of their datestamps: query sets. The datestamp of a record is its stamp,
+/// or the lowest datestamp of its repository if that is later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListHits {
     /// The query.
     pub query: Query,
-    /// The repositories; `None`: all.
-    pub repositories: Option<Vec<String>>,
+    /// The repositories; `None`: all, with their stamps as datestamps.
+    pub repositories: Option<Vec<ListedRepository>>,
     /// The metadataPrefix.
     pub prefix: String,
-    /// The first second of commits; `None`: no bound.
+    /// The first datestamp, in seconds since 1970; `None`: no bound.
     pub from_secs: Option<UnixSecs>,
-    /// The last second of commits; `None`: no bound.
+    /// The last datestamp, in seconds since 1970; `None`: no bound.
     pub until_secs: Option<UnixSecs>,
-    /// The place (stamp, repository, sequence) after which the list continues; `None`: at its start.
+    /// The place (datestamp, repository, sequence) after which the list continues; `None`: at its start.
     pub after: Option<(UnixSecs, String, u64)>,
-    /// Maximum number of hits.
+    /// Maximum number of hits, at most [`HITS_MAX`](crate::HITS_MAX).
     pub count_max: usize,
+}
+
+/// A repository of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListedRepository {
+    /// Its name.
+    pub name: String,
+    /// The lowest datestamp of its records, in seconds since 1970; `None`: no bound.
+    pub lowest_secs: Option<UnixSecs>,
 }
 
 /// The hits of a [`ListHits`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ListedHits {
-    /// The hits in the order (stamp, repository, sequence).
+    /// The hits in the order (datestamp, repository, sequence).
     pub hits: Vec<Hit>,
     /// The number of hits of the whole list, without `after` and `count_max`.
     pub total: u64,

@@ -9,12 +9,12 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use oaimend_mirror::view::{ChosenSet, QuerySets, SelectedRecord, Selection};
+use oaimend_mirror::view::{ChosenSet, QuerySets, SelectedList, SelectedRecord, Selection};
 use oaimend_oai::{UnixSecs, set_spec};
 use oaimend_repository::{Failure, Reason};
 use oaimend_search::query::{QueryLanguage, parse};
-use oaimend_search::{ListHits, ListedHits, Query, Searches};
-use oaimend_store::{ListFilter, Position};
+use oaimend_search::{ListHits, ListedHits, ListedRepository, Query, Searches};
+use oaimend_store::Position;
 use std::sync::Arc;
 
 /// The start of the sets.
@@ -47,11 +47,10 @@ impl QuerySets for IndexQuerySets {
             Ok(query) => query,
             Err(text) => return Ok(Some(Err(text))),
         };
-        let selection = QuerySelection { searches: self.searches.clone(), query };
+        let checked = query.clone();
         // The index alone knows the fields of the records.
-        let filter = ListFilter::default();
-        Ok(Some(match selection.hits(&filter, None, 1).await? {
-            Answered::Found(_) => Ok(Arc::new(selection)),
+        Ok(Some(match run(&self.searches, move |index| index.check(&checked)).await? {
+            Answered::Found(()) => Ok(Arc::new(QuerySelection { searches: self.searches.clone(), query })),
             Answered::Refused(text) => Err(text),
         }))
     }
@@ -72,79 +71,79 @@ fn read(encoded: &str) -> Result<Query, String> {
 
 /// The records that match a query.
 #[derive(Debug)]
-pub(crate) struct QuerySelection {
-    pub(crate) searches: Searches,
-    pub(crate) query: Query,
+struct QuerySelection {
+    searches: Searches,
+    query: Query,
 }
 
 impl QuerySelection {
-    async fn hits(
-        &self,
-        filter: &ListFilter,
-        after: Option<Position>,
-        count_max: usize,
-    ) -> Result<Answered<ListedHits>, Failure> {
-        let request = list_hits(self.query.clone(), filter, after, count_max);
-        run(&self.searches, move |index| index.list(&request)).await
+    async fn hits(&self, list: &SelectedList, count_max: usize) -> Result<ListedHits, Failure> {
+        let request = list_hits(self.query.clone(), list, count_max);
+        let listed = run(&self.searches, move |index| index.list(&request)).await?.found()?;
+        whole(listed, list)
     }
 }
 
-/// The request for the records of a query in a repository.
-pub(crate) fn list_hits(
-    query: Query,
-    filter: &ListFilter,
-    after: Option<Position>,
-    count_max: usize,
-) -> ListHits {
+/// The request for the records of a query in a list.
+pub(crate) fn list_hits(query: Query, list: &SelectedList, count_max: usize) -> ListHits {
+    let listed = list.repositories.iter();
+    let listed =
+        listed.map(|(name, lowest_secs)| ListedRepository { name: name.clone(), lowest_secs: *lowest_secs });
     ListHits {
         query,
-        repositories: Some(vec![filter.repository.clone()]),
-        prefix: filter.prefix.clone(),
-        from_secs: filter.from_secs,
-        until_secs: filter.until_secs,
-        after: after.map(|after| (after.secs, filter.repository.clone(), after.sequence)),
+        repositories: Some(listed.collect()),
+        prefix: list.prefix.clone(),
+        from_secs: list.from_secs,
+        until_secs: list.until_secs,
+        after: list.after.clone(),
         count_max,
     }
+}
+
+/// The hits of a list that began when the index contained all its records.
+///
+/// # Errors
+///
+/// It does not contain all of them now: it reads a collection again. The page would lack its records.
+pub(crate) fn whole(listed: ListedHits, list: &SelectedList) -> Result<ListedHits, Failure> {
+    if list.until_secs > listed.complete_until_secs { Err(incomplete()) } else { Ok(listed) }
 }
 
 /// The records of a list.
 pub(crate) fn selected(listed: ListedHits) -> Vec<SelectedRecord> {
     let selected = listed.hits.into_iter().map(|hit| SelectedRecord {
+        repository: hit.repository,
         identifier: hit.identifier,
         position: Position { secs: hit.stamp_secs, sequence: hit.sequence },
-        has_left: false,
     });
     selected.collect()
 }
 
-/// The last second up to which an index knows all commits.
+/// The last second up to which the index knows all commits.
 ///
 /// # Errors
 ///
-/// It never knew all of them.
-pub(crate) fn complete_until(listed: &ListedHits) -> Result<UnixSecs, Failure> {
-    listed.complete_until_secs.ok_or_else(|| {
-        Failure::new(Reason::SearchBusy, "the search index does not contain the whole mirror yet; wait")
-    })
+/// It does not know all of them up to any second.
+pub(crate) async fn complete_until_secs(searches: &Searches) -> Result<UnixSecs, Failure> {
+    run(searches, |index| index.complete_until_secs()).await?.found()?.ok_or_else(incomplete)
+}
+
+fn incomplete() -> Failure {
+    Failure::new(Reason::SearchBusy, "the search index does not contain the whole mirror yet; wait")
 }
 
 #[async_trait]
 impl Selection for QuerySelection {
-    async fn list(
-        &self,
-        filter: &ListFilter,
-        after: Option<Position>,
-        count_max: usize,
-    ) -> Result<Vec<SelectedRecord>, Failure> {
-        Ok(selected(self.hits(filter, after, count_max).await?.found()?))
+    async fn list(&self, list: &SelectedList, count_max: usize) -> Result<Vec<SelectedRecord>, Failure> {
+        Ok(selected(self.hits(list, count_max).await?))
     }
 
-    async fn count(&self, filter: &ListFilter) -> Result<u64, Failure> {
-        Ok(self.hits(filter, None, 1).await?.found()?.total)
+    async fn count(&self, list: &SelectedList) -> Result<u64, Failure> {
+        Ok(self.hits(list, 1).await?.total)
     }
 
     async fn complete_until_secs(&self) -> Result<UnixSecs, Failure> {
-        complete_until(&self.hits(&ListFilter::default(), None, 1).await?.found()?)
+        complete_until_secs(&self.searches).await
     }
 }
 

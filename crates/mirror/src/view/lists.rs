@@ -10,7 +10,7 @@ use super::part::{Chosen, Part, Parts};
 use super::presentation::View;
 use super::record_writer::{RecordWriter, ShownRecord};
 use super::response::{Answer, Page};
-use super::selection::Selection;
+use super::selected_list::{self, selected_list};
 use super::sets::{TOKEN_TOO_LONG, check_members, sets, write_token};
 use oaimend_oai::datestamp::{to_last_second, to_secs};
 use oaimend_oai::{Argument, ErrorCode, Request, UnixSecs, Verb, set_spec};
@@ -66,9 +66,13 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
         None => None,
     };
     let mut times = view.begin_list(now_secs).await?;
-    let members = view.members_of_view().map(|members| Arc::clone(members) as Arc<dyn Selection>);
-    if let Some(selection) = selection.or(members) {
-        times = times.up_to(selection.complete_until_secs().await?);
+    let complete_until_secs = match (selection, view.members_of_view()) {
+        (Some(selection), _) => Some(selection.complete_until_secs().await?),
+        (None, Some(members)) => Some(members.complete_until_secs().await?),
+        (None, None) => None,
+    };
+    if let Some(complete_until_secs) = complete_until_secs {
+        times = times.up_to(complete_until_secs);
     }
     if view.members_of_view().is_some() && since > Some(times.until_secs) {
         // A commit that began before the change of the view has not ended. The list would be empty.
@@ -241,8 +245,13 @@ async fn read_page(
     limits: PageLimits,
     reports_records: bool,
 ) -> Result<(Page, PageEnd), Failure> {
-    let mut merge = Merge::new(view.stores.store.clone(), parts, list, limits);
     let mut writer = RecordWriter::new(view, &list.prefix, reports_records);
+    if let Chosen::Query(selection) = &parts.chosen {
+        let chosen = (&**selection, parts.parts.as_slice());
+        let end = selected_list::fill(&*view.stores.store, chosen, list, &mut writer, limits).await?;
+        return Ok((writer.items.into_page(), end));
+    }
+    let mut merge = Merge::new(view.stores.store.clone(), parts, list, limits);
     let end = if view.merges_records() && list.set.is_none() {
         collisions::fill((view, parts), list, &mut merge, &mut writer, limits).await?
     } else {
@@ -284,10 +293,13 @@ async fn fill(
 
 /// The number of records in a list, deleted ones included.
 async fn count(view: &View, parts: &Parts<'_>, list: &RecordList) -> Result<u64, Failure> {
+    if let Chosen::Query(selection) = &parts.chosen {
+        return selection.count(&selected_list(&parts.parts, list)).await;
+    }
     let mut sum = 0;
     for filter in parts.parts.iter().filter_map(|part| filter(part, list, list.from)) {
-        sum += match parts.chosen.selection() {
-            Some(selection) => selection.count(&filter).await?,
+        sum += match parts.chosen.members() {
+            Some(members) => members.count(&filter).await?,
             None => view.stores.store.count(filter).await?,
         };
     }

@@ -1,4 +1,5 @@
-//! Reads the records of several repositories in one order: (datestamp, repository, sequence).
+//! Reads the records of several repositories in one order: (datestamp, repository, sequence). Those of a query set are
+//! read by `selected_list` instead.
 //!
 //! The datestamp of a record is its stamp, or the last change of the view that concerns its repository, if that is
 //! later ([`Part::datestamp_secs`]). So the first records of a repository can share a datestamp. They stay in the order
@@ -10,7 +11,7 @@
 use super::list_token::{Place, RecordList};
 use super::options::PageLimits;
 use super::part::{Chosen, Part, Parts};
-use super::selection::{Selection, list_selected};
+use super::selection::{Membership, list_members};
 use oaimend_oai::UnixSecs;
 use oaimend_repository::Failure;
 use oaimend_rules::member_datestamp;
@@ -78,7 +79,7 @@ impl<'v> Merge<'v> {
         for input in &mut self.inputs {
             if input.read.is_empty() && !input.is_at_end {
                 let examined_left = &mut self.examined_left;
-                input.fill(&*self.store, self.chosen.selection(), self.limits, examined_left).await?;
+                input.fill(&*self.store, self.chosen.members(), self.limits, examined_left).await?;
             }
             if input.is_paused() {
                 return Ok(None);
@@ -154,7 +155,7 @@ impl Input<'_> {
     async fn fill(
         &mut self,
         store: &dyn MirrorStore,
-        selection: Option<&dyn Selection>,
+        members: Option<&dyn Membership>,
         limits: PageLimits,
         examined_left: &mut usize,
     ) -> Result<(), Failure> {
@@ -166,12 +167,12 @@ impl Input<'_> {
                 bytes_max: limits.bytes_max,
                 with_bytes: limits.with_bytes && self.part.is_mirrored(),
             };
-            let page = match selection {
-                Some(selection) => {
+            let page = match members {
+                Some(members) => {
                     if query.filter.set.is_some() {
                         *examined_left = examined_left.saturating_sub(self.count_max);
                     }
-                    list_selected(store, selection, query).await?
+                    list_members(store, members, query).await?
                 }
                 None => store.list(query).await?,
             };

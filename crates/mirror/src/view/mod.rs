@@ -17,7 +17,7 @@
 //! - A change of the configuration that changes the view of all repositories is a commit with a stamp too.
 //!
 //! `lists` answers list requests; `merge` reads the records of several repositories in one order; `selection`
-//! limits lists to chosen records; `component` answers services such as a search over a view; `collisions` chooses
+//! limits lists to chosen records, and `selected_list` reads those of a query; `component` answers services such as a search over a view; `collisions` chooses
 //! between records with the same identifier; `aggregate_versions` stamps the changes of the configuration;
 //! `record_writer`, `record_xml` and `page_items` write records; `page_cache` keeps written pages; `response` writes
 //! envelopes and sends events. Memory is limited by [`ViewOptions`] for each request, and by the page cache for all of
@@ -44,6 +44,7 @@ mod provenance;
 mod record_writer;
 pub mod record_xml;
 pub(crate) mod response;
+mod selected_list;
 mod selection;
 pub mod sets;
 mod stores;
@@ -54,7 +55,9 @@ pub use aggregate_repository::AggregateRepository;
 pub use component::{Component, ComponentSet, ComponentSets, CountPlace, RankedList, RankedRecords};
 pub use mirror_repository::MirrorRepository;
 pub use options::{AggregateSettings, MirroredSource, ViewOptions};
-pub use selection::{ChosenSet, Membership, QuerySets, SelectedRecord, Selection};
+pub use selection::{
+    ChosenSet, MemberRecord, Membership, QuerySets, SelectedList, SelectedRecord, Selection,
+};
 pub use stores::ViewStores;
 pub use subject::Subject;
 pub use subject_repository::SubjectRepository;

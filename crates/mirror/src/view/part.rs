@@ -33,10 +33,10 @@ pub(super) enum Chosen {
 }
 
 impl Chosen {
-    pub(super) fn selection(&self) -> Option<&dyn Selection> {
+    /// The members of a view; `None` for other lists.
+    pub(super) fn members(&self) -> Option<&dyn Membership> {
         match self {
-            Self::All => None,
-            Self::Query(selection) => Some(&**selection),
+            Self::All | Self::Query(_) => None,
             Self::Members(members) => Some(&**members),
         }
     }

@@ -1,7 +1,8 @@
 //! Lists that contain chosen records only: those of a query, or the members of a view.
 //!
-//! A [`Selection`] says which records a list contains and in which order; the records come from the mirror. A record
-//! that has changed since the selection knows it is left out: its new version has a stamp after the end of the list.
+//! A [`Selection`] or a [`Membership`] says which records a list contains and in which order; the records come from the
+//! mirror. A record that has changed since the selection knows it is left out: its new version has a stamp after the end
+//! of the list.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,28 +18,23 @@ use std::sync::Arc;
 /// The stored form of a record of which only the header is shown.
 pub(super) const WITHOUT_METADATA: &[u8] = b"<record><header></header></record>";
 
-/// The records that a list may contain.
+/// The records of a set that a request chooses. It knows no record that has left it.
 #[async_trait]
 pub trait Selection: Debug + Send + Sync {
-    /// The next records of one repository in the order of their positions, after `after`, at most `count_max`. The
-    /// filter has no set, and its times are stamps. Fewer than `count_max` records: the list ends after them.
+    /// The next records of a list in the order of their places, of all its repositories together, at most `count_max`.
+    /// Fewer records: the list ends after them.
     ///
     /// # Errors
     ///
-    /// They are not known, for now or at all.
-    async fn list(
-        &self,
-        filter: &ListFilter,
-        after: Option<Position>,
-        count_max: usize,
-    ) -> Result<Vec<SelectedRecord>, Failure>;
+    /// They are not known, for now or at all, or not those of all commits up to the end of the list.
+    async fn list(&self, list: &SelectedList, count_max: usize) -> Result<Vec<SelectedRecord>, Failure>;
 
-    /// The number of records that [`Selection::list`] returns in all.
+    /// The number of records of the whole list.
     ///
     /// # Errors
     ///
     /// As for [`Selection::list`].
-    async fn count(&self, filter: &ListFilter) -> Result<u64, Failure>;
+    async fn count(&self, list: &SelectedList) -> Result<u64, Failure>;
 
     /// The selection knows all commits to the mirror with stamps up to this one, in seconds since 1970. A list that
     /// begins now ends there, and has no later responseDate.
@@ -49,9 +45,64 @@ pub trait Selection: Debug + Send + Sync {
     async fn complete_until_secs(&self) -> Result<UnixSecs, Failure>;
 }
 
-/// The members of a view: a selection that knows which records have left it.
+/// The rest of a list for a [`Selection`]. The datestamp of a record is its stamp, or the lowest datestamp of its
+/// repository if that is later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SelectedList {
+    /// The metadataPrefix.
+    pub prefix: String,
+    /// The repositories with their lowest datestamps, in seconds since 1970, in the order of their names. None of these
+    /// datestamps is after the end of the list.
+    pub repositories: Vec<(String, Option<UnixSecs>)>,
+    /// The first datestamp, in seconds since 1970; `None`: no bound.
+    pub from_secs: Option<UnixSecs>,
+    /// The last datestamp, in seconds since 1970; `None`: no bound.
+    pub until_secs: Option<UnixSecs>,
+    /// The place (datestamp, repository, sequence) after which it continues; `None`: at its start.
+    pub after: Option<(UnixSecs, String, u64)>,
+}
+
+/// A record of a [`Selection`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelectedRecord {
+    /// The repository.
+    pub repository: String,
+    /// The identifier.
+    pub identifier: String,
+    /// Its stamp and its sequence in the mirror.
+    pub position: Position,
+}
+
+/// The members of a view. It knows which records have left it.
 #[async_trait]
-pub trait Membership: Selection {
+pub trait Membership: Debug + Send + Sync {
+    /// The next members of one repository in the order of their positions, after `after`, at most `count_max`. The
+    /// filter has no set, and its times are stamps. Fewer than `count_max` records: the list ends after them.
+    ///
+    /// # Errors
+    ///
+    /// They are not known, for now or at all.
+    async fn list(
+        &self,
+        filter: &ListFilter,
+        after: Option<Position>,
+        count_max: usize,
+    ) -> Result<Vec<MemberRecord>, Failure>;
+
+    /// The number of records that [`Membership::list`] returns in all.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Membership::list`].
+    async fn count(&self, filter: &ListFilter) -> Result<u64, Failure>;
+
+    /// As [`Selection::complete_until_secs`].
+    ///
+    /// # Errors
+    ///
+    /// No list can begin, because the members were never known completely.
+    async fn complete_until_secs(&self) -> Result<UnixSecs, Failure>;
+
     /// The members of a repository with these identifiers, in their order; `None` for one that never was a member.
     ///
     /// # Errors
@@ -62,21 +113,21 @@ pub trait Membership: Selection {
         repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         identifiers: &[String],
-    ) -> Result<Vec<Option<SelectedRecord>>, Failure>;
+    ) -> Result<Vec<Option<MemberRecord>>, Failure>;
 }
 
-/// A record of a selection.
+/// A member of a view, or a former one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SelectedRecord {
+pub struct MemberRecord {
     /// The identifier.
     pub identifier: String,
-    /// Its stamp in the selection, and its sequence in the mirror.
+    /// Its stamp in the view, and its sequence in the mirror.
     pub position: Position,
-    /// Whether lists contain it as a deleted record, because it has left the selection.
+    /// Whether lists contain it as a deleted record, because it has left the view.
     pub has_left: bool,
 }
 
-impl SelectedRecord {
+impl MemberRecord {
     /// A record of which only this is known.
     pub(super) fn into_header(self) -> StoredRecord {
         let Position { secs: stamp_secs, sequence } = self.position;
@@ -115,19 +166,19 @@ pub trait QuerySets: Debug + Send + Sync {
 /// The records of a set, or the text of a `badArgument`.
 pub type ChosenSet = Result<Arc<dyn Selection>, String>;
 
-/// One page of the chosen records of a repository.
+/// One page of the members of a view in a repository.
 ///
 /// # Errors
 ///
-/// The selection does not know its records, the store cannot be read, or a record of the page is damaged.
-pub(super) async fn list_selected(
+/// The members are not known, the store cannot be read, or a record of the page is damaged.
+pub(super) async fn list_members(
     store: &dyn MirrorStore,
-    selection: &dyn Selection,
+    members: &dyn Membership,
     query: ListQuery,
 ) -> Result<ListedPage, Failure> {
     let ListQuery { mut filter, after, count_max, bytes_max, with_bytes } = query;
     let set = filter.set.take();
-    let mut chosen = selection.list(&filter, after, count_max.saturating_add(1)).await?;
+    let mut chosen = members.list(&filter, after, count_max.saturating_add(1)).await?;
     let has_more = chosen.len() > count_max;
     chosen.truncate(count_max);
     let records = ChosenRecords {
@@ -164,7 +215,7 @@ fn is_in_set(record: &StoredRecord, set: &str) -> bool {
 }
 
 /// A record as a list contains it; `None` if it has changed since. One that has left needs no stored record.
-fn present(chosen: SelectedRecord, stored: Option<StoredRecord>) -> Option<StoredRecord> {
+fn present(chosen: MemberRecord, stored: Option<StoredRecord>) -> Option<StoredRecord> {
     // A collection that was forgotten and harvested again has other records at the same sequences.
     let stored = stored.filter(|stored| stored.identifier == chosen.identifier);
     if !chosen.has_left {

@@ -17,12 +17,12 @@ mod values;
 
 use crate::query::{FieldName, Query, QueryError};
 use crate::results::{
-    Hit, HitCount, IndexedFormats, ListHits, ListedHits, RankedHits, Ranking, RecordFilter, SearchHits,
-    ValueCount, Values,
+    Hit, HitCount, IndexedFormats, ListHits, ListedHits, ListedRepository, RankedHits, Ranking,
+    RecordFilter, SearchHits, ValueCount, Values,
 };
 pub use error::IndexError;
 use follow::{Follower, Following, is_indexed};
-use listed::{ListCollector, repository_number};
+use listed::{ListCollector, ListedHit, lowest_datestamps, repository_number};
 use oaimend_oai::UnixSecs;
 use oaimend_store::{MirrorStore, Prefix, RepositoryId};
 pub use opened::IndexSettings;
@@ -117,7 +117,7 @@ impl SearchIndex {
     /// amounts are committed in parts.
     ///
     /// `settled_secs` is a responseDate that was issued before the call: no later commit has a stamp up to it. It becomes
-    /// [`ListedHits::complete_until_secs`], which stays as it is without one.
+    /// [`SearchIndex::complete_until_secs`], which stays as it is without one.
     ///
     /// If the returned future is dropped, the next call continues after the last commit.
     ///
@@ -282,7 +282,26 @@ impl SearchIndex {
         })
     }
 
-    /// The hits of a query in the order of the commits.
+    /// Checks a query for [`SearchIndex::list`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`SearchIndex::search`].
+    pub fn check(&self, query: &Query) -> Result<(), IndexError> {
+        self.answer(|_, snapshot| Ok(check(query, snapshot)?))
+    }
+
+    /// The index contains all commits with stamps up to this one, in seconds since 1970. A list must not end later.
+    /// `None`: there is no such stamp yet.
+    ///
+    /// # Errors
+    ///
+    /// The index cannot answer.
+    pub fn complete_until_secs(&self) -> Result<Option<UnixSecs>, IndexError> {
+        self.answer(|_, snapshot| Ok(snapshot.position.complete_until_secs()))
+    }
+
+    /// The hits of a query in the order of their datestamps.
     ///
     /// # Errors
     ///
@@ -290,25 +309,26 @@ impl SearchIndex {
     pub fn list(&self, request: &ListHits) -> Result<ListedHits, IndexError> {
         self.answer(|opened, snapshot| {
             check(&request.query, snapshot)?;
-            let filter = RecordFilter {
-                repositories: request.repositories.clone(),
-                prefix: Some(request.prefix.clone()),
-            };
+            let listed = request.repositories.as_deref();
+            let names = |listed: &[ListedRepository]| listed.iter().map(|one| one.name.clone()).collect();
+            let filter =
+                RecordFilter { repositories: listed.map(names), prefix: Some(request.prefix.clone()) };
             let query = opened.compiler(snapshot).filtered(&request.query, &filter)?;
-            let after = request.after.as_ref().map(|(stamp, repository, sequence)| {
-                (stamp.0, repository_number(&snapshot.repositories, repository), *sequence)
+            let after = request.after.as_ref().map(|(datestamp, repository, sequence)| {
+                (datestamp.0, repository_number(&snapshot.repositories, repository), *sequence)
             });
             let collector = ListCollector {
                 from_secs: request.from_secs.map_or(i64::MIN, |secs| secs.0),
                 until_secs: request.until_secs.map_or(i64::MAX, |secs| secs.0),
                 after,
+                lowest_secs: listed.and_then(|listed| lowest_datestamps(&snapshot.repositories, listed)),
                 hits_max: request.count_max.min(HITS_MAX),
                 repositories: &snapshot.repositories,
             };
             let collected = snapshot.searcher.search(&query, &collector)?;
             let mut hits = Vec::new();
-            for ((stamp, _, sequence), address) in collected.hits {
-                hits.push(read_hit(opened, snapshot, address, (stamp, sequence))?);
+            for ListedHit { place: (_, _, sequence), stamp_secs, address } in collected.hits {
+                hits.push(read_hit(opened, snapshot, address, (stamp_secs, sequence))?);
             }
             let complete_until_secs = snapshot.position.complete_until_secs();
             Ok(ListedHits { hits, total: collected.total, complete_until_secs })

@@ -3,7 +3,7 @@
 use super::definition::{Definition, ViewSettings};
 use super::follower::{Follower, failed};
 use async_trait::async_trait;
-use oaimend_mirror::view::{Membership, SelectedRecord, Selection};
+use oaimend_mirror::view::{MemberRecord, Membership};
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Reason};
 use oaimend_store::{ListFilter, MemberQuery, Position, Prefix, RepositoryId, ViewMember};
@@ -59,22 +59,22 @@ impl CurrentMembers {
     }
 }
 
-fn selected(member: ViewMember) -> SelectedRecord {
+fn member_record(member: ViewMember) -> MemberRecord {
     let ViewMember { identifier, position, has_left } = member;
-    SelectedRecord { identifier, position, has_left }
+    MemberRecord { identifier, position, has_left }
 }
 
 #[async_trait]
-impl Selection for CurrentMembers {
+impl Membership for CurrentMembers {
     async fn list(
         &self,
         filter: &ListFilter,
         after: Option<Position>,
         count_max: usize,
-    ) -> Result<Vec<SelectedRecord>, Failure> {
+    ) -> Result<Vec<MemberRecord>, Failure> {
         let query = MemberQuery { after, count_max, ..self.query(filter) };
         let members = self.follower.views.members(query).await.map_err(failed)?;
-        self.if_in_use(members.into_iter().map(selected).collect())
+        self.if_in_use(members.into_iter().map(member_record).collect())
     }
 
     async fn count(&self, filter: &ListFilter) -> Result<u64, Failure> {
@@ -87,19 +87,16 @@ impl Selection for CurrentMembers {
         let followed = self.follower.follow(self.generation, &self.definition, JUDGED_MAX).await?;
         self.if_in_use(followed.complete_until_secs().ok_or_else(being_read)?)
     }
-}
 
-#[async_trait]
-impl Membership for CurrentMembers {
     async fn find(
         &self,
         repository: RepositoryId<'_>,
         prefix: Prefix<'_>,
         identifiers: &[String],
-    ) -> Result<Vec<Option<SelectedRecord>>, Failure> {
+    ) -> Result<Vec<Option<MemberRecord>>, Failure> {
         let found = self.follower.views.find(self.generation, repository, prefix, identifiers).await;
         let found = found.map_err(failed)?;
-        self.if_in_use(found.into_iter().map(|found| found.map(selected)).collect())
+        self.if_in_use(found.into_iter().map(|found| found.map(member_record)).collect())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::category::BrowseCategory;
 use super::odl_browse::OdlBrowse;
 use super::set::BrowseSet;
-use super::values::{complete_until_secs, query_of, years};
+use super::values::{query_of, years};
 use oaimend_mirror::view::{ComponentSet, ComponentSets};
 use oaimend_oai::set_spec;
 use oaimend_search::query::FieldName;
@@ -84,7 +84,7 @@ impl<'b> Listing<'b> {
 
     /// Adds the values of a category. The position after one is its path, as sets write it.
     fn add_values(&mut self, category: &Arc<BrowseCategory>, after: Option<&str>) -> Result<(), IndexError> {
-        let until_secs = complete_until_secs(self.index)?;
+        let until_secs = self.index.complete_until_secs()?;
         let texts = self.browse.values.texts(self.index, category, None, until_secs)?;
         let after: Option<Vec<String>> =
             after.map(|after| after.split(':').filter_map(set_spec::unescape_part).collect());

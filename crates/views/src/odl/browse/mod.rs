@@ -14,16 +14,15 @@ pub use category::BrowseCategory;
 pub use odl_browse::OdlBrowse;
 
 use crate::index_requests::{Answered, run};
-use crate::query_sets::{complete_until, list_hits, selected};
+use crate::query_sets::{complete_until_secs, list_hits, selected, whole};
 use async_trait::async_trait;
 use listing::Listing;
 use oaimend_mirror::view::{
-    ChosenSet, Component, ComponentSets, QuerySets, RankedList, SelectedRecord, Selection,
+    ChosenSet, Component, ComponentSets, QuerySets, RankedList, SelectedList, SelectedRecord, Selection,
 };
 use oaimend_oai::UnixSecs;
 use oaimend_repository::Failure;
 use oaimend_search::{ListedHits, Query};
-use oaimend_store::{ListFilter, Position};
 use set::BrowseSet;
 use std::sync::Arc;
 
@@ -61,8 +60,7 @@ impl QuerySets for OdlBrowse {
             Err(text) => return Ok(Some(Err(text))),
         };
         let selection = BrowseSelection { browse: self.clone(), set };
-        let filter = ListFilter::default();
-        Ok(Some(match selection.hits(&filter, None, 1).await? {
+        Ok(Some(match selection.hits(&SelectedList::default(), 1).await? {
             Answered::Found(_) => Ok(Arc::new(selection)),
             Answered::Refused(text) => Err(text),
         }))
@@ -77,14 +75,9 @@ struct BrowseSelection {
 }
 
 impl BrowseSelection {
-    async fn hits(
-        &self,
-        filter: &ListFilter,
-        after: Option<Position>,
-        count_max: usize,
-    ) -> Result<Answered<ListedHits>, Failure> {
+    async fn hits(&self, list: &SelectedList, count_max: usize) -> Result<Answered<ListedHits>, Failure> {
         let (OdlBrowse { searches, values, .. }, set) = (self.browse.clone(), self.set.clone());
-        let mut request = list_hits(Query::All, filter, after, count_max);
+        let mut request = list_hits(Query::All, list, count_max);
         run(&searches, move |index| {
             let value = (&*set.category, set.path.as_slice());
             request.query = values.query(index, value, Some(request.prefix.clone()), request.until_secs)?;
@@ -96,20 +89,15 @@ impl BrowseSelection {
 
 #[async_trait]
 impl Selection for BrowseSelection {
-    async fn list(
-        &self,
-        filter: &ListFilter,
-        after: Option<Position>,
-        count_max: usize,
-    ) -> Result<Vec<SelectedRecord>, Failure> {
-        Ok(selected(self.hits(filter, after, count_max).await?.found()?))
+    async fn list(&self, list: &SelectedList, count_max: usize) -> Result<Vec<SelectedRecord>, Failure> {
+        Ok(selected(whole(self.hits(list, count_max).await?.found()?, list)?))
     }
 
-    async fn count(&self, filter: &ListFilter) -> Result<u64, Failure> {
-        Ok(self.hits(filter, None, 1).await?.found()?.total)
+    async fn count(&self, list: &SelectedList) -> Result<u64, Failure> {
+        Ok(whole(self.hits(list, 1).await?.found()?, list)?.total)
     }
 
     async fn complete_until_secs(&self) -> Result<UnixSecs, Failure> {
-        complete_until(&self.hits(&ListFilter::default(), None, 1).await?.found()?)
+        complete_until_secs(&self.browse.searches).await
     }
 }

@@ -6,7 +6,7 @@
 use super::category::BrowseCategory;
 use oaimend_oai::UnixSecs;
 use oaimend_search::query::FieldName;
-use oaimend_search::{IndexError, ListHits, Query, RecordFilter, SearchIndex, Values};
+use oaimend_search::{IndexError, Query, RecordFilter, SearchIndex, Values};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -76,7 +76,7 @@ impl CategoryValues {
             return Ok(texts);
         }
         // Read before the texts: commits after it may be missing from them.
-        let complete_until_secs = complete_until_secs(index)?;
+        let complete_until_secs = index.complete_until_secs()?;
         let texts = Arc::new(read_texts(index, category, prefix)?);
         let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if tables.len() >= TABLES_MAX {
@@ -98,20 +98,6 @@ pub(super) fn years(path: &[String]) -> Query {
 /// The query for the records that have one of these texts in a field.
 pub(super) fn query_of(field: &FieldName, texts: &[String]) -> Query {
     Query::AnyValue { field: field.clone(), values: texts.to_vec() }
-}
-
-/// The last second up to which the index knows all commits.
-pub(super) fn complete_until_secs(index: &SearchIndex) -> Result<Option<UnixSecs>, IndexError> {
-    let nothing = ListHits {
-        query: Query::All,
-        repositories: Some(Vec::new()),
-        prefix: String::new(),
-        from_secs: None,
-        until_secs: None,
-        after: None,
-        count_max: 1,
-    };
-    Ok(index.list(&nothing)?.complete_until_secs)
 }
 
 fn read_texts(
