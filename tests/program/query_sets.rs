@@ -237,6 +237,36 @@ fn a_harvester_misses_no_record_that_changes_while_it_reads_lists() {
 }
 
 #[test]
+fn a_list_contains_a_repository_whose_change_the_index_does_not_know_yet() {
+    let indexed = Indexed::new();
+    for id in ["x", "y"] {
+        indexed.mirror.describe(id, &["oai_dc"], &[]);
+        let records = (0..4).map(|number| live(&format!("oai:{id}:{number}"), &[], "green"));
+        indexed.mirror.commit(id, "oai_dc", records.collect(), true);
+        indexed.mirror.pass_time(1);
+    }
+    indexed.follow();
+    let [one, both] = [vec!["x".to_owned()], vec!["x".to_owned(), "y".to_owned()]];
+    let harvest = |ids: &[String], from: Option<&str>| {
+        let pages = pages(&indexed.all(ids, 3), &list("ListIdentifiers", from), || ());
+        let items: Vec<Item> = pages.iter().flat_map(|page| page.items()).collect();
+        let size = items.len() as u64;
+        assert!(pages.iter().all(|page| page.summary.page.progress.1 == Some(size)), "{size}");
+        let repositories: Vec<String> = items.into_iter().map(|item| item.set_specs[0].clone()).collect();
+        (repositories, pages[0].summary.page.response_date.clone().expect("a date"))
+    };
+    assert_eq!(harvest(&one, None).0, ["x"; 4]);
+    // The view gets another repository, and loses it again, before the index follows the mirror.
+    indexed.mirror.pass_time(100);
+    let (with_other, date) = harvest(&both, None);
+    assert_eq!(with_other, [["x"; 4], ["y"; 4]].concat());
+    assert_eq!(harvest(&both, Some(&date)).0, ["y"; 4], "{date}");
+    indexed.mirror.pass_time(100);
+    indexed.follow();
+    assert_eq!(harvest(&both, Some(&date)).0, ["y"; 4], "they have the datestamp of the change");
+}
+
+#[test]
 fn a_list_in_flight_waits_while_the_index_lacks_a_collection() {
     let indexed = Indexed::new();
     let ids = ["x", "y"].map(str::to_owned);

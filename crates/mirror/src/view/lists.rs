@@ -78,6 +78,9 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
         // A commit that began before the change of the view has not ended. The list would be empty.
         return Err(view.incomplete("the view", None));
     }
+    // A query set ends before a change of the configuration that is later than what the index knows. Its records are not
+    // after the list then, but at its end, and again in the next list.
+    let since = since.min(Some(times.until_secs));
     Ok(Ok(RecordList {
         view: view.name.clone(),
         with_metadata: request.verb() == Verb::ListRecords,
