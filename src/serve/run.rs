@@ -23,6 +23,8 @@ use crate::serve::net::{connection_limiter, installed_program};
 use crate::serve::oai::ProxyService;
 use crate::serve::oai::cache::Cache;
 use crate::serve::search::SearchIndexing;
+#[cfg(test)]
+use crate::serve::served::ServedRepositories;
 use oaimend_base::clock::{Clock, SystemClock};
 use oaimend_base::error::Error;
 use oaimend_files::DataDirLock;
@@ -127,6 +129,12 @@ impl Server {
         let opened = Opened { store, cache, tls, listens_on: sockets.public.0, clock, instance };
         let shared = Arc::new(ServerContext::new(config, opened));
         Ok(Self { shared, sockets, admin_hosts, data, settings })
+    }
+
+    /// What it serves.
+    #[cfg(test)]
+    pub(crate) fn served(&self) -> Arc<ServedRepositories> {
+        Arc::clone(&self.shared.served)
     }
 
     /// The address for harvesters.

@@ -120,7 +120,7 @@ async fn answer(
         AdminEndpoint::Sync => mirror::request_harvest(served, lifecycle, id, query),
         AdminEndpoint::Maintenance(name) => maintain::maintain(served, lifecycle, id, name, query).await,
         AdminEndpoint::Search => json_or_error(search::state(served).await),
-        AdminEndpoint::RebuildSearch => search::rebuild(served, lifecycle),
+        AdminEndpoint::RebuildSearch => search::rebuild(served, lifecycle).await,
         AdminEndpoint::Backup => backup::back_up(served, lifecycle).await,
         AdminEndpoint::BackupSize => json_or_error(backup::size(served).await.map(|size| Some(json!(size)))),
         AdminEndpoint::Purge => purge(served, id, query).await,

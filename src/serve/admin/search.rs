@@ -3,7 +3,7 @@
 use super::lines::respond_with_lines;
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::response::Response;
-use crate::serve::search::{RebuildLine, SearchService, SearchState};
+use crate::serve::search::{RebuildLine, SearchService, SearchState, settled_secs};
 use crate::serve::served::ServedRepositories;
 use futures::StreamExt as _;
 use futures::stream;
@@ -30,7 +30,7 @@ async fn state_of(search: &SearchService, mirror: &dyn MirrorStore) -> Result<Se
 }
 
 /// Builds the index again: `POST /-/search/rebuild`. The response has a line for the result.
-pub(super) fn rebuild(served: &ServedRepositories, lifecycle: &Lifecycle) -> Response {
+pub(super) async fn rebuild(served: &ServedRepositories, lifecycle: &Lifecycle) -> Response {
     let Some(search) = served.search_service.clone() else {
         return Response::json(409, &json!({"error": "the search is turned off; set search.enabled"}));
     };
@@ -38,11 +38,12 @@ pub(super) fn rebuild(served: &ServedRepositories, lifecycle: &Lifecycle) -> Res
         return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));
     }
     let mirror = Arc::clone(&served.store.mirror);
+    let settled_secs = settled_secs(served).await;
     let work = {
         let (search, mirror) = (Arc::clone(&search), Arc::clone(&mirror));
         // The build continues if the operator is gone.
         tokio::spawn(async move {
-            search.rebuild(&mirror).await?;
+            search.rebuild(&mirror, settled_secs).await?;
             state_of(&search, &*mirror).await
         })
     };

@@ -55,6 +55,13 @@ impl BackgroundService for SearchIndexing {
     }
 }
 
+/// A responseDate: all commits with stamps up to it are in the mirror. `None` if the mirror cannot be read.
+pub(crate) async fn settled_secs(served: &ServedRepositories) -> Option<UnixSecs> {
+    let stores = view_stores(served).await.ok()?;
+    let times = stores.stamps.begin_list(served.clock.now_secs()).await.ok()?;
+    Some(times.response_date_secs)
+}
+
 /// The wait after this number of failures; `None` without one.
 fn backoff(failures: u32) -> Option<Duration> {
     let doublings = failures.checked_sub(1)?;
@@ -67,18 +74,11 @@ impl SearchIndexing {
         self.served.has_mirrored() || self.search.exists()
     }
 
-    /// A responseDate: all commits with stamps up to it are in the mirror. `None` if the mirror cannot be read.
-    async fn settled_secs(&self) -> Option<UnixSecs> {
-        let stores = view_stores(&self.served).await.ok()?;
-        let times = stores.stamps.begin_list(self.served.clock.now_secs()).await.ok()?;
-        Some(times.response_date_secs)
-    }
-
     /// Indexes what has changed, with messages if that takes long.
     async fn follow(&self) -> Result<(), IndexError> {
         let mirror = &self.served.store.mirror;
         let began = clock::uptime();
-        let settled_secs = self.settled_secs().await;
+        let settled_secs = settled_secs(&self.served).await;
         self.search.set_formats(&self.served.repositories);
         let mut work = std::pin::pin!(self.search.follow(mirror, settled_secs));
         let mut is_long = false;

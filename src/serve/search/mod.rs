@@ -4,11 +4,13 @@
 //! once. Invariants: one task at a time writes to the index, and [`SearchService::close`] ends the writing before
 //! another process may open the data folder.
 
+#[cfg(test)]
+mod building_tests;
 mod indexing;
 pub(crate) mod sru;
 mod state;
 
-pub(crate) use self::indexing::SearchIndexing;
+pub(crate) use self::indexing::{SearchIndexing, settled_secs};
 pub use self::state::{RebuildLine, SearchState};
 
 use crate::config::{RecordPages, Repositories, SearchPolicy};
@@ -70,8 +72,8 @@ fn indexed_formats(repositories: &Repositories) -> IndexedFormats {
 /// A write to the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Write {
-    /// What the mirror has committed since the last one, at least up to this stamp.
-    Changes(Option<UnixSecs>),
+    /// What the mirror has committed since the last one.
+    Changes,
     /// Everything again.
     All,
 }
@@ -107,16 +109,20 @@ impl SearchService {
         mirror: &Arc<dyn MirrorStore>,
         settled_secs: Option<UnixSecs>,
     ) -> Result<(), IndexError> {
-        self.write(mirror, Write::Changes(settled_secs)).await
+        self.write(mirror, Write::Changes, settled_secs).await
     }
 
-    /// Removes the index, and builds it again. Searches fail meanwhile.
+    /// Removes the index, and builds it again. Searches fail meanwhile. `settled_secs` is as in [`SearchIndex::follow`].
     ///
     /// # Errors
     ///
     /// The index is not complete. [`SearchService::follow`] continues.
-    pub(crate) async fn rebuild(self: &Arc<Self>, mirror: &Arc<dyn MirrorStore>) -> Result<(), IndexError> {
-        self.write(mirror, Write::All).await
+    pub(crate) async fn rebuild(
+        self: &Arc<Self>,
+        mirror: &Arc<dyn MirrorStore>,
+        settled_secs: Option<UnixSecs>,
+    ) -> Result<(), IndexError> {
+        self.write(mirror, Write::All, settled_secs).await
     }
 
     /// The state of the index, and why the last write failed. Opens the index if no task writes to it.
@@ -179,11 +185,16 @@ impl SearchService {
     }
 
     /// Writes to the index, and notes whether that failed.
-    async fn write(self: &Arc<Self>, mirror: &Arc<dyn MirrorStore>, write: Write) -> Result<(), IndexError> {
+    async fn write(
+        self: &Arc<Self>,
+        mirror: &Arc<dyn MirrorStore>,
+        write: Write,
+        settled_secs: Option<UnixSecs>,
+    ) -> Result<(), IndexError> {
         let began = clock::uptime();
         let (service, mirror) = (Arc::clone(self), Arc::clone(mirror));
         // A panic of the index fails the write alone.
-        let work = tokio::spawn(async move { service.write_here(&*mirror, write).await });
+        let work = tokio::spawn(async move { service.write_here(&*mirror, write, settled_secs).await });
         let result = work.await.unwrap_or_else(|error| Err(IndexError::Unreadable(error.to_string())));
         if result.is_ok() {
             *self.last_success.lock().unwrap_or_else(PoisonError::into_inner) = began;
@@ -198,15 +209,16 @@ impl SearchService {
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
     }
 
-    async fn write_here(&self, mirror: &dyn MirrorStore, write: Write) -> Result<(), IndexError> {
+    async fn write_here(
+        &self,
+        mirror: &dyn MirrorStore,
+        write: Write,
+        settled_secs: Option<UnixSecs>,
+    ) -> Result<(), IndexError> {
         let _turn = self.turn.lock().await;
-        let settled_secs = match write {
-            Write::Changes(settled_secs) => settled_secs,
-            Write::All => {
-                self.remove()?;
-                None
-            }
-        };
+        if write == Write::All {
+            self.remove()?;
+        }
         self.check_free_space()?;
         let index = self.opened()?;
         index.set_formats(self.formats.lock().unwrap_or_else(PoisonError::into_inner).clone());

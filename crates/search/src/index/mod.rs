@@ -77,11 +77,14 @@ struct Shared {
     has_failed_writer: AtomicBool,
     /// Whether the checksums are verified before the next commit is followed.
     is_suspect: AtomicBool,
+    /// Whether searches wait until the checksums are verified: the index has just been opened.
+    is_unverified: AtomicBool,
     is_closed: AtomicBool,
 }
 
 impl SearchIndex {
-    /// Opens the index in a folder. One of another format, or a damaged one, is built again.
+    /// Opens the index in a folder. One of another format, or a damaged one, is built again. The files of a small index
+    /// are verified by the first call of [`SearchIndex::follow`], and searches fail with [`IndexError::Building`] until then.
     ///
     /// # Errors
     ///
@@ -99,6 +102,7 @@ impl SearchIndex {
             turns: AtomicU64::new(0),
             has_failed_writer: AtomicBool::new(false),
             is_suspect: AtomicBool::new(is_suspect),
+            is_unverified: AtomicBool::new(is_suspect),
             is_closed: AtomicBool::new(false),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -155,17 +159,26 @@ impl SearchIndex {
         if self.shared.is_closed.load(Ordering::Acquire) {
             return Err(IndexError::Closed);
         }
-        let suspect = self.shared.is_suspect.swap(false, Ordering::AcqRel);
+        let suspect = self.shared.is_suspect.load(Ordering::Acquire);
         let has_failed_writer = self.shared.has_failed_writer.load(Ordering::Acquire);
         if let Some(opened) = self.opened()
             && (suspect || !has_failed_writer)
         {
             let intact = Arc::clone(&opened);
-            if !suspect || block(move || Ok(intact.is_intact())).await? {
+            if !suspect {
                 return Ok(opened);
             }
-            tracing::warn!("the search index is damaged and is built again");
-            self.set_opened(None);
+            // A call that is dropped before it knows leaves the index as suspect as it was.
+            let is_intact = block(move || Ok(intact.is_intact())).await?;
+            if !is_intact {
+                tracing::warn!("the search index is damaged and is built again");
+                self.set_opened(None);
+            }
+            self.shared.is_suspect.store(false, Ordering::Release);
+            self.shared.is_unverified.store(false, Ordering::Release);
+            if is_intact {
+                return Ok(opened);
+            }
             opened.close();
             let folder = self.shared.folder.clone();
             block(move || {
@@ -241,7 +254,7 @@ impl SearchIndex {
     ) -> Result<T, IndexError> {
         let opened = self.opened().ok_or(IndexError::Building)?;
         let snapshot = opened.snapshot();
-        if !snapshot.position.is_built {
+        if !snapshot.position.is_built || self.shared.is_unverified.load(Ordering::Acquire) {
             return Err(IndexError::Building);
         }
         // tantivy panics where files are damaged.

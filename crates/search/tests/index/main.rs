@@ -195,6 +195,9 @@ async fn changes_and_deletions_are_followed() {
     // After a restart, and after the repository was harvested from the start.
     world.index.close();
     world.index = open(world.folder.path());
+    // Its files are not verified yet.
+    assert!(matches!(world.index.complete_until_secs(), Err(IndexError::Building)));
+    world.follow().await;
     assert_eq!(world.found_by("sea"), set(&["3"]));
     world.mirror.forget(RepositoryId("r")).await.unwrap();
     world.commit("r", "oai_dc", &[("4", Some(&sea))]).await;
