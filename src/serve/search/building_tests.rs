@@ -1,14 +1,15 @@
-//! What the routes answer while the index is built.
+//! What the routes answer while the index is built, and that commits are indexed in time.
 
 use super::SearchService;
-use super::indexing::settled_secs;
-use crate::config::{Config, Mapping};
+use super::indexing::{SearchIndexing, settled_secs};
+use crate::config::{Config, Mapping, SearchPolicy};
 use crate::serve::oai::mirror_views::view_stores;
 use crate::serve::run::Server;
 use crate::serve::served::ServedRepositories;
 use oaimend_base::clock::SystemClock;
 use oaimend_mirror::settings::MirrorSettings;
 use oaimend_oai::UnixSecs;
+use oaimend_search::{IndexError, Query, Ranking, RecordFilter, SearchHits};
 use oaimend_store::{
     Catalog, CompleteHarvest, ListedFormat, NewRecord, PageCommit, Prefix, RecordRepairs, RecordStatus,
     RepositoryId, content_hash,
@@ -19,6 +20,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long after its commit a record can be found at the latest, as the documentation says.
+const FOUND_WITHIN: Duration = Duration::from_secs(5);
 
 /// All routes that need the index, with a text of their response when two records are indexed.
 const ROUTES: [(&str, &str); 17] = [
@@ -205,3 +210,36 @@ fn every_route_that_needs_the_index_waits_until_it_is_built() {
     running.stop();
 }
 
+/// The number of records that a search finds.
+async fn found(search: &SearchService) -> Result<u64, IndexError> {
+    let request = SearchHits {
+        query: Query::All,
+        filter: RecordFilter::default(),
+        ranking: Ranking::Recent,
+        offset: 0,
+        count_max: 1,
+        with_facets: false,
+    };
+    let found = search.searches.run(move |index| index.search(&request)).await?;
+    Ok(found.total.records)
+}
+
+#[tokio::test]
+async fn a_commit_is_found_after_one_interval_and_one_write() {
+    let data = tempfile::tempdir().expect("a folder");
+    let server = Server::bind_with(config(data.path()), Arc::new(SystemClock)).expect("free ports");
+    let served = server.served();
+    let search = Arc::clone(served.search_service.as_ref().expect("it is on"));
+    let indexing = SearchIndexing { served: Arc::clone(&served), search: Arc::clone(&search) };
+    // The rest of the time is for the harvest's last write and for that of the index.
+    let interval = SearchPolicy::default().commit_interval;
+    assert!(2 * interval < FOUND_WITHIN, "{interval:?}");
+    let mut failures = 0;
+    for number in 1..=3 {
+        commit(&served, number).await;
+        assert_eq!(indexing.run_once(&mut failures).await, Some(interval));
+        assert_eq!(found(&search).await.expect("it is built"), number as u64);
+    }
+    search.begin_closing();
+    assert_eq!(indexing.run_once(&mut failures).await, None, "another process has the folder");
+}

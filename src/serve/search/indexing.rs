@@ -30,23 +30,11 @@ impl BackgroundService for SearchIndexing {
     async fn start(&self, mut shutdown: ShutdownWatch) {
         let mut failures = 0;
         loop {
-            let wait = if self.is_needed() {
-                let followed = tokio::select! {
-                    followed = self.follow() => followed,
-                    _ = shutdown.changed() => Err(IndexError::Closed),
-                };
-                match followed {
-                    Ok(()) => failures = 0,
-                    Err(IndexError::Closed) => return self.search.begin_closing(),
-                    Err(error) => {
-                        failures += 1;
-                        tracing::warn!(%error, "the search index is not up to date; it is tried again");
-                    }
-                }
-                backoff(failures).unwrap_or(self.search.policy.commit_interval)
-            } else {
-                self.search.policy.commit_interval
+            let wait = tokio::select! {
+                wait = self.run_once(&mut failures) => wait,
+                _ = shutdown.changed() => None,
             };
+            let Some(wait) = wait else { return self.search.begin_closing() };
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 _ = shutdown.changed() => return self.search.begin_closing(),
@@ -69,6 +57,22 @@ fn backoff(failures: u32) -> Option<Duration> {
 }
 
 impl SearchIndexing {
+    /// Indexes what has changed. Returns the wait before the next time, or `None` if the index is closed. `failures`
+    /// counts the failures in a row.
+    pub(super) async fn run_once(&self, failures: &mut u32) -> Option<Duration> {
+        if self.is_needed() {
+            match self.follow().await {
+                Ok(()) => *failures = 0,
+                Err(IndexError::Closed) => return None,
+                Err(error) => {
+                    *failures += 1;
+                    tracing::warn!(%error, "the search index is not up to date; it is tried again");
+                }
+            }
+        }
+        Some(backoff(*failures).unwrap_or(self.search.policy.commit_interval))
+    }
+
     /// Whether there are records to index, or an index from which records may have to be removed.
     fn is_needed(&self) -> bool {
         self.served.has_mirrored() || self.search.exists()

@@ -19,8 +19,6 @@ use std::time::Duration;
 
 /// How long the index may take for something that happens in the background.
 const INDEXED_WITHIN: Duration = Duration::from_secs(60);
-/// How long after its commit a record can be found at the latest.
-const FOUND_WITHIN: Duration = Duration::from_secs(5);
 
 /// The number of records that a query finds; `None` while the index is built.
 #[track_caller]
@@ -34,17 +32,16 @@ fn count(address: SocketAddr, query: &str) -> Option<u64> {
     serde_json::from_slice::<Value>(&got.body).expect("JSON")["total"].as_u64()
 }
 
-/// Waits until a query finds so many records. Returns how long that took.
+/// Waits until a query finds so many records.
 #[track_caller]
-fn wait_for_count(address: SocketAddr, query: &str, expected: u64) -> Duration {
+fn wait_for_count(address: SocketAddr, query: &str, expected: u64) {
     let began = uptime();
     loop {
         let found = count(address, query);
-        let waited = uptime() - began;
         if found == Some(expected) {
-            return waited;
+            return;
         }
-        assert!(waited < INDEXED_WITHIN, "{query}: {found:?} of {expected}");
+        assert!(uptime() - began < INDEXED_WITHIN, "{query}: {found:?} of {expected}");
         std::thread::yield_now();
     }
 }
@@ -124,21 +121,19 @@ fn start(folder: &Path) -> Program {
 }
 
 #[test]
-fn a_record_is_found_soon_after_its_commit_and_no_longer_by_its_old_text() {
+fn a_record_is_found_after_its_commit_and_no_longer_by_its_old_text() {
     let (source, collection) = Collection::of(30).start();
     let proxy = Proxy::with(|config| configure(config, &source));
     proxy.wait_for_harvests("x", 1);
     wait_for_count(proxy.address(), "title:title", 30);
     retitle(&collection, 3..4, "Lighthouse");
     sync(&proxy, 2);
-    let until_found = wait_for_count(proxy.address(), "lighthouse", 1);
+    wait_for_count(proxy.address(), "lighthouse", 1);
     assert_eq!(count(proxy.address(), "title:title"), Some(29));
     collection.lock().expect("no panic").entries.get_mut(&identifier(3)).expect("it exists").deleted = true;
     retitle(&collection, 3..4, "");
     sync(&proxy, 3);
-    let until_gone = wait_for_count(proxy.address(), "lighthouse", 0);
-    // A busy machine can delay one of them.
-    assert!(until_found.min(until_gone) < FOUND_WITHIN, "{until_found:?} {until_gone:?}");
+    wait_for_count(proxy.address(), "lighthouse", 0);
 }
 
 #[test]
