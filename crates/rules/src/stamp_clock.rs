@@ -74,6 +74,9 @@ pub struct ListTimes {
 impl StampClock {
     /// The clock after a start: `highest_stamp_secs` is the highest stamp in the store, and
     /// `reserved_secs` the stored reservation. Both are `None` for a new store.
+    ///
+    /// The store forgets the stamps of a collection that was removed. The reservation is enough for the invariant: later
+    /// stamps, also of the same collection after its return, are after all issued responseDates.
     pub fn resume(highest_stamp_secs: Option<UnixSecs>, reserved_secs: Option<UnixSecs>) -> Self {
         let floor_secs = highest_stamp_secs.max(reserved_secs).unwrap_or(UnixSecs::MIN);
         Self { floor_secs, reserved_secs, pending: BTreeMap::new() }
@@ -249,7 +252,7 @@ mod tests {
         }
     }
 
-    /// Random commits, responses, clock steps and restarts.
+    /// Random commits, responses, clock steps, removals and restarts.
     fn check_invariant(seed: u64) {
         let mut state = seed;
         let mut random = |bound: i64| {
@@ -275,7 +278,9 @@ mod tests {
                     clock.finish_commit(commit);
                 }
                 4 => {
-                    if let Some(until_secs) = clock.reservation_due(UnixSecs(now_secs)) {
+                    // A full disk cannot store it.
+                    let can_reserve = reserved.is_none() || random(4) > 0;
+                    if can_reserve && let Some(until_secs) = clock.reservation_due(UnixSecs(now_secs)) {
                         reserved = Some(until_secs);
                         clock.reserve(until_secs);
                     }
@@ -287,6 +292,10 @@ mod tests {
                 }
                 5 if random(8) == 0 => {
                     pending.clear();
+                    if random(2) == 0 {
+                        // The collections were removed.
+                        highest = None;
+                    }
                     clock = StampClock::resume(highest, reserved);
                 }
                 _ => {}
