@@ -11,11 +11,11 @@ mod results;
 mod searches;
 mod text;
 
-pub use index::{HITS_MAX, IndexError, IndexSettings, IndexStatus, RANK_MAX, SearchIndex};
+pub use index::{HITS_MAX, IndexError, IndexSettings, IndexStatus, RANK_MAX, SearchIndex, ValueCounts};
 pub use query::{FieldName, Query, QueryError};
 pub use record_texts::{DUBLIN_CORE, RecordTexts};
 pub use results::{
-    FacetCount, Facets, Hit, HitCount, IndexedFormats, ListHits, ListedHits, ListedRepository,
+    FacetCount, Facets, FoundValues, Hit, HitCount, IndexedFormats, ListHits, ListedHits, ListedRepository,
     RankedHits, Ranking, RecordFilter, SearchHits, ValueCount, Values,
 };
 pub use searches::{SearchClient, Searches};

@@ -165,6 +165,16 @@ pub struct Values {
     pub count_max: usize,
 }
 
+/// What answers a [`Values`] request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FoundValues {
+    /// The values in order.
+    Values(Vec<ValueCount>),
+    /// The records of the filter. They are so few that reading them costs less than reading all terms of the index between
+    /// their values; [`ValueCounts`](crate::ValueCounts) lists these.
+    Records(Vec<Hit>),
+}
+
 /// A value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueCount {

@@ -11,13 +11,14 @@ mod opened;
 mod position;
 mod queue;
 mod ranked;
+mod record_values;
 mod schema;
 mod snapshot;
 mod values;
 
 use crate::query::{FieldName, Query, QueryError};
 use crate::results::{
-    Hit, HitCount, IndexedFormats, ListHits, ListedHits, ListedRepository, RankedHits, Ranking,
+    FoundValues, Hit, HitCount, IndexedFormats, ListHits, ListedHits, ListedRepository, RankedHits, Ranking,
     RecordFilter, SearchHits, ValueCount, Values,
 };
 pub use error::IndexError;
@@ -29,6 +30,7 @@ pub use opened::IndexSettings;
 use opened::{Opened, block};
 use position::IndexPosition;
 use ranked::RankedCollector;
+pub use record_values::ValueCounts;
 use snapshot::Snapshot;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -358,6 +360,27 @@ impl SearchIndex {
         self.answer(|opened, snapshot| {
             check_field(&request.field, snapshot)?;
             values::list(snapshot, opened.compiler(snapshot), request)
+        })
+    }
+
+    /// As [`SearchIndex::values`], but a filter with few records gets these records if the index has many terms. So the
+    /// cost depends on the number of these records, and no request for their values is refused.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SearchIndex::values`].
+    pub fn values_or_records(&self, request: &Values) -> Result<FoundValues, IndexError> {
+        self.answer(|opened, snapshot| {
+            check_field(&request.field, snapshot)?;
+            let compiler = opened.compiler(snapshot);
+            let Some(few) = values::few_records(snapshot, compiler, &request.filter)? else {
+                return Ok(FoundValues::Values(values::list(snapshot, compiler, request)?));
+            };
+            if let Some(values) = values::list_instead_of(few.len(), snapshot, compiler, request)? {
+                return Ok(FoundValues::Values(values));
+            }
+            let hits = few.into_iter().map(|(address, place)| read_hit(opened, snapshot, address, place));
+            Ok(FoundValues::Records(hits.collect::<Result<_, _>>()?))
         })
     }
 

@@ -10,15 +10,19 @@ use crate::text::{fold_value, written};
 use crate::{IndexError, RecordFilter};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tantivy::DocId;
 use tantivy::columnar::Column;
 use tantivy::fastfield::AliveBitSet;
 use tantivy::query::{AllQuery, EnableScoring, Query};
 use tantivy::schema::IndexRecordOption;
 use tantivy::termdict::TermMerger;
+use tantivy::{DocAddress, DocId};
 
 /// Maximum number of terms that are read for one list of values. A list of a small part of a large index skips many.
 const TERMS_READ_MAX: usize = 500_000;
+/// Maximum number of records that are read from the mirror for one list of values.
+const RECORDS_READ_MAX: usize = 1_000;
+/// The terms that are read in the time in which one record is read from the mirror and analysed.
+const TERMS_PER_RECORD: usize = 200;
 /// Maximum number of terms of a field that are read for suggestions, which are wanted with every keystroke.
 const SUGGESTION_TERMS_MAX: usize = 1_000;
 /// Maximum number of records that are counted for the suggestions of a field.
@@ -37,6 +41,48 @@ pub(super) fn list(
     let name = request.field.key();
     let text = format!("the index has too many values of \"{name}\" here; give more of their start");
     Err(QueryError::TooLarge(text).into())
+}
+
+/// The values of this number of records, unless it costs less to read these records. `None` if it does.
+pub(super) fn list_instead_of(
+    records: usize,
+    snapshot: &Snapshot,
+    compiler: Compiler<'_>,
+    request: &Values,
+) -> Result<Option<Vec<ValueCount>>, IndexError> {
+    let limits = ReadLimits { terms: TERMS_PER_RECORD.saturating_mul(records), records: u64::MAX };
+    let (values, is_complete) = read(snapshot, compiler, request, limits)?;
+    Ok(is_complete.then_some(values))
+}
+
+/// A record with its stamp and its sequence.
+type PlacedRecord = (DocAddress, (i64, u64));
+
+/// The records that a filter considers; `None` if they are more than [`RECORDS_READ_MAX`].
+pub(super) fn few_records(
+    snapshot: &Snapshot,
+    compiler: Compiler<'_>,
+    filter: &RecordFilter,
+) -> Result<Option<Vec<PlacedRecord>>, IndexError> {
+    let query = compiler.filter(filter).unwrap_or_else(|| Box::new(AllQuery));
+    let weight = query.weight(EnableScoring::disabled_from_searcher(&snapshot.searcher))?;
+    let mut records = Vec::new();
+    for (number, segment) in (0..).zip(snapshot.searcher.segment_readers()) {
+        let columns = HitColumns::of(segment, Arc::default())?;
+        weight.for_each_no_score(segment, &mut |docs| {
+            for doc in docs.iter().copied().filter(|doc| !segment.is_deleted(*doc)) {
+                if records.len() <= RECORDS_READ_MAX {
+                    let stamp_secs = columns.stamp.first(doc).unwrap_or_default();
+                    let sequence = columns.sequence.first(doc).unwrap_or_default();
+                    records.push((DocAddress::new(number, doc), (stamp_secs, sequence)));
+                }
+            }
+        })?;
+        if records.len() > RECORDS_READ_MAX {
+            return Ok(None);
+        }
+    }
+    Ok(Some(records))
 }
 
 /// The most frequent of the first values.
@@ -83,7 +129,7 @@ fn read(
         streams.push(index.terms().range().ge(&from).lt(&until).into_stream().map_err(unreadable)?);
     }
     let mut terms = TermMerger::new(streams);
-    let mut grouped = Grouped { values: Vec::new(), most_frequent: 0 };
+    let mut grouped = Grouped::default();
     let mut records_read = 0;
     for _ in 0..limits.terms {
         if !terms.advance() {
@@ -154,18 +200,19 @@ fn read_term<'t>(term: &'t [u8], name: &str) -> Option<(&'t str, &'t str)> {
 }
 
 /// Values whose spellings are counted together.
-struct Grouped {
-    values: Vec<ValueCount>,
+#[derive(Default)]
+pub(super) struct Grouped {
+    pub(super) values: Vec<ValueCount>,
     /// The number of records with the shown spelling of the last value.
     most_frequent: u64,
 }
 
 impl Grouped {
-    fn is_new(&self, folded: &str) -> bool {
+    pub(super) fn is_new(&self, folded: &str) -> bool {
         self.values.last().is_none_or(|last| last.folded != folded)
     }
 
-    fn add(&mut self, folded: &str, spelling: &str, records: u64) {
+    pub(super) fn add(&mut self, folded: &str, spelling: &str, records: u64) {
         match self.values.last_mut() {
             Some(last) if last.folded == folded => {
                 last.records += records;

@@ -1,7 +1,8 @@
 //! The values of fields, and suggestions.
 
 use super::{World, oai_dc};
-use oaimend_search::{FieldName, RecordFilter, SearchIndex, Values};
+use oaimend_search::{FieldName, FoundValues, RecordFilter, SearchIndex, ValueCounts, Values};
+use oaimend_store::{Identifier, MirrorStore, Prefix, RepositoryId};
 
 #[tokio::test]
 async fn values_are_in_order_with_their_counts() {
@@ -110,4 +111,66 @@ async fn the_most_frequent_values_are_suggested_from_a_bounded_part_of_the_index
     assert_eq!(suggested("sea"), [("Sea 0007".to_owned(), 2), ("Sea 0000".to_owned(), 1)]);
     assert_eq!(suggested("SEA 14"), [("Sea 1400".to_owned(), 3), ("Sea 1401".to_owned(), 1)]);
     assert_eq!(suggested("lake"), []);
+}
+
+#[tokio::test]
+async fn a_small_repository_in_a_large_index_is_browsed_by_its_records() {
+    let mut world = World::new();
+    let record = |creators: &[String]| {
+        let creators = creators.iter().map(|name| format!("<creator>{name}</creator>"));
+        oai_dc(&creators.collect::<String>())
+    };
+    // More than the terms that are read in place of three records.
+    let names: Vec<String> = (0..900).map(|number| format!("Name {number:03}")).collect();
+    let large: Vec<String> = names.chunks(100).map(record).collect();
+    let large: Vec<_> =
+        (0..).zip(&large).map(|(number, xml): (usize, _)| (number.to_string(), xml)).collect();
+    let large: Vec<_> = large.iter().map(|(name, xml)| (name.as_str(), Some(xml.as_str()))).collect();
+    world.commit("large", "oai_dc", &large).await;
+    let named = |names: &[&str]| record(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+    let small = [
+        named(&["NAME 500", "Name 899", "Name 899", "name 899", "Zoë"]),
+        named(&["NAME 500", "Abel", &"x".repeat(201)]),
+        named(&["Name 500", "Zoe"]),
+    ];
+    let small: Vec<_> = ["1", "2", "3"].into_iter().zip(small.iter().map(|xml| Some(xml.as_str()))).collect();
+    world.commit("small", "oai_dc", &small).await;
+    world.commit("small", "oai_dc", &[("gone", Some(&named(&["Abel"])))]).await;
+    world.follow().await;
+    world.commit("small", "oai_dc", &[("gone", None)]).await;
+    world.follow().await;
+    let request = |repository: &str, start: &str, after: Option<&str>, count_max: usize| Values {
+        field: FieldName("creator".to_owned()),
+        filter: RecordFilter { repositories: Some(vec![repository.to_owned()]), prefix: None },
+        start: start.to_owned(),
+        after: after.map(str::to_owned),
+        count_max,
+    };
+    for request in [
+        request("small", "", None, 100),
+        request("small", "", None, 3),
+        request("small", "name", None, 2),
+        request("small", "", Some("abel"), 2),
+        request("small", "n", Some("name 2"), 9),
+    ] {
+        let FoundValues::Records(hits) = world.index.values_or_records(&request).unwrap() else {
+            panic!("{request:?}: the terms were read");
+        };
+        assert_eq!(hits.len(), 3, "{hits:?}");
+        let mut counts = ValueCounts::new(request.clone());
+        for hit in hits {
+            let key = (RepositoryId("small"), Prefix("oai_dc"), Identifier(&hit.identifier));
+            let stored = world.mirror.record(key.0, key.1, key.2).await.unwrap().unwrap();
+            assert_eq!((stored.stamp_secs, stored.sequence), (hit.stamp_secs, hit.sequence));
+            counts.add("small", &stored);
+        }
+        assert_eq!(counts.into_values(), world.index.values(&request).unwrap(), "{request:?}");
+    }
+    // Few terms are read from the index.
+    for request in
+        [request("small", "zo", None, 9), request("small", "", None, 2), request("large", "", None, 2_000)]
+    {
+        let expected = world.index.values(&request).unwrap();
+        assert_eq!(world.index.values_or_records(&request).unwrap(), FoundValues::Values(expected));
+    }
 }

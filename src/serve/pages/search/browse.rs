@@ -12,10 +12,16 @@ use oaimend_pages::RecordForm;
 use oaimend_pages::html::{BrowsePage, SearchNoticePage};
 use oaimend_pages::list::{BrowseAddress, BrowsedField};
 use oaimend_pages::search::{FacetKind, SearchAddress};
-use oaimend_search::{FieldName, IndexError, RecordFilter, SearchIndex, Values};
+use oaimend_search::{
+    FieldName, FoundValues, Hit, RecordFilter, SearchIndex, ValueCount, ValueCounts, Values,
+};
+use oaimend_store::ChosenRecords;
+use std::collections::BTreeMap;
 
 /// Maximum number of values on a page.
 const VALUES_MAX: usize = 200;
+/// Maximum number of bytes of records that are read at once. A longer record is read alone.
+const READ_BYTES_MAX: usize = 4 << 20;
 
 /// The page with the values of a field. Its repository is mirrored and has pages of its records.
 pub(crate) async fn browse(
@@ -31,9 +37,9 @@ pub(crate) async fn browse(
     };
     let all = SearchAddress::default().with(FacetKind::Repository, &address.repository);
     let (filter, request) = (filter_of(served, Some(&all)), address.clone());
-    match search.searches.run(move |index| values(index, filter, &request)).await {
+    match find(served, search, filter, request).await {
         Ok((values, next)) => page(200, Some(&values), next),
-        Err(error) => SearchFailure::from(error).response(
+        Err(failure) => failure.response(
             // The only request that is refused is one for too many values. The page says so.
             |_| page(200, None, None),
             |notice| {
@@ -49,18 +55,19 @@ fn html(status: u16, page: String) -> Response {
 }
 
 /// The values of a page with the numbers of their records, and the page after them.
-type FoundValues = (Vec<(String, u64)>, Option<BrowseAddress>);
+type PageValues = (Vec<(String, u64)>, Option<BrowseAddress>);
 
-fn values(
-    index: &SearchIndex,
+async fn find(
+    served: &ServedRepositories,
+    search: &SearchService,
     filter: RecordFilter,
-    address: &BrowseAddress,
-) -> Result<FoundValues, IndexError> {
+    address: BrowseAddress,
+) -> Result<PageValues, SearchFailure> {
     let field = match address.field {
         BrowsedField::Creators => "creator",
         BrowsedField::Titles => "title",
         BrowsedField::Years => {
-            let years = index.years(&filter)?.into_iter();
+            let years = search.searches.run(move |index| index.years(&filter)).await?.into_iter();
             return Ok((years.map(|(year, records)| (year.to_string(), records)).collect(), None));
         }
     };
@@ -71,10 +78,53 @@ fn values(
         after: address.after.clone(),
         count_max: VALUES_MAX + 1,
     };
-    let mut found = index.values(&request)?;
+    let requested = request.clone();
+    let found = search.searches.run(move |index| index.values_or_records(&requested)).await?;
+    let mut found = match found {
+        FoundValues::Values(values) => values,
+        FoundValues::Records(hits) => match count(served, search, hits, request.clone()).await {
+            Ok(values) => values,
+            // The index can answer without the mirror.
+            Err(SearchFailure::Mirror) => search.searches.run(move |index| index.values(&request)).await?,
+            Err(failure) => return Err(failure),
+        },
+    };
     let has_more = found.len() > VALUES_MAX;
     found.truncate(VALUES_MAX);
     let last = if has_more { found.last() } else { None };
     let next = last.map(|last| BrowseAddress { after: Some(last.folded.clone()), ..address.clone() });
     Ok((found.into_iter().map(|value| (value.value, value.records)).collect(), next))
+}
+
+/// The values of records. Those that have changed since they were indexed are left out.
+async fn count(
+    served: &ServedRepositories,
+    search: &SearchService,
+    hits: Vec<Hit>,
+    request: Values,
+) -> Result<Vec<ValueCount>, SearchFailure> {
+    let mut collections: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
+    for hit in hits {
+        collections.entry((hit.repository, hit.prefix)).or_default().push(hit.sequence);
+    }
+    let mut counts = ValueCounts::new(request);
+    for ((repository, prefix), sequences) in collections {
+        let mut rest = sequences.as_slice();
+        while !rest.is_empty() {
+            let (repository, prefix, sequences) = (repository.clone(), prefix.clone(), rest.to_vec());
+            let chosen =
+                ChosenRecords { repository, prefix, sequences, bytes_max: READ_BYTES_MAX, with_bytes: true };
+            let (repository, read) =
+                (chosen.repository.clone(), served.store.mirror.records_at(chosen).await?);
+            // At least one of them was read.
+            rest = rest.get(read.len().max(1)..).unwrap_or_default();
+            // The analysis takes a processor, as a search does.
+            let add = move |_: &SearchIndex| {
+                read.iter().flatten().for_each(|record| counts.add(&repository, record));
+                Ok(counts)
+            };
+            counts = search.searches.run(add).await?;
+        }
+    }
+    Ok(counts.into_values())
 }
