@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::fixtures::collection::Collection;
+use crate::fixtures::mirror::{damage_last_block, segments};
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::source::{Source, fetch};
 
@@ -40,16 +41,9 @@ fn mirrored(source: &Source) -> tempfile::TempDir {
     folder
 }
 
-/// Damages the last block of the segment.
 fn damage(folder: &Path) {
-    let files = std::fs::read_dir(folder.join("data/mirror")).expect("readable");
-    let mut paths = files.map(|file| file.expect("readable").path());
-    let log = paths.find(|path| path.extension().is_some_and(|extension| extension == "log"));
-    let log = log.expect("a segment");
-    let mut bytes = std::fs::read(&log).expect("readable");
-    let last = bytes.len() - 1;
-    bytes[last] ^= 1;
-    std::fs::write(&log, bytes).expect("writable");
+    let segments = segments(&folder.join("data/mirror"));
+    damage_last_block(segments.first().expect("a segment"));
 }
 
 fn start(folder: &Path) -> (Program, String) {

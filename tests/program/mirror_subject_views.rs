@@ -158,6 +158,21 @@ fn the_newest_records_are_live_members_each_once() {
 }
 
 #[test]
+fn get_record_of_a_damaged_member_says_so() {
+    let mirror = mirror();
+    let before = mirror.lengths();
+    mirror.commit("x", "oai_dc", vec![live("oai:1", &[], "green")], true);
+    mirror.pass_time(10);
+    let (views, green) = (views(&mirror), settings(&[("x", 0)], "green"));
+    let view = open(&views, &green).expect("it is known");
+    mirror.damage_since(&before);
+    let failure = ask_once(&view, "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:1").failure;
+    let failure = failure.expect("the record cannot be read");
+    assert_eq!(failure.reason, oaimend_repository::Reason::Mirror, "{failure:?}");
+    assert!(failure.details.contains("damaged on disk"), "{}", failure.details);
+}
+
+#[test]
 fn a_view_of_many_records_is_read_in_steps() {
     let mirror = mirror();
     for first in [0, 1_000, 2_000] {

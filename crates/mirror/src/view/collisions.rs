@@ -52,14 +52,8 @@ impl<'v> Item<'v> {
         self.others.iter().map(datestamp).fold(datestamp(&self.found), UnixSecs::max)
     }
 
-    /// The record that the policy shows: the best one that is not deleted, or the best one if all are deleted. `None`
-    /// if it changes at this moment, or is damaged. Its new version is in a later list.
-    async fn show(
-        self,
-        view: &'v View,
-        prefix: &str,
-        with_bytes: bool,
-    ) -> Result<Option<ShownRecord<'v>>, Failure> {
+    /// The record that the policy shows: the best one that is not deleted, or the best one if all are deleted.
+    async fn show(self, view: &'v View, prefix: &str, with_bytes: bool) -> Result<Shown<'v>, Failure> {
         // A view that shows all records of an item shows each with its own datestamp.
         let item_secs = view.merges_records().then(|| self.datestamp_secs());
         let compares_datestamps = view.options.collisions == Collisions::Newest && !self.others.is_empty();
@@ -70,7 +64,7 @@ impl<'v> Item<'v> {
             if compares_datestamps {
                 record = match read_whole(view, member, prefix, record).await? {
                     Version::Whole(record) => record,
-                    Version::Replaced => return Ok(None),
+                    Version::Replaced => return Ok(Shown::Replaced),
                     Version::Damaged => continue,
                 };
                 committed_secs = datestamp_of(&record);
@@ -82,7 +76,7 @@ impl<'v> Item<'v> {
                 best = Some((rank, part, record));
             }
         }
-        let Some((_, part, mut record)) = best else { return Ok(None) };
+        let Some((_, part, mut record)) = best else { return Ok(Shown::Damaged) };
         let member = part.member;
         // What a view knows of a member does not contain its sets.
         if view.members_of_view().is_some() && record.status == RecordStatus::Deleted {
@@ -92,14 +86,24 @@ impl<'v> Item<'v> {
             }
         }
         if with_bytes || view.members_of_view().is_some() {
-            let Version::Whole(whole) = read_whole(view, member, prefix, record).await? else {
-                return Ok(None);
+            record = match read_whole(view, member, prefix, record).await? {
+                Version::Whole(whole) => whole,
+                Version::Replaced => return Ok(Shown::Replaced),
+                Version::Damaged => return Ok(Shown::Damaged),
             };
-            record = whole;
         }
         let datestamp_secs = item_secs.unwrap_or_else(|| part.datestamp_secs(&record));
-        Ok(Some(ShownRecord { member, record, datestamp_secs }))
+        Ok(Shown::Record(ShownRecord { member, record, datestamp_secs }))
     }
+}
+
+/// What an item shows.
+enum Shown<'v> {
+    Record(ShownRecord<'v>),
+    /// Its record changes at this moment. The new version is in a later list.
+    Replaced,
+    /// Its record is damaged. It is fetched again, and is in a later list then.
+    Damaged,
 }
 
 /// Whether a record is live, whether it is mirrored, the datestamp of its source if it counts, the priority and the
@@ -194,7 +198,7 @@ pub(super) async fn fill<'v>(
             examined += 1;
             end.last = Some(Place::of(&item.found.0, &item.found.1));
             if item.is_latest() {
-                if let Some(shown) = item.show(view, &list.prefix, list.with_metadata).await? {
+                if let Shown::Record(shown) = item.show(view, &list.prefix, list.with_metadata).await? {
                     writer.write(shown, list.with_metadata).await?;
                 }
             } else if item.datestamp_secs() <= list.until {
@@ -205,7 +209,7 @@ pub(super) async fn fill<'v>(
     if writer.items.count() == 0
         && (end.has_more || list.after.is_some())
         && let Some(item) = later
-        && let Some(shown) = item.show(view, &list.prefix, list.with_metadata).await?
+        && let Shown::Record(shown) = item.show(view, &list.prefix, list.with_metadata).await?
     {
         writer.write(shown, list.with_metadata).await?;
     }
@@ -234,13 +238,15 @@ pub(super) async fn find<'v>(
         }
         records.sort_by_key(|(part, record)| part.datestamp_secs(record));
         let Some(found) = records.pop() else { return Ok(None) };
-        if let Some(shown) = (Item { found, others: records }).show(view, prefix, true).await? {
-            return Ok(Some(shown));
+        match (Item { found, others: records }).show(view, prefix, true).await? {
+            Shown::Record(shown) => return Ok(Some(shown)),
+            Shown::Damaged => return Err(MirrorError::Damaged.into()),
+            Shown::Replaced => {}
         }
     }
     if view.members_of_view().is_some() {
         return Err(view.behind(identifier));
     }
-    let details = format!("the record {identifier} is damaged, or changes while it is read; retry later");
+    let details = format!("the record {identifier} changes while it is read; retry later");
     Err(Failure::new(Reason::Mirror, details))
 }
