@@ -3,6 +3,7 @@
 use crate::fixtures::mirror::{Item, Mirror, ask_once, deleted, live, pages, runtime};
 use oaimend_mirror::view::{MirroredSource, SubjectRepository, ViewOptions};
 use oaimend_repository::Failure;
+use oaimend_store::RepositoryId;
 use oaimend_test_support::envelope::Strictness;
 use oaimend_test_support::random::Random;
 use oaimend_views::{SubjectViews, ViewSettings};
@@ -300,6 +301,33 @@ fn a_change_that_is_taken_back_is_a_change() {
     let list = format!("verb=ListIdentifiers&metadataPrefix=oai_dc&from={from}");
     let listed = answered(&both, &list).expect("an answer");
     assert_eq!(listed.kind(), "ListIdentifiers", "harvesters learn that the record is there again");
+}
+
+#[test]
+fn a_change_that_is_taken_back_while_a_record_is_damaged_is_a_change() {
+    let mirror = mirror();
+    for id in ["x", "y"] {
+        mirror.commit(id, "oai_dc", vec![live(&format!("oai:{id}"), &[], "green")], true);
+    }
+    mirror.pass_time(10);
+    let views = views(&mirror);
+    let [both, one] = [&[("x", 0), ("y", 0)][..], &[("x", 0)]].map(|sources| settings(sources, "green"));
+    let is_deleted = |settings| {
+        let view = open(&views, settings).expect("the members in use answer");
+        ask_once(&view, "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:y").items()[0].is_deleted
+    };
+    assert!(!is_deleted(&both));
+    let before = mirror.lengths();
+    mirror.commit("x", "oai_dc", vec![live("oai:late", &[], "green")], true);
+    mirror.damage_since(&before);
+    mirror.pass_time(86_400);
+    let from = format!("&from={}", mirror.now());
+    mirror.pass_time(86_400);
+    assert!(is_deleted(&one), "the configuration decides at once");
+    assert!(!is_deleted(&both), "the view does not follow, and shows what it knows");
+    runtime().block_on(mirror.store().mirror.accept_loss(RepositoryId("x"))).expect("writable");
+    let listed = list(&views, &both, &from);
+    assert!(states(&listed).contains(&("oai:y", false)), "{listed:?}");
 }
 
 /// How a harvester chooses the `from` of its next list.

@@ -9,7 +9,8 @@ use oaimend_mirror::view::{MirroredSource, Subject, SubjectRepository, ViewOptio
 use oaimend_repository::Failure;
 use oaimend_rules::{Followed, Redefinition, Switch};
 use oaimend_store::{
-    Collisions, FollowedCollection, Generation, MemberQuery, MirrorError, Position, ViewMember, ViewStore,
+    Collisions, FollowedCollection, Generation, MemberQuery, MirrorError, Position, ViewMember, ViewState,
+    ViewStore,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
@@ -72,8 +73,9 @@ impl SubjectViews {
         match advanced {
             Ok(true) => self.continue_in_background(Arc::clone(&shared)),
             Ok(false) => {}
-            // The members in use still answer. A list that cannot be complete fails when it begins.
-            Err(failure) if state.current.is_some() => {
+            // The members in use still answer, if the store knows the change that they show. A list that cannot be complete
+            // fails when it begins.
+            Err(failure) if state.current.is_some() && is_stored(&state, settings) => {
                 tracing::warn!(view = settings.name, %failure.details, "the view does not follow the mirror");
             }
             Err(failure) => return Err(failure),
@@ -165,22 +167,20 @@ impl SubjectViews {
         let definition = Definition::of(settings);
         let json = definition.to_json();
         let state = views.state(&settings.name).await.map_err(failed)?;
-        let has_replaced = !state.replaced.is_empty()
-            && views.remove_replaced(&settings.name, PREPARED_MAX).await.map_err(failed)?;
-        let mut of_current = Followed::Replaced;
-        if let Some(current) = &state.current
-            && let Ok(old) = serde_json::from_str(&current.definition)
-        {
-            of_current = self.follower.follow(current.number, &old, JUDGED_MAX).await?;
-        }
+        let of_current = self.follow_current(&state).await;
+        let is_replaced = matches!(of_current, Ok(Followed::Replaced));
         let is_configured = |generation: &Generation| generation.definition == json;
         let [in_use, being_read] = [&state.current, &state.next].map(|one| one.as_ref().map(is_configured));
-        let redefinition = Redefinition::of(in_use, being_read, of_current == Followed::Replaced);
-        let next = match (redefinition, &state.next) {
-            (Redefinition::None, _) => return Ok(has_replaced || of_current != Followed::All),
-            (Redefinition::Continue, Some(next)) => next.number,
-            _ => views.begin_generation(&settings.name, &json).await.map_err(failed)?,
+        let next = match (Redefinition::of(in_use, being_read, is_replaced), &state.next) {
+            (Redefinition::None, _) => None,
+            (Redefinition::Continue, Some(next)) => Some(next.number),
+            // Requests show the configured repositories at once. So the change is stored before anything can fail.
+            _ => Some(views.begin_generation(&settings.name, &json).await.map_err(failed)?),
         };
+        let of_current = of_current?;
+        let has_replaced = !state.replaced.is_empty()
+            && views.remove_replaced(&settings.name, PREPARED_MAX).await.map_err(failed)?;
+        let Some(next) = next else { return Ok(has_replaced || of_current != Followed::All) };
         let known = check_known(&*self.follower.mirror, &definition).await;
         let followed = self.follower.follow(next, &definition, JUDGED_MAX).await?;
         if followed == Followed::Replaced {
@@ -195,6 +195,18 @@ impl SubjectViews {
             self.switch(&settings.name, shared, switch).await?;
         }
         Ok(switch == Switch::Wait)
+    }
+
+    /// Judges some commits for the generation in use. One that cannot be read has to be replaced.
+    async fn follow_current(&self, state: &ViewState) -> Result<Followed, Failure> {
+        match &state.current {
+            Some(Generation { number, definition })
+                if let Ok(definition) = serde_json::from_str(definition) =>
+            {
+                self.follower.follow(*number, &definition, JUDGED_MAX).await
+            }
+            _ => Ok(Followed::Replaced),
+        }
     }
 
     /// Puts the next generation into use. No harvester has seen the first one, so that its members need no stamp.
@@ -259,6 +271,12 @@ impl SubjectViews {
             }
         });
     }
+}
+
+/// Whether the store knows the configured definition, as the one in use or as the one that is read to replace it.
+fn is_stored(state: &ViewState, settings: &ViewSettings) -> bool {
+    let latest = state.next.as_ref().or(state.current.as_ref());
+    latest.is_some_and(|latest| latest.definition == Definition::of(settings).to_json())
 }
 
 /// A task that continues. Its end, also by a panic, lets the next one begin.
