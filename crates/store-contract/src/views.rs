@@ -122,19 +122,24 @@ async fn remove_replaced(store: &dyn ViewStore) {
     while store.remove_replaced("v", 2).await.expect("writable") {}
 }
 
+/// The time at which a switch is prepared.
+const NOW_SECS: UnixSecs = UnixSecs(920);
+
 /// A switch is prepared in steps, while members change and the program restarts.
 pub async fn a_prepared_switch_is_that_of_an_unprepared_one(backend: &impl Backend) {
     let mut stores = backend.open();
     let first = stores.views.begin_generation("v", "1").await.expect("writable");
     let live = |at: u64| member(&format!("{at:02}"), 100 + at as i64 / 4, at, false);
     follow(&*stores.views, first, "x", (0..20).map(live).collect()).await;
-    // The clock was set back afterwards.
-    follow(&*stores.views, first, "x", vec![member("late", 900, 20, false)]).await;
+    // The clock was set back afterwards, and is set back again before the switch.
+    let late = [("late", 900, 20), ("later", 950, 81)];
+    let late = late.map(|(identifier, secs, sequence)| member(identifier, secs, sequence, false));
+    follow(&*stores.views, first, "x", late.into()).await;
     stores.views.switch("v", None).await.expect("writable");
     let second = stores.views.begin_generation("v", "2").await.expect("writable");
     follow(&*stores.views, second, "x", (0..20).step_by(2).map(live).collect()).await;
     for at in 21..24 {
-        stores.views.prepare_switch("v", 3).await.expect("writable");
+        stores.views.prepare_switch("v", NOW_SECS, 3).await.expect("writable");
         assert_eq!(
             stores.views.state("v").await.expect("readable").current.map(|one| one.number),
             Some(first)
@@ -149,7 +154,9 @@ pub async fn a_prepared_switch_is_that_of_an_unprepared_one(backend: &impl Backe
         follow(&*stores.views, second, "x", changes[..2].to_vec()).await;
         follow(&*stores.views, first, "x", changes.to_vec()).await;
     }
-    while stores.views.prepare_switch("v", 3).await.expect("writable") {}
+    while stores.views.prepare_switch("v", NOW_SECS, 3).await.expect("writable") {}
+    let prepared = members(&*stores.views, all(second, "x")).await;
+    assert!(prepared.iter().all(|one| !one.has_left || one.position.secs <= NOW_SECS), "{prepared:?}");
     follow(&*stores.views, first, "x", vec![member("last", 300, 80, false)]).await;
     stores.views.switch("v", Some(UnixSecs(500))).await.expect("writable");
     let shown = members(&*stores.views, all(second, "x")).await;
@@ -158,8 +165,10 @@ pub async fn a_prepared_switch_is_that_of_an_unprepared_one(backend: &impl Backe
     let mut left: Vec<&str> =
         shown.iter().filter(|one| one.has_left).map(|one| one.identifier.as_str()).collect();
     left.sort_unstable();
-    let expected =
-        ["03", "05", "07", "09", "11", "13", "15", "17", "19", "last", "late", "old 21", "old 22", "old 23"];
+    let expected = [
+        "03", "05", "07", "09", "11", "13", "15", "17", "19", "last", "late", "later", "old 21", "old 22",
+        "old 23",
+    ];
     assert_eq!(left, expected);
     assert_eq!(shown.len() - left.len(), 10 + 1 + 3);
     remove_replaced(&*stores.views).await;

@@ -57,13 +57,19 @@ pub trait ViewStore: std::fmt::Debug + Send + Sync {
     async fn followed(&self, generation: u64) -> Result<Vec<FollowedCollection>, SaveError>;
 
     /// Does a part of [`ViewStore::switch`] that nobody sees: examines the next members of the generation in use, at most
-    /// `count_max`, and takes over those that the begun one does not have. Returns whether there are more. A later call
+    /// `count_max`, and takes over those that the begun one does not have. Their stamps are at most `now_secs`, so that the
+    /// switch dates no member again unless the clock is set back meanwhile. Returns whether there are more. A later call
     /// continues, also after a restart.
     ///
     /// # Errors
     ///
     /// Nothing is stored.
-    async fn prepare_switch(&self, view: &str, count_max: usize) -> Result<bool, SaveError>;
+    async fn prepare_switch(
+        &self,
+        view: &str,
+        now_secs: UnixSecs,
+        count_max: usize,
+    ) -> Result<bool, SaveError>;
 
     /// Puts the begun generation of a view into use. The members of the one before that it does not have are taken over
     /// as members that have left at `since_secs`, which becomes the lowest datestamp of all its members. It is short after
@@ -177,11 +183,11 @@ impl ViewMember {
         Member::after_commit(self.position.secs, !self.has_left, was_member).is_some()
     }
 
-    /// The member in a generation that is in use since `since_secs` and does not choose its record. `sequence` is that of
+    /// The member in a generation that does not choose its record, and comes into use at `left_secs`. `sequence` is that of
     /// a member without a record.
     #[must_use]
-    pub fn taken_over(self, since_secs: Option<UnixSecs>, sequence: u64) -> Self {
-        let left = Member::after_redefinition(None, since_secs.unwrap_or(self.position.secs));
+    pub fn taken_over(self, left_secs: UnixSecs, sequence: u64) -> Self {
+        let left = Member::after_redefinition(None, left_secs);
         let position = Position { secs: left.stamp_secs, sequence };
         Self { position, has_left: left.has_left, ..self }
     }

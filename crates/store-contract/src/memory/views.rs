@@ -68,7 +68,8 @@ impl ViewRows {
                 if collection.members.contains_key(&identifier) {
                     continue;
                 }
-                collection.members.insert(identifier, member.taken_over(since_secs, sequence));
+                let left_secs = since_secs.unwrap_or(member.position.secs);
+                collection.members.insert(identifier, member.taken_over(left_secs, sequence));
                 sequence += 1;
             }
         }
@@ -127,7 +128,12 @@ impl ViewStore for Handle {
         })
     }
 
-    async fn prepare_switch(&self, _view: &str, _count_max: usize) -> Result<bool, SaveError> {
+    async fn prepare_switch(
+        &self,
+        _view: &str,
+        _now_secs: UnixSecs,
+        _count_max: usize,
+    ) -> Result<bool, SaveError> {
         self.views(|_| false)
     }
 

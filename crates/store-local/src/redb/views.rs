@@ -200,12 +200,12 @@ impl<'t> Members<'t> {
     }
 
     /// Takes members of the generation before over, unless the next one has them. It examines them in the order of their
-    /// positions, at most `left` of all; [`follow`] lets it examine one again that changes afterwards. Returns whether it
-    /// has examined all of them.
+    /// positions, at most `left` of all; [`follow`] lets it examine one again that changes afterwards. `left_secs` gives
+    /// the stamp of one for the stamp that it had. Returns whether it has examined all of them.
     fn take_over(
         &mut self,
         (before, next): (u64, u64),
-        since_secs: Option<UnixSecs>,
+        left_secs: impl Fn(UnixSecs) -> UnixSecs,
         left: &mut usize,
     ) -> Result<bool, redb::Error> {
         for (repository, prefix, (from, ..)) in self.of_generation(before)? {
@@ -229,7 +229,8 @@ impl<'t> Members<'t> {
                 }
             }
             for member in absent {
-                count += u64::from(self.put(number, &member.taken_over(since_secs, free))?);
+                let left_secs = left_secs(member.position.secs);
+                count += u64::from(self.put(number, &member.taken_over(left_secs, free))?);
                 free += 1;
             }
             self.takeovers.insert(from, (secs, sequence, free))?;
@@ -250,7 +251,7 @@ impl<'t> Members<'t> {
     }
 
     /// Lets the members that were taken over with later stamps leave at this time. There are some only if the clock was set
-    /// back.
+    /// back after the switch was prepared.
     fn date_back(&mut self, generation: u64, since_secs: UnixSecs) -> Result<(), redb::Error> {
         for (.., (number, ..)) in self.of_generation(generation)? {
             let mut later = Vec::new();
@@ -266,7 +267,7 @@ impl<'t> Members<'t> {
             }
             for member in later {
                 let sequence = member.position.sequence;
-                self.put(number, &member.taken_over(Some(since_secs), sequence))?;
+                self.put(number, &member.taken_over(since_secs, sequence))?;
             }
         }
         Ok(())
@@ -313,11 +314,16 @@ fn follow(writing: &WriteTransaction, changes: &FollowedChanges) -> Result<(), r
     Ok(())
 }
 
-fn prepare_switch(writing: &WriteTransaction, view: &str, count_max: usize) -> Result<bool, redb::Error> {
+fn prepare_switch(
+    writing: &WriteTransaction,
+    view: &str,
+    now_secs: UnixSecs,
+    count_max: usize,
+) -> Result<bool, redb::Error> {
     let state = read_state(&writing.open_table(STATES)?, view)?;
     let (Some(before), Some(next)) = (state.current, state.next) else { return Ok(false) };
-    let mut left = count_max;
-    Ok(!Members::open(writing)?.take_over((before.number, next.number), None, &mut left)?)
+    let (generations, mut left) = ((before.number, next.number), count_max);
+    Ok(!Members::open(writing)?.take_over(generations, |secs| secs.min(now_secs), &mut left)?)
 }
 
 fn switch(writing: &WriteTransaction, view: &str, since_secs: Option<UnixSecs>) -> Result<(), redb::Error> {
@@ -325,7 +331,8 @@ fn switch(writing: &WriteTransaction, view: &str, since_secs: Option<UnixSecs>) 
     let Some(next) = state.next.take() else { return Ok(()) };
     if let Some(before) = &state.current {
         let mut members = Members::open(writing)?;
-        members.take_over((before.number, next.number), since_secs, &mut { usize::MAX })?;
+        let left_secs = |secs| since_secs.unwrap_or(secs);
+        members.take_over((before.number, next.number), left_secs, &mut { usize::MAX })?;
         members.forget_examined(before.number)?;
         if let Some(since_secs) = since_secs {
             members.date_back(next.number, since_secs)?;
@@ -435,9 +442,14 @@ impl ViewStore for RedbViews {
         .await
     }
 
-    async fn prepare_switch(&self, view: &str, count_max: usize) -> Result<bool, SaveError> {
+    async fn prepare_switch(
+        &self,
+        view: &str,
+        now_secs: UnixSecs,
+        count_max: usize,
+    ) -> Result<bool, SaveError> {
         let view = view.to_owned();
-        self.write(move |writing| prepare_switch(writing, &view, count_max)).await
+        self.write(move |writing| prepare_switch(writing, &view, now_secs, count_max)).await
     }
 
     async fn remove_replaced(&self, view: &str, count_max: usize) -> Result<bool, SaveError> {

@@ -189,7 +189,8 @@ impl SubjectViews {
         let switch = Switch::of(followed, state.current.is_some());
         if switch != Switch::Wait {
             known?;
-            if views.prepare_switch(&settings.name, PREPARED_MAX).await.map_err(failed)? {
+            let now_secs = self.clock.now_secs();
+            if views.prepare_switch(&settings.name, now_secs, PREPARED_MAX).await.map_err(failed)? {
                 return Ok(true);
             }
             self.switch(&settings.name, shared, switch).await?;
