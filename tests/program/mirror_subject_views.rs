@@ -159,6 +159,20 @@ fn the_newest_records_are_live_members_each_once() {
 }
 
 #[test]
+fn a_view_that_knows_all_commits_is_opened_from_memory() {
+    let mirror = mirror();
+    mirror.commit("x", "oai_dc", vec![live("oai:1", &[], "green")], true);
+    mirror.pass_time(10);
+    let (views, green) = (views(&mirror), settings(&[("x", 0), ("y", 0)], "green"));
+    open(&views, &green).expect("it is known");
+    mirror.store().views.close();
+    open(&views, &green).expect("nothing has changed");
+    assert!(open(&views, &settings(&[("x", 0)], "green")).is_err(), "another definition");
+    mirror.commit("y", "oai_dc", Vec::new(), true);
+    assert!(open(&views, &green).is_err(), "a commit");
+}
+
+#[test]
 fn get_record_of_a_damaged_member_says_so() {
     let mirror = mirror();
     let before = mirror.lengths();

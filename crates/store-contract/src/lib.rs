@@ -155,6 +155,7 @@ macro_rules! mirror_tests {
             small_states_are_kept
             a_repository_is_forgotten_alone
             the_version_of_a_collection_changes_with_each_commit
+            each_change_has_another_number
             a_closed_store_refuses
             an_unknown_repository_is_empty
             a_store_behaves_like_the_model

@@ -57,6 +57,14 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read.
     async fn removals(&self) -> Result<u64, MirrorError>;
 
+    /// A number that rises with each commit, each removal and each saved catalog or document, before the operation returns.
+    /// It may rise more often. It is in memory, and begins again when the store is opened.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn changes(&self) -> Result<u64, MirrorError>;
+
     /// One page of a list. The cost does not depend on the number of records, with one exception: a list by
     /// datestamp in a small set skips the records of other sets.
     ///

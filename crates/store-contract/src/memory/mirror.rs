@@ -23,6 +23,7 @@ pub(super) struct MirrorRows {
     removals: u64,
     /// The number of collections that began so far.
     begun: u64,
+    changes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -136,6 +137,7 @@ impl Collection {
 
 impl MirrorRows {
     fn commit(&mut self, page: PageCommit) -> Result<Committed, MirrorError> {
+        self.changes += 1;
         page.records.iter().try_for_each(check_record)?;
         let known = self.collection(RepositoryId(&page.repository), Prefix(&page.prefix));
         if known.map_or(0, |known| known.progress.revision) != page.progress.revision {
@@ -231,6 +233,10 @@ impl MirrorStore for Handle {
 
     async fn removals(&self) -> Result<u64, MirrorError> {
         self.mirror(|mirror| mirror.removals)
+    }
+
+    async fn changes(&self) -> Result<u64, MirrorError> {
+        self.mirror(|mirror| mirror.changes)
     }
 
     async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError> {
@@ -423,6 +429,7 @@ impl MirrorStore for Handle {
 
     async fn save_catalog(&self, repository: RepositoryId<'_>, catalog: Catalog) -> Result<(), MirrorError> {
         self.mirror(|mirror| {
+            mirror.changes += 1;
             mirror.repositories.entry(repository.0.to_owned()).or_default().catalog = catalog;
         })
     }
@@ -442,6 +449,7 @@ impl MirrorStore for Handle {
         bytes: Bytes,
     ) -> Result<(), MirrorError> {
         self.mirror(|mirror| {
+            mirror.changes += 1;
             let repository = mirror.repositories.entry(repository.0.to_owned()).or_default();
             repository.documents.insert(document, bytes);
         })
@@ -495,6 +503,7 @@ impl MirrorStore for Handle {
 
     async fn forget(&self, repository: RepositoryId<'_>) -> Result<(), MirrorError> {
         self.mirror(|mirror| {
+            mirror.changes += 1;
             mirror.removals += u64::from(mirror.repositories.remove(repository.0).is_some());
         })
     }

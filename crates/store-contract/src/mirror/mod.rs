@@ -1,15 +1,17 @@
 //! The contract of [`MirrorStore`](oaimend_store::MirrorStore). Each implementation runs all of it by
 //! [`mirror_tests!`](crate::mirror_tests).
 
+mod changes;
 mod chosen;
 pub mod fixtures;
 mod model;
 
+pub use changes::{each_change_has_another_number, the_version_of_a_collection_changes_with_each_commit};
 pub use chosen::chosen_records_are_current;
 pub use model::a_store_behaves_like_the_model;
 use oaimend_oai::UnixSecs;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
 use fixtures::{
@@ -18,9 +20,9 @@ use fixtures::{
 };
 use oaimend_rules::{KnownGaps, MissingItem, Sighting};
 use oaimend_store::{
-    Catalog, CollectionVersion, Committed, CompleteHarvest, Document, Excerpt, HarvestNote, HarvestProgress,
-    Identifier, ListFilter, ListOrder, ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, NewRecord,
-    OpenList, PageCommit, Prefix, RecordRepair, RecordRepairs, RecordStatus, RepositoryId, RepositoryState,
+    Catalog, Committed, CompleteHarvest, Document, Excerpt, HarvestNote, HarvestProgress, Identifier,
+    ListFilter, ListOrder, ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, NewRecord, OpenList,
+    PageCommit, Prefix, RecordRepair, RecordRepairs, RecordStatus, RepositoryId, RepositoryState,
     ScheduleState, SetMembers, StampMarks, StoredRecord, Sweep, TimeSpan,
 };
 
@@ -561,36 +563,6 @@ pub async fn a_repository_is_forgotten_alone(backend: &impl MirrorBackend) {
     let committed = commit(&*store, 100, vec![record("a", 1, &["t"], REPOSITORY.0)]).await;
     assert_eq!(committed.stored, 1, "nothing is remembered");
     assert_eq!(store.sets_in_use(REPOSITORY).await.expect("readable"), ["t"]);
-}
-
-pub async fn the_version_of_a_collection_changes_with_each_commit(backend: &impl MirrorBackend) {
-    let store = backend.open();
-    let version = async || store.version(REPOSITORY, PREFIX).await.expect("readable");
-    assert_eq!(version().await, None);
-    let mut versions = Vec::new();
-    for (stamp_secs, page) in [
-        (100, vec![record("a", 1, &[], "one")]),
-        (100, vec![record("a", 1, &[], "two")]),
-        (200, vec![record("a", 2, &[], "two")]),
-        (200, vec![record("a", 3, &[], "two")]),
-        (300, vec![deleted("a", 3, &[])]),
-    ] {
-        commit(&*store, stamp_secs, page).await;
-        versions.extend(version().await);
-    }
-    let stamps: Vec<UnixSecs> = versions.iter().map(|version| version.last_stamp_secs).collect();
-    assert_eq!(stamps, [100, 100, 100, 100, 300].map(UnixSecs), "a new datestamp is no change of the list");
-    let before = versions.last().copied();
-    store.compact(REPOSITORY).await.expect("readable");
-    assert_eq!(version().await, before, "the records are the same");
-    store.forget(REPOSITORY).await.expect("writable");
-    assert_eq!(version().await, None);
-    for stamp_secs in [400, 400] {
-        commit(&*store, stamp_secs, vec![record("a", 1, &[], "one")]).await;
-        versions.extend(version().await);
-    }
-    let all: HashSet<CollectionVersion> = versions.iter().copied().collect();
-    assert_eq!(all.len(), 7, "{versions:?}");
 }
 
 pub async fn a_closed_store_refuses(backend: &impl MirrorBackend) {

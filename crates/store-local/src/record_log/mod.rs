@@ -318,6 +318,10 @@ impl MirrorStore for RecordLog {
         self.read(state::removals).await
     }
 
+    async fn changes(&self) -> Result<u64, MirrorError> {
+        Ok(self.0.shared()?.map_or(0, |shared| shared.versions.changes()))
+    }
+
     async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError> {
         self.read(move |shared| read::list(shared, &query)).await
     }

@@ -107,7 +107,9 @@ pub(super) fn save_catalog(
     repository: RepositoryId<'_>,
     catalog: &Catalog,
 ) -> Result<(), IndexError> {
-    save_row(shared, repository, CATALOGS, catalog)
+    let saved = save_row(shared, repository, CATALOGS, catalog);
+    shared.versions.change(repository, None);
+    saved
 }
 
 fn row_of_repository<T: DeserializeOwned + Default>(
@@ -171,11 +173,13 @@ pub(super) fn save_document(
 ) -> Result<(), IndexError> {
     check_size(bytes.len())?;
     let _writer = shared.writer();
-    shared.index.write(|writing| {
+    let saved = shared.index.write(|writing| {
         let number = ensure_repository(writing, repository.0)?.number;
         writing.open_table(DOCUMENTS)?.insert((number, document_key(document)), bytes)?;
         Ok(())
-    })
+    });
+    shared.versions.change(repository, None);
+    saved
 }
 
 pub(super) fn repositories(shared: &Shared) -> Result<Vec<String>, IndexError> {

@@ -48,7 +48,12 @@ impl Versions {
         }
     }
 
-    /// A collection has changed, or all of a repository without a prefix.
+    /// The number of changes so far, those of catalogs and documents included.
+    pub(super) fn changes(&self) -> u64 {
+        self.known().changes
+    }
+
+    /// A collection has changed, or anything of a repository without a prefix.
     pub(super) fn change(&self, repository: RepositoryId<'_>, prefix: Option<&str>) {
         let mut known = self.known();
         known.changes += 1;

@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use oaimend_mirror::view::{MemberRecord, Membership};
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Reason};
-use oaimend_store::{ListFilter, MemberQuery, Position, Prefix, RepositoryId, ViewMember};
+use oaimend_store::{
+    FollowedCollection, ListFilter, MemberQuery, Position, Prefix, RepositoryId, ViewMember,
+};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -16,8 +18,8 @@ pub(super) const JUDGED_MAX: usize = 1_000;
 /// The state of a view that its requests share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Held while members change.
-    pub(super) turn: tokio::sync::Mutex<()>,
+    /// Held while members change. What is known while nobody changes them.
+    pub(super) turn: tokio::sync::Mutex<Option<Known>>,
     /// The settings of the last request.
     pub(super) latest: Mutex<Option<ViewSettings>>,
     /// Whether a task judges the commits that requests have left.
@@ -26,21 +28,51 @@ pub(super) struct Shared {
     pub(super) switches: AtomicU64,
 }
 
+/// A generation in use that needs no work: it has the configured definition, its members follow from all commits, and no
+/// generation is begun or to be removed. Requests need not read this again before the next change of the mirror.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// The changes of the mirror before its commits were judged.
+    pub(super) changes: u64,
+    pub(super) in_use: Arc<InUse>,
+}
+
+impl Known {
+    /// Whether the mirror has not changed since.
+    ///
+    /// # Errors
+    ///
+    /// The mirror cannot be read.
+    pub(super) async fn is_latest(&self, follower: &Follower) -> Result<bool, Failure> {
+        Ok(follower.mirror.changes().await? == self.changes)
+    }
+}
+
+/// The generation in use when a request began.
+#[derive(Debug)]
+pub(super) struct InUse {
+    pub(super) generation: u64,
+    pub(super) definition: Definition,
+    /// The lowest datestamp of its members.
+    pub(super) since_secs: Option<UnixSecs>,
+    /// The collections that it follows, or has members of.
+    pub(super) followed: Vec<FollowedCollection>,
+    /// The number of replaced generations when it was found in use.
+    pub(super) switches: u64,
+}
+
 /// The members of the generation in use.
 #[derive(Debug)]
 pub(super) struct CurrentMembers {
     pub(super) follower: Follower,
     pub(super) shared: Arc<Shared>,
-    pub(super) generation: u64,
-    pub(super) definition: Definition,
-    /// The number of replaced generations when this one was found in use.
-    pub(super) switches: u64,
+    pub(super) in_use: Arc<InUse>,
 }
 
 impl CurrentMembers {
     /// A result, unless the generation may have been replaced before it was read.
-    fn if_in_use<T>(&self, read: T) -> Result<T, Failure> {
-        if self.shared.switches.load(Ordering::SeqCst) == self.switches {
+    pub(super) fn if_in_use<T>(&self, read: T) -> Result<T, Failure> {
+        if self.shared.switches.load(Ordering::SeqCst) == self.in_use.switches {
             return Ok(read);
         }
         let details = "the definition of the view has just changed; send the request again".to_owned();
@@ -49,7 +81,7 @@ impl CurrentMembers {
 
     fn query(&self, filter: &ListFilter) -> MemberQuery {
         MemberQuery {
-            generation: self.generation,
+            generation: self.in_use.generation,
             repository: filter.repository.clone(),
             prefix: filter.prefix.clone(),
             from_secs: filter.from_secs,
@@ -83,8 +115,16 @@ impl Membership for CurrentMembers {
     }
 
     async fn complete_until_secs(&self) -> Result<UnixSecs, Failure> {
-        let _turn = self.shared.turn.lock().await;
-        let followed = self.follower.follow(self.generation, &self.definition, JUDGED_MAX).await?;
+        let mut turn = self.shared.turn.lock().await;
+        if let Some(known) = &*turn
+            && known.in_use.generation == self.in_use.generation
+            && known.is_latest(&self.follower).await?
+        {
+            return self.if_in_use(UnixSecs::MAX);
+        }
+        turn.take();
+        let InUse { generation, definition, .. } = &*self.in_use;
+        let followed = self.follower.follow(*generation, definition, JUDGED_MAX).await?;
         self.if_in_use(followed.complete_until_secs().ok_or_else(being_read)?)
     }
 
@@ -94,7 +134,7 @@ impl Membership for CurrentMembers {
         prefix: Prefix<'_>,
         identifiers: &[String],
     ) -> Result<Vec<Option<MemberRecord>>, Failure> {
-        let found = self.follower.views.find(self.generation, repository, prefix, identifiers).await;
+        let found = self.follower.views.find(self.in_use.generation, repository, prefix, identifiers).await;
         let found = found.map_err(failed)?;
         self.if_in_use(found.into_iter().map(|found| found.map(member_record)).collect())
     }

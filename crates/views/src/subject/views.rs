@@ -3,7 +3,7 @@
 use super::definition::{Definition, ViewSettings};
 use super::follower::{Follower, failed};
 use super::known_sets::check_known;
-use super::membership::{CurrentMembers, JUDGED_MAX, Shared, being_read};
+use super::membership::{CurrentMembers, InUse, JUDGED_MAX, Known, Shared, being_read};
 use oaimend_base::clock::Clock;
 use oaimend_mirror::view::{MirroredSource, Subject, SubjectRepository, ViewOptions, ViewStores};
 use oaimend_repository::Failure;
@@ -62,43 +62,18 @@ impl SubjectViews {
         settings: &ViewSettings,
         options: ViewOptions,
     ) -> Result<SubjectRepository, Failure> {
-        let shared = self.shared(&settings.name);
-        *shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(settings.clone());
-        let (advanced, switches, state) = {
-            let _turn = shared.turn.lock().await;
-            let advanced = self.advance(settings, &shared).await;
-            let switches = shared.switches.load(Ordering::SeqCst);
-            (advanced, switches, self.follower.views.state(&settings.name).await.map_err(failed)?)
-        };
-        match advanced {
-            Ok(true) => self.continue_in_background(Arc::clone(&shared)),
-            Ok(false) => {}
-            // The members in use still answer, if the store knows the change that they show. A list that cannot be complete
-            // fails when it begins.
-            Err(failure) if state.current.is_some() && is_stored(&state, settings) => {
-                tracing::warn!(view = settings.name, %failure.details, "the view does not follow the mirror");
-            }
-            Err(failure) => return Err(failure),
-        }
-        let Some(Generation { number: generation, definition }) = state.current else {
-            return Err(being_read());
-        };
-        let Ok(definition) = serde_json::from_str::<Definition>(&definition) else {
-            return Err(being_read());
-        };
-        let members = self.members(settings, (generation, &definition), &state.since_secs).await?;
-        let follower = self.follower.clone();
-        let membership = Arc::new(CurrentMembers { follower, shared, generation, definition, switches });
+        let members = self.members(settings).await?;
+        let sources = sources(settings, &members.in_use);
         let subject = Subject {
             repository_name: settings.repository_name.clone(),
             description: settings.description.clone(),
             admin_emails: settings.admin_emails.clone(),
             sets: settings.sets.clone(),
-            membership,
+            membership: Arc::new(members),
         };
         let options = ViewOptions { collisions: Collisions::Prefer, ..options };
         let name = format!("_view/{}", settings.name);
-        Ok(SubjectRepository::new(name, self.stores.clone(), options, members, subject))
+        Ok(SubjectRepository::new(name, self.stores.clone(), options, sources, subject))
     }
 
     /// The newest members of a view, the newest first, each in one format. Those that have left are not among them.
@@ -109,23 +84,18 @@ impl SubjectViews {
     pub async fn newest(
         &self,
         settings: &ViewSettings,
-        options: ViewOptions,
+        _: ViewOptions,
         count_max: usize,
     ) -> Result<Vec<NewestMember>, Failure> {
         // Judges the last commits.
-        self.open(settings, options).await?;
-        let views = &self.follower.views;
-        let Some(Generation { number: generation, .. }) =
-            views.state(&settings.name).await.map_err(failed)?.current
-        else {
-            return Err(being_read());
-        };
+        let in_use = self.members(settings).await?.in_use;
+        let (views, generation) = (&self.follower.views, in_use.generation);
         let is_configured = |followed: &FollowedCollection| {
             settings.sources.iter().any(|source| source.id == followed.repository)
         };
         let mut newest = Vec::new();
         for FollowedCollection { repository, prefix, .. } in
-            views.followed(generation).await.map_err(failed)?.into_iter().filter(is_configured)
+            in_use.followed.iter().filter(|one| is_configured(one))
         {
             // Some of them may have left, or are in several formats.
             let query = MemberQuery {
@@ -155,14 +125,71 @@ impl SubjectViews {
         Ok(newest)
     }
 
+    /// The members of the generation in use for a request that begins now.
+    async fn members(&self, settings: &ViewSettings) -> Result<CurrentMembers, Failure> {
+        let shared = self.shared(&settings.name);
+        *shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(settings.clone());
+        let (in_use, _) = self.in_use(settings, &shared).await?;
+        Ok(CurrentMembers { follower: self.follower.clone(), shared, in_use })
+    }
+
+    /// The generation in use, after a step of its work, and whether no work is left.
+    async fn in_use(
+        &self,
+        settings: &ViewSettings,
+        shared: &Arc<Shared>,
+    ) -> Result<(Arc<InUse>, bool), Failure> {
+        let mut turn = shared.turn.lock().await;
+        if let Some(known) = &*turn
+            && known.in_use.definition == Definition::of(settings)
+            && known.is_latest(&self.follower).await?
+        {
+            return Ok((Arc::clone(&known.in_use), true));
+        }
+        let changes = self.follower.mirror.changes().await?;
+        let advanced = self.advance(settings, shared, &mut turn).await;
+        let state = self.follower.views.state(&settings.name).await.map_err(failed)?;
+        let is_complete = match advanced {
+            Ok(true) => {
+                self.continue_in_background(Arc::clone(shared));
+                false
+            }
+            Ok(false) => true,
+            // The members in use still answer, if the store knows the change that they show. A list that cannot be complete
+            // fails when it begins.
+            Err(failure) if state.current.is_some() && is_stored(&state, settings) => {
+                tracing::warn!(view = settings.name, %failure.details, "the view does not follow the mirror");
+                false
+            }
+            Err(failure) => return Err(failure),
+        };
+        let Some(Generation { number: generation, definition }) = state.current else {
+            return Err(being_read());
+        };
+        let definition = serde_json::from_str(&definition).map_err(|_| being_read())?;
+        let followed = self.follower.views.followed(generation).await.map_err(failed)?;
+        let (since_secs, switches) = (state.since_secs, shared.switches.load(Ordering::SeqCst));
+        let in_use = Arc::new(InUse { generation, definition, since_secs, followed, switches });
+        if is_complete && state.next.is_none() && state.replaced.is_empty() {
+            *turn = Some(Known { changes, in_use: Arc::clone(&in_use) });
+        }
+        Ok((in_use, is_complete))
+    }
+
     fn shared(&self, name: &str) -> Arc<Shared> {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(shared.entry(name.to_owned()).or_default())
     }
 
     /// Judges some commits, and makes a change of the definition once the new members are known. Returns whether there is
-    /// more to do. The caller has the turn.
-    async fn advance(&self, settings: &ViewSettings, shared: &Shared) -> Result<bool, Failure> {
+    /// more to do.
+    async fn advance(
+        &self,
+        settings: &ViewSettings,
+        shared: &Shared,
+        turn: &mut Option<Known>,
+    ) -> Result<bool, Failure> {
+        turn.take();
         let views = &self.follower.views;
         let definition = Definition::of(settings);
         let json = definition.to_json();
@@ -226,28 +253,6 @@ impl SubjectViews {
         Ok(())
     }
 
-    /// The repositories of a generation: those that it follows, and those that only have members which have left.
-    async fn members(
-        &self,
-        settings: &ViewSettings,
-        (generation, definition): (u64, &Definition),
-        since_secs: &Option<oaimend_oai::UnixSecs>,
-    ) -> Result<Vec<MirroredSource>, Failure> {
-        let followed = self.follower.views.followed(generation).await.map_err(failed)?;
-        let mut ids: BTreeSet<&str> = definition.sources.iter().map(|source| source.id.as_str()).collect();
-        ids.extend(followed.iter().map(|followed| followed.repository.as_str()));
-        let source = |id: &str| {
-            let configured = settings.sources.iter().find(|source| source.id == id).cloned();
-            // The configuration decides at once what nobody may see any more.
-            let is_withdrawn =
-                configured.is_none() || definition.sources.iter().all(|source| source.id != id);
-            let known = MirroredSource { id: id.to_owned(), ..MirroredSource::default() };
-            let configured = configured.unwrap_or(known);
-            MirroredSource { since_secs: *since_secs, definition: generation, is_withdrawn, ..configured }
-        };
-        Ok(ids.into_iter().map(source).collect())
-    }
-
     /// Continues until the view knows all commits. One task for each view works at a time, with the settings of the last
     /// request.
     fn continue_in_background(&self, shared: Arc<Shared>) {
@@ -260,8 +265,8 @@ impl SubjectViews {
             loop {
                 let latest = shared.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let Some(settings) = latest else { break };
-                let _turn = shared.turn.lock().await;
-                match views.advance(&settings, shared).await {
+                let mut turn = shared.turn.lock().await;
+                match views.advance(&settings, shared, &mut turn).await {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(failure) => {
@@ -272,6 +277,22 @@ impl SubjectViews {
             }
         });
     }
+}
+
+/// The repositories of a generation: those that it follows, and those that only have members which have left.
+fn sources(settings: &ViewSettings, in_use: &InUse) -> Vec<MirroredSource> {
+    let InUse { generation, definition, since_secs, followed, .. } = in_use;
+    let mut ids: BTreeSet<&str> = definition.sources.iter().map(|source| source.id.as_str()).collect();
+    ids.extend(followed.iter().map(|followed| followed.repository.as_str()));
+    let source = |id: &str| {
+        let configured = settings.sources.iter().find(|source| source.id == id).cloned();
+        // The configuration decides at once what nobody may see any more.
+        let is_withdrawn = configured.is_none() || definition.sources.iter().all(|source| source.id != id);
+        let known = MirroredSource { id: id.to_owned(), ..MirroredSource::default() };
+        let configured = configured.unwrap_or(known);
+        MirroredSource { since_secs: *since_secs, definition: *generation, is_withdrawn, ..configured }
+    };
+    ids.into_iter().map(source).collect()
 }
 
 /// Whether the store knows the configured definition, as the one in use or as the one that is read to replace it.
