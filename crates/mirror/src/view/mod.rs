@@ -19,9 +19,9 @@
 //! `lists` answers list requests; `merge` reads the records of several repositories in one order; `selection`
 //! limits lists to chosen records, and `selected_list` reads those of a query; `component` answers services such as a search over a view; `collisions` chooses
 //! between records with the same identifier; `aggregate_versions` stamps the changes of the configuration;
-//! `record_writer`, `record_xml` and `page_items` write records; `page_cache` keeps written pages; `response` writes
-//! envelopes and sends events. Memory is limited by [`ViewOptions`] for each request, and by the page cache for all of
-//! them.
+//! `record_writer`, `record_xml` and `page_items` write records; `page_cache` keeps written pages, `origins` what
+//! provenance says of the sources; `response` writes envelopes and sends events. Memory is limited by [`ViewOptions`] for
+//! each request, and by the page cache for all of them.
 
 mod aggregate_repository;
 mod aggregate_versions;
@@ -36,6 +36,7 @@ pub(crate) mod lists;
 mod merge;
 mod mirror_repository;
 mod options;
+mod origins;
 mod page_cache;
 pub(crate) mod page_items;
 mod part;

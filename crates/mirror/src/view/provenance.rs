@@ -4,11 +4,12 @@
 //! the outermost description: one that the source wrote about an earlier harvest becomes part of ours. A record whose
 //! outermost description already names our source gets no second one, because it was harvested with provenance.
 
-use super::catalog;
 use super::identify::source_granularity;
 use super::options::MirroredSource;
+use super::origins::Origin;
 use super::presentation::View;
 use super::record_xml::Insertion;
+use memchr::memmem;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::escape;
 use oaimend_repository::RecordView;
@@ -16,15 +17,24 @@ use oaimend_repository::xml::{NamespaceReader, StartTag, XmlError, XmlEvent, Xml
 use oaimend_store::{MirrorError, RecordStatus, StoredRecord};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The facts of the sources of a page, read when they are needed.
 #[derive(Default)]
-pub(super) struct Origins(HashMap<String, Origin>);
+pub(super) struct Origins(HashMap<String, Arc<Origin>>);
 
-struct Origin {
-    granularity: Granularity,
-    /// The namespace of each format.
-    namespaces: HashMap<String, String>,
+/// The facts of a source, from memory unless the mirror has changed.
+async fn origin(view: &View, member: &MirroredSource) -> Result<Arc<Origin>, MirrorError> {
+    let changes = view.stores.store.changes().await?;
+    if let Some(origin) = view.stores.origins.find(changes, &member.id) {
+        return Ok(origin);
+    }
+    let granularity = source_granularity(view, member).await?;
+    let formats = view.stores.store.catalog(member.repository()).await?.formats;
+    let namespaces = formats.into_iter().map(|format| (format.prefix, format.namespace)).collect();
+    let origin = Arc::new(Origin { granularity, namespaces });
+    view.stores.origins.keep(changes, &member.id, &origin);
+    Ok(origin)
 }
 
 const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/provenance";
@@ -47,10 +57,7 @@ impl Origins {
             return Ok(Vec::new());
         }
         if !self.0.contains_key(&member.id) {
-            let granularity = source_granularity(view, member).await?;
-            let formats = catalog::formats_of(view, member).await?;
-            let namespaces = formats.into_iter().map(|format| (format.prefix, format.namespace)).collect();
-            self.0.insert(member.id.clone(), Origin { granularity, namespaces });
+            self.0.insert(member.id.clone(), origin(view, member).await?);
         }
         let origin = self.0.get(&member.id);
         let granularity = origin.map_or(Granularity::Second, |origin| origin.granularity);
@@ -120,7 +127,7 @@ struct Description<'r> {
 /// none.
 fn read_descriptions<'r>(record: &RecordView<'r>) -> Result<Vec<Description<'r>>, XmlError> {
     // Few records have one, and a record is read as a whole for it.
-    if !record.text().contains(NAMESPACE) {
+    if memmem::find(record.text().as_bytes(), NAMESPACE.as_bytes()).is_none() {
         return Ok(Vec::new());
     }
     let mut reader = record.content_with_namespaces()?;

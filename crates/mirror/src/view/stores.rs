@@ -1,6 +1,7 @@
 //! The state that views share.
 
 use super::aggregate_versions::AggregateVersions;
+use super::origins::KnownOrigins;
 use super::page_cache::PageCache;
 use super::selection::QuerySets;
 use crate::spans::SpanTable;
@@ -19,6 +20,7 @@ pub struct ViewStores {
     /// The times that harvesters derived from lists.
     pub(crate) spans: SpanTable,
     pub(crate) pages: PageCache,
+    pub(super) origins: KnownOrigins,
     /// The versions of the view of all repositories.
     pub(super) aggregate: AggregateVersions,
     /// The sets that requests choose; `None` if there are none.
@@ -43,6 +45,7 @@ impl ViewStores {
             stamps,
             spans,
             pages: PageCache::default(),
+            origins: KnownOrigins::default(),
             aggregate,
             query_sets: None,
             token_key,
