@@ -131,6 +131,20 @@ fn an_item_that_moves_is_shown_by_the_source_that_has_it() {
     assert_eq!(states(&list(&views, &green, "")), [("oai:1", true)]);
 }
 
+fn newest_of(
+    views: &SubjectViews,
+    settings: &ViewSettings,
+    has_pages: impl Fn(&str) -> bool,
+    count_max: usize,
+) -> Vec<(String, String)> {
+    let newest = runtime().block_on(views.newest(settings, has_pages, count_max)).expect("it is known");
+    newest.into_iter().map(|member| (member.repository, member.identifier)).collect()
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(repository, identifier)| ((*repository).into(), (*identifier).into())).collect()
+}
+
 #[test]
 fn the_newest_records_are_live_members_each_once() {
     let mirror = mirror();
@@ -142,20 +156,75 @@ fn the_newest_records_are_live_members_each_once() {
     commit("x", &[("oai:1", "green"), ("oai:2", "green")]);
     commit("y", &[("oai:2", "green"), ("oai:3", "green")]);
     let views = views(&mirror);
-    let newest = |sources| {
-        let options = ViewOptions::default();
-        let newest = runtime().block_on(views.newest(&settings(sources, "green"), options, 10));
-        let newest = newest.expect("it is known").into_iter();
-        newest.map(|member| (member.repository, member.identifier)).collect::<Vec<_>>()
-    };
-    let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
-        pairs.iter().map(|(repository, identifier)| ((*repository).into(), (*identifier).into())).collect()
-    };
-    let both = [("x", 0), ("y", 0)];
-    assert_eq!(newest(&both), pairs(&[("y", "oai:3"), ("y", "oai:2"), ("x", "oai:1")]));
+    let newest = |sources| newest_of(&views, &settings(sources, "green"), |_| true, 10);
+    let y_first = [("x", 0), ("y", 1)];
+    assert_eq!(newest(&y_first), pairs(&[("y", "oai:3"), ("y", "oai:2"), ("x", "oai:1")]));
     commit("x", &[("oai:1", "red")]);
-    assert_eq!(newest(&both), pairs(&[("y", "oai:3"), ("y", "oai:2")]), "oai:1 has left");
+    assert_eq!(newest(&y_first), pairs(&[("y", "oai:3"), ("y", "oai:2")]), "oai:1 has left");
     assert_eq!(newest(&[("x", 0)]), pairs(&[("x", "oai:2")]), "y is not shown any more");
+}
+
+#[test]
+fn of_a_new_record_in_several_repositories_the_preferred_one_is_shown() {
+    let mirror = mirror();
+    mirror.commit("x", "oai_dc", vec![live("oai:1", &[], "green"), live("oai:2", &[], "green")], true);
+    mirror.pass_time(10);
+    let of_y = (1..=40).map(|at| live(&format!("oai:{at}"), &[], if at == 2 { "red" } else { "green" }));
+    mirror.commit("y", "oai_dc", of_y.collect(), true);
+    mirror.pass_time(10);
+    let views = views(&mirror);
+    let green = settings(&[("x", 1), ("y", 0)], "green");
+    let newest = newest_of(&views, &green, |_| true, 100);
+    let of_y = (3..=40).rev().map(|at| ("y".to_owned(), format!("oai:{at}")));
+    let expected: Vec<_> = of_y.chain(pairs(&[("x", "oai:2"), ("x", "oai:1")])).collect();
+    assert_eq!(newest, expected, "oai:1 is the older record of x");
+    assert_eq!(newest_of(&views, &green, |_| true, 1), pairs(&[("y", "oai:40")]));
+    let without_x = newest_of(&views, &green, |id| id != "x", 100);
+    assert_eq!(without_x.last(), pairs(&[("y", "oai:1")]).last(), "x has no pages");
+    assert_eq!(newest_of(&views, &green, |id| id != "y", 1), pairs(&[("x", "oai:2")]), "y has no pages");
+    let x_first = settings(&[("x", 2), ("y", 0)], "green");
+    let equal = settings(&[("x", 0), ("y", 0)], "green");
+    for other in [&x_first, &equal] {
+        assert_eq!(newest_of(&views, other, |_| true, 100), expected);
+    }
+    let y_first = newest_of(&views, &settings(&[("x", 0), ("y", 1)], "green"), |_| true, 100);
+    assert_eq!(y_first.len(), 40);
+    assert_eq!(y_first[38..], pairs(&[("y", "oai:1"), ("x", "oai:2")]));
+}
+
+#[test]
+fn the_newest_records_are_found_behind_many_that_have_left() {
+    let mirror = mirror();
+    let commit = |records: &[(&str, &str)]| {
+        let records = records.iter().map(|(identifier, title)| live(identifier, &[], title));
+        mirror.commit("x", "oai_dc", records.collect(), true);
+        mirror.pass_time(10);
+    };
+    commit(&[("oai:stays", "green"), ("oai:leaves", "green")]);
+    let (views, green) = (views(&mirror), settings(&[("x", 0)], "green"));
+    let all: Vec<String> = (0..500).map(|at| format!("oai:{at}")).collect();
+    for title in ["green", "red"] {
+        commit(&all.iter().map(|identifier| (identifier.as_str(), title)).collect::<Vec<_>>());
+        open(&views, &green).expect("few records");
+    }
+    commit(&[("oai:leaves", "red")]);
+    assert_eq!(newest_of(&views, &green, |_| true, 2), pairs(&[("x", "oai:stays")]));
+}
+
+#[test]
+fn the_newest_records_are_those_of_configured_repositories_at_once() {
+    let mirror = mirror();
+    let records = (0..1_500).map(|at| live(&format!("oai:{at}"), &[], "green")).collect();
+    mirror.commit("x", "oai_dc", records, true);
+    mirror.pass_time(10);
+    mirror.commit("y", "oai_dc", vec![live("oai:y", &[], "green")], true);
+    mirror.pass_time(10);
+    let views = views(&mirror);
+    let [both, one] = [&[("x", 0), ("y", 0)][..], &[("x", 0)]].map(|sources| settings(sources, "green"));
+    (0..10).find_map(|_| open(&views, &both).ok()).expect("each request reads some members");
+    assert_eq!(newest_of(&views, &both, |_| true, 1), pairs(&[("y", "oai:y")]));
+    // The members of the new definition are not known yet.
+    assert_eq!(newest_of(&views, &one, |_| true, 1), pairs(&[("x", "oai:1499")]));
 }
 
 #[test]

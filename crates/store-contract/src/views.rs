@@ -59,7 +59,12 @@ pub async fn members_move_and_leave_and_survive_a_restart(backend: &impl Backend
     let one = MemberQuery { count_max: 1, ..all(generation, "x") };
     assert_eq!(store.members(one.clone()).await.expect("readable"), expected[..1]);
     let newest = MemberQuery { newest_first: true, ..one };
-    assert_eq!(store.members(newest).await.expect("readable"), expected[2..]);
+    assert_eq!(store.members(newest.clone()).await.expect("readable"), expected[2..]);
+    for (at, after) in expected.iter().enumerate() {
+        let newest = MemberQuery { after: Some(after.position), count_max: 100, ..newest.clone() };
+        let before: Vec<_> = expected[..at].iter().rev().cloned().collect();
+        assert_eq!(store.members(newest).await.expect("readable"), before);
+    }
     let found = find(store, generation).await;
     assert_eq!(found, [Some(expected[2].clone()), None, Some(expected[1].clone()), None]);
     let followed = store.followed(generation).await.expect("readable");

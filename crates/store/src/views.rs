@@ -206,9 +206,9 @@ pub struct MemberQuery {
     pub from_secs: Option<UnixSecs>,
     /// The highest stamp, in seconds since 1970; `None`: no bound.
     pub until_secs: Option<UnixSecs>,
-    /// Only members after this position; `None`: from the first one.
+    /// Only members after the one at this position, in the order of the query; `None`: from its first one.
     pub after: Option<Position>,
-    /// Whether the last members are returned, the last one first.
+    /// Whether the order is the opposite one: the last member first.
     pub newest_first: bool,
     /// Maximum number of members.
     pub count_max: usize,

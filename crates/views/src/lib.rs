@@ -6,4 +6,4 @@ mod query_sets;
 mod subject;
 
 pub use query_sets::IndexQuerySets;
-pub use subject::{NewestMember, SubjectViews, ViewSettings};
+pub use subject::{FoundMember, LiveMember, NewestMember, SubjectViews, ViewSettings};

@@ -1,7 +1,7 @@
 //! The views of mirrored repositories.
 
 use super::router::OdlComponent;
-use crate::config::{Mapping, ViewFile};
+use crate::config::{Mapping, RecordPages, ViewFile};
 use crate::serve::background::harvests::state::IndexedConfiguration;
 use crate::serve::served::ServedRepositories;
 use oaimend_mirror::Stamps;
@@ -149,14 +149,14 @@ pub(crate) async fn subject_view(
     Ok(Box::new(subjects.open(&view_settings(served, view), options).await?))
 }
 
-/// The newest records of a view, the newest first.
+/// The newest records of a view that have pages, the newest first.
 pub(crate) async fn newest_of_view(
     served: &ServedRepositories,
     view: &ViewFile,
     count_max: usize,
 ) -> Result<Vec<NewestMember>, Failure> {
-    let options = view_options(served, served.repositories.limits().spool_bytes_max);
-    subject_views(served).await?.newest(&view_settings(served, view), options, count_max).await
+    let has_pages = |id: &str| served.mirrored(id).is_some_and(|mapping| mapping.records != RecordPages::Off);
+    subject_views(served).await?.newest(&view_settings(served, view), has_pages, count_max).await
 }
 
 async fn subject_views(served: &ServedRepositories) -> Result<&SubjectViews, Failure> {

@@ -82,7 +82,9 @@ impl ViewRows {
             let secs = member.position.secs;
             query.from_secs.is_none_or(|from| from <= secs)
                 && query.until_secs.is_none_or(|until| secs <= until)
-                && query.after < Some(member.position)
+                && query.after.is_none_or(|after| {
+                    if query.newest_first { member.position < after } else { member.position > after }
+                })
         };
         let mut members: Vec<ViewMember> = collection.members.values().filter(is_wanted).cloned().collect();
         members.sort_by_key(|member| member.position);

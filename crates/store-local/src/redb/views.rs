@@ -15,7 +15,7 @@ use oaimend_store::{Prefix, RepositoryId};
 use redb::{
     Database, ReadTransaction, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction,
 };
-use std::ops::RangeInclusive;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -369,12 +369,15 @@ fn collection_row(
 }
 
 /// The positions of a query; `None` if there are none.
-fn positions(number: u64, query: &MemberQuery) -> Option<RangeInclusive<(u64, i64, u64)>> {
-    let from = query.from_secs.map_or((i64::MIN, 0), |from| (from.0, 0));
-    let after = query.after.map_or(from, |after| (after.secs.0, after.sequence + 1));
-    let (from_secs, from_sequence) = from.max(after);
-    let until_secs = query.until_secs.map_or(i64::MAX, |until| until.0);
-    (from_secs <= until_secs).then_some((number, from_secs, from_sequence)..=(number, until_secs, u64::MAX))
+fn positions(number: u64, query: &MemberQuery) -> Option<Range<(u64, i64, u64)>> {
+    let mut first = query.from_secs.map_or((i64::MIN, 0), |from| (from.0, 0));
+    let mut end = query.until_secs.map_or((i64::MAX, u64::MAX), |until| (until.plus(1).0, 0));
+    match query.after {
+        Some(Position { secs, sequence }) if query.newest_first => end = end.min((secs.0, sequence)),
+        Some(Position { secs, sequence }) => first = first.max((secs.0, sequence + 1)),
+        None => {}
+    }
+    (first < end).then_some((number, first.0, first.1)..(number, end.0, end.1))
 }
 
 fn members(reading: &ReadTransaction, query: &MemberQuery) -> Result<Vec<ViewMember>, redb::Error> {

@@ -145,3 +145,9 @@ pub(super) fn being_read() -> Failure {
     let details = "the members of the view are being read from the mirror; wait".to_owned();
     Failure::new(Reason::MirrorIncomplete, details)
 }
+
+/// The failure of a request for a record whose last change the view has not judged.
+pub(super) fn behind(identifier: &str) -> Failure {
+    let details = format!("the view has not read the last change of {identifier} from the mirror yet; wait");
+    Failure::new(Reason::MirrorIncomplete, details)
+}

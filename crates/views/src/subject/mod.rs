@@ -2,7 +2,8 @@
 //!
 //! A view is a repository of the records that its definition chooses. It knows for each record whether it is a member or
 //! has left, so that an incremental harvester of the view learns of both. `definition` says what a view contains,
-//! `follower` judges the commits of the mirror, `membership` is what lists read, and `views` opens a view for a request.
+//! `follower` judges the commits of the mirror, `membership` is what lists read, `shown` what pages read, and `views` opens a
+//! view for a request.
 //!
 //! - A record that changes gets a new stamp by the mirror. The change of its membership has the same stamp.
 //! - A list ends at the last commit that the follower knows, and has no later responseDate.
@@ -14,7 +15,9 @@ mod definition;
 mod follower;
 mod known_sets;
 mod membership;
+mod shown;
 mod views;
 
 pub use definition::ViewSettings;
-pub use views::{NewestMember, SubjectViews};
+pub use shown::{FoundMember, LiveMember, NewestMember};
+pub use views::SubjectViews;

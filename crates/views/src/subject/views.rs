@@ -3,37 +3,19 @@
 use super::definition::{Definition, ViewSettings};
 use super::follower::{Follower, failed};
 use super::known_sets::check_known;
-use super::membership::{CurrentMembers, InUse, JUDGED_MAX, Known, Shared, being_read};
+use super::membership::{CurrentMembers, InUse, JUDGED_MAX, Known, Shared, behind, being_read};
+use super::shown::{FoundMember, KnownNewest, NewestMember, ShownMembers};
 use oaimend_base::clock::Clock;
 use oaimend_mirror::view::{MirroredSource, Subject, SubjectRepository, ViewOptions, ViewStores};
 use oaimend_repository::Failure;
 use oaimend_rules::{Followed, Redefinition, Switch};
-use oaimend_store::{
-    Collisions, FollowedCollection, Generation, MemberQuery, MirrorError, Position, ViewMember, ViewState,
-    ViewStore,
-};
+use oaimend_store::{Collisions, Generation, MirrorError, ViewState, ViewStore};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of members that one transaction takes over before a switch, or removes after it.
 const PREPARED_MAX: usize = 5_000;
-/// The members that are read of a collection for each one of the newest members that is returned.
-const NEWEST_READ_PER_RECORD: usize = 10;
-
-/// One of the newest members of a view.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewestMember {
-    /// The repository.
-    pub repository: String,
-    /// The metadataPrefix.
-    pub prefix: String,
-    /// The identifier.
-    pub identifier: String,
-    /// The stamp and the sequence of the record.
-    pub position: Position,
-}
-
 /// All views of a server. Clones share them.
 #[derive(Clone, Debug)]
 pub struct SubjectViews {
@@ -42,13 +24,16 @@ pub struct SubjectViews {
     clock: Arc<dyn Clock>,
     /// By name.
     shared: Arc<Mutex<HashMap<String, Arc<Shared>>>>,
+    /// The newest members that were shown last, by name.
+    newest: Arc<Mutex<HashMap<String, KnownNewest>>>,
 }
 
 impl SubjectViews {
     /// The views over a mirror. `views` stores their members.
     pub fn new(stores: ViewStores, views: Arc<dyn ViewStore>, clock: Arc<dyn Clock>) -> Self {
         let mirror = Arc::clone(&stores.store);
-        Self { stores, follower: Follower { mirror, views }, clock, shared: Arc::default() }
+        let follower = Follower { mirror, views };
+        Self { stores, follower, clock, shared: Arc::default(), newest: Arc::default() }
     }
 
     /// The repository of a view for the requests that begin now. A change of its definition is made first, if the new
@@ -62,7 +47,7 @@ impl SubjectViews {
         settings: &ViewSettings,
         options: ViewOptions,
     ) -> Result<SubjectRepository, Failure> {
-        let members = self.members(settings).await?;
+        let (members, _) = self.members(settings).await?;
         let sources = sources(settings, &members.in_use);
         let subject = Subject {
             repository_name: settings.repository_name.clone(),
@@ -76,7 +61,9 @@ impl SubjectViews {
         Ok(SubjectRepository::new(name, self.stores.clone(), options, sources, subject))
     }
 
-    /// The newest members of a view, the newest first, each in one format. Those that have left are not among them.
+    /// The newest members of a view, the newest first. Of each item it is the record that the view shows if only the
+    /// repositories for which `has_pages` is true had it, in the format that changed last. Those that have left are not among
+    /// them.
     ///
     /// # Errors
     ///
@@ -84,53 +71,47 @@ impl SubjectViews {
     pub async fn newest(
         &self,
         settings: &ViewSettings,
-        _: ViewOptions,
+        has_pages: impl Fn(&str) -> bool,
         count_max: usize,
     ) -> Result<Vec<NewestMember>, Failure> {
-        // Judges the last commits.
-        let in_use = self.members(settings).await?.in_use;
-        let (views, generation) = (&self.follower.views, in_use.generation);
-        let is_configured = |followed: &FollowedCollection| {
-            settings.sources.iter().any(|source| source.id == followed.repository)
-        };
-        let mut newest = Vec::new();
-        for FollowedCollection { repository, prefix, .. } in
-            in_use.followed.iter().filter(|one| is_configured(one))
+        let (members, _) = self.members(settings).await?;
+        let sources = settings.sources.iter().filter(|source| has_pages(&source.id));
+        let chosen = (sources.cloned().collect::<Vec<_>>(), count_max);
+        let known = || self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known().get(&settings.name)
+            && Arc::ptr_eq(&known.in_use, &members.in_use)
+            && known.chosen == chosen
         {
-            // Some of them may have left, or are in several formats.
-            let query = MemberQuery {
-                generation,
-                repository: repository.clone(),
-                prefix: prefix.clone(),
-                newest_first: true,
-                count_max: NEWEST_READ_PER_RECORD * count_max,
-                ..MemberQuery::default()
-            };
-            let members = views.members(query).await.map_err(failed)?;
-            let live = members.into_iter().filter(|member| !member.has_left);
-            newest.extend(live.map(|ViewMember { identifier, position, .. }| NewestMember {
-                repository: repository.clone(),
-                prefix: prefix.clone(),
-                identifier,
-                position,
-            }));
+            return Ok(known.newest.clone());
         }
-        newest.sort_by(|one, other| {
-            let key = |member: &NewestMember| (std::cmp::Reverse(member.position), member.prefix != "oai_dc");
-            key(one).cmp(&key(other))
-        });
-        let mut known = BTreeSet::new();
-        newest.retain(|member| known.insert(member.identifier.clone()));
-        newest.truncate(count_max);
+        let newest = ShownMembers::new(&members, &chosen.0).newest(count_max).await?;
+        let in_use = Arc::clone(&members.in_use);
+        known().insert(settings.name.clone(), KnownNewest { in_use, chosen, newest: newest.clone() });
         Ok(newest)
     }
 
-    /// The members of the generation in use for a request that begins now.
-    async fn members(&self, settings: &ViewSettings) -> Result<CurrentMembers, Failure> {
+    /// The record that a view shows of an item.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SubjectViews::open`], or the view has not judged the last change of the record. The request can be
+    /// repeated.
+    pub async fn find(&self, settings: &ViewSettings, identifier: &str) -> Result<FoundMember, Failure> {
+        let (members, is_complete) = self.members(settings).await?;
+        let found = ShownMembers::new(&members, &settings.sources).find(identifier).await?;
+        let is_current = match &found {
+            FoundMember::Live(live) => live.is_current(&*self.follower.mirror, identifier).await?,
+            FoundMember::Left | FoundMember::Never => is_complete,
+        };
+        if is_current { Ok(found) } else { Err(behind(identifier)) }
+    }
+
+    /// The members of the generation in use for a request that begins now, and whether they follow from all commits.
+    async fn members(&self, settings: &ViewSettings) -> Result<(CurrentMembers, bool), Failure> {
         let shared = self.shared(&settings.name);
         *shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(settings.clone());
-        let (in_use, _) = self.in_use(settings, &shared).await?;
-        Ok(CurrentMembers { follower: self.follower.clone(), shared, in_use })
+        let (in_use, is_complete) = self.in_use(settings, &shared).await?;
+        Ok((CurrentMembers { follower: self.follower.clone(), shared, in_use }, is_complete))
     }
 
     /// The generation in use, after a step of its work, and whether no work is left.

@@ -1,7 +1,7 @@
 //! The page of a view of chosen records, and the feed of its newest records.
 
 use super::items::Results;
-use crate::config::{RecordPages, ViewFile};
+use crate::config::ViewFile;
 use crate::serve::oai::mirror_views::newest_of_view;
 use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::records::record::with_policies;
@@ -16,7 +16,6 @@ use oaimend_pages::search::{AtomFeed, FeedPlace, PAGE_ITEMS, SearchForm, SearchI
 use oaimend_pages::texts::plain;
 use oaimend_repository::{Failure, Reason};
 use oaimend_search::{Hit, Query, RankedHits};
-use oaimend_views::NewestMember;
 
 /// The page of a view.
 pub(crate) async fn view(
@@ -87,12 +86,8 @@ async fn newest(
     pages: &Gateway,
     view: &ViewFile,
 ) -> Result<Vec<SearchItem>, Failure> {
-    // Some may be of repositories without pages.
-    let members = newest_of_view(served, view, 2 * PAGE_ITEMS).await?;
-    let has_page = |member: &NewestMember| {
-        served.mirrored(&member.repository).is_some_and(|mapping| mapping.records != RecordPages::Off)
-    };
-    let hits = members.into_iter().filter(has_page).take(PAGE_ITEMS).map(|member| Hit {
+    let members = newest_of_view(served, view, PAGE_ITEMS).await?;
+    let hits = members.into_iter().map(|member| Hit {
         repository: member.repository,
         prefix: member.prefix,
         identifier: member.identifier,
