@@ -54,6 +54,8 @@ pub(crate) enum PublicEndpoint {
     AggregateXml,
     View,
     ViewXml,
+    /// The page of a record that a view shows.
+    ViewRecord,
     Record,
     List,
     /// The values of a field of a repository.
@@ -116,7 +118,7 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use PublicEndpoint::{
         Aggregate, AggregateXml, Browse, Favicon, FieldValues, Friends, Index, IndexSchema, List, Livez,
         Mirror, MirrorXml, Overview, Readyz, Recent, Record, Repository, RepositoryXml, Robots, Search,
-        SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewXml,
+        SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord, ViewXml,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -140,6 +142,7 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         // A name that ends with `.atom` is the feed of a view.
         route(HARVEST, &["/_view/{id}", "/_view/{id}/"], View, Clients).labelled("repository-page"),
         route(HARVEST, &["/_view/{id}/xml"], ViewXml, Clients),
+        route(READ, &["/_view/{id}/record/{*identifier}"], ViewRecord, Clients).labelled("record-page"),
         route(READ, &["/{id}/record/{*identifier}"], Record, Clients).labelled("record-page"),
         route(
             READ,
@@ -410,6 +413,7 @@ mod tests {
             ("/sitemap-a/records/", (PublicEndpoint::List, "sitemap-a")),
             ("/records", (PublicEndpoint::Repository, "records")),
             ("/records/records/", (PublicEndpoint::List, "records")),
+            ("/_view/record/record/xml", (PublicEndpoint::ViewRecord, "record")),
         ] {
             assert_eq!(endpoint(path), Some(expected), "{path}");
         }

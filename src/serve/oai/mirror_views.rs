@@ -17,7 +17,7 @@ use oaimend_repository::lists::ListHistories;
 use oaimend_repository::{Failure, Reason, Repository};
 use oaimend_store::MirrorError;
 use oaimend_views::odl::{OdlRecent, OdlSearch};
-use oaimend_views::{IndexQuerySets, NewestMember, SubjectViews, ViewSettings};
+use oaimend_views::{FoundMember, IndexQuerySets, NewestMember, SubjectViews, ViewSettings};
 use std::sync::Arc;
 
 /// The view of a mirrored repository.
@@ -157,6 +157,15 @@ pub(crate) async fn newest_of_view(
 ) -> Result<Vec<NewestMember>, Failure> {
     let has_pages = |id: &str| served.mirrored(id).is_some_and(|mapping| mapping.records != RecordPages::Off);
     subject_views(served).await?.newest(&view_settings(served, view), has_pages, count_max).await
+}
+
+/// The record that a view shows of an item.
+pub(crate) async fn record_of_view(
+    served: &ServedRepositories,
+    view: &ViewFile,
+    identifier: &str,
+) -> Result<FoundMember, Failure> {
+    subject_views(served).await?.find(&view_settings(served, view), identifier).await
 }
 
 async fn subject_views(served: &ServedRepositories) -> Result<&SubjectViews, Failure> {

@@ -1,6 +1,7 @@
 //! Finds the response to a request for a page.
 
 use super::gateway::Gateway;
+use super::records::collection::WORK_FORMAT;
 use super::records::lists::{ListRequest, list_notice_page};
 use super::records::record::{CACHE_CONTROL, Missing, RecordRequest, notice};
 use super::records::sitemaps;
@@ -12,7 +13,8 @@ use super::repositories::repository::repository;
 use super::search;
 use super::state::GatewayState;
 use super::target::PageTarget;
-use crate::config::{Mapping, RecordPages};
+use crate::config::{Mapping, RecordPages, ViewFile};
+use crate::serve::oai::mirror_views::record_of_view;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use http::{HeaderMap, header};
@@ -25,6 +27,8 @@ use oaimend_pages::route::RecordTarget;
 use oaimend_pages::search::SearchForm;
 use oaimend_pages::sitemap::SitemapAddress;
 use oaimend_pages::texts::plain;
+use oaimend_views::{FoundMember, LiveMember};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -98,6 +102,10 @@ pub(crate) async fn answer(
                 no_page(&gateway, target, form_of(target, headers), (404, NoRecordReason::PagesOff)).into()
             }
             Mirrored::Never => unknown(served, &gateway, &target.repository, false).await.into(),
+        },
+        PageTarget::ViewRecord(target) => match served.views.all().get(&target.repository) {
+            Some(view) => view_record(served, pages, view, target, headers).await,
+            None => unknown(served, &gateway, &target.repository, false).await.into(),
         },
         PageTarget::List(target)
             if let Some(mapping) = mappings.get(target.repository())
@@ -261,6 +269,58 @@ async fn record(
             named.missing(&missing).await
         }
     }
+}
+
+/// The page of a record that a view shows: that of its repository, in a format of the view.
+async fn view_record(
+    served: &ServedRepositories,
+    pages: &Gateway,
+    view: &ViewFile,
+    target: &RecordTarget,
+    headers: &HeaderMap,
+) -> GatewayResponse {
+    let mut found = record_of_view(served, view, &target.identifier).await;
+    let mut target = Cow::Borrowed(target);
+    if let (Ok(FoundMember::Never), Some(whole)) = (&found, target.with_ending_in_identifier()) {
+        found = record_of_view(served, view, &whole.identifier).await;
+        target = Cow::Owned(whole);
+    }
+    let no_page = |status, reason| {
+        let gateway = pages.current_for_pages(served);
+        no_page(&gateway, &target, form_of(&target, headers), (status, reason))
+    };
+    match found {
+        Ok(FoundMember::Live(live)) => {
+            let mapping = served.mirrored(&live.repository);
+            match mapping.zip(target_in_repository(&target, live)) {
+                Some((mapping, target)) => GatewayResponse {
+                    page: record(served, pages, &mapping, &target, headers).await,
+                    repository: Some(mapping.id().to_owned()),
+                },
+                None => no_page(404, NoRecordReason::NotInView).into(),
+            }
+        }
+        Ok(FoundMember::Left) => no_page(410, NoRecordReason::LeftView).into(),
+        Ok(FoundMember::Never) => no_page(404, NoRecordReason::NotInView).into(),
+        Err(failure) => no_page(503, NoRecordReason::ViewUnreadable)
+            .with("Retry-After", failure.retry_after_secs.to_string())
+            .with("Proxy-Status", failure.proxy_status())
+            .into(),
+    }
+}
+
+/// The record of a view in its repository; `None` if it is not in the view in the format that was requested.
+fn target_in_repository(target: &RecordTarget, live: LiveMember) -> Option<RecordTarget> {
+    let LiveMember { repository, formats } = live;
+    let is_in_view = |wanted: &str| formats.iter().any(|(prefix, _)| prefix == wanted);
+    let format = match &target.format {
+        Some(named) if is_in_view(named) => Some(named.clone()),
+        Some(_) => return None,
+        // The page of the repository shows it by default.
+        None if is_in_view(WORK_FORMAT) => None,
+        None => formats.first().map(|(prefix, _)| prefix.clone()),
+    };
+    Some(RecordTarget { repository, format, ..target.clone() })
 }
 
 /// The page of a record of a repository that has no pages of records, with its status and the reason.

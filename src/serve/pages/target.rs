@@ -27,6 +27,8 @@ pub(crate) enum PageTarget {
     Unknown(String),
     /// A record of a repository.
     Record(RecordTarget),
+    /// A record that a view shows. The repository of the target is the name of the view.
+    ViewRecord(RecordTarget),
     /// A list of the records or sets of a repository.
     List(ListTarget),
     /// The values of a field of the records of a repository.
@@ -78,6 +80,10 @@ impl PageTarget {
             PublicEndpoint::Record => {
                 let written = found.part("identifier").unwrap_or_default();
                 Self::Record(RecordTarget::read(id, written, query)?)
+            }
+            PublicEndpoint::ViewRecord => {
+                let written = found.part("identifier").unwrap_or_default();
+                Self::ViewRecord(RecordTarget::read(id, written, query)?)
             }
             PublicEndpoint::FieldValues => {
                 Self::Browse(BrowseAddress::read(id, found.part("field").unwrap_or_default(), query)?)
@@ -198,6 +204,18 @@ mod tests {
     }
 
     #[test]
+    fn records_of_views_are_read_as_those_of_repositories() {
+        let of_repository = |target: &str| record(&format!("/x{target}"));
+        for target in ["/record/a%2Fb.json", "/record/a/b?raw=marc", "/record/a?format=marc", "/record/é"] {
+            let of_view = match read(&format!("/_view/x{target}")) {
+                Some(PageTarget::ViewRecord(record)) => Some(record),
+                _ => None,
+            };
+            assert!(of_view.is_some() && of_view == of_repository(target), "{target}: {of_view:?}");
+        }
+    }
+
+    #[test]
     fn the_overview_and_repositories_are_pages() {
         let filter = |target: &str| match read(target) {
             Some(PageTarget::Overview(overview)) => Some(overview.filter),
@@ -276,6 +294,7 @@ mod tests {
             "/_mirror/sets?verb=ListSets",
             "/_mirror/record/xml?verb=Identify",
             "/_all/record/1",
+            "/_view/record/1",
             "/x?a=/x/record/1",
             "/-/livez",
             "/x/record/%FF",

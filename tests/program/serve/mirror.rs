@@ -180,6 +180,51 @@ fn view_is_a_repository_of_the_chosen_records() {
 }
 
 #[test]
+fn records_of_a_view_have_the_pages_of_their_repository() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("even.toml"), "sets = [\"x:even\"]\n").expect("writable");
+    let (source, collection) = Collection::of(6).start();
+    let proxy = Proxy::with(|config| {
+        config.repositories.add_fixed(mirrored("x", &source));
+        config.views = Views::new(folder.path().to_owned());
+        assert_eq!(config.views.reload(&config.repositories.all()), []);
+    });
+    proxy.wait_for_harvests("x", 1);
+    let path = |base: &str, number: usize, rest: &str| format!("{base}/record/oai%3Ac%3A0000{number}{rest}");
+    let rests =
+        ["", ".xml", ".json", ".bib", ".ris", ".csl.json", ".linkset", "?raw=oai_dc", "?format=oai_dc"];
+    for rest in rests {
+        let [in_view, of_repository] = ["/_view/even", "/x"]
+            .map(|base| fetch_with(proxy.address(), &path(base, 2, rest), "Accept: text/html\r\n"));
+        assert_eq!((in_view.status, in_view.text()), (200, of_repository.text()), "{rest}");
+        assert_eq!(in_view.header("etag"), of_repository.header("etag"), "{rest}");
+    }
+    let page =
+        |number| fetch_with(proxy.address(), &path("/_view/even", number, ""), "Accept: text/html\r\n");
+    let canonical =
+        format!("<link rel=\"canonical\" href=\"http://{}{}\"", proxy.address(), path("/x", 2, ""));
+    assert!(page(2).text().contains(&canonical), "{}", page(2).text());
+    let never = page(3);
+    assert!(never.status == 404 && never.text().contains("<h1>Not in this view</h1>"), "{}", never.text());
+    for (base, rest) in [("/_view/even", "?format=marc"), ("/_view/odd", ""), ("/_view/even", "4")] {
+        assert_eq!(proxy.get(&path(base, 2, rest)).status, 404, "{base} {rest}");
+    }
+    {
+        let mut collection = collection.lock().expect("no test panics while it holds this");
+        let now_secs = collection.now_secs + DAY_SECS;
+        let entry = collection.entries.get_mut(&identifier(2)).expect("it exists");
+        (entry.datestamp_secs, entry.deleted) = (now_secs, true);
+        collection.now_secs = now_secs;
+    }
+    drop(proxy.clock.pause(Duration::from_secs(604_800 + 60)));
+    proxy.clock.lapse();
+    proxy.wait_for_harvests("x", 2);
+    let left = page(2);
+    assert!(left.status == 410 && left.text().contains("<h1>No longer in this view</h1>"), "{}", left.text());
+    assert_eq!(page(4).status, 200);
+}
+
+#[test]
 fn all_mirrored_repositories_are_one_with_a_set_each() {
     let (proxy, _sources) = two_mirrors(|_| {});
     for (set, count) in [

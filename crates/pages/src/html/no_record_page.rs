@@ -23,6 +23,12 @@ pub enum NoRecordReason {
     PagesOff,
     /// The repository is no longer served, or no longer mirrored. For status 410.
     RepositoryRemoved,
+    /// The record never was in the view, or not in this format. For status 404.
+    NotInView,
+    /// The record has left the view. For status 410.
+    LeftView,
+    /// The records of the view cannot be read, or are being read from the mirror. For status 503.
+    ViewUnreadable,
 }
 
 impl NoRecordReason {
@@ -34,6 +40,9 @@ impl NoRecordReason {
             Self::PagesOff => common::PAGES_OFF_TITLE,
             Self::ForPeopleOnly => texts::FOR_PEOPLE_ONLY_TITLE,
             Self::RepositoryRemoved => common::REPOSITORY_REMOVED_TITLE,
+            Self::NotInView => texts::NOT_IN_VIEW_TITLE,
+            Self::LeftView => texts::LEFT_VIEW_TITLE,
+            Self::ViewUnreadable => texts::NOT_AVAILABLE_TITLE,
         }
     }
 
@@ -47,6 +56,9 @@ impl NoRecordReason {
             Self::ForPeopleOnly => &[texts::FOR_PEOPLE_ONLY, texts::NOT_FOR_CRAWLERS],
             Self::PagesOff => &[common::PAGES_OFF],
             Self::RepositoryRemoved => &[common::REPOSITORY_REMOVED],
+            Self::NotInView => &[texts::NOT_IN_VIEW],
+            Self::LeftView => &[texts::LEFT_VIEW],
+            Self::ViewUnreadable => &[texts::VIEW_UNREADABLE, texts::TRY_SOON],
         }
     }
 }
@@ -74,7 +86,10 @@ impl NoRecordPage<'_> {
             @for sentence in self.reason.sentences() { p { (sentence) } }
         };
         let to_repository = match self.reason {
-            NoRecordReason::RepositoryRemoved => ToRepository::NoLink,
+            NoRecordReason::RepositoryRemoved
+            | NoRecordReason::NotInView
+            | NoRecordReason::LeftView
+            | NoRecordReason::ViewUnreadable => ToRepository::NoLink,
             _ => ToRepository::Link,
         };
         let notice = Notice {
@@ -103,12 +118,21 @@ mod tests {
             NoRecordReason::ForPeopleOnly,
             NoRecordReason::PagesOff,
             NoRecordReason::RepositoryRemoved,
+            NoRecordReason::NotInView,
+            NoRecordReason::LeftView,
+            NoRecordReason::ViewUnreadable,
         ] {
             let page = NoRecordPage { site: &site, repository_name: "<i>", address, reason }.render();
             assert!(page.contains(&format!("<h1>{}</h1>", reason.title())), "{page}");
             assert!(page.contains("&lt;i&gt;&amp;&quot;") && !page.contains("<i>"), "{page}");
-            let is_removed = reason == NoRecordReason::RepositoryRemoved;
-            assert_eq!(page.contains("<a href=\"/b/x/\">"), !is_removed, "{page}");
+            let has_no_repository = [
+                NoRecordReason::RepositoryRemoved,
+                NoRecordReason::NotInView,
+                NoRecordReason::LeftView,
+                NoRecordReason::ViewUnreadable,
+            ]
+            .contains(&reason);
+            assert_eq!(page.contains("<a href=\"/b/x/\">"), !has_no_repository, "{page}");
         }
     }
 }

@@ -27,6 +27,12 @@ pub(crate) const FOR_PEOPLE_ONLY_TITLE: &str = "No pages for crawlers";
 pub(crate) const FOR_PEOPLE_ONLY: &str =
     "This server has no copy of the repository, so it would have to ask the repository for each record.";
 pub(crate) const NOT_FOR_CRAWLERS: &str = "Crawlers do not receive these pages.";
+pub(crate) const NOT_IN_VIEW_TITLE: &str = "Not in this view";
+pub(crate) const NOT_IN_VIEW: &str = "The view has no record with this identifier in this format.";
+pub(crate) const LEFT_VIEW_TITLE: &str = "No longer in this view";
+pub(crate) const LEFT_VIEW: &str =
+    "The record has left the view, because it was deleted or does not match the view any more.";
+pub(crate) const VIEW_UNREADABLE: &str = "The records of the view cannot be read now.";
 
 /// Which record was deleted, and when.
 pub(crate) fn deleted_at(identifier: &str, time: &str) -> Markup {

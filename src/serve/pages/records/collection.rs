@@ -9,7 +9,7 @@ use oaimend_store::{
 use std::collections::BTreeMap;
 
 /// The format that describes works, and that pages show by default.
-pub(super) const WORK_FORMAT: &str = "oai_dc";
+pub(crate) const WORK_FORMAT: &str = "oai_dc";
 
 /// A collection that was harvested completely at least once.
 #[derive(Clone, Debug)]

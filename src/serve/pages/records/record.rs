@@ -244,9 +244,14 @@ impl RecordRequest<'_> {
         let html = || NoRecordPage { site, repository_name, address, reason }.render();
         let failure = match reason {
             NoRecordReason::PagesOff => return notice(404, self.form, reason.title(), html),
-            NoRecordReason::RepositoryRemoved => return notice(410, self.form, reason.title(), html),
+            NoRecordReason::NotInView => return notice(404, self.form, reason.title(), html),
+            NoRecordReason::RepositoryRemoved | NoRecordReason::LeftView => {
+                return notice(410, self.form, reason.title(), html);
+            }
             NoRecordReason::ForPeopleOnly => return notice(403, self.form, reason.title(), html),
-            NoRecordReason::NotHarvested => Failure::new(Reason::MirrorIncomplete, reason.title()),
+            NoRecordReason::NotHarvested | NoRecordReason::ViewUnreadable => {
+                Failure::new(Reason::MirrorIncomplete, reason.title())
+            }
             NoRecordReason::Damaged | NoRecordReason::Unreadable | NoRecordReason::SourceFailed => {
                 Failure::new(Reason::Mirror, reason.title())
             }
