@@ -25,6 +25,7 @@ mod work_type;
 pub use agent::{Agent, AgentKind, Orcid};
 pub use citation::{bibtex, csl_json, ris};
 pub use container::Container;
+pub use crosswalks::richest_first;
 pub use document::{Field, FieldAttribute, RecordDocument, UnreadableRecord};
 pub use dublin_core::DublinCore;
 pub use language::{Direction, language_tag};

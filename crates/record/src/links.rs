@@ -246,6 +246,25 @@ impl RecordLinks {
         links
     }
 
+    /// Adds what another record of the work links to.
+    pub(crate) fn add(&mut self, other: Self) {
+        let (in_identifier, others): (Vec<_>, Vec<_>) =
+            other.identifying.into_iter().enumerate().partition(|(place, _)| *place < other.in_identifier);
+        let mut rest = self.identifying.split_off(self.in_identifier);
+        rest.extend(others.into_iter().map(|(_, link)| link));
+        for (_, link) in in_identifier {
+            self.identifying.push_new(link, 0);
+        }
+        self.in_identifier = self.identifying.len();
+        for link in rest {
+            self.identifying.push_new(link, 0);
+        }
+        self.related.retain(|link| self.identifying.iter().all(|known| known.url != link.url));
+        if self.full_texts.is_empty() {
+            self.full_texts = other.full_texts;
+        }
+    }
+
     fn identifying_of(&self, kind: LinkKind) -> Option<&Link> {
         self.identifying.iter().find(|link| link.kind == kind)
     }

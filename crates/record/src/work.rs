@@ -57,6 +57,15 @@ impl WorkDescription {
         }
     }
 
+    /// The description with the links of another record of the same work, if this one names no page at the source.
+    #[must_use]
+    pub fn linked_as(mut self, other: &RecordDocument) -> Self {
+        if self.links.landing_page().is_none() {
+            self.links.add(Self::of(other).links);
+        }
+        self
+    }
+
     /// The language tag of the work.
     pub fn language(&self) -> Option<String> {
         self.core.languages.iter().find_map(|text| language_tag(&text.value))

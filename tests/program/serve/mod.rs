@@ -16,6 +16,7 @@ mod full_disk;
 mod gateway;
 mod gateway_bins;
 mod gateway_browse;
+mod gateway_formats;
 mod gateway_forms;
 mod gateway_listed;
 mod gateway_live;

@@ -25,7 +25,7 @@ pub struct RecordPage<'a> {
     pub document: &'a RecordDocument,
     /// Its XML.
     pub xml: &'a str,
-    /// The description of the work, from its record in `oai_dc` if there is one.
+    /// The description of the work, from its record in the richest format.
     pub work: &'a WorkDescription,
     /// The canonical URL; `None` for the page itself.
     pub canonical: Option<&'a str>,

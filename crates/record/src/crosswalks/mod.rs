@@ -12,6 +12,9 @@ mod lido;
 mod marcxml;
 mod mods;
 mod qualified_dublin_core;
+mod richness;
+
+pub use richness::richest_first;
 
 use crate::document::RecordDocument;
 use crate::dublin_core::DublinCore;

@@ -8,7 +8,7 @@ use crate::record_texts::RecordTexts;
 use crate::results::IndexedFormats;
 use crate::text::KnownStems;
 use oaimend_oai::UnixSecs;
-use oaimend_record::RecordDocument;
+use oaimend_record::{RecordDocument, richest_first};
 use oaimend_repository::RecordView;
 use oaimend_store::{
     CollectionVersion, Identifier, ListFilter, ListQuery, MirrorError, MirrorStore, Prefix, RecordStatus,
@@ -25,26 +25,6 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 const COMMIT_BYTES_MAX: usize = 512 << 20;
 /// Maximum number of records in several formats between two commits. Their flags are in memory.
 const COMMIT_FLAGS_MAX: usize = 500_000;
-
-/// The formats that describe an item best, the best one first. Others follow in the order of their prefixes.
-const PREFERRED_PREFIXES: [&str; 16] = [
-    "oai_dc",
-    "oai_qdc",
-    "qdc",
-    "dcterms",
-    "oai_datacite",
-    "oai_openaire",
-    "datacite",
-    "mods",
-    "marcxml",
-    "marc21",
-    "oai_etdms",
-    "etdms",
-    "lido",
-    "edm",
-    "ese",
-    "ead",
-];
 
 /// The changes since the last commit of the index.
 #[derive(Debug, Default)]
@@ -92,8 +72,8 @@ struct LiveFormat {
 struct Collection<'c> {
     repository: &'c str,
     prefix: &'c str,
-    /// Whether the repository has other formats.
-    has_others: bool,
+    /// The indexed formats of the repository, in the order of [`richest_first`].
+    formats: &'c [String],
 }
 
 /// Indexes everything that the mirror has committed.
@@ -111,11 +91,18 @@ impl Follower<'_> {
             let sizes = self.mirror.collections(RepositoryId(repository)).await?;
             let mut prefixes: Vec<String> = sizes.into_iter().map(|size| size.prefix).collect();
             prefixes.retain(|prefix| is_indexed(self.formats, repository, prefix));
-            self.begin_without_others(repository, &prefixes).await?;
-            prefixes.sort_by_key(|prefix| preference(prefix));
-            for prefix in &prefixes {
-                let has_others = prefixes.len() > 1;
-                self.follow_collection(Collection { repository, prefix, has_others }).await?;
+            // One format needs no order. The catalog contains the sets too, which may be many.
+            if prefixes.len() > 1 {
+                let listed = self.mirror.catalog(RepositoryId(repository)).await?.formats;
+                prefixes = richest_first(prefixes.iter().map(|prefix| {
+                    let format = listed.iter().find(|format| format.prefix == *prefix);
+                    (prefix.as_str(), format.map_or("", |format| format.namespace.as_str()))
+                }));
+            }
+            let formats = prefixes;
+            self.begin_in_other_order(repository, &formats).await?;
+            for prefix in &formats {
+                self.follow_collection(Collection { repository, prefix, formats: &formats }).await?;
             }
         }
         self.remove_unknown(&repositories)?;
@@ -129,17 +116,16 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Begins a repository again if one of its formats is not indexed any more: other records are shown for its items.
-    async fn begin_without_others(
-        &mut self,
-        repository: &str,
-        prefixes: &[String],
-    ) -> Result<(), IndexError> {
-        let known = self.following.position.collections.get(repository);
-        if known.is_none_or(|known| known.keys().all(|prefix| prefixes.contains(prefix))) {
+    /// Begins a repository again if one of its formats is not indexed any more, or if they have another order: other
+    /// records are shown for its items.
+    async fn begin_in_other_order(&mut self, repository: &str, formats: &[String]) -> Result<(), IndexError> {
+        let position = &mut self.following.position;
+        let known = position.formats.insert(repository.to_owned(), formats.to_vec()).unwrap_or_default();
+        let mut rest = formats.iter();
+        if known.iter().all(|prefix| rest.any(|other| other == prefix)) {
             return Ok(());
         }
-        for prefix in self.following.position.collections.remove(repository).unwrap_or_default().into_keys() {
+        for prefix in position.collections.remove(repository).unwrap_or_default().into_keys() {
             self.writing.remove_collection(repository, &prefix)?;
         }
         // Until they are read again, lists lack its records.
@@ -150,7 +136,8 @@ impl Follower<'_> {
 
     /// Removes the repositories that the mirror has forgotten.
     fn remove_unknown(&mut self, known: &[String]) -> Result<(), IndexError> {
-        let collections = &mut self.following.position.collections;
+        let IndexPosition { collections, formats, .. } = &mut self.following.position;
+        formats.retain(|repository, _| known.contains(repository));
         for (repository, positions) in collections.extract_if(.., |repository, _| !known.contains(repository))
         {
             for prefix in positions.keys() {
@@ -249,10 +236,10 @@ impl Follower<'_> {
         records: Vec<StoredRecord>,
         first_until: u64,
     ) -> Result<Vec<Change>, IndexError> {
-        let Collection { repository, prefix, has_others } = collection;
+        let Collection { repository, prefix, formats } = collection;
         let mut changes = Vec::new();
         let may_replace = |record: &StoredRecord| record.sequence >= first_until;
-        if !has_others {
+        if formats.len() == 1 {
             changes.extend(records.into_iter().map(|record| {
                 let may_replace = may_replace(&record);
                 Change { prefix: prefix.to_owned(), record, is_shown: true, may_replace }
@@ -278,21 +265,17 @@ impl Follower<'_> {
         collection: Collection<'_>,
         records: Vec<StoredRecord>,
     ) -> Result<Vec<ChangedItem>, IndexError> {
-        let Collection { repository, prefix, .. } = collection;
+        let Collection { repository, prefix, formats } = collection;
         let mut items = Vec::new();
         for record in records {
             let identifier = Identifier(&record.identifier);
-            let formats = self.mirror.formats_of_item(RepositoryId(repository), identifier).await?;
-            let live = formats.into_iter().filter(|(prefix, status)| {
-                *status == RecordStatus::Live && is_indexed(self.formats, repository, prefix)
+            let stored = self.mirror.formats_of_item(RepositoryId(repository), identifier).await?;
+            let is_live = |prefix: &&String| stored.contains(&((*prefix).clone(), RecordStatus::Live));
+            let live = formats.iter().filter(is_live).map(|prefix| LiveFormat {
+                prefix: prefix.clone(),
+                was_shown: self.following.flags.get(&flag_key(repository, prefix, identifier.0)).copied(),
             });
-            let live = live.map(|(prefix, _)| {
-                let was_shown =
-                    self.following.flags.get(&flag_key(repository, &prefix, identifier.0)).copied();
-                LiveFormat { prefix, was_shown }
-            });
-            let mut live: Vec<LiveFormat> = live.collect();
-            live.sort_by_key(|format| preference(&format.prefix));
+            let live = live.collect();
             items.push(ChangedItem { record, live });
         }
         let opened = Arc::clone(self.writing.opened());
@@ -402,9 +385,4 @@ fn flag_key(repository: &str, prefix: &str, identifier: &str) -> (String, String
 /// Whether the index contains the records of a repository in a format.
 pub(super) fn is_indexed(formats: &IndexedFormats, repository: &str, prefix: &str) -> bool {
     formats.get(repository).is_none_or(|prefixes| prefixes.iter().any(|known| known == prefix))
-}
-
-fn preference(prefix: &str) -> (usize, String) {
-    let place = PREFERRED_PREFIXES.iter().position(|known| *known == prefix);
-    (place.unwrap_or(PREFERRED_PREFIXES.len()), prefix.to_owned())
 }

@@ -16,6 +16,8 @@ pub(super) struct IndexPosition {
     pub(super) complete_until_secs: Option<i64>,
     /// The collections, by repository and prefix.
     pub(super) collections: BTreeMap<String, BTreeMap<String, CollectionPosition>>,
+    /// The indexed formats of each repository, the one first whose record is shown for an item.
+    pub(super) formats: BTreeMap<String, Vec<String>>,
 }
 
 /// The place in a collection.

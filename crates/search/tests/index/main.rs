@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod formats;
 mod lists;
 mod values;
 
@@ -446,7 +447,7 @@ async fn an_index_of_another_format_or_a_damaged_one_is_built_again() {
     let damages: [&dyn Fn(); 3] = [
         &|| {
             let meta = std::fs::read_to_string(folder.join("meta.json")).unwrap();
-            let other = meta.replace("\\\"format\\\":2", "\\\"format\\\":0");
+            let other = meta.replace("\\\"format\\\":3", "\\\"format\\\":0");
             assert_ne!(meta, other);
             std::fs::write(folder.join("meta.json"), other).unwrap();
         },

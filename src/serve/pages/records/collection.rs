@@ -3,13 +3,14 @@
 use crate::config::Mapping;
 use oaimend_mirror::view::identify::StoredIdentify;
 use oaimend_oai::datestamp::Granularity;
+use oaimend_record::richest_first;
 use oaimend_store::{
-    CollectionVersion, Document, ListFilter, MirrorError, MirrorStore, Prefix, RepositoryId,
+    CollectionVersion, Document, ListFilter, ListedFormat, MirrorError, MirrorStore, Prefix, RepositoryId,
 };
 use std::collections::BTreeMap;
 
-/// The format that describes works, and that pages show by default.
-pub(crate) const WORK_FORMAT: &str = "oai_dc";
+/// The format in which the protocol demands every item.
+pub(crate) const COMMON_FORMAT: &str = "oai_dc";
 
 /// A collection that was harvested completely at least once.
 #[derive(Clone, Debug)]
@@ -21,8 +22,8 @@ pub(super) struct ListedCollection {
 }
 
 impl ListedCollection {
-    /// Finds the collection of a repository: its records in `oai_dc`, or in the first format if that one is not mirrored.
-    /// `None` if no format was harvested completely.
+    /// Finds the collection of a repository: its records in `oai_dc`, because richer formats may lack items, or in the
+    /// richest format if that one is not mirrored. `None` if no format was harvested completely.
     ///
     /// # Errors
     ///
@@ -31,12 +32,10 @@ impl ListedCollection {
         store: &dyn MirrorStore,
         mapping: &Mapping,
     ) -> Result<Option<Self>, MirrorError> {
-        let mut prefixes = mirrored_formats(store, mapping).await?;
-        prefixes.sort_by_key(|prefix| prefix != WORK_FORMAT);
+        let mut prefixes = served_formats(store, mapping).await?;
+        prefixes.sort_by_key(|prefix| prefix != COMMON_FORMAT);
         for prefix in prefixes {
-            if is_complete(store, mapping.id(), &prefix).await?
-                && let Some(version) = store.version(RepositoryId(mapping.id()), Prefix(&prefix)).await?
-            {
+            if let Some(version) = store.version(RepositoryId(mapping.id()), Prefix(&prefix)).await? {
                 return Ok(Some(Self { repository: mapping.id().to_owned(), prefix, version }));
             }
         }
@@ -59,23 +58,34 @@ impl ListedCollection {
     }
 }
 
-/// The formats of a repository that are mirrored, in the order of its source.
+/// The formats of a repository that are mirrored, the richest one first.
 pub(super) async fn mirrored_formats(
     store: &dyn MirrorStore,
     mapping: &Mapping,
 ) -> Result<Vec<String>, MirrorError> {
     let prefixes = mapping.mirror.as_ref().map_or(&[][..], |mirror| mirror.prefixes.as_slice());
-    let catalog =
-        store.catalog(RepositoryId(mapping.id())).await?.formats.into_iter().map(|format| format.prefix);
-    Ok(catalog.filter(|prefix| prefixes.is_empty() || prefixes.contains(prefix)).collect())
+    let listed = store.catalog(RepositoryId(mapping.id())).await?.formats;
+    let is_mirrored = |format: &&ListedFormat| prefixes.is_empty() || prefixes.contains(&format.prefix);
+    let mirrored = listed.iter().filter(is_mirrored);
+    Ok(richest_first(mirrored.map(|format| (format.prefix.as_str(), format.namespace.as_str()))))
+}
+
+/// Those of [`mirrored_formats`] that were harvested completely at least once, so that the mirror serves them.
+pub(in crate::serve::pages) async fn served_formats(
+    store: &dyn MirrorStore,
+    mapping: &Mapping,
+) -> Result<Vec<String>, MirrorError> {
+    let mut served = Vec::new();
+    for prefix in mirrored_formats(store, mapping).await? {
+        if is_complete(store, mapping.id(), &prefix).await? {
+            served.push(prefix);
+        }
+    }
+    Ok(served)
 }
 
 /// Whether a format was harvested completely at least once.
-pub(super) async fn is_complete(
-    store: &dyn MirrorStore,
-    repository: &str,
-    prefix: &str,
-) -> Result<bool, MirrorError> {
+async fn is_complete(store: &dyn MirrorStore, repository: &str, prefix: &str) -> Result<bool, MirrorError> {
     Ok(store.progress(RepositoryId(repository), Prefix(prefix)).await?.last_complete.is_some())
 }
 
@@ -84,8 +94,7 @@ pub(super) async fn is_complete(
 pub(crate) struct ServedFormats(BTreeMap<String, Vec<String>>);
 
 impl ServedFormats {
-    /// The formats of a repository that are mirrored, and were harvested completely at least once. The index may contain
-    /// others.
+    /// The [`served_formats`] of a repository. The index may contain others.
     ///
     /// # Errors
     ///
@@ -97,15 +106,7 @@ impl ServedFormats {
     ) -> Result<&[String], MirrorError> {
         let formats = match self.0.remove(mapping.id()) {
             Some(known) => known,
-            None => {
-                let mut complete = Vec::new();
-                for prefix in mirrored_formats(store, mapping).await? {
-                    if is_complete(store, mapping.id(), &prefix).await? {
-                        complete.push(prefix);
-                    }
-                }
-                complete
-            }
+            None => served_formats(store, mapping).await?,
         };
         Ok(self.0.entry(mapping.id().to_owned()).or_insert(formats))
     }
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
     use oaimend_mirror::settings::MirrorSettings;
     use oaimend_oai::UnixSecs;
-    use oaimend_store::{Catalog, CompleteHarvest, HarvestProgress, ListedFormat, PageCommit};
+    use oaimend_store::{Catalog, CompleteHarvest, HarvestProgress, PageCommit};
     use oaimend_upstream::settings::Limits;
 
     #[tokio::test]

@@ -3,7 +3,8 @@
 //! The request goes through the proxy and its cache, as that of a harvester does. This module says what is requested,
 //! and makes the page of the response.
 
-use super::collection::{SourceFacts, WORK_FORMAT};
+use super::collection::{COMMON_FORMAT, SourceFacts};
+use super::item::ItemRecords;
 use super::record::{FoundRecord, RecordOrigin, Rendering, notice};
 use crate::config::Mapping;
 use crate::serve::pages::answer::form_of;
@@ -79,7 +80,7 @@ impl LiveRecordRequest {
     }
 
     fn prefix(&self) -> &str {
-        self.target.format.as_deref().unwrap_or(WORK_FORMAT)
+        self.target.format.as_deref().unwrap_or(COMMON_FORMAT)
     }
 
     /// The page of the response to the request.
@@ -113,28 +114,30 @@ impl LiveRecordRequest {
 
     async fn show(self, limits: &RenderLimits, xml: String, document: RecordDocument) -> Response {
         let prefix = self.prefix().to_owned();
-        let others = self.formats.iter().filter(|format| **format != prefix && *format != WORK_FORMAT);
-        let mut prefixes = vec![WORK_FORMAT.to_owned()];
-        prefixes.extend((prefix != WORK_FORMAT).then(|| prefix.clone()));
+        let others = self.formats.iter().filter(|format| **format != prefix && *format != COMMON_FORMAT);
+        let mut prefixes = vec![COMMON_FORMAT.to_owned()];
+        prefixes.extend((prefix != COMMON_FORMAT).then(|| prefix.clone()));
         prefixes.extend(others.cloned());
         let tab = |other: String| FormatTab {
-            is_default: other == WORK_FORMAT,
+            is_default: other == COMMON_FORMAT,
             is_current: other == prefix,
             prefix: other,
         };
         let is_day = document.datestamp.len() == "2020-01-01".len();
         let datestamp_secs = to_secs(&document.datestamp).unwrap_or(UnixSecs(0));
+        let record = StoredRecord {
+            identifier: document.identifier,
+            datestamp_secs,
+            stamp_secs: datestamp_secs,
+            sequence: 0,
+            set_specs: document.set_specs,
+            status: RecordStatus::Live,
+            bytes: xml.into(),
+        };
         let found = FoundRecord {
-            record: StoredRecord {
-                identifier: document.identifier,
-                datestamp_secs,
-                stamp_secs: datestamp_secs,
-                sequence: 0,
-                set_specs: document.set_specs,
-                status: RecordStatus::Live,
-                bytes: xml.into(),
-            },
-            work_record: None,
+            // The source was asked for this record alone.
+            item: ItemRecords { best: record.clone(), common: None },
+            record,
             formats: prefixes.into_iter().map(tab).collect(),
             repairs: RecordRepairs::default(),
             origin: RecordOrigin::Source,

@@ -2,6 +2,7 @@
 //! not mirrored from the responses of their source. `source_list` lists them from memory.
 
 pub(crate) mod collection;
+pub(in crate::serve::pages) mod item;
 pub(crate) mod lists;
 pub(crate) mod live_record;
 pub(crate) mod record;

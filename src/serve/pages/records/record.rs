@@ -1,6 +1,7 @@
 //! The page of a record, from the store of the mirror. `live_record` makes that of a record that is not mirrored.
 
-use super::collection::{SourceFacts, WORK_FORMAT, is_complete, mirrored_formats};
+use super::collection::{SourceFacts, mirrored_formats, served_formats};
+use super::item::{ItemRecords, live_formats};
 use super::record_cache::{PageBasis, PageName, RecordCache, Versions};
 use super::record_xml::{metadata_of, written};
 use crate::config::{CanonicalPage, Mapping, RecordPages};
@@ -38,9 +39,10 @@ pub(crate) struct RecordRequest<'a> {
 
 /// A record, with everything of the store on which its page depends.
 pub(crate) struct FoundRecord {
+    /// The record in the format that is shown.
     pub(super) record: StoredRecord,
-    /// Its record in [`WORK_FORMAT`], if another format is shown.
-    pub(super) work_record: Option<StoredRecord>,
+    /// The records that describe the item.
+    pub(super) item: ItemRecords,
     pub(super) formats: Vec<FormatTab>,
     /// The repairs of the record, if the page shows them.
     pub(super) repairs: RecordRepairs,
@@ -69,6 +71,8 @@ pub(crate) enum Missing {
     NotShown(NoRecordReason),
 }
 
+const NOT_HARVESTED: Missing = Missing::NotShown(NoRecordReason::NotHarvested);
+
 impl From<MirrorError> for Missing {
     fn from(error: MirrorError) -> Self {
         match error {
@@ -94,48 +98,35 @@ impl RecordRequest<'_> {
     ///
     /// There is nothing to show. A record that is not stored is unknown only if the harvest was complete.
     pub(crate) async fn find(&self) -> Result<FoundRecord, Missing> {
-        let id = self.mapping.id();
-        let mirrored = mirrored_formats(self.store, self.mapping).await?;
-        let stored =
-            self.store.formats_of_item(RepositoryId(id), Identifier(&self.target.identifier)).await?;
-        let of_item: Vec<_> =
-            mirrored.iter().filter_map(|prefix| stored.iter().find(|(stored, _)| stored == prefix)).collect();
-        let live: Vec<&String> = of_item
-            .iter()
-            .filter(|(_, status)| *status == RecordStatus::Live)
-            .map(|(prefix, _)| prefix)
-            .collect();
-        let by_default = live.iter().copied().find(|prefix| *prefix == WORK_FORMAT).or(live.first().copied());
-        let by_default = by_default.or_else(|| of_item.first().map(|(prefix, _)| prefix));
+        let (store, repository) = (self.store, RepositoryId(self.mapping.id()));
+        let identifier = Identifier(&self.target.identifier);
+        let mirrored = mirrored_formats(store, self.mapping).await?;
+        let served = served_formats(store, self.mapping).await?;
+        let live = live_formats(store, repository, &served, identifier).await?;
+        let by_default = match live.first() {
+            Some(richest) => Some(*richest),
+            None => self.format_of_missing(&mirrored).await?,
+        };
         let shown = match &self.target.format {
             Some(named) => mirrored.iter().find(|prefix| *prefix == named),
             None => by_default,
         };
         let Some(shown) = shown else {
             let unknown_format = self.target.format.is_some() && !mirrored.is_empty();
-            return Err(if unknown_format { Missing::Unknown } else { self.unknown(&mirrored).await });
+            let is_complete = !mirrored.is_empty() && mirrored.len() == served.len();
+            let is_unknown = unknown_format || is_complete;
+            return Err(if is_unknown { Missing::Unknown } else { NOT_HARVESTED });
         };
-        if !self.is_complete(shown).await? {
-            return Err(Missing::NotShown(NoRecordReason::NotHarvested));
+        if !served.contains(shown) {
+            return Err(NOT_HARVESTED);
         }
-        let record = self
-            .store
-            .record(RepositoryId(id), Prefix(shown), Identifier(&self.target.identifier))
-            .await?
-            .ok_or(Missing::Unknown)?;
+        let record = store.record(repository, Prefix(shown), identifier).await?.ok_or(Missing::Unknown)?;
         if record.status == RecordStatus::Deleted {
             return Err(Missing::Deleted { datestamp_secs: record.datestamp_secs });
         }
-        let has_work_record = shown != WORK_FORMAT && live.iter().any(|prefix| *prefix == WORK_FORMAT);
-        let work_record = if has_work_record {
-            // Without this record the page is poorer, and still true.
-            self.store
-                .record(RepositoryId(id), Prefix(WORK_FORMAT), Identifier(&self.target.identifier))
-                .await
-                .unwrap_or_default()
-        } else {
-            None
-        };
+        let item = ItemRecords::read(store, repository, &served, identifier).await;
+        // A damaged record does not hide those in other formats.
+        let item = item.ok().flatten().unwrap_or_else(|| ItemRecords { best: record.clone(), common: None });
         let tab = |prefix: &String| FormatTab {
             prefix: prefix.clone(),
             is_default: Some(prefix) == by_default,
@@ -143,30 +134,19 @@ impl RecordRequest<'_> {
         };
         let formats = live.into_iter().map(tab).collect();
         let repairs = match self.form {
-            RecordForm::Html => {
-                self.store
-                    .repairs(RepositoryId(id), Prefix(shown), Identifier(&self.target.identifier))
-                    .await?
-            }
+            RecordForm::Html => store.repairs(repository, Prefix(shown), identifier).await?,
             _ => RecordRepairs::default(),
         };
-        Ok(FoundRecord { record, work_record, formats, repairs, origin: RecordOrigin::Mirror })
+        Ok(FoundRecord { record, item, formats, repairs, origin: RecordOrigin::Mirror })
     }
 
-    /// Why a record is not stored in any of these formats.
-    async fn unknown(&self, mirrored: &[String]) -> Missing {
-        for prefix in mirrored {
-            match self.is_complete(prefix).await {
-                Ok(true) => {}
-                Ok(false) => return Missing::NotShown(NoRecordReason::NotHarvested),
-                Err(error) => return error.into(),
-            }
-        }
-        if mirrored.is_empty() { Missing::NotShown(NoRecordReason::NotHarvested) } else { Missing::Unknown }
-    }
-
-    async fn is_complete(&self, prefix: &str) -> Result<bool, MirrorError> {
-        is_complete(self.store, self.mapping.id(), prefix).await
+    /// The format whose record says why an item has no page: one that is not harvested completely yet, or else that of a
+    /// deleted record.
+    async fn format_of_missing<'f>(&self, mirrored: &'f [String]) -> Result<Option<&'f String>, MirrorError> {
+        let (repository, identifier) = (RepositoryId(self.mapping.id()), Identifier(&self.target.identifier));
+        let stored = self.store.formats_of_item(repository, identifier).await?;
+        let of_status = |status| mirrored.iter().find(|prefix| stored.contains(&((*prefix).clone(), status)));
+        Ok(of_status(RecordStatus::Live).or_else(|| of_status(RecordStatus::Deleted)))
     }
 
     /// The response with a record.
@@ -279,8 +259,12 @@ pub(super) struct Rendering {
 impl Rendering {
     /// The length of the records, in bytes.
     pub(super) fn xml_bytes(&self) -> usize {
-        let work_record = self.found.work_record.as_ref().map_or(0, |record| record.bytes.len());
-        self.found.record.bytes.len() + work_record
+        self.found.record.bytes.len() + if self.shows_best() { 0 } else { self.found.item.bytes() }
+    }
+
+    /// Whether the page shows the record that describes the item.
+    fn shows_best(&self) -> bool {
+        self.found.formats.iter().any(|tab| tab.is_default && tab.is_current)
     }
 
     /// Whether the page can be at the source.
@@ -318,13 +302,8 @@ impl Rendering {
             _ => {}
         }
         let document = document_of(&found.record, &record)?;
-        let work = match &found.work_record {
-            Some(stored) => {
-                let record = read_record(stored).map_err(damaged)?;
-                WorkDescription::of(&document_of(stored, &record)?)
-            }
-            None => WorkDescription::of(&document),
-        };
+        let work =
+            if self.shows_best() { found.item.describe_from(&document) } else { found.item.describe()? };
         let site = &self.gateway.site;
         let page_url = self.address(None).page(site.public_url());
         let landing_page = work.links.landing_page();
@@ -394,14 +373,17 @@ impl Rendering {
         let version = |record: &StoredRecord| {
             (record.stamp_secs, record.sequence, record.datestamp_secs, record.set_specs.clone())
         };
-        let work_record = found.work_record.as_ref();
         let depends_on = format!(
             "{:?}",
             (
                 &self.gateway.version,
                 (self.mapping.id(), self.mapping.records),
                 (&facts.name, facts.granularity.name(), &self.target, self.form, &found.formats),
-                (version(&found.record), work_record.map(version), &found.repairs),
+                (
+                    version(&found.record),
+                    found.item.records().map(version).collect::<Vec<_>>(),
+                    &found.repairs
+                ),
             )
         );
         if found.origin == RecordOrigin::Source {
@@ -409,10 +391,9 @@ impl Rendering {
             let tag = fingerprint([depends_on.as_bytes(), &found.record.bytes]);
             return Validators { tag, modified_secs: None };
         }
-        let work_secs = work_record.map_or(UnixSecs::MIN, |record| record.stamp_secs);
         Validators {
             tag: fingerprint([depends_on.as_bytes()]),
-            modified_secs: Some(found.record.stamp_secs.max(work_secs)),
+            modified_secs: Some(found.record.stamp_secs.max(found.item.stamp_secs())),
         }
     }
 }

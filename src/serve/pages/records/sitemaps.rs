@@ -1,8 +1,9 @@
 //! The sitemaps: the index of all mirrored repositories, and the records of one range of sequences as a stream.
 
-use super::collection::ListedCollection;
+use super::collection::{ListedCollection, served_formats};
+use super::item::ItemRecords;
 use super::lists::list_notice_page;
-use super::record::{CACHE_CONTROL, canonical_url, document_of, with_policies};
+use super::record::{CACHE_CONTROL, canonical_url, with_policies};
 use crate::config::{CanonicalPage, Mapping, RecordPages, Robots};
 use crate::serve::pages::state::GatewayState;
 use crate::serve::response::Response;
@@ -15,7 +16,6 @@ use flate2::write::GzEncoder;
 use futures::{StreamExt as _, stream};
 use http::HeaderMap;
 use oaimend_html::fingerprint;
-use oaimend_mirror::view::record_xml::read_record;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::html::ListNotice;
 use oaimend_pages::record::{RecordAddress, RepositoryAddress};
@@ -24,8 +24,9 @@ use oaimend_pages::sitemap::{
     sitemap_start, write_entry,
 };
 use oaimend_pages::texts::plain;
-use oaimend_record::WorkDescription;
-use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, Position, StoredRecord};
+use oaimend_store::{
+    Identifier, ListFilter, ListQuery, MirrorError, MirrorStore, Position, Prefix, RepositoryId,
+};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -208,16 +209,21 @@ async fn records(
     if served.store.mirror.count(filter.clone()).await? == 0 {
         return unknown();
     }
-    let depends_on = format!("{:?}", (&gateway.version, repository, number, collection.state()));
-    let validators = Validators {
-        tag: fingerprint([depends_on.as_bytes()]),
-        modified_secs: Some(collection.version.last_stamp_secs),
-    };
+    let store = &served.store.mirror;
+    let formats = served_formats(&**store, mapping).await?;
+    let mut versions = Vec::new();
+    for prefix in &formats {
+        versions.push(store.version(RepositoryId(repository), Prefix(prefix)).await?);
+    }
+    let depends_on = format!("{:?}", (&gateway.version, repository, number, &formats, &versions));
+    let stamps = versions.iter().flatten().map(|version| version.last_stamp_secs);
+    let validators = Validators { tag: fingerprint([depends_on.as_bytes()]), modified_secs: stamps.max() };
     if validators.are_known(headers) {
         return Ok(file(validators.add_to(Response::new(304, CONTENT_TYPE, ""))));
     }
     let written = WrittenSitemap {
-        store: Arc::clone(&served.store.mirror),
+        store: Arc::clone(store),
+        formats,
         public_url: gateway.site.public_url().to_owned(),
         canonical: gateway.policy.canonical,
         has_entries: false,
@@ -232,16 +238,11 @@ async fn records(
     Ok(file(validators.add_to(Response::stream(CONTENT_TYPE, pieces.boxed()))))
 }
 
-/// Whether the page of a record is the one that search engines should show. That of an unreadable record is not.
-fn is_canonical(policy: CanonicalPage, stored: &StoredRecord) -> bool {
-    let document = || document_of(stored, &read_record(stored).ok()?).ok();
-    policy == CanonicalPage::Own
-        || document().is_some_and(|document| canonical_url(policy, &WorkDescription::of(&document)).is_none())
-}
-
 /// A sitemap that is being written. Memory is limited to one batch of records.
 struct WrittenSitemap {
     store: Arc<dyn MirrorStore>,
+    /// The formats that the mirror serves, the richest one first.
+    formats: Vec<String>,
     public_url: String,
     canonical: CanonicalPage,
     /// Whether a record is in it.
@@ -259,6 +260,21 @@ enum Rest {
 }
 
 impl WrittenSitemap {
+    /// The records that describe an item; `None` for one that is damaged or was deleted meanwhile.
+    async fn item(&self, identifier: &str) -> Result<Option<ItemRecords>, MirrorError> {
+        let repository = RepositoryId(&self.filter.repository);
+        match ItemRecords::read(&*self.store, repository, &self.formats, Identifier(identifier)).await {
+            Err(MirrorError::Damaged) => Ok(None),
+            item => item,
+        }
+    }
+
+    /// Whether the page of an item is the one that search engines should show. That of an unreadable record is not.
+    fn is_canonical(&self, item: &ItemRecords) -> bool {
+        self.canonical == CanonicalPage::Own
+            || item.describe().is_ok_and(|work| canonical_url(self.canonical, &work).is_none())
+    }
+
     /// The next bytes; `None` at the end.
     async fn next_piece(&mut self) -> Result<Option<Bytes>, MirrorError> {
         let (after, mut xml) = match self.rest {
@@ -266,23 +282,32 @@ impl WrittenSitemap {
             Rest::After(position) => (Some(position), String::new()),
             Rest::Nothing => return Ok(None),
         };
-        let with_bytes = self.canonical != CanonicalPage::Own;
+        let is_alone = self.formats == [self.filter.prefix.as_str()];
+        let with_bytes = is_alone && self.canonical != CanonicalPage::Own;
         let query = ListQuery {
             filter: self.filter.clone(),
             after,
-            count_max: if with_bytes { WHOLE_BATCH_RECORDS } else { BATCH_RECORDS },
+            count_max: if self.canonical == CanonicalPage::Own && is_alone {
+                BATCH_RECORDS
+            } else {
+                WHOLE_BATCH_RECORDS
+            },
             bytes_max: BATCH_BYTES_MAX,
             with_bytes,
         };
         let page = self.store.list(query).await?;
-        for record in page.records.iter().filter(|record| is_canonical(self.canonical, record)) {
-            self.has_entries = true;
-            let address = RecordAddress {
-                repository: &self.filter.repository,
-                identifier: &record.identifier,
-                format: None,
+        for record in page.records {
+            let identifier = record.identifier.clone();
+            let item = if is_alone {
+                Some(ItemRecords { best: record, common: None })
+            } else {
+                self.item(&identifier).await?
             };
-            let modified = from_secs(record.stamp_secs, Granularity::Second);
+            let Some(item) = item.filter(|item| self.is_canonical(item)) else { continue };
+            self.has_entries = true;
+            let address =
+                RecordAddress { repository: &self.filter.repository, identifier: &identifier, format: None };
+            let modified = from_secs(item.stamp_secs(), Granularity::Second);
             write_entry(&address.page(&self.public_url), Some(&modified), &mut xml);
         }
         self.rest = match page.next {

@@ -1,14 +1,15 @@
 //! The texts of found records, from the mirror.
 
 use crate::serve::pages::records::collection::{ServedFormats, SourceFacts};
+use crate::serve::pages::records::item::ItemRecords;
 use crate::serve::pages::rendering::RenderLimits;
 use crate::serve::served::ServedRepositories;
-use oaimend_mirror::view::record_xml::read_record;
+use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::search::{Facet, FacetKind, FacetValue, MarkedText, SearchItem, SearchResults};
-use oaimend_record::{RecordDocument, Text, WorkDescription};
+use oaimend_record::{Text, WorkDescription};
 use oaimend_search::{FacetCount, Facets, Highlighter, Query, RankedHits, Snippet};
-use oaimend_store::{Identifier, MirrorError, Prefix, RecordStatus, RepositoryId, StoredRecord};
+use oaimend_store::{Identifier, MirrorError, RepositoryId};
 use std::collections::BTreeMap;
 
 /// What the results of a query are made from.
@@ -18,34 +19,40 @@ pub(super) struct Results<'a> {
     pub(super) query: Query,
 }
 
-/// A found record as the mirror has it now.
+/// A found item as the mirror has it now.
 struct StoredItem {
     repository: String,
     repository_name: String,
-    record: StoredRecord,
+    records: ItemRecords,
+    /// The stamp of the found record.
+    stamp_secs: UnixSecs,
 }
 
 impl Results<'_> {
-    /// The results of these hits. Records that were deleted or damaged since they were indexed are left out, and those of
-    /// formats that the mirror does not serve.
+    /// The results of these hits: items as their pages describe them. Those that were deleted or damaged since they were
+    /// indexed are left out, and those that the mirror serves in no format.
     pub(super) async fn of(self, found: RankedHits) -> Result<SearchResults, MirrorError> {
         let (mut names, mut stored, mut bytes) = (BTreeMap::new(), Vec::new(), 0);
         let mut formats = ServedFormats::default();
         for hit in found.hits {
             let Some(mapping) = self.served.mirrored(&hit.repository) else { continue };
-            if !formats.of(&*self.served.store.mirror, &mapping).await?.contains(&hit.prefix) {
-                continue;
-            }
+            let store = &*self.served.store.mirror;
             let (repository, identifier) = (RepositoryId(&hit.repository), Identifier(&hit.identifier));
-            let record =
-                match self.served.store.mirror.record(repository, Prefix(&hit.prefix), identifier).await {
-                    Ok(Some(record)) if record.status == RecordStatus::Live => record,
-                    Ok(_) | Err(MirrorError::Damaged) => continue,
-                    Err(error) => return Err(error),
-                };
+            // The index may show the record of a format whose first harvest has not ended.
+            let served = formats.of(store, &mapping).await?;
+            let records = match ItemRecords::read(store, repository, served, identifier).await {
+                Ok(Some(records)) => records,
+                Ok(None) | Err(MirrorError::Damaged) => continue,
+                Err(error) => return Err(error),
+            };
             let repository_name = self.name(&hit.repository, &mut names).await;
-            bytes += record.bytes.len();
-            stored.push(StoredItem { repository: hit.repository, repository_name, record });
+            bytes += records.bytes();
+            stored.push(StoredItem {
+                repository: hit.repository,
+                repository_name,
+                records,
+                stamp_secs: hit.stamp_secs,
+            });
         }
         let (facets, facets_are_estimates) = match found.facets {
             Some(facets) => (self.facets(&facets, &mut names).await, facets.is_estimate),
@@ -103,9 +110,7 @@ impl Results<'_> {
 impl StoredItem {
     /// The item; `None` if the XML of the record is damaged.
     fn read(self, highlighter: &mut Highlighter) -> Option<SearchItem> {
-        let content = RecordDocument::read_content(&read_record(&self.record).ok()?).ok()?;
-        let work =
-            WorkDescription::of(&RecordDocument { identifier: self.record.identifier.clone(), ..content });
+        let work = self.records.describe().ok()?;
         let language = work.language();
         let tag = |text: &Text| text.language.clone().or_else(|| language.clone());
         let title = work.core.titles.first().map(|text| MarkedText {
@@ -119,7 +124,7 @@ impl StoredItem {
             title,
             snippet,
             work,
-            changed: from_secs(self.record.stamp_secs, Granularity::Second),
+            changed: from_secs(self.stamp_secs.max(self.records.stamp_secs()), Granularity::Second),
         })
     }
 }
