@@ -175,6 +175,7 @@ async fn list(
     match target {
         ListTarget::Records(address) => request.list(address).await,
         ListTarget::Sets(address) => request.sets(address).await,
+        ListTarget::Feed(address) => search::set_feed(served, pages, mapping, address, headers).await,
         ListTarget::Moved(address) => moved(&address.url(gateway.site.base_path())),
     }
 }
@@ -193,7 +194,9 @@ async fn list_of_source(
     match target {
         ListTarget::Records(address) => source_list(served, gateway, (mapping, name), address, headers),
         ListTarget::Moved(address) => moved(&address.url(gateway.site.base_path())),
-        ListTarget::Sets(_) => list_notice_page(gateway, mapping.id(), name, ListNotice::Unknown),
+        ListTarget::Sets(_) | ListTarget::Feed(_) => {
+            list_notice_page(gateway, mapping.id(), name, ListNotice::Unknown)
+        }
     }
 }
 

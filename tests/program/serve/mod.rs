@@ -12,6 +12,7 @@ mod credentials;
 mod datestamps;
 mod failover;
 mod fault_matrix;
+mod feeds;
 mod full_disk;
 mod gateway;
 mod gateway_bins;

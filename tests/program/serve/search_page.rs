@@ -348,7 +348,7 @@ fn feed_readers_understand_the_feeds() {
 }
 
 /// What feedparser finds in a feed; `None` if it is not installed.
-fn read_feed(mirrored: &Mirrored, path: &str) -> Option<Value> {
+pub(super) fn read_feed(mirrored: &Mirrored, path: &str) -> Option<Value> {
     let got = mirrored.get(path);
     assert_eq!(got.status, 200, "{}", got.text());
     let file = mirrored.proxy.data().join("feed.xml");

@@ -39,6 +39,18 @@ pub struct SetsAddress {
     pub after: Option<String>,
 }
 
+/// The place of the feed of the newest records of a set on this server. The set need not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetFeedAddress {
+    /// The repository id.
+    pub repository: String,
+    /// The setSpec.
+    pub set: String,
+}
+
+/// The last part of the path of a feed. No part of a list has this name, and setSpecs may end with `.atom` themselves.
+const FEED: &str = "recent.atom";
+
 /// A list, as a request names it. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListTarget {
@@ -48,6 +60,8 @@ pub enum ListTarget {
     Moved(ListAddress),
     /// The sets of a repository.
     Sets(SetsAddress),
+    /// The feed of a set.
+    Feed(SetFeedAddress),
 }
 
 impl ListTarget {
@@ -62,6 +76,9 @@ impl ListTarget {
             let after = after.map(|(_, value)| value.into_owned());
             return Some(Self::Sets(SetsAddress { repository: repository.to_owned(), after }));
         }
+        if let Some(address) = SetFeedAddress::read(repository, path) {
+            return Some(Self::Feed(address));
+        }
         let (address, is_moved) = ListAddress::read(repository, path)?;
         Some(if is_moved { Self::Moved(address) } else { Self::Records(address) })
     }
@@ -71,6 +88,7 @@ impl ListTarget {
         match self {
             Self::Records(address) | Self::Moved(address) => &address.repository,
             Self::Sets(address) => &address.repository,
+            Self::Feed(address) => &address.repository,
         }
     }
 }
@@ -79,6 +97,11 @@ impl ListAddress {
     /// The list of all records of a repository.
     pub fn of_repository(repository: &str) -> Self {
         Self { repository: repository.to_owned(), set: None, part: ListPart::Months }
+    }
+
+    /// The feed of the set, if the list is that of a set.
+    pub fn feed(&self) -> Option<SetFeedAddress> {
+        self.set.clone().map(|set| SetFeedAddress { repository: self.repository.clone(), set })
     }
 
     /// Another part of the same list.
@@ -144,6 +167,20 @@ impl ListPart {
     }
 }
 
+impl SetFeedAddress {
+    /// Reads the part of a path after the repository: `sets/SETSPEC/recent.atom`.
+    fn read(repository: &str, path: &str) -> Option<Self> {
+        let (set, name) = path.strip_prefix("sets/")?.split_once('/')?;
+        let set = percent_decode_str(set).decode_utf8().ok().filter(|set| !set.is_empty() && name == FEED)?;
+        Some(Self { repository: repository.to_owned(), set: set.into_owned() })
+    }
+
+    /// The URL. `base` is the public URL or its path, without a slash at its end.
+    pub fn url(&self, base: &str) -> String {
+        format!("{}{FEED}", RepositoryAddress { repository: &self.repository }.set(base, &self.set))
+    }
+}
+
 impl SetsAddress {
     /// The URL. `base` is the public URL or its path, without a slash at its end.
     pub fn url(&self, base: &str) -> String {
@@ -206,6 +243,24 @@ mod tests {
         assert_eq!((after("sets", ""), after("sets/", "after=")), (Some(None), Some(None)));
         assert_eq!(after("sets/", "a=1&after=a%3Ab"), Some(Some("a:b".to_owned())));
         assert_eq!((after("sets/a/", ""), ListTarget::read("", "sets/", "")), (None, None));
+    }
+
+    #[test]
+    fn sets_have_feeds() {
+        for set in ["a", "a:b", "recent.atom", "x.atom", "é %/?#"] {
+            let list = ListAddress::of_repository("x");
+            assert_eq!(list.feed(), None);
+            let feed = ListAddress { set: Some(set.to_owned()), ..list }.feed().expect("a set");
+            let url = feed.url("");
+            let path = url.strip_prefix("/x/").expect("the repository is first");
+            assert_eq!(ListTarget::read("x", path, ""), Some(ListTarget::Feed(feed.clone())), "{url}");
+        }
+        for path in
+            ["sets/recent.atom", "sets/x.atom", "records/recent.atom", "sets//recent.atom", "sets/a/x.atom"]
+        {
+            let read = ListTarget::read("x", path, "");
+            assert!(!matches!(read, Some(ListTarget::Feed(_))), "{path}: {read:?}");
+        }
     }
 
     #[test]

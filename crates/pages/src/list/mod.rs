@@ -12,7 +12,7 @@ mod month;
 mod range;
 mod title;
 
-pub use address::{ListAddress, ListPart, ListTarget, SetsAddress};
+pub use address::{ListAddress, ListPart, ListTarget, SetFeedAddress, SetsAddress};
 pub use browse::{BrowseAddress, BrowsedField};
 pub use month::Month;
 pub use range::{LINKS_MAX, SequenceRange};

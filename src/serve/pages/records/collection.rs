@@ -14,10 +14,10 @@ pub(crate) const COMMON_FORMAT: &str = "oai_dc";
 
 /// A collection that was harvested completely at least once.
 #[derive(Clone, Debug)]
-pub(super) struct ListedCollection {
-    pub(super) repository: String,
+pub(in crate::serve::pages) struct ListedCollection {
+    pub(in crate::serve::pages) repository: String,
     /// The metadataPrefix.
-    pub(super) prefix: String,
+    pub(in crate::serve::pages) prefix: String,
     pub(super) version: CollectionVersion,
 }
 
@@ -43,7 +43,7 @@ impl ListedCollection {
     }
 
     /// Its records that are not deleted.
-    pub(super) fn live(&self) -> ListFilter {
+    pub(in crate::serve::pages) fn live(&self) -> ListFilter {
         ListFilter {
             repository: self.repository.clone(),
             prefix: self.prefix.clone(),
@@ -114,7 +114,7 @@ impl ServedFormats {
 
 /// The names of the sets of a repository by their setSpecs: the sets that its source lists, and those that its records
 /// name.
-pub(super) async fn set_names(
+pub(in crate::serve::pages) async fn set_names(
     store: &dyn MirrorStore,
     repository: &str,
 ) -> Result<BTreeMap<String, String>, MirrorError> {

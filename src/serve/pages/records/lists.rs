@@ -1,7 +1,7 @@
 //! The list of the records of a repository or of a set: months, ranges of sequences, and links to records.
 
 use super::collection::{ListedCollection, SourceFacts, set_names};
-use super::record::{CACHE_CONTROL, notice, with_policies};
+use super::record::{CACHE_CONTROL, notice, with_links, with_policies};
 use crate::config::{Mapping, RecordPages};
 use crate::serve::pages::rendering::RenderLimits;
 use crate::serve::pages::state::GatewayState;
@@ -19,6 +19,7 @@ use oaimend_pages::list::{LINKS_MAX, ListAddress, ListPart, Month, SequenceRange
 use oaimend_record::{PublicationDate, RecordDocument, WorkDescription};
 use oaimend_repository::{Failure, Reason, RecordView};
 use oaimend_store::{ListFilter, ListQuery, MirrorError, MirrorStore, RepositoryId, StoredRecord};
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 /// A request for a list of a mirrored repository.
@@ -52,13 +53,9 @@ impl ListRequest<'_> {
         let collection = self.collection().await?;
         let names = set_names(self.store, self.mapping.id()).await?;
         let set_name = match &address.set {
-            Some(set) => Some(names.get(set).ok_or(ListNotice::Unknown)?.as_str()),
+            Some(set) => Some(self.known_set(&collection, &names, set).await?),
             None => None,
         };
-        if let Some(set) = &address.set {
-            let sets = KnownSets::read(self.store, self.mapping.id(), &collection.prefix).await?;
-            sets.check(self.mapping.id(), set).map_err(|_| ListNotice::UnknownMembers)?;
-        }
         let has_sets = !names.is_empty();
         let validators = self.validators(&collection, &(facts.name.as_str(), address, set_name, has_sets));
         if validators.are_known(self.headers) {
@@ -83,11 +80,27 @@ impl ListRequest<'_> {
             has_sets,
             listed_from: ListedFrom::Mirror,
         };
-        Ok(html_page(200, &validators, page.render()))
+        let page = html_page(200, &validators, page.render());
+        let Some(feed) = address.feed() else { return Ok(page) };
+        let feed = feed.url(self.gateway.site.public_url());
+        Ok(with_links(page, format!("<{feed}>; rel=\"alternate\"; type=\"application/atom+xml\"")))
+    }
+
+    /// The name of a set whose records are known.
+    pub(in crate::serve::pages) async fn known_set<'n>(
+        &self,
+        collection: &ListedCollection,
+        names: &'n BTreeMap<String, String>,
+        set: &str,
+    ) -> Result<&'n str, ListNotice> {
+        let name = names.get(set).ok_or(ListNotice::Unknown)?;
+        let sets = KnownSets::read(self.store, self.mapping.id(), &collection.prefix).await?;
+        sets.check(self.mapping.id(), set).map_err(|_| ListNotice::UnknownMembers)?;
+        Ok(name)
     }
 
     /// The collection that is listed.
-    pub(super) async fn collection(&self) -> Result<ListedCollection, ListNotice> {
+    pub(in crate::serve::pages) async fn collection(&self) -> Result<ListedCollection, ListNotice> {
         if self.mapping.records == RecordPages::Off {
             return Err(ListNotice::PagesOff);
         }
@@ -109,7 +122,7 @@ impl ListRequest<'_> {
     }
 
     /// The page in place of a list.
-    pub(super) fn notice(&self, repository_name: &str, list_notice: ListNotice) -> Response {
+    pub(in crate::serve::pages) fn notice(&self, repository_name: &str, list_notice: ListNotice) -> Response {
         list_notice_page(self.gateway, self.mapping.id(), repository_name, list_notice)
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod collection;
 pub(in crate::serve::pages) mod item;
 pub(crate) mod lists;
 pub(crate) mod live_record;
+pub(in crate::serve::pages) mod newest;
 pub(crate) mod record;
 pub(crate) mod record_cache;
 mod record_xml;

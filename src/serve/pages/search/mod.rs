@@ -5,12 +5,14 @@
 
 mod browse;
 mod failure;
+mod feed;
 mod items;
 mod request;
 mod suggestions;
 mod view;
 
 pub(crate) use browse::browse;
+pub(crate) use feed::set_feed;
 pub(crate) use suggestions::{description, suggest};
 pub(crate) use view::{view, view_feed};
 

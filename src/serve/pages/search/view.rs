@@ -1,18 +1,17 @@
 //! The page of a view of chosen records, and the feed of its newest records.
 
+use super::feed::feed_response;
 use super::items::Results;
 use crate::config::ViewFile;
 use crate::serve::oai::mirror_views::newest_of_view;
 use crate::serve::pages::gateway::Gateway;
-use crate::serve::pages::records::record::with_policies;
 use crate::serve::pages::repositories::overview::changing;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
-use crate::serve::validators::Validators;
 use http::HeaderMap;
 use oaimend_html::fingerprint;
 use oaimend_pages::html::ViewPage;
-use oaimend_pages::search::{AtomFeed, FeedPlace, PAGE_ITEMS, SearchForm, SearchItem, atom_feed};
+use oaimend_pages::search::{AtomFeed, FeedPlace, PAGE_ITEMS, SearchItem};
 use oaimend_pages::texts::plain;
 use oaimend_repository::{Failure, Reason};
 use oaimend_search::{Hit, Query, RankedHits};
@@ -59,17 +58,14 @@ pub(crate) async fn view_feed(
     let public_url = gateway.site.public_url();
     let page = format!("{public_url}/{}", path(view));
     let feed = format!("{page}.atom");
-    let text = atom_feed(&AtomFeed {
+    let feed = AtomFeed {
         title: name(view),
         site_name: gateway.site.name(),
         public_url,
         place: FeedPlace::Alone { feed: &feed, page: &page },
         items: &items,
-    });
-    let validators = Validators { tag: fingerprint([text.as_bytes()]), modified_secs: None };
-    let (status, text) = if validators.are_known(headers) { (304, String::new()) } else { (200, text) };
-    let response = validators.add_to(Response::new(status, SearchForm::Atom.content_type(), text));
-    with_policies(response.with("Cache-Control", "no-cache".to_owned())).compressible()
+    };
+    feed_response(&feed, headers)
 }
 
 fn path(view: &ViewFile) -> String {

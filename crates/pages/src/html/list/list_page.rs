@@ -3,6 +3,7 @@
 use super::browse_page::browse_links;
 use crate::list::{ListAddress, ListPart, Month, SequenceRange, SetsAddress};
 use crate::record::{RecordAddress, RepositoryAddress};
+use crate::texts::sets::FEED;
 use crate::texts::{common, lists as texts};
 use maud::{Markup, html};
 use oaimend_html::{Crumb, Page, Site};
@@ -137,6 +138,9 @@ impl ListPage<'_> {
         let is_empty = matches!(&self.content, ListContent::Records(links) if links.is_empty());
         html! {
             link rel="canonical" href=(self.address.url(public_url));
+            @if let Some(feed) = self.address.feed() {
+                link rel="alternate" type="application/atom+xml" title=(FEED) href=(feed.url(public_url));
+            }
             @if is_empty { meta name="robots" content="noindex"; }
         }
     }
@@ -163,6 +167,9 @@ impl ListPage<'_> {
                     (texts::requested_at(read_at))
                     @if !is_complete { (texts::NOT_COMPLETE) }
                 }
+            }
+            @if let Some(feed) = self.address.feed() {
+                p { a href=(feed.url(self.site.base_path())) { (FEED) } }
             }
             @if is_root && self.has_sets {
                 p { a href=(self.sets().url(self.site.base_path())) { (texts::BY_SET) } }
@@ -340,6 +347,9 @@ mod tests {
             "<li><a href=\"/b/x/sets/a%3Ab/\"><bdi>&lt;i&gt;</bdi></a></li>",
             "<li><a href=\"/b/x/sets/a%3Ab/2026-11/\"><bdi>November 2026</bdi></a></li>",
             "<a rel=\"next\" href=\"/b/x/sets/a%3Ab/1970-01/\">Next: January 1970</a>",
+            "<link rel=\"alternate\" type=\"application/atom+xml\" title=\"Feed of the newest records of this set\" \
+             href=\"https://e.org/b/x/sets/a%3Ab/recent.atom\">",
+            "<a href=\"/b/x/sets/a%3Ab/recent.atom\">",
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }
