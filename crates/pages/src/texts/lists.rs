@@ -19,7 +19,6 @@ pub(crate) const FIELDS: &str = "Fields";
 pub(crate) const TOO_MANY_VALUES: &str =
     "There are too many values to list. Enter the first letters of the values that you look for.";
 pub(crate) const NO_VALUES: &str = "No record has such a value.";
-pub(crate) const BEGIN_WITH: &str = "Begin with";
 pub(crate) const SHOW: &str = "Show";
 
 /// The months of a year.
@@ -63,5 +62,23 @@ pub(crate) const fn field(field: BrowsedField) -> &'static str {
         BrowsedField::Creators => CREATORS,
         BrowsedField::Titles => "Titles",
         BrowsedField::Years => "Years of publication",
+    }
+}
+
+/// The label of the box for the start of a value.
+pub(crate) const fn beginning_with(field: BrowsedField) -> &'static str {
+    match field {
+        BrowsedField::Creators => "Names that begin with",
+        BrowsedField::Titles => "Titles that begin with",
+        BrowsedField::Years => "Years that begin with",
+    }
+}
+
+/// What a page without values says.
+pub(crate) const fn without_values(field: BrowsedField) -> &'static str {
+    match field {
+        BrowsedField::Creators => "No record here has a creator.",
+        BrowsedField::Titles => "No record here has a title.",
+        BrowsedField::Years => "No record here has a year of publication.",
     }
 }

@@ -21,12 +21,13 @@ pub struct BrowsePage<'a> {
     pub next: Option<BrowseAddress>,
 }
 
-/// Links to the values of each field.
-pub(in crate::html) fn browse_links(repository: &str, base: &str) -> Markup {
+/// Links to the values of each field. That of the page itself is marked.
+pub(in crate::html) fn browse_links(repository: &str, base: &str, current: Option<BrowsedField>) -> Markup {
     html! {
         @for (place, &field) in BrowsedField::ALL.iter().enumerate() {
             @if place > 0 { " · " }
-            a rel="nofollow" href=(BrowseAddress::of(repository, field).url(base)) { (texts::field(field)) }
+            a rel="nofollow" href=(BrowseAddress::of(repository, field).url(base))
+                aria-current=[(current == Some(field)).then_some("page")] { (texts::field(field)) }
         }
     }
 }
@@ -38,10 +39,11 @@ impl BrowsePage<'_> {
         let BrowseAddress { repository, field, .. } = self.address;
         let main = html! {
             h1 { (texts::field(*field)) }
-            nav aria-label=(texts::FIELDS) { p { (browse_links(repository, base)) } }
+            nav.fields aria-label=(texts::FIELDS) { p { (browse_links(repository, base, Some(*field))) } }
             @if *field != BrowsedField::Years { (self.form(base)) }
             @match self.values {
                 None => p { (texts::TOO_MANY_VALUES) },
+                Some([]) if self.address.start.is_empty() => p { (texts::without_values(*field)) },
                 Some([]) => p { (texts::NO_VALUES) },
                 Some(values) => ul.list {
                     @for (value, records) in values {
@@ -67,8 +69,8 @@ impl BrowsePage<'_> {
     fn form(&self, base: &str) -> Markup {
         let BrowseAddress { repository, field, start, .. } = self.address;
         html! {
-            form.search role="search" method="get" action=(BrowseAddress::of(repository, *field).url(base)) {
-                label for="start" { (texts::BEGIN_WITH) }
+            form.search.wide role="search" method="get" action=(BrowseAddress::of(repository, *field).url(base)) {
+                label for="start" { (texts::beginning_with(*field)) }
                 input id="start" name="start" type="search" value=(start) maxlength="100" autocomplete="off";
                 button type="submit" { (texts::SHOW) }
             }
@@ -111,6 +113,7 @@ mod tests {
             "<a href=\"/b/_search?q=creator%3A%22%3Ci%3E++B+%22&amp;repository=x\"><bdi>&lt;i&gt; &quot;B&quot;</bdi></a>",
             "<span class=\"count\">2 records</span>",
             "<a rel=\"nofollow\" href=\"/b/x/browse/titles/\">Titles</a>",
+            "<a rel=\"nofollow\" href=\"/b/x/browse/creators/\" aria-current=\"page\">Creators</a>",
             "<a rel=\"first\" href=\"/b/x/browse/creators/?start=%3Ci%3E\">",
             "<a rel=\"next\" href=\"/b/x/browse/creators/?start=%3Ci%3E&amp;after=b+c\">",
             "value=\"&lt;i&gt;\"",
@@ -129,6 +132,8 @@ mod tests {
     fn a_page_without_values_says_why() {
         let address = BrowseAddress::of("x", BrowsedField::Titles);
         assert!(page(&address, None).contains("Enter the first letters"));
+        assert!(page(&address, Some(&[])).contains("No record here has a title."));
+        let address = BrowseAddress { start: "x".to_owned(), ..address };
         assert!(page(&address, Some(&[])).contains("No record has such a value."));
     }
 }

@@ -175,7 +175,7 @@ impl ListPage<'_> {
                 p { a href=(self.sets().url(self.site.base_path())) { (texts::BY_SET) } }
             }
             @if is_root && self.site.has_search() && self.listed_from == ListedFrom::Mirror {
-                p { (common::BROWSE_BY) (browse_links(&self.address.repository, self.site.base_path())) }
+                p { (common::BROWSE_BY) (browse_links(&self.address.repository, self.site.base_path(), None)) }
             }
         }
     }

@@ -117,7 +117,7 @@ impl RepositoryPage<'_> {
                 @if summary.has_record_pages {
                     p { a.landing href=(address.records(self.site.public_base())) { (texts::BROWSE) } }
                     @if self.has_indexed_records() {
-                        p { (common::BROWSE_BY) (browse_links(&summary.id, self.site.public_base())) }
+                        p { (common::BROWSE_BY) (browse_links(&summary.id, self.site.public_base(), None)) }
                     }
                     @if let Some(feed) = self.feed() { p { a href=(feed) { (texts::FEED) } } }
                 }

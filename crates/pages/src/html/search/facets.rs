@@ -28,10 +28,9 @@ pub(super) fn chosen(address: &SearchAddress, results: &SearchResults, base: &st
 
 /// The facets of properties of which no value is chosen.
 pub(super) fn facets(address: &SearchAddress, results: &SearchResults, base: &str) -> Markup {
-    let open = results.facets.iter().filter(|facet| !address.chosen.contains_key(&facet.kind));
     html! {
         nav.side.facets id="filters" aria-label=(texts::FILTERS) {
-            @for facet in open {
+            @for facet in open(address, results) {
                 section aria-labelledby={ "facet-" (facet.kind.name()) } {
                     h2 id={ "facet-" (facet.kind.name()) } { (texts::facet(facet.kind)) }
                     (values(facet, address, base))
@@ -40,6 +39,18 @@ pub(super) fn facets(address: &SearchAddress, results: &SearchResults, base: &st
             @if results.facets_are_estimates { p.note { (texts::ESTIMATED) } }
         }
     }
+}
+
+/// The facets that divide the results. A value that all results have would lead to the same page.
+pub(super) fn open<'r>(
+    address: &'r SearchAddress,
+    results: &'r SearchResults,
+) -> impl Iterator<Item = &'r Facet> {
+    let divides = |facet: &Facet| {
+        let whole = facet.values.iter().any(|value| value.records == results.total);
+        results.facets_are_estimates || facet.values.len() > 1 || !whole
+    };
+    results.facets.iter().filter(move |facet| !address.chosen.contains_key(&facet.kind) && divides(facet))
 }
 
 fn values(facet: &Facet, address: &SearchAddress, base: &str) -> Markup {

@@ -1,6 +1,6 @@
 //! The page of a search: the box, and what it found.
 
-use super::facets::{chosen, facets};
+use super::facets::{chosen, facets, open};
 use super::results::results;
 use crate::search::{ResultList, SearchAddress, SearchForm, SearchResults, SortOrder};
 use crate::texts::{common, search as texts};
@@ -109,6 +109,7 @@ impl SearchPage<'_> {
 
     fn results(&self, found: &SearchResults) -> Markup {
         let base = self.site.base_path();
+        let has_facets = open(self.address, found).next().is_some();
         html! {
             (chosen(self.address, found, base))
             @if found.items.is_empty() {
@@ -121,7 +122,7 @@ impl SearchPage<'_> {
                                 (texts::found(found.total, found.is_estimate))
                                 @if self.address.pages_before > 0 { (texts::page_number(self.address)) }
                             }
-                            @if !found.facets.is_empty() { p.to-filters { a href="#filters" { (texts::TO_FILTERS) } } }
+                            @if has_facets { p.to-filters { a href="#filters" { (texts::TO_FILTERS) } } }
                             @if self.address.list == ResultList::Search { (self.orders(base)) }
                             (results(&found.items, self.address, self.site))
                             (self.neighbours(found.total, base))
@@ -131,7 +132,7 @@ impl SearchPage<'_> {
                             a href=(self.address.url(base, SearchForm::Json.ending())) { (texts::JSON) }
                         }
                     }
-                    @if !found.facets.is_empty() { (facets(self.address, found, base)) }
+                    @if has_facets { (facets(self.address, found, base)) }
                 }
             }
         }

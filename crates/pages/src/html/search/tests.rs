@@ -97,6 +97,18 @@ fn chosen_values_can_be_removed_and_are_kept_by_the_box() {
 }
 
 #[test]
+fn a_value_of_all_results_is_no_facet() {
+    let shows = |found: &SearchResults| {
+        page(ResultList::Search, "q=a", Shown::Results(found)).contains("id=\"facet-repository\"")
+    };
+    assert!(shows(&results(41)) && !shows(&results(5)));
+    assert!(shows(&SearchResults { facets_are_estimates: true, ..results(5) }));
+    let facets = results(5).facets.into_iter().take(1).collect();
+    let page = page(ResultList::Search, "q=a", Shown::Results(&SearchResults { facets, ..results(5) }));
+    assert!(!page.contains("filters"), "{page}");
+}
+
+#[test]
 fn estimates_are_marked() {
     let found = SearchResults { is_estimate: true, facets_are_estimates: true, ..results(1_234_567) };
     let page = page(ResultList::Search, "q=a", Shown::Results(&found));
