@@ -209,7 +209,20 @@ fn pages(admin: &str) -> Value {
         { "name": "overview-filtered", "path": "/?q=nothing" },
         { "name": "repository", "path": "/x/", "links_to": ["/x/records/", "/x/sets/even/"] },
         { "name": "repository-unknown", "path": "/y/", "status": 404 },
-        { "name": "search", "path": "/_search?q=ferries", "links_to": [record(ARTICLE)] },
+        {
+            "name": "search", "path": "/_search?q=ferries", "links_to": [record(ARTICLE)],
+            "metadata": { "coins": { "length": 8 } },
+        },
+        {
+            "name": "search-one", "path": "/_search?q=title:northern",
+            "metadata": { "coins": {
+                "length": 1,
+                "0": {
+                    "genre": "article", "atitle": "Tides of the northern ferries", "au": ["Berg, Anna", "Holm, Lars"],
+                    "date": "2019-04-05", "pub": "Harbour Press", "language": "en",
+                },
+            } },
+        },
         { "name": "search-pages", "path": "/_search?q=title&page=2", "links_to": ["/_search?q=title"] },
         { "name": "search-chosen", "path": "/_search?q=ferries&type=Article", "links_to": ["/_search?q=ferries"] },
         { "name": "search-hostile", "path": "/_search?q=script" },

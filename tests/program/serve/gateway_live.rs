@@ -37,7 +37,7 @@ fn record_has_all_forms_after_one_request() {
     let proxy = Proxy::of(&source);
     let page = proxy.get(PAGE);
     is_html(&page, 200, "<h1 lang=\"\" dir=\"ltr\">Title 3</h1>");
-    is_html(&page, 200, "<dt>Changed at the source</dt><dd><time datetime=\"2020-01-04T00:00:00Z\"");
+    is_html(&page, 200, "<dt>Changed at the source</dt><dd><time>2020-01-04T00:00:00Z<");
     assert!(!page.text().contains("Changed in the mirror"), "{}", page.text());
     assert!(!page.header("link").is_empty() && page.header("vary").contains("Accept"), "{page:?}");
     hides_the_source(&page, &source);

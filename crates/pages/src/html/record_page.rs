@@ -400,6 +400,8 @@ fn link_to(link: &Link) -> Markup {
     html! { a href=(link.url) { bdi { (link.name) } } }
 }
 
+/// A time of the record, which is not that of the work. Zotero takes the first `datetime` of a page without a date of
+/// publication for that date.
 fn time(text: &str) -> Markup {
-    html! { time datetime=(text) { (text) } }
+    html! { time { (text) } }
 }

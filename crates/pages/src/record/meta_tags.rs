@@ -39,16 +39,22 @@ fn description(work: &WorkDescription) -> Option<String> {
 /// The tags of Open Graph, whose names are in the attribute `property`.
 pub(crate) fn open_graph(work: &WorkDescription, page_url: &str) -> Vec<MetaTag> {
     let mut tags = Tags(Vec::new());
+    // A page without a type is a `website` too. Zotero believes a named one more than the type of Dublin Core, so a dataset
+    // would become a web page. Without both it takes any work for an article.
+    let is_dataset = |text: &Text| text.value.eq_ignore_ascii_case("dataset");
     let kind = match work.work_type {
-        WorkType::Book => "book",
-        WorkType::Article | WorkType::Chapter | WorkType::Report | WorkType::Thesis => "article",
-        _ => "website",
+        WorkType::Book => Some("book"),
+        WorkType::Article | WorkType::Chapter | WorkType::Report | WorkType::Thesis => Some("article"),
+        WorkType::Dataset if work.core.types.iter().any(is_dataset) => None,
+        _ => Some("website"),
     };
     match work.core.titles.first() {
         Some(title) => tags.add_text("og:title", title),
         None => tags.add("og:title", on_one_line(&work.identifier), None),
     }
-    tags.add("og:type", kind.to_owned(), None);
+    if let Some(kind) = kind {
+        tags.add("og:type", kind.to_owned(), None);
+    }
     tags.add("og:url", page_url.to_owned(), None);
     if let Some(content) = description(work) {
         tags.add("og:description", content, None);
@@ -267,6 +273,7 @@ mod tests {
         };
         let titled = preview("<title>A\nb</title><type>book</type><description>c</description>");
         assert_eq!(titled, ["og:title=A b", "og:type=book", "og:url=https://e.org/1", "og:description=c"]);
+        assert_eq!(preview("<type>Dataset</type>")[..2], ["og:title=", "og:url=https://e.org/1"]);
         assert_eq!(preview("")[..2], ["og:title=", "og:type=website"]);
     }
 
