@@ -6,6 +6,7 @@ use oaimend_oai::named_enum;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use url::Url;
 
 /// The pages for people and crawlers: the `[gateway]` table of `oaimend.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct GatewayPolicy {
     pub theme: Option<Theme>,
     /// The sites whose scripts may read responses.
     pub cors_origins: CorsOrigins,
+    /// The WebSub hub that pushes the feeds of last changed records.
+    pub hub: Option<Url>,
 }
 
 /// The sites whose scripts may read responses (CORS).
@@ -121,6 +124,7 @@ impl Default for GatewayPolicy {
             canonical: CanonicalPage::Source,
             theme: None,
             cors_origins: CorsOrigins::default(),
+            hub: None,
         }
     }
 }
@@ -152,6 +156,12 @@ impl GatewayPolicy {
             /// CSS file in UTF-8 of at most 65,536 bytes. Pages link to it after their own style sheet.
             theme_css: theme => self.theme,
         }
+        let hub = text("URL", read_hub, |hub: &Url| Some(hub.to_string()));
+        declare! { keys:
+            /// The WebSub hub, such as `"https://hub.example.org/"`, that pushes `/_recent.atom` and the feeds of
+            /// repositories to subscribers. oaimend tells it of changes. Without it no feed names a hub.
+            hub: hub => self.hub,
+        }
         let mut origins = match &self.cors_origins {
             CorsOrigins::Any => vec!["*".to_owned()],
             CorsOrigins::Listed(origins) => origins.clone(),
@@ -167,6 +177,20 @@ impl GatewayPolicy {
             CorsOrigins::Listed(origins)
         };
     }
+}
+
+fn read_hub(text: &str) -> Result<Url, String> {
+    let problem = "is not the URL of a hub; expected one such as \"https://hub.example.org/\"";
+    let url = Url::parse(text).map_err(|error| format!("{problem} ({error})"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(format!("{problem} (http or https, with a host)"));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
+        return Err(format!(
+            "{problem} (without user, password and fragment; everybody can read it in the feeds)"
+        ));
+    }
+    Ok(url)
 }
 
 fn read_origin(text: &str) -> Result<String, String> {

@@ -8,6 +8,7 @@ use crate::config::{Config, Settings};
 use crate::serve::admin::{Admin, AllowedHosts};
 use crate::serve::background::config_watch::{Announcement, ConfigWatch};
 use crate::serve::background::harvests::schedule::HarvestSchedule;
+use crate::serve::background::hub::HubService;
 use crate::serve::background::maintenance::{
     ActivityMaintenance, CacheMaintenance, QuarantineMaintenance, StoreRecovery,
 };
@@ -238,6 +239,7 @@ impl Server {
             let indexing = SearchIndexing { served: Arc::clone(served), search };
             server.add_service(background_service("search", indexing));
         }
+        server.add_service(background_service("hub", HubService(Arc::clone(&self.shared))));
         let notices = NoticeService(Arc::clone(&self.shared));
         server.add_service(background_service("notifications", notices));
         let reports = ReportService(Arc::clone(&self.shared));

@@ -2,6 +2,7 @@
 
 use oaimend::config::{CanonicalPage, Config, CorsOrigins, Flags, GatewayPolicy, RecordPages, Robots, Theme};
 use std::path::Path;
+use url::Url;
 
 use crate::config::{check, folder};
 
@@ -21,6 +22,7 @@ robots = "deny"
 canonical = "self"
 theme_css = "theme.css"
 cors_origins = ["https://search.example.org", "http://localhost:3000"]
+hub = "https://hub.example.org/push"
 "#;
     let mapping = |records: &str| format!("base_url = \"http://x/\"\n{records}\n");
     let folder = folder(&[
@@ -44,6 +46,7 @@ cors_origins = ["https://search.example.org", "http://localhost:3000"]
             "https://search.example.org".to_owned(),
             "http://localhost:3000".to_owned(),
         ]),
+        hub: Some(Url::parse("https://hub.example.org/push").expect("a literal URL")),
     };
     assert_eq!(config.gateway, expected);
     for (id, records) in
@@ -71,6 +74,7 @@ contact = "mailto:a@example.org"
 robots = "none"
 theme_css = "missing.css"
 cors_origins = ["https://search.example.org/"]
+hub = "https://hub.example.org/#push"
 "#;
     let long = "x".repeat((64 << 10) + 1);
     let mapping = "base_url = \"http://x/\"\nrecords = \"own\"\n";
@@ -85,6 +89,7 @@ oaimend.toml:4: gateway.contact = "mailto:a@example.org" is not a mail address; 
 oaimend.toml:5: gateway.robots = "none" is not known; expected "allow" or "deny"
 oaimend.toml:6: gateway.theme_css = "missing.css" cannot be read: No such file or directory (os error 2); expected a CSS file in UTF-8 of at most 65536 bytes
 oaimend.toml:7: gateway.cors_origins: "https://search.example.org/" is not an origin; expected "*", or one such as "https://search.example.org"
+oaimend.toml:8: gateway.hub = "https://hub.example.org/#push" is not the URL of a hub; expected one such as "https://hub.example.org/" (without user, password and fragment; everybody can read it in the feeds)
 mappings/x.toml:2: records = "own" is not known; expected "self", "link" or "off"
 "#,
     );

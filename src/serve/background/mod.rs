@@ -3,6 +3,7 @@
 
 pub(crate) mod config_watch;
 pub(crate) mod harvests;
+pub(crate) mod hub;
 pub(crate) mod maintenance;
 mod mappings_watch;
 pub(crate) mod notifications;

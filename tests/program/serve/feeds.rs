@@ -1,11 +1,17 @@
-//! The feeds of sets.
+//! The feeds of sets, and the hub that pushes feeds to their subscribers (WebSub).
+
+use std::collections::HashMap;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use serde_json::json;
+use url::{Url, form_urlencoded};
 
 use super::gateway::Mirrored;
 use super::search_page::read_feed;
 use crate::fixtures::collection::{Collection, identifier};
 use crate::fixtures::harvest::change;
+use crate::fixtures::source::{Reply, Source};
 
 const FEED: &str = "/x/sets/even/recent.atom";
 
@@ -63,5 +69,49 @@ fn a_set_has_a_feed_of_its_newest_records() {
         assert_eq!(feed["links"]["self"], json!(format!("{base}{FEED}")));
         assert_eq!(feed["links"]["alternate"], json!(format!("{base}/x/sets/even/")));
         assert_eq!(feed["entries"][0]["id"], json!(url(4)), "{feed}");
+    }
+}
+
+#[test]
+fn the_hub_hears_of_changed_feeds() {
+    let (sender, forms) = channel();
+    // The first request fails.
+    let hub = Source::start(move |number, received| {
+        // The test may have ended; ignore.
+        let _ = sender.send((received.method.clone(), received.form.clone()));
+        Reply::new(if number == 0 { 503 } else { 204 }, "")
+    });
+    let url = Url::parse(&hub.base_url()).expect("a URL");
+    let mirrored = Mirrored::with(
+        Collection::of(5),
+        |_| {},
+        |config| {
+            config.search.commit_interval = Duration::from_millis(10);
+            config.gateway.hub = Some(url.clone());
+        },
+    );
+    mirrored.proxy.wait_for_results("/_search.json?q=title", 5);
+    change_record(&mirrored, 3, false);
+    let base = format!("http://{}", mirrored.proxy.address());
+    let feed = |arguments: &str| format!("{base}/_recent.atom{arguments}");
+    for expected in [feed(""), feed(""), feed("?repository=x")] {
+        let (method, form) = forms.recv_timeout(Duration::from_secs(60)).expect("a request to the hub");
+        let form: HashMap<_, _> = form_urlencoded::parse(form.as_bytes()).into_owned().collect();
+        let keys = ["hub.mode", "hub.topic", "hub.url"].map(|key| form[key].as_str());
+        assert_eq!((method.as_str(), keys), ("POST", ["publish", &expected, &expected]));
+    }
+    // The wait after the failure.
+    assert!(mirrored.proxy.clock.pauses().contains(&Duration::from_millis(3_750)));
+    for path in ["/_recent.atom", "/_recent.atom?repository=x"] {
+        let got = mirrored.get(path);
+        let links = format!("<{url}>; rel=\"hub\", <{base}{path}>; rel=\"self\"");
+        assert_eq!(got.header("link"), links);
+        assert!(got.text().contains(&format!("<link rel=\"hub\" href=\"{url}\"/>")), "{}", got.text());
+    }
+    // The hub does not hear of changes of these feeds, so their subscribers would wait for ever.
+    for path in ["/_recent.atom?page=2", "/_search.atom?q=title", FEED] {
+        let got = mirrored.get(path);
+        assert_eq!((got.status, got.header("link")), (200, ""), "{path}");
+        assert!(!got.text().contains("rel=\"hub\""), "{path}");
     }
 }

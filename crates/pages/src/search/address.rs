@@ -133,6 +133,17 @@ impl SearchAddress {
         (address, fault)
     }
 
+    /// The last changed records of all repositories, or of one.
+    pub fn recent(repository: Option<&str>) -> Self {
+        let chosen = repository.map(|id| (FacetKind::Repository, id.to_owned()));
+        Self { list: ResultList::Recent, chosen: chosen.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Whether this is the first page of [`SearchAddress::recent`].
+    pub fn is_recent(&self) -> bool {
+        *self == Self::recent(self.chosen.get(&FacetKind::Repository).map(String::as_str))
+    }
+
     /// The records whose field has the words of a value side by side.
     pub(crate) fn of_value(field: &str, value: &str) -> Self {
         // A quotation mark would end the phrase.
@@ -255,6 +266,11 @@ mod tests {
         }
         let (recent, _) = SearchAddress::read(ResultList::Recent, "q=a&sort=newest&repository=x&page=2");
         assert_eq!(recent.url("", ".atom"), "/_recent.atom?repository=x&page=2");
+        assert_eq!(recent.on_page(0), SearchAddress::recent(Some("x")));
+        let narrowed = recent.on_page(0).with(FacetKind::Year, "2001");
+        let search = SearchAddress::default();
+        assert!(recent.on_page(0).is_recent() && SearchAddress::recent(None).is_recent());
+        assert!(!recent.is_recent() && !narrowed.is_recent() && !search.is_recent());
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct AtomFeed<'a> {
     pub public_url: &'a str,
     /// The URLs of the feed.
     pub place: FeedPlace<'a>,
+    /// The hub that pushes the feed to its subscribers (WebSub).
+    pub hub: Option<&'a str>,
     /// The records.
     pub items: &'a [SearchItem],
 }
@@ -42,7 +44,7 @@ const NEVER: &str = "1970-01-01T00:00:00Z";
 
 /// The document.
 pub fn atom_feed(feed: &AtomFeed<'_>) -> String {
-    let AtomFeed { title, site_name, public_url, place, items } = *feed;
+    let AtomFeed { title, site_name, public_url, place, hub, items } = *feed;
     let url = |address: &SearchAddress, form: SearchForm| address.url(public_url, form.ending());
     let (id, this, page) = match place {
         FeedPlace::Search(address, _) => (
@@ -63,6 +65,11 @@ pub fn atom_feed(feed: &AtomFeed<'_>) -> String {
     xml.author(site_name);
     let atom = SearchForm::Atom.content_type().split(';').next().unwrap_or_default();
     xml.link("self", atom, &this);
+    if let Some(hub) = hub {
+        xml.0.push_str("<link rel=\"hub\" href=\"");
+        escape(hub, &mut xml.0);
+        xml.0.push_str("\"/>\n");
+    }
     xml.link("alternate", "text/html", &page);
     if let FeedPlace::Search(address, total) = place {
         xml.link("first", atom, &id);
@@ -152,6 +159,7 @@ mod tests {
             site_name: "Site & more",
             public_url: "https://e.org/p",
             place: FeedPlace::Search(&address, 41),
+            hub: Some("https://hub.example/?a&b"),
             items: &[item],
         };
         let xml = atom_feed(&feed);
@@ -161,6 +169,7 @@ mod tests {
             "<link rel=\"self\" type=\"application/atom+xml\" href=\"https://e.org/p/_search.atom?q=a%3Cb%00&amp;page=2\"/>",
             "<link rel=\"previous\" type=\"application/atom+xml\" href=\"https://e.org/p/_search.atom?q=a%3Cb%00\"/>",
             "<link rel=\"next\" type=\"application/atom+xml\" href=\"https://e.org/p/_search.atom?q=a%3Cb%00&amp;page=3\"/>",
+            "<link rel=\"hub\" href=\"https://hub.example/?a&amp;b\"/>",
             "<opensearch:startIndex>21</opensearch:startIndex>",
             "<entry>\n<title>oai:x:&lt;1&gt;</title>\n<id>https://e.org/p/x/record/oai%3Ax%3A%3C1%3E</id>",
         ] {

@@ -41,6 +41,7 @@ pub(crate) async fn set_feed(
                     site_name: gateway.site.name(),
                     public_url,
                     place: FeedPlace::Alone { feed: &address.url(public_url), page: &page.url(public_url) },
+                    hub: None,
                     items: &items,
                 },
                 headers,

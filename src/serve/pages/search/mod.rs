@@ -36,6 +36,7 @@ use oaimend_pages::texts::search as texts;
 use oaimend_search::{Query, SearchHits};
 use serde_json::json;
 use std::sync::Arc;
+use url::Url;
 
 /// The response to a request for a page of results.
 pub(crate) async fn answer(
@@ -98,10 +99,24 @@ impl Request<'_> {
                 site_name: site.name(),
                 public_url: site.public_url(),
                 place: FeedPlace::Search(address, results.total),
+                hub: self.hub(),
                 items: &results.items,
             }),
         };
-        self.respond(text)
+        let response = self.respond(text);
+        match self.hub() {
+            Some(hub) if self.form == SearchForm::Atom => {
+                let feed = address.url(site.public_url(), SearchForm::Atom.ending());
+                with_links(response, format!("<{hub}>; rel=\"hub\", <{feed}>; rel=\"self\""))
+            }
+            _ => response,
+        }
+    }
+
+    /// The hub, if it hears of the changes of this feed.
+    fn hub(&self) -> Option<&str> {
+        let hub = self.gateway.policy.hub.as_ref().map(Url::as_str);
+        if self.target.address.is_recent() { hub } else { None }
     }
 
     fn page(&self, shown: Shown<'_>) -> Response {

@@ -63,6 +63,7 @@ pub(crate) async fn view_feed(
         site_name: gateway.site.name(),
         public_url,
         place: FeedPlace::Alone { feed: &feed, page: &page },
+        hub: None,
         items: &items,
     };
     feed_response(&feed, headers)
