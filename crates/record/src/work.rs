@@ -57,12 +57,10 @@ impl WorkDescription {
         }
     }
 
-    /// The description with the links of another record of the same work, if this one names no page at the source.
+    /// The description with the links of another record of the same work in addition.
     #[must_use]
     pub fn linked_as(mut self, other: &RecordDocument) -> Self {
-        if self.links.landing_page().is_none() {
-            self.links.add(Self::of(other).links);
-        }
+        self.links.add(Self::of(other).links);
         self
     }
 

@@ -154,13 +154,13 @@ fn canonical_pages_and_sitemaps_follow_the_same_record() {
     let item = &found["items"][0];
     assert_eq!((&item["title"], &item["links"]), (&json!("Harbour two"), &json!(["https://e.org/plain/2"])));
     let base = format!("http://{}", proxy.address());
-    let own = [3, 4].map(|number| format!("{base}/x/record/oai%3Ac%3A{number}"));
-    assert_eq!([canonical(3), canonical(4)], own);
+    let ours = [3, 4].map(|number| format!("{base}/x/record/oai%3Ac%3A{number}"));
+    assert_eq!([canonical(3), canonical(4)], ours);
     let mut sitemap = String::new();
     let got = proxy.get("/sitemap-x-0.xml.gz");
     GzDecoder::new(&got.body[..]).read_to_string(&mut sitemap).expect("a complete gzip stream");
     let mut urls = sitemap.split("<loc>").skip(1).filter_map(|rest| rest.split("</loc>").next());
-    assert!(own.iter().all(|url| urls.next() == Some(url)) && urls.next().is_none(), "{sitemap}");
+    assert!(ours.iter().all(|url| urls.next() == Some(url)) && urls.next().is_none(), "{sitemap}");
     // All items are in the list, whatever their formats are.
     let records = proxy.get("/x/records/").text();
     assert!(records.contains("4 records"), "{records}");

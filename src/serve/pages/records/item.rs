@@ -8,11 +8,10 @@
 //! [`richest_first`]: oaimend_record::richest_first
 
 use super::collection::COMMON_FORMAT;
-use super::record::{Missing, document_of};
 use oaimend_mirror::view::record_xml::read_record;
 use oaimend_oai::UnixSecs;
-use oaimend_pages::html::NoRecordReason;
-use oaimend_record::{RecordDocument, WorkDescription};
+use oaimend_record::{RecordDocument, UnreadableRecord, WorkDescription};
+use oaimend_repository::RecordView;
 use oaimend_store::{Identifier, MirrorError, MirrorStore, Prefix, RecordStatus, RepositoryId, StoredRecord};
 
 /// The records that describe an item.
@@ -63,13 +62,9 @@ impl ItemRecords {
         std::iter::once(&self.best).chain(&self.common)
     }
 
-    /// The description of the work.
-    ///
-    /// # Errors
-    ///
-    /// The XML of the richest record is damaged.
-    pub(in crate::serve::pages) fn describe(&self) -> Result<WorkDescription, Missing> {
-        Ok(self.describe_from(&document(&self.best)?))
+    /// The description of the work; `None` if the XML of the richest record is damaged.
+    pub(in crate::serve::pages) fn describe(&self) -> Option<WorkDescription> {
+        Some(self.describe_from(&document(&self.best)?))
     }
 
     /// The description of the work, whose richest record was read before.
@@ -77,8 +72,8 @@ impl ItemRecords {
         let work = WorkDescription::of(best);
         match &self.common {
             Some(common) if work.links.landing_page().is_none() => match document(common) {
-                Ok(common) => work.linked_as(&common),
-                Err(_) => work,
+                Some(common) => work.linked_as(&common),
+                None => work,
             },
             _ => work,
         }
@@ -97,7 +92,16 @@ pub(super) async fn live_formats<'f>(
     Ok(formats.iter().filter(is_live).collect())
 }
 
-fn document(stored: &StoredRecord) -> Result<RecordDocument, Missing> {
-    let record = read_record(stored).map_err(|_| Missing::NotShown(NoRecordReason::Damaged))?;
-    Ok(document_of(stored, &record)?)
+/// The content of a record, with the fields of the header that its page shows.
+pub(super) fn document_of(
+    stored: &StoredRecord,
+    record: &RecordView<'_>,
+) -> Result<RecordDocument, UnreadableRecord> {
+    let content = RecordDocument::read_content(record)?;
+    let (identifier, set_specs) = (stored.identifier.clone(), stored.set_specs.clone());
+    Ok(RecordDocument { identifier, set_specs, ..content })
+}
+
+fn document(stored: &StoredRecord) -> Option<RecordDocument> {
+    document_of(stored, &read_record(stored).ok()?).ok()
 }

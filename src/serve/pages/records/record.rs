@@ -1,7 +1,7 @@
 //! The page of a record, from the store of the mirror. `live_record` makes that of a record that is not mirrored.
 
 use super::collection::{SourceFacts, mirrored_formats, served_formats};
-use super::item::{ItemRecords, live_formats};
+use super::item::{ItemRecords, document_of, live_formats};
 use super::record_cache::{PageBasis, PageName, RecordCache, Versions};
 use super::record_xml::{metadata_of, written};
 use crate::config::{CanonicalPage, Mapping, RecordPages};
@@ -72,6 +72,7 @@ pub(crate) enum Missing {
 }
 
 const NOT_HARVESTED: Missing = Missing::NotShown(NoRecordReason::NotHarvested);
+const DAMAGED: Missing = Missing::NotShown(NoRecordReason::Damaged);
 
 impl From<MirrorError> for Missing {
     fn from(error: MirrorError) -> Self {
@@ -296,14 +297,17 @@ impl Rendering {
         match self.form {
             RecordForm::Xml => return Ok(self.description(format!("{XML_DECLARATION}{}\n", xml()))),
             RecordForm::RawMetadata => {
-                let xml = metadata_of(&xml()).ok_or(Missing::NotShown(NoRecordReason::Damaged))?;
+                let xml = metadata_of(&xml()).ok_or(DAMAGED)?;
                 return Ok(self.description(format!("{XML_DECLARATION}{xml}\n")));
             }
             _ => {}
         }
         let document = document_of(&found.record, &record)?;
-        let work =
-            if self.shows_best() { found.item.describe_from(&document) } else { found.item.describe()? };
+        let work = if self.shows_best() {
+            found.item.describe_from(&document)
+        } else {
+            found.item.describe().ok_or(DAMAGED)?
+        };
         let site = &self.gateway.site;
         let page_url = self.address(None).page(site.public_url());
         let landing_page = work.links.landing_page();
@@ -399,17 +403,7 @@ impl Rendering {
 }
 
 fn damaged(_: Failure) -> Missing {
-    Missing::NotShown(NoRecordReason::Damaged)
-}
-
-/// The content of a record, with the fields of the header that its page shows.
-pub(super) fn document_of(
-    stored: &StoredRecord,
-    record: &RecordView<'_>,
-) -> Result<RecordDocument, UnreadableRecord> {
-    let content = RecordDocument::read_content(record)?;
-    let (identifier, set_specs) = (stored.identifier.clone(), stored.set_specs.clone());
-    Ok(RecordDocument { identifier, set_specs, ..content })
+    DAMAGED
 }
 
 /// The URL of another page that search engines should show for a work; `None` if it is our page.

@@ -272,7 +272,7 @@ impl WrittenSitemap {
     /// Whether the page of an item is the one that search engines should show. That of an unreadable record is not.
     fn is_canonical(&self, item: &ItemRecords) -> bool {
         self.canonical == CanonicalPage::Own
-            || item.describe().is_ok_and(|work| canonical_url(self.canonical, &work).is_none())
+            || item.describe().is_some_and(|work| canonical_url(self.canonical, &work).is_none())
     }
 
     /// The next bytes; `None` at the end.

@@ -110,7 +110,7 @@ impl Results<'_> {
 impl StoredItem {
     /// The item; `None` if the XML of the record is damaged.
     fn read(self, highlighter: &mut Highlighter) -> Option<SearchItem> {
-        let work = self.records.describe().ok()?;
+        let work = self.records.describe()?;
         let language = work.language();
         let tag = |text: &Text| text.language.clone().or_else(|| language.clone());
         let title = work.core.titles.first().map(|text| MarkedText {
