@@ -22,7 +22,7 @@ use oaimend_pages::record::{LINK_HEADERS_BYTES_MAX, RecordAddress, Signposts, js
 use oaimend_pages::route::RecordTarget;
 use oaimend_pages::texts::plain;
 use oaimend_record::{RecordDocument, UnreadableRecord, WorkDescription, bibtex, csl_json, ris};
-use oaimend_repository::{Failure, Reason, RecordView};
+use oaimend_repository::{Failure, Reason};
 use oaimend_store::{
     Identifier, MirrorError, MirrorStore, Prefix, RecordRepairs, RecordStatus, RepositoryId, StoredRecord,
 };
