@@ -1,7 +1,8 @@
 //! Finds the response to a request for a page.
 
 use super::gateway::Gateway;
-use super::records::collection::WORK_FORMAT;
+use super::records::collection::served_formats;
+use super::records::item::live_formats;
 use super::records::lists::{ListRequest, list_notice_page};
 use super::records::record::{CACHE_CONTROL, Missing, RecordRequest, notice};
 use super::records::sitemaps;
@@ -27,6 +28,8 @@ use oaimend_pages::route::RecordTarget;
 use oaimend_pages::search::SearchForm;
 use oaimend_pages::sitemap::SitemapAddress;
 use oaimend_pages::texts::plain;
+use oaimend_repository::Failure;
+use oaimend_store::{Identifier, MirrorError, RepositoryId};
 use oaimend_views::{FoundMember, LiveMember};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -293,37 +296,50 @@ async fn view_record(
         no_page(&gateway, &target, form_of(&target, headers), (status, reason))
     };
     match found {
-        Ok(FoundMember::Live(live)) => {
-            let mapping = served.mirrored(&live.repository);
-            match mapping.zip(target_in_repository(&target, live)) {
-                Some((mapping, target)) => GatewayResponse {
-                    page: record(served, pages, &mapping, &target, headers).await,
-                    repository: Some(mapping.id().to_owned()),
-                },
-                None => no_page(404, NoRecordReason::NotInView).into(),
-            }
-        }
+        Ok(FoundMember::Live(live)) => match target_in_repository(served, &target, live).await {
+            Ok(Some((mapping, target))) => GatewayResponse {
+                page: record(served, pages, &mapping, &target, headers).await,
+                repository: Some(mapping.id().to_owned()),
+            },
+            Ok(None) => no_page(404, NoRecordReason::NotInView).into(),
+            Err(error) => view_unreadable(&no_page, &error.into()).into(),
+        },
         Ok(FoundMember::Left) => no_page(410, NoRecordReason::LeftView).into(),
         Ok(FoundMember::Never) => no_page(404, NoRecordReason::NotInView).into(),
-        Err(failure) => no_page(503, NoRecordReason::ViewUnreadable)
-            .with("Retry-After", failure.retry_after_secs.to_string())
-            .with("Proxy-Status", failure.proxy_status())
-            .into(),
+        Err(failure) => view_unreadable(&no_page, &failure).into(),
     }
 }
 
-/// The record of a view in its repository; `None` if it is not in the view in the format that was requested.
-fn target_in_repository(target: &RecordTarget, live: LiveMember) -> Option<RecordTarget> {
+fn view_unreadable(no_page: &impl Fn(u16, NoRecordReason) -> Response, failure: &Failure) -> Response {
+    no_page(503, NoRecordReason::ViewUnreadable)
+        .with("Retry-After", failure.retry_after_secs.to_string())
+        .with("Proxy-Status", failure.proxy_status())
+}
+
+/// The record of a view in its repository; `None` if it is not in the view in the format that was requested. Without a
+/// format, the richest one of the view describes the item.
+async fn target_in_repository(
+    served: &ServedRepositories,
+    target: &RecordTarget,
+    live: LiveMember,
+) -> Result<Option<(Arc<Mapping>, RecordTarget)>, MirrorError> {
     let LiveMember { repository, formats } = live;
+    let Some(mapping) = served.mirrored(&repository) else { return Ok(None) };
     let is_in_view = |wanted: &str| formats.iter().any(|(prefix, _)| prefix == wanted);
     let format = match &target.format {
         Some(named) if is_in_view(named) => Some(named.clone()),
-        Some(_) => return None,
-        // The page of the repository shows it by default.
-        None if is_in_view(WORK_FORMAT) => None,
-        None => formats.first().map(|(prefix, _)| prefix.clone()),
+        Some(_) => return Ok(None),
+        None => {
+            let store = &*served.store.mirror;
+            let richest = served_formats(store, &mapping).await?;
+            let (repository, identifier) = (RepositoryId(&repository), Identifier(&target.identifier));
+            let live = live_formats(store, repository, &richest, identifier).await?;
+            // The page of the repository shows the first one by default.
+            let shown = live.iter().find(|prefix| is_in_view(prefix));
+            if shown == live.first() { None } else { shown.map(|prefix| (*prefix).clone()) }
+        }
     };
-    Some(RecordTarget { repository, format, ..target.clone() })
+    Ok(Some((mapping, RecordTarget { repository, format, ..target.clone() })))
 }
 
 /// The page of a record of a repository that has no pages of records, with its status and the reason.

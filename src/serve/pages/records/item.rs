@@ -81,7 +81,7 @@ impl ItemRecords {
 }
 
 /// The formats in which an item has a record that is not deleted, in the order of `formats`.
-pub(super) async fn live_formats<'f>(
+pub(in crate::serve::pages) async fn live_formats<'f>(
     store: &dyn MirrorStore,
     repository: RepositoryId<'_>,
     formats: &'f [String],
