@@ -210,19 +210,26 @@ impl SearchService {
     }
 
     async fn write_here(
-        &self,
+        self: &Arc<Self>,
         mirror: &dyn MirrorStore,
         write: Write,
         settled_secs: Option<UnixSecs>,
     ) -> Result<(), IndexError> {
         let _turn = self.turn.lock().await;
+        let service = Arc::clone(self);
+        let prepared = tokio::task::spawn_blocking(move || service.prepared(write)).await;
+        let index = prepared.map_err(|error| IndexError::Unreadable(error.to_string()))??;
+        index.set_formats(self.formats.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        index.follow(mirror, settled_secs).await
+    }
+
+    /// The index for a write. The caller has the turn. Blocks on the disk.
+    fn prepared(&self, write: Write) -> Result<SearchIndex, IndexError> {
         if write == Write::All {
             self.remove()?;
         }
         self.check_free_space()?;
-        let index = self.opened()?;
-        index.set_formats(self.formats.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        index.follow(mirror, settled_secs).await
+        self.opened()
     }
 
     /// Leaves the last space of the disk to the other stores.
