@@ -39,7 +39,7 @@ impl SearchPolicy {
             /// Whether the records of mirrored repositories are indexed and can be searched. Without a mirrored
             /// repository there is no index.
             enabled: Flag => self.enabled,
-            /// Maximum memory of the writer of the index. More memory makes the first build faster.
+            /// Maximum memory for the documents that the writer of the index holds. More memory makes the first build faster.
             memory_max_mib: whole(MEMORY_MIB_MIN..=1 << 20) => self.memory_max_mib,
             /// The interval at which changes of the mirror are indexed.
             commit_secs: seconds(1..=3600) => self.commit_interval,
