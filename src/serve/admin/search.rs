@@ -38,6 +38,8 @@ pub(super) async fn rebuild(served: &ServedRepositories, lifecycle: &Lifecycle) 
         return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));
     }
     let mirror = Arc::clone(&served.store.mirror);
+    // A command without a server indexes the same formats as one.
+    search.set_formats(&served.repositories);
     let settled_secs = settled_secs(served).await;
     let work = {
         let (search, mirror) = (Arc::clone(&search), Arc::clone(&mirror));

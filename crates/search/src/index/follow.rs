@@ -11,8 +11,8 @@ use oaimend_oai::UnixSecs;
 use oaimend_record::{RecordDocument, richest_first};
 use oaimend_repository::RecordView;
 use oaimend_store::{
-    CollectionVersion, Identifier, ListFilter, ListQuery, MirrorError, MirrorStore, Prefix, RecordStatus,
-    RepositoryId, StoredRecord,
+    CollectionVersion, Identifier, ListFilter, ListQuery, ListedFormat, MirrorError, MirrorStore, Prefix,
+    RecordStatus, RepositoryId, StoredRecord,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -94,10 +94,7 @@ impl Follower<'_> {
             // One format needs no order. The catalog contains the sets too, which may be many.
             if prefixes.len() > 1 {
                 let listed = self.mirror.catalog(RepositoryId(repository)).await?.formats;
-                prefixes = richest_first(prefixes.iter().map(|prefix| {
-                    let format = listed.iter().find(|format| format.prefix == *prefix);
-                    (prefix.as_str(), format.map_or("", |format| format.namespace.as_str()))
-                }));
+                prefixes = self.in_order(repository, prefixes, &listed);
             }
             let formats = prefixes;
             self.begin_in_other_order(repository, &formats).await?;
@@ -114,6 +111,22 @@ impl Follower<'_> {
         }
         self.writing.opened().set_position(self.following.position.clone());
         Ok(())
+    }
+
+    /// Formats in the order of [`richest_first`]. If the source has not listed one of them now, the known order stays: a
+    /// repository must not be read again because of one wrong response.
+    fn in_order(&self, repository: &str, prefixes: Vec<String>, listed: &[ListedFormat]) -> Vec<String> {
+        let namespace = |prefix: &String| listed.iter().find(|format| format.prefix == *prefix);
+        if let Some(known) = self.following.position.formats.get(repository)
+            && known.len() == prefixes.len()
+            && prefixes.iter().all(|prefix| known.contains(prefix))
+            && prefixes.iter().any(|prefix| namespace(prefix).is_none())
+        {
+            return known.clone();
+        }
+        richest_first(prefixes.iter().map(|prefix| {
+            (prefix.as_str(), namespace(prefix).map_or("", |format| format.namespace.as_str()))
+        }))
     }
 
     /// Begins a repository again if one of its formats is not indexed any more, or if they have another order: other

@@ -172,21 +172,25 @@ impl SearchIndex {
             }
             // A call that is dropped before it knows leaves the index as suspect as it was.
             let is_intact = block(move || Ok(intact.is_intact())).await?;
-            if !is_intact {
-                tracing::warn!("the search index is damaged and is built again");
-                self.set_opened(None);
-            }
-            self.shared.is_suspect.store(false, Ordering::Release);
-            self.shared.is_unverified.store(false, Ordering::Release);
             if is_intact {
+                self.trust();
                 return Ok(opened);
             }
+            tracing::warn!("the search index is damaged and is built again");
+            self.set_opened(None);
             opened.close();
+        }
+        if suspect {
+            // Until the damaged files are gone, none are opened.
             let folder = self.shared.folder.clone();
-            block(move || {
-                std::fs::remove_dir_all(folder).map_err(|error| tantivy::TantivyError::from(error).into())
+            block(move || match std::fs::remove_dir_all(folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    Err(tantivy::TantivyError::from(error).into())
+                }
+                _ => Ok(()),
             })
             .await?;
+            self.trust();
         }
         let (folder, settings) = (self.shared.folder.clone(), self.shared.settings);
         let opened = Arc::new(block(move || Ok(Opened::open(&folder, settings)?)).await?);
@@ -194,6 +198,12 @@ impl SearchIndex {
         self.set_opened(Some(Arc::clone(&opened)));
         self.shared.has_failed_writer.store(false, Ordering::Release);
         Ok(opened)
+    }
+
+    /// Notes that the files are intact, or new.
+    fn trust(&self) {
+        self.shared.is_suspect.store(false, Ordering::Release);
+        self.shared.is_unverified.store(false, Ordering::Release);
     }
 
     fn opened(&self) -> Option<Arc<Opened>> {

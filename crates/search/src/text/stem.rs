@@ -66,6 +66,10 @@ impl KnownStems {
         folded: &str,
         read: impl FnOnce(Option<&str>) -> T,
     ) -> T {
+        if word.len() > STEMMED_BYTES_MAX {
+            // In lower case it may be short enough. Such words are rare, and long ones would take much memory.
+            return read(language.stem(&lower(word)).filter(|stem| stem != folded).as_deref());
+        }
         if self.count >= KNOWN_MAX {
             // Their tables keep their size.
             self.languages.iter_mut().for_each(|(_, known)| known.clear());
@@ -123,6 +127,12 @@ mod tests {
             assert_eq!(other_stem("Harbour"), None);
             assert_eq!(other_stem(&"s".repeat(65)), None);
         }
+        let bytes = |known: &KnownStems| -> usize {
+            known.languages.iter().flat_map(|(_, known)| known.keys()).map(|word| word.len()).sum()
+        };
+        let before = bytes(&known);
+        assert_eq!(known.read(english, &"s".repeat(10_000), "", |stem| stem.map(str::to_owned)), None);
+        assert_eq!(bytes(&known), before, "a long word is not kept");
         let words: usize = known.languages.iter().map(|(_, known)| known.len()).sum();
         assert!(words == known.count && words <= KNOWN_MAX, "{words} words, {} counted", known.count);
     }

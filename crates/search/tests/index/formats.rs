@@ -28,6 +28,14 @@ async fn the_richest_format_is_shown() {
     let records =
         |records: &[&str]| -> BTreeSet<String> { records.iter().map(|&name| name.into()).collect() };
     assert_eq!(shown(&world), records(&["r x 1", "r oai_dc 2"]));
+    // The source leaves a format out of one response. Nothing is read again, so query sets stay complete.
+    let catalog = world.mirror.catalog(RepositoryId("r")).await.unwrap();
+    let without = Catalog { formats: catalog.formats[..1].to_vec(), ..catalog.clone() };
+    world.mirror.save_catalog(RepositoryId("r"), without).await.unwrap();
+    world.index.follow(&world.mirror, None).await.unwrap();
+    assert!(world.index.complete_until_secs().is_ok());
+    assert_eq!(shown(&world), records(&["r x 1", "r oai_dc 2"]));
+    world.mirror.save_catalog(RepositoryId("r"), catalog).await.unwrap();
     // The source corrects the namespace. No record changes.
     for (namespace, expected) in [
         ("urn:other", "r oai_dc 1"),
