@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 /// Maximum number of members of a collection that are read at once.
 const READ_MAX: usize = 1_000;
+/// Maximum number of members of a collection that are examined for the newest ones. If more of them have left, or are shown
+/// by another repository, older ones are not found.
+const EXAMINED_MAX: usize = 20_000;
 
 /// One of the newest members of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,6 +209,7 @@ struct Newest<'m> {
     read: VecDeque<ViewMember>,
     after: Option<Position>,
     is_at_end: bool,
+    examined: usize,
     /// Number of members that are read next. It doubles with each read.
     count_max: usize,
 }
@@ -213,10 +217,11 @@ struct Newest<'m> {
 impl<'m> Newest<'m> {
     fn new(repository: &'m str, prefix: &'m str, count_max: usize) -> Self {
         let count_max = count_max.clamp(1, READ_MAX);
-        Self { repository, prefix, read: VecDeque::new(), after: None, is_at_end: false, count_max }
+        let read = VecDeque::new();
+        Self { repository, prefix, read, after: None, is_at_end: false, examined: 0, count_max }
     }
 
-    /// Reads on to the next live member, unless it is read already. Any number of members before it may have left.
+    /// Reads on to the next live member, unless it is read already. Many members before it may have left.
     async fn fill(&mut self, members: &CurrentMembers) -> Result<(), Failure> {
         while self.read.is_empty() && !self.is_at_end {
             let query = MemberQuery {
@@ -230,7 +235,8 @@ impl<'m> Newest<'m> {
             };
             let read = members.follower.views.members(query).await.map_err(failed)?;
             let read = members.if_in_use(read)?;
-            self.is_at_end = read.len() < self.count_max;
+            self.examined += read.len();
+            self.is_at_end = read.len() < self.count_max || self.examined >= EXAMINED_MAX;
             self.after = read.last().map(|last| last.position).or(self.after);
             self.read.extend(read.into_iter().filter(|member| !member.has_left));
             self.count_max = (self.count_max * 2).min(READ_MAX);
