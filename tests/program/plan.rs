@@ -83,11 +83,14 @@ fn a_cost_weight_chooses_the_freshness() {
     assert!(freshness("10000") < freshness("100000"));
     let text = stdout(&plan(folder.path(), &["--cost-weight", "100000"]));
     assert!(text.contains("a freshness of 0.9860 costs least"), "{text}");
+    std::fs::write(folder.path().join("idle.csv"), "id,records,changes_per_day\na,1,0\n").expect("writable");
     for (wrong, message) in [
         (&["--cost-weight", "1"][..], "a freshness below 0.5 costs least"),
         (&["--cost-weight", "0"][..], "expected a number above 0"),
         (&["--cost-weight", "5", "--freshness", "0.9"][..], "cannot be used with"),
         (&["--planned", "table.csv"][..], "--compare"),
+        (&["--cost-weight", "5", "--harvest-cost", "0"][..], "harvests that cost something"),
+        (&["--compare", "--planned", "idle.csv"][..], "idle.csv: no repository changes"),
     ] {
         let output = plan(folder.path(), wrong);
         assert_eq!(output.status.code(), Some(64), "{wrong:?}");

@@ -102,7 +102,7 @@ impl CombinedCost {
             "cost_weight": self.weight,
             "freshness": self.least.cost.freshness,
             "combined_per_day": self.least.combined_per_day,
-            "harvests_per_day": self.least.cost.per_day,
+            "cost_per_day": self.least.cost.per_day,
         })
     }
 }

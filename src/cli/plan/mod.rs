@@ -55,6 +55,10 @@ pub(super) fn run(arguments: PlanArguments) -> Result<Exit, Failure> {
     let repositories = table::read(&arguments.input)?;
     let workload =
         workload(&arguments.input, repositories.iter().map(|repository| repository.load), unit_costs)?;
+    if arguments.cost_weight.is_some() && !(workload.is_changing() && unit_costs.harvest > 0.0) {
+        let text = "--cost-weight needs a repository that changes, and harvests that cost something";
+        return Err(Failure::usage(text));
+    }
     let combined = arguments.cost_weight.map(|weight| CombinedCost::new(&workload, weight)).transpose()?;
     let freshness = combined.as_ref().map_or(arguments.freshness, |combined| combined.freshness);
     let policy = MirrorPolicy { freshness, ..MirrorPolicy::default() };
@@ -94,7 +98,12 @@ pub(super) fn run(arguments: PlanArguments) -> Result<Exit, Failure> {
 }
 
 fn read_workload(file: &Path, unit_costs: UnitCosts) -> Result<Workload, Failure> {
-    workload(file, table::read(file)?.iter().map(|repository| repository.load), unit_costs)
+    let workload = workload(file, table::read(file)?.iter().map(|repository| repository.load), unit_costs)?;
+    if !workload.is_changing() {
+        let text = format!("{}: no repository changes, so UNAP cannot be planned for it", file.display());
+        return Err(Failure::usage(text));
+    }
+    Ok(workload)
 }
 
 fn workload(

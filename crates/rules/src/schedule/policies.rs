@@ -97,7 +97,13 @@ impl Workload {
         Ok(Self { changing, records, unit_costs, planned_secs: None })
     }
 
-    /// Plans [`Policy::Unap`] for another workload, which was expected instead of this one.
+    /// Whether any repository changes.
+    pub const fn is_changing(&self) -> bool {
+        !self.changing.is_empty()
+    }
+
+    /// Plans [`Policy::Unap`] for another workload, which was expected instead of this one. It must have
+    /// repositories that change.
     #[must_use]
     pub fn planned_for(self, expected: &Self) -> Self {
         Self { planned_secs: Some(expected.equal_interval_secs()), ..self }
