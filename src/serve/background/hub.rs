@@ -7,7 +7,7 @@ use crate::notify::retry_wait;
 use crate::serve::context::ServerContext;
 use crate::serve::search::searched_repositories;
 use async_trait::async_trait;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use oaimend_base::clock;
 use oaimend_pages::search::{SearchAddress, SearchForm};
 use oaimend_store::{MirrorError, Prefix, RepositoryId};
@@ -67,9 +67,12 @@ impl HubService {
             if self.0.lifecycle.is_ending() {
                 continue;
             }
-            let read_at = clock::uptime();
             match self.changes().await {
-                Ok(changes) => feeds.note(changes, read_at, read_at.saturating_sub(search.lag())),
+                Ok(changes) => {
+                    // All of them were in the mirror by now.
+                    let read_at = clock::uptime();
+                    feeds.note(changes, read_at, read_at.saturating_sub(search.lag()));
+                }
                 Err(error) => tracing::debug!(%error, "it is not known which feeds have changed"),
             }
             if let Some(wait) = self.ping(hub, &mut feeds).await {
@@ -102,7 +105,18 @@ impl HubService {
                 Ok(endpoint) => self.publish(endpoint, feed.as_deref()).await,
                 Err(problem) => Err(problem.clone()),
             };
-            let Err(problem) = sent else {
+            let problem = match sent {
+                Ok(status) if status.is_success() => None,
+                // The hub knows best which feeds it accepts. The others do not wait for this one.
+                Ok(status) if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS => {
+                    let feed = feed.as_deref().unwrap_or("all repositories");
+                    tracing::warn!(feed, %status, "the hub refuses a feed");
+                    None
+                }
+                Ok(status) => Some(format!("status {status}")),
+                Err(problem) => Some(problem),
+            };
+            let Some(problem) = problem else {
                 feeds.waiting.pop_first();
                 feeds.failed = 0;
                 continue;
@@ -124,13 +138,12 @@ impl HubService {
     }
 
     /// Names one feed to the hub, once.
-    async fn publish(&self, hub: &Endpoint, repository: Option<&str>) -> Result<(), String> {
+    async fn publish(&self, hub: &Endpoint, repository: Option<&str>) -> Result<StatusCode, String> {
         let served = &self.0.served;
         let feed = SearchAddress::recent(repository).url(&served.public_url, SearchForm::Atom.ending());
         let content_type = HeaderValue::from_static("application/x-www-form-urlencoded");
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type)]);
-        let status = hub.post(headers, publish_form(&feed), &*served.clock).await?;
-        if status.is_success() { Ok(()) } else { Err(format!("status {status}")) }
+        hub.post(headers, publish_form(&feed), &*served.clock).await
     }
 }
 
