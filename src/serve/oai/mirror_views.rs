@@ -7,7 +7,8 @@ use crate::serve::served::ServedRepositories;
 use oaimend_mirror::Stamps;
 use oaimend_mirror::failover::FailoverRepository;
 use oaimend_mirror::repository_index::{
-    INDEX_NAME, IndexSettings, IndexedRepository, RepositoryKind, index_repository, update_index,
+    INDEX_NAME, IndexSettings, IndexedRepository, RepositoryKind, index_repository, is_index_damaged,
+    update_index,
 };
 use oaimend_mirror::view::{
     AggregateRepository, AggregateSettings, Component, MirrorRepository, MirroredSource, QuerySets,
@@ -71,8 +72,13 @@ pub(crate) async fn index_view(served: &ServedRepositories) -> Result<Box<dyn Re
     let is_current = indexed
         .as_ref()
         .is_some_and(|(mappings, views)| Arc::ptr_eq(mappings, &current.0) && Arc::ptr_eq(views, &current.1));
-    if !is_current {
-        update_index(&stores, &index_settings(served, &current)).await?;
+    if !is_current || is_index_damaged(&stores).await? {
+        let settings = index_settings(served, &current);
+        match update_index(&stores, &settings).await {
+            // A request that has ended left its change to finish.
+            Err(MirrorError::Conflict) => update_index(&stores, &settings).await?,
+            updated => updated?,
+        }
         *indexed = Some(current);
     }
     drop(indexed);

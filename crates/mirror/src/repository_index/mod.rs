@@ -58,11 +58,29 @@ pub fn index_repository(mut stores: ViewStores, options: ViewOptions) -> MirrorR
     MirrorRepository::new(stores, options, MirroredSource { id: INDEX_NAME.to_owned(), ..Default::default() })
 }
 
-/// Stores the repositories that have been added, changed or removed since the last call, with one stamp.
+/// Whether the stored index lacks records that were damaged on disk. [`update_index`] stores them again.
 ///
 /// # Errors
 ///
-/// The store cannot be read or written. The next call stores what is missing.
+/// The store cannot be read.
+pub async fn is_index_damaged(stores: &ViewStores) -> Result<bool, MirrorError> {
+    for format in Format::ALL {
+        let version = stores.store.version(RepositoryId(INDEX_NAME), Prefix(format.name())).await?;
+        if version.is_some_and(|version| version.damaged > 0) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Stores the repositories that have been added, changed or removed since the last call, with one stamp.
+///
+/// If the returned future is dropped, its change continues, and the next call may meet it.
+///
+/// # Errors
+///
+/// The store cannot be read or written. The next call stores what is missing. [`MirrorError::Conflict`] if another call
+/// stores the index at this moment.
 pub async fn update_index(stores: &ViewStores, settings: &IndexSettings) -> Result<(), MirrorError> {
     let store = &stores.store;
     save_description(&**store, settings).await?;
