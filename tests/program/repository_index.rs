@@ -1,6 +1,8 @@
 //! The repository index: a harvester that follows it learns of each repository, and misses no record.
 
-use crate::fixtures::mirror::{Answered, Item, Mirror, ask, ask_once, pages, runtime};
+use crate::fixtures::mirror::{
+    Answered, Item, Mirror, ask, ask_once, damage_last_block, pages, runtime, segments,
+};
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::source::fetch;
 use oaimend_mirror::repository_index::{
@@ -281,6 +283,25 @@ fn a_server_lists_its_repositories() {
         body[header..].starts_with(&format!("<header status=\"deleted\"><identifier>{base_url}/a<")),
         "{body}"
     );
+}
+
+#[test]
+fn damaged_records_are_stored_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program =
+        Program::start(folder.path(), &["--map=a=http://127.0.0.1:9/a", "--map=b=http://127.0.0.1:9/b"]);
+    let get = |prefix: &str| {
+        let identifier = format!("http://{}/b", program.address());
+        let query = format!("verb=GetRecord&metadataPrefix={prefix}&identifier={identifier}");
+        fetch(program.address(), &format!("/_index?{query}"))
+    };
+    assert_eq!(get("INDEX").status, 200);
+    segments(&folder.path().join("data/mirror")).iter().for_each(|segment| damage_last_block(segment));
+    assert_eq!(get("INDEX").status, 503, "the request meets the damage");
+    for prefix in ["INDEX", "oai_dc"] {
+        let again = get(prefix);
+        assert!(again.status == 200 && again.text().contains("/b</"), "{prefix}: {}", again.text());
+    }
 }
 
 /// The rules of the official validator, and the own schema.

@@ -58,12 +58,15 @@ pub fn index_repository(mut stores: ViewStores, options: ViewOptions) -> MirrorR
     MirrorRepository::new(stores, options, MirroredSource { id: INDEX_NAME.to_owned(), ..Default::default() })
 }
 
-/// Whether the stored index lacks records that were damaged on disk. [`update_index`] stores them again.
+/// Whether the stored index lacks records that were damaged on disk. It is checked if a request has met damage.
+/// [`update_index`] stores them again.
 ///
 /// # Errors
 ///
 /// The store cannot be read.
 pub async fn is_index_damaged(stores: &ViewStores) -> Result<bool, MirrorError> {
+    // Harvests do this for other repositories.
+    stores.store.verify_suspected(RepositoryId(INDEX_NAME)).await?;
     for format in Format::ALL {
         let version = stores.store.version(RepositoryId(INDEX_NAME), Prefix(format.name())).await?;
         if version.is_some_and(|version| version.damaged > 0) {
