@@ -7,7 +7,9 @@ use crate::boundary::open_elements::Evidence;
 use crate::boundary::record_boundary::{RecordBoundary, parent_name};
 use crate::boundary::swallowed::find_identifier;
 use crate::catalog::{NotOai, QuarantineReason, RepairId};
+use crate::lex::lexeme::{COMMENT, is_good_comment};
 use crate::lex::names::blanks;
+use crate::lex::search::memrchr;
 use crate::repair_item::{RepairedItem, repair_item};
 use crate::repair_nodes::{local_defect, repair_nodes};
 use crate::sink::{RecordFacts, Sink};
@@ -25,7 +27,7 @@ use crate::stages::response::{ListStepResult, Response, Stage, StepResult};
 use crate::stages::step::Step;
 use crate::text::characters::guess_characters;
 use crate::text::node_rules::Guesses;
-use crate::validate::envelope_names::TagMatch;
+use crate::validate::envelope_names::{EnvelopeNames, TagMatch};
 use crate::validate::facts::ItemFacts;
 use crate::validate::state::Validation;
 use crate::validate::validator_oversized;
@@ -202,7 +204,10 @@ pub(crate) fn step_broken_item(step: &mut Step<'_, impl Sink>, list: &mut List) 
     let rest = step.window.text;
     let bytes_max = step.response.limits().record_bytes_max;
     let Some(search) = list.item.search_mut() else { return ListStepResult::Stay(StepResult::Settled(0)) };
-    let boundary = search.find(step.window, &list.names, bytes_max);
+    let boundary = match search.find(step.window, &list.names, bytes_max) {
+        RecordBoundary::At(end) => RecordBoundary::At(end_before_comments(rest, end, &list.names)),
+        other => other,
+    };
     let allows_second_search = search.allows_second_search();
     if boundary == RecordBoundary::NeedMore {
         return ListStepResult::Stay(StepResult::NeedMore);
@@ -276,6 +281,25 @@ pub(crate) fn step_broken_item(step: &mut Step<'_, impl Sink>, list: &mut List) 
     list.note_tear(tear);
     list.item.end();
     finish_item(step.response, list, end)
+}
+
+/// Returns the end of the item whose text with the comments after it ends at `end`. These comments are no part of the item,
+/// so they stay whatever is repaired in it.
+fn end_before_comments(rest: &[u8], end: usize, names: &EnvelopeNames) -> usize {
+    let mut text = rest.get(..end).unwrap_or_default();
+    while let Some(before) = text.trim_ascii_end().strip_suffix(b"-->") {
+        // One with markup in it stays with the item, because the markup may be torn.
+        let start = memrchr(b'<', before).unwrap_or(0);
+        let comment = text.get(start..).unwrap_or_default().trim_ascii_end();
+        if !comment.starts_with(COMMENT) || !is_good_comment(comment) {
+            return end;
+        }
+        text = text.get(..start).unwrap_or_default();
+        if names.ends_with_item(text.trim_ascii_end()) {
+            return text.trim_ascii_end().len();
+        }
+    }
+    end
 }
 
 /// Repairs the item before the boundary; `None` if there is no boundary.
