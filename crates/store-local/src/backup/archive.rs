@@ -223,7 +223,7 @@ pub(crate) fn refuse_interrupted(data: &Path) -> Result<(), BackupError> {
     if is_whole { Ok(()) } else { Err(BackupError::Interrupted(data.to_owned())) }
 }
 
-/// What is in a folder, beside what its file system puts there.
+/// The entries of a folder, except those that its file system creates.
 fn others_in(folder: &Path) -> Result<Vec<PathBuf>, BackupError> {
     let entries = fs::read_dir(folder).map_err(BackupError::file(folder))?;
     let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();

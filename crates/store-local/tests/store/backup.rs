@@ -250,7 +250,7 @@ fn a_folder_that_exists_is_filled_and_not_replaced() {
     runtime().block_on(fill(&store));
     let file = folder.path().join("whole.backup");
     back_up(&store, &file);
-    // The folder stands for a mount point, which cannot be replaced. An ext4 disk has such a folder at its root.
+    // The folder is like a mount point, which cannot be replaced. An ext4 disk has such a folder at its root.
     let copy = folder.path().join("copy");
     fs::create_dir_all(copy.join("lost+found")).expect("writable");
     let number = || fs::metadata(&copy).expect("readable").ino();

@@ -18,7 +18,7 @@ pub(super) const JUDGED_MAX: usize = 1_000;
 /// The state of a view that its requests share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Held while members change. What is known while nobody changes them.
+    /// Held while members change. It contains the last known state, as long as nobody changes them.
     pub(super) turn: tokio::sync::Mutex<Option<Known>>,
     /// The settings of the last request.
     pub(super) latest: Mutex<Option<ViewSettings>>,

@@ -70,7 +70,7 @@ impl LiveMember {
         for (prefix, position) in &self.formats {
             let headers =
                 mirror.headers(RepositoryId(&self.repository), Prefix(prefix), &identifiers).await?;
-            // A damaged record has no header. Who reads it says so.
+            // A damaged record has no header. The page that reads it reports the damage.
             if headers.into_iter().flatten().any(|header| header.sequence != position.sequence) {
                 return Ok(false);
             }
