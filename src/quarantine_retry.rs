@@ -7,7 +7,7 @@ use oaimend_base::clock::{self, Clock};
 use oaimend_mirror::harvest::{Harvester, store_recovered};
 use oaimend_oai::{ErrorCode, Request, named_enum, serde_by_name};
 use oaimend_repository::{
-    DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest, ResponseSummary,
+    DeliveredRecord, Event, Failure, HarvesterTraits, Reason, Repository, RepositoryRequest, ResponseSummary,
 };
 use oaimend_store::{
     Quarantine, QuarantineEntry, QuarantineError, QuarantineQuery, QuarantineState, RepositoryId,
@@ -168,7 +168,14 @@ impl Retry {
     async fn receive(&self, request: Request) -> Received {
         let echo = Arc::new(request.to_echo(&self.base_url));
         let via = self.via.clone();
-        let request = RepositoryRequest { request, echo, via, in_one_piece: false, reports_records: true };
+        let request = RepositoryRequest {
+            request,
+            echo,
+            via,
+            harvester: HarvesterTraits::default(),
+            in_one_piece: false,
+            reports_records: true,
+        };
         let mut events = self.source.answer(request);
         let mut received = Received::default();
         while let Some(event) = events.next().await {

@@ -6,7 +6,9 @@ use oaimend_mirror::harvest::read_formats;
 use oaimend_mirror::view::identify::StoredIdentify;
 use oaimend_oai::{ErrorCode, Request, Verb};
 use oaimend_repair::RepairId;
-use oaimend_repository::{Event, Failure, Reason, Repository as _, RepositoryRequest, ResponseSummary};
+use oaimend_repository::{
+    Event, Failure, HarvesterTraits, Reason, Repository as _, RepositoryRequest, ResponseSummary,
+};
 use oaimend_store::Store;
 use oaimend_upstream::settings::Method;
 use oaimend_upstream::{LiveRepository, SourceClients};
@@ -202,6 +204,7 @@ async fn receive(
         request,
         echo,
         via: "1.1 oaimend".to_owned(),
+        harvester: HarvesterTraits::default(),
         in_one_piece: false,
         reports_records: false,
     });

@@ -54,11 +54,15 @@ pub(crate) trait ResponseSink {
 /// The Content-Security-Policy of responses of repositories. A browser would execute XHTML script in their records.
 pub(crate) const RESPONSE_SECURITY_POLICY: &str = "default-src 'none'; sandbox";
 /// The `Vary` field of responses of repositories.
-pub(crate) const RESPONSE_VARY: &str = "Accept-Encoding, Sec-Fetch-Dest";
+pub(crate) const RESPONSE_VARY: &str = "Accept-Encoding, Oaimend-Harvester, Sec-Fetch-Dest";
 
 /// The `Vary` field of the response to a query. The URL of a repository without one is its page, if `Accept` names HTML.
 pub(crate) const fn response_vary(query: &str) -> &'static str {
-    if query.is_empty() { "Accept, Accept-Encoding, Sec-Fetch-Dest" } else { RESPONSE_VARY }
+    if query.is_empty() {
+        "Accept, Accept-Encoding, Oaimend-Harvester, Sec-Fetch-Dest"
+    } else {
+        RESPONSE_VARY
+    }
 }
 
 impl Response {

@@ -22,6 +22,7 @@ mod failover;
 mod failover_promise;
 mod harvesters;
 mod mirror_aggregate_changes;
+mod mirror_chain;
 mod mirror_circles;
 mod mirror_cli;
 mod mirror_collisions;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use oaimend::config::Mapping;
 use oaimend_oai::Request;
-use oaimend_repository::{DeliveredRecord, Event, Repository, RepositoryRequest, ResponseSummary};
+use oaimend_repository::{
+    DeliveredRecord, Event, HarvesterTraits, Repository, RepositoryRequest, ResponseSummary,
+};
 use oaimend_store::QuarantinedRecord;
 use oaimend_upstream::settings::{HeadersVia, Limits, Version};
 use oaimend_upstream::{LiveRepository, SourceClients};
@@ -45,7 +47,14 @@ fn ask(source: &Source, query: &str, tune: impl FnOnce(&mut Mapping)) -> Collect
     let request = Request::parse(query.as_bytes()).expect("a request");
     let echo = Arc::new(request.to_echo("http://proxy.example/x"));
     let via = "1.1 test".to_owned();
-    let request = RepositoryRequest { request, echo, via, in_one_piece: false, reports_records: true };
+    let request = RepositoryRequest {
+        request,
+        echo,
+        via,
+        harvester: HarvesterTraits::default(),
+        in_one_piece: false,
+        reports_records: true,
+    };
     let mut collected = Collected::default();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {

@@ -1,6 +1,7 @@
 //! The interface of a repository, and a request to it.
 
 use crate::event_stream::EventStream;
+use crate::harvester_traits::HarvesterTraits;
 use oaimend_oai::{Request, RequestEcho};
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ pub struct RepositoryRequest {
     pub echo: Arc<RequestEcho>,
     /// The `Via` header for a source.
     pub via: String,
+    /// The properties of the harvester.
+    pub harvester: HarvesterTraits,
     /// Hold the page until it is whole, for a client that cannot detect an aborted transfer.
     pub in_one_piece: bool,
     /// Report each record and each quarantined item as an event, before the bytes that contain it.

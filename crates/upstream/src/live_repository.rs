@@ -2,6 +2,7 @@
 
 use crate::client::request_context::RequestContext;
 use crate::client::source_client::SourceClient;
+use crate::http::hop_headers::HopHeaders;
 use crate::session::list_session::start_session;
 use crate::settings::SourceMapping;
 use oaimend_base::clock::Clock;
@@ -30,13 +31,13 @@ impl Repository for LiveRepository {
         let source_set = set.and_then(|set| store.profiles.source_set(&mapping.source_key(), set));
         let source_request =
             source_set.map_or_else(|| request.request.clone(), |set| request.request.with_set(&set));
-        let RepositoryRequest { request, echo, via, in_one_piece, reports_records } = request;
+        let RepositoryRequest { request, echo, via, harvester, in_one_piece, reports_records } = request;
         start_session(RequestContext {
             mapping,
             request,
             source_request,
             echo,
-            via,
+            headers: HopHeaders { via, harvester },
             store,
             client,
             clock,

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use futures::{StreamExt as _, stream};
 use oaimend_mirror::harvest::RepeatedPages;
 use oaimend_oai::{ErrorCode, Request, UnixSecs};
-use oaimend_repository::{Event, Failure, Repository, RepositoryRequest, ResponseSummary};
+use oaimend_repository::{Event, Failure, HarvesterTraits, Repository, RepositoryRequest, ResponseSummary};
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::background::BackgroundService;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -140,6 +140,7 @@ impl Walk<'_> {
             request: request.clone(),
             echo: Arc::new(request.to_echo(&base_url)),
             via: self.served.via.to_str().unwrap_or_default().to_owned(),
+            harvester: HarvesterTraits::default(),
             in_one_piece: false,
             reports_records: true,
         });

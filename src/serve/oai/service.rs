@@ -36,7 +36,7 @@ use oaimend_base::clock;
 use oaimend_oai::{Request, RequestEcho};
 use oaimend_pages::oai_page::RequestAddress;
 use oaimend_pages::route::RecordTarget;
-use oaimend_repository::{Failure, Repository, RepositoryRequest};
+use oaimend_repository::{Failure, HarvesterTraits, Repository, RepositoryRequest};
 use oaimend_search::SearchClient;
 use oaimend_store::RepositoryId;
 use oaimend_upstream::{LiveRepository, RequestedBy};
@@ -50,6 +50,9 @@ use std::time::SystemTime;
 
 /// The proxy service of pingora.
 pub(crate) struct ProxyService(pub(crate) Arc<ServerContext>);
+
+/// The header with the properties of a harvester.
+const HARVESTER_TRAITS: header::HeaderName = header::HeaderName::from_static(HarvesterTraits::HEADER);
 
 /// The repository and the request to it, or the response that needs none.
 type Prepared = std::result::Result<(Box<dyn Repository>, RepositoryRequest), Response>;
@@ -324,7 +327,14 @@ impl ProxyService {
         // HTTP/1.0 needs the length of a response. The page of a response and pages in the cache have one.
         let in_one_piece =
             head.version == Version::HTTP_10 && context.page_request.is_none() && context.lookup.is_none();
-        let request = RepositoryRequest { request, echo, via, in_one_piece, reports_records: false };
+        // All harvesters of a source share its responses.
+        let harvester = if context.is_of_mirror {
+            HarvesterTraits::read(&joined(head, HARVESTER_TRAITS))
+        } else {
+            HarvesterTraits::default()
+        };
+        let request =
+            RepositoryRequest { request, echo, via, harvester, in_one_piece, reports_records: false };
         Ok((repository, request))
     }
 

@@ -26,7 +26,7 @@ fn is_page(got: &Got, status: u16, parts: &[&str]) {
     let policy = got.header("content-security-policy");
     assert!(policy.contains("default-src 'none'") && !policy.contains("script"), "{policy}");
     assert_eq!(got.header("x-content-type-options"), "nosniff");
-    assert_eq!(got.header("vary"), "Accept-Encoding, Sec-Fetch-Dest");
+    assert_eq!(got.header("vary"), "Accept-Encoding, Oaimend-Harvester, Sec-Fetch-Dest");
     let text = got.text();
     assert!(text.starts_with("<!DOCTYPE html>"), "{text}");
     for part in parts {
@@ -46,7 +46,7 @@ fn is_xml(got: &Got) {
 fn has_security_headers(got: &Got) {
     assert_eq!(got.header("x-content-type-options"), "nosniff", "{got:?}");
     assert_eq!(got.header("content-security-policy"), "default-src 'none'; sandbox", "{got:?}");
-    assert_eq!(got.header("vary"), "Accept-Encoding, Sec-Fetch-Dest", "{got:?}");
+    assert_eq!(got.header("vary"), "Accept-Encoding, Oaimend-Harvester, Sec-Fetch-Dest", "{got:?}");
 }
 
 /// A proxy in front of a collection that is not mirrored.

@@ -35,6 +35,30 @@ fn read_list(proxy: &Proxy, base: &str, query: &str) -> Vec<String> {
 }
 
 #[test]
+fn harvests_state_their_properties_and_forwarded_requests_do_not() {
+    let (source, _) = Collection::of(250).start();
+    let proxy = Proxy::tuned(&source, |mapping| mapping.mirror = Some(MirrorSettings::default()));
+    proxy.wait_for_harvests("x", 1);
+    let headers = |source: &Source| -> Vec<Option<String>> {
+        let requests = source.requests();
+        requests.iter().map(|received| received.headers.get("oaimend-harvester").cloned()).collect()
+    };
+    let of_harvest = headers(&source);
+    let expected = Some("total-elements, from-first-response-date".to_owned());
+    assert!(of_harvest.iter().all(|header| *header == expected), "{of_harvest:?}");
+    let list = "?verb=ListIdentifiers&metadataPrefix=oai_dc";
+    for (base, has_total) in [("/_mirror/x", true), ("/x", false)] {
+        let of_mirror = "Oaimend-Harvester: later, total-elements\r\n";
+        let got = fetch_with(proxy.address(), &format!("{base}{list}"), of_mirror);
+        assert_eq!(got.text().contains(" totalElements=\"250\""), has_total, "{base}");
+        let got = fetch_with(proxy.address(), &format!("{base}{list}"), "");
+        assert!(!got.text().contains("totalElements"), "{base}");
+    }
+    let forwarded = headers(&source).split_off(of_harvest.len());
+    assert!(!forwarded.is_empty() && forwarded.iter().all(Option::is_none), "{forwarded:?}");
+}
+
+#[test]
 fn mirror_answers_while_the_source_is_down() {
     let (source, collection) = Collection::of(250).start();
     let proxy = Proxy::tuned(&source, |mapping| {

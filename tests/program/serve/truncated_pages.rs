@@ -377,14 +377,14 @@ fn gzip_for_harvesters() {
     let proxy = Proxy::of(&source);
     let got = fetch_with(proxy.address(), LIST, "Accept-Encoding: br, gzip;q=0.8\r\n");
     assert_eq!((got.status, got.whole, got.header("content-encoding")), (200, true, "gzip"));
-    assert_eq!(got.header("vary"), "Accept-Encoding, Sec-Fetch-Dest");
+    assert_eq!(got.header("vary"), "Accept-Encoding, Oaimend-Harvester, Sec-Fetch-Dest");
     let (text, end) = gunzip(&got.body);
     assert!(end.is_ok() && got.body.len() * 5 < text.len());
     assert_eq!(records(&text), records(&page_of(200)));
     for identity in ["", "Accept-Encoding: identity\r\n", "Accept-Encoding: gzip;q=0\r\n"] {
         let got = fetch_with(proxy.address(), LIST, identity);
         let headers = (got.header("content-encoding"), got.header("vary"));
-        assert_eq!(headers, ("", "Accept-Encoding, Sec-Fetch-Dest"));
+        assert_eq!(headers, ("", "Accept-Encoding, Oaimend-Harvester, Sec-Fetch-Dest"));
     }
     let refused = fetch_with(proxy.address(), "/x?verb=Nonsense", "Accept-Encoding: gzip\r\n");
     assert_eq!((refused.header("content-encoding"), refused.whole), ("", true));

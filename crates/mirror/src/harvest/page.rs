@@ -7,7 +7,7 @@ use oaimend_base::clock::Clock;
 use oaimend_oai::{Request, UnixSecs, datestamp};
 use oaimend_repair::QuarantineReason;
 use oaimend_repository::{
-    DeliveredRecord, Event, Failure, Reason, Repository, RepositoryRequest, ResponseSummary,
+    DeliveredRecord, Event, Failure, HarvesterTraits, Reason, Repository, RepositoryRequest, ResponseSummary,
 };
 use oaimend_rules::{GAP_IDENTIFIER_BYTES_MAX, GAPS_MAX, MissingItem};
 use oaimend_store::{
@@ -97,7 +97,8 @@ impl Harvester {
 
     pub(crate) fn request(&self, request: Request, reports_records: bool) -> RepositoryRequest {
         let echo = Arc::new(request.to_echo(&self.base_url));
-        RepositoryRequest { request, echo, via: self.via.clone(), in_one_piece: false, reports_records }
+        let (via, harvester) = (self.via.clone(), HarvesterTraits::OF_MIRROR);
+        RepositoryRequest { request, echo, via, harvester, in_one_piece: false, reports_records }
     }
 
     /// The whole response to a request, and its summary.

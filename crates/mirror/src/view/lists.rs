@@ -13,7 +13,7 @@ use super::response::{Answer, Page};
 use super::selected_list::{self, selected_list};
 use super::sets::{TOKEN_TOO_LONG, check_members, sets, write_token};
 use oaimend_oai::datestamp::{to_last_second, to_secs};
-use oaimend_oai::{Argument, ErrorCode, Request, UnixSecs, Verb, set_spec};
+use oaimend_oai::{Argument, ErrorCode, UnixSecs, Verb, set_spec};
 use oaimend_repository::{Failure, Reason, RepositoryRequest};
 use oaimend_store::{Identifier, ListFilter, MirrorError, Prefix};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) async fn list(view: &View, request: &RepositoryRequest) -> Result<Ans
     let verb = request.request.verb();
     let token = request.request.argument(Argument::ResumptionToken);
     let list = match token {
-        None => first_page(view, &request.request).await?,
+        None => first_page(view, request).await?,
         Some(token) => match TokenContent::read(token, &view.stores.token_key, &view.name, verb) {
             Ok(TokenContent::Records(list)) => Ok(list),
             Ok(TokenContent::Sets(_)) => {
@@ -34,13 +34,16 @@ pub(super) async fn list(view: &View, request: &RepositoryRequest) -> Result<Ans
         },
     };
     match list {
-        Ok(list) => page(view, list, request.reports_records).await,
+        Ok(list) => page(view, list, request).await,
         Err(refused) => Ok(refused),
     }
 }
 
 /// The list that a request begins, or the error response to it.
-async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList, Answer>, Failure> {
+async fn first_page(
+    view: &View,
+    RepositoryRequest { request, harvester, .. }: &RepositoryRequest,
+) -> Result<Result<RecordList, Answer>, Failure> {
     let now_secs = view.now_secs();
     let prefix = request.argument(Argument::MetadataPrefix).unwrap_or_default();
     if formats(view).await?.iter().all(|format| format.prefix != prefix) {
@@ -62,6 +65,9 @@ async fn first_page(view: &View, request: &Request) -> Result<Result<RecordList,
     let from = request.argument(Argument::From).and_then(to_secs);
     let until = request.argument(Argument::Until).and_then(to_last_second);
     let from = match from {
+        // All changes before this `from` were in the last list of the harvester, because the responseDate of a view is the
+        // state of the list.
+        Some(from) if harvester.continues_from_first_response => Some(from),
         Some(from) => Some(view.spans.widen(from, until).await?),
         None => None,
     };
@@ -144,7 +150,8 @@ async fn check_undamaged(view: &View, parts: &[Part<'_>], prefix: &str) -> Resul
 }
 
 /// One page of a list.
-async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Result<Answer, Failure> {
+async fn page(view: &View, mut list: RecordList, request: &RepositoryRequest) -> Result<Answer, Failure> {
+    let reports_records = request.reports_records;
     let set = list.set.clone();
     let selection = match view.query_set(set.as_deref()).await?.transpose() {
         Ok(selection) => selection,
@@ -200,11 +207,8 @@ async fn page(view: &View, mut list: RecordList, reports_records: bool) -> Resul
         page.token = Some(token.ok_or_else(|| Failure::new(Reason::Mirror, TOKEN_TOO_LONG))?);
     }
     if has_more || !is_first {
-        let total = if view.options.total_elements && is_counted {
-            Some(total_elements(view, &list).await?)
-        } else {
-            None
-        };
+        let wants_total = view.options.total_elements || request.harvester.reads_total_elements;
+        let total = if wants_total && is_counted { Some(total_elements(view, &list).await?) } else { None };
         write_token(&mut page, total);
     }
     Ok(Answer::page(list.date, page))

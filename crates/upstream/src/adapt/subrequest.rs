@@ -222,7 +222,8 @@ pub(crate) async fn send_subrequest(
         ..ListContext::default()
     };
     let query = options.adapter.adapt(request, list).query;
-    let exchange = client.exchange(&query, &options.method, &context.via, deadline).await.map_err(fail)?;
+    let exchange =
+        client.exchange(&query, &options.method, &context.headers, deadline).await.map_err(fail)?;
     let start = ResponseStart {
         name: client.name(),
         status: exchange.status,

@@ -1,6 +1,7 @@
 //! One request of a harvester, with everything that its session needs.
 
 use crate::client::source_client::SourceClient;
+use crate::http::hop_headers::HopHeaders;
 use crate::settings::SourceMapping;
 use oaimend_base::clock::Clock;
 use oaimend_oai::{Request, RequestEcho};
@@ -18,8 +19,8 @@ pub(crate) struct RequestContext {
     pub(crate) source_request: Request,
     /// The `request` element of the response.
     pub(crate) echo: Arc<RequestEcho>,
-    /// The `Via` header for the source.
-    pub(crate) via: String,
+    /// The headers for the source that depend on the harvester.
+    pub(crate) headers: HopHeaders,
     /// The quarantine, the ledger and the other stores.
     pub(crate) store: Store,
     /// The client of the source.

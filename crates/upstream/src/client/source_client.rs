@@ -5,6 +5,7 @@ use crate::client::trial_gate::{FormGates, TrialGate};
 use crate::http::circuit_breaker::{Admission, CircuitBreaker, OpenCircuit};
 use crate::http::deadline::Deadline;
 use crate::http::exchange::Exchange;
+use crate::http::hop_headers::HopHeaders;
 use crate::http::http_client::HttpClient;
 use crate::http::method::Methods;
 use crate::http::rate_limit::{HostPermit, RequestedBy};
@@ -102,16 +103,16 @@ impl SourceClient {
         self.http.acquire_permit(is_list, deadline).await
     }
 
-    /// Sends a query to the source; a static repository answers it itself. `via` is the `Via` header.
+    /// Sends a query to the source; a static repository answers it itself. `headers` are those that depend on the harvester.
     pub(crate) async fn exchange(
         &self,
         query: &str,
         method: &Method,
-        via: &str,
+        headers: &HopHeaders,
         deadline: &mut Deadline,
     ) -> Result<Exchange, Failure> {
         let Some(repository) = &self.static_repository else {
-            return self.http.exchange(query, method, via, deadline).await;
+            return self.http.exchange(query, method, headers, deadline).await;
         };
         let request = Request::parse(query.as_bytes())
             .map_err(|refusal| Failure::new(Reason::Configuration, refusal.text))?;

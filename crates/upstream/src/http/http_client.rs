@@ -8,6 +8,7 @@ use crate::http::client_error::{explain_error, refused_address, timed_out};
 use crate::http::connector::{ConnectOptions, Http, http};
 use crate::http::deadline::{Deadline, TimedOut};
 use crate::http::exchange::Exchange;
+use crate::http::hop_headers::HopHeaders;
 use crate::http::proxy::Proxies;
 use crate::http::rate_limit::{HostPermit, LimitUsage, RequestedBy, SourceLimiter};
 use crate::http::redirects::{is_redirect, redirect_target};
@@ -83,7 +84,7 @@ impl HttpClient {
     }
 
     /// Sends a request to the source and follows its redirects. `query` is the request as the source takes
-    /// it, `via` the `Via` header.
+    /// it, `headers` are those that depend on the harvester.
     ///
     /// By POST the request is a form, which is sent to the target of each redirect: without it the request
     /// would be another one. Only after 303 the response is fetched by GET.
@@ -91,7 +92,7 @@ impl HttpClient {
         &self,
         query: &str,
         method: &Method,
-        via: &str,
+        headers: &HopHeaders,
         budget: &mut Deadline,
     ) -> Result<Exchange, Failure> {
         let mut form = (*method == Method::POST).then(|| query.to_owned());
@@ -102,9 +103,7 @@ impl HttpClient {
         let (mut redirects, mut redirected_by) = (0, None);
         loop {
             let mut request = self.prepare(&url, form.as_deref(), redirects)?;
-            if let Ok(via) = HeaderValue::from_str(via) {
-                request.headers_mut().insert(header::VIA, via);
-            }
+            headers.add_to(request.headers_mut());
             let step = self.step();
             let began = budget.now();
             let response = match budget.within(step, self.send(request, &url)).await {
@@ -328,7 +327,8 @@ mod tests {
 
     async fn failure_of(client: &HttpClient) -> Failure {
         let mut budget = Deadline::new(Arc::new(oaimend_base::clock::SystemClock), Duration::from_secs(60));
-        let exchange = client.exchange("verb=Identify", &Method::GET, "1.1 test", &mut budget).await;
+        let exchange =
+            client.exchange("verb=Identify", &Method::GET, &HopHeaders::default(), &mut budget).await;
         exchange.err().expect("it fails")
     }
 

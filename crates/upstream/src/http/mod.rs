@@ -9,6 +9,7 @@ pub(crate) mod deadline;
 pub mod decoding;
 pub(crate) mod endpoint;
 pub(crate) mod exchange;
+pub(crate) mod hop_headers;
 pub(crate) mod http_client;
 pub(crate) mod method;
 pub(crate) mod proxy;

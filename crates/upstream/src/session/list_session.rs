@@ -157,7 +157,7 @@ impl ListSession<'_> {
         let requested_at = clock::utc_datetime(self.requester.now());
         let UpstreamQuery { query, filter } = self.adapt_request();
         let Requester { method, deadline, .. } = &mut self.requester;
-        let exchange = context.client.exchange(&query, method, &context.via, deadline).await;
+        let exchange = context.client.exchange(&query, method, &context.headers, deadline).await;
         self.note_window(filter.as_ref());
         (self.sent_query, self.filter) = (query, filter.map(ItemFilter::new));
         let exchange = match exchange {

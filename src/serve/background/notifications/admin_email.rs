@@ -4,7 +4,7 @@ use crate::config::{Mapping, read_mailbox};
 use crate::serve::served::ServedRepositories;
 use oaimend_mirror::view::identify::StoredIdentify;
 use oaimend_oai::Request;
-use oaimend_repository::{Event, Repository as _, RepositoryRequest};
+use oaimend_repository::{Event, HarvesterTraits, Repository as _, RepositoryRequest};
 use oaimend_upstream::LiveRepository;
 use oaimend_upstream::settings::SourceMapping;
 use std::sync::Arc;
@@ -30,8 +30,14 @@ pub(super) async fn admin_email(
     let request = Request::identify();
     let echo = Arc::new(request.to_echo(mapping.source.base_url.as_str()));
     let via = served.via.to_str().unwrap_or_default().to_owned();
-    let mut events =
-        source.answer(RepositoryRequest { request, echo, via, in_one_piece: false, reports_records: false });
+    let mut events = source.answer(RepositoryRequest {
+        request,
+        echo,
+        via,
+        harvester: HarvesterTraits::default(),
+        in_one_piece: false,
+        reports_records: false,
+    });
     let mut body = Vec::new();
     while let Some(event) = events.next().await {
         match event {

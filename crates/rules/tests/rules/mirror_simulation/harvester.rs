@@ -3,6 +3,8 @@
 use super::proxy::{Page, Token, View};
 use super::source::{RECORDS, Record, Selection, Source};
 use oaimend_oai::UnixSecs;
+use oaimend_oai::datestamp::Granularity;
+use oaimend_rules::{HarvestMark, ResponseClocks};
 use oaimend_test_support::random::Random;
 
 /// The largest error of a harvester's clock. With that of the proxy's clock, an hour, it is below
@@ -27,6 +29,8 @@ pub(super) enum Kind {
     EndClock,
     /// The highest datestamp of all records.
     LastStamp,
+    /// The mark of another mirror, which states that its `from` comes from the first page of its last list.
+    Mark,
     /// The `until` of the last list, which is so many seconds after its `from`, or the own clock.
     Window(i64),
 }
@@ -86,7 +90,9 @@ impl<T: Clone> Harvester<T> {
         let new = || OpenList { started_secs, until_secs, first_date_secs: None, token: None };
         let list = self.list.get_or_insert_with(new);
         let (from_secs, until_secs, is_of_set) = (self.from_secs, list.until_secs, self.is_of_set);
-        (Selection { from_secs, until_secs, is_of_set }, list.token.clone())
+        let continues_from_first_response = matches!(self.kind, Kind::Mark);
+        let selection = Selection { from_secs, until_secs, is_of_set, continues_from_first_response };
+        (selection, list.token.clone())
     }
 
     /// The `until` of a list that begins now; `None` for a harvester that sends none.
@@ -115,6 +121,14 @@ impl<T: Clone> Harvester<T> {
         self.from_secs = match self.kind {
             Kind::FirstDate => Some(first_date_secs),
             Kind::LastDate => Some(page.date_secs),
+            Kind::Mark => {
+                let first = ResponseClocks {
+                    response_date_secs: Some(first_date_secs),
+                    http_date_secs: None,
+                    sent_at_secs: list.started_secs,
+                };
+                Some(HarvestMark::new(&first, Granularity::Second).from_secs())
+            }
             Kind::StartClock => Some(list.started_secs),
             Kind::EndClock => Some(now_secs.plus(self.clock_error_secs + delay_secs)),
             Kind::LastStamp => self.last_stamp_secs,

@@ -1,7 +1,7 @@
 //! A simulation of the promise of the mirror: an incremental harvester misses no record, whether the
 //! source or the mirror answered.
 //!
-//! A run simulates one source, its mirror, the proxy in front of both, and fourteen harvesters. Records
+//! A run simulates one source, its mirror, the proxy in front of both, and sixteen harvesters. Records
 //! change and are deleted, the source and its clock are unreliable, requests for single records fail for
 //! some time, records are unreadable for ever, lists end in the middle, commits are slow, clocks step by
 //! an hour, and the program restarts. At the end the source is quiet, and each harvester requests one
@@ -39,6 +39,9 @@ enum Broken {
     NoWidening,
     /// Requests for less than an hour are not widened.
     NoWideningOfShortWindows,
+    /// Requests of another mirror are not widened by the source either, whose responseDate is later than the state of its
+    /// lists.
+    NoWideningForMirrors,
     /// The members of a set are read from headers, although these do not name it.
     SetsOfHeadersAlone,
     /// The mirror answers for a set as if all its members were known up to the last harvest.
@@ -141,6 +144,11 @@ fn without_widened_requests_records_are_missed() {
 #[test]
 fn without_widening_of_short_windows_records_are_missed() {
     assert_needed(Broken::NoWideningOfShortWindows);
+}
+
+#[test]
+fn without_widening_for_mirrors_of_the_source_records_are_missed() {
+    assert_needed(Broken::NoWideningForMirrors);
 }
 
 #[test]

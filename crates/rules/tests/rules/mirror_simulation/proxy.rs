@@ -94,7 +94,7 @@ impl Proxy {
         let spans = if view == View::Mirror { &self.mirror_spans } else { &self.live_spans };
         let from_secs = selection.from_secs;
         let wider = from_secs.map(|secs| {
-            if self.widens(selection) { spans.widen_window(secs, selection.until_secs) } else { secs }
+            if self.widens(view, selection) { spans.widen_window(secs, selection.until_secs) } else { secs }
         });
         self.widened += usize::from(wider != from_secs);
         let selection = Selection { from_secs: wider, ..selection };
@@ -191,8 +191,12 @@ impl Proxy {
         Some(Token::Failover { selection, first: 0, state, date_secs: state.secs(), is_delivered })
     }
 
-    /// Whether requests for these times are widened.
-    fn widens(&self, selection: Selection) -> bool {
+    /// Whether requests for these times are widened. The responseDate of the source is later than the state of a list.
+    fn widens(&self, view: View, selection: Selection) -> bool {
+        let is_of_source = view == View::LiveThenMirror && self.broken != Some(Broken::NoWideningForMirrors);
+        if selection.continues_from_first_response && !is_of_source {
+            return false;
+        }
         let secs = |selection: Selection| Some(selection.until_secs?.since(selection.from_secs?));
         match self.broken {
             Some(Broken::NoWidening) => false,

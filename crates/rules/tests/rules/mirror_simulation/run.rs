@@ -93,7 +93,7 @@ pub(super) fn run(seed: u64, broken: Option<Broken>) -> Result<Counts, String> {
     missed.map_or(Ok(world.counts), |missed| Err(format!("seed {seed}: {missed}")))
 }
 
-/// The harvesters of a run: of the source and of the mirror, in short windows, and of a set.
+/// The harvesters of a run: of the source and of the mirror, in short windows, as mirrors of their own, and of a set.
 fn harvesters(random: &mut Random) -> Vec<Harvester> {
     let kinds = [Kind::FirstDate, Kind::LastDate, Kind::StartClock, Kind::EndClock, Kind::LastStamp];
     let some = [kinds[random.below(2)], kinds[2 + random.below(3)]];
@@ -105,6 +105,9 @@ fn harvesters(random: &mut Random) -> Vec<Harvester> {
         (of_mirror.collect(), View::Mirror),
     ] {
         harvesters.extend(kinds.into_iter().map(|kind| Harvester::new(kind, view, false, random)));
+    }
+    for view in [View::LiveThenMirror, View::Mirror] {
+        harvesters.push(Harvester::new(Kind::Mark, view, false, random));
     }
     for view in [View::LiveThenMirror, View::LiveThenMirror, View::Mirror] {
         let kind = kinds[random.below(kinds.len())];

@@ -72,6 +72,8 @@ pub(super) struct Selection {
     pub(super) until_secs: Option<UnixSecs>,
     /// Whether only records of the set are requested.
     pub(super) is_of_set: bool,
+    /// Whether the harvester states that `from` is not after the first responseDate of its last list.
+    pub(super) continues_from_first_response: bool,
 }
 
 impl Selection {

@@ -43,7 +43,8 @@ impl Lists {
         our_secs: UnixSecs,
     ) -> Option<Page<Token>> {
         let widen = |from_secs| self.spans.widen_window(from_secs, selection.until_secs);
-        let from_secs = selection.from_secs.map(widen);
+        let is_narrow = selection.continues_from_first_response;
+        let from_secs = if is_narrow { selection.from_secs } else { selection.from_secs.map(widen) };
         let times = mirror.begin_list(our_secs);
         let complete_until_secs = match (view.broken, &mut view.current) {
             (Some(Broken::ListsPastTheMembers), _) => UnixSecs::MAX,

@@ -106,6 +106,7 @@ impl World {
             Kind::StartClock,
             Kind::EndClock,
             Kind::LastStamp,
+            Kind::Mark,
             Kind::Window(WINDOW_SECS),
         ];
         let harvesters =
