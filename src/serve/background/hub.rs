@@ -59,7 +59,7 @@ impl HubService {
         loop {
             tokio::time::sleep(search.policy.commit_interval).await;
             let gateway = self.0.gateway.current();
-            let hub = gateway.policy.hub.as_ref().filter(|_| gateway.policy.enabled);
+            let hub = if gateway.policy.enabled { gateway.policy.hub.as_ref() } else { None };
             let Some(hub) = hub else {
                 feeds = ChangedFeeds::default();
                 continue;
