@@ -3,8 +3,8 @@
 //! runs third-party software, two speak OAI-PMH 1.x. More harvesters get whole lists from broken and
 //! poisoned sources, and an error in bounded time from dead ones.
 //!
-//! tests/harvesters/run.py, repositories.py, mirrored.py, searched.py, viewed.py and sources.py do the work. They skip harvesters that are not
-//! installed; the captured output of the test names them. With `OAIMEND_HARVESTERS=required` they fail instead.
+//! tests/harvesters/run.py, repositories.py, mirrored.py, searched.py, viewed.py, indexed.py and sources.py do
+//! the work. They skip harvesters that are not installed; the captured output of the test names them. With `OAIMEND_HARVESTERS=required` they fail instead.
 //! `scripts/harvesters install` installs them.
 
 use std::path::Path;
@@ -33,6 +33,11 @@ fn real_harvesters_get_query_sets_and_searches() {
 #[test]
 fn real_harvesters_get_a_view_and_what_has_left_it() {
     run("viewed.py", &[]);
+}
+
+#[test]
+fn real_harvesters_get_the_index_of_repositories() {
+    run("indexed.py", &[]);
 }
 
 #[test]

@@ -104,6 +104,11 @@ fn additions_changes_and_removals_are_seen_by_incremental_harvesters() {
     changed.sort_by(|one, other| one.identifier.cmp(&other.identifier));
     assert_eq!(states(&changed), [("_view/c", true), ("a", true), ("b", false), ("e", false)]);
     assert!(changed.iter().all(|item| item.datestamp > listed[1].datestamp), "{changed:?}");
+    // A removed repository leaves its sets, too.
+    for (set, removed) in [("kind:live", "a"), ("kind:view", "_view/c"), ("dynamic", "a")] {
+        let of_set = list(&second, &format!("{from}&set={set}"));
+        assert!(states(&of_set).contains(&(removed, true)), "{set}: {of_set:?}");
+    }
     // One that returns has a new stamp.
     mirror.pass_time(REPEATED_SECS);
     let from = since(&mirror);

@@ -33,6 +33,7 @@ mod turns;
 mod windows;
 
 pub use catalog::{read_formats, read_sets};
+pub(crate) use collection_writer::with_sets;
 pub use compare::{Comparison, Difference};
 pub use gaps::store_recovered;
 pub use page::Harvester;

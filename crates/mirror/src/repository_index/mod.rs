@@ -12,7 +12,7 @@
 
 mod records;
 
-use crate::harvest::tombstone;
+use crate::harvest::{tombstone, with_sets};
 use crate::view::identify::fallback_email;
 use crate::view::{MirrorRepository, MirroredSource, ViewOptions, ViewStores};
 use oaimend_oai::{UnixSecs, escape};
@@ -142,18 +142,22 @@ impl FormatUpdate {
                 changed.push(repository.clone());
             }
         }
-        let mut removed: Vec<IdentifierEntry> = live.into_values().map(entry).collect();
+        // A harvester of a set must learn that a repository is gone from it.
+        let mut removed: Vec<NewRecord> = live
+            .into_values()
+            .map(|record| with_sets(tombstone(entry(record)), record.set_specs.clone()))
+            .collect();
         // A damaged record is in no list. It is stored again, unless its repository is not served any more.
         for identifier in store.damaged(index, prefix, None, usize::MAX).await? {
             if settings.repositories.iter().all(|repository| repository.base_url != identifier) {
                 let datestamp_secs = UnixSecs(0);
-                removed.push(IdentifierEntry { identifier, datestamp_secs, status: RecordStatus::Live });
+                let status = RecordStatus::Live;
+                removed.push(tombstone(IdentifierEntry { identifier, datestamp_secs, status }));
             }
         }
         if changed.is_empty() && removed.is_empty() && progress.last_complete.is_some() {
             return Ok(None);
         }
-        let removed = removed.into_iter().map(tombstone).collect();
         Ok(Some(Self { format, progress, changed, removed, schema }))
     }
 
