@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use oaimend::config::{Config, Mapping, ServeFrom};
-use oaimend::demo::{Fetched, Provider, fetch};
+use oaimend::demo::{CATALOGUE, Fetched, Provider, fetch};
 use oaimend::serve::{Running, Server};
 use oaimend_base::clock::{Clock as _, SystemClock};
 use oaimend_base::error::Error;
@@ -26,6 +26,8 @@ const ADMIN_PORT: u16 = 8081;
 const PROVIDER_PORT: u16 = 8082;
 /// Repository id of the provider.
 const ID: &str = "demo";
+/// Repository id of the catalogue.
+const CATALOGUE_ID: &str = "catalogue";
 /// A record whose page the demonstration names.
 const RECORD: &str = "oai:demo.example.org:4";
 /// A word of this record.
@@ -71,6 +73,7 @@ fn start_proxy(data: &Path, base_url: &str) -> Result<Running, Failure> {
         config.listen = SocketAddr::from(([127, 0, 0, 1], port));
         config.admin = Some(SocketAddr::from(([127, 0, 0, 1], admin_port)));
         config.repositories.add_fixed(mapping(base_url)?);
+        config.repositories.add_fixed(catalogue(data)?);
         Server::bind(config)
     };
     let server = match bind(PORT, ADMIN_PORT) {
@@ -85,6 +88,17 @@ fn mapping(base_url: &str) -> Result<Mapping, Error> {
     let limits = Limits { first_record_timeout: FAILOVER_AFTER, ..Limits::default() };
     let mut mapping = Mapping::new(ID, base_url, &limits).map_err(Error::Usage)?;
     mapping.serve = ServeFrom::LiveThenMirror;
+    mapping.mirror = Some(MirrorSettings::default());
+    Ok(mapping)
+}
+
+/// The mapping of the catalogue, a static repository whose file is written into the data folder.
+fn catalogue(data: &Path) -> Result<Mapping, Error> {
+    let path = data.join("catalogue.xml");
+    let written = std::fs::create_dir_all(data).and_then(|()| std::fs::write(&path, CATALOGUE));
+    written.map_err(|error| Error::Usage(format!("{} cannot be written: {error}", path.display())))?;
+    let mut mapping =
+        Mapping::of_static_file(CATALOGUE_ID, &path, &Limits::default()).map_err(Error::Usage)?;
     mapping.mirror = Some(MirrorSettings::default());
     Ok(mapping)
 }
@@ -172,6 +186,7 @@ impl Demo {
         line("records", &repository.records(&site));
         line("record", &RecordAddress { repository: ID, identifier: RECORD, format: None }.page(&site));
         line("search", &format!("{site}/_search?q={SEARCHED}"));
+        line("index", &format!("curl '{site}/_index?{FIRST_PAGE}'"));
         line("curl", &format!("curl '{repaired}?{FIRST_PAGE}'"));
         line("sickle", "python3 -m pip install Sickle");
         line(

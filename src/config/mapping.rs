@@ -9,7 +9,7 @@ use super::keys::{
 use super::mirror::{self, ServeFrom};
 use super::proxy::read_proxy;
 use super::reports::{ReportTo, report_to};
-use super::static_file::{NOT_REQUESTED, declare_address};
+use super::static_file::{LOCAL_CHECK, NOT_REQUESTED, declare_address, resolve_local_file};
 use super::{certificate_files, credentials, identify, limits, politeness, quirks};
 use blake2::{Blake2s256, Digest};
 use oaimend_base::error::Fault;
@@ -17,7 +17,9 @@ use oaimend_base::suggestions::find_nearest;
 use oaimend_mirror::settings::MirrorSettings;
 use oaimend_repair::catalog::CATALOG;
 use oaimend_repair::{ProvenanceScope, RepairId, RepairSet};
-use oaimend_upstream::settings::{Access, BearerToken, Limits, RepairChoices, SourceMapping, SourceTls};
+use oaimend_upstream::settings::{
+    Access, BearerToken, Limits, RepairChoices, SourceMapping, SourceTls, StaticFile,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use url::Url;
@@ -46,6 +48,18 @@ impl Mapping {
     pub fn new(id: &str, base_url: &str, limits: &Limits) -> Result<Self, String> {
         check_id(id)?;
         Ok(Self::of(SourceMapping::new(id, read_base_url(base_url)?, limits)))
+    }
+
+    /// The repository in a static repository file on this machine.
+    ///
+    /// # Errors
+    ///
+    /// The id is not legal, or the file cannot be read.
+    pub fn of_static_file(id: &str, path: &Path, limits: &Limits) -> Result<Self, String> {
+        check_id(id)?;
+        let (url, path) = resolve_local_file(path)?;
+        let static_file = Some(StaticFile { path: Some(path), check: LOCAL_CHECK });
+        Ok(Self::of(SourceMapping { static_file, ..SourceMapping::new(id, url, limits) }))
     }
 
     /// A repository with this source, and the defaults for everything else.

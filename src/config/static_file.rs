@@ -65,7 +65,7 @@ fn read_static_file(text: &str, folder: &Path) -> Result<(Url, Option<PathBuf>),
 }
 
 /// Returns the URL and the absolute path of a file on this machine.
-fn resolve_local_file(path: &Path) -> Result<(Url, PathBuf), String> {
+pub(super) fn resolve_local_file(path: &Path) -> Result<(Url, PathBuf), String> {
     let expected = "expected the path of a static repository file or its http URL";
     let meta = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}; {expected}"))?;
     if !meta.is_file() {
@@ -92,5 +92,6 @@ pub(super) const NOT_REQUESTED: &[&str] = &[
     "politeness",
 ];
 
-const LOCAL_CHECK: Duration = Duration::from_secs(2);
+/// How often a file on this machine is checked.
+pub(super) const LOCAL_CHECK: Duration = Duration::from_secs(2);
 const REMOTE_CHECK: Duration = Duration::from_secs(300);

@@ -1,6 +1,6 @@
-//! A small, deliberately broken data provider for `oaimend demo`.
+//! A small, deliberately broken data provider for `oaimend demo`, and the file of a static repository beside it.
 //!
-//! Its pages are compiled in from corpus/demo, so that it works from any folder. It answers all six
+//! The pages are compiled in from corpus/demo, so that it works from any folder. It answers all six
 //! verbs on loopback, in plain HTTP/1.1, with one thread per connection: enough for a demonstration
 //! only.
 
@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, thread};
 
 pub use http::{Fetched, fetch};
+
+/// The static repository: the catalogue of a library, one record of which names an article of the provider.
+pub const CATALOGUE: &[u8] = include_bytes!("../../corpus/demo/catalogue.xml");
 
 /// Path of the base URL.
 const PATH: &str = "/oai";

@@ -187,6 +187,16 @@ fn pages_lead_from_the_overview_to_the_record() {
 }
 
 #[test]
+fn index_lists_both_repositories() {
+    let (_running, lines) = start();
+    let index = labelled(&lines, "index").trim_start_matches("curl ").trim_matches('\'');
+    let page = page(index);
+    for name in ["demo", "catalogue"] {
+        assert!(page.contains(&format!("<dc:title>{name}</dc:title>")), "{page}");
+    }
+}
+
+#[test]
 fn search_finds_a_record_at_once() {
     let (_running, lines) = start();
     let page = page(labelled(&lines, "search"));
