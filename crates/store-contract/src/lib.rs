@@ -7,6 +7,7 @@
 
 pub mod activity;
 pub mod capabilities;
+pub mod identifiers;
 pub mod ledger;
 mod memory;
 pub mod mirror;
@@ -18,7 +19,8 @@ pub mod views;
 pub use memory::Memory;
 
 use oaimend_store::{
-    ActivityLog, DetectedCapabilities, ListLedger, NoticeStore, Quarantine, RepositoryProfiles, ViewStore,
+    ActivityLog, DetectedCapabilities, IdentifierStore, ListLedger, NoticeStore, Quarantine,
+    RepositoryProfiles, ViewStore,
 };
 use std::sync::Arc;
 
@@ -38,6 +40,7 @@ pub struct Stores {
     pub activity: ActivityLog,
     pub notices: Arc<dyn NoticeStore>,
     pub views: Arc<dyn ViewStore>,
+    pub identifiers: Arc<dyn IdentifierStore>,
 }
 
 impl Stores {
@@ -50,6 +53,7 @@ impl Stores {
         self.activity.close();
         self.notices.close();
         self.views.close();
+        self.identifiers.close();
     }
 }
 
@@ -112,6 +116,13 @@ macro_rules! contract_tests {
             a_prepared_switch_is_that_of_an_unprepared_one
             a_closed_store_of_views_refuses
         }
+        $crate::contract_tests! { $backend; identifiers:
+            records_are_found_by_all_their_identifiers
+            a_changed_record_has_only_its_current_identifiers
+            a_collection_is_removed_in_steps
+            random_changes_leave_no_other_places
+            a_closed_store_of_identifiers_refuses
+        }
     };
     ($backend:expr; $contract:ident: $($name:ident)+) => {
         mod $contract {
@@ -156,6 +167,7 @@ macro_rules! mirror_tests {
             a_repository_is_forgotten_alone
             the_version_of_a_collection_changes_with_each_commit
             each_change_has_another_number
+            changed_repositories_are_named
             a_closed_store_refuses
             an_unknown_repository_is_empty
             a_store_behaves_like_the_model

@@ -38,6 +38,7 @@ pub fn open_locked(lock: DataDirLock) -> Result<Store, Error> {
     let (activity, check_reports) = (redb::open_activity(data, &databases)?, CheckReports::new(data));
     let notices = redb::open_notices(data, &databases)?;
     let views = redb::open_views(data, &databases)?;
+    let identifiers = redb::open_identifiers(data, &databases)?;
     let (broken_pages, static_files) = (BrokenPages::new(data), StaticFiles::new(data));
     let mirror = Arc::new(RecordLog::open_among(data, &databases)?);
     let lock = Arc::new(Mutex::new(Some(lock)));
@@ -49,6 +50,7 @@ pub fn open_locked(lock: DataDirLock) -> Result<Store, Error> {
         activity,
         notices,
         views,
+        identifiers,
         check_reports,
         token_key,
         broken_pages,
@@ -104,6 +106,7 @@ mod tests {
             "activity.redb.part",
             "notices.redb.part",
             "views.redb.part",
+            "identifiers.redb.part",
             "token.key.part",
         ] {
             std::fs::write(data.path().join(file), [0; 5000]).expect("writable");

@@ -23,6 +23,8 @@ named_enum! {
         Notices = "notices",
         /// The members of views.
         Views = "views",
+        /// The identifiers of mirrored records.
+        Identifiers = "identifiers",
         /// The records of the mirror.
         Mirror = "mirror",
     }

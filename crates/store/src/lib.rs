@@ -1,7 +1,7 @@
 //! Everything that must survive a restart: the stores as traits, their types, and the policy that all stores share.
 //!
-//! `ledger`, `quarantine`, `repository_profile`, `capabilities`, `activity`, `notices` and `mirror` define the stores as
-//! traits, which a SQL database can implement too. What a store decides is a pure function here, so that an
+//! `ledger`, `quarantine`, `repository_profile`, `capabilities`, `activity`, `notices`, `views`, `identifiers` and `mirror`
+//! define the stores as traits, which a SQL database can implement too. What a store decides is a pure function here, so that an
 //! implementation only reads and writes. `oaimend_store_local` implements all of them on the disk of this machine. Each
 //! implementation passes the contract of `oaimend_store_contract`.
 //!
@@ -14,6 +14,7 @@ mod chosen_records;
 mod collisions;
 pub mod databases;
 pub mod harvest_state;
+pub mod identifiers;
 mod keys;
 pub mod ledger;
 pub mod mirror;
@@ -42,6 +43,10 @@ pub use harvest_state::{
     AggregateState, Catalog, Committed, CompleteHarvest, HarvestNote, HarvestProgress, HarvestStart,
     ListSpan, ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX, ScheduleState,
     SetMembers, Sweep, TimeSpan,
+};
+pub use identifiers::{
+    IdentifiedCollection, IdentifiedRecord, IdentifierChanges, IdentifierKey, IdentifierPlace,
+    IdentifierStore,
 };
 pub use keys::{Identifier, Prefix, RepositoryId};
 pub use ledger::{
@@ -95,6 +100,8 @@ pub struct Store {
     pub notices: Arc<dyn NoticeStore>,
     /// The members of views.
     pub views: Arc<dyn ViewStore>,
+    /// The identifiers of mirrored records.
+    pub identifiers: Arc<dyn IdentifierStore>,
     /// The results of `oaimend check`.
     pub check_reports: CheckReports,
     /// The key of our own tokens.
@@ -122,6 +129,7 @@ impl Store {
         self.activity.close();
         self.notices.close();
         self.views.close();
+        self.identifiers.close();
         self.static_files.close();
         self.mirror.close();
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -65,6 +65,14 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
     /// The store cannot be read.
     async fn changes(&self) -> Result<u64, MirrorError>;
 
+    /// The repositories that have changed since [`MirrorStore::changes`] had this number, in order. One that has not changed
+    /// may be among them.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn changed_since(&self, changes: u64) -> Result<Vec<String>, MirrorError>;
+
     /// One page of a list. The cost does not depend on the number of records, with one exception: a list by
     /// datestamp in a small set skips the records of other sets.
     ///

@@ -24,6 +24,8 @@ pub(super) struct MirrorRows {
     /// The number of collections that began so far.
     begun: u64,
     changes: u64,
+    /// The number of the last change of each repository.
+    last_changes: BTreeMap<String, u64>,
 }
 
 #[derive(Debug, Default)]
@@ -136,8 +138,13 @@ impl Collection {
 }
 
 impl MirrorRows {
-    fn commit(&mut self, page: PageCommit) -> Result<Committed, MirrorError> {
+    fn change(&mut self, repository: &str) {
         self.changes += 1;
+        self.last_changes.insert(repository.to_owned(), self.changes);
+    }
+
+    fn commit(&mut self, page: PageCommit) -> Result<Committed, MirrorError> {
+        self.change(&page.repository);
         page.records.iter().try_for_each(check_record)?;
         let known = self.collection(RepositoryId(&page.repository), Prefix(&page.prefix));
         if known.map_or(0, |known| known.progress.revision) != page.progress.revision {
@@ -237,6 +244,13 @@ impl MirrorStore for Handle {
 
     async fn changes(&self) -> Result<u64, MirrorError> {
         self.mirror(|mirror| mirror.changes)
+    }
+
+    async fn changed_since(&self, changes: u64) -> Result<Vec<String>, MirrorError> {
+        self.mirror(|mirror| {
+            let changed = mirror.last_changes.iter().filter(|(_, last)| **last > changes);
+            changed.map(|(repository, _)| repository.clone()).collect()
+        })
     }
 
     async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError> {
@@ -429,7 +443,7 @@ impl MirrorStore for Handle {
 
     async fn save_catalog(&self, repository: RepositoryId<'_>, catalog: Catalog) -> Result<(), MirrorError> {
         self.mirror(|mirror| {
-            mirror.changes += 1;
+            mirror.change(repository.0);
             mirror.repositories.entry(repository.0.to_owned()).or_default().catalog = catalog;
         })
     }
@@ -449,7 +463,7 @@ impl MirrorStore for Handle {
         bytes: Bytes,
     ) -> Result<(), MirrorError> {
         self.mirror(|mirror| {
-            mirror.changes += 1;
+            mirror.change(repository.0);
             let repository = mirror.repositories.entry(repository.0.to_owned()).or_default();
             repository.documents.insert(document, bytes);
         })
@@ -503,7 +517,7 @@ impl MirrorStore for Handle {
 
     async fn forget(&self, repository: RepositoryId<'_>) -> Result<(), MirrorError> {
         self.mirror(|mirror| {
-            mirror.changes += 1;
+            mirror.change(repository.0);
             mirror.removals += u64::from(mirror.repositories.remove(repository.0).is_some());
         })
     }

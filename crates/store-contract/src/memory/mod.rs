@@ -1,5 +1,6 @@
 //! All stores in memory: simple, slow for many rows, and with the policy that every store shares.
 
+mod identifiers;
 mod ledger;
 mod mirror;
 mod quarantine;
@@ -7,6 +8,7 @@ mod saved;
 mod views;
 
 use crate::{Backend, Stores};
+use identifiers::IdentifierRows;
 use ledger::LedgerRows;
 use mirror::MirrorRows;
 use oaimend_store::{ActivityLog, DetectedCapabilities, RepositoryProfiles};
@@ -28,6 +30,7 @@ struct Shared {
     entries: Entries,
     saved: Saved,
     views: ViewRows,
+    identifiers: IdentifierRows,
 }
 
 /// One store, until it is closed.
@@ -66,6 +69,7 @@ impl Backend for Memory {
             activity: ActivityLog::new(self.handle(), saved.activity),
             notices: self.handle(),
             views: self.handle(),
+            identifiers: self.handle(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::fixtures::{MirrorBackend, PREFIX, REPOSITORY, commit, commit_to, deleted, record};
 use bytes::Bytes;
 use oaimend_oai::UnixSecs;
-use oaimend_store::{Catalog, CollectionVersion, Document};
+use oaimend_store::{Catalog, CollectionVersion, Document, RepositoryId};
 use std::collections::HashSet;
 
 pub async fn the_version_of_a_collection_changes_with_each_commit(backend: &impl MirrorBackend) {
@@ -60,4 +60,28 @@ pub async fn each_change_has_another_number(backend: &impl MirrorBackend) {
         numbers[6],
         "a commit without records may be the last one"
     );
+}
+
+pub async fn changed_repositories_are_named(backend: &impl MirrorBackend) {
+    let store = backend.open();
+    let now = async || store.changes().await.expect("readable");
+    let since = async |changes| store.changed_since(changes).await.expect("readable");
+    let start = now().await;
+    assert_eq!(since(start).await, [""; 0]);
+    for repository in ["y", "x"] {
+        let page = vec![record("a", 1, &[], "one")];
+        commit_to(&*store, (repository, PREFIX.0), 100, page).await.expect("writable");
+    }
+    let both = now().await;
+    assert_eq!((since(start).await, since(both).await.len()), (vec!["x".to_owned(), "y".to_owned()], 0));
+    store.forget(RepositoryId("y")).await.expect("writable");
+    assert_eq!(since(both).await, ["y"]);
+    let forgotten = now().await;
+    store.save_catalog(REPOSITORY, Catalog::default()).await.expect("writable");
+    assert_eq!(since(forgotten).await, ["x"]);
+    let page = vec![record("b", 1, &[], "one")];
+    let saved = now().await;
+    commit_to(&*store, ("z", "marc"), 100, page).await.expect("writable");
+    store.save_document(RepositoryId("y"), Document::Identify, Bytes::new()).await.expect("writable");
+    assert_eq!(since(saved).await, ["y", "z"]);
 }

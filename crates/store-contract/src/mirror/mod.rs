@@ -6,7 +6,10 @@ mod chosen;
 pub mod fixtures;
 mod model;
 
-pub use changes::{each_change_has_another_number, the_version_of_a_collection_changes_with_each_commit};
+pub use changes::{
+    changed_repositories_are_named, each_change_has_another_number,
+    the_version_of_a_collection_changes_with_each_commit,
+};
 pub use chosen::chosen_records_are_current;
 pub use model::a_store_behaves_like_the_model;
 use oaimend_oai::UnixSecs;

@@ -322,6 +322,10 @@ impl MirrorStore for RecordLog {
         Ok(self.0.shared()?.map_or(0, |shared| shared.versions.changes()))
     }
 
+    async fn changed_since(&self, changes: u64) -> Result<Vec<String>, MirrorError> {
+        Ok(self.0.shared()?.map_or_else(Vec::new, |shared| shared.versions.changed_since(changes)))
+    }
+
     async fn list(&self, query: ListQuery) -> Result<ListedPage, MirrorError> {
         self.read(move |shared| read::list(shared, &query)).await
     }

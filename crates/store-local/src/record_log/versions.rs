@@ -4,7 +4,7 @@
 
 use oaimend_store::mirror::CollectionVersion;
 use oaimend_store::{Prefix, RepositoryId};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The versions that were read since the last change of their collections.
@@ -15,6 +15,8 @@ pub(super) struct Versions(Mutex<Known>);
 struct Known {
     /// The number of changes so far.
     changes: u64,
+    /// The number of the last change of each repository.
+    last_changes: BTreeMap<String, u64>,
     /// By repository and prefix.
     versions: HashMap<(String, String), Option<CollectionVersion>>,
 }
@@ -53,10 +55,22 @@ impl Versions {
         self.known().changes
     }
 
+    /// The repositories with a change after this one.
+    pub(super) fn changed_since(&self, changes: u64) -> Vec<String> {
+        let known = self.known();
+        let changed = known.last_changes.iter().filter(|(_, last)| **last > changes);
+        changed.map(|(repository, _)| repository.clone()).collect()
+    }
+
     /// A collection has changed, or anything of a repository without a prefix.
     pub(super) fn change(&self, repository: RepositoryId<'_>, prefix: Option<&str>) {
         let mut known = self.known();
         known.changes += 1;
+        let changes = known.changes;
+        match known.last_changes.get_mut(repository.0) {
+            Some(last) => *last = changes,
+            None => drop(known.last_changes.insert(repository.0.to_owned(), changes)),
+        }
         let is_other =
             |key: &(String, String)| key.0 != repository.0 || prefix.is_some_and(|prefix| prefix != key.1);
         known.versions.retain(|key, _| is_other(key));

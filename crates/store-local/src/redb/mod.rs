@@ -3,6 +3,7 @@
 mod activity;
 mod capabilities;
 mod database;
+mod identifiers;
 mod ledger;
 mod notices;
 mod quarantine;
@@ -13,6 +14,7 @@ mod watched_file;
 pub(super) use activity::open_activity;
 pub(super) use capabilities::open_capabilities;
 pub(super) use database::{SharedDatabase, Unavailable};
+pub(super) use identifiers::open_identifiers;
 pub(super) use ledger::RedbLedger;
 pub(super) use notices::open_notices;
 pub(super) use quarantine::RedbQuarantine;

@@ -22,6 +22,7 @@ impl Backend for DataFolder {
             activity: store.activity,
             notices: store.notices,
             views: store.views,
+            identifiers: store.identifiers,
         }
     }
 }
