@@ -32,6 +32,7 @@ pub use language::{Direction, language_tag};
 pub use limits::{shorten, shown_size};
 pub use links::{Link, LinkKind, RecordLinks};
 pub use publication_date::PublicationDate;
+pub use standard_number::read_isbn;
 pub use text::{Text, on_one_line};
 pub use work::WorkDescription;
 pub use work_type::WorkType;

@@ -2,7 +2,7 @@
 
 /// The ISBN that a text is, as digits without hyphens: `ISBN 978-3-16-148410-0`, `urn:isbn:…`, or the number alone. Its
 /// checksum must be right.
-pub(crate) fn read_isbn(text: &str) -> Option<String> {
+pub fn read_isbn(text: &str) -> Option<String> {
     let number = without_label(text, "isbn");
     let digits: String = number.chars().filter(|c| !matches!(c, '-' | ' ' | '\u{2010}')).take(14).collect();
     let digits = digits.to_ascii_uppercase();

@@ -1,0 +1,29 @@
+//! The repositories whose records are found.
+
+/// The repositories whose records are found, in the order of results: the highest priority first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResolvedSources(Vec<ResolvedSource>);
+
+/// A mirrored repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResolvedSource {
+    /// The repository id.
+    pub id: String,
+    /// The formats that the mirror serves; empty: all.
+    pub prefixes: Vec<String>,
+    /// A record of a repository with a higher priority is the better one.
+    pub priority: u64,
+}
+
+impl ResolvedSources {
+    /// These repositories.
+    pub fn new(mut sources: Vec<ResolvedSource>) -> Self {
+        sources.sort_by(|one, other| other.priority.cmp(&one.priority).then_with(|| one.id.cmp(&other.id)));
+        Self(sources)
+    }
+
+    /// All repositories in the order of results.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ResolvedSource> {
+        self.0.iter()
+    }
+}
