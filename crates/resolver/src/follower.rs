@@ -11,9 +11,9 @@ use oaimend_store::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Maximum number of records whose identifiers one transaction stores. A transaction writes most pages of a large table
-/// once, so few long ones build it faster than many short ones. Their keys need about 10 MiB.
-const COMMIT_RECORDS_MAX: usize = 50_000;
+/// Number of keys after which a transaction stores them. A transaction writes most pages of a large table once, so few long
+/// ones build it faster than many short ones. The keys need about 8 MiB.
+const COMMIT_KEYS_MAX: usize = 200_000;
 /// Maximum number of records that are read at once.
 const PAGE_RECORDS_MAX: usize = 500;
 /// Bytes of records that are in memory at once. A single record may exceed it.
@@ -40,6 +40,9 @@ pub(crate) struct Followed {
     table: BTreeMap<u64, u64>,
     /// The collections whose records are found.
     current: CurrentCollections,
+    /// The repositories that may have further records: a format was never harvested completely, or records are lost to
+    /// damage until they are harvested again.
+    incomplete: BTreeSet<String>,
 }
 
 /// The collections whose records are found, by their numbers.
@@ -52,8 +55,6 @@ pub(crate) struct CurrentCollection {
     pub(crate) prefix: String,
     /// Whether it was harvested completely at least once, so that the mirror serves it.
     pub(crate) is_served: bool,
-    /// Whether records of it are lost to damage until they are harvested again.
-    pub(crate) is_damaged: bool,
 }
 
 /// A state in which the table knows all commits.
@@ -63,13 +64,19 @@ pub(crate) struct Caught {
     /// The changes of the mirror before they were followed.
     pub(crate) changes: u64,
     pub(crate) collections: CurrentCollections,
+    /// The repositories that may have further records.
+    pub(crate) incomplete: BTreeSet<String>,
 }
 
 impl Followed {
     /// The state if no repository waits.
     pub(crate) fn caught(&self) -> Option<Caught> {
-        let (sources, collections) = (Arc::clone(&self.sources), self.current.clone());
-        self.waiting.is_empty().then_some(Caught { sources, changes: self.changes, collections })
+        self.waiting.is_empty().then(|| Caught {
+            sources: Arc::clone(&self.sources),
+            changes: self.changes,
+            collections: self.current.clone(),
+            incomplete: self.incomplete.clone(),
+        })
     }
 
     /// The collections in the table whose records are not found any more.
@@ -139,6 +146,7 @@ impl Follower {
             waiting: sources.iter().map(|source| source.id.clone()).collect(),
             table: stored.into_iter().map(|known| (known.number, known.next_sequence)).collect(),
             current: CurrentCollections::new(),
+            incomplete: BTreeSet::new(),
         })
     }
 
@@ -151,32 +159,40 @@ impl Follower {
         left: &mut usize,
     ) -> Result<bool, Failure> {
         let mut current = CurrentCollections::new();
-        let mut behind = Vec::new();
-        if let Some(source) = source {
-            for size in self.mirror.collections(RepositoryId(repository)).await? {
-                let prefix = size.prefix;
-                let is_wanted = source.prefixes.is_empty() || source.prefixes.contains(&prefix);
-                let version = self.mirror.version(RepositoryId(repository), Prefix(&prefix)).await?;
-                let Some(version) = version.filter(|_| is_wanted) else { continue };
-                let progress = self.mirror.progress(RepositoryId(repository), Prefix(&prefix)).await?;
-                behind.push((prefix.clone(), version));
-                let collection = CurrentCollection {
-                    repository: repository.to_owned(),
-                    prefix,
-                    is_served: progress.last_complete.is_some(),
-                    is_damaged: version.damaged > 0,
-                };
-                current.insert(version.collection, collection);
-            }
-        }
-        for (prefix, version) in behind {
+        let prefixes = match source {
+            Some(source) => self.prefixes(source).await?,
+            None => Vec::new(),
+        };
+        let mut is_incomplete = source.is_some() && prefixes.is_empty();
+        for prefix in prefixes {
+            let version = self.mirror.version(RepositoryId(repository), Prefix(&prefix)).await?;
+            let progress = self.mirror.progress(RepositoryId(repository), Prefix(&prefix)).await?;
+            let is_served = progress.last_complete.is_some();
+            is_incomplete |= !is_served || version.is_some_and(|version| version.damaged > 0);
+            let Some(version) = version else { continue };
             if !self.follow_collection(repository, &prefix, &version, (followed, left)).await? {
                 return Ok(false);
             }
+            let repository = repository.to_owned();
+            current.insert(version.collection, CurrentCollection { repository, prefix, is_served });
+        }
+        if is_incomplete {
+            followed.incomplete.insert(repository.to_owned());
+        } else {
+            followed.incomplete.remove(repository);
         }
         followed.current.retain(|_, known| known.repository != repository);
         followed.current.extend(current);
         Ok(true)
+    }
+
+    /// The formats of a repository that the mirror serves or is going to serve.
+    async fn prefixes(&self, source: &ResolvedSource) -> Result<Vec<String>, Failure> {
+        if !source.prefixes.is_empty() {
+            return Ok(source.prefixes.clone());
+        }
+        let formats = self.mirror.catalog(RepositoryId(&source.id)).await?.formats;
+        Ok(formats.into_iter().map(|format| format.prefix).collect())
     }
 
     /// Stores the identifiers of the records of a collection that the table does not know.
@@ -195,7 +211,7 @@ impl Follower {
             // The mirror was restored from a backup. Its records replace the stored ones.
             next_sequence = 0;
         }
-        let mut records = Vec::new();
+        let (mut records, mut keys) = (Vec::new(), 0);
         while next_sequence < version.next_sequence {
             if *left == 0 {
                 break;
@@ -212,9 +228,12 @@ impl Follower {
                 (Some(next), _) => next.sequence + 1,
                 (None, last) => version.next_sequence.max(last.map_or(0, |last| last.sequence + 1)),
             };
-            records.extend(keys_of_all(found).await?);
-            if records.len() >= COMMIT_RECORDS_MAX {
+            let found = keys_of_all(found).await?;
+            keys += found.iter().map(|record| 1 + record.named.len()).sum::<usize>();
+            records.extend(found);
+            if keys >= COMMIT_KEYS_MAX {
                 self.save(followed, number, next_sequence, std::mem::take(&mut records)).await?;
+                keys = 0;
             }
         }
         if !records.is_empty() || followed.table.get(&number) != Some(&next_sequence) {

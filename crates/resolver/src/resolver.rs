@@ -65,6 +65,8 @@ struct Lookup<'a> {
     text: &'a str,
     identifiers: Vec<ContentIdentifier>,
     places_max: PlacesMax,
+    /// Whether hidden repositories are left out.
+    is_for_people: bool,
 }
 
 impl Resolver {
@@ -90,12 +92,17 @@ impl Resolver {
         sources: &Arc<ResolvedSources>,
         identifier: &str,
     ) -> Result<Vec<ResolvedItem>, Failure> {
-        let lookup = Lookup { text: identifier, identifiers: Vec::new(), places_max: PlacesMax(usize::MAX) };
-        Ok(self.find(sources, &lookup, &|_| true).await?.identified)
+        let lookup = Lookup {
+            text: identifier,
+            identifiers: Vec::new(),
+            places_max: PlacesMax(usize::MAX),
+            is_for_people: false,
+        };
+        Ok(self.find(sources, &lookup).await?.identified)
     }
 
     /// What is known of an identifier in any spelling: the records whose OAI identifier it is, and those that name it in
-    /// their metadata. `is_shown` says of which repositories.
+    /// their metadata, in the repositories that are not hidden.
     ///
     /// # Errors
     ///
@@ -105,10 +112,9 @@ impl Resolver {
         sources: &Arc<ResolvedSources>,
         text: &str,
         places_max: PlacesMax,
-        is_shown: &(dyn Fn(&str) -> bool + Sync),
     ) -> Result<Resolved, Failure> {
         let identifiers = ContentIdentifier::read_request(text);
-        self.find(sources, &Lookup { text, identifiers, places_max }, is_shown).await
+        self.find(sources, &Lookup { text, identifiers, places_max, is_for_people: true }).await
     }
 
     /// Lets the table follow the mirror, if it was used before. Returns whether there is more to do.
@@ -123,19 +129,14 @@ impl Resolver {
         if is_used { self.0.step(sources, &mut turn).await } else { Ok(false) }
     }
 
-    async fn find(
-        &self,
-        sources: &Arc<ResolvedSources>,
-        lookup: &Lookup<'_>,
-        is_shown: &(dyn Fn(&str) -> bool + Sync),
-    ) -> Result<Resolved, Failure> {
+    async fn find(&self, sources: &Arc<ResolvedSources>, lookup: &Lookup<'_>) -> Result<Resolved, Failure> {
         if lookup.text.len() > IDENTIFIER_BYTES_MAX {
             return Ok(Resolved::default());
         }
         for _ in 0..ATTEMPTS_MAX {
             let caught = self.caught_up(sources).await?;
-            let found = Found { shared: &self.0, caught: &caught, lookup, is_shown };
-            if let Some(resolved) = found.resolve(sources).await? {
+            let found = Found { shared: &self.0, caught: &caught, lookup };
+            if let Some(resolved) = found.resolve().await? {
                 return Ok(resolved);
             }
         }
@@ -224,7 +225,6 @@ struct Found<'a> {
     shared: &'a Shared,
     caught: &'a Caught,
     lookup: &'a Lookup<'a>,
-    is_shown: &'a (dyn Fn(&str) -> bool + Sync),
 }
 
 /// A record that has or names the identifier.
@@ -237,7 +237,7 @@ struct FoundRecord<'a> {
 
 impl Found<'_> {
     /// The result; `None` if a record has changed meanwhile.
-    async fn resolve(&self, sources: &ResolvedSources) -> Result<Option<Resolved>, Failure> {
+    async fn resolve(&self) -> Result<Option<Resolved>, Failure> {
         let (candidates, has_more) = self.candidates().await?;
         let mut found = Vec::new();
         for (number, chosen) in &candidates {
@@ -246,27 +246,23 @@ impl Found<'_> {
                 return Ok(None);
             }
         }
-        let (identified, named_by) = items(found, sources);
+        let (identified, named_by) = items(found, &self.caught.sources);
         let identifiers = self.lookup.identifiers.clone();
         Ok(Some(Resolved { identifiers, identified, named_by, has_more, incomplete: self.incomplete() }))
     }
 
     fn shown_collection(&self, number: u64) -> Option<&CurrentCollection> {
         let collection = self.caught.collections.get(&number)?;
-        (collection.is_served && (self.is_shown)(&collection.repository)).then_some(collection)
+        (collection.is_served && self.is_shown(&collection.repository)).then_some(collection)
+    }
+
+    fn is_shown(&self, repository: &str) -> bool {
+        !(self.lookup.is_for_people && self.caught.sources.is_hidden(repository))
     }
 
     /// The repositories that may have further records.
     fn incomplete(&self) -> Vec<String> {
-        let collections = self.caught.collections.values();
-        let incomplete = collections.filter(|collection| {
-            (!collection.is_served || collection.is_damaged) && (self.is_shown)(&collection.repository)
-        });
-        let mut incomplete: Vec<String> =
-            incomplete.map(|collection| collection.repository.clone()).collect();
-        incomplete.sort_unstable();
-        incomplete.dedup();
-        incomplete
+        self.caught.incomplete.iter().filter(|repository| self.is_shown(repository)).cloned().collect()
     }
 
     /// The records that may have the identifier, by collection and sequence, and whether there may be more.

@@ -13,6 +13,8 @@ pub struct ResolvedSource {
     pub prefixes: Vec<String>,
     /// A record of a repository with a higher priority is the better one.
     pub priority: u64,
+    /// Whether its records are left out of what people see. They can be located nevertheless.
+    pub is_hidden: bool,
 }
 
 impl ResolvedSources {
@@ -20,6 +22,11 @@ impl ResolvedSources {
     pub fn new(mut sources: Vec<ResolvedSource>) -> Self {
         sources.sort_by(|one, other| other.priority.cmp(&one.priority).then_with(|| one.id.cmp(&other.id)));
         Self(sources)
+    }
+
+    /// Whether the records of a repository are left out of what people see.
+    pub(crate) fn is_hidden(&self, id: &str) -> bool {
+        self.0.iter().any(|source| source.id == id && source.is_hidden)
     }
 
     /// All repositories in the order of results.
