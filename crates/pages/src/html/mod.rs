@@ -14,6 +14,7 @@ mod operator;
 mod record_page;
 mod repairs;
 mod repository;
+mod resolver_page;
 mod response;
 mod search;
 #[cfg(test)]
@@ -35,5 +36,6 @@ pub use repository::{
     AggregatePage, OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownPath, UnknownPathPage,
     ViewPage,
 };
+pub use resolver_page::{ResolverContent, ResolverPage};
 pub use response::{NoResponseReason, ResponsePage, ShownResponse};
 pub use search::{SearchNotice, SearchNoticePage, SearchPage, Shown};

@@ -15,6 +15,7 @@ pub mod plain;
 pub(crate) mod record;
 pub(crate) mod record_notices;
 pub(crate) mod repository;
+pub mod resolver;
 pub(crate) mod response;
 pub mod search;
 pub(crate) mod sets;
