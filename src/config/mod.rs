@@ -32,6 +32,7 @@ mod reports;
 mod repositories;
 mod schema;
 mod search;
+mod services;
 mod settings;
 mod static_file;
 #[cfg(test)]
@@ -53,6 +54,7 @@ pub use reports::{ReportPolicy, ReportTo};
 pub use repositories::{MappingChanges, MappingsReload, Repositories};
 pub use schema::{mapping_schema, settings_schema, view_schema};
 pub use search::SearchPolicy;
+pub use services::Service;
 pub use settings::Settings;
 pub(crate) use settings::SettingsReload;
 pub use views::{ViewFile, Views};
@@ -93,6 +95,8 @@ pub struct Config {
     pub gateway: GatewayPolicy,
     /// The search in the mirror.
     pub search: SearchPolicy,
+    /// Other services that may have records.
+    pub services: Vec<Service>,
     /// Which events operators are told of.
     pub notifications: NotificationPolicy,
     /// When reports to providers are sent.
@@ -142,6 +146,7 @@ impl Config {
             mirror: MirrorPolicy::default(),
             gateway: GatewayPolicy::default(),
             search: SearchPolicy::default(),
+            services: Vec::new(),
             notifications: NotificationPolicy::default(),
             reports: ReportPolicy::default(),
             settings: None,
@@ -195,6 +200,7 @@ impl Config {
             mirror: written.mirror,
             gateway: written.gateway,
             search: written.search,
+            services: written.services,
             notifications: written.notifications,
             reports: written.reports,
             settings: Some(settings),

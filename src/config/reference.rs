@@ -45,7 +45,7 @@ fn rows(table: &Description, prefix: &str, rows: &mut Vec<Row>) {
                 let (names, defaults) = (vec![name], vec![default]);
                 rows.push(Row { names, defaults, kind: kind(schema), meaning });
             }
-            What::Table(table) => self::rows(table, &format!("{name}."), rows),
+            What::Table(table) | What::Tables(table) => self::rows(table, &format!("{name}."), rows),
             What::NamedTables(table) => self::rows(table, &format!("{name}.NAME."), rows),
         }
     }

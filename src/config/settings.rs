@@ -13,6 +13,7 @@ use super::listen_tls::{self, ListenTls, listen_address, read_address};
 use super::notifications::NotificationPolicy;
 use super::reports::ReportPolicy;
 use super::search::SearchPolicy;
+use super::services::Service;
 use super::{limits, mirror};
 use oaimend_base::credentials::Credentials;
 use oaimend_base::error::{Error, Fault};
@@ -68,6 +69,8 @@ pub(crate) struct SettingsChange {
     pub(crate) mirror: MirrorPolicy,
     /// The pages for people and crawlers.
     pub(crate) gateway: GatewayPolicy,
+    /// Other services that may have records.
+    pub(crate) services: Vec<Service>,
     /// Which events operators are told of.
     pub(crate) notifications: NotificationPolicy,
     /// When reports to providers are sent.
@@ -148,6 +151,7 @@ impl Settings {
             limits: written.limits.clone(),
             mirror: written.mirror.clone(),
             gateway: written.gateway.clone(),
+            services: written.services.clone(),
             notifications: written.notifications.clone(),
             reports: written.reports.clone(),
             restart_required: fixed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect(),
@@ -178,6 +182,7 @@ pub(super) struct SettingsValues {
     pub(super) mirror: MirrorPolicy,
     pub(super) gateway: GatewayPolicy,
     pub(super) search: SearchPolicy,
+    pub(super) services: Vec<Service>,
     pub(super) notifications: NotificationPolicy,
     pub(super) reports: ReportPolicy,
 }
@@ -201,6 +206,7 @@ impl Default for SettingsValues {
             mirror: MirrorPolicy::default(),
             gateway: GatewayPolicy::default(),
             search: SearchPolicy::default(),
+            services: Vec::new(),
             notifications: NotificationPolicy::default(),
             reports: ReportPolicy::default(),
         }
@@ -275,6 +281,15 @@ impl SettingsValues {
             self.gateway.declare(keys, folder)
         });
         keys.table("search", "The search in the mirror.", |keys| self.search.declare(keys));
+        keys.tables("services", "Other services that may have records, which the resolver asks.", |keys| {
+            let service = Service::declare(keys);
+            if let Some(table) = keys.reading()
+                && self.services.iter().any(|other| other.name == service.name)
+            {
+                table.report_missing(format!("two services have the name \"{}\"", service.name));
+            }
+            self.services.push(service);
+        });
         keys.table("notifications", "Events that operators are told of.", |keys| {
             self.notifications.declare(keys, folder);
         });

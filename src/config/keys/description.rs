@@ -30,6 +30,8 @@ pub(crate) enum What {
     Table(Description),
     /// Any number of tables with names that the operator chooses.
     NamedTables(Description),
+    /// Any number of tables without names.
+    Tables(Description),
 }
 
 impl Description {
@@ -38,7 +40,7 @@ impl Description {
         let value = |key: Described| match key.what {
             What::Value { value, .. } => Some((key.name.to_owned(), value?)),
             What::Table(table) => Some((key.name.to_owned(), Value::Table(table.values()))),
-            What::NamedTables(_) => None,
+            What::NamedTables(_) | What::Tables(_) => None,
         };
         self.keys.into_iter().filter_map(value).collect()
     }
@@ -73,6 +75,7 @@ impl Described {
             What::NamedTables(table) => {
                 json!({ "type": "object", "additionalProperties": table.schema() })
             }
+            What::Tables(table) => json!({ "type": "array", "items": table.schema() }),
         };
         schema["description"] = json!(self.meaning);
         schema

@@ -165,6 +165,28 @@ impl<'d, 't> Keys<'d, 't> {
         }
     }
 
+    /// An array of tables, all with the same keys. A description calls `declare` once.
+    pub(crate) fn tables(
+        &mut self,
+        name: &'static str,
+        meaning: &'static str,
+        mut declare: impl FnMut(&mut Keys<'_, '_>),
+    ) {
+        match self {
+            Self::Read(table) => {
+                for table in table.take_list(name) {
+                    let mut keys = Self::Read(table);
+                    declare(&mut keys);
+                    keys.finish();
+                }
+            }
+            Self::Describe(description) => {
+                let table = describe(declare);
+                description.keys.push(Described { name, meaning, what: What::Tables(table) });
+            }
+        }
+    }
+
     /// Two keys of which one needs the other. `expected` names the second one if only the first is set.
     pub(crate) fn pair(&mut self, [first, second]: [&'static str; 2], expected: &str) {
         match self {

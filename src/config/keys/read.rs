@@ -209,6 +209,28 @@ impl<'d, 't> Table<'d, 't> {
         tables
     }
 
+    /// Returns all tables of the array of that key, in the order of the file.
+    pub(super) fn take_list(&mut self, key: &'static str) -> Vec<Self> {
+        let Some(entry) = self.take_entry(key) else { return Vec::new() };
+        let span = entry.value.span();
+        let DeValue::Array(items) = entry.value.into_inner() else {
+            self.document.report_fault(span, format!("{} is no array; expected [[{0}]] tables", entry.key));
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for item in items {
+            let span = item.span();
+            match item.into_inner() {
+                DeValue::Table(entries) => tables.push(self.nested(entry.key.clone(), Some(span), entries)),
+                other => self.document.report_fault(
+                    span,
+                    format!("{} contains {}; expected tables", entry.key, with_article(other.type_str())),
+                ),
+            }
+        }
+        tables
+    }
+
     fn nested(&self, name: String, whole: Option<Range<usize>>, entries: DeTable<'t>) -> Self {
         Self { document: self.document, name, whole, entries, known: BTreeMap::new() }
     }
