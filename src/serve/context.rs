@@ -10,6 +10,7 @@ use crate::serve::oai::cache::Cache;
 use crate::serve::oai::live_requests::LiveRequests;
 use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::state::GatewayState;
+use crate::serve::resolver::{Broker, ResolverState};
 use crate::serve::search::SearchService;
 use crate::serve::served::ServedRepositories;
 use crate::serve::source_lists::SourceLists;
@@ -78,6 +79,8 @@ impl ServerContext {
             via,
             repositories: config.repositories,
             sources: SourceClients::new(store.static_files.clone()),
+            resolver: ResolverState::new(&store),
+            broker: Broker::new(config.services),
             store,
             cache,
             mirror: MirrorState::new(config.mirror),

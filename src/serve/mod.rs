@@ -2,7 +2,8 @@
 //!
 //! `run` starts and stops it. Each connection passes `net`, and each request the quotas of `clients`. `routes` says what
 //! answers it: `oai` for a repository, `pages` for people and crawlers, `admin` for operators. `background` harvests,
-//! notifies and maintains, and `search` indexes the mirror. `source_lists` has the
+//! notifies and maintains, and `search` indexes the mirror, and `resolver` finds records by their
+//! identifiers. `source_lists` has the
 //! records that sources without a mirror list. `in_process` is `admin` without a server.
 
 mod admin;
@@ -14,6 +15,7 @@ mod in_process;
 mod net;
 mod oai;
 mod pages;
+mod resolver;
 mod response;
 mod routes;
 mod run;

@@ -6,6 +6,7 @@
 use matchit::{Params, Router};
 use oaimend_html::layout::DESCRIPTION_PATH;
 use oaimend_pages::record::{PLAN_CHART_PATH, STATUS_PATH};
+use oaimend_pages::resolver::RESOLVER_PATH;
 use oaimend_pages::search::SUGGESTIONS_PATH;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -73,6 +74,8 @@ pub(crate) enum PublicEndpoint {
     /// The index of the served repositories.
     Index,
     IndexSchema,
+    /// The records that have or name an identifier.
+    Resolver,
 }
 
 /// What answers on the admin listener.
@@ -117,8 +120,8 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
         Aggregate, AggregateXml, Browse, Favicon, FieldValues, Friends, Index, IndexSchema, List, Livez,
-        Mirror, MirrorXml, Overview, Readyz, Recent, Record, Repository, RepositoryXml, Robots, Search,
-        SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord, ViewXml,
+        Mirror, MirrorXml, Overview, Readyz, Recent, Record, Repository, RepositoryXml, Resolver, Robots,
+        Search, SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord, ViewXml,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -139,6 +142,8 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &["/_browse"], Browse, Clients),
         route(HARVEST, &["/_index"], Index, Clients),
         route(READ, &["/_index/schema.xsd"], IndexSchema, Clients),
+        route(HARVEST, &[RESOLVER_PATH, "/_resolve/"], Resolver, Clients).labelled("resolver"),
+        route(READ, &["/_resolve/{*identifier}"], Resolver, Clients).labelled("resolver"),
         // A name that ends with `.atom` is the feed of a view.
         route(HARVEST, &["/_view/{id}", "/_view/{id}/"], View, Clients).labelled("repository-page"),
         route(HARVEST, &["/_view/{id}/xml"], ViewXml, Clients),

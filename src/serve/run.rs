@@ -23,6 +23,7 @@ use crate::serve::net::tls_listener::TlsListener;
 use crate::serve::net::{connection_limiter, installed_program};
 use crate::serve::oai::ProxyService;
 use crate::serve::oai::cache::Cache;
+use crate::serve::resolver::ResolverFollowing;
 use crate::serve::search::SearchIndexing;
 #[cfg(test)]
 use crate::serve::served::ServedRepositories;
@@ -234,6 +235,8 @@ impl Server {
         let schedule = HarvestSchedule { served: served_by_schedule, telemetry, only_requested: false };
         server.add_service(background_service("mirror", schedule));
         server.add_service(background_service("lists", SourceWalks(Arc::clone(served))));
+        let following = ResolverFollowing(Arc::clone(served));
+        server.add_service(background_service("resolver", following));
         let search = served.search_service.clone();
         if let Some(search) = search.clone() {
             let indexing = SearchIndexing { served: Arc::clone(served), search };

@@ -3,6 +3,7 @@
 use crate::config::{Mapping, Repositories, Views};
 use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::oai::cache::{Cache, PageVariant};
+use crate::serve::resolver::{Broker, ResolverState};
 use crate::serve::search::SearchService;
 use crate::serve::source_lists::SourceLists;
 use http::HeaderValue;
@@ -30,6 +31,10 @@ pub(crate) struct ServedRepositories {
     pub(crate) views: Views,
     /// The search, if it is turned on. Requests use [`ServedRepositories::search`].
     pub(crate) search_service: Option<Arc<SearchService>>,
+    /// The identifiers of mirrored records.
+    pub(crate) resolver: ResolverState,
+    /// The services that may have records.
+    pub(crate) broker: Broker,
     /// The clock of sessions with sources.
     pub(crate) clock: Arc<dyn Clock>,
 }

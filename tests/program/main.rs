@@ -49,6 +49,7 @@ mod repair_files;
 mod report_page;
 mod repository_events;
 mod repository_index;
+mod resolver;
 mod serve;
 mod tidy;
 mod upgrade;

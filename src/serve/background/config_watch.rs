@@ -149,6 +149,7 @@ impl ConfigWatch {
             Ok(SettingsReload::Changed(change)) => {
                 self.shared.served.repositories.set_limits(change.limits);
                 self.shared.served.mirror.set_policy(change.mirror);
+                self.shared.served.broker.set(change.services);
                 self.shared.notices.set(change.notifications, change.reports);
                 self.shared.gateway.set(GatewayState::new(change.gateway, &self.shared.served.public_url));
                 self.shared.clients.change(change.clients, change.connections);

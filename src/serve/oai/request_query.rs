@@ -7,6 +7,7 @@ use http::header;
 use pingora_error::{Error, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
+use std::time::Duration;
 
 /// The names that pingora gives to errors in the chunks of a body.
 const BROKEN_CHUNKS: [&str; 2] = ["InvalidChunk", "InvalidTrailerEnd"];
@@ -24,6 +25,22 @@ pub(super) async fn query_of(
     if !is_form && session.as_downstream_mut().is_body_done() {
         return Ok(Ok(query));
     }
+    let body = body_of(session, limits.form_bytes_max, limits.request_timeout).await?;
+    Ok(body.map(|body| {
+        if is_form {
+            query.push(b'&');
+            query.extend_from_slice(&body);
+        }
+        query
+    }))
+}
+
+/// The body of a request of at most this number of bytes, or the response that refuses it.
+pub(super) async fn body_of(
+    session: &mut Session,
+    bytes_max: usize,
+    timeout: Duration,
+) -> Result<Result<Vec<u8>, Response>> {
     if joined(session.req_header(), header::EXPECT).eq_ignore_ascii_case("100-continue") {
         let go_on = ResponseHeader::build(100, None)?;
         session.as_downstream_mut().write_response_header(Box::new(go_on)).await?;
@@ -41,10 +58,9 @@ pub(super) async fn query_of(
                 Err(error) => return Err(error),
             };
             body.extend_from_slice(&piece);
-            if body.len() > limits.form_bytes_max {
-                let max = limits.form_bytes_max;
+            if body.len() > bytes_max {
                 let text =
-                    format!("the body is longer than {max} bytes (form_bytes_max), the longest that is read");
+                    format!("the body is longer than {bytes_max} bytes, the longest that is read here");
                 return Ok(Err(Response::text(413, &text)));
             }
         }
@@ -57,14 +73,8 @@ pub(super) async fn query_of(
         }
         Result::<_, Box<Error>>::Ok(Ok(body))
     };
-    Ok(match tokio::time::timeout(limits.request_timeout, reading).await {
-        Ok(read) => read?.map(|body| {
-            if is_form {
-                query.push(b'&');
-                query.extend_from_slice(&body);
-            }
-            query
-        }),
+    Ok(match tokio::time::timeout(timeout, reading).await {
+        Ok(read) => read?,
         Err(_) => Err(Response::text(408, "the body was not received in time")),
     })
 }

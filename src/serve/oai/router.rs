@@ -16,6 +16,7 @@ use http::{Method, header};
 use oaimend_mirror::repository_index::{INDEX_NAME, SCHEMA};
 use oaimend_mirror::view::AggregateRepository;
 use oaimend_oai::{Request, RequestError, named_enum};
+use oaimend_pages::resolver::ResolverTarget;
 use oaimend_pages::route::RecordTarget;
 use pingora_http::RequestHeader;
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub(crate) enum Destination {
     Repository(Target),
     /// The search of library systems.
     Sru,
+    /// The resolver of identifiers.
+    Resolver(ResolverRequest),
     /// A page, at a path of this route. `None`: no route leads there.
     Page(PageTarget, Option<&'static Route<PublicEndpoint>>),
     /// The page of a record that is not mirrored, so that its source is asked.
@@ -46,9 +49,20 @@ impl Destination {
         match self {
             Self::Repository(_) | Self::LiveRecord { .. } => Some(RequestKind::Repository),
             Self::Response(_, Access::Everyone) => None,
-            Self::Sru | Self::Page(..) | Self::Response(..) => Some(RequestKind::Page),
+            // Services are sources, too.
+            Self::Resolver(ResolverRequest { has_services: true, .. }) => Some(RequestKind::Repository),
+            Self::Sru | Self::Resolver(_) | Self::Page(..) | Self::Response(..) => Some(RequestKind::Page),
         }
     }
+}
+
+/// A request to the resolver.
+pub(crate) struct ResolverRequest {
+    /// What it names; `None` if that is not text in UTF-8.
+    pub(crate) target: Option<ResolverTarget>,
+    /// Whether it may cause requests to other services.
+    pub(crate) has_services: bool,
+    pub(crate) label: Option<&'static str>,
 }
 
 /// The repository of a request.
@@ -194,6 +208,9 @@ impl PublicRouter<'_> {
         }
         let own_target =
             absolute.as_ref().map_or(head.raw_path(), |url| url[Position::BeforePath..].as_bytes());
+        if let Some(resolver) = self.resolver(own_target, head) {
+            return resolver;
+        }
         if self.gateway.policy.enabled
             && let Some((page, route)) = std::str::from_utf8(own_target).ok().and_then(PageTarget::read)
             && self.is_page(&page, head)
@@ -201,6 +218,24 @@ impl PublicRouter<'_> {
             return self.page(page, route, head);
         }
         self.without_pages(head.uri.path())
+    }
+
+    /// The resolver, if its path is requested.
+    fn resolver(&self, target: &[u8], head: &RequestHeader) -> Option<Destination> {
+        let path = target.split(|byte| *byte == b'?').next().map(String::from_utf8_lossy)?;
+        let route = PUBLIC.find("GET", &path)?.route;
+        if route.endpoint != PublicEndpoint::Resolver {
+            return None;
+        }
+        if PUBLIC.find(head.method.as_str(), &path).is_none() {
+            let page = Response::text(405, "one identifier is read by GET or HEAD")
+                .with("Allow", route.methods.join(", "));
+            return Some(Destination::Response(page, Access::Clients));
+        }
+        let target = ResolverTarget::read(target);
+        let has_identifier = target.as_ref().is_some_and(|target| !target.identifier.is_empty());
+        let has_services = has_identifier && self.served.broker.has_services();
+        Some(Destination::Resolver(ResolverRequest { target, has_services, label: route.label }))
     }
 
     /// Whether a browser asks on behalf of a script of another site whether that may send a request (CORS).

@@ -16,11 +16,12 @@ use super::mirror_views::{
 };
 use super::page_response::PageResponder;
 use super::request_context::RequestContext;
-use super::request_query::query_of;
-use super::router::{Admitted, Destination, PublicRouter, Target, TargetRepository};
+use super::request_query::{body_of, query_of};
+use super::router::{Admitted, Destination, PublicRouter, ResolverRequest, Target, TargetRepository};
 use crate::config::{Mapping, ServeFrom};
 use crate::serve::clients::client_class::CRAWLERS;
 use crate::serve::context::ServerContext;
+use crate::serve::pages::resolver::{self, LIST_BYTES_MAX, answer_list};
 use crate::serve::pages::target::PageTarget;
 use crate::serve::pages::{
     CollectedPage, GatewayResponse, LiveRecordRequest, ResponseBody, ResponsePageRequest, answer,
@@ -198,6 +199,12 @@ impl ProxyService {
                 return Ok(self.prepare_live_record(session, context, mapping, target).await);
             }
             Destination::Sru => return self.sru(session, is_form).await.map(Err),
+            Destination::Resolver(request) => {
+                context.page = request.label;
+                let page = self.resolver(session, context, request).await?;
+                context.outcome = (400..500).contains(&page.status).then_some(RequestOutcome::Refused);
+                return Ok(Err(page));
+            }
             Destination::Page(target, route) => {
                 return Ok(Err(self.gateway_page(session, context, &target, route).await));
             }
@@ -351,6 +358,37 @@ impl ProxyService {
                 Ok(page)
             }
         }
+    }
+
+    /// The response of the resolver: to one identifier, or to the list in the body.
+    async fn resolver(
+        &self,
+        session: &mut Session,
+        context: &RequestContext,
+        request: ResolverRequest,
+    ) -> Result<Response> {
+        if let Some(page) = self.refuse(&joined(session.req_header(), header::VIA)) {
+            session.set_keepalive(None);
+            return Ok(page);
+        }
+        let (served, gateway) = (&self.0.served, &self.0.gateway);
+        if session.req_header().method == Method::POST {
+            let read = body_of(session, LIST_BYTES_MAX, self.0.clients.current().connections.request_timeout);
+            return Ok(match read.await? {
+                Ok(body) => answer_list(served, gateway, &body).await,
+                Err(page) => {
+                    session.set_keepalive(None);
+                    page
+                }
+            });
+        }
+        if !session.as_downstream_mut().is_body_done() {
+            // Do not wait for an unread body.
+            session.set_keepalive(None);
+        }
+        let is_crawler = context.permit.as_ref().is_some_and(|permit| permit.client.class == CRAWLERS);
+        let headers = &session.req_header().headers;
+        Ok(resolver::answer(served, gateway, request.target.as_ref(), headers, is_crawler).await)
     }
 
     fn router(&self) -> PublicRouter<'_> {

@@ -232,7 +232,7 @@ pub(crate) fn is_html_named(headers: &HeaderMap) -> bool {
     RecordForm::is_html_named(&accept_of(headers))
 }
 
-fn accept_of(headers: &HeaderMap) -> String {
+pub(super) fn accept_of(headers: &HeaderMap) -> String {
     let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accept.collect::<Vec<_>>().join(",")
 }

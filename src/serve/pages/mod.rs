@@ -10,6 +10,7 @@ pub(crate) mod gateway;
 pub(crate) mod records;
 pub(crate) mod rendering;
 pub(crate) mod repositories;
+pub(crate) mod resolver;
 mod response;
 mod search;
 pub(crate) mod start;

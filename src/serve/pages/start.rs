@@ -54,13 +54,13 @@ pub(crate) fn friends(public_url: &str, mappings: &Mappings) -> Response {
 
 /// The rules for crawlers. Harvesting is always allowed; some harvesters obey the rules. `sitemap` is the URL of the
 /// sitemap index. With search, crawlers are kept from its results: their facets lead to ever more of them, and every
-/// record is in the lists.
+/// record is in the lists. They are kept from the resolver, too.
 pub(crate) fn robots(robots: Robots, sitemap: Option<&str>, has_search: bool) -> Response {
     let rules = match robots {
         // The longest rule that fits wins (RFC 9309, 2.2.2).
         Robots::Allow if has_search => {
             "Allow: /_search?verb=\nAllow: /_recent?verb=\n\
-             Disallow: /_search?\nDisallow: /_search.\nDisallow: /_recent\nDisallow: /*/browse/"
+             Disallow: /_search?\nDisallow: /_search.\nDisallow: /_recent\nDisallow: /*/browse/\nDisallow: /_resolve"
         }
         Robots::Allow => "Disallow:",
         Robots::Deny => "Allow: /*?verb=\nDisallow: /",

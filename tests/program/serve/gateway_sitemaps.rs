@@ -195,7 +195,7 @@ fn robots_are_told_where_the_sitemap_is() {
     let public_url = |config: &mut Config| config.public_url = Some("https://e.org/m".to_owned());
     let mirrored = Mirrored::with(Collection::of(1), |_| {}, public_url);
     let expected = "User-agent: *\nAllow: /_search?verb=\nAllow: /_recent?verb=\nDisallow: /_search?\n\
-                    Disallow: /_search.\nDisallow: /_recent\nDisallow: /*/browse/\n\nSitemap: https://e.org/m/sitemap.xml\n";
+                    Disallow: /_search.\nDisallow: /_recent\nDisallow: /*/browse/\nDisallow: /_resolve\n\nSitemap: https://e.org/m/sitemap.xml\n";
     assert_eq!(mirrored.get("/robots.txt").text(), expected);
     let deny = |config: &mut Config| config.gateway.robots = Robots::Deny;
     let mirrored = Mirrored::with(Collection::of(1), |_| {}, deny);

@@ -50,6 +50,7 @@ mod request_adapters;
 mod request_forms;
 mod request_options;
 mod requests;
+mod resolver;
 mod search_index;
 mod search_page;
 mod service_manager;
