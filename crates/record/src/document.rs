@@ -2,7 +2,8 @@
 
 use crate::language::language_tag;
 use crate::limits::{
-    ATTRIBUTE_BYTES_MAX, ATTRIBUTES_MAX, FIELDS_BYTES_MAX, FIELDS_MAX, VALUE_BYTES_MAX, shorten,
+    ATTRIBUTE_BYTES_MAX, ATTRIBUTES_MAX, CONVERTED_BYTES_MAX, CONVERTED_FIELDS_MAX,
+    CONVERTED_VALUE_BYTES_MAX, FIELDS_BYTES_MAX, FIELDS_MAX, VALUE_BYTES_MAX, shorten,
 };
 use crate::text::Text;
 use oaimend_repository::RecordView;
@@ -11,6 +12,7 @@ use oaimend_repository::xml::{NamespaceReader, StartTag, XmlError, XmlEvent, Xml
 /// The elements of a record.
 ///
 /// At most 10,000 elements with 512 KiB of text are kept, at most 16 KiB of each text. The rest is counted.
+/// [`RecordDocument::read_for_conversion`] keeps more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordDocument {
     /// The identifier in the header.
@@ -84,9 +86,27 @@ impl RecordDocument {
     ///
     /// The record is not well-formed.
     pub fn read_content(record: &RecordView<'_>) -> Result<Self, UnreadableRecord> {
-        let root = OpenElement { name: "record", field: None, language: None };
-        let building = Building { open: vec![root], is_record: true, ..Building::default() };
-        building.read(record.content_with_namespaces()?)
+        Building::after_header(KeptMax::default()).read(record.content_with_namespaces()?)
+    }
+
+    /// The same for a record that becomes a record in another format: at most 50,000 elements with 4 MiB of text, at most
+    /// 1 MiB of each text. [`RecordDocument::is_whole`] says whether this was enough.
+    ///
+    /// # Errors
+    ///
+    /// The record is not well-formed.
+    pub fn read_for_conversion(record: &RecordView<'_>) -> Result<Self, UnreadableRecord> {
+        let kept = KeptMax {
+            fields: CONVERTED_FIELDS_MAX,
+            value_bytes: CONVERTED_VALUE_BYTES_MAX,
+            all_bytes: CONVERTED_BYTES_MAX,
+        };
+        Building::after_header(kept).read(record.content_with_namespaces()?)
+    }
+
+    /// Whether no element and no text of the metadata was left out.
+    pub fn is_whole(&self) -> bool {
+        self.left_out_fields == 0 && self.metadata.iter().all(|field| field.text.left_out_bytes == 0)
     }
 
     /// The element inside `metadata`.
@@ -112,9 +132,27 @@ enum Section {
     Other,
 }
 
+/// What is kept of a record.
+#[derive(Clone, Copy, Debug)]
+struct KeptMax {
+    /// Maximum number of elements.
+    fields: usize,
+    /// Longest text, in bytes.
+    value_bytes: usize,
+    /// Longest sum of all texts and attributes, in bytes.
+    all_bytes: usize,
+}
+
+impl Default for KeptMax {
+    fn default() -> Self {
+        Self { fields: FIELDS_MAX, value_bytes: VALUE_BYTES_MAX, all_bytes: FIELDS_BYTES_MAX }
+    }
+}
+
 /// The document up to the current event.
 #[derive(Debug, Default)]
 struct Building<'x> {
+    max: KeptMax,
     document: RecordDocument,
     open: Vec<OpenElement<'x>>,
     section: Section,
@@ -134,6 +172,12 @@ struct OpenElement<'x> {
 }
 
 impl<'x> Building<'x> {
+    /// Inside the record element, after its header.
+    fn after_header(max: KeptMax) -> Self {
+        let root = OpenElement { name: "record", field: None, language: None };
+        Self { max, open: vec![root], is_record: true, ..Self::default() }
+    }
+
     fn read(mut self, mut reader: NamespaceReader<'x>) -> Result<RecordDocument, UnreadableRecord> {
         while let Some(event) = reader.read()? {
             match event {
@@ -184,7 +228,7 @@ impl<'x> Building<'x> {
         opened: &mut OpenElement<'x>,
     ) -> Result<(), UnreadableRecord> {
         let fields_count = self.document.metadata.len() + self.document.about.len();
-        if fields_count >= FIELDS_MAX || self.kept_bytes >= FIELDS_BYTES_MAX {
+        if fields_count >= self.max.fields || self.kept_bytes >= self.max.all_bytes {
             self.document.left_out_fields += 1;
             return Ok(());
         }
@@ -226,14 +270,15 @@ impl<'x> Building<'x> {
     }
 
     fn add(&mut self, characters: &str) {
-        let space = FIELDS_BYTES_MAX.saturating_sub(self.kept_bytes);
+        let space = self.max.all_bytes.saturating_sub(self.kept_bytes);
+        let value_bytes_max = self.max.value_bytes;
         match self.section {
             Section::Header if self.open.len() == 3 => self.header_text.push(characters, VALUE_BYTES_MAX),
             Section::Metadata | Section::About => {
                 let Some(index) = self.open.last().and_then(|open| open.field) else { return };
                 let Some(field) = self.fields().get_mut(index) else { return };
                 let before = field.text.value.len();
-                field.text.push(characters, VALUE_BYTES_MAX.min(before + space));
+                field.text.push(characters, value_bytes_max.min(before + space));
                 let kept = field.text.value.len() - before;
                 self.kept_bytes += kept;
             }

@@ -7,6 +7,13 @@ pub(crate) const FIELDS_MAX: usize = 10_000;
 pub(crate) const VALUE_BYTES_MAX: usize = 16 << 10;
 /// Longest sum of all texts and attributes of a record that is kept, in bytes.
 pub(crate) const FIELDS_BYTES_MAX: usize = 512 << 10;
+/// What is kept of a record that becomes a record in another format. A text that is cut would be a wrong claim there, so
+/// these limits are far above what catalogues write.
+pub(crate) const CONVERTED_FIELDS_MAX: usize = 50_000;
+/// Longest text of an element of such a record, in bytes.
+pub(crate) const CONVERTED_VALUE_BYTES_MAX: usize = 1 << 20;
+/// Longest sum of all texts and attributes of such a record, in bytes.
+pub(crate) const CONVERTED_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of attributes of an element that are kept.
 pub(crate) const ATTRIBUTES_MAX: usize = 32;
 /// Longest value of an attribute that is kept, in bytes.

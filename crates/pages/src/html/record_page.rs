@@ -1,6 +1,6 @@
 //! The page of a record.
 
-use super::super::record::{RecordAddress, RepositoryAddress, json_ld, meta_tags, open_graph, script_text};
+use super::super::record::{RecordAddress, RepositoryAddress, meta_tags, open_graph, script_text};
 use super::super::record_form::RecordForm;
 use super::super::search::SearchAddress;
 use super::fields_table::{fields_table, left_out, linked};
@@ -9,7 +9,7 @@ use super::xml_source::xml_source;
 use crate::texts::{common, record as texts};
 use maud::{Markup, PreEscaped, html};
 use oaimend_html::{Crumb, Page, Site};
-use oaimend_record::{Agent, Link, LinkKind, RecordDocument, Text, WorkDescription, shorten};
+use oaimend_record::{Agent, Link, LinkKind, RecordDocument, Text, WorkDescription, json_ld, shorten};
 use oaimend_store::RecordRepairs;
 
 /// The page of a record.
@@ -119,7 +119,7 @@ impl RecordPage<'_> {
             @for tag in open_graph(self.work, &page_url) {
                 meta property=(tag.name) content=(tag.content);
             }
-            script type="application/ld+json" { (PreEscaped(script_text(&json_ld(self.work, &page_url)))) }
+            script type="application/ld+json" { (PreEscaped(script_text(&json_ld(self.work, Some(&page_url))))) }
         }
     }
 

@@ -1,24 +1,23 @@
 //! What the page of a record contains beside its fields.
 //!
-//! `meta_tags`, [`json_ld`] and [`Signposts`] express a [`WorkDescription`] for search engines, reference managers and
+//! `meta_tags` and [`Signposts`] express a [`WorkDescription`] for search engines, reference managers and
 //! crawlers. [`RecordAddress`] contains the URLs of a record.
 //!
 //! [`WorkDescription`]: oaimend_record::WorkDescription
 
 mod address;
-mod json_ld;
 mod limits;
 mod meta_tags;
+mod script_text;
 mod signposting;
 mod xml_tokens;
 
 pub(crate) use address::encoded_segment;
 pub use address::{PLAN_CHART_PATH, QuarantineAddress, RecordAddress, RepositoryAddress, STATUS_PATH};
-pub use json_ld::json_ld;
-pub(crate) use json_ld::script_text;
 pub use limits::LINK_HEADERS_BYTES_MAX;
 pub use meta_tags::MetaTag;
 pub(crate) use meta_tags::{meta_tags, open_graph};
+pub(crate) use script_text::script_text;
 pub use signposting::Signposts;
 pub(crate) use xml_tokens::xml_tokens;
 pub use xml_tokens::{XmlToken, XmlTokenKind};

@@ -14,7 +14,7 @@ mod mods;
 mod qualified_dublin_core;
 mod richness;
 
-pub use richness::richest_first;
+pub use richness::{readable_richest_first, richest_first};
 
 use crate::document::RecordDocument;
 use crate::dublin_core::DublinCore;

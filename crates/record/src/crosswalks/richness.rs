@@ -47,6 +47,12 @@ pub fn richest_first<'f>(formats: impl IntoIterator<Item = (&'f str, &'f str)>) 
     ranked.into_iter().map(|(_, prefix)| prefix.to_owned()).collect()
 }
 
+/// The formats of these that a crosswalk reads, in the same order. The others are left out.
+pub fn readable_richest_first<'f>(formats: impl IntoIterator<Item = (&'f str, &'f str)>) -> Vec<String> {
+    let is_readable = |(prefix, namespace): &(&str, &str)| rank(prefix, namespace) <= RICHEST_FIRST.len();
+    richest_first(formats.into_iter().filter(is_readable))
+}
+
 fn rank(prefix: &str, namespace: &str) -> usize {
     let is_same = |starts: &&[&str]| starts.iter().any(|start| namespace.starts_with(start));
     match RICHEST_FIRST.iter().position(is_same) {
@@ -75,6 +81,7 @@ mod tests {
         ];
         let expected = ["c", "d1", "d2", "marc", "b", "oai_dc", "a", "rdf"];
         assert_eq!(richest_first(formats), expected);
+        assert_eq!(readable_richest_first(formats), expected[..6]);
         assert_eq!(richest_first(formats.into_iter().rev()), expected);
         // A wrong namespace in ListMetadataFormats changes nothing for the format that the protocol names.
         let wrong = [("a", ""), ("oai_dc", "http://purl.org/dc/terms/"), ("z", "http://purl.org/dc/terms/")];

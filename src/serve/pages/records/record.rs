@@ -18,10 +18,10 @@ use oaimend_pages::RecordForm;
 use oaimend_pages::html::{
     DeletedRecordPage, FormatTab, NoRecordPage, NoRecordReason, Provenance, RecordPage, UnknownRecordPage,
 };
-use oaimend_pages::record::{LINK_HEADERS_BYTES_MAX, RecordAddress, Signposts, json_ld};
+use oaimend_pages::record::{LINK_HEADERS_BYTES_MAX, RecordAddress, Signposts};
 use oaimend_pages::route::RecordTarget;
 use oaimend_pages::texts::plain;
-use oaimend_record::{RecordDocument, UnreadableRecord, WorkDescription, bibtex, csl_json, ris};
+use oaimend_record::{RecordDocument, UnreadableRecord, WorkDescription, bibtex, csl_json, json_ld, ris};
 use oaimend_repository::{Failure, Reason};
 use oaimend_store::{
     Identifier, MirrorError, MirrorStore, Prefix, RecordRepairs, RecordStatus, RepositoryId, StoredRecord,
@@ -318,7 +318,7 @@ impl Rendering {
         }
         let signposts = || Signposts::new(&work, self.address(None), &self.formats(), site.public_url());
         let text = match self.form {
-            RecordForm::JsonLd => format!("{:#}\n", json_ld(&work, &page_url)),
+            RecordForm::JsonLd => format!("{:#}\n", json_ld(&work, Some(&page_url))),
             RecordForm::BibTeX => bibtex(&work, &page_url),
             RecordForm::Ris => ris(&work, &page_url),
             RecordForm::CslJson => format!("{:#}\n", csl_json(&work, &page_url)),

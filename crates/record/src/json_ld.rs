@@ -1,20 +1,28 @@
 //! A work as JSON-LD in the vocabulary of schema.org.
 
-use oaimend_record::{Agent, AgentKind, Container, LinkKind, Text, WorkDescription, WorkType};
+use crate::agent::{Agent, AgentKind};
+use crate::container::Container;
+use crate::links::LinkKind;
+use crate::text::Text;
+use crate::work::WorkDescription;
+use crate::work_type::WorkType;
 use serde_json::{Map, Value, json};
 
-/// The JSON-LD of a work. `page_url` is the absolute URL of its page.
+/// The JSON-LD of a work. `page_url` is the absolute URL of its page, if it has one.
 ///
 /// All values of the record are in it. A name with a comma is the name of a person, unless the record says that it is an
 /// organization. Other names have no type, because they can be those of organizations.
-pub fn json_ld(work: &WorkDescription, page_url: &str) -> Value {
+pub fn json_ld(work: &WorkDescription, page_url: Option<&str>) -> Value {
     let core = &work.core;
     let mut object = Object(Map::new());
     object.add("@context", json!("https://schema.org"));
     object.add("@type", json!(work.work_type.schema_org()));
-    let persistent = work.links.persistent().map_or(page_url, |link| link.url.as_str());
-    object.add("@id", json!(persistent));
-    object.add("url", json!(page_url));
+    let persistent = work.links.persistent().map(|link| link.url.as_str());
+    for (name, url) in [("@id", persistent.or(page_url)), ("url", page_url)] {
+        if let Some(url) = url {
+            object.add(name, json!(url));
+        }
+    }
     object.add_list("name", strings(&core.titles));
     if work.work_type == WorkType::Article {
         object
@@ -53,22 +61,6 @@ pub fn json_ld(work: &WorkDescription, page_url: &str) -> Value {
     let full_texts = work.links.full_texts.iter();
     object.add_list("encoding", full_texts.map(|link| file(&link.url, link.text_media_type())).collect());
     Value::Object(object.0)
-}
-
-/// JSON that can be written into a `script` element: it contains no `<`, so neither `</script>` nor `<!--` can end or
-/// change the element.
-pub(crate) fn script_text(value: &Value) -> String {
-    let json = value.to_string();
-    let mut text = String::with_capacity(json.len());
-    for character in json.chars() {
-        match character {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                text.push_str(&format!("\\u{:04x}", u32::from(character)))
-            }
-            _ => text.push(character),
-        }
-    }
-    text
 }
 
 struct Object(Map<String, Value>);
@@ -162,7 +154,7 @@ fn identifiers(work: &WorkDescription) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oaimend_record::RecordDocument;
+    use crate::document::RecordDocument;
 
     fn json_of(fields: &str) -> Value {
         let xml = format!(
@@ -170,7 +162,7 @@ mod tests {
              <a xmlns='http://purl.org/dc/elements/1.1/'>{fields}</a></metadata></record>"
         );
         let document = RecordDocument::read(&xml).expect("the record is well-formed");
-        json_ld(&WorkDescription::of(&document), "https://e.org/x/record/1")
+        json_ld(&WorkDescription::of(&document), Some("https://e.org/x/record/1"))
     }
 
     #[test]
@@ -242,14 +234,7 @@ mod tests {
         assert_eq!(json["@type"], "CreativeWork");
         assert_eq!(json["identifier"]["value"], "oai:x:1");
         assert_eq!(json.get("name"), None);
-    }
-
-    #[test]
-    fn nothing_in_a_record_ends_the_script_element() {
-        let title = "&lt;/script>&lt;!-- &lt;SCRIPT> ]]&gt; &amp;lt; \u{2028} \" \\";
-        let json = json_of(&format!("<title>{title}</title>"));
-        let text = script_text(&json);
-        assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");
-        assert_eq!(serde_json::from_str::<Value>(&text).expect("it is JSON"), json);
+        let without_page = json_ld(&WorkDescription::default(), None);
+        assert_eq!((without_page.get("@id"), without_page.get("url")), (None, None));
     }
 }
