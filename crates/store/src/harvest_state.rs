@@ -321,7 +321,7 @@ pub struct SetMembers {
 }
 
 /// One format of a source.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedFormat {
     /// The metadataPrefix.
     pub prefix: String,

@@ -21,10 +21,14 @@ pub enum TokenUse {
     MirrorList,
     /// The rest of a list that the mirror continues in place of the source.
     Failover,
+    /// The rest of a list in a format that a crosswalk makes. It contains the token of another repository.
+    Crosswalk,
 }
 
 /// Longest token, in bytes: every harvester and server accepts it in a URL.
 const TOKEN_BYTES_MAX: usize = 2_000;
+/// Longest token that contains the token of a source, in bytes. Harvesters of such a source can send long tokens.
+const WRAPPING_TOKEN_BYTES_MAX: usize = 4_000;
 const MAC_CHARS: usize = 22;
 
 impl TokenUse {
@@ -34,6 +38,7 @@ impl TokenUse {
             Self::Continuation => "oaimend1_",
             Self::MirrorList => "oaimirror1_",
             Self::Failover => "oaifailover1_",
+            Self::Crosswalk => "oaicrosswalk1_",
         }
     }
 
@@ -42,6 +47,15 @@ impl TokenUse {
             Self::Continuation => &key.tokens,
             Self::MirrorList => &key.mirror_lists,
             Self::Failover => &key.failover_lists,
+            Self::Crosswalk => &key.crosswalk_lists,
+        }
+    }
+
+    /// The longest token of this use, in bytes.
+    const fn bytes_max(self) -> usize {
+        match self {
+            Self::Continuation | Self::MirrorList | Self::Failover => TOKEN_BYTES_MAX,
+            Self::Crosswalk => WRAPPING_TOKEN_BYTES_MAX,
         }
     }
 
@@ -58,7 +72,7 @@ impl TokenKey {
         let body = BASE64.encode(serde_json::to_vec(content).ok()?);
         let mac = BASE64.encode(token_use.mac(&body, self));
         let token = format!("{}{mac}{body}", token_use.mark());
-        (token.len() <= TOKEN_BYTES_MAX).then_some(token)
+        (token.len() <= token_use.bytes_max()).then_some(token)
     }
 
     /// Reads a token; `None` if it is not one of ours for this use.
@@ -86,6 +100,7 @@ mod tests {
             (TokenUse::Continuation, TokenUse::MirrorList),
             (TokenUse::MirrorList, TokenUse::Failover),
             (TokenUse::Failover, TokenUse::MirrorList),
+            (TokenUse::Crosswalk, TokenUse::MirrorList),
         ] {
             let token = key.seal(token_use, &content).expect("short enough");
             assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "{token}");
@@ -113,6 +128,12 @@ mod tests {
 
     #[test]
     fn a_token_that_would_be_too_long_is_none() {
-        assert_eq!(TokenKey::new([1; 32]).seal(TokenUse::MirrorList, &"q".repeat(1_500)), None);
+        let key = TokenKey::new([1; 32]);
+        for (token_use, fits, too_long) in
+            [(TokenUse::MirrorList, 1_400, 1_500), (TokenUse::Crosswalk, 2_900, 3_000)]
+        {
+            assert!(key.seal(token_use, &"q".repeat(fits)).is_some(), "{token_use:?}");
+            assert_eq!(key.seal(token_use, &"q".repeat(too_long)), None, "{token_use:?}");
+        }
     }
 }

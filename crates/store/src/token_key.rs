@@ -19,6 +19,8 @@ pub struct TokenKey {
     pub mirror_lists: [u8; 32],
     /// Signs the tokens of lists that the mirror continues; does not reveal the other keys.
     pub failover_lists: [u8; 32],
+    /// Signs the tokens of lists that crosswalks make; does not reveal the other keys.
+    pub crosswalk_lists: [u8; 32],
     /// Hashes the items of lists; does not reveal the other keys.
     items: [u8; 16],
 }
@@ -40,7 +42,8 @@ impl TokenKey {
             key.finalize_fixed().into()
         };
         let (mirror_lists, failover_lists) = (derived(b"mirror lists"), derived(b"failover lists"));
-        Self { tokens, mirror_lists, failover_lists, items: items.finalize_fixed().into() }
+        let crosswalk_lists = derived(b"crosswalk lists");
+        Self { tokens, mirror_lists, failover_lists, crosswalk_lists, items: items.finalize_fixed().into() }
     }
 
     /// The key of the hashes of items.

@@ -11,6 +11,18 @@ impl Request {
         Self::new(self.verb, arguments)
     }
 
+    /// The same request in another format.
+    #[must_use]
+    pub fn in_format(&self, metadata_prefix: &str) -> Self {
+        let mut arguments = self.arguments.to_vec();
+        for (argument, value) in &mut arguments {
+            if *argument == Argument::MetadataPrefix {
+                metadata_prefix.clone_into(value);
+            }
+        }
+        Self::new(self.verb, arguments)
+    }
+
     /// Whether one of its dates has seconds.
     pub fn has_seconds(&self) -> bool {
         let dates = [Argument::From, Argument::Until].map(|date| self.argument(date));
