@@ -1,0 +1,54 @@
+//! The crosswalks that an operator turns on.
+
+use crate::table::{Crosswalk, find_built_in};
+use std::collections::BTreeMap;
+
+/// What an operator chooses for a metadataPrefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrosswalkChoice {
+    /// The crosswalk of the table.
+    BuiltIn,
+    /// None, although the defaults have one.
+    Off,
+}
+
+/// The choices of an operator, by metadataPrefix.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrosswalkChoices(pub BTreeMap<String, CrosswalkChoice>);
+
+impl CrosswalkChoices {
+    /// These choices, and those of `defaults` for other prefixes.
+    #[must_use]
+    pub fn over(&self, defaults: &Self) -> Self {
+        let mut choices = defaults.0.clone();
+        choices.extend(self.0.clone());
+        Self(choices)
+    }
+
+    /// The crosswalks that are turned on. `public_url` is the URL of this server, which serves some of their schemas.
+    pub fn crosswalks(&self, public_url: &str) -> Vec<Crosswalk> {
+        let chosen = self.0.iter().filter(|(_, choice)| **choice == CrosswalkChoice::BuiltIn);
+        chosen
+            .filter_map(|(prefix, _)| Some(Crosswalk::built_in(find_built_in(prefix)?, public_url)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_can_turn_a_default_off() {
+        use CrosswalkChoice::{BuiltIn, Off};
+        let choices = |pairs: &[(&str, CrosswalkChoice)]| {
+            CrosswalkChoices(pairs.iter().map(|(prefix, choice)| ((*prefix).to_owned(), *choice)).collect())
+        };
+        let defaults = choices(&[("oai_dc", BuiltIn), ("mods", BuiltIn)]);
+        let own = choices(&[("mods", Off), ("didl", BuiltIn)]);
+        let crosswalks = own.over(&defaults).crosswalks("http://x");
+        let prefixes: Vec<&str> = crosswalks.iter().map(|crosswalk| crosswalk.prefix.as_str()).collect();
+        assert_eq!(prefixes, ["didl", "oai_dc"]);
+        assert_eq!(CrosswalkChoices::default().over(&defaults), defaults);
+    }
+}

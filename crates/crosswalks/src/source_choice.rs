@@ -1,0 +1,64 @@
+//! Which format of a repository a crosswalk reads.
+
+use oaimend_record::readable_richest_first;
+use oaimend_store::ListedFormat;
+
+/// The format that every repository has (OAI-PMH 2.0, section 3.4).
+const DUBLIN_CORE: &str = "oai_dc";
+
+/// Which format of a repository a crosswalk reads. All records of a list come from the same format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceChoice {
+    /// The one that says most of a work, of those that have a crosswalk.
+    Richest,
+    /// `oai_dc`, which every item has, so that the lists are complete. Without it as [`SourceChoice::Richest`].
+    DublinCore,
+    /// The same, and without such formats the first one of the repository, whatever it is.
+    Any,
+}
+
+impl SourceChoice {
+    /// The format that is read; `None` if the repository has none.
+    pub fn among(self, formats: &[ListedFormat]) -> Option<&ListedFormat> {
+        let named = |prefix: &str| formats.iter().find(|format| format.prefix == prefix);
+        let pairs = formats.iter().map(|format| (format.prefix.as_str(), format.namespace.as_str()));
+        let richest = || readable_richest_first(pairs).first().and_then(|prefix| named(prefix));
+        match self {
+            Self::Richest => richest(),
+            Self::DublinCore => named(DUBLIN_CORE).or_else(richest),
+            Self::Any => named(DUBLIN_CORE).or_else(richest).or(formats.first()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_that_is_read_depends_on_the_crosswalk() {
+        let format = |prefix: &str, namespace: &str| ListedFormat {
+            prefix: prefix.to_owned(),
+            schema: String::new(),
+            namespace: namespace.to_owned(),
+        };
+        let (dc, mods) = (format("oai_dc", "urn:dc"), format("m", "http://www.loc.gov/mods/v3"));
+        let (marc, other) = (format("marcxml", "http://www.loc.gov/MARC21/slim"), format("x", "urn:x"));
+        let all = [other.clone(), marc.clone(), mods.clone(), dc.clone()];
+        for (choice, formats, expected) in [
+            (SourceChoice::Richest, &all[..], Some("m")),
+            (SourceChoice::Richest, &all[..2], Some("marcxml")),
+            (SourceChoice::Richest, &all[..1], None),
+            (SourceChoice::DublinCore, &all[..], Some("oai_dc")),
+            (SourceChoice::DublinCore, &all[..3], Some("m")),
+            (SourceChoice::DublinCore, &all[..1], None),
+            (SourceChoice::Any, &all[..], Some("oai_dc")),
+            (SourceChoice::Any, &all[..2], Some("marcxml")),
+            (SourceChoice::Any, &all[..1], Some("x")),
+            (SourceChoice::Any, &[], None),
+        ] {
+            let chosen = choice.among(formats).map(|format| format.prefix.as_str());
+            assert_eq!(chosen, expected, "{choice:?} {formats:?}");
+        }
+    }
+}
