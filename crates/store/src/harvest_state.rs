@@ -163,6 +163,19 @@ pub struct RepositoryState {
     /// What the view of all repositories consists of. Only its own state has it, from its first response on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<AggregateState>,
+    /// The collections of records that are made of stored ones, by the names that their view gives them. Only the state of
+    /// the view of all repositories has them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub derived: BTreeMap<String, DerivedCollection>,
+}
+
+/// A collection of records that are made of stored ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DerivedCollection {
+    /// What the records are made of, and by which version of which function.
+    pub version: String,
+    /// The stamp of the last change of the version; `None`: there was none.
+    pub since_secs: Option<UnixSecs>,
 }
 
 /// What the view of all repositories consists of, apart from the records.

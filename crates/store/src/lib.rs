@@ -40,9 +40,9 @@ pub use chosen_records::ChosenRecords;
 pub use collisions::Collisions;
 pub use databases::{Databases, StoreDatabase, StoreName};
 pub use harvest_state::{
-    AggregateState, Catalog, Committed, CompleteHarvest, HarvestNote, HarvestProgress, HarvestStart,
-    ListSpan, ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX, ScheduleState,
-    SetMembers, Sweep, TimeSpan,
+    AggregateState, Catalog, Committed, CompleteHarvest, DerivedCollection, HarvestNote, HarvestProgress,
+    HarvestStart, ListSpan, ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX,
+    ScheduleState, SetMembers, Sweep, TimeSpan,
 };
 pub use identifiers::{
     IdentifiedCollection, IdentifiedRecord, IdentifierChanges, IdentifierKey, IdentifierPlace,

@@ -6,6 +6,7 @@ use super::component::Component;
 use super::options::AggregateSettings;
 use super::presentation::{View, ViewKind};
 use super::stores::ViewStores;
+use oaimend_oai::UnixSecs;
 use oaimend_repository::{EventStream, Repository, RepositoryRequest};
 use oaimend_store::MirrorError;
 use std::sync::Arc;
@@ -63,6 +64,13 @@ impl AggregateRepository {
         let members = version.members(sources);
         let kind = ViewKind::Aggregate { repository_name, admin_emails, version };
         Ok(View::new(name, stores, options, members, kind))
+    }
+
+    /// The same records with no lower datestamps than this one, in seconds since 1970: for a collection that is made of
+    /// them, which has changed as a whole at this time.
+    #[must_use]
+    pub fn since(&self, since_secs: Option<UnixSecs>) -> Self {
+        Self(Arc::new(self.0.since(since_secs)))
     }
 }
 

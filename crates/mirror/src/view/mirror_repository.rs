@@ -4,6 +4,7 @@ use super::answer::answer;
 use super::options::{MirroredSource, ViewOptions};
 use super::presentation::{View, ViewKind};
 use super::stores::ViewStores;
+use oaimend_oai::UnixSecs;
 use oaimend_repository::{EventStream, Repository, RepositoryRequest};
 use std::sync::Arc;
 
@@ -16,6 +17,13 @@ impl MirrorRepository {
     pub fn new(stores: ViewStores, options: ViewOptions, source: MirroredSource) -> Self {
         let name = source.id.clone();
         Self(Arc::new(View::new(name, stores, options, vec![source], ViewKind::Single)))
+    }
+
+    /// The same records with no lower datestamps than this one, in seconds since 1970: for a collection that is made of
+    /// them, which has changed as a whole at this time.
+    #[must_use]
+    pub fn since(&self, since_secs: Option<UnixSecs>) -> Self {
+        Self(Arc::new(self.0.since(since_secs)))
     }
 }
 

@@ -14,11 +14,12 @@
 //! - resumptionTokens hold the position of the list under a MAC, and no session. They never expire, and survive
 //!   restarts.
 //! - A format that was never harvested completely fails with 503. A part of a repository never looks complete.
-//! - A change of the configuration that changes the view of all repositories is a commit with a stamp too.
+//! - A change of the configuration that changes the view of all repositories is a commit with a stamp too, and so is a
+//!   change of what a derived format is made of.
 //!
 //! `lists` answers list requests; `merge` reads the records of several repositories in one order; `selection`
 //! limits lists to chosen records, and `selected_list` reads those of a query; `component` answers services such as a search over a view; `collisions` chooses
-//! between records with the same identifier; `aggregate_versions` stamps the changes of the configuration;
+//! between records with the same identifier; `aggregate_versions` stamps the changes of the configuration, `derived` those of derived formats;
 //! `record_writer`, `record_xml` and `page_items` write records; `page_cache` keeps written pages, `origins` what
 //! provenance says of the sources; `response` writes envelopes and sends events. Memory is limited by [`ViewOptions`] for
 //! each request, and by the page cache for all of them.
@@ -30,6 +31,7 @@ pub(crate) mod catalog;
 mod collisions;
 mod component;
 mod component_lists;
+mod derived;
 pub mod identify;
 mod list_token;
 pub(crate) mod lists;
@@ -54,6 +56,7 @@ mod subject_repository;
 
 pub use aggregate_repository::AggregateRepository;
 pub use component::{Component, ComponentSet, ComponentSets, CountPlace, RankedList, RankedRecords};
+pub use derived::DerivedVersions;
 pub use mirror_repository::MirrorRepository;
 pub use options::{AggregateSettings, MirroredSource, ViewOptions};
 pub use selection::{

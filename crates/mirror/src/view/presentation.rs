@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The repositories of a view, and how it presents them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct View {
     /// The name of the view. Its tokens are valid for no other one.
     pub(crate) name: String,
@@ -61,6 +61,15 @@ impl View {
         members.sort_by(|one, other| one.id.cmp(&other.id));
         let spans = stores.spans.of(&name, SpanKind::Stamps);
         Self { name, stores, options, members, kind, spans, component: None }
+    }
+
+    /// The view with no lower datestamps than this one.
+    pub(super) fn since(&self, since_secs: Option<UnixSecs>) -> Self {
+        let mut view = self.clone();
+        for member in &mut view.members {
+            member.since_secs = member.since_secs.max(since_secs);
+        }
+        view
     }
 
     /// The clock, in seconds since 1970.

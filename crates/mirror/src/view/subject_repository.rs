@@ -5,6 +5,7 @@ use super::options::{MirroredSource, ViewOptions};
 use super::presentation::{View, ViewKind};
 use super::stores::ViewStores;
 use super::subject::Subject;
+use oaimend_oai::UnixSecs;
 use oaimend_repository::{EventStream, Repository, RepositoryRequest};
 use std::sync::Arc;
 
@@ -27,6 +28,13 @@ impl SubjectRepository {
         subject: Subject,
     ) -> Self {
         Self(Arc::new(View::new(name, stores, options, members, ViewKind::Subject(subject))))
+    }
+
+    /// The same records with no lower datestamps than this one, in seconds since 1970: for a collection that is made of
+    /// them, which has changed as a whole at this time.
+    #[must_use]
+    pub fn since(&self, since_secs: Option<UnixSecs>) -> Self {
+        Self(Arc::new(self.0.since(since_secs)))
     }
 }
 
