@@ -20,7 +20,9 @@ mod xml_writer;
 pub use builtin::json_ld::{SCHEMA as JSON_LD_SCHEMA, SCHEMA_PATH as JSON_LD_SCHEMA_PATH};
 pub use choices::{CrosswalkChoice, CrosswalkChoices};
 pub use conversion::{Conversion, Unconverted};
-pub use repository::{CrosswalkRepository, CrosswalkSettings, FormatsCache, QuarantineSettings};
+pub use repository::{
+    CrosswalkRepository, CrosswalkSettings, DerivedCollections, FormatsCache, QuarantineSettings,
+};
 pub use source_choice::SourceChoice;
 pub use source_record::SourceRecord;
 pub use table::{BUILT_IN, BuiltIn, Crosswalk, SchemaPlace, find_built_in, legal_prefix};

@@ -1,50 +1,49 @@
 //! Converts the records of a page.
 
-use super::quarantine::quarantined;
+use super::quarantine::{QuarantineSettings, QuarantinedOf};
 use crate::conversion::{Conversion, Unconverted};
 use crate::source_record::SourceRecord;
 use oaimend_repository::DeliveredRecord;
-use oaimend_store::QuarantinedRecord;
 
 /// Records that were converted, and those that cannot be.
 #[derive(Debug, Default)]
 pub(super) struct Converted {
     pub(super) records: Vec<DeliveredRecord>,
-    pub(super) quarantined: Vec<QuarantinedRecord>,
+    pub(super) quarantined: Vec<QuarantinedOf>,
 }
 
-impl Converted {
-    /// Converts records in a format. Deleted records, which have no metadata, and headers stay as they are.
-    pub(super) async fn convert(
-        records: Vec<DeliveredRecord>,
-        source_prefix: &str,
-        conversion: &dyn Conversion,
-    ) -> Self {
-        let mut converted = Self::default();
+/// Converts the records of a repository in one format.
+pub(super) struct Converter<'c> {
+    pub(super) repository: &'c str,
+    pub(super) source_prefix: &'c str,
+    pub(super) conversion: &'c dyn Conversion,
+    pub(super) quarantine: &'c QuarantineSettings,
+}
+
+impl Converter<'_> {
+    /// Converts records. Deleted records, which have no metadata, stay as they are.
+    pub(super) async fn convert(&self, records: Vec<DeliveredRecord>) -> Converted {
+        let mut converted = Converted::default();
         for mut record in records {
-            match convert(&record, source_prefix, conversion).await {
+            match self.convert_record(&record).await {
                 Ok(Some(xml)) => {
                     record.xml = xml;
                     converted.records.push(record);
                 }
                 Ok(None) => converted.records.push(record),
-                Err(why) => converted.quarantined.push(quarantined(record, why)),
+                Err(why) => converted.quarantined.push(self.quarantine.record(record, why, self.repository)),
             }
         }
         converted
     }
-}
 
-/// The record with converted metadata; `None` if it has none to convert.
-async fn convert(
-    record: &DeliveredRecord,
-    source_prefix: &str,
-    conversion: &dyn Conversion,
-) -> Result<Option<String>, Unconverted> {
-    if record.deleted {
-        return Ok(None);
+    /// The record with converted metadata; `None` if it has none to convert.
+    async fn convert_record(&self, record: &DeliveredRecord) -> Result<Option<String>, Unconverted> {
+        if record.deleted {
+            return Ok(None);
+        }
+        let source = SourceRecord::read(record, self.source_prefix)?;
+        let content = self.conversion.convert(&source).await?;
+        Ok(Some(source.with_content(&content)))
     }
-    let source = SourceRecord::read(record, source_prefix)?;
-    let content = conversion.convert(&source).await?;
-    Ok(Some(source.with_content(&content)))
 }

@@ -5,6 +5,7 @@
 //! of each record, deleted records, errors and the size of the list stay; the metadata and the resumptionToken are ours.
 //! The format that is read is chosen at the beginning of a list and kept in its tokens.
 
+mod collections;
 mod converted_page;
 mod formats;
 mod list_token;
@@ -14,6 +15,7 @@ mod session;
 mod settings;
 mod shared;
 
+pub use collections::DerivedCollections;
 pub use formats::FormatsCache;
 pub use quarantine::QuarantineSettings;
 pub use settings::CrosswalkSettings;

@@ -1,9 +1,9 @@
 //! Answers a request that concerns a format of a crosswalk.
 
-use super::converted_page::Converted;
+use super::converted_page::{Converted, Converter};
 use super::formats::{read_formats, with_formats};
 use super::list_token::ListToken;
-use super::quarantine::QuarantinedFrom;
+use super::quarantine::{QuarantinedFrom, QuarantinedOf};
 use super::response_date::ResponseDate;
 use super::shared::{Shared, Task};
 use crate::table::Crosswalk;
@@ -11,8 +11,8 @@ use bytes::Bytes;
 use oaimend_base::clock::utc_datetime;
 use oaimend_oai::{Argument, ErrorCode, Request, Verb, error_response, escape, response_head};
 use oaimend_repository::{
-    AnsweredBy, DeliveredRecord, Event, EventStream, Failure, Reason, RepositoryRequest, ResponseSummary,
-    ResponseWriter, Stop,
+    AnsweredBy, DeliveredRecord, Event, EventStream, Failure, Reason, Repository, RepositoryRequest,
+    ResponseSummary, ResponseWriter, Stop,
 };
 use oaimend_store::{ListedFormat, QuarantinedRecord};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use tokio::sync::mpsc;
 
 /// Maximum number of bytes of a response without records that is held.
 const HELD_BYTES_MAX: usize = 4 << 20;
+/// Longest response that may be an error, in bytes.
+const ERROR_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of pages of the wrapped repository that are read for one page, if no record of them can be converted.
 const PAGES_MAX: usize = 10;
 
@@ -36,6 +38,10 @@ pub(super) struct Session<'s> {
 struct DerivedList<'l> {
     crosswalk: &'l Crosswalk,
     source_prefix: &'l str,
+    /// The repository with the datestamps of this collection; `None` if they are those of the wrapped one.
+    repository: Option<Box<dyn Repository>>,
+    /// The version of the collection, until it is certain that the response shows no older one.
+    unproven_version: Option<String>,
 }
 
 /// A response of the wrapped repository that was held.
@@ -160,16 +166,56 @@ impl<'s> Session<'s> {
 
     /// Begins a list or requests a record in a format that a crosswalk can make.
     async fn begin(&mut self, crosswalk: &Crosswalk) -> Result<bool, Stop> {
-        let formats = self.formats().await?;
+        let formats = match self.formats().await {
+            Ok(formats) => formats,
+            Err(Stop::Failed(failure)) => return self.pass_on_unless_lacking(failure).await,
+            Err(Stop::Gone) => return Err(Stop::Gone),
+        };
         let source = self.shared.derived(&formats).find(|(derived, _)| derived.prefix == crosswalk.prefix);
         let Some((_, source)) = source else {
             // The repository has the format, or nothing that the crosswalk reads.
+            if let Some(collections) = &self.shared.settings.collections {
+                collections.note_native(&crosswalk.prefix).await?;
+            }
             pass_on(self.shared.inner.answer(self.request.clone()), &self.events).await;
             return Ok(false);
         };
-        let list = DerivedList { crosswalk, source_prefix: &source.prefix };
+        let version = format!("{} of {}", crosswalk.version, source.prefix);
+        let repository = match &self.shared.settings.collections {
+            Some(collections) => Some(collections.begin(&crosswalk.prefix, &version).await?),
+            None => None,
+        };
+        let unproven_version = repository.is_some().then_some(version);
+        let list = DerivedList { crosswalk, source_prefix: &source.prefix, repository, unproven_version };
         let first = self.request.request.in_format(list.source_prefix);
-        self.convert(&list, first).await
+        self.convert(list, first).await
+    }
+
+    /// Passes the request on although the formats of the wrapped repository are not known, because it may have the format
+    /// itself. If it has not, the response is the failure of the request for the formats.
+    async fn pass_on_unless_lacking(&mut self, of_formats: Failure) -> Result<bool, Stop> {
+        let mut events = self.shared.inner.answer(self.request.clone());
+        let (mut held, mut held_bytes) = (Vec::new(), 0);
+        while let Some(event) = events.next().await {
+            match &event {
+                Event::Body(bytes) => held_bytes += bytes.len(),
+                Event::End(summary) if summary.page.error == Some(ErrorCode::CannotDisseminateFormat) => {
+                    return Err(of_formats.into());
+                }
+                _ => {}
+            }
+            let is_last = matches!(event, Event::End(_) | Event::Failed(..));
+            held.push(event);
+            // An error is shorter.
+            if is_last || held_bytes > ERROR_BYTES_MAX {
+                for event in held.drain(..) {
+                    self.events.send(event).await.map_err(|_| Stop::Gone)?;
+                }
+                pass_on(events, &self.events).await;
+                return Ok(false);
+            }
+        }
+        Err(stopped().into())
     }
 
     async fn continue_list(&mut self, token: &ListToken) -> Result<bool, Stop> {
@@ -188,8 +234,13 @@ impl<'s> Session<'s> {
             );
             return self.refuse_token(&text).await;
         };
-        let list = DerivedList { crosswalk, source_prefix: &token.source_prefix };
-        self.convert(&list, self.request.request.with_token(token.inner.clone())).await
+        let repository = match &self.shared.settings.collections {
+            Some(collections) => Some(collections.continue_list(&token.prefix).await?),
+            None => None,
+        };
+        let source_prefix = &token.source_prefix;
+        let list = DerivedList { crosswalk, source_prefix, repository, unproven_version: None };
+        self.convert(list, self.request.request.with_token(token.inner.clone())).await
     }
 
     async fn refuse_token(&mut self, text: &str) -> Result<bool, Stop> {
@@ -197,14 +248,18 @@ impl<'s> Session<'s> {
         self.summary.page.error = Some(ErrorCode::BadResumptionToken);
         self.summary.page.response_date = Some(date.clone());
         let body = error_response(&self.request.echo, &date, ErrorCode::BadResumptionToken, text);
-        self.writer.send(body.into_bytes().into(), AnsweredBy::Source(200)).await?;
+        let answered_by = match self.shared.settings.collections {
+            Some(_) => AnsweredBy::Mirror(None),
+            None => AnsweredBy::Source(200),
+        };
+        self.writer.send(body.into_bytes().into(), answered_by).await?;
         self.writer.finish().await?;
         Ok(true)
     }
 
     /// Writes the response to a request of the wrapped repository again. A page of which no record can be converted is
     /// followed by the next one, because a page must have records.
-    async fn convert(&mut self, list: &DerivedList<'_>, first: Request) -> Result<bool, Stop> {
+    async fn convert(&mut self, mut list: DerivedList<'_>, first: Request) -> Result<bool, Stop> {
         let mut page = Page {
             date: ResponseDate::default(),
             answered_by: AnsweredBy::Source(200),
@@ -215,28 +270,29 @@ impl<'s> Session<'s> {
         };
         let mut request = first;
         for pages in 1.. {
-            self.read_page(list, request, &mut page).await?;
+            self.read_page(&mut list, request, &mut page).await?;
             let is_wanting = page.records == 0 && page.quarantined > 0 && pages < PAGES_MAX;
             match &self.summary.page.token {
                 Some(next) if is_wanting => request = self.request.request.with_token(next.clone()),
                 _ => break,
             }
         }
-        self.finish_page(list, page).await?;
+        self.finish_page(&list, page).await?;
         Ok(true)
     }
 
     /// Reads a page of the wrapped repository, and sends its records converted.
     async fn read_page(
         &mut self,
-        list: &DerivedList<'_>,
+        list: &mut DerivedList<'_>,
         request: Request,
         page: &mut Page,
     ) -> Result<(), Stop> {
         page.held.clear();
         let request =
             RepositoryRequest { request, in_one_piece: false, reports_records: true, ..self.request.clone() };
-        let mut events = self.shared.inner.answer(request);
+        let repository = list.repository.as_deref().unwrap_or(&*self.shared.inner);
+        let mut events = repository.answer(request);
         while let Some(event) = events.next().await {
             match event {
                 Event::Head(head) => {
@@ -253,6 +309,8 @@ impl<'s> Session<'s> {
                     }
                 }
                 Event::Body(bytes) => {
+                    // The responseDate of the list is fixed now.
+                    self.prove_version(list).await?;
                     page.date.read(&bytes);
                     if page.records == 0 && page.quarantined == 0 {
                         hold_bytes(&mut page.held, &bytes)?;
@@ -272,20 +330,39 @@ impl<'s> Session<'s> {
         Err(stopped().into())
     }
 
+    /// Checks once that the response shows the current version of its collection. A list that read an older one could have
+    /// a responseDate after the change, and its harvester would miss it.
+    async fn prove_version(&self, list: &mut DerivedList<'_>) -> Result<(), Failure> {
+        let Some((collections, version)) =
+            self.shared.settings.collections.as_ref().zip(list.unproven_version.take())
+        else {
+            return Ok(());
+        };
+        if collections.is_current(&list.crosswalk.prefix, &version).await? {
+            return Ok(());
+        }
+        let details = format!("the format {} has just changed; request it again", list.crosswalk.prefix);
+        Err(Failure::new(Reason::MirrorIncomplete, details))
+    }
+
     async fn convert_records(
         &mut self,
         list: &DerivedList<'_>,
         records: Vec<DeliveredRecord>,
         page: &mut Page,
     ) -> Result<(), Stop> {
+        let settings = &self.shared.settings;
         let converted = if self.request.request.verb() == Verb::ListIdentifiers {
             Converted { records, ..Converted::default() }
         } else {
-            let converted =
-                Converted::convert(records, list.source_prefix, &*list.crosswalk.conversion).await;
-            let identifiers = converted.records.iter().map(|record| record.identifier.clone());
-            let settings = &self.shared.settings;
-            settings.quarantine.resolve(self.from(list), &*settings.clock, identifiers).await;
+            let converter = Converter {
+                repository: &settings.repository,
+                source_prefix: list.source_prefix,
+                conversion: &*list.crosswalk.conversion,
+                quarantine: &settings.quarantine,
+            };
+            let converted = converter.convert(records).await;
+            settings.quarantine.resolve(self.from(list), &*settings.clock, &converted.records).await;
             converted
         };
         self.quarantine(list, converted.quarantined, page).await?;
@@ -308,13 +385,14 @@ impl<'s> Session<'s> {
             offset: 0,
             raw: raw.into_bytes(),
         };
-        self.quarantine(list, vec![record; count as usize], page).await
+        let repository = self.shared.settings.repository.clone();
+        self.quarantine(list, vec![QuarantinedOf { repository, record }; count as usize], page).await
     }
 
     async fn quarantine(
         &mut self,
         list: &DerivedList<'_>,
-        records: Vec<QuarantinedRecord>,
+        records: Vec<QuarantinedOf>,
         page: &mut Page,
     ) -> Result<(), Stop> {
         if records.is_empty() {
@@ -324,6 +402,7 @@ impl<'s> Session<'s> {
         let settings = &self.shared.settings;
         settings.quarantine.put(self.from(list), &*settings.clock, records.clone()).await?;
         if self.request.reports_records {
+            let records = records.into_iter().map(|of| of.record).collect();
             self.writer.report(Event::Quarantined(records)).await?;
         }
         Ok(())

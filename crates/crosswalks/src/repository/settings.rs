@@ -1,5 +1,6 @@
 //! What the crosswalks of a repository need.
 
+use super::collections::DerivedCollections;
 use super::formats::FormatsCache;
 use super::quarantine::QuarantineSettings;
 use crate::table::Crosswalk;
@@ -16,6 +17,8 @@ pub struct CrosswalkSettings {
     pub crosswalks: Vec<Crosswalk>,
     /// The formats of the wrapped repository, if a request for them is expensive.
     pub known_formats: Option<FormatsCache>,
+    /// The collections that crosswalks make; `None` if the datestamps of the wrapped repository are not ours.
+    pub collections: Option<Arc<dyn DerivedCollections>>,
     /// Where records go that cannot be converted.
     pub quarantine: QuarantineSettings,
     /// Maximum number of bytes of a page that is held for a client of HTTP/1.0.

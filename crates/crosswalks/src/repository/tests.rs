@@ -31,6 +31,8 @@ struct Inner {
     pages: Vec<Vec<DeliveredRecord>>,
     /// The error in place of a list.
     error: Option<ErrorCode>,
+    /// Whether the source fails at the request for its formats.
+    has_unknown_formats: bool,
     /// Whether the source fails at the end of each page of a list.
     is_failing: bool,
     /// Records on each page that are too long to be reported.
@@ -99,6 +101,8 @@ impl Repository for Inner {
             let is_failed = inner.is_failing && request.request.verb().is_harvest();
             let body = xml.into_bytes();
             let pieces = body.chunks(100).map(|piece| Event::Body(piece.to_vec().into())).collect::<Vec<_>>();
+            let is_failed =
+                is_failed || inner.has_unknown_formats && request.request.verb() == Verb::ListMetadataFormats;
             let end = if is_failed {
                 Event::Failed(Failure::new(Reason::ConnectionLost, "gone"), Box::new(summary))
             } else {
@@ -167,10 +171,12 @@ fn fixture(inner: Inner) -> Fixture {
         repository: "r".to_owned(),
         crosswalks: CrosswalkChoices(choices.into_iter().collect()).crosswalks("https://x.example"),
         known_formats: None,
+        collections: None,
         quarantine: QuarantineSettings {
             store: Arc::clone(&quarantine),
             bytes_max: 1 << 20,
             fails_pages: false,
+            is_by_set: false,
         },
         spool_bytes_max: 1 << 20,
         token_key: TokenKey::new([1; 32]),
@@ -391,6 +397,18 @@ fn a_record_that_cannot_be_converted_costs_only_itself() {
         (Some("oai:x:2"), "crosswalk-nothing-read", Some("oai_dc"))
     );
     assert_eq!(entry.request, "verb=ListRecords&metadataPrefix=oai_dc");
+    // In a view of several repositories it is in the quarantine of its own.
+    let mut of_view = Fixture {
+        inner: fixture.inner.clone(),
+        settings: CrosswalkSettings { repository: "_all".to_owned(), ..fixture.settings.clone() },
+        quarantine: Arc::clone(&fixture.quarantine),
+    };
+    of_view.settings.quarantine.is_by_set = true;
+    for record in &mut of_view.inner.pages[0] {
+        record.set_specs = vec!["r:a".to_owned()];
+    }
+    of_view.ask("verb=ListRecords&metadataPrefix=oai_dc");
+    assert_eq!(fixture.entries()[0].seen, 2);
     // It is resolved when the source sends it with a title.
     let mended = Fixture { inner: marc_repository(vec![vec![live(2)]]), ..fixture };
     assert_eq!(mended.ask("verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:x:2").titles(), ["Title 2"]);
@@ -470,6 +488,22 @@ fn errors_and_failures_of_the_repository_are_passed_on() {
     let failed = fixture.ask("verb=ListRecords&metadataPrefix=oai_dc");
     assert_eq!(failed.failure.map(|failure| failure.reason), Some(Reason::ConnectionLost));
     assert!(!failed.body.contains("</OAI-PMH>"), "a list that broke off has no end: {}", failed.body);
+}
+
+#[test]
+fn a_source_that_does_not_list_its_formats_is_served_in_its_own() {
+    let inner = Inner { has_unknown_formats: true, ..marc_repository(vec![vec![live(1)]]) };
+    let mut fixture = fixture(inner);
+    let native = fixture.ask("verb=ListRecords&metadataPrefix=oai_dc");
+    assert!(native.valid().body.contains("<m:record"), "{}", native.body);
+    assert_eq!((native.failure, native.records.len()), (None, 1));
+    // Its format may be one that a crosswalk can make once the formats are known.
+    fixture.inner.error = Some(ErrorCode::CannotDisseminateFormat);
+    let failed = fixture.ask("verb=ListRecords&metadataPrefix=oai_dc");
+    assert_eq!(failed.failure.map(|failure| failure.reason), Some(Reason::ConnectionLost));
+    assert_eq!(failed.body, "");
+    fixture.inner.error = Some(ErrorCode::NoRecordsMatch);
+    assert_eq!(fixture.ask("verb=ListRecords&metadataPrefix=oai_dc").error(), Some("noRecordsMatch"));
 }
 
 #[test]

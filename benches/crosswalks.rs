@@ -1,0 +1,165 @@
+//! Measures lists of the mirror in derived formats, beside the same lists in the format that is read.
+//!
+//! `cargo bench -p oaimend-crosswalks` prints the speed of each format as a part of the speed without a crosswalk. Rounds
+//! of all formats alternate, and each round reads all records from the store, because the views keep written pages in
+//! memory. The results are in docs/explanation/performance.md.
+
+#[path = "pages.rs"]
+#[allow(dead_code, reason = "only whole pages are used")]
+mod pages;
+
+use oaimend_base::clock::{SystemClock, uptime};
+use oaimend_crosswalks::{
+    BUILT_IN, CrosswalkChoice, CrosswalkChoices, CrosswalkRepository, CrosswalkSettings, QuarantineSettings,
+};
+use oaimend_mirror::Stamps;
+use oaimend_mirror::view::{MirrorRepository, MirroredSource, ViewOptions, ViewStores};
+use oaimend_oai::{Request, UnixSecs};
+use oaimend_repository::{Event, Repository, RepositoryRequest};
+use oaimend_store::{
+    Catalog, CompleteHarvest, HarvestProgress, ListedFormat, NewRecord, PageCommit, RecordRepairs,
+    RecordStatus, RepositoryId, Store, content_hash,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const RECORDS: usize = 3_000;
+const ROUNDS: usize = 15;
+
+/// The source formats with their namespaces, and the formats that are made of them.
+const MEASURED: [(pages::Format, &str, &str, &[&str]); 2] = [
+    (
+        pages::Format::OaiDc,
+        "oai_dc",
+        "http://www.openarchives.org/OAI/2.0/oai_dc/",
+        &["oai_datacite", "mods", "didl", "DIDL.identifiers", "mets", "schema_org"],
+    ),
+    (pages::Format::Marcxml, "marcxml", "http://www.loc.gov/MARC21/slim", &["oai_dc"]),
+];
+
+fn records(format: pages::Format) -> Vec<NewRecord> {
+    let page = pages::page(format, RECORDS, 0, 20_261_123);
+    let page = String::from_utf8_lossy(&page);
+    let texts = page.split("<record>").skip(1).filter_map(|rest| rest.split_once("</record>"));
+    let record = |(number, (text, _)): (usize, (&str, &str))| {
+        let bytes = format!("<record>{text}</record>");
+        NewRecord {
+            identifier: format!("oai:repository.example.org:article/{number}"),
+            datestamp_secs: UnixSecs(1_700_000_000),
+            content_hash: content_hash(RecordStatus::Live, &[], &[bytes.as_bytes()]),
+            set_specs: Vec::new(),
+            status: RecordStatus::Live,
+            bytes: bytes.into(),
+            repairs: RecordRepairs::default(),
+        }
+    };
+    texts.enumerate().map(record).collect()
+}
+
+async fn fill(store: &Store, stores: &ViewStores, format: pages::Format, prefix: &str, namespace: &str) {
+    let (prefix, namespace) = (prefix.to_owned(), namespace.to_owned());
+    let listed = ListedFormat { prefix: prefix.clone(), schema: String::new(), namespace };
+    let catalog = Catalog { formats: vec![listed], ..Catalog::default() };
+    store.mirror.save_catalog(RepositoryId(&prefix), catalog).await.expect("writable");
+    let last_complete = Some(CompleteHarvest { from_secs: UnixSecs(1_700_000_000), lead_secs: 0 });
+    let progress = HarvestProgress { last_complete, ..HarvestProgress::default() };
+    let (repository, records) = (prefix.clone(), records(format));
+    let page = PageCommit { repository, prefix, records, progress, ..PageCommit::default() };
+    stores.stamps.commit(page, stores.clock.now_secs()).await.expect("writable");
+}
+
+/// The whole list: its bytes, and the time that it took.
+async fn list(repository: &dyn Repository, prefix: &str) -> (usize, Duration) {
+    let mut query = format!("verb=ListRecords&metadataPrefix={prefix}");
+    let (start, mut bytes) = (uptime(), 0);
+    loop {
+        let request = Request::parse(query.as_bytes()).expect("a legal request");
+        let echo = Arc::new(request.to_echo("http://proxy.example/x"));
+        let request = RepositoryRequest {
+            request,
+            echo,
+            via: String::new(),
+            in_one_piece: false,
+            reports_records: false,
+        };
+        let (mut events, mut token) = (repository.answer(request), None);
+        while let Some(event) = events.next().await {
+            match event {
+                Event::Body(piece) => bytes += piece.len(),
+                Event::End(summary) => {
+                    assert_eq!((summary.items.quarantined(), summary.page.error), (0, None));
+                    token = summary.page.token;
+                }
+                Event::Failed(failure, _) => panic!("{failure:?}"),
+                Event::Head(_) | Event::Records(_) | Event::Quarantined(_) => {}
+            }
+        }
+        match token {
+            Some(token) => query = format!("verb=ListRecords&resumptionToken={token}"),
+            None => return (bytes, uptime() - start),
+        }
+    }
+}
+
+fn repository(store: &Store, stores: ViewStores, id: &str) -> CrosswalkRepository {
+    let source = MirroredSource { id: id.to_owned(), ..MirroredSource::default() };
+    let view = MirrorRepository::new(stores, ViewOptions::default(), source);
+    let choices = BUILT_IN.iter().map(|row| (row.prefix.to_owned(), CrosswalkChoice::BuiltIn));
+    let settings = CrosswalkSettings {
+        repository: id.to_owned(),
+        crosswalks: CrosswalkChoices(choices.collect()).crosswalks("http://proxy.example"),
+        known_formats: None,
+        collections: None,
+        quarantine: QuarantineSettings {
+            store: Arc::clone(&store.quarantine),
+            bytes_max: 1 << 30,
+            fails_pages: false,
+            is_by_set: false,
+        },
+        spool_bytes_max: 1 << 26,
+        token_key: store.token_key.clone(),
+        clock: Arc::new(SystemClock),
+    };
+    CrosswalkRepository::new(Box::new(view), settings)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = oaimend_store_local::open(folder.path()).expect("a data folder");
+    let stamps = Arc::new(Stamps::open(Arc::clone(&store.mirror)).await.expect("readable"));
+    // Each has an empty cache of pages.
+    let stores = || {
+        let (mirror, stamps) = (Arc::clone(&store.mirror), Arc::clone(&stamps));
+        ViewStores::new(mirror, stamps, store.token_key.clone(), Arc::new(SystemClock))
+    };
+    for (format, id, namespace, derived) in MEASURED {
+        fill(&store, &stores(), format, id, namespace).await;
+        let formats: Vec<&str> = [id].into_iter().chain(derived.iter().copied()).collect();
+        let mut times = vec![Vec::new(); formats.len()];
+        let mut bytes = vec![0; formats.len()];
+        for _ in 0..ROUNDS {
+            for (number, prefix) in formats.iter().enumerate() {
+                let (length, time) = list(&repository(&store, stores(), id), prefix).await;
+                bytes[number] = length;
+                times[number].push(time);
+            }
+        }
+        let medians: Vec<Duration> = times
+            .iter_mut()
+            .map(|times| {
+                times.sort_unstable();
+                times[times.len() / 2]
+            })
+            .collect();
+        println!("{RECORDS} records in {id}: {:.1?}, {} bytes", medians[0], bytes[0]);
+        for (number, prefix) in formats.iter().enumerate().skip(1) {
+            let ratio = medians[0].as_secs_f64() / medians[number].as_secs_f64();
+            println!("  {prefix}: {ratio:.2} of the speed, {:.1?}, {} bytes", medians[number], bytes[number]);
+        }
+    }
+    store.close();
+}
