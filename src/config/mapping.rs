@@ -1,6 +1,7 @@
 //! The mapping of one repository: the file `mappings/<repositoryid>.toml`, resolved.
 
 use super::base_url::read_base_url;
+use super::crosswalks::Crosswalks;
 use super::gateway::{LivePages, RecordPages};
 use super::headers::Headers;
 use super::keys::{
@@ -14,6 +15,7 @@ use super::{certificate_files, credentials, identify, limits, politeness, quirks
 use blake2::{Blake2s256, Digest};
 use oaimend_base::error::Fault;
 use oaimend_base::suggestions::find_nearest;
+use oaimend_crosswalks::CrosswalkChoices;
 use oaimend_mirror::settings::MirrorSettings;
 use oaimend_repair::catalog::CATALOG;
 use oaimend_repair::{ProvenanceScope, RepairId, RepairSet};
@@ -37,6 +39,8 @@ pub struct Mapping {
     pub serve: ServeFrom,
     /// How the repository is mirrored; `None` if it is not.
     pub mirror: Option<MirrorSettings>,
+    /// The formats that are made of its formats, with the defaults.
+    pub crosswalks: CrosswalkChoices,
     /// What the URLs of its records show.
     pub records: RecordPages,
     /// Who receives the pages of its records, if it is not mirrored.
@@ -70,6 +74,7 @@ impl Mapping {
             report_to: None,
             serve: ServeFrom::default(),
             mirror: None,
+            crosswalks: CrosswalkChoices::default(),
             records: RecordPages::default(),
             live_pages: LivePages::default(),
         }
@@ -186,6 +191,9 @@ impl Mapping {
         let is_mirrored = keys.reading().map_or(was_mirrored, |table| table.has_key("mirror"));
         self.mirror = (is_mirrored || self.serve != ServeFrom::Live).then_some(settings);
         declare! { keys:
+            /// The formats that are made of the formats of the repository if it lacks them. `"off"` turns one off that
+            /// `oaimend.toml` turns on.
+            crosswalks: Crosswalks => self.crosswalks,
             /// What the URL of a record of this repository shows: a page of oaimend, the page at the source, or
             /// nothing.
             records: named() => self.records,

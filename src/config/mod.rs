@@ -14,6 +14,7 @@ mod certificate_files;
 mod clients;
 mod connections;
 mod credentials;
+mod crosswalks;
 mod gateway;
 mod headers;
 mod identify;
@@ -60,6 +61,7 @@ pub(crate) use settings::SettingsReload;
 pub use views::{ViewFile, Views};
 
 use oaimend_base::error::Error;
+use oaimend_crosswalks::CrosswalkChoices;
 use oaimend_mirror::settings::MirrorPolicy;
 use oaimend_upstream::settings::Limits;
 use settings::{SettingsValues, read_public_url};
@@ -91,6 +93,8 @@ pub struct Config {
     pub cache: Cache,
     /// What holds for all mirrored repositories.
     pub mirror: MirrorPolicy,
+    /// The crosswalks of repositories and views that do not say otherwise.
+    pub crosswalks: CrosswalkChoices,
     /// The pages for people and crawlers.
     pub gateway: GatewayPolicy,
     /// The search in the mirror.
@@ -144,6 +148,7 @@ impl Config {
             connections: Connections::default(),
             cache: Cache::default(),
             mirror: MirrorPolicy::default(),
+            crosswalks: CrosswalkChoices::default(),
             gateway: GatewayPolicy::default(),
             search: SearchPolicy::default(),
             services: Vec::new(),
@@ -198,6 +203,7 @@ impl Config {
             connections: written.connections,
             cache: written.cache,
             mirror: written.mirror,
+            crosswalks: written.crosswalks.clone(),
             gateway: written.gateway,
             search: written.search,
             services: written.services,
@@ -205,7 +211,8 @@ impl Config {
             reports: written.reports,
             settings: Some(settings),
             repositories: Repositories::new(Some(folder), written.limits)
-                .with_admin_email(written.admin_email),
+                .with_admin_email(written.admin_email)
+                .with_crosswalks(written.crosswalks),
             views,
         };
         for (id, base_url) in &flags.maps {

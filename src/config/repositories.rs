@@ -5,6 +5,7 @@
 
 use super::{Limits, Mapping};
 use oaimend_base::error::{Error, Fault};
+use oaimend_crosswalks::CrosswalkChoices;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -17,6 +18,8 @@ pub struct Repositories {
     limits: RwLock<Limits>,
     /// The `adminEmail` of repositories whose source and mapping do not give one.
     admin_email: Option<String>,
+    /// The crosswalks of repositories whose mapping does not say otherwise.
+    crosswalks: CrosswalkChoices,
     fixed: BTreeMap<String, Arc<Mapping>>,
     current: RwLock<Arc<BTreeMap<String, Arc<Mapping>>>>,
     seen: Mutex<Option<Listing>>,
@@ -57,6 +60,7 @@ impl Repositories {
             folder,
             limits: RwLock::new(limits),
             admin_email: None,
+            crosswalks: CrosswalkChoices::default(),
             fixed: BTreeMap::new(),
             current: RwLock::default(),
             seen: Mutex::default(),
@@ -67,6 +71,12 @@ impl Repositories {
     #[must_use]
     pub(super) fn with_admin_email(self, admin_email: Option<String>) -> Self {
         Self { admin_email, ..self }
+    }
+
+    /// Sets the crosswalks that a mapping can turn off.
+    #[must_use]
+    pub(super) fn with_crosswalks(self, crosswalks: CrosswalkChoices) -> Self {
+        Self { crosswalks, ..self }
     }
 
     /// The files in the folder that look like mappings and are not read because of their names, in order. Hidden files
@@ -87,7 +97,7 @@ impl Repositories {
 
     /// Adds a repository that no file can change.
     pub fn add_fixed(&mut self, mut mapping: Mapping) {
-        self.add_admin_email(&mut mapping);
+        self.add_defaults(&mut mapping);
         let mapping = Arc::new(mapping);
         self.fixed.insert(mapping.id().to_owned(), Arc::clone(&mapping));
         let mut all = BTreeMap::clone(&self.all());
@@ -165,12 +175,13 @@ impl Repositories {
             vec![Fault { file: file.to_owned(), line: 1, text: format!("cannot be read: {error}") }]
         })?;
         let mut mapping = Mapping::read(id, file, &text, &self.limits())?;
-        self.add_admin_email(&mut mapping);
+        self.add_defaults(&mut mapping);
         Ok(mapping)
     }
 
-    /// Adds the address of all repositories to one that has none of its own.
-    fn add_admin_email(&self, mapping: &mut Mapping) {
+    /// Adds what holds for all repositories to one that has none of its own: the address, and the crosswalks.
+    fn add_defaults(&self, mapping: &mut Mapping) {
+        mapping.crosswalks = mapping.crosswalks.over(&self.crosswalks);
         let identify = &mut mapping.source_mut().identify;
         identify.admin_email = identify.admin_email.take().or_else(|| self.admin_email.clone());
     }

@@ -6,6 +6,7 @@
 use super::cache::Cache;
 use super::clients::ClientPolicy;
 use super::connections::Connections;
+use super::crosswalks::Crosswalks;
 use super::gateway::GatewayPolicy;
 use super::identify::mail_address;
 use super::keys::{self, Keys, declare, list, path, string, text};
@@ -17,6 +18,7 @@ use super::services::Service;
 use super::{limits, mirror};
 use oaimend_base::credentials::Credentials;
 use oaimend_base::error::{Error, Fault};
+use oaimend_crosswalks::CrosswalkChoices;
 use oaimend_mirror::settings::MirrorPolicy;
 use oaimend_upstream::settings::Limits;
 use std::io::ErrorKind;
@@ -143,6 +145,7 @@ impl Settings {
             ("[admin]", (&before.admin, &before.admin_hosts) != (&written.admin, &written.admin_hosts)),
             ("admin_email", before.admin_email != written.admin_email),
             ("[cache]", before.cache != written.cache),
+            ("[crosswalks]", before.crosswalks != written.crosswalks),
             ("[search]", before.search != written.search),
         ];
         Ok(SettingsReload::Changed(Box::new(SettingsChange {
@@ -180,6 +183,7 @@ pub(super) struct SettingsValues {
     pub(super) cache: Cache,
     pub(super) limits: Limits,
     pub(super) mirror: MirrorPolicy,
+    pub(super) crosswalks: CrosswalkChoices,
     pub(super) gateway: GatewayPolicy,
     pub(super) search: SearchPolicy,
     pub(super) services: Vec<Service>,
@@ -204,6 +208,7 @@ impl Default for SettingsValues {
             cache: Cache::default(),
             limits: Limits::default(),
             mirror: MirrorPolicy::default(),
+            crosswalks: CrosswalkChoices::default(),
             gateway: GatewayPolicy::default(),
             search: SearchPolicy::default(),
             services: Vec::new(),
@@ -277,6 +282,10 @@ impl SettingsValues {
         keys.table("mirror", "What holds for all mirrored repositories.", |keys| {
             mirror::declare_policy(&mut self.mirror, keys);
         });
+        declare! { keys:
+            /// The formats that are made of other formats, for all repositories, `/_all` and views that lack them.
+            crosswalks: Crosswalks => self.crosswalks,
+        }
         keys.table("gateway", "The pages for people and crawlers.", |keys| {
             self.gateway.declare(keys, folder)
         });

@@ -6,11 +6,13 @@
 //! next start. One without a mapping is a fault.
 
 use super::Mapping;
+use super::crosswalks::Crosswalks;
 use super::identify::{mail_address, read_name};
 use super::keys::{self, Keys, declare, list, string, unique_list};
 use super::mapping::check_id;
 use super::mirror::printable;
 use oaimend_base::error::Fault;
+use oaimend_crosswalks::CrosswalkChoices;
 use oaimend_search::DUBLIN_CORE;
 use oaimend_search::query::{QueryLanguage, parse};
 use std::collections::BTreeMap;
@@ -35,6 +37,8 @@ pub struct ViewFile {
     pub sets: Vec<String>,
     /// Its formats; empty: all.
     pub formats: Vec<String>,
+    /// The formats that are made of its formats, without the defaults.
+    pub crosswalks: CrosswalkChoices,
     /// Its query in `odlsearch1`.
     pub query: Option<String>,
 }
@@ -83,6 +87,9 @@ impl ViewFile {
             sets: unique_list("sets", printable("set", "is not a set; expected one such as \"x:a\"")) => self.sets,
             /// Its formats. Without them it is every mirrored format.
             formats: unique_list("metadataPrefixes", printable("metadataPrefix", "is not a metadataPrefix")) => self.formats,
+            /// The formats that are made of its formats if it lacks them. `"off"` turns one off that `oaimend.toml` turns
+            /// on.
+            crosswalks: Crosswalks => self.crosswalks,
             /// The query that its records match, such as `"title:maps +language:en -draft"`. Without it, all
             /// records are in the view.
             query: string("query", read_query) => self.query,

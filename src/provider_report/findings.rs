@@ -2,6 +2,7 @@
 
 use crate::config::Mapping;
 use crate::provider_report::text::{ProviderReport, REPAIRS_MAX, WeekFindings, render};
+use oaimend_crosswalks::Unconverted;
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::repository::CheckResult;
@@ -55,8 +56,11 @@ async fn week_findings(
     // The source has repaired the resolved records.
     let open = QuarantineQuery { state: Some(QuarantineState::Open), ..QuarantineQuery::default() };
     let quarantined = store.quarantine.list(RepositoryId(mapping.id()), open).await?.into_iter();
-    findings.quarantined =
-        quarantined.map(|(_, entry)| entry).filter(|entry| is_within(&entry.last_seen)).collect();
+    findings.quarantined = quarantined
+        .map(|(_, entry)| entry)
+        // A record without a crosswalk is in order in the format that the source has.
+        .filter(|entry| is_within(&entry.last_seen) && Unconverted::from_name(&entry.why).is_none())
+        .collect();
     findings.quarantined.sort_by(|one, other| other.last_seen.cmp(&one.last_seen));
     let (reports, id) = (store.check_reports.clone(), mapping.id().to_owned());
     let report = tokio::task::spawn_blocking(move || reports.find(&id)).await;

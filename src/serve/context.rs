@@ -17,6 +17,7 @@ use crate::serve::source_lists::SourceLists;
 use crate::serve::telemetry::Telemetry;
 use http::HeaderValue;
 use oaimend_base::clock::Clock;
+use oaimend_crosswalks::FormatsCache;
 use oaimend_search::Searches;
 use oaimend_store::Store;
 use oaimend_upstream::SourceClients;
@@ -86,6 +87,8 @@ impl ServerContext {
             mirror: MirrorState::new(config.mirror),
             source_lists: SourceLists::default(),
             views: config.views,
+            crosswalks: config.crosswalks,
+            known_formats: FormatsCache::default(),
             search_service,
             clock,
         };

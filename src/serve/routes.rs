@@ -4,6 +4,7 @@
 //! docs/reference/urls.md and docs/reference/admin-api.md list the paths for users; a test compares them.
 
 use matchit::{Params, Router};
+use oaimend_crosswalks::JSON_LD_SCHEMA_PATH;
 use oaimend_html::layout::DESCRIPTION_PATH;
 use oaimend_pages::record::{PLAN_CHART_PATH, STATUS_PATH};
 use oaimend_pages::resolver::RESOLVER_PATH;
@@ -76,6 +77,8 @@ pub(crate) enum PublicEndpoint {
     IndexSchema,
     /// The records that have or name an identifier.
     Resolver,
+    /// The schema of a format that crosswalks make.
+    CrosswalkSchema,
 }
 
 /// What answers on the admin listener.
@@ -119,9 +122,9 @@ const POST: &[&str] = &["POST"];
 const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
-        Aggregate, AggregateXml, Browse, Favicon, FieldValues, Friends, Index, IndexSchema, List, Livez,
-        Mirror, MirrorXml, Overview, Readyz, Recent, Record, Repository, RepositoryXml, Resolver, Robots,
-        Search, SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord, ViewXml,
+        Aggregate, AggregateXml, Browse, CrosswalkSchema, Favicon, FieldValues, Friends, Index, IndexSchema,
+        List, Livez, Mirror, MirrorXml, Overview, Readyz, Recent, Record, Repository, RepositoryXml, Resolver,
+        Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord, ViewXml,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -144,6 +147,7 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(READ, &["/_index/schema.xsd"], IndexSchema, Clients),
         route(HARVEST, &[RESOLVER_PATH, "/_resolve/"], Resolver, Clients).labelled("resolver"),
         route(READ, &["/_resolve/{*identifier}"], Resolver, Clients).labelled("resolver"),
+        route(READ, &[JSON_LD_SCHEMA_PATH], CrosswalkSchema, Clients),
         // A name that ends with `.atom` is the feed of a view.
         route(HARVEST, &["/_view/{id}", "/_view/{id}/"], View, Clients).labelled("repository-page"),
         route(HARVEST, &["/_view/{id}/xml"], ViewXml, Clients),

@@ -8,6 +8,7 @@ use crate::serve::search::SearchService;
 use crate::serve::source_lists::SourceLists;
 use http::HeaderValue;
 use oaimend_base::clock::Clock;
+use oaimend_crosswalks::{CrosswalkChoices, FormatsCache};
 use oaimend_oai::{Request, Verb};
 use oaimend_store::Store;
 use oaimend_upstream::{SourceClients, origin_of_request};
@@ -29,6 +30,10 @@ pub(crate) struct ServedRepositories {
     pub(crate) source_lists: SourceLists,
     /// The views of chosen records.
     pub(crate) views: Views,
+    /// The crosswalks of `/_all`, and of views that do not say otherwise.
+    pub(crate) crosswalks: CrosswalkChoices,
+    /// The formats of sources, for crosswalks.
+    pub(crate) known_formats: FormatsCache,
     /// The search, if it is turned on. Requests use [`ServedRepositories::search`].
     pub(crate) search_service: Option<Arc<SearchService>>,
     /// The identifiers of mirrored records.

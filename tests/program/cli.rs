@@ -312,7 +312,10 @@ fn explain_describes_every_repair_and_suggests_the_nearest() {
         assert!(!text.contains('\x1b'), "no colours into a pipe");
     }
     let reasons = oaimend_repair::QuarantineReason::ALL.iter().map(|reason| reason.name());
-    for name in reasons.chain(oaimend_repair::NotOai::ALL.iter().map(|reason| reason.name())) {
+    let of_crosswalks = oaimend_crosswalks::Unconverted::ALL.iter().map(|reason| reason.name());
+    for name in
+        reasons.chain(of_crosswalks).chain(oaimend_repair::NotOai::ALL.iter().map(|reason| reason.name()))
+    {
         let output = run(&["explain", name], b"");
         assert_exit(&output, 0);
         assert!(output.stdout.len() > name.len() + 80, "{name}");

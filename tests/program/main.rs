@@ -16,6 +16,7 @@ mod config_access;
 mod config_gateway;
 mod config_mirror;
 mod config_schema;
+mod crosswalks;
 mod demo;
 mod documentation;
 mod failover;

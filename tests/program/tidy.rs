@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use oaimend_crosswalks::Unconverted;
 use oaimend_repair::catalog::CATALOG;
 use oaimend_repair::{NotOai, QuarantineReason, RepairId};
 use oaimend_repository::Reason;
@@ -121,8 +122,9 @@ fn every_reason_is_documented() {
     let page = text("docs/reference/unrepairable.md");
     let headings: BTreeSet<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     let of_items = QuarantineReason::ALL.iter().map(|reason| reason.name());
+    let of_crosswalks = Unconverted::ALL.iter().map(|reason| reason.name());
     let of_pages = NotOai::ALL.iter().map(|reason| reason.name());
-    let reasons: BTreeSet<&str> = of_items.chain(of_pages).collect();
+    let reasons: BTreeSet<&str> = of_items.chain(of_crosswalks).chain(of_pages).collect();
     assert_eq!(headings, reasons, "headings of unrepairable.md and reasons");
 }
 

@@ -12,7 +12,7 @@ use oaimend_mirror::repository_index::{
 };
 use oaimend_mirror::view::{
     AggregateRepository, AggregateSettings, Component, MirrorRepository, MirroredSource, QuerySets,
-    ViewOptions, ViewStores,
+    SubjectRepository, ViewOptions, ViewStores,
 };
 use oaimend_repository::lists::ListHistories;
 use oaimend_repository::{Failure, Reason, Repository};
@@ -25,11 +25,11 @@ use std::sync::Arc;
 pub(crate) async fn mirror_view(
     served: &ServedRepositories,
     mapping: &Mapping,
-) -> Result<Box<dyn Repository>, Failure> {
+) -> Result<MirrorRepository, Failure> {
     let stores = view_stores(served).await?.clone();
     let options = view_options(served, mapping.source.limits.spool_bytes_max);
     let source = mirrored_source(mapping, mapping.source.repairs.provenance.is_some());
-    Ok(Box::new(MirrorRepository::new(stores, options, source)))
+    Ok(MirrorRepository::new(stores, options, source))
 }
 
 /// A repository whose mirror answers if its source fails.
@@ -52,9 +52,9 @@ pub(crate) async fn failover_view(
 }
 
 /// The view of all mirrored repositories.
-pub(crate) async fn aggregate_view(served: &ServedRepositories) -> Result<Box<dyn Repository>, Failure> {
+pub(crate) async fn aggregate_view(served: &ServedRepositories) -> Result<AggregateRepository, Failure> {
     let stores = view_stores(served).await?.clone();
-    Ok(Box::new(AggregateRepository::open(stores, || aggregate_settings(served)).await?))
+    Ok(AggregateRepository::open(stores, || aggregate_settings(served)).await?)
 }
 
 /// The name of the view of all mirrored repositories.
@@ -149,10 +149,10 @@ fn aggregate_settings(served: &ServedRepositories) -> AggregateSettings {
 pub(crate) async fn subject_view(
     served: &ServedRepositories,
     view: &ViewFile,
-) -> Result<Box<dyn Repository>, Failure> {
+) -> Result<SubjectRepository, Failure> {
     let subjects = subject_views(served).await?;
     let options = view_options(served, served.repositories.limits().spool_bytes_max);
-    Ok(Box::new(subjects.open(&view_settings(served, view), options).await?))
+    subjects.open(&view_settings(served, view), options).await
 }
 
 /// The newest records of a view that have pages, the newest first.

@@ -6,6 +6,7 @@
 pub(crate) mod cache;
 mod collected;
 mod cors;
+mod crosswalks;
 mod downstream;
 mod gzip;
 mod headers;

@@ -7,6 +7,7 @@
 use super::cache::{CacheLookup, CachedRequest, PageVariant};
 use super::collected::CollectedResponse;
 use super::cors::CorsBuilder;
+use super::crosswalks::with_crosswalks;
 use super::downstream::{Downstream, send_held};
 use super::gzip::GzipBuilder;
 use super::headers::joined;
@@ -412,18 +413,23 @@ impl ProxyService {
         requested_by: RequestedBy,
     ) -> std::result::Result<Box<dyn Repository>, Failure> {
         let served = &self.0.served;
-        match repository {
-            TargetRepository::Mapped(mapping, ServeFrom::Mirror) => mirror_view(served, &mapping).await,
-            TargetRepository::Mapped(mapping, ServeFrom::Live) => self.live_repository(mapping, requested_by),
-            TargetRepository::Mapped(mapping, ServeFrom::LiveThenMirror) => {
-                let live = self.live_repository(Arc::clone(&mapping), requested_by)?;
-                failover_view(served, &mapping, live).await
+        let opened: Box<dyn Repository> = match &repository {
+            TargetRepository::Mapped(mapping, ServeFrom::Mirror) => {
+                Box::new(mirror_view(served, mapping).await?)
             }
-            TargetRepository::Aggregate => aggregate_view(served).await,
-            TargetRepository::Component(component) => component_view(served, component).await,
-            TargetRepository::View(view) => subject_view(served, &view).await,
-            TargetRepository::Index => index_view(served).await,
-        }
+            TargetRepository::Mapped(mapping, ServeFrom::Live) => {
+                self.live_repository(Arc::clone(mapping), requested_by)?
+            }
+            TargetRepository::Mapped(mapping, ServeFrom::LiveThenMirror) => {
+                let live = self.live_repository(Arc::clone(mapping), requested_by)?;
+                failover_view(served, mapping, live).await?
+            }
+            TargetRepository::Aggregate => Box::new(aggregate_view(served).await?),
+            TargetRepository::Component(component) => component_view(served, *component).await?,
+            TargetRepository::View(view) => Box::new(subject_view(served, view).await?),
+            TargetRepository::Index => index_view(served).await?,
+        };
+        with_crosswalks(served, &repository, opened).await
     }
 
     /// Refuses a request that must not reach a source.

@@ -1,0 +1,151 @@
+//! The crosswalks of the repository that answers a request.
+
+use super::mirror_views::{aggregate_view, mirror_view, subject_view, view_stores};
+use super::router::TargetRepository;
+use crate::config::{Mapping, ServeFrom, ViewFile};
+use crate::serve::served::ServedRepositories;
+use async_trait::async_trait;
+use oaimend_crosswalks::{
+    CrosswalkChoices, CrosswalkRepository, CrosswalkSettings, DerivedCollections, QuarantineSettings,
+};
+use oaimend_mirror::view::{AggregateRepository, DerivedVersions};
+use oaimend_oai::UnixSecs;
+use oaimend_repository::{Failure, Repository};
+use oaimend_upstream::settings::OnUnrepairable;
+use std::sync::Arc;
+
+/// The opened repository with the formats that crosswalks add to it.
+///
+/// # Errors
+///
+/// The store of the mirror cannot be read.
+pub(super) async fn with_crosswalks(
+    served: &Arc<ServedRepositories>,
+    repository: &TargetRepository,
+    opened: Box<dyn Repository>,
+) -> Result<Box<dyn Repository>, Failure> {
+    let Some((records, choices)) = records_of(served, repository) else { return Ok(opened) };
+    let crosswalks = choices.crosswalks(&served.public_url);
+    if crosswalks.is_empty() {
+        return Ok(opened);
+    }
+    let mapping = repository.mapping();
+    let limits =
+        mapping.map_or_else(|| served.repositories.limits(), |mapping| mapping.source.limits.clone());
+    let name = records.name();
+    let (known_formats, collections): (_, Option<Arc<dyn DerivedCollections>>) = match records {
+        Records::OfSource(_) => (Some(served.known_formats.clone()), None),
+        // The formats of a mirror are in its store.
+        records => (None, Some(Arc::new(MirrorCollections::open(served, records).await?))),
+    };
+    let settings = CrosswalkSettings {
+        repository: name,
+        crosswalks,
+        known_formats,
+        collections,
+        quarantine: QuarantineSettings {
+            store: Arc::clone(&served.store.quarantine),
+            bytes_max: limits.quarantine_bytes_max,
+            fails_pages: mapping
+                .is_some_and(|mapping| mapping.source.repairs.on_unrepairable == OnUnrepairable::Fail),
+            is_by_set: mapping.is_none(),
+        },
+        spool_bytes_max: limits.spool_bytes_max,
+        token_key: served.store.token_key.clone(),
+        clock: Arc::clone(&served.clock),
+    };
+    Ok(Box::new(CrosswalkRepository::new(opened, settings)))
+}
+
+/// The records that crosswalks convert.
+#[derive(Debug)]
+enum Records {
+    /// Those of a source, with its datestamps.
+    OfSource(Arc<Mapping>),
+    /// Those of a mirrored repository.
+    OfMirror(Arc<Mapping>),
+    /// Those of all mirrored repositories.
+    OfAll,
+    /// Those of a view.
+    OfView(Arc<ViewFile>),
+}
+
+/// The records of a repository, and the choices for its crosswalks; `None`: it has none.
+fn records_of(
+    served: &ServedRepositories,
+    repository: &TargetRepository,
+) -> Option<(Records, CrosswalkChoices)> {
+    match repository {
+        TargetRepository::Mapped(mapping, serve) => {
+            let records = match serve {
+                ServeFrom::Live | ServeFrom::LiveThenMirror => Records::OfSource,
+                ServeFrom::Mirror => Records::OfMirror,
+            };
+            Some((records(Arc::clone(mapping)), mapping.crosswalks.clone()))
+        }
+        TargetRepository::Aggregate => Some((Records::OfAll, served.crosswalks.clone())),
+        TargetRepository::View(view) => {
+            Some((Records::OfView(Arc::clone(view)), view.crosswalks.over(&served.crosswalks)))
+        }
+        // The index has `oai_dc`, and the components search and browse in the formats of `/_all`.
+        TargetRepository::Component(_) | TargetRepository::Index => None,
+    }
+}
+
+impl Records {
+    /// The name in tokens and of derived collections. A view may have the name of a repository.
+    fn name(&self) -> String {
+        match self {
+            Self::OfSource(mapping) | Self::OfMirror(mapping) => mapping.id().to_owned(),
+            Self::OfAll => AggregateRepository::NAME.to_owned(),
+            Self::OfView(view) => format!("_view/{}", view.name),
+        }
+    }
+}
+
+/// The collections that crosswalks make of a view of the mirror.
+#[derive(Debug)]
+struct MirrorCollections {
+    served: Arc<ServedRepositories>,
+    records: Records,
+    derived: DerivedVersions,
+}
+
+impl MirrorCollections {
+    async fn open(served: &Arc<ServedRepositories>, records: Records) -> Result<Self, Failure> {
+        let stores = view_stores(served).await?.clone();
+        let derived = DerivedVersions::new(stores, records.name());
+        Ok(Self { served: Arc::clone(served), records, derived })
+    }
+
+    /// The view with no lower datestamps than this one.
+    async fn since(&self, since_secs: Option<UnixSecs>) -> Result<Box<dyn Repository>, Failure> {
+        let served = &*self.served;
+        Ok(match &self.records {
+            Records::OfSource(mapping) | Records::OfMirror(mapping) => {
+                Box::new(mirror_view(served, mapping).await?.since(since_secs))
+            }
+            Records::OfAll => Box::new(aggregate_view(served).await?.since(since_secs)),
+            Records::OfView(view) => Box::new(subject_view(served, view).await?.since(since_secs)),
+        })
+    }
+}
+
+#[async_trait]
+impl DerivedCollections for MirrorCollections {
+    async fn begin(&self, prefix: &str, version: &str) -> Result<Box<dyn Repository>, Failure> {
+        self.since(self.derived.begin(prefix, version).await?).await
+    }
+
+    async fn continue_list(&self, prefix: &str) -> Result<Box<dyn Repository>, Failure> {
+        self.since(self.derived.continue_list(prefix).await?).await
+    }
+
+    async fn is_current(&self, prefix: &str, version: &str) -> Result<bool, Failure> {
+        Ok(self.derived.is_current(prefix, version).await?)
+    }
+
+    async fn note_native(&self, prefix: &str) -> Result<(), Failure> {
+        Ok(self.derived.note_stored(prefix).await?)
+    }
+}
