@@ -25,7 +25,8 @@ const NAMESPACES_MAX: usize = 4_096;
 pub struct XmlError(String);
 
 impl XmlError {
-    fn new(reason: impl Display) -> Self {
+    /// The error of a reader that expects more than well-formed XML.
+    pub fn new(reason: impl Display) -> Self {
         Self(reason.to_string())
     }
 }
@@ -79,6 +80,22 @@ impl<'x> XmlText<'x> {
         let entity = resolve_xml_entity(name).map(Cow::Borrowed);
         entity.ok_or_else(|| XmlError(format!("the entity {name} is not defined")))
     }
+}
+
+/// The characters of a text of XML, which can be a part of a document without tags.
+///
+/// # Errors
+///
+/// It is malformed, or refers to a character or an entity that there is not.
+pub fn unescape(text: &str) -> Result<String, XmlError> {
+    let mut reader = XmlReader::new(text);
+    let mut characters = String::new();
+    while let Some(event) = reader.read()? {
+        if let XmlEvent::Text(part) = event {
+            characters.push_str(&part.resolve()?);
+        }
+    }
+    Ok(characters)
 }
 
 /// The end of an element.

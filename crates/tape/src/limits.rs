@@ -1,0 +1,23 @@
+//! The limits of tapes, each with its unit in its name.
+
+/// Longest `tapeRecord` or `tapeAdmin` element, in bytes. The repair engine holds records of 8 MiB.
+pub(crate) const RECORD_BYTES_MAX: usize = 32 << 20;
+/// Longest gzip member that an index refers to, in bytes of XML: a reader inflates one member to reach a record.
+pub(crate) const MEMBER_BYTES_MAX: u64 = 64 << 20;
+/// A member of our tapes ends after the record that exceeds this number of bytes of XML. Measured with records of 1.5
+/// KiB: members of 16 KiB make the file 5 % longer, and members of 256 KiB make GetRecord three times slower.
+pub(crate) const MEMBER_BYTES: usize = 64 << 10;
+/// Longest catalog of an index, in bytes. It is read into memory.
+pub(crate) const CATALOG_BYTES_MAX: u64 = 64 << 20;
+/// Maximum number of formats of a tape.
+pub(crate) const FORMATS_MAX: usize = 1_000;
+/// Maximum number of sets of a tape.
+pub(crate) const SETS_MAX: usize = 200_000;
+/// Maximum number of different combinations of sets that the records of a tape are in.
+pub(crate) const SET_COMBINATIONS_MAX: usize = 2_000_000;
+/// Maximum number of records of a tape in all formats.
+pub(crate) const RECORDS_MAX: u64 = u32::MAX as u64;
+/// Maximum number of records with an identifier that occurs again, which are held in memory while a tape is made.
+pub(crate) const DUPLICATES_MAX: usize = 5_000_000;
+/// Memory for the sort of an index, in bytes; longer tables are sorted in temporary files.
+pub(crate) const SORT_BYTES: usize = 64 << 20;
