@@ -153,8 +153,9 @@ fn find_source(arguments: CheckArguments) -> Result<CheckedSource, Failure> {
     let ConfigArguments { config, mappings } = config;
     let config = Config::load(&Flags { config, mappings, data, ..Flags::default() })?;
     if let Some(mapping) = config.repositories.find(&repository) {
-        if mapping.source.static_file.is_some() {
-            let text = "is a static repository, which cannot answer requests; run oaimend serve and check its base URL there";
+        if mapping.source.is_file() {
+            let text =
+                "is a file, which cannot answer requests; run oaimend serve and check its base URL there";
             return Err(Error::Usage(format!("\"{repository}\" {text}")).into());
         }
         return Ok(CheckedSource { mapping: Mapping::clone(&mapping), data: Some(config.data) });

@@ -61,7 +61,7 @@ impl Mapping {
     /// The id is not legal, or the file cannot be read.
     pub fn of_static_file(id: &str, path: &Path, limits: &Limits) -> Result<Self, String> {
         check_id(id)?;
-        let (url, path) = resolve_local_file(path)?;
+        let (url, path) = resolve_local_file(path, "the path of a static repository file")?;
         let static_file = Some(StaticFile { path: Some(path), check: LOCAL_CHECK });
         Ok(Self::of(SourceMapping { static_file, ..SourceMapping::new(id, url, limits) }))
     }
@@ -139,6 +139,11 @@ impl Mapping {
                 values.insert("static_file".to_owned(), path.unwrap_or_else(|| base_url.to_owned()).into());
                 values.retain(|key, _| !NOT_REQUESTED.contains(&key));
             }
+            None if self.source.tape_file.is_some() => {
+                let path = self.source.tape_file.as_ref().map(|path| path.display().to_string());
+                values.insert("tape_file".to_owned(), path.unwrap_or_default().into());
+                values.retain(|key, _| !NOT_REQUESTED.contains(&key));
+            }
             None => drop(values.insert("base_url".to_owned(), base_url.into())),
         }
         if self.mirror.is_none() {
@@ -211,7 +216,7 @@ impl Mapping {
             // The granularity of the mapping also applies where Identify gives none.
             source.identify.granularity = Some(granularity.name().to_owned());
         }
-        if source.static_file.is_some() {
+        if source.is_file() {
             // A second read of the same file returns the same record, and reading costs no server
             // anything.
             source.quirks.refetch_broken_records = false;
@@ -400,6 +405,6 @@ fn placeholder_url() -> Url {
 
 /// Reserved paths, in addition to those that begin with `_` or `-`, which no id can.
 const RESERVED: &[&str] = &["friends.xml", "robots.txt", "favicon.ico"];
-/// The number of pages that are read from one static repository file at a time.
+/// The number of pages that are read from one static repository file or tape at a time.
 const STATIC_LIST_REQUESTS_MAX: usize = 64;
 const PEM_START: &[u8] = b"-----BEGIN CERTIFICATE-----";

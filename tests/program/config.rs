@@ -285,7 +285,7 @@ oaimend.toml:8: unknown key admin.port; known keys are hosts, listen
 oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?
 oaimend.toml:11: limits.depth_max = -1 is out of range; expected a whole number from 8 to 100000
 oaimend.toml:12: limits.redirects_max is a string; expected a whole number from 0 to 20
-mappings/x.toml:1: base_url is missing; expected base_url = "https://source.example/oai", or static_file
+mappings/x.toml:1: base_url is missing; expected base_url = "https://source.example/oai", static_file or tape_file
 mappings/x.toml:1: unknown key bas_url; did you mean base_url?
 mappings/x.toml:2: on_unrepairable = "drop" is not known; expected "quarantine" or "fail"
 mappings/x.toml:3: from = "a\nb" is not allowed in an HTTP header; expected printable ASCII
@@ -427,6 +427,28 @@ mappings/f.toml:1: static_file = ".." is not a file; expected the path of a stat
 mappings/g.toml:1: static_file = "ftp://x/y.xml" is not a URL of a static repository file; expected one such as "https://source.example/static.xml" (http or https, without #, user and password)
 mappings/h.toml:2: static_check_secs is not allowed here: it requires static_file
 mappings/i.toml:1: static_file is an integer; expected a string
+"#,
+    );
+}
+
+#[test]
+fn tape_files() {
+    check(
+        &[
+            ("y.xml", "<tape/>"),
+            ("mappings/a.toml", "tape_file = \"../y.xml\"\n"),
+            ("mappings/b.toml", "tape_file = \"../y.xml\"\nbase_url = \"http://x/\"\nmethod = \"post\"\n"),
+            ("mappings/c.toml", "tape_file = \"../y.xml\"\nstatic_file = \"../y.xml\"\n"),
+            ("mappings/d.toml", "tape_file = \"none.xml.gz\"\nstatic_check_secs = 1\n"),
+        ],
+        &[],
+        78,
+        r#"
+mappings/b.toml:2: base_url is not allowed here: a mapping has either base_url or tape_file
+mappings/b.toml:3: method is not allowed here: a tape_file is not requested page by page
+mappings/c.toml:1: tape_file is not allowed here: a mapping has either static_file or tape_file
+mappings/d.toml:1: tape_file = "none.xml.gz" cannot be read: No such file or directory (os error 2); expected the path of a tape
+mappings/d.toml:2: static_check_secs is not allowed here: it requires static_file
 "#,
     );
 }

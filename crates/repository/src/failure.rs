@@ -89,6 +89,8 @@ named_enum! {
         SpoolFull = "spool-full",
         /// The file of a static repository cannot be read, or is not one.
         StaticFile = "static-file",
+        /// A tape cannot be read, or its index is not the right one.
+        TapeFile = "tape-file",
         /// The mapping cannot be used.
         Configuration = "configuration",
         /// The mirror has not harvested the repository completely yet.
@@ -180,7 +182,7 @@ impl Reason {
                 ("destination_unavailable", 502, MayPass, 300, Fault::Source)
             }
             Self::Unrepairable => ("proxy_internal_error", 502, Permanent, 300, Fault::StrictMapping),
-            Self::Quarantine | Self::Ledger | Self::Mirror | Self::Search => {
+            Self::Quarantine | Self::Ledger | Self::Mirror | Self::Search | Self::TapeFile => {
                 ("proxy_internal_error", 502, MayPass, 600, Fault::Oaimend)
             }
             Self::TakenOver => ("proxy_internal_error", 502, MayPass, 1, Fault::Oaimend),

@@ -2,7 +2,7 @@
 //!
 //! [`LiveRepository`] answers one request of a harvester with an ordered stream of events. It does not depend
 //! on the proxy. Each folder is a layer and imports only from the layers before it: `settings`, `xml`, `http`,
-//! `static_repository`, `client`, `page`, `adapt`, `per_record`, `session`.
+//! `static_repository`, `tape_repository`, `client`, `page`, `adapt`, `per_record`, `session`.
 
 mod adapt;
 mod client;
@@ -13,6 +13,7 @@ mod per_record;
 mod session;
 pub mod settings;
 mod static_repository;
+mod tape_repository;
 mod xml;
 
 pub use client::probe::Probed;
@@ -24,3 +25,4 @@ pub use http::rate_limit::{LimitUsage, RequestedBy};
 pub use live_repository::LiveRepository;
 pub use session::token_origin::origin_of_request;
 pub use static_repository::FileState;
+pub use tape_repository::TapeState;

@@ -50,6 +50,9 @@ fn repository_json(served: &ServedRepositories, telemetry: &Telemetry, mapping: 
     if mapping.source.static_file.is_some() {
         value["static_file"] = json!(served.sources.file_state(mapping.id()));
     }
+    if mapping.source.tape_file.is_some() {
+        value["tape_file"] = json!(served.sources.tape_state(mapping.id()));
+    }
     value["set_collisions"] = json!(served.store.profiles.collisions(&mapping.source.source_key()));
     let learned = served.store.capabilities.detected(mapping.id(), &mapping.source.fingerprint());
     let pinned = mapping.source.quirks.version.map(|version| version.name().to_owned());

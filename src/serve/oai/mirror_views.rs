@@ -91,7 +91,7 @@ fn index_settings(served: &ServedRepositories, (mappings, views): &IndexedConfig
     let mapped = mappings.iter().map(|(id, mapping)| IndexedRepository {
         base_url: format!("{}/{id}", served.public_url),
         name: id.clone(),
-        kind: if mapping.mirror.is_some() { RepositoryKind::Mirrored } else { RepositoryKind::Live },
+        kind: kind_of(mapping),
     });
     let views = views.values().map(|view| IndexedRepository {
         base_url: format!("{}/_view/{}", served.public_url, view.name),
@@ -103,6 +103,15 @@ fn index_settings(served: &ServedRepositories, (mappings, views): &IndexedConfig
         repository_name: format!("Repositories at {}", served.public_url),
         admin_emails: policy.aggregate_emails.clone(),
         repositories: mapped.chain(views).collect(),
+    }
+}
+
+fn kind_of(mapping: &Mapping) -> RepositoryKind {
+    match (&mapping.mirror, &mapping.source.tape_file) {
+        // The mirror serves it with its own datestamps.
+        (Some(_), _) => RepositoryKind::Mirrored,
+        (None, Some(_)) => RepositoryKind::Tape,
+        (None, None) => RepositoryKind::Live,
     }
 }
 

@@ -61,6 +61,7 @@ mod static_repository;
 mod static_repository_broken;
 mod static_repository_kill;
 mod static_repository_variants;
+mod tapes;
 mod torn_sections;
 mod truncated_pages;
 mod unknown_items;

@@ -195,6 +195,7 @@ fn fails_over(failure: &Failure) -> bool {
         | Reason::TakenOver
         | Reason::SpoolFull
         | Reason::StaticFile
+        | Reason::TapeFile
         | Reason::Configuration
         | Reason::MirrorIncomplete
         | Reason::Mirror

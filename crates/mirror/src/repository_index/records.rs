@@ -15,6 +15,8 @@ named_enum! {
     pub enum RepositoryKind {
         /// At its source.
         Live = "live",
+        /// In a tape, a file whose records never change.
+        Tape = "tape",
         /// In the mirror, harvested from its source.
         Mirrored = "mirrored",
         /// In the mirror, chosen from other repositories.
@@ -44,11 +46,13 @@ named_enum! {
 }
 
 /// The sets with their names.
-pub(super) const SETS: [(&str, &str); 5] = [
+pub(super) const SETS: [(&str, &str); 7] = [
     ("dynamic", "Repositories whose records may change"),
+    ("static", "Repositories whose records never change"),
     ("kind", "Repositories by the place of their records"),
     ("kind:live", "Repositories whose records are at their sources"),
     ("kind:mirrored", "Mirrored repositories"),
+    ("kind:tape", "Repositories whose records are in a file"),
     ("kind:view", "Views of mirrored repositories"),
 ];
 
@@ -60,7 +64,8 @@ pub(super) fn record(
     schema: &str,
 ) -> NewRecord {
     let created = from_secs(created_secs, Granularity::Second);
-    let set_specs = vec!["dynamic".to_owned(), format!("kind:{}", repository.kind.name())];
+    let change = if repository.kind == RepositoryKind::Tape { "static" } else { "dynamic" };
+    let set_specs = vec![change.to_owned(), format!("kind:{}", repository.kind.name())];
     let mut xml = String::from("<record><header><identifier>");
     escape(&repository.base_url, &mut xml);
     xml.push_str(&format!("</identifier><datestamp>{created}</datestamp>"));
@@ -117,6 +122,7 @@ fn add_dublin_core(repository: &IndexedRepository, created: &str, xml: &mut Stri
 
 const fn describe(kind: RepositoryKind) -> &'static str {
     match kind {
+        RepositoryKind::Tape => "OAI-PMH repository, in a file whose records never change",
         RepositoryKind::Live => "OAI-PMH repository, answered by its source",
         RepositoryKind::Mirrored => "OAI-PMH repository, mirrored",
         RepositoryKind::View => "OAI-PMH repository, a view of mirrored repositories",

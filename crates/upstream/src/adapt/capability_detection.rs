@@ -434,7 +434,7 @@ impl Requester<'_> {
 
     /// Whether a file answers in place of a source.
     fn is_static(&self) -> bool {
-        self.context.mapping.static_file.is_some()
+        self.context.mapping.is_file()
     }
 }
 

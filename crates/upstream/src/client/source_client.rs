@@ -11,6 +11,7 @@ use crate::http::method::Methods;
 use crate::http::rate_limit::{HostPermit, RequestedBy};
 use crate::settings::SourceMapping;
 use crate::static_repository::StaticRepository;
+use crate::tape_repository::TapeRepository;
 use http::Method;
 use oaimend_oai::Request;
 use oaimend_repository::{Failure, Outlook, Reason};
@@ -30,7 +31,14 @@ pub struct SourceClient {
     /// The fingerprint of the mapping.
     fingerprint: Arc<str>,
     /// Answers in place of a server if the source is a file.
-    static_repository: Option<Arc<StaticRepository>>,
+    file: Option<FileRepository>,
+}
+
+/// A file that answers in place of a server.
+#[derive(Clone, Debug)]
+pub(crate) enum FileRepository {
+    Static(Arc<StaticRepository>),
+    Tape(Arc<TapeRepository>),
 }
 
 impl SourceClient {
@@ -49,13 +57,13 @@ impl SourceClient {
             form_gates,
             probe_cache,
             fingerprint: mapping.fingerprint().into(),
-            static_repository: None,
+            file: None,
         })
     }
 
     /// The same client, with a file that answers in place of a server.
-    pub(crate) fn with_static_repository(self, repository: StaticRepository) -> Self {
-        Self { static_repository: Some(Arc::new(repository)), ..self }
+    pub(crate) fn with_file(self, file: FileRepository) -> Self {
+        Self { file: Some(file), ..self }
     }
 
     /// The same client for the requests of one client of ours, or of the mirror: the limits of the source are divided
@@ -70,8 +78,8 @@ impl SourceClient {
     }
 
     /// The file that answers in place of a server, if there is one.
-    pub(crate) fn static_repository(&self) -> Option<&StaticRepository> {
-        self.static_repository.as_deref()
+    pub(crate) fn file(&self) -> Option<&FileRepository> {
+        self.file.as_ref()
     }
 
     /// The connections to the source.
@@ -103,7 +111,7 @@ impl SourceClient {
         self.http.acquire_permit(is_list, deadline).await
     }
 
-    /// Sends a query to the source; a static repository answers it itself. `headers` are those that depend on the harvester.
+    /// Sends a query to the source; a file answers it itself. `headers` are those that depend on the harvester.
     pub(crate) async fn exchange(
         &self,
         query: &str,
@@ -111,12 +119,17 @@ impl SourceClient {
         headers: &HopHeaders,
         deadline: &mut Deadline,
     ) -> Result<Exchange, Failure> {
-        let Some(repository) = &self.static_repository else {
+        let Some(file) = &self.file else {
             return self.http.exchange(query, method, headers, deadline).await;
         };
         let request = Request::parse(query.as_bytes())
             .map_err(|refusal| Failure::new(Reason::Configuration, refusal.text))?;
-        let body = repository.answer(&self.http, &request, deadline).await?;
+        let body = match file {
+            FileRepository::Static(repository) => repository.answer(&self.http, &request, deadline).await?,
+            FileRepository::Tape(repository) => {
+                repository.answer(&self.http, &request, deadline.now()).await?
+            }
+        };
         Ok(Exchange::from_file(self.mapping().base_url.clone(), body))
     }
 

@@ -1,9 +1,10 @@
 //! The clients of all sources.
 
-use crate::client::source_client::SourceClient;
+use crate::client::source_client::{FileRepository, SourceClient};
 use crate::http::rate_limit::LimitUsage;
 use crate::settings::SourceMapping;
 use crate::static_repository::{FileState, StaticRepository};
+use crate::tape_repository::{TapeRepository, TapeState};
 use oaimend_files::StaticFiles;
 use oaimend_repository::Failure;
 use std::collections::HashMap;
@@ -36,7 +37,12 @@ impl SourceClients {
                 let mut client = SourceClient::new(mapping)?;
                 if let Some(file) = &mapping.static_file {
                     let (static_files, file) = (self.static_files.clone(), file.clone());
-                    client = client.with_static_repository(StaticRepository::new(file, static_files));
+                    let repository = Arc::new(StaticRepository::new(file, static_files));
+                    client = client.with_file(FileRepository::Static(repository));
+                }
+                if let Some(path) = &mapping.tape_file {
+                    client =
+                        client.with_file(FileRepository::Tape(Arc::new(TapeRepository::new(path.clone()))));
                 }
                 // Repositories of one server share the limits of its host, as configured for the first one.
                 let neighbour = clients.values().find(|other| share_host(other.mapping(), mapping));
@@ -61,7 +67,18 @@ impl SourceClients {
 
     /// The state of the file of a static repository, after its first request.
     pub fn file_state(&self, id: &str) -> Option<FileState> {
-        self.known().get(id)?.static_repository().map(StaticRepository::state)
+        match self.known().get(id)?.file()? {
+            FileRepository::Static(repository) => Some(repository.state()),
+            FileRepository::Tape(_) => None,
+        }
+    }
+
+    /// The state of the tape of a repository, after its first request.
+    pub fn tape_state(&self, id: &str) -> Option<TapeState> {
+        match self.known().get(id)?.file()? {
+            FileRepository::Tape(repository) => Some(repository.state()),
+            FileRepository::Static(_) => None,
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, SourceClient>> {
@@ -72,7 +89,7 @@ impl SourceClients {
 /// Whether two sources share a host and port, with any scheme. A file has no server.
 fn share_host(one: &SourceMapping, other: &SourceMapping) -> bool {
     let server = |mapping: &SourceMapping| {
-        let url = mapping.static_file.is_none().then_some(&mapping.base_url)?;
+        let url = (!mapping.is_file()).then_some(&mapping.base_url)?;
         Some((url.host()?.to_owned(), url.port_or_known_default()))
     };
     one.id != other.id && server(one).is_some_and(|server_of_one| server(other) == Some(server_of_one))

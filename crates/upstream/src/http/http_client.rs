@@ -229,6 +229,7 @@ impl HttpClient {
 fn name_of(mapping: &SourceMapping) -> String {
     let (id, base_url) = (&mapping.id, mapping.shown_base_url());
     match &mapping.static_file {
+        None if mapping.tape_file.is_some() => format!("the tape of {id}"),
         None => format!("the source of {id}{}", for_operators(format_args!(" ({base_url})"), "")),
         // Harvesters must not learn the path on this machine.
         Some(StaticFile { path: Some(_), .. }) => format!("the static repository file of {id}"),

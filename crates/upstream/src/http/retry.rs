@@ -62,6 +62,7 @@ pub(crate) fn may_depend_on_request(failure: &Failure) -> bool {
         | Reason::TakenOver
         | Reason::SpoolFull
         | Reason::StaticFile
+        | Reason::TapeFile
         | Reason::Configuration
         | Reason::MirrorIncomplete
         | Reason::Mirror
@@ -99,6 +100,7 @@ fn passes(failure: &Failure) -> bool {
         | Reason::TakenOver
         | Reason::SpoolFull
         | Reason::StaticFile
+        | Reason::TapeFile
         | Reason::Configuration
         | Reason::MirrorIncomplete
         | Reason::Mirror

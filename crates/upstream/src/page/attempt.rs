@@ -75,6 +75,7 @@ pub(crate) struct ResponseStart {
 fn origin_of(mapping: &SourceMapping, echo: &RequestEcho) -> String {
     match &mapping.static_file {
         Some(StaticFile { path: Some(_), .. }) => echo.base_url.clone(),
+        _ if mapping.tape_file.is_some() => echo.base_url.clone(),
         _ => mapping.shown_base_url(),
     }
 }

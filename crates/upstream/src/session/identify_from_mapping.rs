@@ -100,12 +100,12 @@ async fn date_of_source(requester: &mut Requester<'_>) -> Option<String> {
     }
 }
 
-/// The fields of Identify, if the mapping states all of them. A static repository file has its own.
+/// The fields of Identify, if the mapping states all of them. A static repository file and a tape have their own.
 fn stated_fields(mapping: &SourceMapping) -> Option<[(&'static str, String); 5]> {
     let IdentifyValues {
         repository_name, admin_email, earliest_datestamp, deleted_record, granularity, ..
     } = mapping.identify.clone();
-    if mapping.static_file.is_some() {
+    if mapping.is_file() {
         return None;
     }
     let granularity = granularity?;

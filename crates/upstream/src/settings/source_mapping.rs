@@ -21,10 +21,12 @@ use url::Url;
 pub struct SourceMapping {
     /// The repository id: the name of the file, and the first path segment of our URLs.
     pub id: String,
-    /// The source's base URL, http or https; for a static repository the URL of its file.
+    /// The source's base URL, http or https; for a static repository or a tape the URL of its file.
     pub base_url: Url,
     /// The static repository file that is used instead of a server.
     pub static_file: Option<StaticFile>,
+    /// The tape that is used instead of a server.
+    pub tape_file: Option<PathBuf>,
     /// How the source is reached, and the secrets for it.
     pub access: Access,
     /// How long oaimend waits for the source.
@@ -139,6 +141,7 @@ impl SourceMapping {
             id: id.to_owned(),
             base_url,
             static_file: None,
+            tape_file: None,
             access: Access::default(),
             timeouts: Timeouts::default(),
             repairs: RepairChoices::default(),
@@ -147,6 +150,11 @@ impl SourceMapping {
             politeness: Politeness::default(),
             limits: limits.clone(),
         }
+    }
+
+    /// Whether a file is used instead of a server.
+    pub fn is_file(&self) -> bool {
+        self.static_file.is_some() || self.tape_file.is_some()
     }
 
     /// The configuration of the engine by this mapping, without facts of one response.

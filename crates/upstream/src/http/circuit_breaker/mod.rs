@@ -373,6 +373,7 @@ fn is_the_sources(failure: &Failure) -> bool {
         | Reason::TakenOver
         | Reason::SpoolFull
         | Reason::StaticFile
+        | Reason::TapeFile
         | Reason::Configuration
         | Reason::MirrorIncomplete
         | Reason::Mirror
