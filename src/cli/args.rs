@@ -18,6 +18,7 @@ use super::repair::RepairArguments;
 use super::report::ReportArguments;
 use super::search::SearchArguments;
 use super::serve::ServeArguments;
+use super::tape::TapeArguments;
 use super::validate::ValidateArguments;
 
 /// A transparent repair proxy for OAI-PMH: broken metadata pages in, valid ones out.
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     Onboard(OnboardArguments),
     Check(CheckArguments),
     Mirror(MirrorArguments),
+    Tape(TapeArguments),
     Plan(PlanArguments),
     Search(SearchArguments),
     Quarantine(QuarantineArguments),

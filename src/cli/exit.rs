@@ -18,7 +18,7 @@ pub(crate) enum Exit {
     /// Completed with losses: `repair` lost something or `check` found a rule that fails. The
     /// report has the details.
     Incomplete = 1,
-    /// The input is not an OAI-PMH response; nothing was written.
+    /// The input is not an OAI-PMH response, or no tape where one is expected; nothing was written.
     NotOai = 2,
     /// Wrong usage (`EX_USAGE`).
     Usage = 64,
@@ -50,6 +50,11 @@ impl Failure {
     /// The command cannot do its work yet; `message` names the reason and the next step.
     pub(crate) fn incomplete(message: impl Display) -> Self {
         Self { exit: Exit::Incomplete, message: message.to_string() }
+    }
+
+    /// The input is of another kind; `message` names it and the expected one.
+    pub(crate) fn other_input(message: impl Display) -> Self {
+        Self { exit: Exit::NotOai, message: message.to_string() }
     }
 
     /// Another process uses what the command needs; `message` names it and the next step.

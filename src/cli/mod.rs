@@ -29,6 +29,7 @@ mod report;
 mod search;
 mod serve;
 mod state;
+mod tape;
 mod validate;
 
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Onboard(arguments) => onboard::run(&arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mirror(arguments) => mirror::run(arguments),
+        Command::Tape(arguments) => tape::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Search(arguments) => search::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),

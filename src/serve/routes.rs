@@ -98,6 +98,7 @@ pub(crate) enum AdminEndpoint {
     Mirror,
     Harvest,
     Records,
+    Description,
     RemoveQuarantined,
     RetryQuarantined,
     Sync,
@@ -182,9 +183,9 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
 const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
     use Access::{Everyone, Operators};
     use AdminEndpoint::{
-        Backup, BackupSize, Harvest, Livez, Maintenance, Metrics, Mirror, Mirrors, OverviewPage, PlanChart,
-        Purge, Quarantine, QuarantinePage, QuarantinedRecord, QuarantinedRecordPage, Readyz, RebuildSearch,
-        Records, RemoveQuarantined, Repairs, Report, Repositories, Repository, RepositoryPage,
+        Backup, BackupSize, Description, Harvest, Livez, Maintenance, Metrics, Mirror, Mirrors, OverviewPage,
+        PlanChart, Purge, Quarantine, QuarantinePage, QuarantinedRecord, QuarantinedRecordPage, Readyz,
+        RebuildSearch, Records, RemoveQuarantined, Repairs, Report, Repositories, Repository, RepositoryPage,
         RetryQuarantined, Search, StatusPage, StyleSheet, Sync,
     };
     &[
@@ -205,6 +206,7 @@ const ADMIN_ROUTES: &[Route<AdminEndpoint>] = {
         route(READ, &["/-/mirror/{id}"], Mirror, Operators),
         route(READ, &["/-/mirror/{id}/harvest"], Harvest, Operators),
         route(READ, &["/-/mirror/{id}/records"], Records, Operators),
+        route(READ, &["/-/mirror/{id}/description"], Description, Operators),
         route(READ, &["/-/search"], Search, Operators),
         route(READ, &["/-/backup"], BackupSize, Operators),
         route(

@@ -52,5 +52,6 @@ mod repository_events;
 mod repository_index;
 mod resolver;
 mod serve;
+mod tapes;
 mod tidy;
 mod upgrade;

@@ -14,6 +14,8 @@ use oaimend_base::suggestions::suggest_ids;
 use oaimend_mirror::status::RepositoryStatus;
 use serde::Deserialize;
 
+pub(super) use sync::harvest_one;
+
 use super::admin_api::AdminApi;
 use super::data_arguments::{DataArguments, create_private_files};
 use super::exit::{Exit, Failure};

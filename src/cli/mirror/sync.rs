@@ -49,6 +49,19 @@ pub(super) fn run(api: &AdminApi, arguments: &SyncArguments) -> Result<Exit, Fai
     Ok(if is_success { Exit::Success } else { Exit::Incomplete })
 }
 
+/// Harvests one repository, and returns the line of its result and whether it is a success.
+pub(in super::super) fn harvest_one(api: &AdminApi, id: &str) -> Result<(String, bool), Failure> {
+    let mut follower = Follower { id: id.to_owned(), accepts_deletions: false, after: None };
+    let progress = ProgressLine::default();
+    loop {
+        if let Some(result) = follower.look(api, &progress)? {
+            progress.end(id);
+            return Ok(result);
+        }
+        api.pause(LOOK_INTERVAL);
+    }
+}
+
 /// Follows the harvest of one repository.
 struct Follower {
     id: String,

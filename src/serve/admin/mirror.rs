@@ -7,10 +7,11 @@ use crate::serve::served::ServedRepositories;
 use crate::serve::telemetry::{MirrorSize, Telemetry};
 use oaimend_mirror::maintenance::stored_repositories;
 use oaimend_mirror::status::{FormatStatus, repository_status};
+use oaimend_mirror::view::identify::StoredIdentify;
 use oaimend_mirror::view::sets::KnownSets;
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
-use oaimend_store::{ListFilter, MirrorError, RepositoryId};
+use oaimend_store::{Catalog, Document, ListFilter, MirrorError, RepositoryId};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,6 +46,26 @@ pub(super) async fn repository(served: &ServedRepositories, id: &str) -> Result<
 /// The harvests of a repository; `None` if it is not mirrored.
 pub(super) fn harvest(served: &ServedRepositories, id: &str) -> Option<Value> {
     served.mirrored(id).map(|_| harvest_json(&served.mirror.runs.of(id)))
+}
+
+/// What the source says about itself: its name, addresses, formats and sets. `None` if nothing is stored.
+pub(super) async fn description(served: &ServedRepositories, id: &str) -> Result<Option<Value>, MirrorError> {
+    let store = &served.store.mirror;
+    if store.collections(RepositoryId(id)).await?.is_empty() {
+        return Ok(None);
+    }
+    let document = store.document(RepositoryId(id), Document::Identify).await?;
+    let identify = document.and_then(|document| StoredIdentify::read(&String::from_utf8_lossy(&document)));
+    let granularity = identify.as_ref().map_or(Granularity::Second, |identify| identify.granularity);
+    let Catalog { formats, sets, .. } = store.catalog(RepositoryId(id)).await?;
+    Ok(Some(json!({
+        "base_url": served.mirrored(id).map(|mapping| mapping.source.shown_base_url()),
+        "name": identify.as_ref().and_then(StoredIdentify::name),
+        "admin_emails": identify.map(|identify| identify.admin_emails()).unwrap_or_default(),
+        "granularity": granularity.name(),
+        "formats": formats,
+        "sets": sets,
+    })))
 }
 
 async fn mirrored_json(served: &ServedRepositories, id: &str) -> Result<Value, MirrorError> {

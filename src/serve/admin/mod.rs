@@ -116,6 +116,7 @@ async fn answer(
         AdminEndpoint::Mirrors => json_or_error(mirror::list(served).await),
         AdminEndpoint::Mirror => json_or_error(mirror::repository(served, id).await),
         AdminEndpoint::Harvest => json_page(mirror::harvest(served, id)),
+        AdminEndpoint::Description => json_or_error(mirror::description(served, id).await),
         AdminEndpoint::Records => maintain::export(served, id, query).await,
         AdminEndpoint::Sync => mirror::request_harvest(served, lifecycle, id, query),
         AdminEndpoint::Maintenance(name) => maintain::maintain(served, lifecycle, id, name, query).await,
