@@ -20,6 +20,7 @@ use super::search::SearchArguments;
 use super::serve::ServeArguments;
 use super::tape::TapeArguments;
 use super::validate::ValidateArguments;
+use super::xslt_worker::{COMMAND as XSLT_WORKER, XsltWorkerArguments};
 
 /// A transparent repair proxy for OAI-PMH: broken metadata pages in, valid ones out.
 #[derive(Debug, Parser)]
@@ -61,4 +62,6 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     Completions(CompletionsArguments),
     Manual(ManualArguments),
+    #[command(name = XSLT_WORKER, hide = true)]
+    XsltWorker(XsltWorkerArguments),
 }

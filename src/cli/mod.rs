@@ -31,6 +31,7 @@ mod serve;
 mod state;
 mod tape;
 mod validate;
+mod xslt_worker;
 
 use std::process::ExitCode;
 
@@ -73,6 +74,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Repair(arguments) => repair::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, args::Arguments::command()),
+        Command::XsltWorker(arguments) => xslt_worker::run(arguments),
         Command::Manual(arguments) => manual::run(&arguments, args::Arguments::command()),
     }
 }

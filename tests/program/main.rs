@@ -55,3 +55,4 @@ mod serve;
 mod tapes;
 mod tidy;
 mod upgrade;
+mod xslt_worker;

@@ -1,0 +1,35 @@
+//! `oaimend xslt-worker`: the process that runs XSLT sheets. Only oaimend starts it.
+
+use clap::Args;
+
+use super::exit::{Exit, Failure};
+
+/// The name of the command.
+pub(crate) const COMMAND: &str = "xslt-worker";
+
+/// Runs XSLT sheets for the process that has started it
+#[derive(Debug, Args)]
+pub(crate) struct XsltWorkerArguments {}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn run(_: XsltWorkerArguments) -> Result<Exit, Failure> {
+    use rustix::fs::{FileType, fstat};
+    use rustix::stdio::{stdin, stdout};
+
+    let is_pipe =
+        |file| fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+    if !is_pipe(stdin()) || !is_pipe(stdout()) {
+        return Err(Failure::usage(format!(
+            "oaimend itself starts {COMMAND} and connects it by pipes, so there is nothing to start by hand"
+        )));
+    }
+    match oaimend_xslt::run_worker(&oaimend_xslt::Library::default()) {
+        Ok(()) => Ok(Exit::Success),
+        Err(error) => Err(Failure::io("serve", std::path::Path::new("<stdin>"), &error)),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn run(_: XsltWorkerArguments) -> Result<Exit, Failure> {
+    Err(Failure::usage("XSLT sheets need Linux"))
+}
