@@ -124,8 +124,9 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
         Aggregate, AggregateXml, Browse, CrosswalkSchema, Favicon, FieldValues, Friends, Index, IndexSchema,
-        List, Livez, Mirror, MirrorXml, Overview, Readyz, Recent, Record, Repository, RepositoryXml, Resolver,
-        Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord, ViewXml,
+        List, Livez, Mirror, MirrorXml, Overview, Readyz, Recent, Record, Repository, RepositoryXml,
+        Resolver, Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord,
+        ViewXml,
     };
     &[
         route(READ, &["/"], Overview, Clients),

@@ -10,7 +10,7 @@ use futures::future::join_all;
 use oaimend_base::clock;
 use oaimend_oai::{ErrorCode, Request};
 use oaimend_pages::resolver::{ServiceResult, ServiceState, service_link};
-use oaimend_repository::{Event, Repository as _, RepositoryRequest};
+use oaimend_repository::{Event, HarvesterTraits, Repository as _, RepositoryRequest};
 use oaimend_upstream::{LiveRepository, RequestedBy};
 use quick_cache::sync::Cache;
 use std::collections::HashMap;
@@ -174,7 +174,14 @@ async fn has_record(
     let request = Request::get_record(identifier, FORMAT);
     let echo = Arc::new(request.to_echo(source.base_url.as_str()));
     let via = served.via.to_str().unwrap_or_default().to_owned();
-    let request = RepositoryRequest { request, echo, via, in_one_piece: false, reports_records: true };
+    let request = RepositoryRequest {
+        request,
+        echo,
+        via,
+        harvester: HarvesterTraits::default(),
+        in_one_piece: false,
+        reports_records: true,
+    };
     let mut events = repository.answer(request);
     let mut has_record = false;
     while let Some(event) = events.next().await {

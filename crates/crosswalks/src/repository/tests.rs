@@ -6,8 +6,8 @@ use crate::choices::{CrosswalkChoice, CrosswalkChoices};
 use oaimend_base::clock::SystemClock;
 use oaimend_oai::{Argument, ErrorCode, Request, UnixSecs, Verb, error_response, response_head};
 use oaimend_repository::{
-    AnsweredBy, DeliveredRecord, Event, EventStream, Failure, ListAge, Reason, Repository, RepositoryRequest,
-    ResponseHead, ResponseSummary,
+    AnsweredBy, DeliveredRecord, Event, EventStream, Failure, HarvesterTraits, ListAge, Reason, Repository,
+    RepositoryRequest, ResponseHead, ResponseSummary,
 };
 use oaimend_store::{
     Quarantine, QuarantineEntry, QuarantineQuery, QuarantinedRecord, RecordRepairs, RepositoryId, TokenKey,
@@ -204,7 +204,14 @@ impl Fixture {
     fn request(&self, query: &str) -> RepositoryRequest {
         let request = Request::parse(query.as_bytes()).expect("a legal request");
         let echo = Arc::new(request.to_echo(BASE_URL));
-        RepositoryRequest { request, echo, via: String::new(), in_one_piece: false, reports_records: true }
+        RepositoryRequest {
+            request,
+            echo,
+            via: String::new(),
+            harvester: HarvesterTraits::default(),
+            in_one_piece: false,
+            reports_records: true,
+        }
     }
 
     fn answer(&self, request: RepositoryRequest) -> Answered {
