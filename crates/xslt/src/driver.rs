@@ -130,7 +130,7 @@ impl Driver {
                 tracing::info!("XSLT sheets run in a worker process with libxslt {version}");
             } else {
                 tracing::warn!(
-                    "XSLT sheets run in a worker process with libxslt {version}, without Landlock: this kernel does not have it"
+                    "XSLT sheets run in a worker process with libxslt {version}, without Landlock: the kernel does not have it, or the service may not use it"
                 );
             }
         }
@@ -180,9 +180,10 @@ impl Driver {
                     }
                 }
                 () = &mut alarm => {
-                    let elapsed = match exchange.sent.is_empty() {
-                        true => Duration::ZERO,
-                        false => clock::uptime().saturating_sub(exchange.since),
+                    let elapsed = if exchange.sent.is_empty() {
+                        Duration::ZERO
+                    } else {
+                        clock::uptime().saturating_sub(exchange.since)
                     };
                     if elapsed >= self.limits.time {
                         return End::Time;

@@ -1,16 +1,19 @@
 //! The worker alone. Its argument replaces the name of libxslt.
 
-fn main() -> std::process::ExitCode {
-    #[cfg(target_os = "linux")]
-    {
-        let library = std::env::args().nth(1).map_or_else(oaimend_xslt::Library::default, |name| {
-            oaimend_xslt::Library { names: vec![name.into()] }
-        });
-        match oaimend_xslt::run_worker(&library) {
-            Ok(()) => std::process::ExitCode::SUCCESS,
-            Err(_) => std::process::ExitCode::FAILURE,
-        }
+use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+fn main() -> ExitCode {
+    use oaimend_xslt::{Library, run_worker};
+
+    let library = std::env::args_os().nth(1).map_or_else(Library::default, |name| Library { name });
+    match run_worker(&library) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
-    #[cfg(not(target_os = "linux"))]
-    std::process::ExitCode::FAILURE
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    ExitCode::FAILURE
 }

@@ -7,14 +7,13 @@
 //! Memory that cannot be allocated ends the process, so that no code of the libraries continues without it.
 #![allow(unsafe_code, reason = "calls a C library")]
 
-use super::Library;
 use crate::failure::{FailureKind, SheetFailure};
 use crate::limits::FAILURE_BYTES_MAX;
 use crate::message::MEMORY_EXIT_CODE;
 use libloading::Library as Loaded;
 use std::cell::{Cell, RefCell};
 use std::error::Error as _;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
 /// `XML_PARSE_NONET | XML_PARSE_NOCDATA`: no network, and sections become text, as XSLT sees them. Entities and document
@@ -126,6 +125,20 @@ functions! {
     free_stylesheet = "xsltFreeStylesheet": fn(*mut XsltStylesheet);
 }
 
+/// The file of libxslt.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// Its name or path, as the loader of the system takes it.
+    pub name: OsString,
+}
+
+impl Default for Library {
+    /// The name that all distributions share. It brings the libxml2 that it was linked to.
+    fn default() -> Self {
+        Self { name: "libxslt.so.1".into() }
+    }
+}
+
 /// The loaded library, set up so that it reads nothing but what it is given.
 pub(super) struct Libxslt {
     functions: &'static Functions,
@@ -160,15 +173,8 @@ impl Libxslt {
                  Fedora: dnf install libxslt, Alpine: apk add libxslt)"
             )
         };
-        let mut loaded = None;
-        for name in &library.names {
-            // SAFETY: the code that libxslt and its libraries run when they are loaded needs nothing from us.
-            loaded = Some(unsafe { Loaded::new(name) });
-            if let Some(Ok(_)) = loaded {
-                break;
-            }
-        }
-        let loaded = loaded.ok_or("no library is named")?.map_err(missing)?;
+        // SAFETY: the code that libxslt and its libraries run when they are loaded needs nothing from us.
+        let loaded = unsafe { Loaded::new(&library.name) }.map_err(missing)?;
         // SAFETY: the types are those of the headers of libxslt 1.1 and libxml2 2.9 to 2.14.
         let functions = unsafe { Functions::of(&loaded) }.map_err(missing)?;
         // SAFETY: it is a constant string of the library.
@@ -243,10 +249,11 @@ impl Libxslt {
             if context.is_null() {
                 return None;
             }
-            let is_secure = (self.functions.set_context_security)(self.security, context) == 0;
-            let result = match is_secure {
-                true => (self.functions.apply)(sheet.sheet, document.0, null(), null(), null_mut(), context),
-                false => null_mut(),
+            let is_refused = (self.functions.set_context_security)(self.security, context) != 0;
+            let result = if is_refused {
+                null_mut()
+            } else {
+                (self.functions.apply)(sheet.sheet, document.0, null(), null(), null_mut(), context)
             };
             let state = (*context).state;
             (self.functions.free_context)(context);

@@ -10,27 +10,13 @@ use crate::failure::{FailureKind, SheetFailure};
 use crate::limits::{SHEETS_MAX, XsltLimits};
 use crate::message::{HEAD_BYTES, REQUEST_BYTES_MAX, Request, Response, read_head};
 use crate::sheet::SheetId;
+pub use libxslt::Library;
 use libxslt::{Libxslt, Stylesheet};
 use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::io::{self, BufReader, Read, Write};
 
 /// Number of bytes that the worker reads at once.
 const READ_BYTES: usize = 256 << 10;
-
-/// The file of libxslt.
-#[derive(Clone, Debug)]
-pub struct Library {
-    /// Names or paths for the loader, which is asked for the first one first.
-    pub names: Vec<OsString>,
-}
-
-impl Default for Library {
-    /// The name that all distributions share.
-    fn default() -> Self {
-        Self { names: vec!["libxslt.so.1".into()] }
-    }
-}
 
 /// Serves requests until stdin ends. Runs as the only thread of a process that [`XsltWorker`](crate::XsltWorker) started.
 ///
