@@ -29,7 +29,7 @@ impl Referent {
         let mut terms = Terms::default();
         let journal = self.journal();
         let place =
-            [&self.volume, &self.issue, &self.first_page].map(|value| value.as_deref().and_then(word));
+            [&self.volume, &self.issue, &self.first_page].map(|value| value.as_deref().and_then(phrase));
         if let Some(title) = self.title.as_deref().and_then(short_title) {
             terms.require(Term::Phrase(Some("title"), title));
             if let Some(name) = self.last_name.as_deref().and_then(phrase) {
@@ -141,11 +141,6 @@ fn phrase(text: &str) -> Option<String> {
         text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).collect();
     let words: Vec<String> = words.into_iter().take(TITLE_WORDS_MAX).map(shortened).collect();
     if words.is_empty() { None } else { Some(words.join(" ")) }
-}
-
-/// A value as one term, such as `7/8`.
-fn word(text: &str) -> Option<String> {
-    phrase(text)
 }
 
 /// A word without what ends a phrase, and not too long.

@@ -2,8 +2,9 @@
 //! written again key by key, and of the log that the DOAJ quotes (docs/openurl/outline.md of DOAJ/doaj).
 
 use crate::{ContextObject, PARAMETERS_BYTES_MAX, Referent, Refusal, RequestedService, Service};
-use oaimend_search::Query;
+use oaimend_record::RecordDocument;
 use oaimend_search::query::{QueryLanguage, parse};
+use oaimend_search::{Query, RecordTexts};
 
 fn read(query: &str) -> ContextObject {
     ContextObject::parse(query.as_bytes()).unwrap_or_else(|refusal| panic!("{query}: {refusal}"))
@@ -260,6 +261,55 @@ fn a_work_without_an_identifier_is_searched() {
     ] {
         assert_eq!(search_text(query).as_deref(), text, "{query}");
     }
+}
+
+/// A record of an article as journals write it.
+fn record(title: &str, source: &str) -> RecordTexts {
+    let xml = format!(
+        "<record><header><identifier>oai:x:1</identifier><datestamp>2020-01-01</datestamp></header><metadata>\
+         <dc xmlns='http://purl.org/dc/elements/1.1/'><title>{title}</title><creator>Bérg, Anna</creator>\
+         <date>2006-05-01</date><source>{source}</source></dc></metadata></record>"
+    );
+    RecordTexts::of("r", "oai:x:1", &RecordDocument::read(&xml).expect("a record"))
+}
+
+#[test]
+fn a_search_finds_the_record_of_the_work_only() {
+    let this = record(
+        "Ebb and flow: tides of the north",
+        "Journal of Tides; Vol. 5, No. 2 (2006); 165-170; ISSN 1333-4395",
+    );
+    let undivided = record("Ebb and flow", "13334395 5(2):165-170");
+    let others = [
+        record("Ebb and flow again", "Journal of Tides; Vol. 5, No. 3 (2006); 165-170; ISSN 1333-4395"),
+        record("Flow", "Journal of Tides; Vol. 5, No. 2 (2006); 171-180; ISSN 1333-4395"),
+        record("Flow", "Journal of Ebbs; Vol. 5, No. 2 (2006); 165-170; ISSN 1333-4409"),
+    ];
+    let matches = |query: &str, record: &RecordTexts| {
+        let search = referent(query).search().expect("a search");
+        let text = parse(QueryLanguage::Odl, &search.text).expect("a query");
+        // The text has one spelling of the ISSN.
+        assert!(search.query.matches(record) || !text.matches(record), "{query}");
+        search.query.matches(record)
+    };
+    for query in [
+        "issn=13334395&volume=5&issue=2&spage=165",
+        "eissn=1333-4395&volume=5&issue=2&pages=165-170&date=2005",
+        "title=Journal+of+Tides&volume=5&issue=2&spage=165",
+        "genre=article&rft.jtitle=JOURNAL+OF+TIDES&volume=5&issue=2",
+    ] {
+        assert!(matches(query, &this), "{query}");
+        assert!(!matches(query, &others[0]) && !matches(query, &others[2]), "{query}");
+    }
+    assert!(matches("issn=1333-4395&volume=5&issue=2&spage=165", &undivided));
+    assert!(!matches("issn=1333-4395&volume=5&issue=2&spage=165", &others[1]));
+    for query in
+        ["atitle=Ebb+and+Flow:+Tides+of+the+North&aulast=Berg", "atitle=Ebb+and+flow:+a+study&issn=0000-0000"]
+    {
+        assert!(matches(query, &this), "{query}");
+        assert!(!matches(query, &others[1]), "{query}");
+    }
+    assert!(!matches("atitle=Ebb+and+flow&aulast=Moe", &this));
 }
 
 #[test]
