@@ -7,14 +7,14 @@ use crate::service::RequestedService;
 /// Maximum number of identifiers, authors, ISSNs and ISBNs that are kept, of each.
 const LIST_MAX: usize = 16;
 
-/// What an OpenURL says.
+/// The content of an OpenURL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextObject {
     /// The work.
     pub referent: Referent,
-    /// What is wanted of it.
+    /// The service that the client wants.
     pub service: RequestedService,
-    /// Who has made the link: `rfr_id` without `info:sid/`, or `sid`.
+    /// The program that has made the link: `rfr_id` without `info:sid/`, or `sid`.
     pub referrer: Option<String>,
 }
 
@@ -23,7 +23,7 @@ pub struct ContextObject {
 pub struct Referent {
     /// Its identifiers as they are in the query.
     pub identifiers: Vec<String>,
-    /// What it is, such as `article`, `bookitem` or `dissertation`.
+    /// Its kind, such as `article`, `bookitem` or `dissertation`.
     pub genre: Option<String>,
     /// Its title.
     pub title: Option<String>,

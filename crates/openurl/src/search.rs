@@ -61,7 +61,7 @@ impl Referent {
     }
 }
 
-/// What a query contains.
+/// A term of a query.
 #[derive(Clone)]
 enum Term {
     /// Words one after the other, in a field or anywhere.

@@ -22,7 +22,7 @@ named_enum! {
     }
 }
 
-/// What an OpenURL wants of the record.
+/// The service that an OpenURL asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestedService {
     /// It says nothing, so it wants the page of the record.

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-/// What a caller waits for.
+/// A request of a caller who waits for its result.
 pub(crate) struct Task {
     pub(crate) sheet: Sheet,
     /// `None`: whether the sheet compiles.

@@ -3,7 +3,7 @@
 use oaimend_oai::named_enum;
 
 named_enum! {
-    /// What went wrong, by a name for logs, metrics and the quarantine.
+    /// The kind of a failure, with a name for logs, metrics and the quarantine.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum FailureKind {
         /// The payload is no well-formed element, declares a document type, or is too long.
@@ -52,7 +52,7 @@ pub enum FailureScope {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SheetFailure {
-    /// What went wrong.
+    /// The kind of the failure.
     pub kind: FailureKind,
     /// A text for operators, which can quote the sheet and the record. At most 4 KiB come from libxslt.
     pub message: String,

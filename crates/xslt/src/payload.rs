@@ -1,4 +1,4 @@
-//! What is checked of payloads before and after a transformation.
+//! Checks payloads before a transformation, and outputs after it.
 //!
 //! Pure: no I/O.
 

@@ -62,7 +62,7 @@ pub enum SheetFault {
     NotWellFormed {
         /// The line of the fault, from 1.
         line: usize,
-        /// What is wrong.
+        /// The fault that quick-xml found.
         reason: String,
     },
     /// Its root is no stylesheet.
@@ -151,7 +151,7 @@ fn check(text: &str) -> Result<(), SheetFault> {
     }
 }
 
-/// What is wrong with an element of a sheet.
+/// The fault of an element of a sheet.
 enum Refusal {
     NoStylesheet,
     OtherSheet(&'static str),

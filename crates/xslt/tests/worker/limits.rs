@@ -8,7 +8,7 @@ const EXPONENTIAL: &str = "<x:template name='loop'><x:param name='n' select='0'/
     <x:call-template name='loop'><x:with-param name='n' select='$n + 1'/></x:call-template></x:if></x:template>";
 const CALL: &str = "<x:call-template name='loop'/>";
 
-/// What each payload becomes, if the marked one fails so.
+/// Checks that the marked payloads fail so, and the others do not.
 async fn assert_fails_alone(sheet: &Sheet, kind: FailureKind) {
     let worker = XsltWorker::new(program(), small());
     let expected = [copied("1"), copied("2"), Err(kind), copied("3"), Err(kind), copied("4")];
