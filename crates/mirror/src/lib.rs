@@ -23,4 +23,5 @@ pub mod view;
 pub use harvest_plan::{RepositoryFacts, intervals_secs};
 pub use plan_chart::{plan_chart, policies_chart};
 pub use planned_harvests::{PlannedHarvests, PlannedRepository};
+pub use spans::{SpanKind, SpanTable, Spans};
 pub use stamps::Stamps;

@@ -15,7 +15,7 @@ const ATTEMPTS_MAX: usize = 5;
 
 /// The datestamps that the spans refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum SpanKind {
+pub enum SpanKind {
     /// The datestamps of the source.
     Source,
     /// The stamps of the mirror.
@@ -24,7 +24,7 @@ pub(crate) enum SpanKind {
 
 /// The spans of all repositories. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct SpanTable {
+pub struct SpanTable {
     store: Arc<dyn MirrorStore>,
     spans: Arc<Mutex<KnownSpans>>,
 }
@@ -33,12 +33,12 @@ type KnownSpans = HashMap<(String, SpanKind), Arc<Spans>>;
 
 impl SpanTable {
     /// The spans in a store.
-    pub(crate) fn new(store: Arc<dyn MirrorStore>) -> Self {
+    pub fn new(store: Arc<dyn MirrorStore>) -> Self {
         Self { store, spans: Arc::default() }
     }
 
     /// The spans of a repository or of a view.
-    pub(crate) fn of(&self, name: &str, kind: SpanKind) -> Arc<Spans> {
+    pub fn of(&self, name: &str, kind: SpanKind) -> Arc<Spans> {
         let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Spans::new(Arc::clone(&self.store), name.to_owned(), kind));
         Arc::clone(spans.entry((name.to_owned(), kind)).or_insert_with(new))
@@ -47,7 +47,7 @@ impl SpanTable {
 
 /// The spans of one repository or view.
 #[derive(Debug)]
-pub(crate) struct Spans {
+pub struct Spans {
     store: Arc<dyn MirrorStore>,
     /// The name of the state in the store.
     name: String,
@@ -86,7 +86,7 @@ impl Spans {
     /// # Errors
     ///
     /// The store cannot be read.
-    pub(crate) async fn widen(
+    pub async fn widen(
         &self,
         from_secs: UnixSecs,
         until_secs: Option<UnixSecs>,
@@ -101,7 +101,7 @@ impl Spans {
     ///
     /// The span is not stored, so the page must not be sent: a harvester that continues from its times would miss
     /// changes after a restart. The span stays in memory and is stored with the next page.
-    pub(crate) async fn record(
+    pub async fn record(
         &self,
         state_secs: UnixSecs,
         latest_secs: UnixSecs,

@@ -23,12 +23,16 @@ pub enum TokenUse {
     Failover,
     /// The rest of a list in a format that a crosswalk makes. It contains the token of another repository.
     Crosswalk,
+    /// The rest of a list of a federation.
+    Federation,
 }
 
 /// Longest token, in bytes: every harvester and server accepts it in a URL.
 const TOKEN_BYTES_MAX: usize = 2_000;
 /// Longest token that contains the token of a source, in bytes. Harvesters of such a source can send long tokens.
 const WRAPPING_TOKEN_BYTES_MAX: usize = 4_000;
+/// Longest token of a federation, in bytes. It can contain one of a crosswalk.
+const FEDERATION_TOKEN_BYTES_MAX: usize = 6_000;
 const MAC_CHARS: usize = 22;
 
 impl TokenUse {
@@ -39,6 +43,7 @@ impl TokenUse {
             Self::MirrorList => "oaimirror1_",
             Self::Failover => "oaifailover1_",
             Self::Crosswalk => "oaicrosswalk1_",
+            Self::Federation => "oaifederation1_",
         }
     }
 
@@ -48,6 +53,7 @@ impl TokenUse {
             Self::MirrorList => &key.mirror_lists,
             Self::Failover => &key.failover_lists,
             Self::Crosswalk => &key.crosswalk_lists,
+            Self::Federation => &key.federated_lists,
         }
     }
 
@@ -56,6 +62,7 @@ impl TokenUse {
         match self {
             Self::Continuation | Self::MirrorList | Self::Failover => TOKEN_BYTES_MAX,
             Self::Crosswalk => WRAPPING_TOKEN_BYTES_MAX,
+            Self::Federation => FEDERATION_TOKEN_BYTES_MAX,
         }
     }
 
@@ -101,6 +108,7 @@ mod tests {
             (TokenUse::MirrorList, TokenUse::Failover),
             (TokenUse::Failover, TokenUse::MirrorList),
             (TokenUse::Crosswalk, TokenUse::MirrorList),
+            (TokenUse::Federation, TokenUse::Failover),
         ] {
             let token = key.seal(token_use, &content).expect("short enough");
             assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "{token}");

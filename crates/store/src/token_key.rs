@@ -21,6 +21,8 @@ pub struct TokenKey {
     pub failover_lists: [u8; 32],
     /// Signs the tokens of lists that crosswalks make; does not reveal the other keys.
     pub crosswalk_lists: [u8; 32],
+    /// Signs the tokens of the lists of federations; does not reveal the other keys.
+    pub federated_lists: [u8; 32],
     /// Hashes the items of lists; does not reveal the other keys.
     items: [u8; 16],
 }
@@ -43,7 +45,9 @@ impl TokenKey {
         };
         let (mirror_lists, failover_lists) = (derived(b"mirror lists"), derived(b"failover lists"));
         let crosswalk_lists = derived(b"crosswalk lists");
-        Self { tokens, mirror_lists, failover_lists, crosswalk_lists, items: items.finalize_fixed().into() }
+        let federated_lists = derived(b"federated lists");
+        let items = items.finalize_fixed().into();
+        Self { tokens, mirror_lists, failover_lists, crosswalk_lists, federated_lists, items }
     }
 
     /// The key of the hashes of items.

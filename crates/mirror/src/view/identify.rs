@@ -214,7 +214,7 @@ pub(crate) async fn identify(view: &View, base_url: &str) -> Result<Answer, Fail
 }
 
 /// A description in Dublin Core, as the guidelines of OAI-PMH recommend for sets.
-fn description_of(text: &str) -> String {
+pub fn description_of(text: &str) -> String {
     let schema = "http://www.openarchives.org/OAI/2.0/oai_dc/";
     format!(
         "<description><oai_dc:dc xmlns:oai_dc=\"{schema}\" xmlns:dc=\"http://purl.org/dc/elements/1.1/\" \
@@ -246,7 +246,7 @@ async fn member_emails(view: &View, base_url: &str) -> Result<Vec<String>, Mirro
 }
 
 /// The address that every mail domain has (RFC 5321, 4.5.1), in the domain of a base URL.
-pub(crate) fn fallback_email(base_url: &str) -> String {
+pub fn fallback_email(base_url: &str) -> String {
     let url = Url::parse(base_url).ok();
     let host = url.as_ref().and_then(Url::domain).filter(|domain| domain.contains('.'));
     format!("postmaster@{}", host.unwrap_or("localhost.localdomain"))

@@ -18,7 +18,7 @@ pub struct ViewStores {
     /// The stamps of the same store. The harvester uses them too.
     pub stamps: Arc<Stamps>,
     /// The times that harvesters derived from lists.
-    pub(crate) spans: SpanTable,
+    pub spans: SpanTable,
     pub(crate) pages: PageCache,
     pub(super) origins: KnownOrigins,
     /// The versions of the view of all repositories.

@@ -1,0 +1,92 @@
+//! The Identify responses of members: requested together, and kept for some minutes.
+
+use crate::member_page::whole_response;
+use crate::session::{Federation, PARALLEL_MAX, of_member, request_to_member};
+use crate::state::MemberFacts;
+use futures::stream::{self, StreamExt as _};
+use oaimend_mirror::view::identify::StoredIdentify;
+use oaimend_oai::Request;
+use oaimend_oai::datestamp::to_secs;
+use oaimend_repository::{Failure, Reason, RepositoryRequest};
+use std::pin::pin;
+use std::time::Duration;
+
+/// Longest time for the Identify responses of all members.
+const TIME_MAX: Duration = Duration::from_secs(20);
+/// Maximum number of bytes of an Identify response.
+const IDENTIFY_BYTES_MAX: usize = 1 << 20;
+
+/// The members whose facts a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needed {
+    /// The granularity, from anywhere.
+    Granularity,
+    /// All facts, not older than some minutes.
+    Fresh,
+}
+
+impl Federation {
+    /// Asks members for their facts. What is not known afterwards is taken as the weakest value.
+    pub(crate) async fn refresh_facts(&self, like: &RepositoryRequest, needed: Needed) {
+        let state = &self.services.state;
+        let now_secs = self.now_secs();
+        let is_unknown = |id: &str, has_granularity: bool| match needed {
+            Needed::Granularity => !has_granularity && state.facts(id).is_none(),
+            Needed::Fresh => !state.has_fresh_facts(id, now_secs),
+        };
+        let unknown = || {
+            let members = self.members().iter();
+            let unknown = members.filter(|member| is_unknown(&member.id, member.granularity.is_some()));
+            let unknown = unknown.filter(|member| !state.was_asked_lately(&member.id, now_secs));
+            unknown.map(|member| member.id.clone()).collect::<Vec<_>>()
+        };
+        if unknown().is_empty() {
+            return;
+        }
+        // Other requests wait, and find what this one learns.
+        let _turn = state.refreshing.lock().await;
+        let mut deadline = self.services.clock.deadline(TIME_MAX);
+        let unknown = unknown();
+        state.note_asked(&unknown, now_secs);
+        let ask = |id: String| async move {
+            let facts = self.facts_of(&id, like).await;
+            (id, facts)
+        };
+        let asked = stream::iter(unknown).map(ask);
+        let mut asked = pin!(asked.buffer_unordered(PARALLEL_MAX));
+        loop {
+            let next = tokio::select! {
+                next = asked.next() => next,
+                () = &mut deadline => return,
+            };
+            match next {
+                Some((id, Ok(facts))) => state.note_facts(&id, now_secs, facts),
+                Some((id, Err(failure))) => {
+                    let details = failure.details_for_operators();
+                    tracing::warn!(
+                        repo = id,
+                        details,
+                        "a repository of a federation does not answer Identify"
+                    );
+                }
+                None => return,
+            }
+        }
+    }
+
+    async fn facts_of(&self, id: &str, like: &RepositoryRequest) -> Result<MemberFacts, Failure> {
+        let repository = self.open(id).await?;
+        let request = request_to_member(like, Request::identify());
+        let body = whole_response(&*repository, request, IDENTIFY_BYTES_MAX).await;
+        let body = body.map_err(|failure| of_member(id, failure))?;
+        let identify = StoredIdentify::read(&body).ok_or_else(|| {
+            of_member(id, Failure::new(Reason::Status, "its Identify response cannot be read"))
+        })?;
+        Ok(MemberFacts {
+            granularity: identify.granularity,
+            deleted_record: identify.deleted_record.clone().unwrap_or_default(),
+            earliest_secs: identify.earliest_datestamp().as_deref().and_then(to_secs),
+            admin_emails: identify.admin_emails(),
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! What requests to federations learn of their members, for later requests of this process.
+
+use oaimend_oai::UnixSecs;
+use oaimend_oai::datestamp::Granularity;
+use oaimend_store::ListedFormat;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How long an Identify response and the formats of a member are fresh, in seconds. An older one is used if the member
+/// fails.
+pub(crate) const FRESH_SECS: i64 = 600;
+/// How long a member that did not answer Identify is not asked again, in seconds.
+const ASKED_SECS: i64 = 60;
+/// How long the place of a list that could not begin in time is known, in seconds.
+const BEGUN_SECS: i64 = 600;
+/// Maximum number of lists that could not begin in time.
+const BEGUN_MAX: usize = 256;
+
+/// What requests to federations learn of their members. All federations of a server share it.
+#[derive(Debug, Default)]
+pub struct FederationState {
+    facts: Mutex<HashMap<String, (UnixSecs, MemberFacts)>>,
+    formats: Mutex<HashMap<String, (UnixSecs, Vec<ListedFormat>)>>,
+    /// When members were last asked for their facts.
+    asked: Mutex<HashMap<String, UnixSecs>>,
+    /// The lists that found no record in time, by their requests: tokens for the members that follow.
+    begun: Mutex<HashMap<String, (UnixSecs, String)>>,
+    /// Held by the request that asks members for their facts or formats.
+    pub(crate) refreshing: tokio::sync::Mutex<()>,
+}
+
+/// The fields of an Identify response that a federation needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MemberFacts {
+    pub(crate) granularity: Granularity,
+    /// `deletedRecord`.
+    pub(crate) deleted_record: String,
+    pub(crate) earliest_secs: Option<UnixSecs>,
+    pub(crate) admin_emails: Vec<String>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A value with its time, if it is fresh.
+fn fresh<T: Clone>(known: Option<&(UnixSecs, T)>, now_secs: UnixSecs) -> Option<T> {
+    let (at_secs, value) = known?;
+    (now_secs.since(*at_secs) <= FRESH_SECS).then(|| value.clone())
+}
+
+impl FederationState {
+    /// The facts of a member, however old.
+    pub(crate) fn facts(&self, id: &str) -> Option<MemberFacts> {
+        lock(&self.facts).get(id).map(|(_, facts)| facts.clone())
+    }
+
+    pub(crate) fn has_fresh_facts(&self, id: &str, now_secs: UnixSecs) -> bool {
+        fresh(lock(&self.facts).get(id), now_secs).is_some()
+    }
+
+    pub(crate) fn note_facts(&self, id: &str, now_secs: UnixSecs, facts: MemberFacts) {
+        lock(&self.facts).insert(id.to_owned(), (now_secs, facts));
+    }
+
+    /// Whether a member was asked for its facts so lately that it is not asked again.
+    pub(crate) fn was_asked_lately(&self, id: &str, now_secs: UnixSecs) -> bool {
+        lock(&self.asked).get(id).is_some_and(|at_secs| now_secs.since(*at_secs) <= ASKED_SECS)
+    }
+
+    pub(crate) fn note_asked(&self, ids: &[String], now_secs: UnixSecs) {
+        lock(&self.asked).extend(ids.iter().map(|id| (id.clone(), now_secs)));
+    }
+
+    /// The formats of a member, however old.
+    pub(crate) fn formats(&self, id: &str) -> Option<Vec<ListedFormat>> {
+        lock(&self.formats).get(id).map(|(_, formats)| formats.clone())
+    }
+
+    pub(crate) fn has_fresh_formats(&self, id: &str, now_secs: UnixSecs) -> bool {
+        fresh(lock(&self.formats).get(id), now_secs).is_some()
+    }
+
+    pub(crate) fn note_formats(&self, id: &str, now_secs: UnixSecs, formats: Vec<ListedFormat>) {
+        lock(&self.formats).insert(id.to_owned(), (now_secs, formats));
+    }
+
+    /// Keeps the place of a list that found no record in time, for the same request.
+    pub(crate) fn keep_begun(&self, request: String, now_secs: UnixSecs, token: String) {
+        let mut begun = lock(&self.begun);
+        begun.retain(|_, (at_secs, _)| now_secs.since(*at_secs) <= BEGUN_SECS);
+        if begun.len() < BEGUN_MAX {
+            begun.insert(request, (now_secs, token));
+        }
+    }
+
+    /// The place of such a list. The next request for it begins at its start.
+    pub(crate) fn take_begun(&self, request: &str, now_secs: UnixSecs) -> Option<String> {
+        let (at_secs, token) = lock(&self.begun).remove(request)?;
+        (now_secs.since(at_secs) <= BEGUN_SECS).then_some(token)
+    }
+}
