@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use oaimend::config::{mapping_schema, settings_schema, view_schema};
+use oaimend::config::{federation_schema, mapping_schema, settings_schema, view_schema};
 use oaimend_base::certificate::CertificateFiles;
 use oaimend_base::clock;
 use oaimend_base::error::{Error, Fault};
@@ -19,7 +19,7 @@ pub(crate) struct ValidateArguments {
     #[command(flatten)]
     config: ConfigArguments,
     /// Prints a JSON Schema instead, with which editors check keys: of oaimend.toml, of a mapping file, or
-    /// of the file of a view
+    /// of the file of a view or a federation
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "settings")]
     schema: Option<SchemaOf>,
 }
@@ -33,6 +33,8 @@ enum SchemaOf {
     Mapping,
     /// The file of a view
     View,
+    /// The file of a federation
+    Federation,
 }
 
 pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
@@ -40,6 +42,7 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
         Some(SchemaOf::Settings) => return print(format!("{:#}\n", settings_schema()).as_bytes()),
         Some(SchemaOf::Mapping) => return print(format!("{:#}\n", mapping_schema()).as_bytes()),
         Some(SchemaOf::View) => return print(format!("{:#}\n", view_schema()).as_bytes()),
+        Some(SchemaOf::Federation) => return print(format!("{:#}\n", federation_schema()).as_bytes()),
         None => {}
     }
     let config = arguments.config.load()?;
@@ -63,7 +66,7 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
         })?;
     }
     let count = repositories.len();
-    let repositories = if count == 1 { "repository" } else { "repositories" };
+    let noun = if count == 1 { "repository" } else { "repositories" };
     for file in config.repositories.unread_files() {
         // A closed stderr is not an error: the configuration has no fault.
         let _ = writeln!(
@@ -72,14 +75,13 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
             file.display()
         );
     }
-    for Fault { file, line, text } in config.views.warnings(&config.repositories.all()) {
+    let warnings = config.views.warnings(&repositories).into_iter();
+    for Fault { file, line, text } in warnings.chain(config.federations.warnings(&repositories)) {
         // A closed stderr is not an error: the configuration has no fault.
         let _ = writeln!(io::stderr(), "{}:{line}: warning: {text}", file.display());
     }
     match config.repositories.folder().filter(|folder| folder.exists()) {
-        Some(folder) => {
-            print(format!("no faults; {count} {repositories} in {}\n", folder.display()).as_bytes())
-        }
+        Some(folder) => print(format!("no faults; {count} {noun} in {}\n", folder.display()).as_bytes()),
         None => {
             // A closed stderr is not an error: the result is printed.
             let _ = writeln!(
@@ -87,7 +89,7 @@ pub(crate) fn run(arguments: ValidateArguments) -> Result<Exit, Failure> {
                 "oaimend: there is no folder of mapping files; create \"mappings\" beside oaimend.toml, or name one with \
                  --mappings"
             );
-            print(format!("no faults; {count} {repositories}\n").as_bytes())
+            print(format!("no faults; {count} {noun}\n").as_bytes())
         }
     }
 }

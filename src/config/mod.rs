@@ -15,6 +15,7 @@ mod clients;
 mod connections;
 mod credentials;
 mod crosswalks;
+mod federations;
 mod gateway;
 mod headers;
 mod identify;
@@ -23,6 +24,7 @@ mod limits;
 mod listen_tls;
 mod mapping;
 mod mirror;
+mod named_files;
 mod notifications;
 mod politeness;
 mod proxy;
@@ -43,17 +45,19 @@ mod views;
 pub use cache::Cache;
 pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, PageQuotas, Quota};
 pub use connections::Connections;
+pub use federations::{FederationFile, Federations};
 pub use gateway::{CanonicalPage, CorsOrigins, GatewayPolicy, LivePages, RecordPages, Robots, Theme};
 pub use listen_tls::ListenTls;
 pub use mapping::{Mapping, check_id};
 pub use mirror::ServeFrom;
+pub use named_files::{Mappings, NamedFile, NamedFiles};
 pub(crate) use notifications::read_mailbox;
 pub use notifications::{MailTarget, MailTls, NotificationPolicy, WebhookKey, WebhookTarget};
 pub use oaimend_base::error::Fault;
 pub use quirks::read_charset;
 pub use reports::{ReportPolicy, ReportTo};
 pub use repositories::{MappingChanges, MappingsReload, Repositories};
-pub use schema::{mapping_schema, settings_schema, view_schema};
+pub use schema::{federation_schema, mapping_schema, settings_schema, view_schema};
 pub use search::SearchPolicy;
 pub use services::Service;
 pub use settings::Settings;
@@ -111,6 +115,8 @@ pub struct Config {
     pub repositories: Repositories,
     /// The views of chosen records.
     pub views: Views,
+    /// The federations of chosen repositories.
+    pub federations: Federations,
 }
 
 /// The command line flags; each overrides the settings file.
@@ -157,6 +163,7 @@ impl Config {
             settings: None,
             repositories: Repositories::new(None, Limits::default()),
             views: Views::default(),
+            federations: Federations::default(),
         }
     }
 
@@ -185,6 +192,7 @@ impl Config {
             None => settings.folder().join("mappings"),
         };
         let views = Views::new(settings.folder().join("views"));
+        let federations = Federations::new(settings.folder().join("federations"));
         let public_url = match &flags.public_url {
             Some(text) => Some(
                 read_public_url(text)
@@ -214,6 +222,7 @@ impl Config {
                 .with_admin_email(written.admin_email)
                 .with_crosswalks(written.crosswalks),
             views,
+            federations,
         };
         for (id, base_url) in &flags.maps {
             config.map(id, base_url)?;
@@ -223,6 +232,7 @@ impl Config {
             MappingsReload::Changed { faults: more, .. } => faults.extend(more),
         }
         faults.extend(config.views.reload(&config.repositories.all()));
+        faults.extend(config.federations.reload(&config.repositories.all()));
         faults.extend(config.faults_of_reports());
         if faults.is_empty() { Ok(config) } else { Err(Error::Config(faults)) }
     }

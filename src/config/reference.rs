@@ -4,6 +4,7 @@
 //! A page has lines such as `<!-- keys of listen, admin -->` and `<!-- end -->`. Between them are the rows of these keys
 //! and of all keys of these tables. Each key is on the page exactly once.
 
+use super::federations::FederationFile;
 use super::keys::{self, Description, What};
 use super::mapping::Mapping;
 use super::settings::SettingsValues;
@@ -171,11 +172,17 @@ fn the_reference_lists_the_keys_of_views() {
 }
 
 #[test]
+fn the_reference_lists_the_keys_of_federations() {
+    check_page("docs/how-to/federation.md", &FederationFile::describe_defaults());
+}
+
+#[test]
 fn the_schemas_of_the_examples_are_new() {
     for (path, schema) in [
         ("packaging/debian/oaimend.schema.json", super::settings_schema()),
         ("mappings/mapping.schema.json", super::mapping_schema()),
         ("examples/views/view.schema.json", super::view_schema()),
+        ("examples/federations/federation.schema.json", super::federation_schema()),
     ] {
         check_file(path, &format!("{schema:#}\n"));
     }

@@ -1,5 +1,6 @@
 //! The JSON Schemas of the files, with which editors complete and check keys.
 
+use super::federations::FederationFile;
 use super::keys;
 use super::mapping::Mapping;
 use super::settings::SettingsValues;
@@ -25,6 +26,11 @@ pub fn mapping_schema() -> Value {
 /// The JSON Schema of the file of a view. Names of repositories and queries are checked by the reader only.
 pub fn view_schema() -> Value {
     with_title(ViewFile::describe_defaults().schema(), "A view of oaimend")
+}
+
+/// The JSON Schema of the file of a federation. Names of repositories are checked by the reader only.
+pub fn federation_schema() -> Value {
+    with_title(FederationFile::describe_defaults().schema(), "A federation of oaimend")
 }
 
 fn with_title(mut schema: Value, title: &str) -> Value {

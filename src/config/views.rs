@@ -1,24 +1,16 @@
-//! The views: the files `views/<name>.toml`, read again while the program runs.
-//!
-//! Invariant: a file with faults takes no view down. Its view keeps the previous definition.
+//! The views: the files `views/<name>.toml`.
 //!
 //! A repository that has a mapping but is not mirrored is a warning, because a change of its mapping must not prevent the
 //! next start. One without a mapping is a fault.
 
-use super::Mapping;
 use super::crosswalks::Crosswalks;
 use super::identify::{mail_address, read_name};
 use super::keys::{self, Keys, declare, list, string, unique_list};
-use super::mapping::check_id;
 use super::mirror::printable;
-use oaimend_base::error::Fault;
 use oaimend_crosswalks::CrosswalkChoices;
+use super::named_files::{Mappings, NamedFile, NamedFiles};
 use oaimend_search::DUBLIN_CORE;
 use oaimend_search::query::{QueryLanguage, parse};
-use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The file of a view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,29 +35,19 @@ pub struct ViewFile {
     pub query: Option<String>,
 }
 
-/// All views, by name. Shared: each request sees one consistent state.
-#[derive(Debug, Default)]
-pub struct Views {
-    folder: Option<PathBuf>,
-    current: RwLock<Arc<BTreeMap<String, Arc<ViewFile>>>>,
-    /// The files and repositories at the last reload.
-    seen: Mutex<Option<Seen>>,
-}
+/// All views, by name.
+pub type Views = NamedFiles<ViewFile>;
 
-type Mappings = BTreeMap<String, Arc<Mapping>>;
-/// The text of each file. An error is the text of a fault.
-type Texts = BTreeMap<PathBuf, Result<String, String>>;
+impl NamedFile for ViewFile {
+    fn named(name: String) -> Self {
+        Self { name, ..Self::default() }
+    }
 
-/// All that faults and warnings depend on.
-#[derive(Debug, PartialEq, Eq)]
-struct Seen {
-    texts: Result<Texts, String>,
-    /// Whether each repository is mirrored.
-    repositories: BTreeMap<String, bool>,
-}
+    fn name(&self) -> &str {
+        &self.name
+    }
 
-impl ViewFile {
-    /// The keys of the file.
+    #[expect(private_interfaces, reason = "only this crate reads files")]
     fn declare(&mut self, keys: &mut Keys<'_, '_>, mappings: Option<&Mappings>) {
         let repository = string("repository id", |id| match mappings {
             Some(mappings) if !mappings.contains_key(id) => {
@@ -96,6 +78,17 @@ impl ViewFile {
         }
     }
 
+    /// The repositories that are not mirrored. Their records are deleted in the view, or never were there.
+    fn warnings(&self, mappings: &Mappings) -> Vec<String> {
+        let is_unmirrored = |id: &&String| mappings.get(*id).is_none_or(|mapping| mapping.mirror.is_none());
+        let warning = |id: &String| {
+            format!("the repository \"{id}\" is not mirrored; the view has none of its records")
+        };
+        self.repositories.iter().filter(is_unmirrored).map(warning).collect()
+    }
+}
+
+impl ViewFile {
     /// The keys with the default values.
     pub(super) fn describe_defaults() -> keys::Description {
         keys::describe(|keys| Self::default().declare(keys, None))
@@ -112,103 +105,12 @@ fn read_query(text: &str) -> Result<String, String> {
     }
 }
 
-impl Views {
-    /// The views of a folder. [`Views::reload`] reads it.
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder: Some(folder), ..Self::default() }
-    }
-
-    /// All views in their current state.
-    pub fn all(&self) -> Arc<BTreeMap<String, Arc<ViewFile>>> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Reads the folder again if a file in it or the mirrored repositories have changed, logs the warnings, and returns
-    /// the faults. Without a folder there is no view.
-    pub fn reload(&self, mappings: &Mappings) -> Vec<Fault> {
-        let Some(folder) = &self.folder else { return Vec::new() };
-        let repositories = mappings.iter().map(|(id, mapping)| (id.clone(), mapping.mirror.is_some()));
-        let now = Seen { texts: read_folder(folder), repositories: repositories.collect() };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.as_ref() == Some(&now) {
-            return Vec::new();
-        }
-        let faults = match &now.texts {
-            Ok(texts) => self.read(texts, mappings),
-            Err(text) => vec![Fault { file: folder.clone(), line: 1, text: text.clone() }],
-        };
-        *seen = Some(now);
-        for warning in self.warnings(mappings) {
-            tracing::warn!("{warning}");
-        }
-        faults
-    }
-
-    /// The repositories of views that are not mirrored. Their records are deleted in the views, or never were there.
-    pub fn warnings(&self, mappings: &Mappings) -> Vec<Fault> {
-        let folder = self.folder.as_deref().unwrap_or(Path::new(""));
-        let is_unmirrored = |id: &&String| mappings.get(*id).is_none_or(|mapping| mapping.mirror.is_none());
-        let warnings_of = |view: &Arc<ViewFile>| -> Vec<Fault> {
-            let file = folder.join(format!("{}.toml", view.name));
-            let warning = |id: &String| {
-                let text =
-                    format!("the repository \"{id}\" is not mirrored; the view has none of its records");
-                Fault { file: file.clone(), line: 1, text }
-            };
-            view.repositories.iter().filter(is_unmirrored).map(warning).collect()
-        };
-        self.all().values().flat_map(warnings_of).collect()
-    }
-
-    /// Replaces the views by those in the files. A view whose file has faults is unchanged.
-    fn read(&self, texts: &Texts, mappings: &Mappings) -> Vec<Fault> {
-        let (before, mut all, mut faults) = (self.all(), BTreeMap::new(), Vec::new());
-        for (file, text) in texts {
-            let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let mut view = ViewFile { name: name.clone(), ..ViewFile::default() };
-            let fault = |text: String| Fault { file: file.clone(), line: 1, text };
-            let mut found = match text {
-                Ok(text) => keys::read(file, text, |keys| view.declare(keys, Some(mappings))),
-                Err(problem) => vec![fault(problem.clone())],
-            };
-            if let Err(problem) = check_id(&name) {
-                found.push(fault(format!("the file name \"{name}\" {problem}")));
-            }
-            match before.get(&name) {
-                Some(known) if !found.is_empty() => drop(all.insert(name, Arc::clone(known))),
-                _ if found.is_empty() => drop(all.insert(name, Arc::new(view))),
-                _ => {}
-            }
-            faults.extend(found);
-        }
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(all);
-        faults
-    }
-}
-
-/// The files in the folder; none if there is no folder.
-fn read_folder(folder: &Path) -> Result<Texts, String> {
-    let unreadable = |error: io::Error| format!("cannot be read: {error}");
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Texts::new()),
-        Err(error) => return Err(unreadable(error)),
-    };
-    let mut texts = Texts::new();
-    for entry in entries {
-        let file = entry.map_err(unreadable)?.path();
-        if file.extension().is_some_and(|extension| extension == "toml") {
-            let text = std::fs::read_to_string(&file).map_err(unreadable);
-            texts.insert(file, text);
-        }
-    }
-    Ok(texts)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Mapping;
     use oaimend_upstream::settings::Limits;
+    use std::sync::Arc;
 
     #[test]
     fn faults_name_their_line_and_the_view_stays_as_it_is() {

@@ -1,0 +1,109 @@
+//! The federations: the files `federations/<name>.toml`.
+
+use super::identify::{mail_address, read_name};
+use super::keys::{self, Keys, declare, list, named, string, unique_list};
+use super::named_files::{Mappings, NamedFile, NamedFiles};
+use oaimend_federation::OnFailure;
+
+/// The file of a federation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FederationFile {
+    /// Its name: that of the file, and the last path segment of its URL.
+    pub name: String,
+    /// The path of its URL, without the first slash.
+    pub path: String,
+    /// `repositoryName`.
+    pub repository_name: Option<String>,
+    /// What it is about.
+    pub description: Option<String>,
+    /// `adminEmail`.
+    pub admin_emails: Vec<String>,
+    /// The ids of its repositories; empty: all.
+    pub repositories: Vec<String>,
+    /// What happens when a repository fails.
+    pub on_failure: OnFailure,
+}
+
+/// All federations, by name.
+pub type Federations = NamedFiles<FederationFile>;
+
+impl NamedFile for FederationFile {
+    fn named(name: String) -> Self {
+        Self { path: format!("_federation/{name}"), name, ..Self::default() }
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[expect(private_interfaces, reason = "only this crate reads files")]
+    fn declare(&mut self, keys: &mut Keys<'_, '_>, mappings: Option<&Mappings>) {
+        let repository = string("repository id", |id| match mappings {
+            Some(mappings) if !mappings.contains_key(id) => {
+                Err("is no repository; expected the name of a mapping file".to_owned())
+            }
+            _ => Ok(id.to_owned()),
+        });
+        declare! { keys:
+            /// `repositoryName` of Identify. Without it the name is that of the file.
+            repository_name: string("string", read_name) => self.repository_name,
+            /// What the federation is about, for Identify.
+            description: string("string", read_name) => self.description,
+            /// `adminEmail` of Identify. Without them it is those of the repositories.
+            admin_emails: list("mail addresses", mail_address()) => self.admin_emails,
+            /// The repositories that it consists of, live or mirrored. Without them it is all.
+            repositories: unique_list("repository ids", repository) => self.repositories,
+            /// What happens to a list when a repository fails: `fail` answers with 503 at its place, `last` delivers the
+            /// other repositories first and answers with 503 in place of the end, and with `mirror` its mirror answers.
+            on_failure: named() => self.on_failure,
+        }
+    }
+
+    fn warnings(&self, mappings: &Mappings) -> Vec<String> {
+        if self.on_failure != OnFailure::Mirror {
+            return Vec::new();
+        }
+        let is_unmirrored = |id: &&String| mappings.get(*id).is_some_and(|mapping| mapping.mirror.is_none());
+        let warning = |id: &String| {
+            format!("the repository \"{id}\" is not mirrored, so lists get 503 when it fails (on_failure)")
+        };
+        self.repositories.iter().filter(is_unmirrored).map(warning).collect()
+    }
+}
+
+impl FederationFile {
+    /// The keys with the default values.
+    pub(super) fn describe_defaults() -> keys::Description {
+        keys::describe(|keys| Self::default().declare(keys, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Mapping;
+    use oaimend_upstream::settings::Limits;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_federation_is_read_with_its_faults_and_warnings() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let federations = Federations::new(folder.path().to_owned());
+        let write = |text: &str| std::fs::write(folder.path().join("maps.toml"), text).expect("writable");
+        let mapping = Mapping::new("x", "https://x.example/oai", &Limits::default()).expect("no faults");
+        let mappings = Mappings::from([("x".to_owned(), Arc::new(mapping))]);
+        write("repositories = [\"x\"]\non_failure = \"mirror\"\n");
+        assert_eq!(federations.reload(&mappings), []);
+        let before = federations.all();
+        assert_eq!(before["maps"].on_failure, OnFailure::Mirror);
+        assert_eq!(federations.warnings(&mappings).len(), 1);
+        write("repositories = [\"y\"]\non_failure = \"never\"\n");
+        let faults = federations.reload(&mappings);
+        assert!(
+            faults.iter().any(|fault| fault.line == 1 && fault.text.contains("is no repository")),
+            "{faults:?}"
+        );
+        assert!(faults.iter().any(|fault| fault.line == 2 && fault.text.contains("mirror")), "{faults:?}");
+        assert_eq!(federations.all(), before);
+    }
+}
