@@ -7,8 +7,8 @@ use super::crosswalks::Crosswalks;
 use super::identify::{mail_address, read_name};
 use super::keys::{self, Keys, declare, list, string, unique_list};
 use super::mirror::printable;
-use oaimend_crosswalks::CrosswalkChoices;
 use super::named_files::{Mappings, NamedFile, NamedFiles};
+use oaimend_crosswalks::CrosswalkChoices;
 use oaimend_search::DUBLIN_CORE;
 use oaimend_search::query::{QueryLanguage, parse};
 

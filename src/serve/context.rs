@@ -89,6 +89,8 @@ impl ServerContext {
             views: config.views,
             crosswalks: config.crosswalks,
             known_formats: FormatsCache::default(),
+            federations: config.federations,
+            federation_state: Arc::default(),
             search_service,
             clock,
         };

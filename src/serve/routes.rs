@@ -79,6 +79,9 @@ pub(crate) enum PublicEndpoint {
     Resolver,
     /// The schema of a format that crosswalks make.
     CrosswalkSchema,
+    /// The federation of all repositories.
+    FederationOfAll,
+    Federation,
 }
 
 /// What answers on the admin listener.
@@ -123,10 +126,10 @@ const POST: &[&str] = &["POST"];
 const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
-        Aggregate, AggregateXml, Browse, CrosswalkSchema, Favicon, FieldValues, Friends, Index, IndexSchema,
-        List, Livez, Mirror, MirrorXml, Overview, Readyz, Recent, Record, Repository, RepositoryXml,
-        Resolver, Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet, Suggestions, View, ViewRecord,
-        ViewXml,
+        Aggregate, AggregateXml, Browse, CrosswalkSchema, Favicon, Federation, FederationOfAll, FieldValues,
+        Friends, Index, IndexSchema, List, Livez, Mirror, MirrorXml, Overview, Readyz, Recent, Record,
+        Repository, RepositoryXml, Resolver, Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet,
+        Suggestions, View, ViewRecord, ViewXml,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -150,6 +153,8 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &[RESOLVER_PATH, "/_resolve/"], Resolver, Clients).labelled("resolver"),
         route(READ, &["/_resolve/{*identifier}"], Resolver, Clients).labelled("resolver"),
         route(READ, &[JSON_LD_SCHEMA_PATH], CrosswalkSchema, Clients),
+        route(HARVEST, &["/_federation"], FederationOfAll, Clients),
+        route(HARVEST, &["/_federation/{id}"], Federation, Clients),
         // A name that ends with `.atom` is the feed of a view.
         route(HARVEST, &["/_view/{id}", "/_view/{id}/"], View, Clients).labelled("repository-page"),
         route(HARVEST, &["/_view/{id}/xml"], ViewXml, Clients),

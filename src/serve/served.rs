@@ -1,6 +1,6 @@
 //! What the requests, pages and harvests of repositories share.
 
-use crate::config::{Mapping, Repositories, Views};
+use crate::config::{Federations, Mapping, Repositories, Views};
 use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::oai::cache::{Cache, PageVariant};
 use crate::serve::resolver::{Broker, ResolverState};
@@ -9,6 +9,7 @@ use crate::serve::source_lists::SourceLists;
 use http::HeaderValue;
 use oaimend_base::clock::Clock;
 use oaimend_crosswalks::{CrosswalkChoices, FormatsCache};
+use oaimend_federation::FederationState;
 use oaimend_oai::{Request, Verb};
 use oaimend_store::Store;
 use oaimend_upstream::{SourceClients, origin_of_request};
@@ -34,6 +35,10 @@ pub(crate) struct ServedRepositories {
     pub(crate) crosswalks: CrosswalkChoices,
     /// The formats of sources, for crosswalks.
     pub(crate) known_formats: FormatsCache,
+    /// The federations of chosen repositories.
+    pub(crate) federations: Federations,
+    /// What requests to federations learn of their members.
+    pub(crate) federation_state: Arc<FederationState>,
     /// The search, if it is turned on. Requests use [`ServedRepositories::search`].
     pub(crate) search_service: Option<Arc<SearchService>>,
     /// The identifiers of mirrored records.

@@ -21,6 +21,7 @@ mod demo;
 mod documentation;
 mod failover;
 mod failover_promise;
+mod federation;
 mod harvesters;
 mod mirror_aggregate_changes;
 mod mirror_chain;

@@ -25,6 +25,7 @@ fn settings(repositories: &[(&str, RepositoryKind)]) -> IndexSettings {
         base_url: base_url(name),
         name: format!("{name} & more"),
         kind: *kind,
+        members: Vec::new(),
     };
     IndexSettings {
         base_url: "http://proxy.example/_index".to_owned(),
@@ -91,7 +92,7 @@ fn additions_changes_and_removals_are_seen_by_incremental_harvesters() {
         formats.body
     );
     assert_eq!(states(&list(&first, &format!("{all}&set=kind:live"))), [("a", false), ("d", false)]);
-    assert_eq!(ask_once(&first, "verb=ListSets").body.matches("<setSpec>").count(), 5);
+    assert_eq!(ask_once(&first, "verb=ListSets").body.matches("<setSpec>").count(), 6);
 
     // Nothing has changed: nothing is stored, also after a restart.
     let mirror = mirror.restart();

@@ -111,7 +111,7 @@ impl BackgroundService for ConfigWatch {
             // New limits change the mappings too.
             let is_due = mappings.is_due() || is_hangup || !are_same_settings;
             let are_same_mappings = !is_due || self.reread_mappings(&mut unreadable);
-            self.reread_views();
+            self.reread_definitions();
             let is_unchanged = [are_same_settings, are_same_mappings, is_same_certificate] == [true; 3];
             if is_hangup && is_unchanged {
                 tracing::info!("configuration read again; nothing has changed");
@@ -173,11 +173,14 @@ impl ConfigWatch {
         false
     }
 
-    /// Rereads the views.
-    fn reread_views(&self) {
+    /// Rereads the views and federations.
+    fn reread_definitions(&self) {
         let mappings = self.shared.served.repositories.all();
         for fault in self.shared.served.views.reload(&mappings) {
             tracing::error!("{fault}; the view is unchanged");
+        }
+        for fault in self.shared.served.federations.reload(&mappings) {
+            tracing::error!("{fault}; the federation is unchanged");
         }
     }
 

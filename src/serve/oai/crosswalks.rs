@@ -87,8 +87,9 @@ fn records_of(
         TargetRepository::View(view) => {
             Some((Records::OfView(Arc::clone(view)), view.crosswalks.over(&served.crosswalks)))
         }
-        // The index has `oai_dc`, and the components search and browse in the formats of `/_all`.
-        TargetRepository::Component(_) | TargetRepository::Index => None,
+        // The index has `oai_dc`, the components search and browse in the formats of `/_all`, and the members of a federation
+        // have crosswalks of their own.
+        TargetRepository::Component(_) | TargetRepository::Federation(_) | TargetRepository::Index => None,
     }
 }
 

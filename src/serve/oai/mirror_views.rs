@@ -2,23 +2,25 @@
 
 use super::router::OdlComponent;
 use crate::config::{Mapping, RecordPages, ViewFile};
-use crate::serve::background::harvests::state::IndexedConfiguration;
+use crate::serve::background::harvests::state::{IndexedConfiguration, IndexedRepositories};
 use crate::serve::served::ServedRepositories;
 use oaimend_mirror::Stamps;
 use oaimend_mirror::failover::FailoverRepository;
 use oaimend_mirror::repository_index::{
-    INDEX_NAME, IndexSettings, IndexedRepository, RepositoryKind, index_repository, is_index_damaged,
-    update_index,
+    INDEX_NAME, IndexSettings, IndexedRepository, RepositoryKind, creation_times, index_repository,
+    is_index_damaged, update_index,
 };
 use oaimend_mirror::view::{
     AggregateRepository, AggregateSettings, Component, MirrorRepository, MirroredSource, QuerySets,
     SubjectRepository, ViewOptions, ViewStores,
 };
+use oaimend_oai::UnixSecs;
 use oaimend_repository::lists::ListHistories;
 use oaimend_repository::{Failure, Reason, Repository};
 use oaimend_store::MirrorError;
 use oaimend_views::odl::{OdlRecent, OdlSearch};
 use oaimend_views::{FoundMember, IndexQuerySets, NewestMember, SubjectViews, ViewSettings};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The view of a mirrored repository.
@@ -65,44 +67,70 @@ pub(crate) fn aggregate_name(served: &ServedRepositories) -> String {
 
 /// The index of the served repositories.
 pub(crate) async fn index_view(served: &ServedRepositories) -> Result<Box<dyn Repository>, Failure> {
-    let stores = view_stores(served).await?.clone();
-    // One request stores what the configuration has changed, and the others wait for it.
-    let mut indexed = served.mirror.indexed.lock().await;
-    let current = (served.repositories.all(), served.views.all());
-    let is_current = indexed
-        .as_ref()
-        .is_some_and(|(mappings, views)| Arc::ptr_eq(mappings, &current.0) && Arc::ptr_eq(views, &current.1));
-    if !is_current || is_index_damaged(&stores).await? {
-        let settings = index_settings(served, &current);
-        match update_index(&stores, &settings).await {
-            // A request that has ended left its change to finish.
-            Err(MirrorError::Conflict) => update_index(&stores, &settings).await?,
-            updated => updated?,
-        }
-        *indexed = Some(current);
-    }
-    drop(indexed);
+    creation_times_of(served, &current_configuration(served)).await?;
     let options = view_options(served, served.repositories.limits().spool_bytes_max);
-    Ok(Box::new(index_repository(stores, options)))
+    Ok(Box::new(index_repository(view_stores(served).await?.clone(), options)))
 }
 
-fn index_settings(served: &ServedRepositories, (mappings, views): &IndexedConfiguration) -> IndexSettings {
+/// What the index contains at this time.
+pub(crate) fn current_configuration(served: &ServedRepositories) -> IndexedConfiguration {
+    IndexedConfiguration {
+        mappings: served.repositories.all(),
+        views: served.views.all(),
+        federations: served.federations.all(),
+    }
+}
+
+/// Brings the index up to date, and returns the creationTime of each repository by its baseURL.
+pub(crate) async fn creation_times_of(
+    served: &ServedRepositories,
+    current: &IndexedConfiguration,
+) -> Result<Arc<BTreeMap<String, UnixSecs>>, Failure> {
+    let stores = view_stores(served).await?;
+    // One request stores what the configuration has changed, and the others wait for it.
+    let mut indexed = served.mirror.indexed.lock().await;
+    if let Some(indexed) = indexed.as_ref().filter(|indexed| indexed.configuration.is_same(current))
+        && !is_index_damaged(stores).await?
+    {
+        return Ok(Arc::clone(&indexed.created));
+    }
+    let settings = index_settings(served, current);
+    match update_index(stores, &settings).await {
+        // A request that has ended left its change to finish.
+        Err(MirrorError::Conflict) => update_index(stores, &settings).await?,
+        updated => updated?,
+    }
+    let created = Arc::new(creation_times(stores).await?);
+    *indexed = Some(IndexedRepositories { configuration: current.clone(), created: Arc::clone(&created) });
+    Ok(created)
+}
+
+fn index_settings(served: &ServedRepositories, current: &IndexedConfiguration) -> IndexSettings {
     let policy = served.mirror.policy();
-    let mapped = mappings.iter().map(|(id, mapping)| IndexedRepository {
-        base_url: format!("{}/{id}", served.public_url),
+    let base_url = |path: &str| format!("{}/{path}", served.public_url);
+    let mapped = current.mappings.iter().map(|(id, mapping)| IndexedRepository {
+        base_url: base_url(id),
         name: id.clone(),
         kind: kind_of(mapping),
+        members: Vec::new(),
     });
-    let views = views.values().map(|view| IndexedRepository {
-        base_url: format!("{}/_view/{}", served.public_url, view.name),
+    let views = current.views.values().map(|view| IndexedRepository {
+        base_url: base_url(&format!("_view/{}", view.name)),
         name: view.repository_name.clone().unwrap_or_else(|| view.name.clone()),
         kind: RepositoryKind::View,
+        members: Vec::new(),
+    });
+    let federations = current.federations.values().map(|federation| IndexedRepository {
+        base_url: base_url(&federation.path),
+        name: federation.repository_name.clone().unwrap_or_else(|| federation.name.clone()),
+        kind: RepositoryKind::Federation,
+        members: federation.repositories.iter().map(|id| base_url(id)).collect(),
     });
     IndexSettings {
-        base_url: format!("{}/{INDEX_NAME}", served.public_url),
+        base_url: base_url(INDEX_NAME),
         repository_name: format!("Repositories at {}", served.public_url),
         admin_emails: policy.aggregate_emails.clone(),
-        repositories: mapped.chain(views).collect(),
+        repositories: mapped.chain(views).chain(federations).collect(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Finds the repository of a request, or the response that needs none. `local` is the address that received the
 //! request.
 
-use crate::config::{CorsOrigins, Mapping, ServeFrom, ViewFile};
+use super::federation_view::FEDERATION_NAME;
+use crate::config::{CorsOrigins, FederationFile, Mapping, ServeFrom, ViewFile};
 use crate::serve::clients::quotas::RequestKind;
 use crate::serve::health;
 use crate::serve::net::lifecycle::Lifecycle;
@@ -90,6 +91,8 @@ pub(crate) enum TargetRepository {
     Component(OdlComponent),
     /// The index of the served repositories.
     Index,
+    /// A federation of live and mirrored repositories; without a file that of all.
+    Federation(Option<Arc<FederationFile>>),
 }
 
 named_enum! {
@@ -113,7 +116,9 @@ impl TargetRepository {
     /// The error response to the request.
     pub(crate) fn read_request(&self, query: &[u8]) -> Result<Request, RequestError> {
         match self {
-            Self::Mapped(..) | Self::Aggregate | Self::View(_) | Self::Index => Request::parse(query),
+            Self::Mapped(..) | Self::Aggregate | Self::View(_) | Self::Index | Self::Federation(_) => {
+                Request::parse(query)
+            }
             Self::Component(_) => Request::parse_odl(query),
         }
     }
@@ -126,18 +131,19 @@ impl TargetRepository {
             Self::Component(component) => component.name(),
             Self::View(view) => &view.name,
             Self::Index => INDEX_NAME,
+            Self::Federation(file) => file.as_ref().map_or(FEDERATION_NAME, |file| &file.path),
         }
     }
 
-    /// The mapping; `None` for the view of all repositories and for services over it.
+    /// The mapping; `None` for repositories that are made of several.
     pub(crate) fn mapping(&self) -> Option<&Arc<Mapping>> {
         match self {
             Self::Mapped(mapping, _) => Some(mapping),
-            Self::Aggregate | Self::View(_) | Self::Component(_) | Self::Index => None,
+            Self::Aggregate | Self::View(_) | Self::Component(_) | Self::Index | Self::Federation(_) => None,
         }
     }
 
-    /// The mapping whose source is asked; `None` if the mirror alone answers.
+    /// The mapping whose source alone is asked.
     pub(crate) fn live_mapping(&self) -> Option<&Arc<Mapping>> {
         match self {
             Self::Mapped(mapping, ServeFrom::Live | ServeFrom::LiveThenMirror) => Some(mapping),
@@ -145,7 +151,8 @@ impl TargetRepository {
             | Self::Aggregate
             | Self::View(_)
             | Self::Component(_)
-            | Self::Index => None,
+            | Self::Index
+            | Self::Federation(_) => None,
         }
     }
 }
@@ -352,6 +359,12 @@ impl PublicRouter<'_> {
                 .then(|| (TargetRepository::Component(component), component.name().to_owned()))
         };
         let view = || Some(TargetRepository::View(Arc::clone(self.served.views.all().get(id)?)));
+        let all = || (!mappings.is_empty()).then_some(TargetRepository::Federation(None));
+        let federation = || {
+            let file = Arc::clone(self.served.federations.all().get(id)?);
+            let path = file.path.clone();
+            Some((TargetRepository::Federation(Some(file)), path))
+        };
         let (repository, name) = match endpoint {
             // A repository may have the name of a sitemap.
             PublicEndpoint::Repository | PublicEndpoint::Sitemap => (mapped(name)?, name.to_owned()),
@@ -365,6 +378,8 @@ impl PublicRouter<'_> {
             PublicEndpoint::Recent => component(OdlComponent::Recent)?,
             PublicEndpoint::Index => (TargetRepository::Index, INDEX_NAME.to_owned()),
             PublicEndpoint::View | PublicEndpoint::ViewXml => (view()?, format!("_view/{id}")),
+            PublicEndpoint::FederationOfAll => (all()?, FEDERATION_NAME.to_owned()),
+            PublicEndpoint::Federation => federation()?,
             _ => return None,
         };
         let is_xml = matches!(

@@ -9,12 +9,12 @@ use super::collected::CollectedResponse;
 use super::cors::CorsBuilder;
 use super::crosswalks::with_crosswalks;
 use super::downstream::{Downstream, send_held};
+use super::federation_view::federation_view;
 use super::gzip::GzipBuilder;
 use super::headers::joined;
 use super::live_requests::LiveRequest;
-use super::mirror_views::{
-    aggregate_view, component_view, failover_view, index_view, mirror_view, subject_view,
-};
+use super::mapped_repository::{CountedBy, mapped_repository};
+use super::mirror_views::{aggregate_view, component_view, index_view, subject_view};
 use super::page_response::PageResponder;
 use super::request_context::RequestContext;
 use super::request_query::{body_of, query_of};
@@ -41,7 +41,7 @@ use oaimend_pages::route::RecordTarget;
 use oaimend_repository::{Failure, HarvesterTraits, Repository, RepositoryRequest};
 use oaimend_search::SearchClient;
 use oaimend_store::RepositoryId;
-use oaimend_upstream::{LiveRepository, RequestedBy};
+use oaimend_upstream::RequestedBy;
 use pingora_core::modules::http::HttpModules;
 use pingora_core::protocols::l4::socket::SocketAddr as PeerAddr;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -322,6 +322,7 @@ impl ProxyService {
             TargetRepository::Mapped(..)
             | TargetRepository::Aggregate
             | TargetRepository::View(_)
+            | TargetRepository::Federation(_)
             | TargetRepository::Index => request,
         };
         let repository = match self.open(repository, requested_by).await {
@@ -414,19 +415,16 @@ impl ProxyService {
     ) -> std::result::Result<Box<dyn Repository>, Failure> {
         let served = &self.0.served;
         let opened: Box<dyn Repository> = match &repository {
-            TargetRepository::Mapped(mapping, ServeFrom::Mirror) => {
-                Box::new(mirror_view(served, mapping).await?)
-            }
-            TargetRepository::Mapped(mapping, ServeFrom::Live) => {
-                self.live_repository(Arc::clone(mapping), requested_by)?
-            }
-            TargetRepository::Mapped(mapping, ServeFrom::LiveThenMirror) => {
-                let live = self.live_repository(Arc::clone(mapping), requested_by)?;
-                failover_view(served, mapping, live).await?
+            TargetRepository::Mapped(mapping, serve) => {
+                let mapped = (Arc::clone(mapping), *serve);
+                mapped_repository(served, mapped, requested_by, CountedBy::Request).await?
             }
             TargetRepository::Aggregate => Box::new(aggregate_view(served).await?),
             TargetRepository::Component(component) => component_view(served, *component).await?,
             TargetRepository::View(view) => Box::new(subject_view(served, view).await?),
+            TargetRepository::Federation(file) => {
+                federation_view(served, file.as_deref(), requested_by).await?
+            }
             TargetRepository::Index => index_view(served).await?,
         };
         with_crosswalks(served, &repository, opened).await
@@ -522,17 +520,6 @@ impl ProxyService {
             }
             PageVariant::Unshared => None,
         }
-    }
-
-    /// The repository that asks the source.
-    fn live_repository(
-        &self,
-        mapping: Arc<Mapping>,
-        requested_by: RequestedBy,
-    ) -> std::result::Result<Box<dyn Repository>, Failure> {
-        let client = self.0.served.sources.client_for(&mapping.source)?.requested_by(requested_by);
-        let (store, clock) = (self.0.served.store.clone(), Arc::clone(&self.0.served.clock));
-        Ok(Box::new(LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock }))
     }
 
     async fn send(&self, session: &mut Session, response: Response) -> Result<()> {

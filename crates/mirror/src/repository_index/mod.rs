@@ -76,6 +76,17 @@ pub async fn is_index_damaged(stores: &ViewStores) -> Result<bool, MirrorError> 
     Ok(false)
 }
 
+/// The creationTime of each repository, by its baseURL.
+///
+/// # Errors
+///
+/// The store cannot be read.
+pub async fn creation_times(stores: &ViewStores) -> Result<BTreeMap<String, UnixSecs>, MirrorError> {
+    let records = stored_records(&*stores.store, Format::Index).await?;
+    let live = records.into_iter().filter(|record| record.status == RecordStatus::Live);
+    Ok(live.map(|record| (record.identifier, record.stamp_secs)).collect())
+}
+
 /// Stores the repositories that have been added, changed or removed since the last call, with one stamp.
 ///
 /// If the returned future is dropped, its change continues, and the next call may meet it.

@@ -21,6 +21,8 @@ named_enum! {
         Mirrored = "mirrored",
         /// In the mirror, chosen from other repositories.
         View = "view",
+        /// In several repositories, which are its members.
+        Federation = "federation",
     }
 }
 
@@ -33,6 +35,8 @@ pub struct IndexedRepository {
     pub name: String,
     /// Where its records are.
     pub kind: RepositoryKind,
+    /// The baseURLs of its members, if it is a federation. A change of them is a change of its record.
+    pub members: Vec<String>,
 }
 
 named_enum! {
@@ -46,7 +50,7 @@ named_enum! {
 }
 
 /// The sets with their names.
-pub(super) const SETS: [(&str, &str); 7] = [
+pub(super) const SETS: [(&str, &str); 8] = [
     ("dynamic", "Repositories whose records may change"),
     ("static", "Repositories whose records never change"),
     ("kind", "Repositories by the place of their records"),
@@ -54,6 +58,7 @@ pub(super) const SETS: [(&str, &str); 7] = [
     ("kind:mirrored", "Mirrored repositories"),
     ("kind:tape", "Repositories whose records are in a file"),
     ("kind:view", "Views of mirrored repositories"),
+    ("kind:federation", "Federations of repositories"),
 ];
 
 /// The record of a repository that became harvestable at `created_secs`. `schema` is the URL of the schema of INDEX.
@@ -101,7 +106,13 @@ fn add_index(repository: &IndexedRepository, created: &str, schema: &str, xml: &
     xml.push_str(repository.kind.name());
     xml.push_str("</kind><name>");
     escape(&repository.name, xml);
-    xml.push_str("</name></repository>");
+    xml.push_str("</name>");
+    for member in &repository.members {
+        xml.push_str("<member>");
+        escape(member, xml);
+        xml.push_str("</member>");
+    }
+    xml.push_str("</repository>");
 }
 
 fn add_dublin_core(repository: &IndexedRepository, created: &str, xml: &mut String) {
@@ -126,5 +137,6 @@ const fn describe(kind: RepositoryKind) -> &'static str {
         RepositoryKind::Live => "OAI-PMH repository, answered by its source",
         RepositoryKind::Mirrored => "OAI-PMH repository, mirrored",
         RepositoryKind::View => "OAI-PMH repository, a view of mirrored repositories",
+        RepositoryKind::Federation => "OAI-PMH repository, a federation of repositories",
     }
 }

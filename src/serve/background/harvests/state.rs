@@ -1,10 +1,11 @@
 //! The state that all views and harvests of the mirror share.
 
 use super::runs::HarvestRuns;
-use crate::config::{Mapping, ViewFile};
+use crate::config::{FederationFile, Mapping, ViewFile};
 use oaimend_mirror::harvest::HarvestTurns;
 use oaimend_mirror::settings::MirrorPolicy;
 use oaimend_mirror::view::ViewStores;
+use oaimend_oai::UnixSecs;
 use oaimend_views::SubjectViews;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,7 +19,7 @@ pub(crate) struct MirrorState {
     /// The views of chosen records over them, from their first use on.
     pub(crate) subjects: OnceCell<SubjectViews>,
     /// The configuration that the index of repositories has stored; `None` before its first request.
-    pub(crate) indexed: Mutex<Option<IndexedConfiguration>>,
+    pub(crate) indexed: Mutex<Option<IndexedRepositories>>,
     /// Held by the one task of maintenance that runs.
     pub(crate) maintenance: Arc<Mutex<()>>,
     /// The harvests since the start.
@@ -28,9 +29,30 @@ pub(crate) struct MirrorState {
     policy: RwLock<Arc<MirrorPolicy>>,
 }
 
-/// The mappings and the views of one version of the configuration.
-pub(crate) type IndexedConfiguration =
-    (Arc<BTreeMap<String, Arc<Mapping>>>, Arc<BTreeMap<String, Arc<ViewFile>>>);
+/// What the index of repositories contains.
+#[derive(Debug)]
+pub(crate) struct IndexedRepositories {
+    pub(crate) configuration: IndexedConfiguration,
+    /// The creationTime of each repository, by its baseURL.
+    pub(crate) created: Arc<BTreeMap<String, UnixSecs>>,
+}
+
+/// The mappings, views and federations of one version of the configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexedConfiguration {
+    pub(crate) mappings: Arc<BTreeMap<String, Arc<Mapping>>>,
+    pub(crate) views: Arc<BTreeMap<String, Arc<ViewFile>>>,
+    pub(crate) federations: Arc<BTreeMap<String, Arc<FederationFile>>>,
+}
+
+impl IndexedConfiguration {
+    /// Whether nothing was reloaded between two of them.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.mappings, &other.mappings)
+            && Arc::ptr_eq(&self.views, &other.views)
+            && Arc::ptr_eq(&self.federations, &other.federations)
+    }
+}
 
 impl MirrorState {
     pub(crate) fn new(policy: MirrorPolicy) -> Self {

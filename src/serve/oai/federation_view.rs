@@ -1,0 +1,106 @@
+//! The federations of served repositories.
+
+use super::mapped_repository::{CountedBy, mapped_repository};
+use super::mirror_views::{creation_times_of, current_configuration, view_stores};
+use crate::config::{FederationFile, Mapping, ServeFrom};
+use crate::serve::served::ServedRepositories;
+use async_trait::async_trait;
+use oaimend_federation::{
+    FederationRepository, FederationServices, FederationSettings, Member, MemberRepositories, OnFailure,
+};
+use oaimend_oai::UnixSecs;
+use oaimend_oai::datestamp::Granularity;
+use oaimend_repository::{Failure, Reason, Repository};
+use oaimend_upstream::RequestedBy;
+use std::sync::Arc;
+
+/// The name of the federation of all repositories, and the first path segment of the others.
+pub(crate) const FEDERATION_NAME: &str = "_federation";
+
+/// Opens the members of a federation for one request.
+struct ServedMembers {
+    served: Arc<ServedRepositories>,
+    requested_by: RequestedBy,
+    on_failure: OnFailure,
+}
+
+#[async_trait]
+impl MemberRepositories for ServedMembers {
+    async fn open(&self, id: &str) -> Result<Box<dyn Repository>, Failure> {
+        let Some(mapping) = self.served.repositories.find(id) else {
+            let text = "it was removed from the configuration at this moment; retry";
+            return Err(Failure::new(Reason::Configuration, text));
+        };
+        let fails_over = self.on_failure == OnFailure::Mirror && mapping.mirror.is_some();
+        let serve = match mapping.serve {
+            ServeFrom::Live if fails_over => ServeFrom::LiveThenMirror,
+            serve => serve,
+        };
+        let requested_by = self.requested_by.clone();
+        mapped_repository(&self.served, (mapping, serve), requested_by, CountedBy::Repository).await
+    }
+}
+
+/// A federation; without a file that of all repositories.
+pub(crate) async fn federation_view(
+    served: &Arc<ServedRepositories>,
+    file: Option<&FederationFile>,
+    requested_by: RequestedBy,
+) -> Result<Box<dyn Repository>, Failure> {
+    let current = current_configuration(served);
+    let created = creation_times_of(served, &current).await?;
+    let created_secs = |path: &str| {
+        // A record that is not there is damaged: its repository counts as new.
+        let created_secs = created.get(&format!("{}/{path}", served.public_url)).copied();
+        created_secs.unwrap_or(UnixSecs::MAX)
+    };
+    // A federation whose file has changed begins again.
+    let since_secs = file.map_or(UnixSecs::MIN, |file| created_secs(&file.path));
+    let is_member =
+        |id: &String| file.is_none_or(|file| file.repositories.is_empty() || file.repositories.contains(id));
+    let members = current.mappings.iter().filter(|(id, _)| is_member(id));
+    let members = members.map(|(id, mapping)| Member {
+        id: id.clone(),
+        joined_secs: created_secs(id).max(since_secs),
+        granularity: known_granularity(served, mapping),
+    });
+    let policy = served.mirror.policy();
+    let all = FederationFile::default();
+    let settings = file.unwrap_or(&all);
+    let settings = FederationSettings {
+        name: file.map_or(FEDERATION_NAME, |file| &file.path).to_owned(),
+        repository_name: match file {
+            Some(file) => file.repository_name.clone().unwrap_or_else(|| file.name.clone()),
+            None => format!("All repositories at {}", served.public_url),
+        },
+        description: settings.description.clone(),
+        admin_emails: if file.is_some() {
+            settings.admin_emails.clone()
+        } else {
+            policy.aggregate_emails.clone()
+        },
+        on_failure: settings.on_failure,
+        members: members.collect(),
+        spool_bytes_max: served.repositories.limits().spool_bytes_max,
+    };
+    let on_failure = settings.on_failure;
+    let services = FederationServices {
+        repositories: Arc::new(ServedMembers { served: Arc::clone(served), requested_by, on_failure }),
+        locator: None,
+        state: Arc::clone(&served.federation_state),
+        spans: view_stores(served).await?.spans.clone(),
+        token_key: served.store.token_key.clone(),
+        clock: Arc::clone(&served.clock),
+    };
+    Ok(Box::new(FederationRepository::new(settings, services)))
+}
+
+fn known_granularity(served: &ServedRepositories, mapping: &Mapping) -> Option<Granularity> {
+    match mapping.serve {
+        // The stamps of the mirror.
+        ServeFrom::Mirror => Some(Granularity::Second),
+        ServeFrom::Live | ServeFrom::LiveThenMirror => {
+            served.store.profiles.dates(&mapping.source.source_key()).granularity
+        }
+    }
+}
