@@ -6,12 +6,14 @@ use crate::config::{Mapping, ServeFrom, ViewFile};
 use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
 use oaimend_crosswalks::{
-    CrosswalkChoices, CrosswalkRepository, CrosswalkSettings, DerivedCollections, QuarantineSettings,
+    CrosswalkChoice, CrosswalkChoices, CrosswalkRepository, CrosswalkSettings, DerivedCollections,
+    QuarantineSettings,
 };
 use oaimend_mirror::view::{AggregateRepository, DerivedVersions};
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Repository};
 use oaimend_upstream::settings::OnUnrepairable;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The opened repository with the formats that crosswalks add to it.
@@ -24,12 +26,41 @@ pub(super) async fn with_crosswalks(
     repository: &TargetRepository,
     opened: Box<dyn Repository>,
 ) -> Result<Box<dyn Repository>, Failure> {
-    let Some((records, choices)) = records_of(served, repository) else { return Ok(opened) };
+    match records_of(served, repository) {
+        Some((records, choices)) => {
+            add_crosswalks(served, repository.mapping(), (records, choices), opened).await
+        }
+        None => Ok(opened),
+    }
+}
+
+/// A member of a federation with its crosswalks, and with `oai_dc` in any case, because a federation has it if one of its
+/// members does.
+///
+/// # Errors
+///
+/// The store of the mirror cannot be read.
+pub(super) async fn with_member_crosswalks(
+    served: &Arc<ServedRepositories>,
+    (mapping, serve): (Arc<Mapping>, ServeFrom),
+    opened: Box<dyn Repository>,
+) -> Result<Box<dyn Repository>, Failure> {
+    let dublin_core = CrosswalkChoices(BTreeMap::from([("oai_dc".to_owned(), CrosswalkChoice::BuiltIn)]));
+    let choices = mapping.crosswalks.over(&dublin_core);
+    let records = Records::of_mapping(&mapping, serve);
+    add_crosswalks(served, Some(&mapping), (records, choices), opened).await
+}
+
+async fn add_crosswalks(
+    served: &Arc<ServedRepositories>,
+    mapping: Option<&Arc<Mapping>>,
+    (records, choices): (Records, CrosswalkChoices),
+    opened: Box<dyn Repository>,
+) -> Result<Box<dyn Repository>, Failure> {
     let crosswalks = choices.crosswalks(&served.public_url);
     if crosswalks.is_empty() {
         return Ok(opened);
     }
-    let mapping = repository.mapping();
     let limits =
         mapping.map_or_else(|| served.repositories.limits(), |mapping| mapping.source.limits.clone());
     let name = records.name();
@@ -77,11 +108,7 @@ fn records_of(
 ) -> Option<(Records, CrosswalkChoices)> {
     match repository {
         TargetRepository::Mapped(mapping, serve) => {
-            let records = match serve {
-                ServeFrom::Live | ServeFrom::LiveThenMirror => Records::OfSource,
-                ServeFrom::Mirror => Records::OfMirror,
-            };
-            Some((records(Arc::clone(mapping)), mapping.crosswalks.clone()))
+            Some((Records::of_mapping(mapping, *serve), mapping.crosswalks.clone()))
         }
         TargetRepository::Aggregate => Some((Records::OfAll, served.crosswalks.clone())),
         TargetRepository::View(view) => {
@@ -94,6 +121,14 @@ fn records_of(
 }
 
 impl Records {
+    /// The records of a mapped repository.
+    fn of_mapping(mapping: &Arc<Mapping>, serve: ServeFrom) -> Self {
+        match serve {
+            ServeFrom::Live | ServeFrom::LiveThenMirror => Self::OfSource(Arc::clone(mapping)),
+            ServeFrom::Mirror => Self::OfMirror(Arc::clone(mapping)),
+        }
+    }
+
     /// The name in tokens and of derived collections. A view may have the name of a repository.
     fn name(&self) -> String {
         match self {

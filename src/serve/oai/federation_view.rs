@@ -1,5 +1,6 @@
 //! The federations of served repositories.
 
+use super::crosswalks::with_member_crosswalks;
 use super::mapped_repository::{CountedBy, mapped_repository};
 use super::mirror_views::{creation_times_of, current_configuration, view_stores};
 use crate::config::{FederationFile, Mapping, ServeFrom};
@@ -7,10 +8,12 @@ use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
 use oaimend_federation::{
     FederationRepository, FederationServices, FederationSettings, Member, MemberRepositories, OnFailure,
+    RecordLocator,
 };
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::Granularity;
 use oaimend_repository::{Failure, Reason, Repository};
+use oaimend_resolver::ResolvedItem;
 use oaimend_upstream::RequestedBy;
 use std::sync::Arc;
 
@@ -36,8 +39,25 @@ impl MemberRepositories for ServedMembers {
             ServeFrom::Live if fails_over => ServeFrom::LiveThenMirror,
             serve => serve,
         };
-        let requested_by = self.requested_by.clone();
-        mapped_repository(&self.served, (mapping, serve), requested_by, CountedBy::Repository).await
+        let (mapped, requested_by) = ((Arc::clone(&mapping), serve), self.requested_by.clone());
+        let opened = mapped_repository(&self.served, mapped, requested_by, CountedBy::Repository).await?;
+        with_member_crosswalks(&self.served, (mapping, serve), opened).await
+    }
+}
+
+/// Finds the members that hold an item by the identifiers of the mirror.
+struct MirroredRecords {
+    served: Arc<ServedRepositories>,
+}
+
+#[async_trait]
+impl RecordLocator for MirroredRecords {
+    async fn locate(&self, identifier: &str) -> Vec<String> {
+        let ServedRepositories { resolver, repositories, .. } = &*self.served;
+        // While the identifiers are being read, all members are asked.
+        let located = resolver.resolver.locate(&resolver.sources(repositories), identifier).await;
+        let live = located.unwrap_or_default().into_iter().filter(ResolvedItem::is_live);
+        live.map(|item| item.repository).collect()
     }
 }
 
@@ -86,7 +106,7 @@ pub(crate) async fn federation_view(
     let on_failure = settings.on_failure;
     let services = FederationServices {
         repositories: Arc::new(ServedMembers { served: Arc::clone(served), requested_by, on_failure }),
-        locator: None,
+        locator: Some(Arc::new(MirroredRecords { served: Arc::clone(served) })),
         state: Arc::clone(&served.federation_state),
         spans: view_stores(served).await?.spans.clone(),
         token_key: served.store.token_key.clone(),
