@@ -75,6 +75,8 @@ pub(crate) enum PublicEndpoint {
     /// The index of the served repositories.
     Index,
     IndexSchema,
+    /// The record of a cited work.
+    OpenUrl,
     /// The records that have or name an identifier.
     Resolver,
     /// The schema of a format that crosswalks make.
@@ -127,9 +129,9 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
     use Access::Clients;
     use PublicEndpoint::{
         Aggregate, AggregateXml, Browse, CrosswalkSchema, Favicon, Federation, FederationOfAll, FieldValues,
-        Friends, Index, IndexSchema, List, Livez, Mirror, MirrorXml, Overview, Readyz, Recent, Record,
-        Repository, RepositoryXml, Resolver, Robots, Search, SearchDescription, Sitemap, Sru, StyleSheet,
-        Suggestions, View, ViewRecord, ViewXml,
+        Friends, Index, IndexSchema, List, Livez, Mirror, MirrorXml, OpenUrl, Overview, Readyz, Recent,
+        Record, Repository, RepositoryXml, Resolver, Robots, Search, SearchDescription, Sitemap, Sru,
+        StyleSheet, Suggestions, View, ViewRecord, ViewXml,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -150,6 +152,7 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &["/_browse"], Browse, Clients),
         route(HARVEST, &["/_index"], Index, Clients),
         route(READ, &["/_index/schema.xsd"], IndexSchema, Clients),
+        route(HARVEST, &["/_openurl", "/_openurl/"], OpenUrl, Clients).labelled("openurl"),
         route(HARVEST, &[RESOLVER_PATH, "/_resolve/"], Resolver, Clients).labelled("resolver"),
         route(READ, &["/_resolve/{*identifier}"], Resolver, Clients).labelled("resolver"),
         route(READ, &[JSON_LD_SCHEMA_PATH], CrosswalkSchema, Clients),

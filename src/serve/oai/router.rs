@@ -32,6 +32,8 @@ pub(crate) enum Destination {
     Repository(Target),
     /// The search of library systems.
     Sru,
+    /// The description of a work.
+    OpenUrl,
     /// The resolver of identifiers.
     Resolver(ResolverRequest),
     /// A page, at a path of this route. `None`: no route leads there.
@@ -53,7 +55,9 @@ impl Destination {
             Self::Response(_, Access::Everyone) => None,
             // Services are sources, too.
             Self::Resolver(ResolverRequest { has_services: true, .. }) => Some(RequestKind::Repository),
-            Self::Sru | Self::Resolver(_) | Self::Page(..) | Self::Response(..) => Some(RequestKind::Page),
+            Self::Sru | Self::OpenUrl | Self::Resolver(_) | Self::Page(..) | Self::Response(..) => {
+                Some(RequestKind::Page)
+            }
         }
     }
 }
@@ -316,6 +320,7 @@ impl PublicRouter<'_> {
                 robots(self.gateway.policy.robots, sitemap.as_deref(), self.served.search().is_some())
             }
             Some(PublicEndpoint::Sru) => return Destination::Sru,
+            Some(PublicEndpoint::OpenUrl) => return Destination::OpenUrl,
             Some(PublicEndpoint::IndexSchema) => Response::new(200, "application/xml", SCHEMA),
             Some(PublicEndpoint::CrosswalkSchema) => Response::new(200, "application/xml", JSON_LD_SCHEMA),
             // Browsers request it for every site. The pages have no icon.

@@ -22,7 +22,7 @@ use super::router::{Admitted, Destination, PublicRouter, ResolverRequest, Target
 use crate::config::{Mapping, ServeFrom};
 use crate::serve::clients::client_class::CRAWLERS;
 use crate::serve::context::ServerContext;
-use crate::serve::pages::resolver::{self, LIST_BYTES_MAX, answer_list};
+use crate::serve::pages::resolver::{self, LIST_BYTES_MAX, answer_list, answer_openurl};
 use crate::serve::pages::target::PageTarget;
 use crate::serve::pages::{
     CollectedPage, GatewayResponse, LiveRecordRequest, ResponseBody, ResponsePageRequest, answer,
@@ -200,6 +200,7 @@ impl ProxyService {
                 return Ok(self.prepare_live_record(session, context, mapping, target).await);
             }
             Destination::Sru => return self.sru(session, is_form).await.map(Err),
+            Destination::OpenUrl => return self.openurl(session, is_form).await.map(Err),
             Destination::Resolver(request) => {
                 context.page = request.label;
                 let page = self.resolver(session, context, request).await?;
@@ -355,6 +356,24 @@ impl ProxyService {
         }
         match query_of(session, is_form, &self.0.clients.current().connections).await? {
             Ok(query) => Ok(sru::answer(&self.0.served, &self.0.gateway.rendering, &query).await),
+            Err(page) => {
+                session.set_keepalive(None);
+                Ok(page)
+            }
+        }
+    }
+
+    /// The response to the description of a work.
+    async fn openurl(&self, session: &mut Session, is_form: bool) -> Result<Response> {
+        if let Some(page) = self.refuse(&joined(session.req_header(), header::VIA)) {
+            session.set_keepalive(None);
+            return Ok(page);
+        }
+        match query_of(session, is_form, &self.0.clients.current().connections).await? {
+            Ok(query) => {
+                let headers = &session.req_header().headers;
+                Ok(answer_openurl(&self.0.served, &self.0.gateway, &query, headers).await)
+            }
             Err(page) => {
                 session.set_keepalive(None);
                 Ok(page)

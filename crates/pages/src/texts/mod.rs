@@ -10,6 +10,7 @@ pub(crate) mod failures;
 pub(crate) mod list_notices;
 pub(crate) mod lists;
 pub(crate) mod numbers;
+pub mod openurl;
 pub mod operator;
 pub mod plain;
 pub(crate) mod record;

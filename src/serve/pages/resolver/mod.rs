@@ -3,8 +3,10 @@
 //! Repositories whose records have no pages, or which are not mirrored any more, are left out, as in the search.
 
 mod list;
+mod openurl;
 
 pub(crate) use list::{LIST_BYTES_MAX, answer_list};
+pub(crate) use openurl::answer_openurl;
 
 use super::answer::accept_of;
 use super::gateway::Gateway;
@@ -36,9 +38,8 @@ pub(crate) async fn answer(
     headers: &HeaderMap,
     is_crawler: bool,
 ) -> Response {
-    let gateway = pages.current_for_pages(served);
-    let is_json = !gateway.policy.enabled || SearchForm::accepted(&accept_of(headers)) == SearchForm::Json;
-    let request = Request { gateway, headers, is_json };
+    let request = Request::new(served, pages, headers);
+    let is_json = request.is_json;
     let Some(target) = target else {
         return request.refused(400, texts::NOT_TEXT);
     };
@@ -119,7 +120,14 @@ struct Request<'a> {
     is_json: bool,
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    fn new(served: &ServedRepositories, pages: &Gateway, headers: &'a HeaderMap) -> Self {
+        let gateway = pages.current_for_pages(served);
+        let is_json =
+            !gateway.policy.enabled || SearchForm::accepted(&accept_of(headers)) == SearchForm::Json;
+        Self { gateway, headers, is_json }
+    }
+
     fn page(&self, status: u16, shown: ResolverContent<'_>) -> Response {
         let page = ResolverPage { site: &self.gateway.site, shown };
         self.respond(status, SearchForm::Html.content_type(), page.render())
