@@ -13,6 +13,7 @@ use oaimend_store::{
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 /// Maximum number of records whose identifiers a query stores. If more are unknown, it fails.
 const FOLLOWED_MAX: usize = 1_000;
@@ -22,6 +23,8 @@ const STEP_MAX: usize = 100_000;
 const FOUND_BYTES_MAX: usize = 4 << 20;
 /// Queries whose records change while they are read, until one fails.
 const ATTEMPTS_MAX: usize = 5;
+/// How long a query waits while a step in the background stores identifiers.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Seconds after which a query is repeated if the table is being built.
 const BUILDING_RETRY_SECS: u64 = 5;
 /// Maximum length of records that are read on the thread of a query, in bytes.
@@ -153,7 +156,9 @@ impl Resolver {
         {
             return Ok(known);
         }
-        let mut turn = self.0.turn.lock().await;
+        let Ok(mut turn) = tokio::time::timeout(TURN_WAIT_MAX, self.0.turn.lock()).await else {
+            return Err(being_read());
+        };
         let is_complete = self.0.follower.follow(sources, &mut turn, FOLLOWED_MAX).await?;
         match turn.as_ref().and_then(Followed::caught) {
             Some(caught) if is_complete => {
@@ -164,9 +169,7 @@ impl Resolver {
             _ => {
                 drop(turn);
                 self.continue_in_background(Arc::clone(sources));
-                let details = "the identifiers of new records are being read from the mirror; wait";
-                let failure = Failure::new(Reason::MirrorIncomplete, details);
-                Err(Failure { retry_after_secs: BUILDING_RETRY_SECS, ..failure })
+                Err(being_read())
             }
         }
     }
@@ -192,6 +195,13 @@ impl Resolver {
             }
         });
     }
+}
+
+/// The failure of a query while the table does not know many commits.
+fn being_read() -> Failure {
+    let details = "the identifiers of new records are being read from the mirror; wait";
+    let failure = Failure::new(Reason::MirrorIncomplete, details);
+    Failure { retry_after_secs: BUILDING_RETRY_SECS, ..failure }
 }
 
 impl Shared {

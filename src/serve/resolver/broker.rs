@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 /// How long a page waits for all services.
 const WAIT_MAX: Duration = Duration::from_secs(3);
@@ -94,28 +94,20 @@ impl Broker {
         let deadline = Instant::now() + WAIT_MAX;
         let mut requests = Vec::with_capacity(services.len());
         for service in services.iter() {
-            requests.push(self.state_before(deadline, served, service, identifier));
+            requests.push(self.state(deadline, served, service, identifier));
         }
         let results = services.iter().zip(join_all(requests).await);
         results.map(|(service, state)| result(service, state, identifier)).collect()
     }
 
-    async fn state_before(
+    /// Whether a service has a record, from its last response or from a new one. Concurrent requests share it.
+    async fn state(
         &self,
         deadline: Instant,
         served: &ServedRepositories,
         service: &Service,
         identifier: &str,
     ) -> ServiceState {
-        let state = tokio::time::timeout_at(deadline, self.state(served, service, identifier)).await;
-        state.unwrap_or_else(|_| {
-            self.pause(service);
-            ServiceState::NotReached
-        })
-    }
-
-    /// Whether a service has a record, from its last response or from a new one. Concurrent requests share it.
-    async fn state(&self, served: &ServedRepositories, service: &Service, identifier: &str) -> ServiceState {
         let key = (service.source.base_url.to_string(), identifier.to_owned());
         let now = clock::uptime();
         self.kept.remove_if(&key, |kept| now.saturating_sub(kept.at) > KEPT_MAX);
@@ -123,12 +115,12 @@ impl Broker {
             if self.is_paused(service) {
                 return Err(NotReached);
             }
-            let _permit = self.permits.acquire().await.map_err(|_| NotReached)?;
-            let has_record = has_record(served, service, identifier).await;
-            if has_record.is_err() {
-                self.pause(service);
-            }
-            Ok(Kept { has_record: has_record?, at: clock::uptime() })
+            // A service that waits for others is not to blame.
+            let permit = timeout_at(deadline, self.permits.acquire()).await;
+            let Ok(Ok(_permit)) = permit else { return Err(NotReached) };
+            let response = timeout_at(deadline, has_record(served, service, identifier)).await;
+            let has_record = response.unwrap_or(Err(NotReached)).inspect_err(|_| self.pause(service))?;
+            Ok(Kept { has_record, at: clock::uptime() })
         });
         match request.await {
             Ok(Kept { has_record: true, .. }) => ServiceState::Found,

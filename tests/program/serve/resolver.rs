@@ -266,7 +266,11 @@ fn states(found: &Value) -> Vec<(&str, &str, Option<&str>)> {
 fn services_that_have_the_record_are_named_and_asked_once() {
     let (having, without) = (Source::page(record_page()), Source::page(error_page("idDoesNotExist")));
     let services = vec![service("One", &having), service("Two <i>", &without)];
-    let mirrored = Mirrored::with(with_fields(DOI), |_| {}, |config| config.services = services);
+    let configure = |config: &mut Config| {
+        config.services = services;
+        config.clients.trusted_proxies = vec!["127.0.0.0/8".parse().expect("a network")];
+    };
+    let mirrored = Mirrored::with(with_fields(DOI), |_| {}, configure);
     let address = mirrored.proxy.address();
     let link = "https://search.example/r?id=oai%3Ac%3A00003";
     // By its OAI identifier, and by a DOI that its record names.
@@ -290,8 +294,9 @@ fn services_that_have_the_record_are_named_and_asked_once() {
     assert!(!requests[0].headers["via"].is_empty());
     // Lists and crawlers make no service work.
     assert_eq!(post_list(address, "oai:c:00004").status, 200);
-    let crawler =
-        ready(address, "/_resolve/oai:c:00004", "Accept: application/json\r\nUser-Agent: Googlebot/2.1\r\n");
+    let headers = "Accept: application/json\r\nX-Forwarded-For: 192.0.2.1\r\nUser-Agent: Googlebot/2.1\r\n";
+    let crawler = ready(address, "/_resolve/oai:c:00004", headers);
+    assert!(crawler.text().contains("\"not-requested\""), "{}", crawler.text());
     assert_eq!(crawler.status, 200);
     assert_eq!(having.requests().len(), 1);
 }
