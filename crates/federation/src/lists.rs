@@ -15,7 +15,7 @@ use crate::session::{Answered, Session, of_member, out_of_time, request_to_membe
 use crate::settings::OnFailure;
 use oaimend_oai::datestamp::{Granularity, to_last_second, to_secs};
 use oaimend_oai::{Argument, ErrorCode, Request, Verb, set_spec};
-use oaimend_repository::{Event, Failure, Reason, RecordView, RepositoryRequest, Stop};
+use oaimend_repository::{Event, Failure, Reason, RecordView, RepositoryRequest, ResponseSummary, Stop};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,10 +110,7 @@ impl Session {
             match opened {
                 Opened::Items(page) => return self.send_page(list, place, *page).await,
                 Opened::Nothing(nothing) => match nothing.error {
-                    Some((code @ ErrorCode::BadResumptionToken, text)) => {
-                        return self.send_error(list.date_secs, code, &text).await;
-                    }
-                    Some((code @ ErrorCode::BadArgument, text)) => {
+                    Some((code @ (ErrorCode::BadResumptionToken | ErrorCode::BadArgument), text)) => {
                         return self.send_error(list.date_secs, code, &text).await;
                     }
                     error => {
@@ -250,7 +247,7 @@ impl Session {
         &mut self,
         list: &FederatedList,
         token: Option<String>,
-    ) -> Result<Option<Box<oaimend_repository::ResponseSummary>>, Stop> {
+    ) -> Result<Option<Box<ResponseSummary>>, Stop> {
         let Some(last) = &list.last else { return Ok(None) };
         let Some(record) = self.record_again(list, last).await? else { return Ok(None) };
         let times = ListTimes { date_secs: list.date_secs, latest_secs: None, has_days: list.has_days() };
