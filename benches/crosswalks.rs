@@ -8,7 +8,7 @@
 #[allow(dead_code, reason = "only whole pages are used")]
 mod pages;
 
-use oaimend_base::clock::{SystemClock, uptime};
+use oaimend_base::clock::{Clock as _, SystemClock, uptime};
 use oaimend_crosswalks::{
     BUILT_IN, CrosswalkChoice, CrosswalkChoices, CrosswalkRepository, CrosswalkSettings, QuarantineSettings,
 };
@@ -68,7 +68,7 @@ async fn fill(store: &Store, stores: &ViewStores, format: pages::Format, prefix:
     let progress = HarvestProgress { last_complete, ..HarvestProgress::default() };
     let (repository, records) = (prefix.clone(), records(format));
     let page = PageCommit { repository, prefix, records, progress, ..PageCommit::default() };
-    stores.stamps.commit(page, stores.clock.now_secs()).await.expect("writable");
+    stores.stamps.commit(page, SystemClock.now_secs()).await.expect("writable");
 }
 
 /// The whole list: its bytes, and the time that it took.

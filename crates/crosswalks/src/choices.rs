@@ -45,8 +45,8 @@ mod tests {
             CrosswalkChoices(pairs.iter().map(|(prefix, choice)| ((*prefix).to_owned(), *choice)).collect())
         };
         let defaults = choices(&[("oai_dc", BuiltIn), ("mods", BuiltIn)]);
-        let own = choices(&[("mods", Off), ("didl", BuiltIn)]);
-        let crosswalks = own.over(&defaults).crosswalks("http://x");
+        let of_repository = choices(&[("mods", Off), ("didl", BuiltIn)]);
+        let crosswalks = of_repository.over(&defaults).crosswalks("http://x");
         let prefixes: Vec<&str> = crosswalks.iter().map(|crosswalk| crosswalk.prefix.as_str()).collect();
         assert_eq!(prefixes, ["didl", "oai_dc"]);
         assert_eq!(CrosswalkChoices::default().over(&defaults), defaults);

@@ -15,14 +15,16 @@ mod repository;
 mod source_choice;
 mod source_record;
 mod table;
+mod unconverted;
 mod xml_writer;
 
 pub use builtin::json_ld::{SCHEMA as JSON_LD_SCHEMA, SCHEMA_PATH as JSON_LD_SCHEMA_PATH};
 pub use choices::{CrosswalkChoice, CrosswalkChoices};
-pub use conversion::{Conversion, Unconverted};
+pub use conversion::Conversion;
 pub use repository::{
     CrosswalkRepository, CrosswalkSettings, DerivedCollections, FormatsCache, QuarantineSettings,
 };
 pub use source_choice::SourceChoice;
 pub use source_record::SourceRecord;
 pub use table::{BUILT_IN, BuiltIn, Crosswalk, SchemaPlace, find_built_in, legal_prefix};
+pub use unconverted::Unconverted;

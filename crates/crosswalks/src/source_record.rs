@@ -1,6 +1,6 @@
 //! A record of the wrapped repository, as conversions read it.
 
-use crate::conversion::Unconverted;
+use crate::unconverted::Unconverted;
 use oaimend_record::{RecordDocument, WorkDescription};
 use oaimend_repository::rebase_namespaces::{NamespaceScope, OAI, XSI};
 use oaimend_repository::xml::XmlEvent;

@@ -1,9 +1,10 @@
 //! The table of the built-in crosswalks.
 
 use crate::builtin::{datacite, didl, dublin_core, json_ld, mets, mods};
-use crate::conversion::{Conversion, Unconverted};
+use crate::conversion::Conversion;
 use crate::source_choice::SourceChoice;
 use crate::source_record::SourceRecord;
+use crate::unconverted::Unconverted;
 use async_trait::async_trait;
 use std::sync::Arc;
 

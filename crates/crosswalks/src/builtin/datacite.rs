@@ -3,8 +3,8 @@
 //! A mandatory property without a value gets `:unav`, the code of the standard for a value that is not available (DataCite
 //! Metadata Schema 4.6, appendix 3). The year must have four digits, so an unknown one is `0000`.
 
-use crate::conversion::Unconverted;
 use crate::source_record::SourceRecord;
+use crate::unconverted::Unconverted;
 use crate::xml_writer::{Root, XmlWriter};
 use oaimend_record::{Agent, AgentKind, Link, LinkKind, Text, WorkDescription, WorkType};
 

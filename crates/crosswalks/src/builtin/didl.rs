@@ -1,8 +1,8 @@
 //! MPEG-21 DIDL (ISO/IEC 21000-2): the record as it is in a Digital Item, or only the identifiers of its content.
 
 use super::wrapper::{content_identifiers, date_time, wrapper_identifier};
-use crate::conversion::Unconverted;
 use crate::source_record::SourceRecord;
+use crate::unconverted::Unconverted;
 use crate::xml_writer::{Root, XmlWriter};
 
 pub(crate) const NAMESPACE: &str = "urn:mpeg:mpeg21:2002:02-DIDL-NS";

@@ -1,7 +1,7 @@
 //! `oai_dc`, from every format with a crosswalk.
 
-use crate::conversion::Unconverted;
 use crate::source_record::SourceRecord;
+use crate::unconverted::Unconverted;
 use crate::xml_writer::Root;
 use oaimend_record::DublinCore;
 

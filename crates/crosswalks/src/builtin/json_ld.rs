@@ -1,7 +1,7 @@
 //! JSON-LD of schema.org in an element.
 
-use crate::conversion::Unconverted;
 use crate::source_record::SourceRecord;
+use crate::unconverted::Unconverted;
 use crate::xml_writer::Root;
 use oaimend_record::json_ld;
 

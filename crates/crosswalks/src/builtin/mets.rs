@@ -1,8 +1,8 @@
 //! METS 1.12: the record as it is in a descriptive metadata section.
 
 use super::wrapper::{content_identifiers, date_time, wrapper_identifier};
-use crate::conversion::Unconverted;
 use crate::source_record::SourceRecord;
+use crate::unconverted::Unconverted;
 use crate::xml_writer::{Root, XmlWriter};
 use oaimend_repository::xml::{NamespaceReader, XmlEvent, XmlReader};
 

@@ -1,7 +1,7 @@
 //! MODS 3.7.
 
-use crate::conversion::Unconverted;
 use crate::source_record::SourceRecord;
+use crate::unconverted::Unconverted;
 use crate::xml_writer::{Root, XmlWriter};
 use oaimend_record::{Agent, AgentKind, Container, Link, LinkKind, Text, WorkDescription, language_tag};
 

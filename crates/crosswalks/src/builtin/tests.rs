@@ -1,8 +1,8 @@
 //! Records of each format, converted by each crosswalk.
 
-use crate::conversion::Unconverted;
 use crate::source_record::SourceRecord;
 use crate::table::{BUILT_IN, BuiltIn, Crosswalk, SchemaPlace, find_built_in};
+use crate::unconverted::Unconverted;
 use oaimend_record::{RecordDocument, WorkDescription};
 use oaimend_repository::DeliveredRecord;
 use oaimend_store::RecordRepairs;
@@ -127,8 +127,8 @@ fn official_schemas_accept_every_crosswalk() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut importing =
         "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema' targetNamespace='urn:all'>".to_owned();
-    let own = folder.path().join("schema_org.xsd");
-    std::fs::write(&own, super::json_ld::SCHEMA).expect("a writable folder");
+    let of_json_ld = folder.path().join("schema_org.xsd");
+    std::fs::write(&of_json_ld, super::json_ld::SCHEMA).expect("a writable folder");
     let mut import = |namespace: &str, location: &str| {
         let _ = write!(importing, "<xs:import namespace='{namespace}' schemaLocation='{location}'/>");
     };
@@ -144,7 +144,7 @@ fn official_schemas_accept_every_crosswalk() {
                 }
                 url.to_owned()
             }
-            SchemaPlace::Here(_) => own.display().to_string(),
+            SchemaPlace::Here(_) => of_json_ld.display().to_string(),
         };
         import(row.namespace, &location);
         imported.push(row.namespace);
@@ -257,12 +257,12 @@ fn a_wrapper_has_an_identifier_of_its_own_and_those_of_its_content() {
     let didl = convert("didl", "marcxml", MARCXML).expect("a record");
     let reduced = convert("DIDL.identifiers", "marcxml", MARCXML).expect("a record");
     let mets = convert("mets", "marcxml", MARCXML).expect("a record");
-    let own = |xml: &str| {
+    let wrapper = |xml: &str| {
         let start = xml.find("urn:uuid:").expect("an identifier");
         xml[start..start + 45].to_owned()
     };
-    assert!(own(&didl) != own(&reduced) && own(&didl) != own(&mets));
-    let version = own(&didl);
+    assert!(wrapper(&didl) != wrapper(&reduced) && wrapper(&didl) != wrapper(&mets));
+    let version = wrapper(&didl);
     assert!(version[23..].starts_with('8') && version[9..].split('-').count() == 5, "{version}");
     for xml in [&didl, &reduced] {
         for content in

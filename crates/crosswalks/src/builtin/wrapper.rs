@@ -1,7 +1,7 @@
 //! What wrappers of records have in common: an identifier of their own, and those of their content.
 
-use crate::conversion::Unconverted;
 use crate::source_record::SourceRecord;
+use crate::unconverted::Unconverted;
 use blake2::digest::consts::U16;
 use blake2::{Blake2s, Digest};
 use oaimend_oai::datestamp::{Granularity, from_secs, to_secs};

@@ -1,8 +1,9 @@
 //! Converts the records of a page.
 
 use super::quarantine::{QuarantineSettings, QuarantinedOf};
-use crate::conversion::{Conversion, Unconverted};
+use crate::conversion::Conversion;
 use crate::source_record::SourceRecord;
+use crate::unconverted::Unconverted;
 use oaimend_repository::DeliveredRecord;
 
 /// Records that were converted, and those that cannot be.

@@ -1,6 +1,6 @@
 //! The quarantine of records that cannot be converted.
 
-use crate::conversion::Unconverted;
+use crate::unconverted::Unconverted;
 use oaimend_base::clock::{Clock, utc_datetime};
 use oaimend_repository::{DeliveredRecord, Failure, Reason};
 use oaimend_store::{

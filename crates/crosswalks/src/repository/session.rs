@@ -7,6 +7,7 @@ use super::quarantine::{QuarantinedFrom, QuarantinedOf};
 use super::response_date::ResponseDate;
 use super::shared::{Shared, Task};
 use crate::table::Crosswalk;
+use crate::unconverted::Unconverted;
 use bytes::Bytes;
 use oaimend_base::clock::utc_datetime;
 use oaimend_oai::{Argument, ErrorCode, Request, Verb, error_response, escape, response_head};
@@ -381,7 +382,7 @@ impl<'s> Session<'s> {
         let raw = format!("a record in {} is too long to be converted", list.source_prefix);
         let record = QuarantinedRecord {
             identifier: None,
-            why: crate::conversion::Unconverted::TooLong.name(),
+            why: Unconverted::TooLong.name(),
             offset: 0,
             raw: raw.into_bytes(),
         };
