@@ -15,8 +15,6 @@ pub(super) fn declare_address(source: &mut SourceMapping, keys: &mut Keys<'_, '_
     declare! { keys:
         /// A static repository file, instead of `base_url`.
         static_file: secret("URL or path", |text| read_static_file(text, folder)) => given_file,
-        /// A tape (`oaimend tape`) with its index beside it, instead of `base_url`.
-        tape_file: secret("path", |text| resolve_local_file(&folder.join(text), "the path of a tape")) => given_tape,
     }
     if let Some(table) = keys.reading() {
         if table.has_key("static_file") {
@@ -24,6 +22,12 @@ pub(super) fn declare_address(source: &mut SourceMapping, keys: &mut Keys<'_, '_
         } else {
             table.reject_key("static_check_secs", "it requires static_file");
         }
+    }
+    declare! { keys:
+        /// A tape (`oaimend tape`) with its index beside it, instead of `base_url`.
+        tape_file: secret("path", |text| resolve_local_file(&folder.join(text), "the path of a tape")) => given_tape,
+    }
+    if let Some(table) = keys.reading() {
         let file = ["static_file", "tape_file"].into_iter().find(|key| table.has_key(key));
         if let Some(file) = file {
             table.reject_key("base_url", &format!("a mapping has either base_url or {file}"));

@@ -107,8 +107,9 @@ fn configurations_in_the_documentation_are_accepted() {
                 let fixture = root().join("tests/program/fixtures/tls").join(fixture);
                 std::fs::copy(fixture, folder.path().join(name)).expect("it is copied");
             }
-            let certificates = format!("{}/", folder.path().display());
-            let lines = lines.join("\n").replace("/etc/oaimend/tls/", &certificates);
+            std::fs::write(folder.path().join("letters.xml.gz"), "").expect("it is written");
+            let files = format!("{}/", folder.path().display());
+            let lines = lines.join("\n").replace("/etc/oaimend/tls/", &files).replace("/srv/tapes/", &files);
             std::fs::write(&file, lines).expect("it is written");
             let output = run(folder.path(), &["validate"]);
             let said = String::from_utf8_lossy(&output.stdout).into_owned()

@@ -18,10 +18,12 @@ TAPE = "{http://library.lanl.gov/2005-08/aDORe/XMLtape/}"
 
 def by_element_tree(tape):
     """The records as identifier, date and canonical XML of the payload."""
-    records = []
+    records, depth = [], 0
     with gzip.open(tape) as file:
-        for _, element in ET.iterparse(file):
-            if element.tag != TAPE + "tapeRecord":
+        for event, element in ET.iterparse(file, ["start", "end"]):
+            depth += 1 if event == "start" else -1
+            # A payload may contain elements with the names of a tape.
+            if event == "start" or depth != 1 or element.tag != TAPE + "tapeRecord":
                 continue
             admin = element.find(TAPE + "tapeRecordAdmin")
             payload = ET.tostring(element.find(TAPE + "record")[0], encoding="unicode")
@@ -33,11 +35,12 @@ def by_element_tree(tape):
 
 
 def canonical(xml):
-    return ET.canonicalize(xml, strip_text=False)
+    """Without comments and instructions, which ElementTree does not keep."""
+    return ET.canonicalize(ET.tostring(ET.fromstring(xml), encoding="unicode"))
 
 
 def by_xml_tape(tape, modules):
-    """The same, as XML::Tape cuts the payloads out of the tape: each must be a document of its own."""
+    """The same with the payloads as they are, as XML::Tape cuts the payloads out of the tape: each must be a document of its own."""
     script = pathlib.Path(__file__).with_name("tape.pl")
     with tempfile.TemporaryDirectory() as folder:
         plain = pathlib.Path(folder, "tape.xml")
@@ -46,9 +49,10 @@ def by_xml_tape(tape, modules):
         command = ["perl", "-I", modules, str(script), "read", str(plain)]
         lines = subprocess.run(command, check=True, capture_output=True).stdout.decode().splitlines()
     records = [json.loads(line) for line in lines]
-    return [[identifier, date, canonical(xml)] for identifier, date, xml in records]
+    return records
 
 
 tape, modules = sys.argv[1:]
 python, perl = by_element_tree(tape), by_xml_tape(tape, modules)
-print(json.dumps({"records": python, "agree": python == perl, "perl": len(perl)}))
+comparable = [[identifier, date, canonical(xml)] for identifier, date, xml in perl]
+print(json.dumps({"records": perl, "agree": python == comparable}))

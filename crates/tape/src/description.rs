@@ -1,8 +1,7 @@
 //! What a tape says about itself, in `tapeAdmin`.
 
+use crate::names::{ADMIN_NAMESPACE, NAMESPACE, element};
 use crate::namespaces::self_contained;
-use crate::record::{ADMIN_NAMESPACE, NAMESPACE};
-use oaimend_oai::escape;
 use oaimend_repository::rebase_namespaces::NamespaceScope;
 use oaimend_repository::xml::{NamespaceReader, StartTag, XmlEvent, XmlReader};
 use serde::{Deserialize, Serialize};
@@ -163,20 +162,6 @@ fn description_attributes(tag: StartTag<'_>) -> Option<[String; 3]> {
         }
     }
     Some(values)
-}
-
-/// Writes an element with attributes and a text.
-pub(crate) fn element(name: &str, attributes: &[(&str, &str)], text: &str, xml: &mut String) {
-    xml.push('<');
-    xml.push_str(name);
-    for (attribute, value) in attributes {
-        xml.push_str(&format!(" {attribute}=\""));
-        escape(value, xml);
-        xml.push('"');
-    }
-    xml.push('>');
-    escape(text, xml);
-    xml.push_str(&format!("</{name}>"));
 }
 
 #[cfg(test)]

@@ -13,9 +13,11 @@
 mod build;
 mod description;
 mod fault;
+mod files;
 mod index;
 mod limits;
 mod members;
+mod names;
 mod namespaces;
 mod record;
 mod scan;
@@ -31,7 +33,8 @@ pub use fault::{Fault, Place, TapeError};
 pub use index::{
     Catalog, CatalogFormat, CatalogSet, ReadError, RebuiltIndex, index_path, known_prefix, rebuild_index,
 };
-pub use record::{ADMIN_NAMESPACE, ADMIN_SCHEMA, NAMESPACE, TapeRecord};
+pub use names::{ADMIN_NAMESPACE, ADMIN_SCHEMA, NAMESPACE};
+pub use record::TapeRecord;
 pub use scan::{Scan, TapePart, open_scan};
 pub use tape::{Selection, Tape};
 pub use verify::{IndexState, Verification, verify};

@@ -1,20 +1,13 @@
 //! One record of a tape: the `tapeRecord` element.
 
-use crate::description::element;
 use crate::fault::Fault;
+use crate::names::{ADMIN_NAMESPACE, NAMESPACE, element};
 use crate::namespaces::self_contained;
 use oaimend_oai::datestamp::{Granularity, to_secs};
 use oaimend_oai::{UnixSecs, escape};
 use oaimend_repository::RecordView;
 use oaimend_repository::rebase_namespaces::{NamespaceScope, OAI, XSI};
 use oaimend_repository::xml::{NamespaceReader, XmlError, XmlEvent, XmlReader, unescape};
-
-/// The namespace of XMLtapes.
-pub const NAMESPACE: &str = "http://library.lanl.gov/2005-08/aDORe/XMLtape/";
-/// The namespace of the elements that oaimend adds in `tapeAdmin`, `recordAdmin`, and as the content of deleted records.
-pub const ADMIN_NAMESPACE: &str = "urn:x-oaimend:tape:1";
-/// The schema of these elements.
-pub const ADMIN_SCHEMA: &str = include_str!("tape-admin.xsd");
 
 /// One record of a tape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Checks a whole tape and its index.
 
-use crate::build::{folder_of, new_file};
 use crate::fault::TapeError;
+use crate::files::{folder_of, new_file};
 use crate::index::{Catalog, Index, IndexRows, ReadError, fill_rows, find_duplicate, index_path};
 use crate::scan::open_scan;
 use crate::strict::check;

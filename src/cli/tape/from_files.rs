@@ -12,7 +12,7 @@ use oaimend_tape::{
     known_prefix, open_scan,
 };
 
-use super::build::{Building, Selection};
+use super::building::{Building, Selection};
 use super::failure;
 use super::saved_response::{FoundRecord, HEAD_BYTES, Head, ResponseEnd, SavedResponse};
 use crate::cli::exit::{Failure, print_message};

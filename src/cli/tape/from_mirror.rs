@@ -12,7 +12,7 @@ use oaimend_store::{ListedFormat, ListedSet};
 use oaimend_tape::{BuiltTape, OnDuplicate, TapeDescription, TapeFormat, TapeGap, TapeRecord, TapeSet};
 use serde::Deserialize;
 
-use super::build::{Building, Selection};
+use super::building::{Building, Selection};
 use crate::cli::admin_api::{AdminApi, Refusal};
 use crate::cli::exit::Failure;
 

@@ -12,7 +12,7 @@ use oaimend_mirror::status::RepositoryStatus;
 use oaimend_tape::BuiltTape;
 use rustix::fs::Mode;
 
-use super::build::Selection;
+use super::building::Selection;
 use super::from_mirror;
 use crate::cli::admin_api::AdminApi;
 use crate::cli::data_arguments::create_files_as;

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod build;
+mod building;
 mod from_files;
 mod from_mirror;
 mod from_source;

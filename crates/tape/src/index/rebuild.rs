@@ -1,8 +1,9 @@
 //! Makes the index of a tape again, from the tape alone.
 
-use super::{Catalog, Index, IndexRows, index_path};
-use crate::build::new_file;
+use super::index_file::{Catalog, Index, index_path};
+use super::rows::IndexRows;
 use crate::fault::{Fault, TapeError};
+use crate::files::{folder_of, new_file};
 use crate::record::TapeRecord;
 use crate::scan::{Scan, TapePart, open_scan};
 use std::collections::{HashMap, HashSet};
@@ -40,7 +41,7 @@ pub fn rebuild_index(
     default_prefix: Option<String>,
     observe: &mut dyn FnMut(u64),
 ) -> Result<RebuiltIndex, TapeError> {
-    let folder = crate::build::folder_of(tape);
+    let folder = folder_of(tape);
     let mut scan = open_scan(tape)?;
     let mut rows = IndexRows::new(&folder, scan.root(), default_prefix)?;
     fill_rows(&mut scan, &mut rows, observe, &mut |_, _, _| Ok(()))?;

@@ -1,7 +1,7 @@
 //! Collects the rows of an index while a tape is written or read, and writes the index.
 
 use super::blocks::BlockWriter;
-use super::{
+use super::index_file::{
     Binding, Catalog, CatalogFormat, CatalogSet, ENTRY_BYTES, Entry, GZIP_MEMBER_BYTES, ID_BYTES,
     SET_MEMBER_BYTES, Section, Sections, field, id_hash, write_header,
 };
@@ -247,8 +247,7 @@ impl IndexRows {
         combinations.sort_unstable_by_key(|(number, _)| *number);
         let (mut ids, mut members) = (Sorter::<ID_BYTES>::new(&self.folder), Sorter::<8>::new(&self.folder));
         sections.entries = Section { at: writer.position(), rows: self.count };
-        let mut number = 0_u32;
-        for row in self.entries.finish()? {
+        for (number, row) in (0_u32..).zip(self.entries.finish()?) {
             let row = row?;
             let (format, hash) = (field::<2>(&row, 0), field::<8>(&row, COMBINATION_AT + 4));
             let entry = field::<ENTRY_BYTES>(&row, 18);
@@ -267,7 +266,6 @@ impl IndexRows {
                 format.entries.end = number + 1;
                 format.deleted += u64::from(Entry::from_bytes(&entry).is_deleted);
             }
-            number += 1;
         }
         sections.ids = Section { at: writer.position(), rows: self.count };
         let duplicates = write_ids(ids, &mut writer)?;

@@ -257,11 +257,14 @@ impl Answer<'_> {
         if sent >= all && token.skipped == 0 {
             return;
         }
-        xml.push_str(&format!("<resumptionToken completeListSize=\"{all}\" cursor=\"{}\">", token.skipped));
+        let attributes = format!("completeListSize=\"{all}\" cursor=\"{}\"", token.skipped);
         if sent < all {
-            escape(&Token { skipped: sent, ..token.clone() }.write(), xml);
+            let mut next = String::new();
+            escape(&Token { skipped: sent, ..token.clone() }.write(), &mut next);
+            xml.push_str(&format!("<resumptionToken {attributes}>{next}</resumptionToken>\n"));
+        } else {
+            xml.push_str(&format!("<resumptionToken {attributes}/>\n"));
         }
-        xml.push_str("</resumptionToken>\n");
     }
 }
 

@@ -2,15 +2,15 @@
 
 use crate::description::{TapeDescription, TapeGap};
 use crate::fault::TapeError;
+use crate::files::{folder_of, new_file};
 use crate::index::{Catalog, Index, index_path};
 use crate::record::TapeRecord;
 use crate::scan::{TapePart, open_scan};
 use crate::tape::Tape;
 use crate::writer::{TapeWriter, Written};
 use std::collections::HashSet;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -167,26 +167,5 @@ fn rewrite(
     Ok((target, writer.finish()?))
 }
 
-/// The folder of a file.
-pub(crate) fn folder_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
-}
-
-/// A new file beside `path`, which is removed unless it gets its name.
-pub(crate) fn new_file(path: &Path) -> io::Result<NamedTempFile> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // The mask of the process applies to it.
-    let permissions = Permissions::from_mode(0o666);
-    tempfile::Builder::new()
-        .prefix(&format!(".{name}."))
-        .suffix(".part")
-        .permissions(permissions)
-        .tempfile_in(folder_of(path))
-}
-
 #[cfg(test)]
-#[path = "build_tests.rs"]
 mod tests;
