@@ -24,7 +24,7 @@ const SHEET_URL: &CStr = c"sheet.xsl";
 /// `XSLT_STATE_OK`.
 const STATE_OK: c_int = 0;
 /// Number of payload bytes after which the parser is replaced, because it keeps all names that it has seen.
-const PARSER_BYTES_MAX: usize = 4 << 20;
+const PARSER_BYTES_MAX: usize = 1 << 20;
 /// The functions that forbid: reading and writing files, folders and the network (`xsltSecurityOption`).
 const SECURITY_OPTIONS: [(c_int, SecurityCheck); 5] =
     [(1, may_read), (2, may_not), (3, may_not), (4, may_read), (5, may_not)];
@@ -33,26 +33,10 @@ const SECURITY_OPTIONS: [(c_int, SecurityCheck); 5] =
 macro_rules! opaque {
     ($($name:ident)+) => { $(#[repr(C)] struct $name { _private: [u8; 0] })+ };
 }
-opaque! { XmlDoc XmlParser XmlDict XsltSecurity XmlInput }
+opaque! { XmlDoc XmlParser XmlDict XsltStylesheet XsltSecurity XmlInput }
 
-/// The start of `struct _xsltStylesheet` (`libxslt/xsltInternals.h`), up to the only field that is read. It belongs to the
-/// interface of libxslt.so.1: `xsltproc` reads the field in the same way.
-#[repr(C)]
-struct XsltStylesheet {
-    relations: [*mut c_void; 6],
-    strip_all: c_int,
-    tables: [*mut c_void; 21],
-    omit_declaration: c_int,
-    decimal_format: *mut c_void,
-    standalone: c_int,
-    doctype: [*mut c_void; 2],
-    indent: c_int,
-    media_type: [*mut c_void; 2],
-    warnings: c_int,
-    errors: c_int,
-}
-
-/// The start of `struct _xsltTransformContext`, as above.
+/// The start of `struct _xsltTransformContext` (`libxslt/xsltInternals.h`), up to the only field that is read. It belongs
+/// to the interface of libxslt.so.1: `xsltproc` reads the field in the same way.
 #[repr(C)]
 struct XsltContext {
     style: *mut c_void,
@@ -221,10 +205,7 @@ impl Libxslt {
             return Err(self.messages.text());
         }
         std::mem::forget(document);
-        let sheet = Stylesheet { functions: self.functions, sheet };
-        // SAFETY: the library has made it.
-        let errors = unsafe { (*sheet.sheet).errors };
-        if errors == 0 { Ok(sheet) } else { Err(self.messages.text()) }
+        Ok(Stylesheet { functions: self.functions, sheet })
     }
 
     /// Transforms a payload, which is UTF-8.
@@ -257,6 +238,7 @@ impl Libxslt {
             };
             let state = (*context).state;
             (self.functions.free_context)(context);
+            // Version 1.1.35 gives no result after an error. Whether older ones do is not certain.
             let result = Document::of(self.functions, result)?;
             if state == STATE_OK { Some(result) } else { None }
         }

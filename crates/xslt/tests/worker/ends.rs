@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// A worker whose process can be found by a text in its arguments.
-fn marked(mark: &str, limits: XsltLimits) -> XsltWorker {
+pub(crate) fn marked(mark: &str, limits: XsltLimits) -> XsltWorker {
     let mark = format!("{mark}-{}", std::process::id());
     XsltWorker::new(
         WorkerProgram { arguments: vec!["libxslt.so.1".into(), mark.into()], ..program() },
@@ -15,7 +15,7 @@ fn marked(mark: &str, limits: XsltLimits) -> XsltWorker {
 }
 
 /// The process of a marked worker.
-fn process(mark: &str) -> Option<PathBuf> {
+pub(crate) fn process(mark: &str) -> Option<PathBuf> {
     let mark = format!("{mark}-{}\0", std::process::id());
     let processes =
         std::fs::read_dir("/proc").expect("the processes").filter_map(|entry| Some(entry.ok()?.path()));

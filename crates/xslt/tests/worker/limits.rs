@@ -1,5 +1,6 @@
 //! Payloads for which a sheet needs too much. They fail alone, and the others are transformed in their order.
 
+use super::ends::{marked, process};
 use super::*;
 
 /// Never ends: each call makes two others.
@@ -57,17 +58,20 @@ async fn a_sheet_that_needs_too_much_memory_is_not_compiled() {
 
 #[tokio::test]
 async fn a_long_run_of_payloads_needs_no_more_memory() {
-    let worker = XsltWorker::new(program(), XsltLimits { memory_bytes: 32 << 20, ..small() });
+    let worker = marked("long", XsltLimits { memory_bytes: 16 << 20, ..XsltLimits::default() });
     let sheet = sheet("<x:template match='/*'><b n='{name(*)}'/></x:template>");
+    assert!(transform(&worker, &sheet, "<a/>").await.is_ok());
+    let first = process("long").expect("it runs");
     for run in 0..20 {
-        let payloads: Vec<String> = (0..100)
-            .map(|number| {
-                let names: String =
-                    (0..200).map(|name| format!("<n{run}-{number}-{name}-0123456789/>")).collect();
-                format!("<a>{names}</a>")
-            })
-            .collect();
+        // Names that no other payload has.
+        let payload = |number| {
+            let names = (0..200).map(|name| format!("<n{run}-{number}-{name}-0123456789/>"));
+            format!("<a>{}</a>", names.collect::<String>())
+        };
+        let payloads: Vec<String> = (0..100).map(payload).collect();
         let outputs = join_all(payloads.iter().map(|payload| transform(&worker, &sheet, payload))).await;
         assert!(outputs.iter().all(Result::is_ok), "{:?}", outputs.iter().find(|output| output.is_err()));
     }
+    // A process that needed too much memory would be another one now.
+    assert_eq!(process("long"), Some(first));
 }
