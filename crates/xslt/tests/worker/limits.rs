@@ -1,6 +1,5 @@
 //! Payloads for which a sheet needs too much. They fail alone, and the others are transformed in their order.
 
-use super::ends::{marked, process};
 use super::*;
 
 /// Never ends: each call makes two others.

@@ -5,6 +5,7 @@ mod attacks;
 mod ends;
 mod limits;
 
+use ends::{marked, process};
 use futures::future::join_all;
 use oaimend_xslt::{FailureKind, Sheet, SheetFailure, WorkerProgram, XsltLimits, XsltWorker};
 use std::time::Duration;
@@ -124,12 +125,16 @@ async fn a_sheet_that_does_not_compile_fails_with_its_line() {
 
 #[tokio::test]
 async fn more_sheets_than_a_worker_keeps_are_sent_again() {
-    let worker = worker();
+    let worker = marked("sheets", XsltLimits::default());
     let sheets: Vec<Sheet> = (0..70).map(|number| template(&format!("<b>{number}</b>"))).collect();
-    for _ in 0..2 {
-        let outputs = join_all(sheets.iter().map(|sheet| transform(&worker, sheet, "<a/>"))).await;
-        for (number, output) in outputs.into_iter().enumerate() {
-            assert_eq!(output, Ok(format!("<b>{number}</b>")));
-        }
+    assert!(transform(&worker, &sheets[0], "<a/>").await.is_ok());
+    let first = process("sheets").expect("it runs");
+    // At the end the oldest one that the worker keeps.
+    let order = (0..70).chain(0..70).chain([6]);
+    let outputs = join_all(order.clone().map(|number| transform(&worker, &sheets[number], "<a/>"))).await;
+    for (number, output) in order.zip(outputs) {
+        assert_eq!(output, Ok(format!("<b>{number}</b>")));
     }
+    // A process that did not have a sheet would be another one now.
+    assert_eq!(process("sheets"), Some(first));
 }
