@@ -276,7 +276,6 @@ impl Found<'_> {
     }
 
     /// The records that may have the identifier, by collection and sequence, and whether there may be more.
-    #[expect(clippy::type_complexity, reason = "it is used once")]
     async fn candidates(&self) -> Result<(BTreeMap<u64, BTreeMap<u64, Candidate>>, bool), Failure> {
         let mut keys: Vec<IdentifierKey> = vec![oai_key(self.lookup.text)];
         keys.extend(self.lookup.identifiers.iter().map(ContentIdentifier::key));
