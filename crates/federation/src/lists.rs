@@ -162,7 +162,9 @@ impl Session {
             Some(next) if place.token.as_ref() == Some(&next) => return Err(endless(&place.id).into()),
             Some(next) => {
                 list.continue_with(members, next);
-                expires = summary.page.token_expires.take();
+                // A source whose clock is wrong may write a time in the past.
+                let is_ahead = |date: &String| to_secs(date).is_some_and(|secs| secs > federation.now_secs());
+                expires = summary.page.token_expires.take().filter(is_ahead);
                 true
             }
             None => {
