@@ -4,8 +4,8 @@
 pub(crate) const RECORD_BYTES_MAX: usize = 32 << 20;
 /// Longest gzip member that an index refers to, in bytes of XML: a reader inflates one member to reach a record.
 pub(crate) const MEMBER_BYTES_MAX: u64 = 64 << 20;
-/// A member of our tapes ends after the record that exceeds this number of bytes of XML. Measured with records of 1.5
-/// KiB: members of 16 KiB make the file 5 % longer, and members of 256 KiB make GetRecord three times slower.
+/// A member of our tapes ends after the record with which it has this number of bytes of XML. gzip looks back 32 KiB, so
+/// longer members are hardly shorter on disk, and a reader inflates a whole one for each record.
 pub(crate) const MEMBER_BYTES: usize = 64 << 10;
 /// Longest catalog of an index, in bytes. It is read into memory.
 pub(crate) const CATALOG_BYTES_MAX: u64 = 64 << 20;

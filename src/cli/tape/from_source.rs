@@ -22,6 +22,8 @@ use crate::cli::state::{IfAbsent, State};
 
 /// The id of the source in its data folder.
 const ID: &str = "source";
+/// Maximum number of harvests of one run.
+const HARVESTS_MAX: u32 = 3;
 
 /// Harvests a base URL, and writes the tape. The tape is created with this mask.
 pub(super) fn build(
@@ -36,11 +38,7 @@ pub(super) fn build(
     let config = configure(&folder, url, selection)?;
     let state = State::find(&config, None, false, IfAbsent::Create)?;
     let api = AdminApi::open(config, state)?;
-    let (line, _) = harvest_one(&api, ID)?;
-    let status: RepositoryStatus = api
-        .send("GET", &format!("/-/mirror/{ID}"))?
-        .map_err(|refusal| Failure::in_use(refusal.error))?
-        .read()?;
+    let (line, status) = harvest_until_complete(&api)?;
     let kept = format!("{} holds what was received, and the same command continues there", folder.display());
     if status.last_harvest.is_none_or(|harvest| !harvest.errors.is_empty()) {
         return Err(Failure::incomplete(format!(
@@ -52,6 +50,22 @@ pub(super) fn build(
     drop(api);
     fs::remove_dir_all(&folder).map_err(|error| Failure::io("remove", &folder, &error))?;
     Ok(built)
+}
+
+/// Harvests until no record is missing that may still be fetched. Returns the result of the last harvest, and the state.
+fn harvest_until_complete(api: &AdminApi) -> Result<(String, RepositoryStatus), Failure> {
+    let mut harvests = 0;
+    loop {
+        let (line, is_success) = harvest_one(api, ID)?;
+        harvests += 1;
+        let status = api.send("GET", &format!("/-/mirror/{ID}"))?;
+        let status = status.map_err(|refusal| Failure::in_use(refusal.error))?.read::<RepositoryStatus>()?;
+        // A record beyond repair counts as such when it comes with the same bytes again.
+        let is_open = status.formats.iter().any(|format| format.missing > format.unrepairable);
+        if is_success || !is_open || harvests == HARVESTS_MAX {
+            return Ok((line, status));
+        }
+    }
 }
 
 /// Writes the configuration of the harvest, or reads that of a run before. An operator may have edited its mapping.
