@@ -4,8 +4,7 @@ use clap::Args;
 
 use super::exit::{Exit, Failure};
 
-/// The name of the command.
-pub(crate) const COMMAND: &str = "xslt-worker";
+pub(crate) use oaimend_xslt::COMMAND;
 
 /// Runs XSLT sheets for the process that has started it
 #[derive(Debug, Args)]

@@ -2,8 +2,11 @@
 
 use super::keys::{Entry, Kind, Located};
 use oaimend_base::suggestions::find_nearest;
-use oaimend_crosswalks::{BUILT_IN, CrosswalkChoice, CrosswalkChoices};
+use oaimend_crosswalks::{BUILT_IN, CrosswalkChoice, CrosswalkChoices, SheetCrosswalk};
 use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 use toml::Value;
 
 /// A table of metadataPrefixes with the choice for each.
@@ -17,23 +20,19 @@ impl Kind for Crosswalks {
 
     fn read(&self, entry: &Entry<'_, '_>) -> Option<CrosswalkChoices> {
         let mut choices = CrosswalkChoices::default();
-        for (Located { value: prefix, span }, value) in entry.named_strings() {
-            let choice = match value.value {
-                BUILT_IN_CHOICE => CrosswalkChoice::BuiltIn,
-                OFF_CHOICE => CrosswalkChoice::Off,
-                other => {
-                    let text = format!(
-                        "crosswalks.{} is {other:?}; expected \"{BUILT_IN_CHOICE}\" or \"{OFF_CHOICE}\"",
-                        prefix.escape_debug()
-                    );
-                    entry.report(value.span, text);
-                    continue;
-                }
+        for (Located { value: prefix, span }, Located { value, span: place }) in entry.named_strings() {
+            let is_known = prefixes().any(|known| known == prefix);
+            let choice = match value {
+                BUILT_IN_CHOICE if is_known => Ok(CrosswalkChoice::BuiltIn),
+                BUILT_IN_CHOICE => Err((span, unknown(prefix))),
+                OFF_CHOICE => Ok(CrosswalkChoice::Off),
+                path => read_sheet(prefix, &entry.folder().join(path)).map_err(|problem| {
+                    (place, format!("crosswalks.{} is {path:?}: {problem}", prefix.escape_debug()))
+                }),
             };
-            if prefixes().any(|known| known == prefix) {
-                choices.0.insert(prefix.to_owned(), choice);
-            } else {
-                entry.report(span, unknown(prefix));
+            match choice {
+                Ok(choice) => drop(choices.0.insert(prefix.to_owned(), choice)),
+                Err((span, text)) => entry.report(span, text),
             }
         }
         Some(choices)
@@ -41,24 +40,34 @@ impl Kind for Crosswalks {
 
     fn write(&self, choices: &CrosswalkChoices) -> Option<Value> {
         let name = |choice: &CrosswalkChoice| match choice {
-            CrosswalkChoice::BuiltIn => BUILT_IN_CHOICE,
-            CrosswalkChoice::Off => OFF_CHOICE,
+            CrosswalkChoice::BuiltIn => Some(BUILT_IN_CHOICE.into()),
+            CrosswalkChoice::Off => Some(OFF_CHOICE.into()),
+            // Its text is known, and not the name of its file.
+            CrosswalkChoice::Sheet(_) => None,
         };
-        let written = choices.0.iter().map(|(prefix, choice)| (prefix.clone(), name(choice).into()));
+        let written = choices.0.iter().filter_map(|(prefix, choice)| Some((prefix.clone(), name(choice)?)));
         Some(Value::Table(written.collect()))
     }
 
     fn schema(&self) -> serde_json::Value {
-        let choice = json!({ "type": "string", "enum": [BUILT_IN_CHOICE, OFF_CHOICE] });
-        let properties: serde_json::Map<_, _> =
-            prefixes().map(|prefix| (prefix.to_owned(), choice.clone())).collect();
         json!({
             "type": "object",
-            "title": "table of `\"built-in\"` and `\"off\"`",
-            "properties": properties,
-            "additionalProperties": false,
+            "title": "table of `\"built-in\"`, `\"off\"` and files",
+            "properties": prefixes().map(|prefix| (prefix, json!({ "type": "string" }))).collect::<BTreeMap<_, _>>(),
+            "additionalProperties": { "type": "string", "pattern": "^off$|\\.xslt?$" },
         })
     }
+}
+
+/// Reads the file of a sheet for a metadataPrefix; the error text says what is wrong.
+fn read_sheet(prefix: &str, path: &Path) -> Result<CrosswalkChoice, String> {
+    if path.extension().is_none_or(|extension| extension != "xsl" && extension != "xslt") {
+        return Err(format!(
+            "expected \"{BUILT_IN_CHOICE}\", \"{OFF_CHOICE}\" or a file that ends with .xsl"
+        ));
+    }
+    let text = std::fs::read(path).map_err(|error| format!("the sheet cannot be read: {error}"))?;
+    SheetCrosswalk::read(prefix, text).map(|sheet| CrosswalkChoice::Sheet(Arc::new(sheet)))
 }
 
 fn prefixes() -> impl Iterator<Item = &'static str> {

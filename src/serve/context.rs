@@ -21,6 +21,7 @@ use oaimend_crosswalks::FormatsCache;
 use oaimend_search::Searches;
 use oaimend_store::Store;
 use oaimend_upstream::SourceClients;
+use oaimend_xslt::{COMMAND, WorkerProgram, XsltLimits, XsltWorker};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -88,6 +89,7 @@ impl ServerContext {
             source_lists: SourceLists::default(),
             views: config.views,
             crosswalks: config.crosswalks,
+            sheets: XsltWorker::new(WorkerProgram::this_program(COMMAND), XsltLimits::default()),
             known_formats: FormatsCache::default(),
             federations: config.federations,
             federation_state: Arc::default(),

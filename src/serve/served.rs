@@ -13,6 +13,7 @@ use oaimend_federation::FederationState;
 use oaimend_oai::{Request, Verb};
 use oaimend_store::Store;
 use oaimend_upstream::{SourceClients, origin_of_request};
+use oaimend_xslt::XsltWorker;
 use std::sync::Arc;
 
 /// The repositories that a server serves, what is stored of them, and the clients of their sources.
@@ -33,6 +34,8 @@ pub(crate) struct ServedRepositories {
     pub(crate) views: Views,
     /// The crosswalks of `/_all`, and of views that do not say otherwise.
     pub(crate) crosswalks: CrosswalkChoices,
+    /// The process that runs the sheets of crosswalks.
+    pub(crate) sheets: XsltWorker,
     /// The formats of sources, for crosswalks.
     pub(crate) known_formats: FormatsCache,
     /// The federations of chosen repositories.

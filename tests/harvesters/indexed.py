@@ -20,10 +20,13 @@ NAMES = [f"x{number:03}" for number in range(120)]
 REMOVED = "x007"
 SETS = [
     ["dynamic", "Repositories whose records may change"],
+    ["static", "Repositories whose records never change"],
     ["kind", "Repositories by the place of their records"],
     ["kind:live", "Repositories whose records are at their sources"],
     ["kind:mirrored", "Mirrored repositories"],
+    ["kind:tape", "Repositories whose records are in a file"],
     ["kind:view", "Views of mirrored repositories"],
+    ["kind:federation", "Federations of repositories"],
 ]
 
 

@@ -7,13 +7,14 @@ use crate::fixtures::source::{ReceivedRequest, Reply, Source, fetch};
 use async_trait::async_trait;
 use oaimend_crosswalks::{
     Conversion, CrosswalkChoice, CrosswalkChoices, CrosswalkRepository, CrosswalkSettings,
-    DerivedCollections, JSON_LD_SCHEMA, QuarantineSettings, SourceRecord, Unconverted,
+    DerivedCollections, JSON_LD_SCHEMA, NotConverted, QuarantineSettings, SourceRecord,
 };
 use oaimend_mirror::view::{DerivedVersions, MirrorRepository, ViewOptions};
 use oaimend_oai::ErrorCode;
 use oaimend_repository::{Failure, Repository};
 use oaimend_test_support::envelope::Strictness;
 use oaimend_test_support::random::Random;
+use oaimend_xslt::{WorkerProgram, XsltLimits, XsltWorker};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -120,6 +121,46 @@ fn a_source_without_dublin_core_is_served_in_it() {
     assert_eq!(formats.matches("<metadataFormat>").count(), 1, "{formats}");
 }
 
+/// A sheet that makes the title of a record in MARCXML, and fails for one without a title.
+const SHEET: &str = "<xsl:stylesheet version='1.0' xmlns:xsl='http://www.w3.org/1999/XSL/Transform'
+    xmlns:m='http://www.loc.gov/MARC21/slim' xmlns:oaimend='urn:x-oaimend:sheet:1' exclude-result-prefixes='m oaimend'
+    oaimend:source='marcxml' oaimend:schema='http://t.example/t.xsd' oaimend:namespace='urn:t'>
+  <xsl:template match='/m:record'>
+    <xsl:if test='not(m:datafield/m:subfield)'><xsl:message terminate='yes'>no title</xsl:message></xsl:if>
+    <t xmlns='urn:t'><xsl:value-of select='m:datafield/m:subfield'/></t>
+  </xsl:template>
+</xsl:stylesheet>";
+
+#[test]
+fn a_sheet_of_the_operator_makes_a_format() {
+    let source = marc_source();
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("writable");
+    std::fs::create_dir(folder.path().join("mappings")).expect("a writable folder");
+    write("mappings/t.xsl", SHEET);
+    write("mappings/broken.xsl", &SHEET.replace("not(", "nothing("));
+    let (url, rest) = (source.base_url(), "[crosswalks]\nt = \"t.xsl\"\nbroken = \"broken.xsl\"\n");
+    write("mappings/x.toml", &format!("base_url = \"{url}\"\nallow_private = true\n{rest}"));
+    let program = Program::start(folder.path(), &[]);
+    let get = |target: &str| fetch(program.address(), target);
+    let formats = get("/x?verb=ListMetadataFormats").text();
+    let described = "<metadataPrefix>t</metadataPrefix><schema>http://t.example/t.xsd</schema>";
+    assert!(formats.split_whitespace().collect::<String>().contains(described), "{formats}");
+    let list = get("/x?verb=ListRecords&metadataPrefix=t").text();
+    assert!(list.contains("<t xmlns=\"urn:t\">Title 1</t>") && list.contains("<resumptionToken"), "{list}");
+    assert!(list.contains("Title 12</t>") && !list.contains("oai:source.example:13<"), "{list}");
+    let record = |prefix: &str, number: u32| {
+        get(&format!("/x?verb=GetRecord&metadataPrefix={prefix}&identifier=oai:source.example:{number}"))
+    };
+    assert_eq!(record("t", 1).status, 200);
+    let failed = record("t", 13);
+    assert_eq!(failed.status, 502, "{}", failed.text());
+    // The fault of the operator is not one of the records.
+    let broken = record("broken", 1);
+    assert_eq!(broken.status, 502);
+    assert!(broken.text().contains("the sheet of this format cannot be used"), "{}", broken.text());
+}
+
 /// The rules of the official validator, which reads `oai_dc`.
 #[test]
 fn a_repository_with_crosswalks_passes_the_check() {
@@ -147,7 +188,8 @@ fn a_repository_with_crosswalks_passes_the_check() {
 #[test]
 fn faults_of_the_table_name_their_line() {
     let folder = tempfile::tempdir().expect("a folder");
-    let text = "[crosswalks]\noai_dc = \"on\"\nmod = \"built-in\"\nmarc21 = \"off\"\n";
+    let text = "[crosswalks]\noai_dc = \"on\"\nmod = \"built-in\"\nmarc21 = \"built-in\"\nx = \"none.xsl\"\ny = \"y.xsl\"\n";
+    std::fs::write(folder.path().join("y.xsl"), "<a/>").expect("writable");
     std::fs::write(folder.path().join("oaimend.toml"), text).expect("writable");
     let output = Command::new(env!("CARGO_BIN_EXE_oaimend"))
         .args(["validate"])
@@ -157,9 +199,11 @@ fn faults_of_the_table_name_their_line() {
     let messages = [output.stdout, output.stderr].concat();
     let messages = String::from_utf8_lossy(&messages);
     for expected in [
-        "oaimend.toml:2: crosswalks.oai_dc is \"on\"; expected \"built-in\" or \"off\"",
+        "oaimend.toml:2: crosswalks.oai_dc is \"on\": expected \"built-in\", \"off\" or a file that ends with .xsl",
         "oaimend.toml:3: there is no built-in crosswalk to \"mod\"; did you mean \"mods\"?",
         "oaimend.toml:4: there is no built-in crosswalk to \"marc21\"; expected one of oai_dc, ",
+        "oaimend.toml:5: crosswalks.x is \"none.xsl\": the sheet cannot be read: ",
+        "oaimend.toml:6: crosswalks.y is \"y.xsl\": the root of the sheet is no stylesheet of XSLT 1.0",
     ] {
         assert!(messages.contains(expected), "{expected}\n{messages}");
     }
@@ -168,10 +212,11 @@ fn faults_of_the_table_name_their_line() {
 /// The settings of a mirrored repository with these crosswalks.
 fn settings(mirror: &Mirror, prefixes: &[&str]) -> CrosswalkSettings {
     let choices = prefixes.iter().map(|prefix| ((*prefix).to_owned(), CrosswalkChoice::BuiltIn));
+    let worker = XsltWorker::new(WorkerProgram::this_program("none"), XsltLimits::default());
     let store = mirror.store();
     CrosswalkSettings {
         repository: "x".to_owned(),
-        crosswalks: CrosswalkChoices(choices.collect()).crosswalks("http://proxy.example"),
+        crosswalks: CrosswalkChoices(choices.collect()).crosswalks("http://proxy.example", &worker),
         known_formats: None,
         collections: None,
         quarantine: QuarantineSettings {
@@ -260,7 +305,7 @@ struct Versioned(u32);
 
 #[async_trait]
 impl Conversion for Versioned {
-    async fn convert(&self, record: &SourceRecord<'_>) -> Result<String, Unconverted> {
+    async fn convert(&self, record: &SourceRecord<'_>) -> Result<String, NotConverted> {
         let title = record.work()?.core.titles.remove(0).value;
         Ok(format!("<v xmlns=\"urn:v\">{title} by {}</v>", self.0))
     }

@@ -3,6 +3,22 @@
 use crate::source_record::SourceRecord;
 use crate::unconverted::Unconverted;
 use async_trait::async_trait;
+use oaimend_repository::Failure;
+
+/// Why there is no metadata in the other format.
+#[derive(Clone, Debug)]
+pub enum NotConverted {
+    /// The record has none. It goes to quarantine, and other records are not affected.
+    Record(Unconverted),
+    /// No record can be converted now.
+    Now(Failure),
+}
+
+impl From<Unconverted> for NotConverted {
+    fn from(why: Unconverted) -> Self {
+        Self::Record(why)
+    }
+}
 
 /// Makes the metadata of a record in another format.
 #[async_trait]
@@ -11,6 +27,6 @@ pub trait Conversion: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// The record has no such metadata. It goes to quarantine.
-    async fn convert(&self, record: &SourceRecord<'_>) -> Result<String, Unconverted>;
+    /// The record has no such metadata, or no record can be converted now.
+    async fn convert(&self, record: &SourceRecord<'_>) -> Result<String, NotConverted>;
 }

@@ -12,6 +12,7 @@ mod builtin;
 mod choices;
 mod conversion;
 mod repository;
+mod sheets;
 mod source_choice;
 mod source_record;
 mod table;
@@ -20,10 +21,11 @@ mod xml_writer;
 
 pub use builtin::json_ld::{SCHEMA as JSON_LD_SCHEMA, SCHEMA_PATH as JSON_LD_SCHEMA_PATH};
 pub use choices::{CrosswalkChoice, CrosswalkChoices};
-pub use conversion::Conversion;
+pub use conversion::{Conversion, NotConverted};
 pub use repository::{
     CrosswalkRepository, CrosswalkSettings, DerivedCollections, FormatsCache, QuarantineSettings,
 };
+pub use sheets::SheetCrosswalk;
 pub use source_choice::SourceChoice;
 pub use source_record::SourceRecord;
 pub use table::{BUILT_IN, BuiltIn, Crosswalk, SchemaPlace, find_built_in, legal_prefix};

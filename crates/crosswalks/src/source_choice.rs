@@ -7,7 +7,7 @@ use oaimend_store::ListedFormat;
 const DUBLIN_CORE: &str = "oai_dc";
 
 /// Which format of a repository a crosswalk reads. All records of a list come from the same format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceChoice {
     /// The one that says most of a work, of those that have a crosswalk.
     Richest,
@@ -15,11 +15,13 @@ pub enum SourceChoice {
     DublinCore,
     /// The same, and without such formats the first one of the repository, whatever it is.
     Any,
+    /// The one with this metadataPrefix.
+    Named(String),
 }
 
 impl SourceChoice {
     /// The format that is read; `None` if the repository has none.
-    pub fn among(self, formats: &[ListedFormat]) -> Option<&ListedFormat> {
+    pub fn among<'f>(&self, formats: &'f [ListedFormat]) -> Option<&'f ListedFormat> {
         let named = |prefix: &str| formats.iter().find(|format| format.prefix == prefix);
         let pairs = formats.iter().map(|format| (format.prefix.as_str(), format.namespace.as_str()));
         let richest = || readable_richest_first(pairs).first().and_then(|prefix| named(prefix));
@@ -27,6 +29,7 @@ impl SourceChoice {
             Self::Richest => richest(),
             Self::DublinCore => named(DUBLIN_CORE).or_else(richest),
             Self::Any => named(DUBLIN_CORE).or_else(richest).or(formats.first()),
+            Self::Named(prefix) => named(prefix),
         }
     }
 }
@@ -56,6 +59,8 @@ mod tests {
             (SourceChoice::Any, &all[..2], Some("marcxml")),
             (SourceChoice::Any, &all[..1], Some("x")),
             (SourceChoice::Any, &[], None),
+            (SourceChoice::Named("x".to_owned()), &all[..], Some("x")),
+            (SourceChoice::Named("y".to_owned()), &all[..], None),
         ] {
             let chosen = choice.among(formats).map(|format| format.prefix.as_str());
             assert_eq!(chosen, expected, "{choice:?} {formats:?}");

@@ -65,6 +65,20 @@ impl<'r> SourceRecord<'r> {
     ///
     /// There is no element.
     pub fn payload(&self) -> Result<String, Unconverted> {
+        self.payload_in(&NamespaceScope::new([("xsi", XSI)].into_iter()))
+    }
+
+    /// The same element with declarations for all namespaces that it needs.
+    ///
+    /// # Errors
+    ///
+    /// There is no element.
+    pub fn standalone_payload(&self) -> Result<String, Unconverted> {
+        self.payload_in(&NamespaceScope::new(std::iter::empty()))
+    }
+
+    /// The element with the declarations that this scope lacks.
+    fn payload_in(&self, scope: &NamespaceScope) -> Result<String, Unconverted> {
         let text = self.view.text();
         let mut reader = self.view.content();
         let start = loop {
@@ -78,7 +92,7 @@ impl<'r> SourceRecord<'r> {
         let around = text.get(..start).unwrap_or_default();
         let around = NamespaceScope::parse(&format!("<r xmlns=\"{OAI}\" xmlns:xsi=\"{XSI}\">{around}"));
         let payload = text.get(start..self.content.end).unwrap_or_default().trim_end();
-        Ok(around.rebase(payload, &NamespaceScope::new([("xsi", XSI)].into_iter())))
+        Ok(around.rebase(payload, scope))
     }
 
     /// The record with another content of `metadata`.

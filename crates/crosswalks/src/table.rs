@@ -1,7 +1,7 @@
 //! The table of the built-in crosswalks.
 
 use crate::builtin::{datacite, didl, dublin_core, json_ld, mets, mods};
-use crate::conversion::Conversion;
+use crate::conversion::{Conversion, NotConverted};
 use crate::source_choice::SourceChoice;
 use crate::source_record::SourceRecord;
 use crate::unconverted::Unconverted;
@@ -145,7 +145,7 @@ impl Crosswalk {
                 SchemaPlace::Here(path) => format!("{public_url}{path}"),
             },
             namespace: row.namespace.to_owned(),
-            source: row.source,
+            source: row.source.clone(),
             version: row.version.to_string(),
             conversion: Arc::new(BuiltInConversion { row, public_url: public_url.to_owned() }),
         }
@@ -161,10 +161,10 @@ struct BuiltInConversion {
 
 #[async_trait]
 impl Conversion for BuiltInConversion {
-    async fn convert(&self, record: &SourceRecord<'_>) -> Result<String, Unconverted> {
-        match self.row.convert {
-            Function::OfRecord(convert) => convert(record),
-            Function::OnServer(convert) => convert(record, &self.public_url),
-        }
+    async fn convert(&self, record: &SourceRecord<'_>) -> Result<String, NotConverted> {
+        Ok(match self.row.convert {
+            Function::OfRecord(convert) => convert(record)?,
+            Function::OnServer(convert) => convert(record, &self.public_url)?,
+        })
     }
 }

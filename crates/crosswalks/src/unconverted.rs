@@ -12,5 +12,7 @@ named_enum! {
         TooLong = "crosswalk-limit",
         /// The metadata contains nothing that the crosswalk reads.
         NothingRead = "crosswalk-nothing-read",
+        /// The sheet of the operator fails for the record.
+        SheetFailed = "crosswalk-sheet-failed",
     }
 }

@@ -29,7 +29,7 @@ mod worker;
 
 pub use failure::{FailureKind, FailureScope, SheetFailure};
 pub use limits::{PAYLOAD_BYTES_MAX, SHEET_BYTES_MAX, XsltLimits};
-pub use process::WorkerProgram;
+pub use process::{COMMAND, WorkerProgram};
 pub use sheet::{Sheet, SheetFault, SheetId};
 pub use transformer::XsltWorker;
 #[cfg(target_os = "linux")]

@@ -16,6 +16,9 @@ const END_MAX: Duration = Duration::from_secs(2);
 #[cfg(unix)]
 const SIGXCPU: i32 = 24;
 
+/// The command of oaimend that runs [`run_worker`](crate::run_worker).
+pub const COMMAND: &str = "xslt-worker";
+
 /// The program that runs [`run_worker`](crate::run_worker).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerProgram {

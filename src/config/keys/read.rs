@@ -113,6 +113,11 @@ impl<'t> Entry<'_, 't> {
         strings
     }
 
+    /// The folder of the file.
+    pub(crate) fn folder(&self) -> &Path {
+        self.document.file.parent().unwrap_or(Path::new(""))
+    }
+
     /// The names and the strings of a table of strings, in the order of the file; other values are faults.
     pub(crate) fn named_strings(&self) -> Vec<(Located<&str>, Located<&str>)> {
         let Some(table) = self.value().as_table() else {

@@ -57,7 +57,7 @@ async fn add_crosswalks(
     (records, choices): (Records, CrosswalkChoices),
     opened: Box<dyn Repository>,
 ) -> Result<Box<dyn Repository>, Failure> {
-    let crosswalks = choices.crosswalks(&served.public_url);
+    let crosswalks = choices.crosswalks(&served.public_url, &served.sheets);
     if crosswalks.is_empty() {
         return Ok(opened);
     }

@@ -37,6 +37,7 @@ mod mirror;
 mod mirror_admin;
 mod mirror_faults;
 mod observability;
+mod openurl;
 mod outages;
 mod own_paths;
 mod page_fallback;

@@ -1,5 +1,6 @@
 //! Records of each format, converted by each crosswalk.
 
+use crate::conversion::NotConverted;
 use crate::source_record::SourceRecord;
 use crate::table::{BUILT_IN, BuiltIn, Crosswalk, SchemaPlace, find_built_in};
 use crate::unconverted::Unconverted;
@@ -87,7 +88,10 @@ fn convert(prefix: &str, source_prefix: &str, payload: &str) -> Result<String, U
     let source = SourceRecord::read(&record, source_prefix)?;
     let crosswalk = Crosswalk::built_in(find_built_in(prefix).expect("a row"), PUBLIC_URL);
     let runtime = Builder::new_current_thread().build().expect("a runtime");
-    runtime.block_on(crosswalk.conversion.convert(&source))
+    runtime.block_on(crosswalk.conversion.convert(&source)).map_err(|refused| match refused {
+        NotConverted::Record(why) => why,
+        NotConverted::Now(failure) => panic!("{failure:?}"),
+    })
 }
 
 /// All conversions: the row, the name of the record, and the result.

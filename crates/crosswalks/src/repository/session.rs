@@ -362,7 +362,7 @@ impl<'s> Session<'s> {
                 conversion: &*list.crosswalk.conversion,
                 quarantine: &settings.quarantine,
             };
-            let converted = converter.convert(records).await;
+            let converted = converter.convert(records).await?;
             settings.quarantine.resolve(self.from(list), &*settings.clock, &converted.records).await;
             converted
         };

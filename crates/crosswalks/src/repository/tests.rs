@@ -15,6 +15,7 @@ use oaimend_store::{
 use oaimend_store_contract::{Backend as _, Memory};
 use oaimend_test_support::envelope::{self, Strictness};
 use oaimend_test_support::strict;
+use oaimend_xslt::{WorkerProgram, XsltLimits, XsltWorker};
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
@@ -167,9 +168,10 @@ fn fixture(inner: Inner) -> Fixture {
     let choices =
         ["oai_dc", "mods", "DIDL.identifiers"].map(|prefix| (prefix.to_owned(), CrosswalkChoice::BuiltIn));
     let quarantine = Memory::default().open().quarantine;
+    let worker = XsltWorker::new(WorkerProgram::this_program("none"), XsltLimits::default());
     let settings = CrosswalkSettings {
         repository: "r".to_owned(),
-        crosswalks: CrosswalkChoices(choices.into_iter().collect()).crosswalks("https://x.example"),
+        crosswalks: CrosswalkChoices(choices.into_iter().collect()).crosswalks("https://x.example", &worker),
         known_formats: None,
         collections: None,
         quarantine: QuarantineSettings {
