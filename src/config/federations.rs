@@ -5,6 +5,9 @@ use super::keys::{self, Keys, declare, list, named, string, unique_list};
 use super::named_files::{Mappings, NamedFile, NamedFiles};
 use oaimend_federation::OnFailure;
 
+/// The name of the federation of all repositories, and the first path segment of the others.
+pub const FEDERATION_NAME: &str = "_federation";
+
 /// The file of a federation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FederationFile {
@@ -29,7 +32,7 @@ pub type Federations = NamedFiles<FederationFile>;
 
 impl NamedFile for FederationFile {
     fn named(name: String) -> Self {
-        Self { path: format!("_federation/{name}"), name, ..Self::default() }
+        Self { path: format!("{FEDERATION_NAME}/{name}"), name, ..Self::default() }
     }
 
     fn name(&self) -> &str {

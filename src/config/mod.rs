@@ -45,7 +45,7 @@ mod views;
 pub use cache::Cache;
 pub use clients::{ClassQuotas, ClientPolicy, ClientToken, Crawlers, KnownClient, PageQuotas, Quota};
 pub use connections::Connections;
-pub use federations::{FederationFile, Federations};
+pub use federations::{FEDERATION_NAME, FederationFile, Federations};
 pub use gateway::{CanonicalPage, CorsOrigins, GatewayPolicy, LivePages, RecordPages, Robots, Theme};
 pub use listen_tls::ListenTls;
 pub use mapping::{Mapping, check_id};

@@ -24,10 +24,11 @@ fn source(host: &'static str, provider: Provider) -> (Source, Arc<AtomicBool>) {
         if down.load(Ordering::SeqCst) {
             return Reply::new(503, "Retry-After: 1").send("down");
         }
-        let mut own = received.clone();
+        let mut renamed = received.clone();
         let encoded = host.replace(':', "%3A");
-        own.target = own.target.replace(&encoded, "oai%3Asource.example").replace(host, "oai:source.example");
-        script(number, &own)
+        renamed.target =
+            renamed.target.replace(&encoded, "oai%3Asource.example").replace(host, "oai:source.example");
+        script(number, &renamed)
     });
     (source, is_down)
 }

@@ -90,9 +90,9 @@ pub(crate) async fn from_of_member(
 ) -> Result<Option<UnixSecs>, MirrorError> {
     let Window { from_secs, until_secs } = window;
     let shared = services.spans.of(federation, SpanKind::Source);
-    let own = spans_of_member(services, federation, &member.id);
+    let of_member = spans_of_member(services, federation, &member.id);
     let shared_secs = shared.widen(from_secs, Some(until_secs)).await?;
-    let widened_secs = own.widen(from_secs, Some(until_secs)).await?.min(shared_secs);
+    let widened_secs = of_member.widen(from_secs, Some(until_secs)).await?.min(shared_secs);
     // The window in which the repository joined contains all its records. A harvester that proceeds in steps meets it.
     // The window is the widened one: a repository may have joined during the last list.
     let has_joined = (widened_secs..=until_secs).contains(&member.joined_secs);

@@ -37,7 +37,7 @@ impl Federation {
         let unknown = || {
             let members = self.members().iter();
             let unknown = members.filter(|member| is_unknown(&member.id, member.granularity.is_some()));
-            let unknown = unknown.filter(|member| !state.was_asked_lately(&member.id, now_secs));
+            let unknown = unknown.filter(|member| !state.was_queried_lately(&member.id, now_secs));
             unknown.map(|member| member.id.clone()).collect::<Vec<_>>()
         };
         if unknown().is_empty() {
@@ -47,16 +47,16 @@ impl Federation {
         let _turn = state.refreshing.lock().await;
         let mut deadline = self.services.clock.deadline(TIME_MAX);
         let unknown = unknown();
-        state.note_asked(&unknown, now_secs);
+        state.note_queried(&unknown, now_secs);
         let ask = |id: String| async move {
             let facts = self.facts_of(&id, like).await;
             (id, facts)
         };
-        let asked = stream::iter(unknown).map(ask);
-        let mut asked = pin!(asked.buffer_unordered(PARALLEL_MAX));
+        let responses = stream::iter(unknown).map(ask);
+        let mut responses = pin!(responses.buffer_unordered(PARALLEL_MAX));
         loop {
             let next = tokio::select! {
-                next = asked.next() => next,
+                next = responses.next() => next,
                 () = &mut deadline => return,
             };
             match next {

@@ -34,11 +34,11 @@ impl Federation {
             let formats = self.formats_of(&id, like).await;
             (id, formats)
         };
-        let asked = stream::iter(old.map(|member| member.id.clone()).collect::<Vec<_>>()).map(ask);
-        let mut asked = pin!(asked.buffer_unordered(PARALLEL_MAX));
+        let responses = stream::iter(old.map(|member| member.id.clone()).collect::<Vec<_>>()).map(ask);
+        let mut responses = pin!(responses.buffer_unordered(PARALLEL_MAX));
         loop {
             let next = tokio::select! {
-                next = asked.next() => next,
+                next = responses.next() => next,
                 () = &mut deadline => return Err(out_of_time()),
             };
             match next {

@@ -114,8 +114,9 @@ impl Session {
                         return self.send_error(list.date_secs, code, &text).await;
                     }
                     error => {
-                        let lacks = error.is_some_and(|(code, _)| code == ErrorCode::CannotDisseminateFormat);
-                        list.lacks_format &= lacks;
+                        let is_lacking =
+                            error.is_some_and(|(code, _)| code == ErrorCode::CannotDisseminateFormat);
+                        list.lacks_format &= is_lacking;
                         self.shown.note(&place.id, nothing.state_secs);
                         list.pass(members);
                     }

@@ -1,7 +1,7 @@
 //! Finds the next member of a list that has a record.
 //!
 //! A resumptionToken must lead to a page with records, and many members of a large federation have none in an
-//! incremental harvest. So members are asked for their first page, some at the same time, until one has an item. Its
+//! incremental harvest. So members receive a request for their first page, some at the same time, until one has an item. Its
 //! response is dropped there: the page is requested again when the harvester comes back.
 
 use crate::ages::{Window, from_of_member};
@@ -25,7 +25,7 @@ pub(crate) enum Ahead {
     End,
     /// A member that has failed.
     Failed(Failure),
-    /// Members that were not asked in time.
+    /// Members that did not answer in time.
     OutOfTime,
 }
 
@@ -119,12 +119,12 @@ impl Session {
         let federation = Arc::clone(&self.federation);
         let members = federation.members();
         let mut deadline = federation.services.clock.deadline(time);
-        let asked = list.clone();
+        let current = list.clone();
         let (request, federation) = (&self.request, &*federation);
         let ask = |place: Place| {
-            let asked = &asked;
+            let current = &current;
             async move {
-                let opened = federation.open_list(request, asked, &place).await;
+                let opened = federation.open_list(request, current, &place).await;
                 (place, opened)
             }
         };
@@ -156,7 +156,7 @@ impl Session {
         let mut failed = None;
         for place in list.failed_places(members) {
             let opened = tokio::select! {
-                opened = federation.open_list(request, &asked, &place) => opened,
+                opened = federation.open_list(request, &current, &place) => opened,
                 () = &mut deadline => return Ahead::OutOfTime,
             };
             match opened {

@@ -12,7 +12,7 @@ use oaimend_repository::{
 };
 use std::sync::Arc;
 
-/// Maximum number of members that are asked at the same time for one request.
+/// Maximum number of members that are queried at the same time for one request.
 pub(crate) const PARALLEL_MAX: usize = 8;
 
 /// The end of a response of our own.
@@ -65,7 +65,7 @@ impl Federation {
     ///
     /// # Errors
     ///
-    /// It cannot be asked now.
+    /// It cannot be queried now.
     pub(crate) async fn open(&self, id: &str) -> Result<Box<dyn Repository>, Failure> {
         let opened = self.services.repositories.open(id).await;
         opened.map_err(|failure| of_member(id, failure))

@@ -52,10 +52,10 @@ impl Session {
         };
         let members = federation.members();
         let mut deadline = federation.services.clock.deadline(TIME_MAX);
-        let (mut own, mut refused) = (OwnSets::default(), 0);
+        let (mut pending, mut refused) = (OwnSets::default(), 0);
         while let Some(place) = list.next_place(members) {
             let Some(member) = federation.member(&place.id) else { break };
-            let mut with_member = OwnSets { xml: own.xml.clone(), count: own.count };
+            let mut with_member = OwnSets { xml: pending.xml.clone(), count: pending.count };
             if place.token.is_none() {
                 with_member.add(member);
             }
@@ -67,12 +67,12 @@ impl Session {
                 Opened::Items(page) => return self.send_sets(list, (place, *page), with_member).await,
                 Opened::Nothing(nothing) => match (nothing.error, nothing.token) {
                     (_, Some(token)) if place.token.as_ref() != Some(&token) => {
-                        own = with_member;
+                        pending = with_member;
                         list.continue_with(members, token);
                         continue;
                     }
                     (None | Some((ErrorCode::NoSetHierarchy, _)), None) => {
-                        own = with_member;
+                        pending = with_member;
                         list.pass(members);
                     }
                     (Some((code @ ErrorCode::BadResumptionToken, text)), _) if place.token.is_some() => {
@@ -83,7 +83,7 @@ impl Session {
                         return Err(of_member(&place.id, failure).into());
                     }
                 },
-                Opened::Failed(failure) if own.count == 0 => {
+                Opened::Failed(failure) if pending.count == 0 => {
                     let is_last = federation.settings.on_failure == OnFailure::Last;
                     let waits = is_last && list.postpone(members);
                     refused += usize::from(!waits);
@@ -93,27 +93,28 @@ impl Session {
                     }
                 }
                 // The failure is that of the next page.
-                Opened::Failed(_) => return self.send_own_sets(list, own).await,
+                Opened::Failed(_) => return self.send_own_sets(list, pending).await,
             }
-            if own.count >= OWN_SETS_MAX {
+            if pending.count >= OWN_SETS_MAX {
                 break;
             }
         }
-        if own.count > 0 {
-            return self.send_own_sets(list, own).await;
+        if pending.count > 0 {
+            return self.send_own_sets(list, pending).await;
         }
         let text = "this federation has no repositories";
         self.send_error(list.date_secs, ErrorCode::NoSetHierarchy, text).await
     }
 
-    async fn open_sets(&self, list: &FederatedList, place: &Place, own: &OwnSets) -> Opened {
+    async fn open_sets(&self, list: &FederatedList, place: &Place, pending: &OwnSets) -> Opened {
         let Some(member) = self.federation.member(&place.id) else { return Opened::Nothing(Box::default()) };
         let request = Request::list_sets();
         let request = match &place.token {
             Some(token) => request.with_token(token.clone()),
             None => request,
         };
-        let edits = PageEdits { before_items: own.xml.clone(), ..self.edits(Some(member), list.date_secs) };
+        let edits =
+            PageEdits { before_items: pending.xml.clone(), ..self.edits(Some(member), list.date_secs) };
         self.federation.ask(&place.id, &self.request, request, edits).await
     }
 
@@ -122,7 +123,7 @@ impl Session {
         &mut self,
         mut list: FederatedList,
         (place, mut page): (Place, MemberPage),
-        own: OwnSets,
+        pending: OwnSets,
     ) -> Answered {
         let federation = Arc::clone(&self.federation);
         let members = federation.members();
@@ -132,7 +133,7 @@ impl Session {
             None => list.pass(members),
         }
         let cursor = list.count;
-        list.count += own.count + page.editor.items();
+        list.count += pending.count + page.editor.items();
         let token = self.token_of_sets(&list, &place.id)?;
         let is_first = !self.request.request.is_resumption();
         let next = token.as_deref().map(|token| (token, None));
@@ -145,14 +146,14 @@ impl Session {
     }
 
     /// Sends a page of sets of our own alone.
-    async fn send_own_sets(&mut self, mut list: FederatedList, own: OwnSets) -> Answered {
+    async fn send_own_sets(&mut self, mut list: FederatedList, pending: OwnSets) -> Answered {
         let cursor = list.count;
-        list.count += own.count;
+        list.count += pending.count;
         let token = self.token_of_sets(&list, &self.federation.settings.name)?;
         let is_first = !self.request.request.is_resumption();
         let next = token.as_deref().map(|token| (token, None));
-        let content = format!("{}{}", own.xml, token_element("", next, cursor, is_first));
-        let mut summary = self.send_own(list.date_secs, &content, own.count).await?;
+        let content = format!("{}{}", pending.xml, token_element("", next, cursor, is_first));
+        let mut summary = self.send_own(list.date_secs, &content, pending.count).await?;
         summary.page.token = token;
         Ok(summary)
     }

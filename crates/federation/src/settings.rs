@@ -69,14 +69,14 @@ pub trait MemberRepositories: Send + Sync {
     ///
     /// # Errors
     ///
-    /// It cannot be asked now.
+    /// It cannot be queried now.
     async fn open(&self, id: &str) -> Result<Box<dyn Repository>, Failure>;
 }
 
-/// Knows which members hold an identifier, so that not all of them are asked.
+/// Knows which members hold an identifier, so that not all of them are queried.
 #[async_trait]
 pub trait RecordLocator: Send + Sync {
-    /// The ids of repositories that hold an item. They are asked first; if none of them has it, all others are asked.
+    /// The ids of repositories that hold an item. They are queried first; if none of them has it, all others are queried.
     async fn locate(&self, identifier: &str) -> Vec<String>;
 }
 
@@ -85,7 +85,7 @@ pub trait RecordLocator: Send + Sync {
 pub struct FederationServices {
     /// Opens members.
     pub repositories: Arc<dyn MemberRepositories>,
-    /// Finds the members with an identifier. `None`: all are asked.
+    /// Finds the members with an identifier. `None`: all are queried.
     pub locator: Option<Arc<dyn RecordLocator>>,
     /// What requests learn of members.
     pub state: Arc<FederationState>,

@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// How long an Identify response and the formats of a member are fresh, in seconds. An older one is used if the member
 /// fails.
 pub(crate) const FRESH_SECS: i64 = 600;
-/// How long a member that did not answer Identify is not asked again, in seconds.
-const ASKED_SECS: i64 = 60;
+/// How long a member that did not answer Identify is not queried again, in seconds.
+const QUERIED_SECS: i64 = 60;
 /// How long the place of a list that could not begin in time is known, in seconds.
 const BEGUN_SECS: i64 = 600;
 /// Maximum number of lists that could not begin in time.
@@ -21,8 +21,8 @@ const BEGUN_MAX: usize = 256;
 pub struct FederationState {
     facts: Mutex<HashMap<String, (UnixSecs, MemberFacts)>>,
     formats: Mutex<HashMap<String, (UnixSecs, Vec<ListedFormat>)>>,
-    /// When members were last asked for their facts.
-    asked: Mutex<HashMap<String, UnixSecs>>,
+    /// When members were last queried for their facts.
+    queried: Mutex<HashMap<String, UnixSecs>>,
     /// The lists that found no record in time, by their requests: tokens for the members that follow.
     begun: Mutex<HashMap<String, (UnixSecs, String)>>,
     /// Held by the request that asks members for their facts or formats.
@@ -63,13 +63,13 @@ impl FederationState {
         lock(&self.facts).insert(id.to_owned(), (now_secs, facts));
     }
 
-    /// Whether a member was asked for its facts so lately that it is not asked again.
-    pub(crate) fn was_asked_lately(&self, id: &str, now_secs: UnixSecs) -> bool {
-        lock(&self.asked).get(id).is_some_and(|at_secs| now_secs.since(*at_secs) <= ASKED_SECS)
+    /// Whether a member was queried for its facts so lately that it is not queried again.
+    pub(crate) fn was_queried_lately(&self, id: &str, now_secs: UnixSecs) -> bool {
+        lock(&self.queried).get(id).is_some_and(|at_secs| now_secs.since(*at_secs) <= QUERIED_SECS)
     }
 
-    pub(crate) fn note_asked(&self, ids: &[String], now_secs: UnixSecs) {
-        lock(&self.asked).extend(ids.iter().map(|id| (id.clone(), now_secs)));
+    pub(crate) fn note_queried(&self, ids: &[String], now_secs: UnixSecs) {
+        lock(&self.queried).extend(ids.iter().map(|id| (id.clone(), now_secs)));
     }
 
     /// The formats of a member, however old.

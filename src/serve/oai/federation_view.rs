@@ -3,7 +3,7 @@
 use super::crosswalks::with_member_crosswalks;
 use super::mapped_repository::{CountedBy, mapped_repository};
 use super::mirror_views::{creation_times_of, current_configuration, view_stores};
-use crate::config::{FederationFile, Mapping, ServeFrom};
+use crate::config::{FEDERATION_NAME, FederationFile, Mapping, ServeFrom};
 use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
 use oaimend_federation::{
@@ -16,9 +16,6 @@ use oaimend_repository::{Failure, Reason, Repository};
 use oaimend_resolver::ResolvedItem;
 use oaimend_upstream::RequestedBy;
 use std::sync::Arc;
-
-/// The name of the federation of all repositories, and the first path segment of the others.
-pub(crate) const FEDERATION_NAME: &str = "_federation";
 
 /// Opens the members of a federation for one request.
 struct ServedMembers {

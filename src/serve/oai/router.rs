@@ -1,8 +1,7 @@
 //! Finds the repository of a request, or the response that needs none. `local` is the address that received the
 //! request.
 
-use super::federation_view::FEDERATION_NAME;
-use crate::config::{CorsOrigins, FederationFile, Mapping, ServeFrom, ViewFile};
+use crate::config::{CorsOrigins, FEDERATION_NAME, FederationFile, Mapping, ServeFrom, ViewFile};
 use crate::serve::clients::quotas::RequestKind;
 use crate::serve::health;
 use crate::serve::net::lifecycle::Lifecycle;

@@ -136,12 +136,12 @@ impl Run {
                 self.change();
             }
         }
-        let own = from_secs(UnixSecs(self.world.now_secs()), Granularity::Second);
+        let clock = from_secs(UnixSecs(self.world.now_secs()), Granularity::Second);
         let has_days = self.world.ask("verb=Identify").text("granularity").len() == 10;
         let from = match self.habit {
             Habit::ResponseDate => date,
             Habit::LatestDatestamp => latest.or_else(|| self.from.clone()),
-            Habit::OwnClock => Some(own),
+            Habit::OwnClock => Some(clock),
         };
         self.from = from.map(|from| if has_days { from[..10].to_owned() } else { from });
     }

@@ -17,7 +17,7 @@ use oaimend_repository::{
 };
 use oaimend_store::TokenKey;
 use oaimend_store_contract::Memory;
-use oaimend_store_contract::mirror::MirrorBackend as _;
+use oaimend_store_contract::mirror::fixtures::MirrorBackend as _;
 use oaimend_test_support::envelope::Strictness;
 use oaimend_test_support::judge::judge;
 use oaimend_test_support::strict::{self, Element};
