@@ -138,7 +138,7 @@ fn a_sheet_of_the_operator_makes_a_format() {
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("writable");
     std::fs::create_dir(folder.path().join("mappings")).expect("a writable folder");
     write("mappings/t.xsl", SHEET);
-    write("mappings/broken.xsl", &SHEET.replace("not(", "nothing("));
+    write("mappings/broken.xsl", &SHEET.replace("not(m:datafield/m:subfield)", "["));
     let (url, rest) = (source.base_url(), "[crosswalks]\nt = \"t.xsl\"\nbroken = \"broken.xsl\"\n");
     write("mappings/x.toml", &format!("base_url = \"{url}\"\nallow_private = true\n{rest}"));
     let program = Program::start(folder.path(), &[]);

@@ -2,7 +2,7 @@
 
 use super::gateway::Mirrored;
 use crate::fixtures::collection::{Collection, identifier};
-use crate::fixtures::source::{Got, post};
+use crate::fixtures::source::{Got, Harvester};
 
 const ARTICLE: usize = 3;
 
@@ -17,7 +17,7 @@ fn mirrored() -> Mirrored {
             .to_owned();
     let mirrored = Mirrored::of(collection);
     mirrored.proxy.wait_for_results("/_search.json?q=tides", 1);
-    mirrored.proxy.wait_for_results("/_search.json?q=title", 6);
+    mirrored.proxy.wait_for_results("/_search.json?q=title", 5);
     mirrored
 }
 
@@ -32,6 +32,15 @@ fn ask(mirrored: &Mirrored, query: &str) -> Got {
         std::thread::yield_now();
     }
     panic!("{query}: 503");
+}
+
+fn send_form(mirrored: &Mirrored, form: &str) -> Got {
+    let (address, length) = (mirrored.proxy.address(), form.len());
+    let head = "Content-Type: application/x-www-form-urlencoded\r\nConnection: close";
+    let request = format!(
+        "POST /_openurl HTTP/1.1\r\nHost: {address}\r\n{head}\r\nContent-Length: {length}\r\n\r\n{form}"
+    );
+    Harvester::ask(address, &request).whole_body()
 }
 
 #[track_caller]
@@ -54,7 +63,7 @@ fn an_identifier_or_a_description_leads_to_the_page_of_the_record() {
     ] {
         leads_to(&mirrored, query, PAGE);
     }
-    let form = post(mirrored.proxy.address(), "/_openurl", "id=doi:10.1234/tides.7");
+    let form = send_form(&mirrored, "id=doi:10.1234/tides.7");
     assert_eq!((form.status, form.header("location")), (303, PAGE), "{}", form.text());
     assert_eq!(mirrored.get(PAGE).status, 200);
     // Several records fit a vague title.
@@ -80,7 +89,7 @@ fn what_fits_no_record_is_not_found() {
     }
     let long = format!("/_openurl?id=doi:10.1/{}", "x".repeat(100 << 10));
     assert_eq!(mirrored.get(&long).status, 414);
-    let keys = post(mirrored.proxy.address(), "/_openurl", &"a=b&".repeat(300));
+    let keys = send_form(&mirrored, &"a=b&".repeat(300));
     assert_eq!(keys.status, 400, "{}", keys.text());
 }
 
