@@ -54,7 +54,7 @@ fn measure_reads(folder: &Path) -> Result<(), Box<dyn Error>> {
         build(&path, length)?;
         let mut opened = Vec::new();
         for _ in 0..RUNS {
-            opened.push(timed(|| Ok(drop(Tape::open(&path)?)))?);
+            opened.push(timed(|| Tape::open(&path).map(drop).map_err(Into::into))?);
         }
         let tape = Tape::open(&path)?;
         let mut read = Vec::new();

@@ -348,6 +348,14 @@ mod tests {
     }
 
     #[test]
+    fn a_record_without_metadata_is_deleted_whatever_its_header_says() {
+        let mut xml = String::new();
+        TapeRecord { metadata: String::new(), ..record() }.write(&mut xml);
+        let read = TapeRecord::read(ROOT, &xml, 0).expect("a record");
+        assert!(read.is_deleted && read.metadata.is_empty());
+    }
+
+    #[test]
     fn a_record_of_another_program_gets_the_declarations_around_it() {
         let root = format!("<t:tape xmlns:t=\"{NAMESPACE}\" xmlns:dc=\"dc\" xmlns='d'>");
         let text = "<t:tapeRecord xmlns:x='x'><t:tapeRecordAdmin><t:identifier> a </t:identifier><t:date>2001-01-01\

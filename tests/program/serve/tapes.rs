@@ -22,7 +22,7 @@ fn record(number: usize, prefix: &str) -> TapeRecord {
         identifier: format!("oai:letters.example:{number}"),
         datestamp: format!("20{:02}-01-{:02}T00:00:{:02}Z", number / 100, number % 28 + 1, number % 60),
         prefix: Some(prefix.to_owned()),
-        set_specs: vec![if number % 2 == 0 { "a:even" } else { "b" }.to_owned()],
+        set_specs: vec![if number.is_multiple_of(2) { "a:even" } else { "b" }.to_owned()],
         is_deleted,
         metadata: if is_deleted { String::new() } else { metadata },
         abouts: Vec::new(),

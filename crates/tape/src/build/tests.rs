@@ -226,23 +226,18 @@ fn a_truncated_tape_is_not_opened_and_its_end_is_named() {
     assert!(fault.contains("the file ends inside a gzip member") || fault.contains("ends early"), "{fault}");
     // A tape that ends between two members is cut too.
     let fixture = Fixture::built(&records(300));
-    let last = fixture.xml().len();
     let cut = |bytes: &mut Vec<u8>| {
         let at = bytes.windows(4).rposition(|window| window == [0x1f, 0x8b, 8, 0]).expect("a member");
         bytes.truncate(at);
     };
     fixture.edit(cut);
     let fault = fixture.verified().expect_err("it is cut");
-    assert!(fault.contains("the end tag of the tape is missing") || last == 0, "{fault}");
+    assert!(fault.contains("the end tag of the tape is missing"), "{fault}");
     assert!(rebuild_index(&fixture.path, None, &mut |_| ()).is_err());
 }
 
 #[test]
 fn an_edited_record_is_never_served() {
-    let fixture = Fixture::built(&records(1_000));
-    // A bit in the middle of the file, whose length and ends stay.
-    let middle = fs::metadata(&fixture.path).expect("a tape").len() / 2;
-    assert!(middle < 64 << 10 || fixture.verified().is_ok());
     let plain = Fixture::new();
     let path = plain.folder.path().join("plain.xml");
     let long = TapeRecord { metadata: format!("<m>{}</m>", "x".repeat(200_000)), ..record(1) };
