@@ -67,8 +67,8 @@ fn record(number: u32) -> TapeRecord {
     TapeRecord {
         identifier: format!("oai:x:{number}"),
         datestamp: format!("2001-01-{:02}", number % 28 + 1),
-        prefix: Some(if number % 3 == 0 { "b" } else { "a" }.to_owned()),
-        set_specs: if number % 2 == 0 { vec!["s:t".to_owned()] } else { Vec::new() },
+        prefix: Some(if number.is_multiple_of(3) { "b" } else { "a" }.to_owned()),
+        set_specs: if number.is_multiple_of(2) { vec!["s:t".to_owned()] } else { Vec::new() },
         is_deleted: number % 10 == 7,
         metadata: if number % 10 == 7 {
             String::new()
