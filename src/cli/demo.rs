@@ -30,6 +30,8 @@ const ID: &str = "demo";
 const CATALOGUE_ID: &str = "catalogue";
 /// A record whose page the demonstration names.
 const RECORD: &str = "oai:demo.example.org:4";
+/// A URL that this record has, and one of the catalogue names.
+const NAMED: &str = "http%3A%2F%2Fdemo.example.org%2Farticle%3Fid%3D4%26view%3Dfull";
 /// A word of this record.
 const SEARCHED: &str = "harbour";
 const FIRST_PAGE: &str = "verb=ListRecords&metadataPrefix=oai_dc";
@@ -187,6 +189,8 @@ impl Demo {
         line("record", &RecordAddress { repository: ID, identifier: RECORD, format: None }.page(&site));
         line("search", &format!("{site}/_search?q={SEARCHED}"));
         line("index", &format!("curl '{site}/_index?{FIRST_PAGE}'"));
+        line("resolver", &format!("{site}/_resolve/{NAMED}"));
+        line("federation", &format!("curl '{site}/_federation?{FIRST_PAGE}'"));
         line("curl", &format!("curl '{repaired}?{FIRST_PAGE}'"));
         line("sickle", "python3 -m pip install Sickle");
         line(

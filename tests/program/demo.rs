@@ -197,6 +197,32 @@ fn index_lists_both_repositories() {
 }
 
 #[test]
+fn resolver_and_federation_span_both_repositories() {
+    let (_running, lines) = start();
+    let resolved = page(labelled(&lines, "resolver"));
+    for identifier in ["oai%3Ademo.example.org%3A4", "oai%3Alibrary.example.org%3A1903"] {
+        assert!(resolved.contains(identifier), "{identifier}: {resolved}");
+    }
+    let url = labelled(&lines, "federation").trim_start_matches("curl ").trim_matches('\'');
+    let (mut identifiers, mut next) = (String::new(), url.to_owned());
+    loop {
+        let list = page(&next);
+        identifiers.push_str(&list);
+        let token = list.split_once("<resumptionToken").and_then(|(_, rest)| rest.split_once('>'));
+        match token.and_then(|(_, rest)| rest.split_once('<')) {
+            Some((token, _)) if !token.is_empty() => {
+                let (base, _) = url.split_once('?').expect("a query");
+                next = format!("{base}?verb=ListRecords&resumptionToken={token}");
+            }
+            _ => break,
+        }
+    }
+    for identifier in ["oai:demo.example.org:12<", "oai:library.example.org:1904<"] {
+        assert!(identifiers.contains(identifier), "{identifier}: {identifiers}");
+    }
+}
+
+#[test]
 fn search_finds_a_record_at_once() {
     let (_running, lines) = start();
     let page = page(labelled(&lines, "search"));
