@@ -3,8 +3,9 @@
 //! runs third-party software, two speak OAI-PMH 1.x. More harvesters get whole lists from broken and
 //! poisoned sources, and an error in bounded time from dead ones.
 //!
-//! tests/harvesters/run.py, repositories.py, mirrored.py, searched.py, viewed.py, indexed.py and sources.py do
-//! the work. They skip harvesters that are not installed; the captured output of the test names them. With `OAIMEND_HARVESTERS=required` they fail instead.
+//! tests/harvesters/run.py, repositories.py, mirrored.py, searched.py, viewed.py, indexed.py, gathered.py and sources.py do
+//! the work. They skip harvesters that are not installed; the captured output of the test names them. With
+//! `OAIMEND_HARVESTERS=required` they fail instead.
 //! `scripts/harvesters install` installs them.
 
 use std::path::Path;
@@ -38,6 +39,11 @@ fn real_harvesters_get_a_view_and_what_has_left_it() {
 #[test]
 fn real_harvesters_get_the_index_of_repositories() {
     run("indexed.py", &[]);
+}
+
+#[test]
+fn real_harvesters_get_a_tape_and_a_federation() {
+    run("gathered.py", &[]);
 }
 
 #[test]

@@ -36,8 +36,9 @@ impl MemberRepositories for ServedMembers {
             ServeFrom::Live if fails_over => ServeFrom::LiveThenMirror,
             serve => serve,
         };
-        let (mapped, requested_by) = ((Arc::clone(&mapping), serve), self.requested_by.clone());
-        let opened = mapped_repository(&self.served, mapped, requested_by, CountedBy::Repository).await?;
+        let mapped = (Arc::clone(&mapping), serve);
+        let opened =
+            mapped_repository(&self.served, mapped, self.requested_by, CountedBy::Repository).await?;
         with_member_crosswalks(&self.served, (mapping, serve), opened).await
     }
 }
