@@ -67,7 +67,8 @@ impl ShownStates {
 }
 
 fn spans_of_member(services: &FederationServices, federation: &str, member: &str) -> Arc<Spans> {
-    services.spans.of(&format!("{federation}/{member}"), SpanKind::Source)
+    // No name of a federation contains a blank.
+    services.spans.of(&format!("{federation} {member}"), SpanKind::Source)
 }
 
 /// The requested times of a list.

@@ -44,8 +44,11 @@ impl Federation {
             return;
         }
         // Other requests wait, and find what this one learns.
-        let _turn = state.refreshing.lock().await;
         let mut deadline = self.services.clock.deadline(TIME_MAX);
+        let _turn = tokio::select! {
+            turn = state.refreshing.lock() => turn,
+            () = &mut deadline => return,
+        };
         let unknown = unknown();
         state.note_queried(&unknown, now_secs);
         let ask = |id: String| async move {

@@ -27,8 +27,14 @@ impl Federation {
     async fn refresh_formats(&self, like: &RepositoryRequest) -> Result<(), Failure> {
         let state = &self.services.state;
         let now_secs = self.now_secs();
-        let _turn = state.refreshing.lock().await;
+        if self.members().iter().all(|member| state.has_fresh_formats(&member.id, now_secs)) {
+            return Ok(());
+        }
         let mut deadline = self.services.clock.deadline(TIME_MAX);
+        let _turn = tokio::select! {
+            turn = state.refreshing.lock() => turn,
+            () = &mut deadline => return Err(out_of_time()),
+        };
         let old = self.members().iter().filter(|member| !state.has_fresh_formats(&member.id, now_secs));
         let ask = |id: String| async move {
             let formats = self.formats_of(&id, like).await;

@@ -147,6 +147,11 @@ impl FederatedList {
         places.map(|place| if place.order() == at.order() { at.clone() } else { place }).collect()
     }
 
+    /// Leaves out members that have failed and have left the federation since.
+    pub(crate) fn forget_those_that_left(&mut self, members: &[Member]) {
+        self.failed.retain(|place| members.iter().any(|member| member.id == place.id));
+    }
+
     /// The members that have failed.
     pub(crate) fn failed_places(&self, members: &[Member]) -> Vec<Place> {
         let is_member = |place: &&Place| members.iter().any(|member| member.id == place.id);

@@ -77,7 +77,8 @@ impl Session {
         if let Some(until_secs) = until.and_then(to_last_second) {
             list.until_secs = until_secs.min(now_secs);
         }
-        list.is_exact = from.is_some() && from == until;
+        // A validator requests one datestamp so. A whole day is a step of a harvest.
+        list.is_exact = list.from_secs.is_some() && list.from_secs == until.and_then(to_last_second);
         let nothing = |text: &str| Err((ErrorCode::NoRecordsMatch, text.to_owned()));
         if list.from_secs.is_some_and(|from_secs| from_secs > list.until_secs) {
             return nothing("no record has a datestamp after the present");
@@ -100,6 +101,7 @@ impl Session {
     async fn page(&mut self, mut list: FederatedList) -> Answered {
         let federation = Arc::clone(&self.federation);
         let members = federation.members();
+        list.forget_those_that_left(members);
         let mut deadline = federation.services.clock.deadline(FIRST_RECORD_TIME_MAX);
         let mut refused = 0;
         while let Some(place) = list.next_place(members) {
@@ -206,6 +208,7 @@ impl Session {
 
     /// Answers if no member was found in time. The next request goes on where this one has come to.
     async fn out_of_time(&mut self, list: FederatedList) -> Answered {
+        self.record_shown(&list).await?;
         let services = &self.federation.services;
         if !self.request.request.is_resumption() {
             if let Some(token) = list.to_token(&services.token_key) {
@@ -223,10 +226,8 @@ impl Session {
 
     /// Answers if no member has records any more.
     async fn nothing_left(&mut self, list: FederatedList) -> Answered {
+        self.record_shown(&list).await?;
         if !self.request.request.is_resumption() {
-            let times = ListTimes { date_secs: list.date_secs, latest_secs: None, has_days: list.has_days() };
-            let services = &self.federation.services;
-            self.shown.record(services, &list.federation, times).await.map_err(Failure::from)?;
             let has_members = !self.federation.members().is_empty();
             let (code, text) = if list.lacks_format && has_members {
                 let text = "no repository of this federation has this format";
@@ -245,6 +246,12 @@ impl Session {
         }
     }
 
+    /// Stores the states that the members have shown: the harvester derives the `from` of its next list from this one.
+    async fn record_shown(&mut self, list: &FederatedList) -> Result<(), Failure> {
+        let times = ListTimes { date_secs: list.date_secs, latest_secs: None, has_days: list.has_days() };
+        Ok(self.shown.record(&self.federation.services, &list.federation, times).await?)
+    }
+
     /// Answers with the last record of the list again. `None` if it is not there any more.
     async fn repeat_last(
         &mut self,
@@ -253,9 +260,7 @@ impl Session {
     ) -> Result<Option<Box<ResponseSummary>>, Stop> {
         let Some(last) = &list.last else { return Ok(None) };
         let Some(record) = self.record_again(list, last).await? else { return Ok(None) };
-        let times = ListTimes { date_secs: list.date_secs, latest_secs: None, has_days: list.has_days() };
-        let services = &self.federation.services;
-        self.shown.record(services, &list.federation, times).await.map_err(Failure::from)?;
+        self.record_shown(list).await?;
         let next = token.as_deref().map(|token| (token, None));
         let content = format!("{record}\n{}", token_element("", next, list.count, false));
         let mut summary = self.send_own(list.date_secs, &content, 1).await?;

@@ -93,7 +93,9 @@ impl Federation {
             NoMetadataFormats, NoRecordsMatch, NoSetHierarchy,
         };
         let is_end = match nothing.code() {
-            None | Some(NoRecordsMatch | CannotDisseminateFormat) => true,
+            None | Some(NoRecordsMatch) => true,
+            // A member that loses a format in the middle of a list has more records.
+            Some(CannotDisseminateFormat) => place.token.is_none(),
             Some(BadResumptionToken) => place.token.is_some(),
             Some(NoSetHierarchy | BadArgument) => list.set.is_some(),
             Some(BadVerb | IdDoesNotExist | NoMetadataFormats) => false,

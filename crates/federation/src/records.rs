@@ -29,16 +29,17 @@ impl Session {
     pub(crate) async fn record(&mut self, identifier: &str) -> Answered {
         let federation = Arc::clone(&self.federation);
         federation.refresh_facts(&self.request, Needed::Granularity).await;
-        let mut located = Vec::new();
-        if let Some(locator) = &federation.services.locator {
-            let named = locator.locate(identifier).await;
-            located
-                .extend(federation.members().iter().map(|member| &member.id).filter(|id| named.contains(id)));
-        }
-        let others = federation.members().iter().map(|member| &member.id);
-        let others: Vec<_> = others.filter(|id| !located.contains(id)).collect();
+        let ids = federation.members().iter().map(|member| &member.id);
+        // Members that may have the item stay in their order, because the first one that has it counts.
+        let (first, others): (Vec<_>, Vec<_>) = match &federation.services.locator {
+            Some(locator) => {
+                let named = locator.locate(identifier).await;
+                ids.partition(|id| named.contains(id) || !locator.covers(id))
+            }
+            None => (ids.collect(), Vec::new()),
+        };
         let mut refused = None;
-        for ids in [located, others] {
+        for ids in [first, others] {
             match self.find(&ids).await? {
                 Found::Page(id, page) => return self.send_record(&id, *page).await,
                 Found::Error(code, text) => refused = refused.or(Some((code, text))),

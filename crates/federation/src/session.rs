@@ -7,8 +7,8 @@ use crate::settings::{FederationServices, FederationSettings, Member};
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::{ErrorCode, Request, UnixSecs, error_response, response_head};
 use oaimend_repository::{
-    AnsweredBy, Failure, Outlook, Reason, Repository, RepositoryRequest, ResponseSummary, ResponseWriter,
-    Stop,
+    AnsweredBy, Failure, HarvesterTraits, Outlook, Reason, Repository, RepositoryRequest, ResponseSummary,
+    ResponseWriter, Stop,
 };
 use std::sync::Arc;
 
@@ -92,7 +92,9 @@ impl Federation {
 
 /// A request to a member in place of one to the federation. Its response repeats the latter.
 pub(crate) fn request_to_member(like: &RepositoryRequest, request: Request) -> RepositoryRequest {
-    RepositoryRequest { request, in_one_piece: false, reports_records: false, ..like.clone() }
+    // The harvester has said of the federation what it says of itself.
+    let harvester = HarvesterTraits::default();
+    RepositoryRequest { request, harvester, in_one_piece: false, reports_records: false, ..like.clone() }
 }
 
 /// The failure of a member as that of its federation. Harvesters retry it: the federation itself is there.

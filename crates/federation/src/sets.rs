@@ -51,6 +51,7 @@ impl Session {
             },
         };
         let members = federation.members();
+        list.forget_those_that_left(members);
         let mut deadline = federation.services.clock.deadline(TIME_MAX);
         let (mut pending, mut refused) = (OwnSets::default(), 0);
         while let Some(place) = list.next_place(members) {

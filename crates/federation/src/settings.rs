@@ -76,7 +76,10 @@ pub trait MemberRepositories: Send + Sync {
 /// Knows which members hold an identifier, so that not all of them are queried.
 #[async_trait]
 pub trait RecordLocator: Send + Sync {
-    /// The ids of repositories that hold an item. They are queried first; if none of them has it, all others are queried.
+    /// Whether it knows the items of a repository.
+    fn covers(&self, id: &str) -> bool;
+
+    /// The ids of repositories that hold an item. Others that it covers are queried only if none of the rest has it.
     async fn locate(&self, identifier: &str) -> Vec<String>;
 }
 

@@ -13,6 +13,12 @@ pub(crate) const CATALOG_BYTES_MAX: u64 = 64 << 20;
 pub(crate) const FORMATS_MAX: usize = 1_000;
 /// Maximum number of sets of a tape.
 pub(crate) const SETS_MAX: usize = 200_000;
+/// Maximum number of sets that a record names.
+pub(crate) const RECORD_SETS_MAX: usize = 1_000;
+/// Longest setSpec, in bytes.
+pub(crate) const SET_SPEC_BYTES_MAX: usize = 1_024;
+/// Longest metadataPrefix, in bytes.
+pub(crate) const PREFIX_BYTES_MAX: usize = 256;
 /// Maximum number of different combinations of sets that the records of a tape are in.
 pub(crate) const SET_COMBINATIONS_MAX: usize = 2_000_000;
 /// Maximum number of records of a tape in all formats.

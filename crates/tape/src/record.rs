@@ -1,6 +1,7 @@
 //! One record of a tape: the `tapeRecord` element.
 
 use crate::fault::Fault;
+use crate::limits::{PREFIX_BYTES_MAX, RECORD_SETS_MAX, SET_SPEC_BYTES_MAX};
 use crate::names::{ADMIN_NAMESPACE, NAMESPACE, element};
 use crate::namespaces::self_contained;
 use oaimend_oai::datestamp::{Granularity, to_secs};
@@ -136,6 +137,13 @@ impl TapeRecord {
         if record.datestamp_secs().is_none() {
             let (identifier, date) = (record.identifier.escape_debug(), record.datestamp.escape_debug());
             return fault(&format!("of {identifier} has the date \"{date}\", which is no UTC date"));
+        }
+        let is_long = |set: &String| set.len() > SET_SPEC_BYTES_MAX;
+        if record.set_specs.len() > RECORD_SETS_MAX || record.set_specs.iter().any(is_long) {
+            return fault("names more than 1,000 sets, or one of more than 1,024 bytes");
+        }
+        if record.prefix.as_ref().is_some_and(|prefix| prefix.len() > PREFIX_BYTES_MAX) {
+            return fault("has a metadataPrefix of more than 256 bytes");
         }
         if !has_record {
             return fault(&format!("of {} has no record element", record.identifier.escape_debug()));

@@ -1,6 +1,6 @@
 //! `oaimend tape build`: writes a tape and its index.
 
-use oaimend_tape::BuiltTape;
+use oaimend_tape::{BuiltTape, open_scan};
 use serde_json::json;
 
 use super::arguments::BuildArguments;
@@ -17,6 +17,13 @@ pub(super) fn run(arguments: BuildArguments) -> Result<Exit, Failure> {
     if out.is_dir() {
         return Err(Failure::usage(format_args!(
             "{} is a folder; expected the file of a tape",
+            out.display()
+        )));
+    }
+    if out.exists() && open_scan(&out).is_err() {
+        // Without the name of the tape, the first saved response would be replaced by it.
+        return Err(Failure::usage(format_args!(
+            "{} exists and is no tape; name another file",
             out.display()
         )));
     }

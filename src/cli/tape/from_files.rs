@@ -41,11 +41,19 @@ struct FileReader<'a> {
 #[derive(Default)]
 struct Tokens {
     /// The tokens at the ends of pages, with their files.
-    next: Vec<(String, String)>,
+    next: Vec<NextPage>,
     /// The tokens in the requests of pages.
     requested: HashSet<String>,
     /// Pages that do not tell how they were requested.
     unknown: usize,
+}
+
+/// What a page says of the next one.
+struct NextPage {
+    token: String,
+    file: String,
+    /// Whether the page itself does not tell how it was requested.
+    is_after_unknown: bool,
 }
 
 /// Writes a tape of these files.
@@ -55,6 +63,11 @@ pub(super) fn build(out: &Path, files: &[PathBuf], selection: &Selection<'_>) ->
     for file in files {
         let source = look_at(file, &mut description)?;
         sources.extend(source.map(|source| (file, source)));
+    }
+    if !description.gaps.is_empty() && !selection.accepts_gaps {
+        return Err(Failure::incomplete(
+            "a tape of the input says that records are missing; no tape was written; --accept-gaps writes one that says so too",
+        ));
     }
     let building = Building::begin(out, description)?;
     let (prefixes, tokens) = (BTreeMap::new(), Tokens::default());
@@ -73,10 +86,13 @@ fn look_at(file: &Path, description: &mut TapeDescription) -> Result<Option<Sour
     let name = file.display().to_string();
     match open_scan(file) {
         Ok(mut scan) => {
-            if scan.next_part().map_err(|error| failure(&name, error, ""))? == Some(TapePart::Admin)
-                && *description == TapeDescription::default()
-            {
-                *description = scan.description().unwrap_or_default();
+            let part = scan.next_part().map_err(|error| failure(&name, error, ""))?;
+            if let (Some(TapePart::Admin), Some(found)) = (part, scan.description()) {
+                let gaps = found.gaps.clone();
+                if *description == TapeDescription::default() {
+                    *description = TapeDescription { gaps: Vec::new(), ..found };
+                }
+                description.gaps.extend(gaps);
             }
             return Ok(Some(Source::Tape));
         }
@@ -239,18 +255,20 @@ impl FileReader<'_> {
 
 impl Tokens {
     fn note(&mut self, head: &Head, next: Option<String>, file: &str) {
-        self.next.extend(next.map(|next| (next, file.to_owned())));
-        match &head.token {
-            Some(token) => drop(self.requested.insert(token.clone())),
-            None if head.prefix.is_none() && head.record_at.is_none() => self.unknown += 1,
-            None => {}
-        }
+        let is_unknown = head.token.is_none() && head.prefix.is_none() && head.record_at.is_none();
+        let next = next.map(|token| NextPage { token, file: file.to_owned(), is_after_unknown: is_unknown });
+        self.next.extend(next);
+        self.unknown += usize::from(is_unknown);
+        self.requested.extend(head.token.clone());
     }
 
     /// The file after which a list continues, if no other file can be its next page.
     fn find_open_list(&self) -> Option<String> {
-        let open: Vec<_> = self.next.iter().filter(|(token, _)| !self.requested.contains(token)).collect();
-        if open.len() > self.unknown { open.last().map(|(_, file)| file.clone()) } else { None }
+        let open: Vec<_> = self.next.iter().filter(|next| !self.requested.contains(&next.token)).collect();
+        // A chain of pages that do not tell their requests ends with one that has no open token.
+        let ends = self.unknown - open.iter().filter(|next| next.is_after_unknown).count();
+        let is_open = open.len() > self.unknown || !open.is_empty() && ends == 0;
+        if is_open { open.last().map(|next| next.file.clone()) } else { None }
     }
 }
 
@@ -284,6 +302,7 @@ mod tests {
         assert!(open(&[(first.clone(), Some("1"))]));
         assert!(!open(&[(first.clone(), Some("1")), (head(None, Some("1")), None)]));
         assert!(open(&[(first.clone(), Some("1")), (head(None, Some("1")), Some("2"))]));
+        assert!(open(&[(head(None, None), Some("1"))]), "a page is not the next one of itself");
         // A page that does not tell its request may be the next one.
         assert!(!open(&[(first.clone(), Some("1")), (head(None, None), None)]));
         assert!(open(&[(first.clone(), Some("1")), (first, Some("2")), (head(None, None), None)]));

@@ -98,6 +98,12 @@ fn configure(folder: &Path, url: &str, selection: &Selection<'_>) -> Result<Conf
                 )));
             }
         }
+        Err(_) if folder.exists() => {
+            return Err(Failure::usage(format_args!(
+                "{} exists and holds no harvest of this command; move it away, or name another tape",
+                folder.display()
+            )));
+        }
         Err(_) => {
             fs::create_dir_all(&mappings).map_err(|error| Failure::io("create", &mappings, &error))?;
             fs::write(&settings, "").map_err(|error| Failure::io("write", &settings, &error))?;

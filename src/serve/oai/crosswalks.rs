@@ -65,7 +65,7 @@ async fn add_crosswalks(
         mapping.map_or_else(|| served.repositories.limits(), |mapping| mapping.source.limits.clone());
     let name = records.name();
     let (known_formats, collections): (_, Option<Arc<dyn DerivedCollections>>) = match records {
-        Records::OfSource(_) => (Some(served.known_formats.clone()), None),
+        Records::Source(_) => (Some(served.known_formats.clone()), None),
         // The formats of a mirror are in its store.
         records => (None, Some(Arc::new(MirrorCollections::open(served, records).await?))),
     };
@@ -92,13 +92,13 @@ async fn add_crosswalks(
 #[derive(Debug)]
 enum Records {
     /// Those of a source, with its datestamps.
-    OfSource(Arc<Mapping>),
+    Source(Arc<Mapping>),
     /// Those of a mirrored repository.
-    OfMirror(Arc<Mapping>),
+    Mirror(Arc<Mapping>),
     /// Those of all mirrored repositories.
-    OfAll,
+    All,
     /// Those of a view.
-    OfView(Arc<ViewFile>),
+    View(Arc<ViewFile>),
 }
 
 /// The records of a repository, and the choices for its crosswalks; `None`: it has none.
@@ -110,9 +110,9 @@ fn records_of(
         TargetRepository::Mapped(mapping, serve) => {
             Some((Records::of_mapping(mapping, *serve), mapping.crosswalks.clone()))
         }
-        TargetRepository::Aggregate => Some((Records::OfAll, served.crosswalks.clone())),
+        TargetRepository::Aggregate => Some((Records::All, served.crosswalks.clone())),
         TargetRepository::View(view) => {
-            Some((Records::OfView(Arc::clone(view)), view.crosswalks.over(&served.crosswalks)))
+            Some((Records::View(Arc::clone(view)), view.crosswalks.over(&served.crosswalks)))
         }
         // The index has `oai_dc`, the components search and browse in the formats of `/_all`, and the members of a federation
         // have crosswalks of their own.
@@ -124,17 +124,17 @@ impl Records {
     /// The records of a mapped repository.
     fn of_mapping(mapping: &Arc<Mapping>, serve: ServeFrom) -> Self {
         match serve {
-            ServeFrom::Live | ServeFrom::LiveThenMirror => Self::OfSource(Arc::clone(mapping)),
-            ServeFrom::Mirror => Self::OfMirror(Arc::clone(mapping)),
+            ServeFrom::Live | ServeFrom::LiveThenMirror => Self::Source(Arc::clone(mapping)),
+            ServeFrom::Mirror => Self::Mirror(Arc::clone(mapping)),
         }
     }
 
     /// The name in tokens and of derived collections. A view may have the name of a repository.
     fn name(&self) -> String {
         match self {
-            Self::OfSource(mapping) | Self::OfMirror(mapping) => mapping.id().to_owned(),
-            Self::OfAll => AggregateRepository::NAME.to_owned(),
-            Self::OfView(view) => format!("_view/{}", view.name),
+            Self::Source(mapping) | Self::Mirror(mapping) => mapping.id().to_owned(),
+            Self::All => AggregateRepository::NAME.to_owned(),
+            Self::View(view) => format!("_view/{}", view.name),
         }
     }
 }
@@ -158,11 +158,11 @@ impl MirrorCollections {
     async fn since(&self, since_secs: Option<UnixSecs>) -> Result<Box<dyn Repository>, Failure> {
         let served = &*self.served;
         Ok(match &self.records {
-            Records::OfSource(mapping) | Records::OfMirror(mapping) => {
+            Records::Source(mapping) | Records::Mirror(mapping) => {
                 Box::new(mirror_view(served, mapping).await?.since(since_secs))
             }
-            Records::OfAll => Box::new(aggregate_view(served).await?.since(since_secs)),
-            Records::OfView(view) => Box::new(subject_view(served, view).await?.since(since_secs)),
+            Records::All => Box::new(aggregate_view(served).await?.since(since_secs)),
+            Records::View(view) => Box::new(subject_view(served, view).await?.since(since_secs)),
         })
     }
 }

@@ -50,6 +50,10 @@ struct MirroredRecords {
 
 #[async_trait]
 impl RecordLocator for MirroredRecords {
+    fn covers(&self, id: &str) -> bool {
+        self.served.mirrored(id).is_some()
+    }
+
     async fn locate(&self, identifier: &str) -> Vec<String> {
         let ServedRepositories { resolver, repositories, .. } = &*self.served;
         // While the identifiers are being read, all members are asked.

@@ -445,7 +445,15 @@ impl<'s> Session<'s> {
 
     /// Sends the end of the response.
     async fn finish_page(&mut self, list: &DerivedList<'_>, mut page: Page) -> Result<(), Stop> {
-        if self.summary.page.error.is_some() && page.records == 0 && page.quarantined == 0 {
+        let error = if page.records == 0 { self.summary.page.error } else { None };
+        if error.is_some_and(|code| page.quarantined > 0 && code != ErrorCode::NoRecordsMatch) {
+            // Pages without a converted record came before it. The list has not ended.
+            return self
+                .refuse_token("the source does not know its resumptionToken any more")
+                .await
+                .map(drop);
+        }
+        if error.is_some() && page.quarantined == 0 {
             let held = std::mem::take(&mut page.held);
             self.writer.send(held.into(), page.answered_by).await?;
             return self.writer.finish().await;

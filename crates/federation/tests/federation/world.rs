@@ -12,8 +12,8 @@ use oaimend_mirror::SpanTable;
 use oaimend_oai::datestamp::{Granularity, from_secs, to_last_second, to_secs};
 use oaimend_oai::{Argument, ErrorCode, Request, UnixSecs, Verb, error_response, response_head};
 use oaimend_repository::{
-    AnsweredBy, DeliveredRecord, Event, EventStream, Failure, ListAge, Reason, Repository, RepositoryRequest,
-    ResponseHead, ResponseSummary,
+    AnsweredBy, DeliveredRecord, Event, EventStream, Failure, HarvesterTraits, ListAge, Reason, Repository,
+    RepositoryRequest, ResponseHead, ResponseSummary,
 };
 use oaimend_store::TokenKey;
 use oaimend_store_contract::Memory;
@@ -299,6 +299,10 @@ struct Located(Vec<String>);
 
 #[async_trait]
 impl RecordLocator for Located {
+    fn covers(&self, _: &str) -> bool {
+        true
+    }
+
     async fn locate(&self, _: &str) -> Vec<String> {
         self.0.clone()
     }
@@ -525,8 +529,14 @@ impl World {
 pub(crate) fn ask(repository: &dyn Repository, query: &str) -> Answered {
     let request = Request::parse(query.as_bytes()).unwrap_or_else(|error| panic!("{query}: {error:?}"));
     let echo = Arc::new(request.to_echo("http://proxy.example/_federation"));
-    let request =
-        RepositoryRequest { request, echo, via: String::new(), in_one_piece: false, reports_records: false };
+    let request = RepositoryRequest {
+        request,
+        echo,
+        via: String::new(),
+        harvester: HarvesterTraits::default(),
+        in_one_piece: false,
+        reports_records: false,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut answered = Answered::default();
     runtime.block_on(async {

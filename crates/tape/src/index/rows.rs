@@ -88,6 +88,10 @@ impl IndexRows {
 
     /// Notes what the tape says about itself.
     pub(crate) fn describe(&mut self, description: TapeDescription) {
+        if self.count > 0 {
+            // The rows contain the numbers of the formats.
+            return;
+        }
         self.catalog.formats = Vec::new();
         for TapeFormat { prefix, schema, namespace } in description.formats.iter().take(FORMATS_MAX).cloned()
         {

@@ -36,7 +36,7 @@ pub(super) fn give_up_rights(memory_bytes: u64) -> Result<bool, String> {
     }
 }
 
-/// Denies all access to files, the network and other processes. Old kernels know a part of it or nothing.
+/// Denies all access to files, the network and other processes. Returns whether the kernel knows all of it.
 fn restrict() -> Result<bool, landlock::RulesetError> {
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK))?
@@ -44,7 +44,7 @@ fn restrict() -> Result<bool, landlock::RulesetError> {
         .scope(Scope::from_all(LANDLOCK))?
         .create()?
         .restrict_self()?;
-    Ok(status.ruleset != RulesetStatus::NotEnforced)
+    Ok(status.ruleset == RulesetStatus::FullyEnforced)
 }
 
 /// The address space of the process in bytes.
