@@ -15,11 +15,12 @@ use oaimend_crosswalks::{
 use oaimend_mirror::Stamps;
 use oaimend_mirror::view::{MirrorRepository, MirroredSource, ViewOptions, ViewStores};
 use oaimend_oai::{Request, UnixSecs};
-use oaimend_repository::{Event, Repository, RepositoryRequest};
+use oaimend_repository::{Event, HarvesterTraits, Repository, RepositoryRequest};
 use oaimend_store::{
     Catalog, CompleteHarvest, HarvestProgress, ListedFormat, NewRecord, PageCommit, RecordRepairs,
     RecordStatus, RepositoryId, Store, content_hash,
 };
+use oaimend_xslt::{WorkerProgram, XsltLimits, XsltWorker};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,6 +83,7 @@ async fn list(repository: &dyn Repository, prefix: &str) -> (usize, Duration) {
             request,
             echo,
             via: String::new(),
+            harvester: HarvesterTraits::default(),
             in_one_piece: false,
             reports_records: false,
         };
@@ -108,9 +110,10 @@ fn repository(store: &Store, stores: ViewStores, id: &str) -> CrosswalkRepositor
     let source = MirroredSource { id: id.to_owned(), ..MirroredSource::default() };
     let view = MirrorRepository::new(stores, ViewOptions::default(), source);
     let choices = BUILT_IN.iter().map(|row| (row.prefix.to_owned(), CrosswalkChoice::BuiltIn));
+    let worker = XsltWorker::new(WorkerProgram::this_program("none"), XsltLimits::default());
     let settings = CrosswalkSettings {
         repository: id.to_owned(),
-        crosswalks: CrosswalkChoices(choices.collect()).crosswalks("http://proxy.example"),
+        crosswalks: CrosswalkChoices(choices.collect()).crosswalks("http://proxy.example", &worker),
         known_formats: None,
         collections: None,
         quarantine: QuarantineSettings {

@@ -31,7 +31,6 @@ pub(crate) fn explain_failure(name: &str) -> &'static str {
         Reason::Redirect => "The source redirected the request to a place that is not followed.",
         Reason::Status => "The source answered with an HTTP error.",
         Reason::Unrepairable => "A record of the page could not be repaired.",
-        Reason::TapeFile => "The tape or its index cannot be used.",
         Reason::StaticFile => "The file of the static repository cannot be used.",
         Reason::NotOai(NotOai::Empty) => "The source sent an empty response.",
         Reason::NotOai(NotOai::Html) => "The source sent an HTML page in place of OAI-PMH.",
@@ -55,6 +54,7 @@ pub(crate) fn explain_failure(name: &str) -> &'static str {
         | Reason::Ledger
         | Reason::TakenOver
         | Reason::SpoolFull
+        | Reason::TapeFile
         | Reason::Configuration
         | Reason::MirrorIncomplete
         | Reason::Mirror
