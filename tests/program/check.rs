@@ -280,7 +280,10 @@ fn static_repository_needs_a_server() {
     let output = program.args(["check", "x", "--mappings"]).arg(kept.mappings()).output().expect("it runs");
     assert_eq!(output.status.code(), Some(64));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("\"x\" is a static repository") && said.contains("oaimend serve"), "{said}");
+    assert!(
+        said.contains("\"x\" is a file, which cannot answer requests") && said.contains("oaimend serve"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -278,3 +278,15 @@ fn tapes_of_xml_tape_are_verified_written_again_and_served() {
     assert!(gzip.success());
     succeeds(folder, &["tape", "verify", "theirs.xml.gz"]);
 }
+
+#[test]
+fn a_forgotten_name_of_the_tape_replaces_no_saved_response() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let saved = page_of(1);
+    for name in ["a.xml", "b.xml"] {
+        std::fs::write(folder.path().join(name), &saved).expect("writable");
+    }
+    let said = fails(64, folder.path(), &["tape", "build", "a.xml", "b.xml"]);
+    assert!(said.contains("a.xml exists and is no tape"), "{said}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.xml")).expect("it is there"), saved);
+}

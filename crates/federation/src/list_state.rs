@@ -275,6 +275,20 @@ mod tests {
     }
 
     #[test]
+    fn members_that_have_failed_and_left_keep_no_place() {
+        let all = members(&[("a", 1), ("b", 1), ("c", 1)]);
+        let mut list = FederatedList::new("_federation", Verb::ListRecords, UnixSecs(9), Granularity::Second);
+        assert!((0..3).all(|_| list.postpone(&all)));
+        let left = members(&[("b", 1), ("c", 1)]);
+        list.forget_those_that_left(&left);
+        list.continue_with(&left, "t".to_owned());
+        assert_eq!(next(&list, &left), Some(("b".to_owned(), Some("t".to_owned()))));
+        assert_eq!(list.rotate_failed(), 2);
+        list.pass(&left);
+        assert_eq!(next(&list, &left), Some(("b".to_owned(), Some("t".to_owned()))));
+    }
+
+    #[test]
     fn a_token_belongs_to_its_federation_and_verb_only() {
         let key = TokenKey::new([7; 32]);
         let list = FederatedList::new("_federation", Verb::ListRecords, UnixSecs(9), Granularity::Day);

@@ -32,6 +32,8 @@ struct Inner {
     pages: Vec<Vec<DeliveredRecord>>,
     /// The error in place of a list.
     error: Option<ErrorCode>,
+    /// The number of a page that the source refuses.
+    refused_page: Option<usize>,
     /// Whether the source fails at the request for its formats.
     has_unknown_formats: bool,
     /// Whether the source fails at the end of each page of a list.
@@ -69,6 +71,11 @@ impl Inner {
         let token = request.request.argument(Argument::ResumptionToken);
         let number = token
             .map_or(0, |token| token.strip_prefix("page ").and_then(|at| at.parse().ok()).expect("ours"));
+        if self.refused_page == Some(number) {
+            let code = ErrorCode::BadResumptionToken;
+            summary.page.error = Some(code);
+            return (Vec::new(), error_response(&request.echo, DATE, code, "expired"), summary);
+        }
         let records = self.pages.get(number).cloned().unwrap_or_default();
         let items: String = records.iter().map(|record| record.xml.as_str()).collect();
         xml.push_str(&format!("<{0}>{items}</{0}></OAI-PMH>", verb.name()));
@@ -449,6 +456,15 @@ fn pages_without_a_convertible_record_are_followed_by_the_next_one() {
         assert_eq!(failed.failure.map(|failure| failure.reason), Some(Reason::Unrepairable), "{query}");
         assert!(failed.body.is_empty() && failed.summary.end.has_only_quarantined, "{}", failed.body);
     }
+}
+
+#[test]
+fn a_list_does_not_end_where_the_source_refuses_a_token_after_such_a_page() {
+    let pages = vec![vec![live(1)], vec![unreadable(2)], vec![live(3)]];
+    let fixture = fixture(Inner { refused_page: Some(2), ..marc_repository(pages) });
+    let first = fixture.ask("verb=ListRecords&metadataPrefix=oai_dc");
+    let next = fixture.ask(&format!("verb=ListRecords&resumptionToken={}", first.token()));
+    assert_eq!(next.error(), Some("badResumptionToken"));
 }
 
 #[test]
