@@ -64,7 +64,7 @@ def expected_results(proxy):
             ["INDEX", proxy.base_url("_index/schema.xsd"), "urn:x-oaimend:repository-index:1"],
             ["oai_dc", schema, "http://www.openarchives.org/OAI/2.0/oai_dc/"],
         ],
-        "sets": SETS,
+        "sets": sorted(SETS),
         "identifiers": [header(name) for name in NAMES],
         "records": records,
         "set_records": records,
