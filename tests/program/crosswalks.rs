@@ -1,5 +1,6 @@
 //! Crosswalks: formats that a repository lacks, live, mirrored and in the view of all repositories.
 
+use super::xslt_worker::has_libxslt;
 use crate::fixtures::mirror::{Answered, Mirror, ask, ask_once, deleted, live, pages, source};
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::provider::Provider;
@@ -133,6 +134,9 @@ const SHEET: &str = "<xsl:stylesheet version='1.0' xmlns:xsl='http://www.w3.org/
 
 #[test]
 fn a_sheet_of_the_operator_makes_a_format() {
+    if !has_libxslt() {
+        return;
+    }
     let source = marc_source();
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("writable");

@@ -1,5 +1,5 @@
 //! The worker process with the real libxslt: what sheets can do, what they cannot, and what happens when it ends.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", has_libxslt))]
 
 mod attacks;
 mod ends;
