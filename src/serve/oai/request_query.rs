@@ -25,7 +25,7 @@ pub(super) async fn query_of(
     if !is_form && session.as_downstream_mut().is_body_done() {
         return Ok(Ok(query));
     }
-    let body = body_of(session, limits.form_bytes_max, limits.request_timeout).await?;
+    let body = body_of(session, (limits.form_bytes_max, " (form_bytes_max)"), limits.request_timeout).await?;
     Ok(body.map(|body| {
         if is_form {
             query.push(b'&');
@@ -35,10 +35,11 @@ pub(super) async fn query_of(
     }))
 }
 
-/// The body of a request of at most this number of bytes, or the response that refuses it.
+/// The body of a request of at most this number of bytes, which has this name in the configuration if any; or the response
+/// that refuses it.
 pub(super) async fn body_of(
     session: &mut Session,
-    bytes_max: usize,
+    (bytes_max, key): (usize, &str),
     timeout: Duration,
 ) -> Result<Result<Vec<u8>, Response>> {
     if joined(session.req_header(), header::EXPECT).eq_ignore_ascii_case("100-continue") {
@@ -60,7 +61,7 @@ pub(super) async fn body_of(
             body.extend_from_slice(&piece);
             if body.len() > bytes_max {
                 let text =
-                    format!("the body is longer than {bytes_max} bytes, the longest that is read here");
+                    format!("the body is longer than {bytes_max} bytes{key}, the longest that is read");
                 return Ok(Err(Response::text(413, &text)));
             }
         }

@@ -394,7 +394,8 @@ impl ProxyService {
         }
         let (served, gateway) = (&self.0.served, &self.0.gateway);
         if session.req_header().method == Method::POST {
-            let read = body_of(session, LIST_BYTES_MAX, self.0.clients.current().connections.request_timeout);
+            let read =
+                body_of(session, (LIST_BYTES_MAX, ""), self.0.clients.current().connections.request_timeout);
             return Ok(match read.await? {
                 Ok(body) => answer_list(served, gateway, &body).await,
                 Err(page) => {
