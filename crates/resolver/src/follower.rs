@@ -128,9 +128,8 @@ impl Follower {
     ///
     /// The table cannot be stored.
     pub(crate) async fn remove_former(&self, followed: &mut Followed) -> Result<bool, Failure> {
-        let Some(former) = followed.former().filter(|_| followed.waiting.is_empty()) else {
-            return Ok(false);
-        };
+        let former = if followed.waiting.is_empty() { followed.former() } else { None };
+        let Some(former) = former else { return Ok(false) };
         if !self.table.remove(former, REMOVED_MAX).await.map_err(failed)? {
             followed.table.remove(&former);
         }

@@ -64,17 +64,13 @@ impl Inner {
             xml.push_str(&format!("<{0}>{1}</{0}></OAI-PMH>", verb.name(), formats.collect::<String>()));
             return (Vec::new(), xml, summary);
         }
-        if let Some(code) = self.error {
-            summary.page.error = Some(code);
-            return (Vec::new(), error_response(&request.echo, DATE, code, "no <such> thing"), summary);
-        }
         let token = request.request.argument(Argument::ResumptionToken);
         let number = token
             .map_or(0, |token| token.strip_prefix("page ").and_then(|at| at.parse().ok()).expect("ours"));
-        if self.refused_page == Some(number) {
-            let code = ErrorCode::BadResumptionToken;
+        let is_refused = self.refused_page == Some(number);
+        if let Some(code) = self.error.or(is_refused.then_some(ErrorCode::BadResumptionToken)) {
             summary.page.error = Some(code);
-            return (Vec::new(), error_response(&request.echo, DATE, code, "expired"), summary);
+            return (Vec::new(), error_response(&request.echo, DATE, code, "no <such> thing"), summary);
         }
         let records = self.pages.get(number).cloned().unwrap_or_default();
         let items: String = records.iter().map(|record| record.xml.as_str()).collect();
