@@ -26,7 +26,7 @@ pub(crate) enum Needed {
 }
 
 impl Federation {
-    /// Asks members for their facts. What is not known afterwards is taken as the weakest value.
+    /// Requests the facts of members. A fact that stays unknown counts as the weakest value.
     pub(crate) async fn refresh_facts(&self, like: &RepositoryRequest, needed: Needed) {
         let state = &self.services.state;
         let now_secs = self.now_secs();

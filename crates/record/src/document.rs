@@ -132,7 +132,7 @@ enum Section {
     Other,
 }
 
-/// What is kept of a record.
+/// The limits of the texts and elements of a record that are kept.
 #[derive(Clone, Copy, Debug)]
 struct KeptMax {
     /// Maximum number of elements.

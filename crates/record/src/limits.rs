@@ -7,8 +7,8 @@ pub(crate) const FIELDS_MAX: usize = 10_000;
 pub(crate) const VALUE_BYTES_MAX: usize = 16 << 10;
 /// Longest sum of all texts and attributes of a record that is kept, in bytes.
 pub(crate) const FIELDS_BYTES_MAX: usize = 512 << 10;
-/// What is kept of a record that becomes a record in another format. A text that is cut would be a wrong claim there, so
-/// these limits are far above what catalogues write.
+/// Maximum number of elements of a record that becomes a record in another format. A text that is cut would be a wrong claim
+/// there, so this limit and the next ones are far above the records of catalogues.
 pub(crate) const CONVERTED_FIELDS_MAX: usize = 50_000;
 /// Longest text of an element of such a record, in bytes.
 pub(crate) const CONVERTED_VALUE_BYTES_MAX: usize = 1 << 20;

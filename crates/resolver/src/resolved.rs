@@ -4,7 +4,7 @@ use crate::content_identifier::ContentIdentifier;
 use crate::record_identifiers::NamedIn;
 use oaimend_oai::UnixSecs;
 
-/// What is known of an identifier.
+/// The records that have or name an identifier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// The identifiers in metadata that the text is; empty if it can only be an OAI identifier.

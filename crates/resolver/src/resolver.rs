@@ -104,7 +104,7 @@ impl Resolver {
         Ok(self.find(sources, &lookup).await?.identified)
     }
 
-    /// What is known of an identifier in any spelling: the records whose OAI identifier it is, and those that name it in
+    /// The result for an identifier in any spelling: the records whose OAI identifier it is, and those that name it in
     /// their metadata, in the repositories that are not hidden.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ pub enum Place {
 pub struct Fault {
     /// The place.
     pub place: Place,
-    /// What is wrong, as a sentence without a full stop.
+    /// The fault, as a sentence without a full stop.
     pub text: String,
     /// Whether the file is no tape at all.
     pub is_other_file: bool,

@@ -60,7 +60,7 @@ pub fn open_scan(path: &Path) -> Result<Scan<BufReader<File>>, TapeError> {
 enum Next {
     Element(TapePart, Range<usize>),
     Closed(usize),
-    /// The window ends before the element does, or it is malformed. What is before this place is used up.
+    /// The window ends before the element does, or it is malformed. The bytes before this place are used up.
     Unclear(usize, String),
 }
 

@@ -22,7 +22,7 @@ pub struct ResolverPage<'a> {
 pub enum ResolverContent<'a> {
     /// The box alone.
     Form,
-    /// What is known of an identifier.
+    /// The records that have or name an identifier.
     Result(&'a ResolverResult),
     /// The table of identifiers is being built. For status 503.
     Building,

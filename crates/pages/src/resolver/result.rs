@@ -3,7 +3,7 @@
 use crate::record::{RecordAddress, encoded_segment};
 use oaimend_oai::named_enum;
 
-/// What is known of an identifier.
+/// The records that have or name an identifier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolverResult {
     /// The identifier as it was requested.

@@ -67,7 +67,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// What is known of an identifier in the repositories whose records have pages.
+/// The records that have or name an identifier, in the repositories whose records have pages.
 async fn resolve(
     served: &ServedRepositories,
     identifier: &str,
