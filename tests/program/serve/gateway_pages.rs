@@ -229,6 +229,8 @@ fn mirror_that_is_being_built_says_so() {
     let mut collection = Collection::of(25);
     collection.fails_at = Some("verb=Identify".to_owned());
     let mirrored = Mirrored::of(collection);
+    // The failure of a request is noted after its response, so the harvest may end before.
+    open_until(&mirrored.proxy, "/x/", "source fails since");
     let got = open(&mirrored.proxy, "/x/");
     is_html(&got, 200, "<span class=\"state\">never harvested</span>");
     contains(
