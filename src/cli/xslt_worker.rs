@@ -22,7 +22,10 @@ pub(crate) fn run(_: XsltWorkerArguments) -> Result<Exit, Failure> {
             "oaimend itself starts {COMMAND} and connects it by pipes, so there is nothing to start by hand"
         )));
     }
-    match oaimend_xslt::run_worker(&oaimend_xslt::Library::default()) {
+    // SAFETY: the command has started no thread, and it uses no file but the pipes.
+    #[allow(unsafe_code, reason = "the worker is the whole process")]
+    let served = unsafe { oaimend_xslt::run_worker(&oaimend_xslt::Library::default()) };
+    match served {
         Ok(()) => Ok(Exit::Success),
         Err(error) => Err(Failure::io("serve", std::path::Path::new("<stdin>"), &error)),
     }

@@ -18,13 +18,21 @@ use std::io::{self, BufReader, Read, Write};
 /// Number of bytes that the worker reads at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// Serves requests until stdin ends. Runs as the only thread of a process that [`XsltWorker`](crate::XsltWorker) started.
+/// Serves requests until stdin ends, in a process that [`XsltWorker`](crate::XsltWorker) started.
+///
+/// # Safety
+///
+/// The process has no other thread, because only the calling one gives up its rights, and the libraries are set up for the
+/// whole process. No other code of the process uses a file descriptor but stdin, stdout and stderr afterwards: all others
+/// are closed, also those that an object still owns.
 ///
 /// # Errors
 ///
 /// A pipe fails or brings no request. Nobody reads the error: oaimend sees the end of the process.
-pub fn run_worker(library: &Library) -> io::Result<()> {
-    libxslt::close_other_files();
+#[allow(unsafe_code, reason = "closes descriptors that other code may own")]
+pub unsafe fn run_worker(library: &Library) -> io::Result<()> {
+    // SAFETY: the caller promises that nothing else uses these descriptors.
+    unsafe { libxslt::close_other_files() };
     let mut input = BufReader::with_capacity(READ_BYTES, io::stdin().lock());
     let mut output = io::stdout().lock();
     let mut message = Vec::new();
