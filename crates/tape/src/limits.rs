@@ -7,6 +7,9 @@ pub(crate) const MEMBER_BYTES_MAX: u64 = 64 << 20;
 /// A member of our tapes ends after the record with which it has this number of bytes of XML. gzip looks back 32 KiB, so
 /// longer members are hardly shorter on disk, and a reader inflates a whole one for each record.
 pub(crate) const MEMBER_BYTES: usize = 64 << 10;
+/// Maximum number of gzip members that begin in one element of a tape, with 16 bytes of memory each. Members of our tapes
+/// contain whole records.
+pub(crate) const MEMBERS_HELD_MAX: usize = 1 << 20;
 /// Longest catalog of an index, in bytes. It is read into memory.
 pub(crate) const CATALOG_BYTES_MAX: u64 = 64 << 20;
 /// Maximum number of formats of a tape.

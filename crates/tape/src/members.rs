@@ -4,6 +4,7 @@
 //! the XML through all members and notes where each one begins.
 
 use crate::fault::Fault;
+use crate::limits::MEMBERS_HELD_MAX;
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, Read};
 
@@ -28,7 +29,8 @@ pub(crate) fn is_gzip(first: &[u8]) -> bool {
 pub(crate) struct Members<R> {
     state: State<R>,
     xml_at: u64,
-    starts: Vec<Member>,
+    /// The starts since they were taken; `None` if nobody takes them.
+    starts: Option<Vec<Member>>,
 }
 
 enum State<R> {
@@ -42,16 +44,38 @@ impl<R: BufRead> Members<R> {
     pub(crate) fn new(mut file: R) -> io::Result<Self> {
         let is_gzip = is_gzip(file.fill_buf()?);
         let file = Counted { file, read: 0 };
-        if is_gzip {
-            let starts = vec![Member { file_at: 0, xml_at: 0 }];
-            return Ok(Self { state: State::Inside(Box::new(GzDecoder::new(file))), xml_at: 0, starts });
-        }
-        Ok(Self { state: State::Plain(file), xml_at: 0, starts: Vec::new() })
+        let state = if is_gzip { State::Inside(Box::new(GzDecoder::new(file))) } else { State::Plain(file) };
+        Ok(Self { state, xml_at: 0, starts: None })
     }
 
-    /// The members so far; none for plain XML. The list is emptied.
+    /// Reads a file from its beginning, and notes where its members begin for [`take_starts`](Self::take_starts).
+    pub(crate) fn noting_starts(file: R) -> io::Result<Self> {
+        let mut members = Self::new(file)?;
+        let is_gzip = matches!(members.state, State::Inside(_));
+        let first = is_gzip.then_some(Member { file_at: 0, xml_at: 0 });
+        members.starts = Some(first.into_iter().collect());
+        Ok(members)
+    }
+
+    /// The members since the last call; none for plain XML.
     pub(crate) fn take_starts(&mut self) -> Vec<Member> {
-        std::mem::take(&mut self.starts)
+        self.starts.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn note_start(&mut self, file_at: u64) -> io::Result<()> {
+        let Some(starts) = &mut self.starts else { return Ok(()) };
+        let start = Member { file_at, xml_at: self.xml_at };
+        let held = starts.len();
+        match starts.last_mut() {
+            // The member before is empty, so no reader needs it.
+            Some(last) if last.xml_at == start.xml_at => *last = start,
+            _ if held == MEMBERS_HELD_MAX => {
+                let text = format!("more than {MEMBERS_HELD_MAX} gzip members begin in one element");
+                return Err(Fault::file(file_at, text).into());
+            }
+            _ => starts.push(start),
+        }
+        Ok(())
     }
 
     fn next_member(&mut self) -> io::Result<()> {
@@ -64,7 +88,7 @@ impl<R: BufRead> Members<R> {
         if !is_gzip(rest) && rest.len() > 1 {
             return Err(Fault::file(file.read, "after a gzip member, other bytes follow").into());
         }
-        self.starts.push(Member { file_at: file.read, xml_at: self.xml_at });
+        self.note_start(file.read)?;
         self.state = State::Inside(Box::new(GzDecoder::new(file)));
         Ok(())
     }
@@ -142,7 +166,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<(String, Vec<Member>), String> {
-        let mut members = Members::new(bytes).expect("memory");
+        let mut members = Members::noting_starts(bytes).expect("memory");
         let mut text = String::new();
         match members.read_to_string(&mut text) {
             Ok(_) => Ok((text, members.take_starts())),
@@ -160,11 +184,24 @@ mod tests {
         let starts = vec![Member { file_at: 0, xml_at: 0 }, Member { file_at: one.len() as u64, xml_at: 3 }];
         assert_eq!(read(&both), Ok(("<a></a>".to_owned(), starts)));
         assert_eq!(read(b"<a/>"), Ok(("<a/>".to_owned(), Vec::new())));
-        // An empty member is one too.
-        assert_eq!(
-            read(&[one, member(""), two].concat()).map(|(text, starts)| (text, starts.len())),
-            Ok(("<a></a>".to_owned(), 3))
-        );
+        // Nobody reads from an empty member.
+        let empty = member("").repeat(3);
+        let starts = vec![
+            Member { file_at: empty.len() as u64, xml_at: 0 },
+            Member { file_at: (2 * empty.len() + one.len()) as u64, xml_at: 3 },
+        ];
+        let many = [empty.as_slice(), &one, &empty, &two].concat();
+        assert_eq!(read(&many), Ok(("<a></a>".to_owned(), starts)));
+    }
+
+    #[test]
+    fn the_starts_that_are_held_are_limited() {
+        let bytes = member(" ").repeat(MEMBERS_HELD_MAX + 1);
+        let fault = read(&bytes).expect_err("they are too many");
+        assert!(fault.contains("more than 1048576 gzip members begin in one element"), "{fault}");
+        let mut members = Members::new(bytes.as_slice()).expect("memory");
+        io::copy(&mut members, &mut io::sink()).expect("nobody takes them");
+        assert_eq!(members.take_starts(), []);
     }
 
     #[test]

@@ -56,6 +56,12 @@ pub fn open_scan(path: &Path) -> Result<Scan<BufReader<File>>, TapeError> {
     Scan::new(BufReader::with_capacity(READ_BYTES, File::open(path)?))
 }
 
+/// Opens a tape to make its index. Its gzip members must be taken after each part.
+pub(crate) fn open_scan_with_members(path: &Path) -> Result<Scan<BufReader<File>>, TapeError> {
+    let file = BufReader::with_capacity(READ_BYTES, File::open(path)?);
+    Scan::over(Members::noting_starts(file).map_err(of_io)?)
+}
+
 /// What the window begins with.
 enum Next {
     Element(TapePart, Range<usize>),
@@ -71,8 +77,12 @@ impl<R: BufRead> Scan<R> {
     ///
     /// The file cannot be read, or it is no tape.
     pub fn new(file: R) -> Result<Self, TapeError> {
+        Self::over(Members::new(file).map_err(of_io)?)
+    }
+
+    fn over(members: Members<R>) -> Result<Self, TapeError> {
         let mut scan = Self {
-            members: Members::new(file).map_err(of_io)?,
+            members,
             window: String::new(),
             used: 0,
             window_at: 0,
@@ -92,7 +102,7 @@ impl<R: BufRead> Scan<R> {
         &self.root
     }
 
-    /// The gzip members that were begun since the last call; none for plain XML.
+    /// The gzip members that were begun since the last call; none for plain XML, and none if [`open_scan`] has opened it.
     pub(crate) fn take_members(&mut self) -> Vec<Member> {
         self.members.take_starts()
     }

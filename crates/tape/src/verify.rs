@@ -3,7 +3,7 @@
 use crate::fault::TapeError;
 use crate::files::{folder_of, new_file};
 use crate::index::{Catalog, Index, IndexRows, ReadError, fill_rows, find_duplicate, index_path};
-use crate::scan::open_scan;
+use crate::scan::open_scan_with_members;
 use crate::strict::check;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -42,7 +42,7 @@ pub fn verify(tape: &Path, observe: &mut dyn FnMut(u64)) -> Result<Verification,
     let stored = Index::open(&index_path(tape), &file);
     let default_prefix = stored.as_ref().ok().and_then(|index| index.catalog.default_prefix.clone());
     let scratch = folder_for_scratch(tape);
-    let mut scan = open_scan(tape)?;
+    let mut scan = open_scan_with_members(tape)?;
     let mut rows = IndexRows::new(&scratch, scan.root(), default_prefix)?;
     rows.allow_unindexable();
     let end_tag =

@@ -3,12 +3,13 @@
 use crate::description::{TapeDescription, TapeGap};
 use crate::fault::TapeError;
 use crate::files::{folder_of, new_file};
-use crate::index::{Catalog, Index, index_path};
+use crate::index::{Catalog, Entry, Index, index_path};
 use crate::record::TapeRecord;
 use crate::scan::{TapePart, open_scan};
 use crate::tape::Tape;
 use crate::writer::{TapeWriter, Written};
-use std::collections::HashSet;
+use std::collections::hash_map::Entry as MapEntry;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -94,23 +95,15 @@ impl TapeBuild {
         let mut index = new_file(&index_path(&path))?;
         let finished = rows.finish(&file, index.as_file().try_clone()?)?;
         let mut catalog = finished.catalog;
-        let (mut replaced, mut dropped) = (Vec::new(), HashSet::new());
+        let mut replaced = Replaced::default();
         if !finished.duplicates.is_empty() {
             let opened = Index::read(index.reopen()?, &file).map_err(io::Error::other)?;
-            let tape = Tape::of(file, opened);
-            for (first, second) in finished.duplicates {
-                let Some((place, name)) = replaced_record(&tape, first, second, on_duplicate)? else {
-                    continue;
-                };
-                dropped.insert(place);
-                if replaced.len() < REPLACED_NAMED_MAX {
-                    replaced.push(name);
-                }
-            }
+            replaced = Replaced::find(&Tape::of(file, opened), &finished.duplicates, on_duplicate)?;
         }
-        if has_new_gaps || !dropped.is_empty() {
+        let Replaced { places, names } = replaced;
+        if has_new_gaps || !places.is_empty() {
             let written;
-            (part, written) = rewrite(&part, &path, description, &dropped)?;
+            (part, written) = rewrite(&part, &path, description, &places)?;
             xml_bytes = written.xml_bytes;
             index = new_file(&index_path(&path))?;
             catalog = written.rows.finish(&written.file, index.as_file().try_clone()?)?.catalog;
@@ -119,34 +112,66 @@ impl TapeBuild {
         part.persist(&path).map_err(|error| error.error)?;
         index.persist(index_path(&path)).map_err(|error| error.error)?;
         File::open(folder_of(&path))?.sync_all()?;
-        let replaced_count = dropped.len() as u64;
-        Ok(BuiltTape { catalog, replaced, replaced_count, xml_bytes, file_bytes })
+        let replaced_count = places.len() as u64;
+        Ok(BuiltTape { catalog, replaced: names, replaced_count, xml_bytes, file_bytes })
     }
 }
 
-/// The place and the name of the one of two records that is left out; `None` if only the hashes of their identifiers are
-/// equal.
-fn replaced_record(
-    tape: &Tape,
-    first: u32,
-    second: u32,
-    on_duplicate: OnDuplicate,
-) -> Result<Option<(u64, String)>, TapeError> {
-    let (older, older_record) = tape.entry_with_record(first)?;
-    let (newer, newer_record) = tape.entry_with_record(second)?;
-    if older_record.identifier != newer_record.identifier {
-        return Ok(None);
-    }
-    let name = format!("{} in {}", newer_record.identifier, newer_record.prefix.clone().unwrap_or_default());
-    let is_equal_date = older.datestamp_secs == newer.datestamp_secs;
-    let place = match on_duplicate {
-        OnDuplicate::KeepLast => older.xml_at.min(newer.xml_at),
-        OnDuplicate::KeepNewest if is_equal_date && older_record != newer_record => {
-            return Err(tape.duplicate_fault(first, second)?.into());
+/// The records that are left out, because another one has their identifier in their format.
+#[derive(Default)]
+struct Replaced {
+    /// Their places in the XML.
+    places: HashSet<u64>,
+    /// Identifiers and formats of the first ones.
+    names: Vec<String>,
+}
+
+impl Replaced {
+    /// Compares the entries of these pairs, which have equal hashes of identifiers in one format. A record can have any
+    /// number of states, whose pairs follow one another: the second entry of one is the first entry of the next.
+    fn find(tape: &Tape, pairs: &[(u32, u32)], on_duplicate: OnDuplicate) -> Result<Self, TapeError> {
+        let mut replaced = Self::default();
+        for group in pairs.chunk_by(|(_, second), (first, _)| second == first) {
+            let first = group.first().map(|(first, _)| *first);
+            let numbers = first.into_iter().chain(group.iter().map(|(_, second)| *second));
+            // Two identifiers can have one hash.
+            let mut kept: HashMap<String, (u32, Entry)> = HashMap::new();
+            for number in numbers {
+                let (entry, record) = tape.entry_with_record(number)?;
+                let mut earlier = match kept.entry(record.identifier.clone()) {
+                    MapEntry::Vacant(vacant) => {
+                        vacant.insert((number, entry));
+                        continue;
+                    }
+                    MapEntry::Occupied(occupied) => occupied,
+                };
+                let (kept_number, kept_entry) = *earlier.get();
+                let is_later = match on_duplicate {
+                    OnDuplicate::KeepLast => kept_entry.xml_at < entry.xml_at,
+                    OnDuplicate::KeepNewest => {
+                        let is_equal_date = kept_entry.datestamp_secs == entry.datestamp_secs;
+                        if is_equal_date && tape.entry_with_record(kept_number)?.1 != record {
+                            return Err(tape.duplicate_fault(kept_number, number)?.into());
+                        }
+                        true
+                    }
+                };
+                replaced.add(if is_later { kept_entry } else { entry }, &record);
+                if is_later {
+                    earlier.insert((number, entry));
+                }
+            }
         }
-        OnDuplicate::KeepNewest => older.xml_at,
-    };
-    Ok(Some((place, name)))
+        Ok(replaced)
+    }
+
+    fn add(&mut self, entry: Entry, record: &TapeRecord) {
+        self.places.insert(entry.xml_at);
+        if self.names.len() < REPLACED_NAMED_MAX {
+            let prefix = record.prefix.as_deref().unwrap_or_default();
+            self.names.push(format!("{} in {prefix}", record.identifier));
+        }
+    }
 }
 
 /// Writes a tape again without the records at these places.

@@ -205,6 +205,27 @@ fn of_two_records_with_one_identifier_one_is_kept_or_both_are_named() {
 }
 
 #[test]
+fn of_any_number_of_states_the_last_one_is_kept() {
+    let state = |day: u32, text: &str| TapeRecord {
+        datestamp: format!("2001-01-{day:02}"),
+        metadata: format!("<n xmlns='n'>{text}</n>"),
+        ..record(1)
+    };
+    // The order of the datestamps is not the order in which the states were added.
+    for days in [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1], [1, 1, 1], [2, 2, 1]] {
+        let [first, second, last] = days;
+        let states = [state(first, "first"), state(second, "second"), state(last, "last")];
+        let fixture = Fixture::new();
+        let added = [&states[..1], &[record(2)], &states[1..]].concat();
+        let built = fixture.build(&added, OnDuplicate::KeepLast).expect("a tape");
+        assert_eq!((built.replaced_count, built.catalog.records()), (2, 2), "{days:?}");
+        let tape = Tape::open(&fixture.path).expect("a tape");
+        assert_eq!(tape.record("oai:x:1", 0).expect("readable"), Some(states[2].clone()), "{days:?}");
+        assert_eq!(fixture.verified(), Ok(IndexState::Right), "{days:?}");
+    }
+}
+
+#[test]
 fn missing_records_are_noted_in_the_tape() {
     let fixture = Fixture::new();
     let mut build = TapeBuild::begin(&fixture.path, TapeDescription::default()).expect("a folder");

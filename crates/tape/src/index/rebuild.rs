@@ -5,7 +5,7 @@ use super::rows::IndexRows;
 use crate::fault::{Fault, TapeError};
 use crate::files::{folder_of, new_file};
 use crate::record::TapeRecord;
-use crate::scan::{Scan, TapePart, open_scan};
+use crate::scan::{Scan, TapePart, open_scan, open_scan_with_members};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::BufRead;
@@ -42,7 +42,7 @@ pub fn rebuild_index(
     observe: &mut dyn FnMut(u64),
 ) -> Result<RebuiltIndex, TapeError> {
     let folder = folder_of(tape);
-    let mut scan = open_scan(tape)?;
+    let mut scan = open_scan_with_members(tape)?;
     let mut rows = IndexRows::new(&folder, scan.root(), default_prefix)?;
     fill_rows(&mut scan, &mut rows, observe, &mut |_, _, _| Ok(()))?;
     let file = File::open(tape)?;
