@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use oaimend_mirror::status::{FormatStatus, RepositoryStatus};
 use serde_json::{Value, json};
 
 use crate::fixtures::collection::{Collection, identifier};
 use crate::fixtures::program::{Program, serve};
-use crate::fixtures::source::{Source, page_of};
+use crate::fixtures::source::{ReceivedRequest, Reply, Source, page_of};
 use crate::fixtures::static_files::Kept;
 use crate::fixtures::static_lists::{between, pages};
 
@@ -99,6 +101,68 @@ fn a_mirror_becomes_a_tape_that_serves_the_same_records() {
     let again = ["tape", "build", "set.xml.gz", "--from-mirror", "c", "--set", "even", "--admin", &admin];
     let built = succeeds(folder.path(), &again);
     assert!(built.starts_with("set.xml.gz: 13 records in oai_dc; 1 sets"), "{built}");
+}
+
+/// An admin listener of a mirror with the repository `c`. The first status says that nothing is missing, and each later one
+/// has these formats.
+fn changing_mirror(later: Vec<FormatStatus>) -> Source {
+    let record = "<record xmlns=\"http://www.openarchives.org/OAI/2.0/\"><header><identifier>oai:c:1</identifier>\
+        <datestamp>2021-01-01</datestamp></header><metadata><m:m xmlns:m=\"urn:m\"/></metadata></record>";
+    let looks = AtomicU64::new(0);
+    Source::start(move |_: usize, received: &ReceivedRequest| {
+        let path = received.target.split('?').next().unwrap_or_default();
+        let body = match path {
+            "/-/mirror/c" => {
+                let is_first = looks.fetch_add(1, Ordering::SeqCst) == 0;
+                let formats = if is_first { vec![complete_format(0)] } else { later.clone() };
+                json!(RepositoryStatus { id: "c".to_owned(), formats, ..RepositoryStatus::default() })
+            }
+            "/-/mirror/c/description" => {
+                json!({"base_url": null, "name": null, "admin_emails": [], "granularity": "", "formats": [], "sets": []})
+            }
+            _ => json!({
+                "identifier": "oai:c:1", "datestamp": "2021-01-01", "deleted": false, "setSpecs": [], "record": record
+            }),
+        };
+        Reply::whole(200, "Content-Type: application/json", format!("{body}\n"))
+    })
+}
+
+fn complete_format(missing: u64) -> FormatStatus {
+    let complete_until = Some("2021-01-02T00:00:00Z".to_owned());
+    FormatStatus { prefix: "oai_dc".to_owned(), missing, complete_until, ..FormatStatus::default() }
+}
+
+#[test]
+fn a_gap_that_appears_while_a_mirror_is_read_is_a_gap_of_the_tape() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let build = |later: Vec<FormatStatus>, options: &[&str]| {
+        let source = changing_mirror(later);
+        let admin = source.base_url().replace("http://", "").replace("/oai", "");
+        let build =
+            ["tape", "build", "c.xml.gz", "--from-mirror", "c", "--format", "json", "--admin", &admin];
+        oaimend(folder.path(), &[&build[..], options].concat())
+    };
+    let damaged = FormatStatus { damaged: 1, ..complete_format(0) };
+    for (later, text) in [
+        (vec![complete_format(2)], "2 records are missing, so no tape is written"),
+        (vec![damaged], "1 records are damaged"),
+        (Vec::new(), "never harvested"),
+    ] {
+        let refused = build(later, &[]);
+        assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(text), "{}", stderr(&refused));
+        assert!(!folder.path().join("c.xml.gz").exists());
+    }
+    let other = FormatStatus { prefix: "other".to_owned(), ..complete_format(0) };
+    let replaced = build(vec![other], &["--accept-gaps"]);
+    assert!(stderr(&replaced).contains("the mirror has removed the format"), "{}", stderr(&replaced));
+    let accepted = build(vec![complete_format(2)], &["--accept-gaps"]);
+    let built: Value = serde_json::from_slice(&accepted.stdout).expect("JSON");
+    assert_eq!(
+        (&built["records"], &built["missing"]),
+        (&json!(1), &json!([{"source": "oai_dc", "records": 2}]))
+    );
 }
 
 #[test]

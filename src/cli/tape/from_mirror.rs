@@ -1,7 +1,8 @@
 //! A tape of a mirrored repository.
 //!
 //! The records come through the admin API, so the server that uses the data folder goes on. A record that changes
-//! meanwhile comes again at the end of its list, and the tape keeps that state.
+//! meanwhile comes again at the end of its list, and the tape keeps that state. A gap that is known at the begin or at the
+//! end is a gap of the tape.
 
 use std::path::Path;
 
@@ -67,7 +68,28 @@ pub(super) fn build(
             building.show(prefix);
         }
     }
+    for gap in new_gaps(id, &formats, complete_formats(api, id, selection)?)? {
+        building.tape().add_gap(gap);
+    }
     building.finish(OnDuplicate::KeepLast)
+}
+
+/// What is missing after the records were read, and was not before. The tape says it too.
+fn new_gaps(id: &str, before: &[FormatStatus], after: Vec<FormatStatus>) -> Result<Vec<TapeGap>, Failure> {
+    let mut gaps = Vec::new();
+    for FormatStatus { prefix, missing, .. } in before {
+        let Some(now) = after.iter().find(|format| format.prefix == *prefix) else {
+            return Err(Failure::incomplete(format!(
+                "{id} {prefix}: the mirror has removed the format while it was read, so no tape is written; run the same \
+                 command again"
+            )));
+        };
+        let records = now.missing.saturating_sub(*missing);
+        if records > 0 {
+            gaps.push(TapeGap { source: prefix.clone(), records });
+        }
+    }
+    Ok(gaps)
 }
 
 /// The wanted formats. Each was harvested to its end at least once.
