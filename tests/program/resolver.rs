@@ -174,6 +174,26 @@ fn the_best_record_is_live_and_of_the_repository_with_the_highest_priority() {
 }
 
 #[test]
+fn records_that_are_not_shown_do_not_use_up_the_limit() {
+    let mirror = Mirror::new(START_SECS);
+    let doi = [("identifier", "10.1000/1")];
+    let many = |id: &str| (0..110).map(|at| naming(&format!("oai:{id}:{at:03}"), &doi)).collect::<Vec<_>>();
+    // The first harvest of `a` has not ended, and `b` is hidden.
+    for (id, records, is_complete) in
+        [("a", many("a"), false), ("b", many("b"), true), ("x", vec![naming("oai:x:1", &doi)], true)]
+    {
+        mirror.describe(id, &["oai_dc"], &[]);
+        mirror.commit(id, "oai_dc", records, is_complete);
+    }
+    let source =
+        |id: &str| ResolvedSource { id: id.to_owned(), is_hidden: id == "b", ..ResolvedSource::default() };
+    let sources = Arc::new(ResolvedSources::new(["a", "b", "x"].map(source).into()));
+    let found = resolve(&resolver(&mirror), &sources, "10.1000/1");
+    assert_eq!((names(&found.named_by), found.has_more), (vec!["x/oai:x:1".to_owned()], false));
+    assert_eq!(found.incomplete, ["a"]);
+}
+
+#[test]
 fn many_unknown_records_are_read_in_the_background() {
     let mirror = mirror(&["x"]);
     for page in 0..13 {

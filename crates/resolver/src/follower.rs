@@ -64,16 +64,37 @@ pub(crate) struct Caught {
     /// The changes of the mirror before they were followed.
     pub(crate) changes: u64,
     pub(crate) collections: CurrentCollections,
+    /// The collections that the mirror serves.
+    pub(crate) served: Arc<BTreeSet<u64>>,
+    /// Those of them whose records people see.
+    pub(crate) shown: Arc<BTreeSet<u64>>,
     /// The repositories that may have further records.
     pub(crate) incomplete: BTreeSet<String>,
+}
+
+impl Caught {
+    /// The repositories that may have further records, for people without the hidden ones.
+    pub(crate) fn incomplete(&self, is_for_people: bool) -> Vec<String> {
+        let is_shown = |repository: &&String| !(is_for_people && self.sources.is_hidden(repository));
+        self.incomplete.iter().filter(is_shown).cloned().collect()
+    }
 }
 
 impl Followed {
     /// The state if no repository waits.
     pub(crate) fn caught(&self) -> Option<Caught> {
-        self.waiting.is_empty().then(|| Caught {
+        if !self.waiting.is_empty() {
+            return None;
+        }
+        let hidden: BTreeSet<&str> =
+            self.sources.iter().filter(|source| source.is_hidden).map(|source| source.id.as_str()).collect();
+        let served = || self.current.iter().filter(|(_, collection)| collection.is_served);
+        let shown = served().filter(|(_, collection)| !hidden.contains(collection.repository.as_str()));
+        Some(Caught {
             sources: Arc::clone(&self.sources),
             changes: self.changes,
+            shown: Arc::new(shown.map(|(number, _)| *number).collect()),
+            served: Arc::new(served().map(|(number, _)| *number).collect()),
             collections: self.current.clone(),
             incomplete: self.incomplete.clone(),
         })

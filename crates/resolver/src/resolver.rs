@@ -10,7 +10,7 @@ use oaimend_store::{
     ChosenRecords, IDENTIFIER_BYTES_MAX, IdentifierKey, IdentifierPlace, IdentifierStore, MirrorError,
     MirrorStore, RecordStatus, StoredRecord,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -56,11 +56,12 @@ struct Shared {
     is_continuing: AtomicBool,
 }
 
-/// A record to read, and whether it may have the requested identifier as its OAI identifier.
-#[derive(Clone, Copy, Debug, Default)]
-struct Candidate {
-    is_own: bool,
-    is_named: bool,
+/// The records of a collection that may have or name the requested identifier.
+#[derive(Debug, Default)]
+struct Candidates {
+    sequences: BTreeSet<u64>,
+    /// Whether the metadata of one may name it, so that their bytes are needed.
+    may_be_named: bool,
 }
 
 /// A text that is looked up.
@@ -118,6 +119,15 @@ impl Resolver {
     ) -> Result<Resolved, Failure> {
         let identifiers = ContentIdentifier::read_request(text);
         self.find(sources, &Lookup { text, identifiers, places_max, is_for_people: true }).await
+    }
+
+    /// The repositories that may have further records, in order, without the hidden ones.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Resolver::locate`].
+    pub async fn incomplete(&self, sources: &Arc<ResolvedSources>) -> Result<Vec<String>, Failure> {
+        Ok(self.caught_up(sources).await?.incomplete(true))
     }
 
     /// Lets the table follow the mirror, if it was used before. Returns whether there is more to do.
@@ -251,43 +261,33 @@ impl Found<'_> {
         let (candidates, has_more) = self.candidates().await?;
         let mut found = Vec::new();
         for (number, chosen) in &candidates {
-            let Some(collection) = self.shown_collection(*number) else { continue };
+            let Some(collection) = self.caught.collections.get(number) else { continue };
             if !self.read(collection, chosen, &mut found).await? {
                 return Ok(None);
             }
         }
         let (identified, named_by) = items(found, &self.caught.sources);
         let identifiers = self.lookup.identifiers.clone();
-        Ok(Some(Resolved { identifiers, identified, named_by, has_more, incomplete: self.incomplete() }))
+        let incomplete = self.caught.incomplete(self.lookup.is_for_people);
+        Ok(Some(Resolved { identifiers, identified, named_by, has_more, incomplete }))
     }
 
-    fn shown_collection(&self, number: u64) -> Option<&CurrentCollection> {
-        let collection = self.caught.collections.get(&number)?;
-        (collection.is_served && self.is_shown(&collection.repository)).then_some(collection)
-    }
-
-    fn is_shown(&self, repository: &str) -> bool {
-        !(self.lookup.is_for_people && self.caught.sources.is_hidden(repository))
-    }
-
-    /// The repositories that may have further records.
-    fn incomplete(&self) -> Vec<String> {
-        self.caught.incomplete.iter().filter(|repository| self.is_shown(repository)).cloned().collect()
-    }
-
-    /// The records that may have the identifier, by collection and sequence, and whether there may be more.
-    async fn candidates(&self) -> Result<(BTreeMap<u64, BTreeMap<u64, Candidate>>, bool), Failure> {
+    /// The records that may have the identifier, by collection, and whether there may be more.
+    async fn candidates(&self) -> Result<(BTreeMap<u64, Candidates>, bool), Failure> {
         let mut keys: Vec<IdentifierKey> = vec![oai_key(self.lookup.text)];
         keys.extend(self.lookup.identifiers.iter().map(ContentIdentifier::key));
         let places_max = self.lookup.places_max.0;
-        let found = self.shared.follower.table.find(keys, places_max.saturating_add(1)).await;
-        let (mut candidates, mut has_more) = (BTreeMap::<u64, BTreeMap<u64, Candidate>>::new(), false);
+        // Places that are not shown must not use up the limit.
+        let of_caught = if self.lookup.is_for_people { &self.caught.shown } else { &self.caught.served };
+        let table = &self.shared.follower.table;
+        let found = table.find(keys, Arc::clone(of_caught), places_max.saturating_add(1)).await;
+        let (mut candidates, mut has_more) = (BTreeMap::<u64, Candidates>::new(), false);
         for (at, places) in found.map_err(failed)?.into_iter().enumerate() {
             has_more |= places.len() > places_max;
             for IdentifierPlace { collection, sequence } in places.into_iter().take(places_max) {
-                let candidate = candidates.entry(collection).or_default().entry(sequence).or_default();
-                candidate.is_own |= at == 0;
-                candidate.is_named |= at > 0;
+                let candidates = candidates.entry(collection).or_default();
+                candidates.sequences.insert(sequence);
+                candidates.may_be_named |= at > 0;
             }
         }
         Ok((candidates, has_more))
@@ -297,17 +297,17 @@ impl Found<'_> {
     async fn read<'c>(
         &self,
         collection: &'c CurrentCollection,
-        chosen: &BTreeMap<u64, Candidate>,
+        chosen: &Candidates,
         found: &mut Vec<FoundRecord<'c>>,
     ) -> Result<bool, Failure> {
-        let mut sequences: Vec<u64> = chosen.keys().copied().collect();
+        let mut sequences: Vec<u64> = chosen.sequences.iter().copied().collect();
         while !sequences.is_empty() {
             let request = ChosenRecords {
                 repository: collection.repository.clone(),
                 prefix: collection.prefix.clone(),
                 sequences: sequences.clone(),
                 bytes_max: FOUND_BYTES_MAX,
-                with_bytes: chosen.values().any(|candidate| candidate.is_named),
+                with_bytes: chosen.may_be_named,
             };
             let records = self.shared.follower.mirror.records_at(request).await?;
             if records.is_empty() {

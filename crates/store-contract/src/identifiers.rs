@@ -6,7 +6,8 @@ use oaimend_store::{
     IdentifierStore, SaveError,
 };
 use oaimend_test_support::random::Random;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 fn oai(identifier: &str) -> IdentifierKey {
     IdentifierKey::new("oai", identifier)
@@ -27,9 +28,14 @@ async fn follow(store: &dyn IdentifierStore, number: u64, records: Vec<Identifie
     store.follow(IdentifierChanges { collection, records }).await.expect("writable");
 }
 
+/// More collections than the tests have.
+fn all() -> Arc<BTreeSet<u64>> {
+    Arc::new((0..100).collect())
+}
+
 /// The places of a key, as collection and sequence.
 async fn places(store: &dyn IdentifierStore, key: IdentifierKey) -> Vec<(u64, u64)> {
-    let found = store.find(vec![key], 100).await.expect("readable");
+    let found = store.find(vec![key], all(), 100).await.expect("readable");
     found[0].iter().map(|place| (place.collection, place.sequence)).collect()
 }
 
@@ -43,7 +49,7 @@ pub async fn records_are_found_by_all_their_identifiers(backend: &impl Backend) 
     assert_eq!(places(store, doi("2")).await, [(3, 5), (7, 0), (7, 1)]);
     assert_eq!(places(store, doi("a")).await, []);
     let keys = vec![doi("2"), oai("c"), oai("d")];
-    let found = store.find(keys, 2).await.expect("readable");
+    let found = store.find(keys, all(), 2).await.expect("readable");
     let counts: Vec<usize> = found.iter().map(Vec::len).collect();
     assert_eq!(counts, [2, 1, 0]);
     assert_eq!(found[0][1], IdentifierPlace { collection: 7, sequence: 0 });
@@ -53,6 +59,27 @@ pub async fn records_are_found_by_all_their_identifiers(backend: &impl Backend) 
     let expected = [(3, 6), (7, 3)];
     let expected = expected.map(|(number, next_sequence)| IdentifiedCollection { number, next_sequence });
     assert_eq!(store.collections().await.expect("readable"), expected);
+}
+
+pub async fn other_collections_do_not_count(backend: &impl Backend) {
+    let stores = backend.open();
+    let store = &*stores.identifiers;
+    for number in 1..6 {
+        let records = (0..3).map(|at| record(&format!("{number}-{at}"), at, &["1"]));
+        follow(store, number, records.collect()).await;
+    }
+    for (wanted, count_max, expected) in [
+        (vec![2, 4], 5, vec![(2, 0), (2, 1), (2, 2), (4, 0), (4, 1)]),
+        (vec![5], 2, vec![(5, 0), (5, 1)]),
+        (vec![0, 3, 9], 9, vec![(3, 0), (3, 1), (3, 2)]),
+        (vec![6], 9, vec![]),
+        (vec![], 9, vec![]),
+    ] {
+        let wanted = Arc::new(wanted.into_iter().collect());
+        let found = store.find(vec![doi("1")], wanted, count_max).await.expect("readable");
+        let found: Vec<_> = found[0].iter().map(|place| (place.collection, place.sequence)).collect();
+        assert_eq!(found, expected);
+    }
 }
 
 pub async fn a_changed_record_has_only_its_current_identifiers(backend: &impl Backend) {
@@ -123,7 +150,7 @@ pub async fn a_closed_store_of_identifiers_refuses(backend: &impl Backend) {
     let stores = backend.open();
     stores.close();
     assert!(matches!(stores.identifiers.collections().await, Err(SaveError::Closed)));
-    assert!(matches!(stores.identifiers.find(Vec::new(), 1).await, Err(SaveError::Closed)));
+    assert!(matches!(stores.identifiers.find(Vec::new(), all(), 1).await, Err(SaveError::Closed)));
     assert!(matches!(stores.identifiers.remove(1, 1).await, Err(SaveError::Closed)));
     assert!(matches!(stores.identifiers.follow(IdentifierChanges::default()).await, Err(SaveError::Closed)));
 }

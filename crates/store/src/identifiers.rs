@@ -14,6 +14,8 @@ use super::save_error::SaveError;
 use async_trait::async_trait;
 use blake2::digest::consts::U16;
 use blake2::{Blake2s, Digest};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The store of the identifiers. It is empty at first.
 #[async_trait]
@@ -33,8 +35,8 @@ pub trait IdentifierStore: std::fmt::Debug + Send + Sync {
     /// Nothing is stored.
     async fn follow(&self, changes: IdentifierChanges) -> Result<(), SaveError>;
 
-    /// The records that may have each of these identifiers, in the order of collections and sequences, at most `count_max`
-    /// of each.
+    /// The records of these collections that may have each of these identifiers, in the order of collections and sequences,
+    /// at most `count_max` of each.
     ///
     /// # Errors
     ///
@@ -42,6 +44,7 @@ pub trait IdentifierStore: std::fmt::Debug + Send + Sync {
     async fn find(
         &self,
         keys: Vec<IdentifierKey>,
+        collections: Arc<BTreeSet<u64>>,
         count_max: usize,
     ) -> Result<Vec<Vec<IdentifierPlace>>, SaveError>;
 

@@ -6,7 +6,8 @@ use oaimend_store::{
     IdentifiedCollection, IdentifiedRecord, IdentifierChanges, IdentifierKey, IdentifierPlace,
     IdentifierStore, SaveError,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub(super) struct IdentifierRows {
@@ -17,9 +18,15 @@ pub(super) struct IdentifierRows {
 }
 
 impl IdentifierRows {
-    fn places(&self, key: IdentifierKey, count_max: usize) -> Vec<IdentifierPlace> {
-        let having =
-            self.records.iter().filter(|(_, record)| record.identifier == key || record.named.contains(&key));
+    fn places(
+        &self,
+        key: IdentifierKey,
+        collections: &BTreeSet<u64>,
+        count_max: usize,
+    ) -> Vec<IdentifierPlace> {
+        let having = self.records.iter().filter(|((collection, _), record)| {
+            collections.contains(collection) && (record.identifier == key || record.named.contains(&key))
+        });
         let place = |((collection, _), record): (&(u64, IdentifierKey), &IdentifiedRecord)| IdentifierPlace {
             collection: *collection,
             sequence: record.sequence,
@@ -58,10 +65,11 @@ impl IdentifierStore for Handle {
     async fn find(
         &self,
         keys: Vec<IdentifierKey>,
+        collections: Arc<BTreeSet<u64>>,
         count_max: usize,
     ) -> Result<Vec<Vec<IdentifierPlace>>, SaveError> {
         self.identifiers(|identifiers| {
-            keys.into_iter().map(|key| identifiers.places(key, count_max)).collect()
+            keys.into_iter().map(|key| identifiers.places(key, &collections, count_max)).collect()
         })
     }
 

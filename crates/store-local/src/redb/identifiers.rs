@@ -12,7 +12,8 @@ use oaimend_store::identifiers::{
     IdentifierStore,
 };
 use oaimend_store::save_error::SaveError;
-use redb::{Database, ReadableDatabase, ReadableTable as _, Table, TableDefinition, WriteTransaction};
+use redb::{Database, ReadableDatabase, ReadableTable, Table, TableDefinition, WriteTransaction};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -192,6 +193,33 @@ fn remove(writing: &WriteTransaction, collection: u64, count_max: usize) -> Resu
     Ok(has_more)
 }
 
+/// The places with this start of a key in these collections, at most `count_max`. The others are passed over, each
+/// collection by one search.
+fn places_with(
+    table: &impl ReadableTable<&'static [u8; PLACE_BYTES], ()>,
+    start: Start,
+    collections: &BTreeSet<u64>,
+    count_max: usize,
+) -> Result<Vec<IdentifierPlace>, redb::Error> {
+    let last = place(start, u32::MAX, [u8::MAX; SEQUENCE_BYTES]);
+    let (mut places, mut wanted) = (Vec::new(), collections.first().copied());
+    while let Some(from) = wanted.take() {
+        let first = place(start, number(from)?, [0; SEQUENCE_BYTES]);
+        for row in table.range::<&[u8; PLACE_BYTES]>(&first..=&last)? {
+            let found = read_place(row?.0.value());
+            if !collections.contains(&found.collection) {
+                wanted = collections.range(found.collection..).next().copied();
+                break;
+            }
+            if places.len() == count_max {
+                return Ok(places);
+            }
+            places.push(found);
+        }
+    }
+    Ok(places)
+}
+
 #[async_trait]
 impl IdentifierStore for RedbIdentifiers {
     async fn collections(&self) -> Result<Vec<IdentifiedCollection>, SaveError> {
@@ -214,19 +242,12 @@ impl IdentifierStore for RedbIdentifiers {
     async fn find(
         &self,
         keys: Vec<IdentifierKey>,
+        collections: Arc<BTreeSet<u64>>,
         count_max: usize,
     ) -> Result<Vec<Vec<IdentifierPlace>>, SaveError> {
         self.run(move |database| {
             let table = database.begin_read()?.open_table(PLACES)?;
-            let mut found = Vec::with_capacity(keys.len());
-            for key in &keys {
-                let first = place(start(key), 0, [0; SEQUENCE_BYTES]);
-                let last = place(start(key), u32::MAX, [u8::MAX; SEQUENCE_BYTES]);
-                let rows = table.range::<&[u8; PLACE_BYTES]>(&first..=&last)?.take(count_max);
-                let places = rows.map(|row| row.map(|(place, _)| read_place(place.value())));
-                found.push(places.collect::<Result<Vec<_>, _>>()?);
-            }
-            Ok(found)
+            keys.iter().map(|key| places_with(&table, start(key), &collections, count_max)).collect()
         })
         .await
     }
