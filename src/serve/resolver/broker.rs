@@ -2,7 +2,7 @@
 //! Digital Libraries", 2002, section 9.4).
 //!
 //! A page waits for them for at most [`WAIT_MAX`]. A service that fails or is too slow is named as not reached, and is left
-//! alone for a while. Its requests are those of a source: within its limits, and only to addresses that a source may have.
+//! alone for a while. One that did not get its turn is named as such, and is requested by the next page. Its requests are those of a source: within its limits, and only to addresses that a source may have.
 
 use crate::config::Service;
 use crate::serve::served::ServedRepositories;
@@ -10,8 +10,9 @@ use futures::future::join_all;
 use oaimend_base::clock;
 use oaimend_oai::{ErrorCode, Request};
 use oaimend_pages::resolver::{ServiceResult, ServiceState, service_link};
-use oaimend_repository::{Event, HarvesterTraits, Repository as _, RepositoryRequest};
+use oaimend_repository::{Event, HarvesterTraits, Reason, Repository as _, RepositoryRequest};
 use oaimend_upstream::{LiveRepository, RequestedBy};
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -21,14 +22,20 @@ use tokio::time::{Instant, timeout_at};
 
 /// How long a page waits for all services.
 const WAIT_MAX: Duration = Duration::from_secs(3);
+/// The part of [`WAIT_MAX`] that a service has at least. If it cannot have it, it is not requested.
+const ANSWER_MIN: Duration = Duration::from_secs(1);
 /// Maximum number of services that are asked at once, for all pages.
 const REQUESTS_MAX: usize = 8;
 /// How long the response of a service is used.
 const KEPT_MAX: Duration = Duration::from_secs(3_600);
 /// How long a service is left alone after it was not reached.
 const PAUSE: Duration = Duration::from_secs(60);
-/// Maximum number of responses that are kept. Each needs some hundred bytes.
-const KEPT_COUNT_MAX: usize = 20_000;
+/// Maximum number of bytes of the responses that are kept, with their keys.
+const KEPT_BYTES_MAX: u64 = 8 << 20;
+/// Bytes of a kept response beside its base URL and identifier.
+const ENTRY_BYTES: u64 = 200;
+/// A guess of the bytes of a kept response, for the size of the table.
+const TYPICAL_BYTES: u64 = 400;
 /// The format that every repository has.
 const FORMAT: &str = "oai_dc";
 
@@ -36,11 +43,22 @@ const FORMAT: &str = "oai_dc";
 #[derive(Debug)]
 pub(crate) struct Broker {
     services: RwLock<Arc<Vec<Service>>>,
-    /// By base URL and identifier.
-    kept: Cache<(String, String), Kept>,
+    kept: Cache<Key, Kept, ByBytes>,
     /// The end of the pause of each service, by its base URL, by [`clock::uptime`].
     paused: Mutex<HashMap<String, Duration>>,
     permits: Semaphore,
+}
+
+/// Base URL and identifier.
+type Key = (String, String);
+
+#[derive(Clone, Debug)]
+struct ByBytes;
+
+impl Weighter<Key, Kept> for ByBytes {
+    fn weight(&self, (base_url, identifier): &Key, _: &Kept) -> u64 {
+        (base_url.len() + identifier.len()) as u64 + ENTRY_BYTES
+    }
 }
 
 /// The response of a service.
@@ -51,16 +69,22 @@ struct Kept {
     at: Duration,
 }
 
-/// A service has failed.
+/// Why it is not known whether a service has a record.
 #[derive(Clone, Copy, Debug)]
-struct NotReached;
+enum NoResponse {
+    /// The service failed or is too slow.
+    NotReached,
+    /// It did not get its turn.
+    Busy,
+}
 
 impl Broker {
     /// A broker of these services.
     pub(crate) fn new(services: Vec<Service>) -> Self {
+        let count = usize::try_from(KEPT_BYTES_MAX / TYPICAL_BYTES).unwrap_or_default();
         Self {
             services: RwLock::new(Arc::new(services)),
-            kept: Cache::new(KEPT_COUNT_MAX),
+            kept: Cache::with_weighter(count, KEPT_BYTES_MAX, ByBytes),
             paused: Mutex::default(),
             permits: Semaphore::new(REQUESTS_MAX),
         }
@@ -113,19 +137,23 @@ impl Broker {
         self.kept.remove_if(&key, |kept| now.saturating_sub(kept.at) > KEPT_MAX);
         let request = self.kept.get_or_insert_async(&key, async {
             if self.is_paused(service) {
-                return Err(NotReached);
+                return Err(NoResponse::NotReached);
             }
             // A service that waits for others is not to blame.
-            let permit = timeout_at(deadline, self.permits.acquire()).await;
-            let Ok(Ok(_permit)) = permit else { return Err(NotReached) };
+            let permit = timeout_at(deadline - ANSWER_MIN, self.permits.acquire()).await;
+            let Ok(Ok(_permit)) = permit else { return Err(NoResponse::Busy) };
             let response = timeout_at(deadline, has_record(served, service, identifier)).await;
-            let has_record = response.unwrap_or(Err(NotReached)).inspect_err(|_| self.pause(service))?;
-            Ok(Kept { has_record, at: clock::uptime() })
+            let response = response.unwrap_or(Err(NoResponse::NotReached));
+            if let Err(NoResponse::NotReached) = response {
+                self.pause(service);
+            }
+            Ok(Kept { has_record: response?, at: clock::uptime() })
         });
         match request.await {
             Ok(Kept { has_record: true, .. }) => ServiceState::Found,
             Ok(Kept { has_record: false, .. }) => ServiceState::NotFound,
-            Err(NotReached) => ServiceState::NotReached,
+            Err(NoResponse::NotReached) => ServiceState::NotReached,
+            Err(NoResponse::Busy) => ServiceState::Busy,
         }
     }
 
@@ -154,9 +182,9 @@ async fn has_record(
     served: &ServedRepositories,
     service: &Service,
     identifier: &str,
-) -> Result<bool, NotReached> {
+) -> Result<bool, NoResponse> {
     let source = &service.source;
-    let client = served.sources.client_for(source).map_err(|_| NotReached)?;
+    let client = served.sources.client_for(source).map_err(|_| NoResponse::NotReached)?;
     let repository = LiveRepository {
         mapping: Arc::clone(source),
         client: client.requested_by(RequestedBy::Harvester(None)),
@@ -184,13 +212,34 @@ async fn has_record(
             Event::End(summary) => {
                 return match summary.page.error {
                     Some(ErrorCode::IdDoesNotExist | ErrorCode::CannotDisseminateFormat) => Ok(false),
-                    Some(_) => Err(NotReached),
+                    Some(_) => Err(NoResponse::NotReached),
                     None => Ok(has_record),
                 };
             }
-            Event::Failed(..) => return Err(NotReached),
+            // The limits of the source are used up.
+            Event::Failed(failure, ..) if failure.reason == Reason::Busy => return Err(NoResponse::Busy),
+            Event::Failed(..) => return Err(NoResponse::NotReached),
             Event::Head(_) | Event::Body(_) | Event::Quarantined(_) => {}
         }
     }
-    Err(NotReached)
+    Err(NoResponse::NotReached)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_responses_are_limited_in_bytes() {
+        let broker = Broker::new(Vec::new());
+        for number in 0..1_000 {
+            let identifier = format!("{number}{}", "x".repeat(64 << 10));
+            broker.kept.insert(
+                ("http://s.example".to_owned(), identifier),
+                Kept { has_record: true, at: Duration::ZERO },
+            );
+        }
+        let bytes: usize = broker.kept.iter().map(|((_, identifier), _)| identifier.len()).sum();
+        assert!((1 << 20..=8 << 20).contains(&bytes), "{bytes}");
+    }
 }

@@ -71,6 +71,8 @@ named_enum! {
         NotFound = "not-found",
         /// It did not answer in time, or failed.
         NotReached = "not-reached",
+        /// It was not requested, because too many requests to services ran.
+        Busy = "busy",
         /// It was not requested, because a crawler reads this, or the identifier is illegal.
         NotRequested = "not-requested",
     }

@@ -68,7 +68,7 @@ pub(crate) fn field(name: &str) -> &'static str {
 }
 
 /// The repositories that may have further records.
-pub(crate) fn incomplete(repositories: &[String]) -> String {
+pub fn incomplete(repositories: &[String]) -> String {
     let shown = repositories.iter().take(LISTED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = match repositories.len().saturating_sub(LISTED_MAX) {
         0 => String::new(),
@@ -88,6 +88,7 @@ pub(crate) fn service(state: &str) -> &'static str {
         "found" => "has the record",
         "not-found" => "does not have the record",
         "not-reached" => "was not reached in time",
+        "busy" => "was not requested, because oaimend waits for too many services; load this page again",
         _ => "was not requested",
     }
 }
