@@ -129,6 +129,29 @@ fn go_leads_to_the_best_record_of_this_server() {
 }
 
 #[test]
+fn links_wait_for_the_first_harvest_of_each_repository() {
+    let broken = Source::start(|_, _| Reply::whole(500, "", "broken"));
+    let mut of_broken = mapping(&broken);
+    of_broken.source_mut().id = "y".to_owned();
+    let mirrored =
+        Mirrored::with(with_fields(DOI), |_| {}, |config| config.repositories.add_fixed(of_broken));
+    let found = ready(mirrored.proxy.address(), "/_resolve/oai:c:00003?go", "");
+    assert_eq!(found.status, 303, "{}", found.text());
+    for path in [
+        "/_resolve/oai:unknown?go",
+        "/_openurl?rft_id=info:doi/10.9999/none",
+        "/_openurl?rft_id=info:doi/10.9999/none&svc_id=info:lanl-repo/svc/identifiers.list",
+    ] {
+        let got = mirrored.get(path);
+        assert_eq!((got.status, got.header("location")), (503, ""), "{path}: {}", got.text());
+        assert!(got.text().contains("not harvested completely: y."), "{path}: {}", got.text());
+        assert!(!got.header("retry-after").is_empty(), "{path}: {:?}", got.headers);
+    }
+    // No repository can have what nothing describes.
+    assert_eq!(mirrored.get("/_openurl?aulast=Berg&date=2019").status, 404);
+}
+
+#[test]
 fn without_pages_the_resolver_speaks_json_and_leads_to_the_mirror() {
     let mirrored = Mirrored::with(with_fields(DOI), |_| {}, |config| config.gateway.enabled = false);
     let address = mirrored.proxy.address();
@@ -316,6 +339,22 @@ fn a_service_that_hangs_is_named_and_delays_no_page_beyond_the_bound() {
         assert_eq!(states, [("Hangs", "not-reached"), ("Has", "found"), ("Broken", "not-reached")]);
         assert_eq!(identifiers(&found["records"]), [WANTED], "the mirror answers nevertheless");
     }
+}
+
+#[test]
+fn a_service_that_did_not_get_its_turn_is_not_blamed() {
+    let hanging: Vec<Source> = (0..9).map(|_| Source::start(|_, _| Reply::new(200, "").hang())).collect();
+    let having = Source::page(record_page());
+    let mut services: Vec<Service> = hanging.iter().map(|source| service("Hangs", source)).collect();
+    services.push(service("Has", &having));
+    let mirrored = Mirrored::with(with_fields(DOI), |_| {}, |config| config.services = services);
+    let address = mirrored.proxy.address();
+    for (last_hanging, of_having) in [("busy", "busy"), ("not-reached", "found")] {
+        let found = json_at(address, "/_resolve/oai:c:00003");
+        let states: Vec<&str> = states(&found).into_iter().map(|(_, state, _)| state).collect();
+        assert_eq!(states, [&["not-reached"; 8][..], &[last_hanging, of_having]].concat());
+    }
+    assert_eq!(having.requests().len(), 1);
 }
 
 #[test]

@@ -147,6 +147,9 @@ impl<'a> Request<'a> {
     /// The response that leads to the best record. It is a path of this server.
     fn best_record(&self, resolved: &Resolved) -> Response {
         let Some(best) = resolved.best() else {
+            if !resolved.incomplete.is_empty() {
+                return self.incomplete(&resolved.incomplete);
+            }
             let (status, text) =
                 if resolved.is_empty() { (404, texts::NO_RECORD) } else { (410, texts::ALL_DELETED) };
             return self.refused(status, text);
@@ -172,6 +175,18 @@ impl<'a> Request<'a> {
             Response::text(status, text)
         };
         with_policies(page.with("Cache-Control", "no-store".to_owned()))
+    }
+
+    /// The response if no record is found, and these repositories may have it.
+    fn incomplete(&self, repositories: &[String]) -> Response {
+        let text = texts::incomplete(repositories);
+        let failure = Failure::new(Reason::MirrorIncomplete, &text);
+        let page = if self.is_json {
+            Response::json(503, &json!({"error": text}))
+        } else {
+            Response::text(503, &text)
+        };
+        with_retry(with_policies(page), &failure)
     }
 
     /// The response while the identifiers are not known.

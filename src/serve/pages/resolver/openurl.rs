@@ -65,6 +65,8 @@ enum Found {
     One(Place),
     /// Several records that the search found, and the search as a text.
     Several(Vec<Place>, String),
+    /// None, and these repositories may have it.
+    Unknown(Vec<String>),
     /// None. The text says what was searched, if the description was enough for a search.
     Nothing(Option<String>),
 }
@@ -86,8 +88,21 @@ struct Link<'a> {
 
 impl Link<'_> {
     async fn find(&self, referent: &Referent) -> Result<Found, Failure> {
+        let candidates = referent.candidates();
+        // A vague description finds nothing in complete repositories either.
+        let is_vague = candidates.is_empty() && referent.search().is_none();
+        let found = self.find_known(candidates, referent).await?;
+        if is_vague || !matches!(found, Found::Nothing(_)) {
+            return Ok(found);
+        }
+        let sources = self.served.resolver.sources(&self.served.repositories);
+        let incomplete = self.served.resolver.resolver.incomplete(&sources).await?;
+        Ok(if incomplete.is_empty() { found } else { Found::Unknown(incomplete) })
+    }
+
+    async fn find_known(&self, candidates: Vec<String>, referent: &Referent) -> Result<Found, Failure> {
         let mut deleted = None;
-        for candidate in referent.candidates() {
+        for candidate in candidates {
             let resolved = resolve(self.served, &candidate, PlacesMax::ONE).await?;
             if resolved.best().is_some() {
                 return Ok(Found::Identified(candidate, resolved));
@@ -144,6 +159,7 @@ impl Link<'_> {
             Found::Nothing(searched) => {
                 return Ok(self.request.refused(404, &texts::nothing(searched.as_deref())));
             }
+            Found::Unknown(incomplete) => return Ok(self.request.incomplete(incomplete)),
             Found::Several(_, text) => {
                 let address = SearchAddress { query: text.clone(), ..SearchAddress::default() };
                 return Ok(see_other(address.url(base, ""), texts::SEVERAL));
@@ -187,6 +203,7 @@ impl Link<'_> {
             Found::Nothing(searched) => {
                 return self.request.refused(404, &texts::nothing(searched.as_deref()));
             }
+            Found::Unknown(incomplete) => return self.request.incomplete(&incomplete),
             Found::Identified(_, resolved) => {
                 let items = resolved.identified.into_iter().chain(resolved.named_by);
                 items.map(|item| item.identifier).collect()
