@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use oaimend_tape::{
     BuiltTape, OnDuplicate, TapeBuild, TapeDescription, TapeFormat, TapeRecord, TapeSet, index_path,
@@ -218,6 +219,19 @@ fn a_tape_is_in_the_static_set_of_the_index() {
     let index = proxy.get("/_index?verb=ListRecords&metadataPrefix=INDEX&set=static").text();
     assert!(index.contains("<kind>tape</kind>"), "{index}");
     assert!(index.contains("<setSpec>static</setSpec><setSpec>kind:tape</setSpec>"), "{index}");
+}
+
+/// The rules of the official validator.
+#[test]
+fn a_tape_passes_the_check_of_repositories() {
+    let proxy = fixture(250).kept.serve();
+    let url = format!("http://{}/x", proxy.address());
+    let mut check = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    let output = check.args(["check", "--format", "json", &url]).output().expect("the program runs");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rules = report["rules"].as_array().expect("a list of rules");
+    let failed: Vec<_> = rules.iter().filter(|rule| rule["verdict"] == "fails").collect();
+    assert_eq!((output.status.code(), &failed), (Some(0), &Vec::new()), "{report:#}");
 }
 
 #[test]
