@@ -12,6 +12,8 @@ my ($base_url, $plan) = ($ARGV[0], JSON::PP->new->utf8->decode($ARGV[1]));
 my $harvester = HTTP::OAI::Harvester->new(baseURL => $base_url);
 $harvester->timeout(20);
 
+my @format = (metadataPrefix => $plan->{prefix} // 'oai_dc');
+
 # All values are strings in JSON, even if Perl holds them as numbers.
 sub text { return defined $_[0] ? "$_[0]" : undef }
 
@@ -47,7 +49,7 @@ sub list_of {
 
 sub record_named {
     my ($identifier) = @_;
-    my $response = checked($harvester->GetRecord(identifier => $identifier, metadataPrefix => 'oai_dc'));
+    my $response = checked($harvester->GetRecord(identifier => $identifier, @format));
     return record_of($response->next);
 }
 
@@ -57,7 +59,6 @@ sub error_of {
     return $error ? text($error->code) : undef;
 }
 
-my @dc = (metadataPrefix => 'oai_dc');
 my $identify = checked($harvester->Identify);
 my $formats = checked($harvester->ListMetadataFormats);
 my @formats = map { [text($_->metadataPrefix), text($_->schema), text($_->metadataNamespace)] } $formats->metadataFormat;
@@ -66,12 +67,12 @@ print JSON::PP->new->ascii->canonical->encode({
         qw(repositoryName protocolVersion earliestDatestamp deletedRecord granularity adminEmail)],
     formats => \@formats,
     sets => list_of('ListSets', sub { [text($_[0]->setSpec), text($_[0]->setName)] }),
-    identifiers => list_of('ListIdentifiers', \&header_of, @dc),
-    records => list_of('ListRecords', \&record_of, @dc),
-    set_records => list_of('ListRecords', \&record_of, @dc, set => $plan->{set}),
-    window_headers => list_of('ListIdentifiers', \&header_of, @dc, from => $plan->{from}, until => $plan->{until}),
+    identifiers => list_of('ListIdentifiers', \&header_of, @format),
+    records => list_of('ListRecords', \&record_of, @format),
+    set_records => list_of('ListRecords', \&record_of, @format, set => $plan->{set}),
+    window_headers => list_of('ListIdentifiers', \&header_of, @format, from => $plan->{from}, until => $plan->{until}),
     record => record_named($plan->{identifier}),
     deleted => record_named($plan->{deleted}),
-    unknown => error_of($harvester->GetRecord(@dc, identifier => $plan->{unknown})),
-    none => error_of($harvester->ListRecords(@dc, from => $plan->{never}, onRecord => sub { die 'a record' })),
+    unknown => error_of($harvester->GetRecord(@format, identifier => $plan->{unknown})),
+    none => error_of($harvester->ListRecords(@format, from => $plan->{never}, onRecord => sub { die 'a record' })),
 }), "\n";

@@ -9,19 +9,22 @@ import verbs
 
 
 class Harvester:
-    def __init__(self, scythe):
-        self.scythe = scythe
+    def __init__(self, scythe, prefix):
+        self.scythe, self.prefix = scythe, prefix
         self.identify = scythe.identify
         self.formats = scythe.list_metadata_formats
         self.sets = scythe.list_sets
-        self.record = scythe.get_record
 
     def records(self, set=None, **dates):
-        return self.scythe.list_records(set_=set, **dates)
+        return self.scythe.list_records(metadata_prefix=self.prefix, set_=set, **dates)
 
     def identifiers(self, set=None, **dates):
-        return self.scythe.list_identifiers(set_=set, **dates)
+        return self.scythe.list_identifiers(metadata_prefix=self.prefix, set_=set, **dates)
+
+    def record(self, identifier):
+        return self.scythe.get_record(identifier, metadata_prefix=self.prefix)
 
 
 with Scythe(sys.argv[1]) as scythe:
-    verbs.run(Harvester(scythe), json.loads(sys.argv[2]))
+    plan = json.loads(sys.argv[2])
+    verbs.run(Harvester(scythe, verbs.prefix(plan)), plan)

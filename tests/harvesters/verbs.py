@@ -7,6 +7,11 @@ send the requests.
 import json
 
 
+def prefix(plan):
+    """The metadataPrefix of the lists and records of a plan."""
+    return plan.get("prefix", "oai_dc")
+
+
 def header(header):
     return [header.identifier, header.datestamp, sorted(header.setSpecs), header.deleted]
 
