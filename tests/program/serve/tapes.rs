@@ -224,7 +224,8 @@ fn a_tape_is_in_the_static_set_of_the_index() {
 /// The rules of the official validator.
 #[test]
 fn a_tape_passes_the_check_of_repositories() {
-    let proxy = fixture(250).kept.serve();
+    let fixture = fixture(250);
+    let proxy = fixture.kept.serve();
     let url = format!("http://{}/x", proxy.address());
     let mut check = Command::new(env!("CARGO_BIN_EXE_oaimend"));
     let output = check.args(["check", "--format", "json", &url]).output().expect("the program runs");
