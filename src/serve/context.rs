@@ -7,6 +7,7 @@ use crate::serve::clients::limits::ClientLimits;
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::net::tls_listener::TlsListener;
 use crate::serve::oai::cache::Cache;
+use crate::serve::oai::federation_members::KnownMembers;
 use crate::serve::oai::live_requests::LiveRequests;
 use crate::serve::pages::gateway::Gateway;
 use crate::serve::pages::state::GatewayState;
@@ -93,6 +94,7 @@ impl ServerContext {
             known_formats: FormatsCache::default(),
             federations: config.federations,
             federation_state: Arc::default(),
+            federation_members: KnownMembers::default(),
             search_service,
             clock,
         };

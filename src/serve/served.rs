@@ -3,6 +3,7 @@
 use crate::config::{Federations, Mapping, Repositories, Views};
 use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::oai::cache::{Cache, PageVariant};
+use crate::serve::oai::federation_members::KnownMembers;
 use crate::serve::resolver::{Broker, ResolverState};
 use crate::serve::search::SearchService;
 use crate::serve::source_lists::SourceLists;
@@ -42,6 +43,8 @@ pub(crate) struct ServedRepositories {
     pub(crate) federations: Federations,
     /// What requests to federations learn of their members.
     pub(crate) federation_state: Arc<FederationState>,
+    /// The members of the federations.
+    pub(crate) federation_members: KnownMembers,
     /// The search, if it is turned on. Requests use [`ServedRepositories::search`].
     pub(crate) search_service: Option<Arc<SearchService>>,
     /// The identifiers of mirrored records.

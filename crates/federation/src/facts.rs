@@ -30,15 +30,16 @@ impl Federation {
     pub(crate) async fn refresh_facts(&self, like: &RepositoryRequest, needed: Needed) {
         let state = &self.services.state;
         let now_secs = self.now_secs();
-        let is_unknown = |id: &str, has_granularity: bool| match needed {
-            Needed::Granularity => !has_granularity && state.facts(id).is_none(),
+        let is_unknown = |id: &str| match needed {
+            Needed::Granularity => {
+                state.facts(id).is_none() && self.services.repositories.granularity(id).is_none()
+            }
             Needed::Fresh => !state.has_fresh_facts(id, now_secs),
         };
         let unknown = || {
-            let members = self.members().iter();
-            let unknown = members.filter(|member| is_unknown(&member.id, member.granularity.is_some()));
-            let unknown = unknown.filter(|member| !state.was_queried_lately(&member.id, now_secs));
-            unknown.map(|member| member.id.clone()).collect::<Vec<_>>()
+            let ids = self.members().iter().map(|member| &member.id);
+            let unknown = ids.filter(|id| is_unknown(id) && !state.was_queried_lately(id, now_secs));
+            unknown.cloned().collect::<Vec<_>>()
         };
         if unknown().is_empty() {
             return;

@@ -17,10 +17,7 @@ pub struct FederationRepository(Arc<Federation>);
 
 impl FederationRepository {
     /// A federation of these members.
-    pub fn new(mut settings: FederationSettings, services: FederationServices) -> Self {
-        settings
-            .members
-            .sort_by(|one, other| (one.joined_secs, &one.id).cmp(&(other.joined_secs, &other.id)));
+    pub fn new(settings: FederationSettings, services: FederationServices) -> Self {
         Self(Arc::new(Federation { settings, services }))
     }
 }

@@ -175,20 +175,31 @@ impl PageEditor {
     /// The page is not well-formed, or a part of its envelope is too long.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Result<(), Failure> {
         self.output.reserve(piece.len() + piece.len() / 8);
-        if self.rest.is_empty() {
-            let read = self.read(piece)?;
-            self.rest.extend_from_slice(piece.get(read..).unwrap_or_default());
-        } else {
-            let mut text = std::mem::take(&mut self.rest);
-            text.extend_from_slice(piece);
-            let read = self.read(&text)?;
-            text.drain(..read);
-            self.rest = text;
-        }
+        // A tag that was cut is completed alone, so that the piece is not copied. It is tried once, because a value may
+        // contain many `>`.
+        let tag_end = if self.rest.is_empty() { 0 } else { memchr(b'>', piece).map_or(0, |end| end + 1) };
+        let (tag_end, after) = piece.split_at(tag_end);
+        self.read_after_rest(tag_end)?;
+        self.read_after_rest(after)?;
         let is_long_start = self.items == 0 && self.output.len() > ENVELOPE_BYTES_MAX;
         if self.rest.len() > TAG_BYTES_MAX || is_long_start || self.tail.len() > ENVELOPE_BYTES_MAX {
             return Err(malformed("a part of its envelope, or a tag, is longer than a MiB"));
         }
+        Ok(())
+    }
+
+    /// Reads bytes after those that are not read yet.
+    fn read_after_rest(&mut self, piece: &[u8]) -> Result<(), Failure> {
+        if self.rest.is_empty() {
+            let read = self.read(piece)?;
+            self.rest.extend_from_slice(piece.get(read..).unwrap_or_default());
+            return Ok(());
+        }
+        let mut text = std::mem::take(&mut self.rest);
+        text.extend_from_slice(piece);
+        let read = self.read(&text)?;
+        text.drain(..read);
+        self.rest = text;
         Ok(())
     }
 

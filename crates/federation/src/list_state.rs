@@ -140,11 +140,18 @@ impl FederatedList {
     }
 
     /// The places from the next one on, without those that have failed. Repositories that have left are left out.
-    pub(crate) fn places(&self, members: &[Member]) -> Vec<Place> {
-        let Some(at) = &self.at else { return Vec::new() };
-        let places = members.iter().map(Place::start_of).filter(|place| place.order() >= at.order());
-        let places = places.filter(|place| self.member.as_ref().is_none_or(|id| *id == place.id));
-        places.map(|place| if place.order() == at.order() { at.clone() } else { place }).collect()
+    pub(crate) fn places(&self, members: &[Member]) -> impl Iterator<Item = Place> {
+        let members = if self.at.is_some() { members } else { &[] };
+        let next = self.at.as_ref().map(Place::order).unwrap_or_default();
+        let is_listed = |id: &String| self.member.as_ref().is_none_or(|member| member == id);
+        let following = members.iter().filter(move |member| (member.joined_secs, member.id.as_str()) >= next);
+        following.filter(move |member| is_listed(&member.id)).map(move |member| {
+            let place = Place::start_of(member);
+            match &self.at {
+                Some(at) if at.order() == place.order() => at.clone(),
+                _ => place,
+            }
+        })
     }
 
     /// Leaves out members that have failed and have left the federation since.
@@ -160,13 +167,12 @@ impl FederatedList {
 
     /// The place of the next page. `None`: there is none.
     pub(crate) fn next_place(&self, members: &[Member]) -> Option<Place> {
-        let next = self.places(members).into_iter().next();
-        next.or_else(|| self.failed_places(members).into_iter().next())
+        self.places(members).next().or_else(|| self.failed_places(members).into_iter().next())
     }
 
     /// Whether only members that have failed are left.
     pub(crate) fn is_at_failed(&self, members: &[Member]) -> bool {
-        self.places(members).is_empty()
+        self.places(members).next().is_none()
     }
 
     /// Moves on to a place: one of [`Self::places`].
@@ -176,7 +182,8 @@ impl FederatedList {
 
     /// Sets the token of the next page of the member at the next place.
     pub(crate) fn continue_with(&mut self, members: &[Member], token: String) {
-        match self.places(members).into_iter().next() {
+        let next = self.places(members).next();
+        match next {
             Some(place) => self.at = Some(Place { token: Some(token), ..place }),
             None => {
                 if let Some(place) = self.failed.first_mut() {
@@ -188,9 +195,11 @@ impl FederatedList {
 
     /// Moves on after the member at the next place, which has no more records.
     pub(crate) fn pass(&mut self, members: &[Member]) {
-        let mut places = self.places(members).into_iter();
-        match places.next() {
-            Some(_) => self.at = places.next(),
+        let mut places = self.places(members);
+        let (passed, next) = (places.next(), places.next());
+        drop(places);
+        match passed {
+            Some(_) => self.at = next,
             None => {
                 self.at = None;
                 if let Some(first) = self.failed_places(members).first() {
@@ -211,13 +220,15 @@ impl FederatedList {
     /// Moves on after the member at the next place, which has failed, and asks it again after the others. Returns whether
     /// it can wait: it has not failed there before, and not too many wait.
     pub(crate) fn postpone(&mut self, members: &[Member]) -> bool {
-        let mut places = self.places(members).into_iter();
-        let Some(place) = places.next() else { return false };
+        let mut places = self.places(members);
+        let (place, next) = (places.next(), places.next());
+        drop(places);
+        let Some(place) = place else { return false };
         if self.failed.len() >= FAILED_MAX {
             return false;
         }
         self.failed.push(place);
-        self.at = places.next();
+        self.at = next;
         true
     }
 }
@@ -227,11 +238,8 @@ mod tests {
     use super::*;
 
     fn members(ids: &[(&str, i64)]) -> Vec<Member> {
-        let member = |(id, joined): &(&str, i64)| Member {
-            id: (*id).to_owned(),
-            joined_secs: UnixSecs(*joined),
-            granularity: None,
-        };
+        let member =
+            |(id, joined): &(&str, i64)| Member { id: (*id).to_owned(), joined_secs: UnixSecs(*joined) };
         ids.iter().map(member).collect()
     }
 
@@ -251,7 +259,7 @@ mod tests {
         assert_eq!(next(&list, &changed), Some(("c".to_owned(), None)));
         // b changes, so that it joins again.
         let changed = members(&[("c", 1), ("a", 2), ("b", 4)]);
-        let places: Vec<_> = list.places(&changed).into_iter().map(|place| (place.id, place.token)).collect();
+        let places: Vec<_> = list.places(&changed).map(|place| (place.id, place.token)).collect();
         assert_eq!(places, ["c", "a", "b"].map(|id| (id.to_owned(), None)));
         list.pass(&all);
         list.pass(&all);

@@ -1,8 +1,8 @@
 //! Finds the next member of a list that has a record.
 //!
 //! A resumptionToken must lead to a page with records, and many members of a large federation have none in an
-//! incremental harvest. So members receive a request for their first page, some at the same time, until one has an item. Its
-//! response is dropped there: the page is requested again when the harvester comes back.
+//! incremental harvest. So members receive a request for their first page until one has an item: the next one alone, and
+//! then some at the same time. Its response is dropped there: the page is requested again when the harvester comes back.
 
 use crate::ages::{Window, from_of_member};
 use crate::list_state::{FederatedList, Place};
@@ -130,7 +130,10 @@ impl Session {
                 (place, opened)
             }
         };
-        let mut opened = pin!(stream::iter(list.places(members)).map(ask).buffered(PARALLEL_MAX));
+        // Most lists go on with the next member, so it receives the first request alone.
+        let mut places = list.places(members).collect::<Vec<_>>().into_iter();
+        let first = stream::iter(places.next()).then(ask);
+        let mut opened = pin!(first.chain(stream::iter(places).map(ask).buffered(PARALLEL_MAX)));
         loop {
             let next = tokio::select! {
                 next = opened.next() => next,

@@ -52,7 +52,8 @@ impl Federation {
     /// The granularity of a member. Days, if nothing is known: every repository accepts them.
     pub(crate) fn granularity_of(&self, member: &Member) -> Granularity {
         let facts = self.services.state.facts(&member.id);
-        facts.map(|facts| facts.granularity).or(member.granularity).unwrap_or(Granularity::Day)
+        let granularity = facts.map(|facts| facts.granularity);
+        granularity.or_else(|| self.services.repositories.granularity(&member.id)).unwrap_or(Granularity::Day)
     }
 
     /// Seconds only if all members have them.

@@ -37,8 +37,8 @@ pub struct FederationSettings {
     pub admin_emails: Vec<String>,
     /// What happens when a member fails.
     pub on_failure: OnFailure,
-    /// Its repositories.
-    pub members: Vec<Member>,
+    /// Its repositories ([`Member::in_index_order`]).
+    pub members: Arc<[Member]>,
     /// Maximum number of bytes of a page that is held for HTTP/1.0.
     pub spool_bytes_max: usize,
 }
@@ -51,11 +51,15 @@ pub struct Member {
     /// The time at which its records joined the federation: the creationTime in the repository index. A list `from` this
     /// time or an earlier one contains all its records.
     pub joined_secs: UnixSecs,
-    /// Its granularity, if it is known without a request.
-    pub granularity: Option<Granularity>,
 }
 
 impl Member {
+    /// Members in the order of the repository index: by the time at which they joined, and then by their ids.
+    pub fn in_index_order(mut members: Vec<Self>) -> Arc<[Self]> {
+        members.sort_by(|one, other| (one.joined_secs, &one.id).cmp(&(other.joined_secs, &other.id)));
+        members.into()
+    }
+
     /// Its set.
     pub(crate) fn set(&self) -> String {
         set_spec::escape_part(&self.id)
@@ -71,6 +75,9 @@ pub trait MemberRepositories: Send + Sync {
     ///
     /// It cannot be queried now.
     async fn open(&self, id: &str) -> Result<Box<dyn Repository>, Failure>;
+
+    /// The granularity of the repository of this id, if it is known without a request.
+    fn granularity(&self, id: &str) -> Option<Granularity>;
 }
 
 /// Knows which members hold an identifier, so that not all of them are queried.

@@ -1,9 +1,11 @@
 //! The federations of served repositories.
 
 use super::crosswalks::with_member_crosswalks;
+use super::federation_members::CreationTimes;
 use super::mapped_repository::{CountedBy, mapped_repository};
-use super::mirror_views::{creation_times_of, current_configuration, view_stores};
-use crate::config::{FEDERATION_NAME, FederationFile, Mapping, ServeFrom};
+use super::mirror_views::{StoredIndex, creation_times_of, current_configuration, view_stores};
+use crate::config::{FEDERATION_NAME, FederationFile, ServeFrom};
+use crate::serve::background::harvests::state::IndexedConfiguration;
 use crate::serve::served::ServedRepositories;
 use async_trait::async_trait;
 use oaimend_federation::{
@@ -41,6 +43,17 @@ impl MemberRepositories for ServedMembers {
             mapped_repository(&self.served, mapped, self.requested_by, CountedBy::Repository).await?;
         with_member_crosswalks(&self.served, (mapping, serve), opened).await
     }
+
+    fn granularity(&self, id: &str) -> Option<Granularity> {
+        let mapping = self.served.repositories.find(id)?;
+        match mapping.serve {
+            // The stamps of the mirror.
+            ServeFrom::Mirror => Some(Granularity::Second),
+            ServeFrom::Live | ServeFrom::LiveThenMirror => {
+                self.served.store.profiles.dates(&mapping.source.source_key()).granularity
+            }
+        }
+    }
 }
 
 /// Finds the members that hold an item by the identifiers of the mirror.
@@ -66,31 +79,19 @@ impl RecordLocator for MirroredRecords {
 /// A federation; without a file that of all repositories.
 pub(crate) async fn federation_view(
     served: &Arc<ServedRepositories>,
-    file: Option<&FederationFile>,
+    file: Option<&Arc<FederationFile>>,
     requested_by: RequestedBy,
 ) -> Result<Box<dyn Repository>, Failure> {
     let current = current_configuration(served);
-    let created = creation_times_of(served, &current).await?;
-    let created_secs = |path: &str| {
-        // A record that is not there is damaged: its repository counts as new.
-        let created_secs = created.get(&format!("{}/{path}", served.public_url)).copied();
-        created_secs.unwrap_or(UnixSecs::MAX)
-    };
-    // A federation whose file has changed begins again.
-    let since_secs = file.map_or(UnixSecs::MIN, |file| created_secs(&file.path));
-    let is_member =
-        |id: &String| file.is_none_or(|file| file.repositories.is_empty() || file.repositories.contains(id));
-    let members = current.mappings.iter().filter(|(id, _)| is_member(id));
-    let members = members.map(|(id, mapping)| Member {
-        id: id.clone(),
-        joined_secs: created_secs(id).max(since_secs),
-        granularity: known_granularity(served, mapping),
-    });
+    let created = creation_times_of(served, &current, StoredIndex::Unread).await?;
+    let name = file.map_or(FEDERATION_NAME, |file| &file.path);
+    let members = || members_of(served, &current, &created, file.map(Arc::as_ref));
+    let members = served.federation_members.of(name, (file, &created), members);
     let policy = served.mirror.policy();
     let all = FederationFile::default();
-    let settings = file.unwrap_or(&all);
+    let settings = file.map_or(&all, Arc::as_ref);
     let settings = FederationSettings {
-        name: file.map_or(FEDERATION_NAME, |file| &file.path).to_owned(),
+        name: name.to_owned(),
         repository_name: match file {
             Some(file) => file.repository_name.clone().unwrap_or_else(|| file.name.clone()),
             None => format!("All repositories at {}", served.public_url),
@@ -102,7 +103,7 @@ pub(crate) async fn federation_view(
             policy.aggregate_emails.clone()
         },
         on_failure: settings.on_failure,
-        members: members.collect(),
+        members,
         spool_bytes_max: served.repositories.limits().spool_bytes_max,
     };
     let on_failure = settings.on_failure;
@@ -117,12 +118,20 @@ pub(crate) async fn federation_view(
     Ok(Box::new(FederationRepository::new(settings, services)))
 }
 
-fn known_granularity(served: &ServedRepositories, mapping: &Mapping) -> Option<Granularity> {
-    match mapping.serve {
-        // The stamps of the mirror.
-        ServeFrom::Mirror => Some(Granularity::Second),
-        ServeFrom::Live | ServeFrom::LiveThenMirror => {
-            served.store.profiles.dates(&mapping.source.source_key()).granularity
-        }
-    }
+fn members_of(
+    served: &ServedRepositories,
+    current: &IndexedConfiguration,
+    created: &CreationTimes,
+    file: Option<&FederationFile>,
+) -> Vec<Member> {
+    let created_secs = |path: &str| {
+        // A record that is not there is damaged: its repository counts as new.
+        created.get(&format!("{}/{path}", served.public_url)).copied().unwrap_or(UnixSecs::MAX)
+    };
+    // A federation whose file has changed begins again.
+    let since_secs = file.map_or(UnixSecs::MIN, |file| created_secs(&file.path));
+    let is_member =
+        |id: &&String| file.is_none_or(|file| file.repositories.is_empty() || file.repositories.contains(id));
+    let ids = current.mappings.keys().filter(is_member);
+    ids.map(|id| Member { id: id.clone(), joined_secs: created_secs(id).max(since_secs) }).collect()
 }

@@ -67,7 +67,7 @@ pub(crate) fn aggregate_name(served: &ServedRepositories) -> String {
 
 /// The index of the served repositories.
 pub(crate) async fn index_view(served: &ServedRepositories) -> Result<Box<dyn Repository>, Failure> {
-    creation_times_of(served, &current_configuration(served)).await?;
+    creation_times_of(served, &current_configuration(served), StoredIndex::Verified).await?;
     let options = view_options(served, served.repositories.limits().spool_bytes_max);
     Ok(Box::new(index_repository(view_stores(served).await?.clone(), options)))
 }
@@ -81,16 +81,26 @@ pub(crate) fn current_configuration(served: &ServedRepositories) -> IndexedConfi
     }
 }
 
+/// Whether the stored index is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoredIndex {
+    /// Its records are delivered, so damaged ones are stored again.
+    Verified,
+    /// Only the creationTimes are used, which are in memory.
+    Unread,
+}
+
 /// Brings the index up to date, and returns the creationTime of each repository by its baseURL.
 pub(crate) async fn creation_times_of(
     served: &ServedRepositories,
     current: &IndexedConfiguration,
+    stored: StoredIndex,
 ) -> Result<Arc<BTreeMap<String, UnixSecs>>, Failure> {
     let stores = view_stores(served).await?;
     // One request stores what the configuration has changed, and the others wait for it.
     let mut indexed = served.mirror.indexed.lock().await;
     if let Some(indexed) = indexed.as_ref().filter(|indexed| indexed.configuration.is_same(current))
-        && !is_index_damaged(stores).await?
+        && (stored == StoredIndex::Unread || !is_index_damaged(stores).await?)
     {
         return Ok(Arc::clone(&indexed.created));
     }

@@ -8,6 +8,7 @@ mod collected;
 mod cors;
 mod crosswalks;
 mod downstream;
+pub(crate) mod federation_members;
 mod federation_view;
 mod gzip;
 mod headers;

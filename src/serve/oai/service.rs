@@ -443,7 +443,7 @@ impl ProxyService {
             TargetRepository::Component(component) => component_view(served, *component).await?,
             TargetRepository::View(view) => Box::new(subject_view(served, view).await?),
             TargetRepository::Federation(file) => {
-                federation_view(served, file.as_deref(), requested_by).await?
+                federation_view(served, file.as_ref(), requested_by).await?
             }
             TargetRepository::Index => index_view(served).await?,
         };

@@ -293,6 +293,10 @@ impl MemberRepositories for Members {
         let (sources, clock) = (Arc::clone(&self.sources), Arc::clone(&self.clock));
         Ok(Box::new(SourceRepository { id: id.to_owned(), sources, clock }))
     }
+
+    fn granularity(&self, _: &str) -> Option<Granularity> {
+        None
+    }
 }
 
 struct Located(Vec<String>);
@@ -471,18 +475,15 @@ impl World {
     }
 
     pub(crate) fn federation_named(&self, name: &str) -> FederationRepository {
-        let member = |(id, joined): (&String, &i64)| Member {
-            id: id.clone(),
-            joined_secs: UnixSecs(*joined),
-            granularity: None,
-        };
+        let member =
+            |(id, joined): (&String, &i64)| Member { id: id.clone(), joined_secs: UnixSecs(*joined) };
         let settings = FederationSettings {
             name: name.to_owned(),
             repository_name: "All & more".to_owned(),
             description: Some("What <all> have".to_owned()),
             admin_emails: Vec::new(),
             on_failure: self.on_failure,
-            members: self.joined.iter().map(member).collect(),
+            members: Member::in_index_order(self.joined.iter().map(member).collect()),
             spool_bytes_max: 1 << 20,
         };
         let (sources, clock) = (Arc::clone(&self.sources), Arc::clone(&self.clock));
