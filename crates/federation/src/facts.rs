@@ -36,25 +36,23 @@ impl Federation {
             }
             Needed::Fresh => !state.has_fresh_facts(id, now_secs),
         };
-        let unknown = || {
-            let ids = self.members().iter().map(|member| &member.id);
-            let unknown = ids.filter(|id| is_unknown(id) && !state.was_queried_lately(id, now_secs));
-            unknown.cloned().collect::<Vec<_>>()
-        };
-        if unknown().is_empty() {
+        let is_asked = |id: &str| is_unknown(id) && !state.was_queried_lately(id, now_secs);
+        let ids = self.members().iter().map(|member| &member.id);
+        let unknown: Vec<String> = ids.filter(|id| is_asked(id)).cloned().collect();
+        if unknown.is_empty() {
             return;
         }
-        // Other requests wait, and find what this one learns.
         let mut deadline = self.services.clock.deadline(TIME_MAX);
-        let _turn = tokio::select! {
-            turn = state.refreshing.lock() => turn,
-            () = &mut deadline => return,
-        };
-        let unknown = unknown();
-        state.note_queried(&unknown, now_secs);
         let ask = |id: String| async move {
-            let facts = self.facts_of(&id, like).await;
-            (id, facts)
+            let _turn = state.turn_at(&id).await;
+            // Another request may have asked it meanwhile.
+            if is_asked(&id) {
+                state.note_queried(&id, now_secs);
+                let facts =
+                    self.facts_of(&id, like).await.map(|facts| state.note_facts(&id, now_secs, facts));
+                return (id, facts);
+            }
+            (id, Ok(()))
         };
         let responses = stream::iter(unknown).map(ask);
         let mut responses = pin!(responses.buffer_unordered(PARALLEL_MAX));
@@ -64,7 +62,7 @@ impl Federation {
                 () = &mut deadline => return,
             };
             match next {
-                Some((id, Ok(facts))) => state.note_facts(&id, now_secs, facts),
+                Some((_, Ok(()))) => {}
                 Some((id, Err(failure))) => {
                     let details = failure.details_for_operators();
                     tracing::warn!(

@@ -27,18 +27,17 @@ impl Federation {
     async fn refresh_formats(&self, like: &RepositoryRequest) -> Result<(), Failure> {
         let state = &self.services.state;
         let now_secs = self.now_secs();
-        if self.members().iter().all(|member| state.has_fresh_formats(&member.id, now_secs)) {
-            return Ok(());
-        }
         let mut deadline = self.services.clock.deadline(TIME_MAX);
-        let _turn = tokio::select! {
-            turn = state.refreshing.lock() => turn,
-            () = &mut deadline => return Err(out_of_time()),
-        };
         let old = self.members().iter().filter(|member| !state.has_fresh_formats(&member.id, now_secs));
         let ask = |id: String| async move {
+            let _turn = state.turn_at(&id).await;
+            // Another request may have asked it meanwhile.
+            if state.has_fresh_formats(&id, now_secs) {
+                return (id, Ok(()));
+            }
             let formats = self.formats_of(&id, like).await;
-            (id, formats)
+            let noted = formats.map(|formats| state.note_formats(&id, now_secs, formats));
+            (id, noted)
         };
         let responses = stream::iter(old.map(|member| member.id.clone()).collect::<Vec<_>>()).map(ask);
         let mut responses = pin!(responses.buffer_unordered(PARALLEL_MAX));
@@ -48,7 +47,6 @@ impl Federation {
                 () = &mut deadline => return Err(out_of_time()),
             };
             match next {
-                Some((id, Ok(formats))) => state.note_formats(&id, now_secs, formats),
                 Some((id, Err(failure))) if state.formats(&id).is_none() => return Err(failure),
                 Some(_) => {}
                 None => return Ok(()),

@@ -4,7 +4,7 @@ use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::Granularity;
 use oaimend_store::ListedFormat;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How long an Identify response and the formats of a member are fresh, in seconds. An older one is used if the member
 /// fails.
@@ -25,8 +25,9 @@ pub struct FederationState {
     queried: Mutex<HashMap<String, UnixSecs>>,
     /// The lists that found no record in time, by their requests: tokens for the members that follow.
     begun: Mutex<HashMap<String, (UnixSecs, String)>>,
-    /// Held by the request that asks members for their facts or formats.
-    pub(crate) refreshing: tokio::sync::Mutex<()>,
+    /// Held by the request that asks a member for its facts or formats, so that others wait for what it learns. One for
+    /// each member: a slow member holds up only those who need it.
+    refreshing: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// The fields of an Identify response that a federation needs.
@@ -68,8 +69,14 @@ impl FederationState {
         lock(&self.queried).get(id).is_some_and(|at_secs| now_secs.since(*at_secs) <= QUERIED_SECS)
     }
 
-    pub(crate) fn note_queried(&self, ids: &[String], now_secs: UnixSecs) {
-        lock(&self.queried).extend(ids.iter().map(|id| (id.clone(), now_secs)));
+    pub(crate) fn note_queried(&self, id: &str, now_secs: UnixSecs) {
+        lock(&self.queried).insert(id.to_owned(), now_secs);
+    }
+
+    /// Waits until no other request asks this member for its facts or formats.
+    pub(crate) async fn turn_at(&self, id: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        let turn = Arc::clone(lock(&self.refreshing).entry(id.to_owned()).or_default());
+        turn.lock_owned().await
     }
 
     /// The formats of a member, however old.
