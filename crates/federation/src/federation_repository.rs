@@ -1,7 +1,7 @@
 //! The federation as a repository.
 
 use crate::ages::ShownStates;
-use crate::session::{Answered, Federation, Session};
+use crate::session::{Answered, Federation, Session, UnansweredList};
 use crate::settings::{FederationServices, FederationSettings};
 use oaimend_oai::{Argument, Verb};
 use oaimend_repository::{Event, EventStream, Repository, RepositoryRequest, ResponseWriter, Stop};
@@ -29,7 +29,9 @@ impl Repository for FederationRepository {
         let session = async move {
             let in_one_piece = request.in_one_piece.then_some(federation.settings.spool_bytes_max);
             let writer = ResponseWriter::new(sender.clone(), in_one_piece);
-            let mut session = Session { federation, request, writer, shown: ShownStates::default() };
+            let unanswered = UnansweredList::new(&federation, &request.request);
+            let shown = ShownStates::default();
+            let mut session = Session { federation, request, writer, shown, unanswered };
             // The receiver may be dropped; ignore.
             let _ = match session.answer().await {
                 Ok(summary) => sender.send(Event::End(summary)).await,

@@ -6,7 +6,7 @@
 //! CDATA sections are never read. This costs less than a parser, which matters because the editor sees every byte of a
 //! federation.
 //!
-//! Memory: a page is held up to its first item, a tag up to [`TAG_BYTES_MAX`], and the end of a page after its list.
+//! Memory: a page is held up to its first item, the last item where it alone is delivered, a tag up to [`TAG_BYTES_MAX`], and the end of a page after its list.
 
 use memchr::{memchr, memchr3, memmem};
 use oaimend_oai::ErrorCode;
@@ -17,7 +17,7 @@ use oaimend_repository::{Failure, Reason};
 const TAG_BYTES_MAX: usize = 1 << 20;
 /// Longest start of a page before its first item, and longest end after its list, in bytes.
 const ENVELOPE_BYTES_MAX: usize = 1 << 20;
-/// Longest text of an identifier, a datestamp or an error that is kept, in bytes.
+/// Longest text of a datestamp or an error that is kept, in bytes.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
 /// The changes of a page.
@@ -31,21 +31,16 @@ pub(crate) struct PageEdits {
     pub(crate) response_date: String,
     /// Elements before the first item.
     pub(crate) before_items: String,
+    /// The items that are delivered.
+    pub(crate) items: PageItems,
 }
 
-impl PageEdits {
-    /// A record or a header with these changes. Its elements have no prefix.
-    ///
-    /// # Errors
-    ///
-    /// It is not well-formed.
-    pub(crate) fn apply_to_item(&self, item: &str) -> Result<String, Failure> {
-        let mut editor = PageEditor::new(self.clone());
-        editor.push(b"<OAI-PMH><ListRecords>")?;
-        editor.take_output();
-        editor.push(item.as_bytes())?;
-        Ok(String::from_utf8_lossy(&editor.take_output()).into_owned())
-    }
+/// The items of a page that are delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageItems {
+    All,
+    /// The last one alone. It is held until the list of the page ends, because only then it is known.
+    Last,
 }
 
 /// Edits one page.
@@ -70,9 +65,10 @@ pub(crate) struct PageEditor {
     /// The prefix of the elements of the envelope, with its colon.
     prefix: String,
     items: u64,
+    /// The length of the output before the first item.
+    head_bytes: usize,
     error_code: Option<ErrorCode>,
     error_text: String,
-    last_identifier: Option<String>,
 }
 
 /// Where the received bytes go.
@@ -132,9 +128,9 @@ impl PageEditor {
             tail: Vec::new(),
             prefix: String::new(),
             items: 0,
+            head_bytes: 0,
             error_code: None,
             error_text: String::new(),
-            last_identifier: None,
         }
     }
 
@@ -148,11 +144,6 @@ impl PageEditor {
         Some((self.error_code?, unescape(self.error_text.trim())))
     }
 
-    /// The identifier of the last header.
-    pub(crate) fn last_identifier(&self) -> Option<&str> {
-        self.last_identifier.as_deref()
-    }
-
     /// The prefix of the elements of the envelope, with its colon.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
@@ -160,6 +151,9 @@ impl PageEditor {
 
     /// The output since the last call.
     pub(crate) fn take_output(&mut self) -> Vec<u8> {
+        if self.edits.items == PageItems::Last && self.sink == Sink::Output {
+            return Vec::new();
+        }
         std::mem::take(&mut self.output)
     }
 
@@ -324,6 +318,10 @@ impl PageEditor {
             (2, _) => {
                 if self.items == 0 {
                     self.output.extend_from_slice(self.edits.before_items.as_bytes());
+                    self.head_bytes = self.output.len();
+                }
+                if self.edits.items == PageItems::Last {
+                    self.output.truncate(self.head_bytes);
                 }
                 self.items += 1;
                 self.header = (name == b"header").then_some(2);
@@ -336,7 +334,6 @@ impl PageEditor {
             // The setSpec of a set.
             (3, None) if name == b"setSpec" => self.prefix_set(bytes),
             (depth, Some(header)) if depth == header + 1 => match name {
-                b"identifier" => self.capture(bytes, true),
                 b"datestamp" => self.capture(bytes, self.edits.granularity == Granularity::Second),
                 b"setSpec" => self.prefix_set(bytes),
                 _ => false,
@@ -387,17 +384,10 @@ impl PageEditor {
                 self.header = None;
                 false
             }
-            (depth, Some(header)) if depth == header + 1 && is_captured => match name {
-                b"datestamp" => {
-                    self.end_datestamp(bytes);
-                    true
-                }
-                _ => {
-                    let text = unescape(String::from_utf8_lossy(&self.text.bytes).trim());
-                    self.last_identifier = (self.text.bytes.len() <= TEXT_BYTES_MAX).then_some(text);
-                    false
-                }
-            },
+            (depth, Some(header)) if depth == header + 1 && is_captured => {
+                self.end_datestamp(bytes);
+                true
+            }
             _ => false,
         }
     }
@@ -499,6 +489,7 @@ mod tests {
             granularity,
             response_date: "2021-01-01T00:00:00Z".to_owned(),
             before_items: String::new(),
+            items: PageItems::All,
         }
     }
 
@@ -526,7 +517,7 @@ mod tests {
                 .replace("<resumptionToken cursor=\"0\">t</resumptionToken>", "");
             assert_eq!(output + &tail, expected, "{piece_bytes}");
             assert_eq!(tail, "</ListRecords></OAI-PMH>\n");
-            assert_eq!((editor.items(), editor.last_identifier()), (2, Some("b")));
+            assert_eq!(editor.items(), 2);
         }
     }
 
@@ -541,7 +532,29 @@ mod tests {
                 "<o:datestamp>2020-02-03</o:datestamp><o:setSpec>x</o:setSpec><o:setSpec>x:s</o:setSpec>";
             assert!(output.contains(header), "{output}");
             assert_eq!((tail.as_str(), editor.prefix()), ("</o:ListIdentifiers></o:OAI-PMH>", "o:"));
-            assert_eq!(editor.last_identifier(), Some("a&1"));
+        }
+    }
+
+    #[test]
+    fn the_last_item_can_be_delivered_alone() {
+        let header = |id: &&str| {
+            format!("<o:header><o:identifier>{id}</o:identifier><o:datestamp>x</o:datestamp></o:header>\n")
+        };
+        let list = |ids: &[&str]| {
+            let headers: String = ids.iter().map(header).collect();
+            format!("<o:OAI-PMH><o:request>u</o:request><o:ListIdentifiers>\n{headers}")
+        };
+        let tail = "</o:ListIdentifiers></o:OAI-PMH>";
+        for (token, ids) in
+            [("<o:resumptionToken>t</o:resumptionToken>", ["a", "b", "c"]), ("", ["b", "a", "c"])]
+        {
+            let page = format!("{}{token}{tail}", list(&ids));
+            for piece_bytes in [1, 4, page.len()] {
+                let edits = PageEdits { set: None, items: PageItems::Last, ..edits(Granularity::Second) };
+                let (output, end, editor) = edited(&page, &edits, piece_bytes);
+                assert_eq!((output, end.as_str()), (list(&["c"]), tail));
+                assert_eq!(editor.items(), 3);
+            }
         }
     }
 

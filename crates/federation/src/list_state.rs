@@ -1,6 +1,6 @@
 //! Where a list of a federation is: the content of its tokens.
 
-use crate::header_editor::PageEdits;
+use crate::header_editor::{PageEdits, PageItems};
 use crate::settings::Member;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::{UnixSecs, Verb};
@@ -47,9 +47,9 @@ pub(crate) struct FederatedList {
     /// The number of items before the next page.
     #[serde(rename = "c")]
     pub(crate) count: u64,
-    /// The last record, which is delivered again if no other one follows.
+    /// The page of the last record, which is delivered again if no other one follows.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
-    pub(crate) last: Option<LastRecord>,
+    pub(crate) last: Option<Place>,
     /// Whether all members so far lack the format.
     #[serde(rename = "z")]
     pub(crate) lacks_format: bool,
@@ -64,15 +64,6 @@ pub(crate) struct Place {
     pub(crate) id: String,
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
-}
-
-/// The last record of a page.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LastRecord {
-    #[serde(rename = "m")]
-    pub(crate) member: String,
-    #[serde(rename = "i")]
-    pub(crate) identifier: String,
 }
 
 impl Place {
@@ -113,7 +104,7 @@ impl FederatedList {
         (list.federation == federation && list.verb == verb.name()).then_some(list)
     }
 
-    /// The token of its next page. Without the last record if it would be too long. `None` if it is too long then too.
+    /// The token of its next page. Without the page of the last record if it would be too long. `None` if it is too long then too.
     pub(crate) fn to_token(&self, key: &TokenKey) -> Option<String> {
         key.seal(TokenUse::Federation, self)
             .or_else(|| key.seal(TokenUse::Federation, &Self { last: None, ..self.clone() }))
@@ -136,6 +127,7 @@ impl FederatedList {
             granularity: if self.has_days { Granularity::Day } else { Granularity::Second },
             response_date: from_secs(self.date_secs, Granularity::Second),
             before_items: String::new(),
+            items: PageItems::All,
         }
     }
 

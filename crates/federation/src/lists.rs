@@ -4,18 +4,20 @@
 //! (`look_ahead`), because a token must lead to a page with records. If this is not known in time, or a member fails,
 //! the token leads to this member nevertheless, so that the failure becomes a clean 503 in place of a broken page. If no
 //! record follows after all, the last one is delivered again on the last page: a list may not end with a page without
-//! records.
+//! records. So is it if members without records take too long, with a token that leads on. A request that comes no
+//! further is 503, because pages without news would be an endless list.
 
 use crate::ages::ListTimes;
 use crate::facts::Needed;
-use crate::list_state::{FederatedList, LastRecord, Place};
+use crate::header_editor::PageItems;
+use crate::list_state::{FederatedList, Place};
 use crate::look_ahead::{Ahead, endless};
 use crate::member_page::{MemberPage, Opened};
-use crate::session::{Answered, Session, of_member, out_of_time, request_to_member, token_element};
+use crate::session::{Answered, Session, of_member, out_of_time, token_element};
 use crate::settings::OnFailure;
 use oaimend_oai::datestamp::{Granularity, to_last_second, to_secs};
-use oaimend_oai::{Argument, ErrorCode, Request, Verb, set_spec};
-use oaimend_repository::{Event, Failure, Reason, RecordView, RepositoryRequest, ResponseSummary, Stop};
+use oaimend_oai::{Argument, ErrorCode, set_spec};
+use oaimend_repository::{Failure, Reason, ResponseSummary, Stop};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +39,10 @@ impl Session {
         let (name, key) = (&federation.settings.name, &federation.services.token_key);
         let verb = self.request.request.verb();
         let now_secs = federation.now_secs();
+        let kept = self.unanswered.kept();
+        if let Some(list) = kept.and_then(|token| FederatedList::read(&token, key, name, verb)) {
+            return self.page(list).await;
+        }
         if let Some(token) = self.request.request.argument(Argument::ResumptionToken) {
             let Some(list) = FederatedList::read(token, key, name, verb) else {
                 let text = "this resumptionToken is not one of this federation and verb";
@@ -44,19 +50,11 @@ impl Session {
             };
             return self.page(list).await;
         }
-        let kept = federation.services.state.take_begun(&self.begun_key(), now_secs);
-        if let Some(list) = kept.and_then(|token| FederatedList::read(&token, key, name, verb)) {
-            return self.page(list).await;
-        }
         federation.refresh_facts(&self.request, Needed::Granularity).await;
         match self.begin() {
             Ok(list) => self.page(list).await,
             Err((code, text)) => self.send_error(now_secs, code, &text).await,
         }
-    }
-
-    fn begun_key(&self) -> String {
-        format!("{} {}", self.federation.settings.name, self.request.request.query())
     }
 
     /// The list of a request without a token.
@@ -102,12 +100,16 @@ impl Session {
         let federation = Arc::clone(&self.federation);
         let members = federation.members();
         list.forget_those_that_left(members);
+        let begin = list.clone();
         let mut deadline = federation.services.clock.deadline(FIRST_RECORD_TIME_MAX);
         let mut refused = 0;
         while let Some(place) = list.next_place(members) {
             let opened = tokio::select! {
-                opened = federation.open_list(&self.request, &list, &place) => opened,
-                () = &mut deadline => return self.out_of_time(list).await,
+                opened = federation.open_list(&self.request, &list, &place, PageItems::All) => opened,
+                () = &mut deadline => {
+                    self.federation.postpone_late(&mut list);
+                    return self.out_of_time(list, &begin).await;
+                }
             };
             match opened {
                 Opened::Items(page) => return self.send_page(list, place, *page).await,
@@ -121,6 +123,7 @@ impl Session {
                         list.lacks_format &= is_lacking;
                         self.shown.note(&place.id, nothing.state_secs);
                         list.pass(members);
+                        self.unanswered.moved(&list);
                     }
                 },
                 Opened::Failed(failure) => {
@@ -135,13 +138,14 @@ impl Session {
                         }
                         continue;
                     }
+                    self.unanswered.moved(&list);
                 }
             }
             match self.look_ahead(&mut list, FIRST_RECORD_TIME_MAX).await {
                 Ahead::Records => {}
                 Ahead::End => break,
                 Ahead::Failed(failure) => return Err(failure.into()),
-                Ahead::OutOfTime => return self.out_of_time(list).await,
+                Ahead::OutOfTime => return self.out_of_time(list, &begin).await,
             }
         }
         self.nothing_left(list).await
@@ -153,13 +157,12 @@ impl Session {
         let members = federation.members();
         let is_first = !self.request.request.is_resumption();
         let mut summary = self.send_items(&place.id, &mut page).await?;
+        self.unanswered.answered();
         self.shown.note(&place.id, page.state_secs(&summary));
         let cursor = list.count;
         list.count += page.editor.items();
         list.lacks_format = false;
-        if let Some(identifier) = page.editor.last_identifier() {
-            list.last = Some(LastRecord { member: place.id.clone(), identifier: identifier.to_owned() });
-        }
+        list.last = Some(place.clone());
         let mut expires = None;
         let continues = match summary.page.token.take() {
             Some(next) if place.token.as_ref() == Some(&next) => return Err(endless(&place.id).into()),
@@ -206,22 +209,28 @@ impl Session {
         token.ok_or_else(|| of_member(id, Failure::new(Reason::NotResumable, TOKEN_TOO_LONG)))
     }
 
-    /// Answers if no member was found in time. The next request goes on where this one has come to.
-    async fn out_of_time(&mut self, list: FederatedList) -> Answered {
+    /// Answers if no member was found in time. The next request goes on where this one has come to from its begin.
+    async fn out_of_time(&mut self, mut list: FederatedList, begin: &FederatedList) -> Answered {
         self.record_shown(&list).await?;
-        let services = &self.federation.services;
-        if !self.request.request.is_resumption() {
-            if let Some(token) = list.to_token(&services.token_key) {
-                services.state.keep_begun(self.begun_key(), services.clock.now_secs(), token);
+        let has_moved = list != *begin;
+        if !has_moved && list.is_at_failed(self.federation.members()) {
+            // Others that have failed may be back.
+            list.rotate_failed();
+        }
+        self.unanswered.moved(&list);
+        if has_moved && self.request.request.is_resumption() {
+            let id = list.last.as_ref().map(|last| last.id.clone()).unwrap_or_default();
+            let token = self.token_of(&list, &id)?;
+            match self.repeat_last(&list, Some(token)).await {
+                Ok(Some(summary)) => {
+                    self.unanswered.answered();
+                    return Ok(summary);
+                }
+                Err(Stop::Gone) => return Err(Stop::Gone),
+                Ok(None) | Err(Stop::Failed(_)) => {}
             }
-            return Err(out_of_time().into());
         }
-        let id = list.last.as_ref().map(|last| last.member.clone()).unwrap_or_default();
-        let token = self.token_of(&list, &id)?;
-        match self.repeat_last(&list, Some(token)).await? {
-            Some(summary) => Ok(summary),
-            None => Err(out_of_time().into()),
-        }
+        Err(out_of_time().into())
     }
 
     /// Answers if no member has records any more.
@@ -235,9 +244,13 @@ impl Session {
             } else {
                 (ErrorCode::NoRecordsMatch, "no repository of this federation has such records")
             };
+            self.unanswered.answered();
             return self.send_error(list.date_secs, code, text).await;
         }
-        match self.repeat_last(&list, None).await? {
+        self.unanswered.moved(&list);
+        let repeated = self.repeat_last(&list, None).await?;
+        self.unanswered.answered();
+        match repeated {
             Some(summary) => Ok(summary),
             None => {
                 let text = "no more records; those that were to follow have changed or are gone";
@@ -252,46 +265,31 @@ impl Session {
         Ok(self.shown.record(&self.federation.services, &list.federation, times).await?)
     }
 
-    /// Answers with the last record of the list again. `None` if it is not there any more.
+    /// Answers with the last record of the list again: its page is requested again, and the record delivered alone.
+    /// `None` if it is not there any more.
     async fn repeat_last(
         &mut self,
         list: &FederatedList,
         token: Option<String>,
     ) -> Result<Option<Box<ResponseSummary>>, Stop> {
         let Some(last) = &list.last else { return Ok(None) };
-        let Some(record) = self.record_again(list, last).await? else { return Ok(None) };
+        let federation = Arc::clone(&self.federation);
+        let mut page = match federation.open_list(&self.request, list, last, PageItems::Last).await {
+            Opened::Items(page) => page,
+            Opened::Nothing(_) => return Ok(None),
+            Opened::Failed(failure) => return Err(failure.into()),
+        };
+        let mut summary = self.send_items(&last.id, &mut page).await?;
         self.record_shown(list).await?;
         let next = token.as_deref().map(|token| (token, None));
-        let content = format!("{record}\n{}", token_element("", next, list.count, false));
-        let mut summary = self.send_own(list.date_secs, &content, 1).await?;
+        let mut end = token_element(page.editor.prefix(), next, list.count, false).into_bytes();
+        let answered_by = page.answered_by.clone();
+        end.extend(page.editor.into_tail());
+        self.send_end(end, answered_by).await?;
+        summary.items.set_sent(1);
         summary.page.token = token;
+        summary.page.token_expires = None;
+        summary.page.progress = (Some(list.count), None);
         Ok(Some(summary))
-    }
-
-    /// The item of the last record, with its header edited.
-    async fn record_again(&self, list: &FederatedList, last: &LastRecord) -> Result<Option<String>, Failure> {
-        let Some(member) = self.federation.member(&last.member) else { return Ok(None) };
-        let repository = self.federation.open(&last.member).await?;
-        let request = Request::get_record(&last.identifier, &list.prefix);
-        let request =
-            RepositoryRequest { reports_records: true, ..request_to_member(&self.request, request) };
-        let mut stream = repository.answer(request);
-        let mut found = None;
-        loop {
-            match stream.next().await {
-                Some(Event::Records(records)) => found = found.or(records.into_iter().next()),
-                Some(Event::Failed(failure, _)) => return Err(of_member(&last.member, failure)),
-                Some(Event::End(_)) | None => break,
-                Some(Event::Head(_) | Event::Quarantined(_) | Event::Body(_)) => {}
-            }
-        }
-        let Some(record) = found else { return Ok(None) };
-        let view = RecordView::read(&record.xml).filter(|view| view.root().prefix().is_empty());
-        let Some(view) = view else { return Ok(None) };
-        let item = match list.verb() {
-            Some(Verb::ListIdentifiers) => record.xml.get(view.header()),
-            _ => Some(record.xml.as_str()),
-        };
-        item.map(|item| list.edits(member).apply_to_item(item)).transpose()
     }
 }

@@ -5,6 +5,7 @@
 //! then some at the same time. Its response is dropped there: the page is requested again when the harvester comes back.
 
 use crate::ages::{Window, from_of_member};
+use crate::header_editor::{PageEdits, PageItems};
 use crate::list_state::{FederatedList, Place};
 use crate::member_page::{Nothing, Opened};
 use crate::session::{Federation, PARALLEL_MAX, Session, of_member};
@@ -66,6 +67,7 @@ impl Federation {
         like: &RepositoryRequest,
         list: &FederatedList,
         place: &Place,
+        items: PageItems,
     ) -> Opened {
         let Some(member) = self.member(&place.id) else { return Opened::Nothing(Box::default()) };
         let mut place = place.clone();
@@ -74,7 +76,7 @@ impl Federation {
                 Ok(request) => request,
                 Err(failure) => return Opened::Failed(failure),
             };
-            let opened = self.ask(&place.id, like, request, list.edits(member)).await;
+            let opened = self.ask(&place.id, like, request, PageEdits { items, ..list.edits(member) }).await;
             let Opened::Nothing(nothing) = opened else { return opened };
             match &nothing.token {
                 Some(token) if place.token.as_ref() == Some(token) => {
@@ -83,6 +85,13 @@ impl Federation {
                 Some(token) => place.token = Some(token.clone()),
                 None => return self.judge(list, &place, nothing),
             }
+        }
+    }
+
+    /// The member at the next place has not answered in time. With [`OnFailure::Last`] the others need not wait for it.
+    pub(crate) fn postpone_late(&self, list: &mut FederatedList) {
+        if self.settings.on_failure == OnFailure::Last {
+            list.postpone(self.members());
         }
     }
 
@@ -126,7 +135,7 @@ impl Session {
         let ask = |place: Place| {
             let current = &current;
             async move {
-                let opened = federation.open_list(request, current, &place).await;
+                let opened = federation.open_list(request, current, &place, PageItems::All).await;
                 (place, opened)
             }
         };
@@ -137,7 +146,10 @@ impl Session {
         loop {
             let next = tokio::select! {
                 next = opened.next() => next,
-                () = &mut deadline => return Ahead::OutOfTime,
+                () = &mut deadline => {
+                    federation.postpone_late(list);
+                    return Ahead::OutOfTime;
+                }
             };
             let Some((place, opened)) = next else { break };
             list.move_to(Some(place.clone()));
@@ -146,6 +158,7 @@ impl Session {
                     list.lacks_format &= nothing.code() == Some(ErrorCode::CannotDisseminateFormat);
                     self.shown.note(&place.id, nothing.state_secs);
                     list.pass(members);
+                    self.unanswered.moved(list);
                 }
                 // The error of a token is for the harvester.
                 Opened::Items(_) | Opened::Nothing(_) => return Ahead::Records,
@@ -154,6 +167,7 @@ impl Session {
                     if !waits {
                         return Ahead::Failed(failure);
                     }
+                    self.unanswered.moved(list);
                 }
             }
         }
@@ -161,7 +175,7 @@ impl Session {
         let mut failed = None;
         for place in list.failed_places(members) {
             let opened = tokio::select! {
-                opened = federation.open_list(request, &current, &place) => opened,
+                opened = federation.open_list(request, &current, &place, PageItems::All) => opened,
                 () = &mut deadline => return Ahead::OutOfTime,
             };
             match opened {

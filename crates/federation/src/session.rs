@@ -1,7 +1,8 @@
 //! The answer to one request: what its verbs share.
 
 use crate::ages::ShownStates;
-use crate::header_editor::PageEdits;
+use crate::header_editor::{PageEdits, PageItems};
+use crate::list_state::FederatedList;
 use crate::member_page::{MemberPage, Opened, Part};
 use crate::settings::{FederationServices, FederationSettings, Member};
 use oaimend_oai::datestamp::{Granularity, from_secs};
@@ -34,6 +35,43 @@ pub(crate) struct Session {
     pub(crate) writer: ResponseWriter,
     /// The states that members have shown since the last page.
     pub(crate) shown: ShownStates,
+    pub(crate) unanswered: UnansweredList,
+}
+
+/// The place of a list whose request has found no record yet. It is kept for the repetition of the request, because the
+/// request may take too long, or its harvester may leave. So each repetition makes progress.
+pub(crate) struct UnansweredList {
+    federation: Arc<Federation>,
+    /// The name of the federation and the request; `None` after the response has begun. Later places are not those of this
+    /// request: its repetition would not get its records.
+    key: Option<String>,
+}
+
+impl UnansweredList {
+    pub(crate) fn new(federation: &Arc<Federation>, request: &Request) -> Self {
+        let key = format!("{} {}", federation.settings.name, request.query());
+        Self { federation: Arc::clone(federation), key: Some(key) }
+    }
+
+    /// The token of the place that an earlier request has come to.
+    pub(crate) fn kept(&self) -> Option<String> {
+        self.federation.services.state.begun(self.key.as_ref()?, self.federation.now_secs())
+    }
+
+    /// The list has moved on.
+    pub(crate) fn moved(&self, list: &FederatedList) {
+        let services = &self.federation.services;
+        if let (Some(key), Some(token)) = (&self.key, list.to_token(&services.token_key)) {
+            services.state.keep_begun(key.clone(), services.clock.now_secs(), token);
+        }
+    }
+
+    /// The harvester has received records, or the end.
+    pub(crate) fn answered(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.federation.services.state.forget_begun(&key);
+        }
+    }
 }
 
 impl Federation {
@@ -123,6 +161,7 @@ impl Session {
             granularity: Granularity::Second,
             response_date: from_secs(date_secs, Granularity::Second),
             before_items: String::new(),
+            items: PageItems::All,
         }
     }
 

@@ -23,7 +23,7 @@ pub struct FederationState {
     formats: Mutex<HashMap<String, (UnixSecs, Vec<ListedFormat>)>>,
     /// When members were last queried for their facts.
     queried: Mutex<HashMap<String, UnixSecs>>,
-    /// The lists that found no record in time, by their requests: tokens for the members that follow.
+    /// The lists that found no record in time, by their federations and requests: tokens for the members that follow.
     begun: Mutex<HashMap<String, (UnixSecs, String)>>,
     /// Held by the request that asks a member for its facts or formats, so that others wait for what it learns. One for
     /// each member: a slow member holds up only those who need it.
@@ -96,14 +96,23 @@ impl FederationState {
     pub(crate) fn keep_begun(&self, request: String, now_secs: UnixSecs, token: String) {
         let mut begun = lock(&self.begun);
         begun.retain(|_, (at_secs, _)| now_secs.since(*at_secs) <= BEGUN_SECS);
-        if begun.len() < BEGUN_MAX {
-            begun.insert(request, (now_secs, token));
+        if begun.len() >= BEGUN_MAX {
+            let oldest =
+                begun.iter().min_by_key(|(_, (at_secs, _))| *at_secs).map(|(request, _)| request.clone());
+            begun.remove(&oldest.unwrap_or_default());
         }
+        begun.insert(request, (now_secs, token));
     }
 
-    /// The place of such a list. The next request for it begins at its start.
-    pub(crate) fn take_begun(&self, request: &str, now_secs: UnixSecs) -> Option<String> {
-        let (at_secs, token) = lock(&self.begun).remove(request)?;
-        (now_secs.since(at_secs) <= BEGUN_SECS).then_some(token)
+    /// The place of such a list.
+    pub(crate) fn begun(&self, request: &str, now_secs: UnixSecs) -> Option<String> {
+        let begun = lock(&self.begun);
+        let (at_secs, token) = begun.get(request)?;
+        (now_secs.since(*at_secs) <= BEGUN_SECS).then(|| token.clone())
+    }
+
+    /// The next request for the list begins at its start.
+    pub(crate) fn forget_begun(&self, request: &str) {
+        lock(&self.begun).remove(request);
     }
 }

@@ -1,7 +1,10 @@
 //! Repositories that fail, loop, hang or change in the middle of a list, and tokens that are not ours.
 
-use crate::world::{Answered, DC, Fault, Source, World, ask, identifiers};
+use crate::source::{Fault, Source};
+use crate::world::{Answered, DC, World, ask, identifiers, request};
+use futures::FutureExt as _;
 use oaimend_federation::OnFailure;
+use oaimend_repository::Repository as _;
 use std::sync::atomic::Ordering;
 
 fn first(world: &World) -> Answered {
@@ -156,10 +159,94 @@ fn repositories_that_hang_are_503_and_the_next_request_goes_on() {
     fault(&world, "c", Fault::Hangs);
     let page = first(&world);
     assert_eq!(identifiers(&page.items()), ["b1"]);
-    let again = next(&world, &page);
-    assert_eq!(identifiers(&again.items()), ["b1"], "nothing new in time");
+    let late = next(&world, &page);
+    assert_eq!(late.failure.map(|failure| failure.status()), Some(503), "a page without news is endless");
     fault(&world, "c", Fault::Nothing);
-    assert_eq!(identifiers(&next(&world, &again).items()), ["c1"]);
+    assert_eq!(identifiers(&next(&world, &page).items()), ["c1"]);
+}
+
+#[test]
+fn repositories_that_are_slow_to_say_that_they_have_nothing_do_not_stop_a_list() {
+    let empty = ["b", "c", "d", "e", "f", "g"].map(|id| (id, Source::default()));
+    let others = [("a", Source::with("a", 2)), ("h", Source::with("h", 1))];
+    let world = World::new(others.into_iter().chain(empty));
+    first(&world);
+    fault(&world, "a", Fault::HasListsOnly);
+    for id in ["b", "c", "d", "e", "f", "g"] {
+        fault(&world, id, Fault::IsSlow);
+    }
+    world.clock.is_late.store(true, Ordering::SeqCst);
+    let mut page = first(&world);
+    let mut pages = 1;
+    while identifiers(&page.items()) != ["h1"] {
+        assert!(pages < 6, "the list does not go on: {page:?}");
+        let delivered = if pages == 1 { vec!["a1", "a2"] } else { vec!["a2"] };
+        assert_eq!(identifiers(&page.items()), delivered, "the last record again");
+        let before = page.token.clone();
+        page = next(&world, &page);
+        assert_eq!(page.failure, None);
+        assert_ne!(page.token, before, "an endless list");
+        pages += 1;
+    }
+    assert!(pages > 2 && page.token.is_none(), "{pages} pages");
+}
+
+#[test]
+fn a_list_without_a_last_record_goes_on_too() {
+    let empty = ["b", "c", "d", "e"].map(|id| (id, Source::default()));
+    let world =
+        World::new([("a", Source::with("a", 1)), ("h", Source::with("h", 1))].into_iter().chain(empty));
+    first(&world);
+    for id in ["b", "c", "d", "e"] {
+        fault(&world, id, Fault::IsSlow);
+    }
+    world.clock.is_late.store(true, Ordering::SeqCst);
+    let page = first(&world);
+    // Its page is not there any more.
+    world.change("a", |source| source.records.clear());
+    let late = next(&world, &page);
+    assert_eq!(late.failure.map(|failure| failure.status()), Some(503));
+    assert_eq!(identifiers(&next(&world, &page).items()), ["h1"]);
+}
+
+#[test]
+fn a_repository_that_hangs_waits_for_the_end_with_last() {
+    let mut world =
+        World::new([("a", Source::with("a", 1)), ("b", Source::with("b", 1)), ("c", Source::with("c", 1))]);
+    world.on_failure = OnFailure::Last;
+    first(&world);
+    fault(&world, "b", Fault::Hangs);
+    world.clock.is_late.store(true, Ordering::SeqCst);
+    let page = next(&world, &first(&world));
+    assert_eq!((identifiers(&page.items()), page.failure.is_none()), (vec!["c1"], true));
+    assert_eq!(next(&world, &page).failure.map(|failure| failure.status()), Some(503));
+    fault(&world, "b", Fault::Nothing);
+    let page = next(&world, &page);
+    assert_eq!((identifiers(&page.items()), page.token), (vec!["b1"], None));
+}
+
+#[test]
+fn a_request_goes_on_where_an_earlier_one_has_come_to() {
+    let world = World::new([("a", Source::default()), ("b", Source::default()), ("c", Source::with("c", 1))]);
+    first(&world);
+    fault(&world, "c", Fault::Hangs);
+    let query = format!("verb=ListRecords{DC}");
+    let mut events = world.federation().answer(request(&query));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(async {
+        let before = world.requests("c");
+        let mut polls = 0;
+        while world.requests("c") == before {
+            assert!(events.next().now_or_never().is_none() && polls < 1_000, "c hangs");
+            polls += 1;
+            tokio::task::yield_now().await;
+        }
+        drop(events);
+    });
+    fault(&world, "c", Fault::Nothing);
+    let requests = world.requests("b");
+    assert_eq!(identifiers(&first(&world).items()), ["c1"]);
+    assert_eq!(world.requests("b"), requests, "it was not asked again");
 }
 
 #[test]

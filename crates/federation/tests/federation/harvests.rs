@@ -1,6 +1,7 @@
 //! Incremental harvesters of a federation miss nothing while its repositories change, fail and come back.
 
-use crate::world::{Fault, Item, START_SECS, Source, World};
+use crate::source::{Fault, Source};
+use crate::world::{Item, START_SECS, World};
 use oaimend_federation::OnFailure;
 use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};

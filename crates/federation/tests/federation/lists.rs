@@ -1,6 +1,7 @@
 //! Lists without faults: their order, headers, tokens and times.
 
-use crate::world::{DC, START_SECS, Source, World, identifiers};
+use crate::source::Source;
+use crate::world::{DC, START_SECS, World, identifiers};
 use oaimend_oai::datestamp::Granularity;
 
 fn requests(world: &World, id: &str) -> Vec<String> {

@@ -3,5 +3,6 @@
 mod faults;
 mod harvests;
 mod lists;
+mod source;
 mod verbs;
 mod world;

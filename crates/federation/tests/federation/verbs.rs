@@ -1,7 +1,10 @@
 //! Identify, formats, sets and single records.
 
-use crate::world::{DC, Fault, Source, World};
+use crate::source::{Fault, Source};
+use crate::world::{DC, World, request};
+use futures::FutureExt as _;
 use oaimend_oai::datestamp::Granularity;
+use oaimend_repository::{Event, Repository as _};
 
 const GET: &str = "verb=GetRecord&metadataPrefix=oai_dc&identifier=";
 
@@ -125,4 +128,35 @@ fn a_repository_that_is_known_to_hold_an_item_is_asked_first() {
     world.change("a", |source| source.fault = Fault::Nothing);
     assert_eq!(world.valid(&format!("{GET}a1")).items()[0].sets, ["a"]);
     assert_eq!(world.valid(&format!("{GET}x1")).kind(), "idDoesNotExist");
+}
+
+#[test]
+fn a_slow_repository_does_not_hold_up_federations_without_it() {
+    for query in ["verb=Identify", "verb=ListMetadataFormats", "verb=ListRecords&metadataPrefix=oai_dc"] {
+        let mut world = World::new([("a", Source::with("a", 1)), ("b", Source::with("b", 1))]);
+        world.change("a", |source| source.fault = Fault::Hangs);
+        let with_both = world.federation();
+        world.leave("a");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let mut slow = with_both.answer(request(query));
+            assert!(slow.next().now_or_never().is_none(), "a hangs");
+            assert_eq!(world.requests("a"), 1);
+            let mut other = world.federation_named("_federation/b").answer(request(query));
+            let mut polls = 0;
+            loop {
+                match other.next().now_or_never() {
+                    Some(Some(Event::End(_))) => break,
+                    Some(event) => {
+                        assert!(matches!(event, Some(Event::Head(_) | Event::Body(_))), "{event:?}")
+                    }
+                    None => {
+                        polls += 1;
+                        assert!(polls < 1_000, "{query}: it waits for the repository of another federation");
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        });
+    }
 }
