@@ -1,4 +1,4 @@
-//! The federations: the files `federations/<name>.toml`.
+//! The federations: the files `federations/<name>.toml`, and the tables `[[federations]]` of `oaimend.toml`.
 
 use super::identify::{mail_address, read_name};
 use super::keys::{self, Keys, declare, list, named, string, unique_list};
@@ -8,10 +8,10 @@ use oaimend_federation::OnFailure;
 /// The name of the federation of all repositories, and the first path segment of the others.
 pub const FEDERATION_NAME: &str = "_federation";
 
-/// The file of a federation.
+/// The file or the table of a federation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FederationFile {
-    /// Its name: that of the file, and the last path segment of its URL.
+    /// Its name: that of the file or in the table, and the last path segment of its URL.
     pub name: String,
     /// The path of its URL, without the first slash.
     pub path: String,
@@ -48,7 +48,7 @@ impl NamedFile for FederationFile {
             _ => Ok(id.to_owned()),
         });
         declare! { keys:
-            /// `repositoryName` of Identify. Without it the name is that of the file.
+            /// `repositoryName` of Identify. Without it, its name.
             repository_name: string("string", read_name) => self.repository_name,
             /// What the federation is about, for Identify.
             description: string("string", read_name) => self.description,
@@ -84,7 +84,7 @@ impl FederationFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Mapping;
+    use crate::config::{Mapping, TablesFile};
     use oaimend_upstream::settings::Limits;
     use std::sync::Arc;
 
@@ -108,5 +108,50 @@ mod tests {
         );
         assert!(faults.iter().any(|fault| fault.line == 2 && fault.text.contains("mirror")), "{faults:?}");
         assert_eq!(federations.all(), before);
+    }
+
+    #[test]
+    fn tables_define_federations_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let federations = Federations::new(folder.path().to_owned());
+        let mapping = Mapping::new("x", "https://x.example/oai", &Limits::default()).expect("no faults");
+        let mappings = Mappings::from([("x".to_owned(), Arc::new(mapping))]);
+        let read = |text: &str| {
+            let (path, text) = ("oaimend.toml".into(), text.to_owned());
+            federations.set_tables(Some(Arc::new(TablesFile { path, text, key: "federations" })));
+            federations.reload(&mappings)
+        };
+        let maps = "[cache]\nenabled = 1\n[[federations]]\nname = \"maps\"\nrepositories = [\"x\"]\n";
+        assert_eq!(read(&format!("{maps}on_failure = \"mirror\"\n")), []);
+        let before = federations.all();
+        assert_eq!((before["maps"].path.as_str(), before.len()), ("_federation/maps", 1));
+        let warnings = federations.warnings(&mappings);
+        assert!(
+            matches!(&*warnings, [warning] if warning.line == 3 && warning.file.ends_with("oaimend.toml"))
+        );
+        for (text, line, problem) in [
+            (maps.replace("\"x\"", "\"y\""), 5, "is no repository"),
+            (maps.replace("name = \"maps\"", ""), 3, "has no name"),
+            (maps.replace("maps", "a/b"), 4, "a/b"),
+            (maps.replace("repositories", "members"), 5, "unknown key"),
+            (format!("{maps}[[federations]]\nname = \"maps\"\n"), 6, "the table in line 3"),
+        ] {
+            let faults = read(&text);
+            assert!(
+                matches!(&*faults, [fault] if fault.line == line && fault.text.contains(problem)),
+                "{faults:?}"
+            );
+            assert_eq!(federations.all(), before, "{problem}");
+        }
+        std::fs::write(folder.path().join("maps.toml"), "").expect("writable");
+        let faults = read(maps);
+        assert!(
+            matches!(&*faults, [fault] if fault.line == 3 && fault.text.contains("maps.toml")),
+            "{faults:?}"
+        );
+        assert_eq!(federations.all(), before);
+        std::fs::remove_file(folder.path().join("maps.toml")).expect("it is there");
+        assert_eq!(read(""), []);
+        assert!(federations.all().is_empty());
     }
 }

@@ -50,7 +50,7 @@ pub use gateway::{CanonicalPage, CorsOrigins, GatewayPolicy, LivePages, RecordPa
 pub use listen_tls::ListenTls;
 pub use mapping::{Mapping, check_id};
 pub use mirror::ServeFrom;
-pub use named_files::{Mappings, NamedFile, NamedFiles};
+pub use named_files::{Mappings, NamedFile, NamedFiles, TablesFile};
 pub(crate) use notifications::read_mailbox;
 pub use notifications::{MailTarget, MailTls, NotificationPolicy, WebhookKey, WebhookTarget};
 pub use oaimend_base::error::Fault;
@@ -184,7 +184,8 @@ impl Config {
     /// All faults of all files at once ([`Error::Config`]), a named file or folder that cannot be
     /// read ([`Error::File`]), or an invalid flag ([`Error::Usage`]).
     pub fn load(flags: &Flags) -> Result<Self, Error> {
-        let (settings, mut faults) = Settings::open(flags.config.as_deref())?;
+        let (settings, settings_faults) = Settings::open(flags.config.as_deref())?;
+        let mut faults = settings_faults.clone();
         let mut written: SettingsValues = settings.written.clone();
         let folder = match flags.mappings.clone().or(written.mappings.take()) {
             Some(named) => existing_folder(named)?,
@@ -193,6 +194,7 @@ impl Config {
         };
         let views = Views::new(settings.folder().join("views"));
         let federations = Federations::new(settings.folder().join("federations"));
+        federations.set_tables(written.federations.take());
         let public_url = match &flags.public_url {
             Some(text) => Some(
                 read_public_url(text)
@@ -232,7 +234,9 @@ impl Config {
             MappingsReload::Changed { faults: more, .. } => faults.extend(more),
         }
         faults.extend(config.views.reload(&config.repositories.all()));
-        faults.extend(config.federations.reload(&config.repositories.all()));
+        // The settings name some faults of their tables too.
+        let of_federations = config.federations.reload(&config.repositories.all());
+        faults.extend(of_federations.into_iter().filter(|fault| !settings_faults.contains(fault)));
         faults.extend(config.faults_of_reports());
         if faults.is_empty() { Ok(config) } else { Err(Error::Config(faults)) }
     }

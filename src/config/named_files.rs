@@ -1,15 +1,15 @@
-//! Files such as `views/<name>.toml`, read again while the program runs.
+//! Files such as `views/<name>.toml`, read again while the program runs. Tables of `oaimend.toml` may define the same.
 //!
 //! Invariant: a file with faults takes nothing down. What it defines keeps the previous definition.
 
 use super::Mapping;
-use super::keys::{self, Keys};
+use super::keys::{self, Keys, declare, string};
 use super::mapping::check_id;
 use oaimend_base::error::Fault;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// The content of a file, named by it.
 pub trait NamedFile: Sized {
@@ -34,9 +34,28 @@ pub type Mappings = BTreeMap<String, Arc<Mapping>>;
 #[derive(Debug)]
 pub struct NamedFiles<T> {
     folder: Option<PathBuf>,
+    tables: Mutex<Tables<T>>,
     current: RwLock<Arc<BTreeMap<String, Arc<T>>>>,
     /// The files and repositories at the last reload.
     seen: Mutex<Option<Seen>>,
+}
+
+/// A file with tables that define what files of the folder define, each with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TablesFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// The key of the tables.
+    pub key: &'static str,
+}
+
+/// Definitions in tables, each with its line.
+#[derive(Debug)]
+struct Tables<T> {
+    file: Option<Arc<TablesFile>>,
+    defined: Vec<(usize, Arc<T>)>,
 }
 
 /// The text of each file. An error is the text of a fault.
@@ -46,13 +65,15 @@ type Texts = BTreeMap<PathBuf, Result<String, String>>;
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     texts: Result<Texts, String>,
+    tables: Option<Arc<TablesFile>>,
     /// Whether each repository is mirrored.
     repositories: BTreeMap<String, bool>,
 }
 
 impl<T> Default for NamedFiles<T> {
     fn default() -> Self {
-        Self { folder: None, current: RwLock::default(), seen: Mutex::default() }
+        let tables = Mutex::new(Tables { file: None, defined: Vec::new() });
+        Self { folder: None, tables, current: RwLock::default(), seen: Mutex::default() }
     }
 }
 
@@ -62,17 +83,27 @@ impl<T: NamedFile> NamedFiles<T> {
         Self { folder: Some(folder), ..Self::default() }
     }
 
+    /// Sets the file with tables. [`NamedFiles::reload`] reads them.
+    pub(crate) fn set_tables(&self, file: Option<Arc<TablesFile>>) {
+        self.lock_tables().file = file;
+    }
+
+    fn lock_tables(&self) -> MutexGuard<'_, Tables<T>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// All definitions in their current state.
     pub fn all(&self) -> Arc<BTreeMap<String, Arc<T>>> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the folder again if a file in it or the mirrored repositories have changed, logs the warnings, and returns
+    /// Reads the folder again if a file in it, the tables or the mirrored repositories have changed, logs the warnings, and returns
     /// the faults. Without a folder nothing is defined.
     pub fn reload(&self, mappings: &Mappings) -> Vec<Fault> {
         let Some(folder) = &self.folder else { return Vec::new() };
         let repositories = mappings.iter().map(|(id, mapping)| (id.clone(), mapping.mirror.is_some()));
-        let now = Seen { texts: read_folder(folder), repositories: repositories.collect() };
+        let tables = self.lock_tables().file.clone();
+        let now = Seen { texts: read_folder(folder), tables, repositories: repositories.collect() };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.as_ref() == Some(&now) {
             return Vec::new();
@@ -88,18 +119,26 @@ impl<T: NamedFile> NamedFiles<T> {
         faults
     }
 
-    /// The warnings about all files.
+    /// The warnings about all definitions.
     pub fn warnings(&self, mappings: &Mappings) -> Vec<Fault> {
         let folder = self.folder.as_deref().unwrap_or(Path::new(""));
+        let tables = self.lock_tables();
+        let place_of = |defined: &Arc<T>| {
+            let table = tables.defined.iter().find(|(_, table)| Arc::ptr_eq(table, defined));
+            match (&tables.file, table) {
+                (Some(file), Some((line, _))) => (file.path.clone(), *line),
+                _ => (folder.join(format!("{}.toml", defined.name())), 1),
+            }
+        };
         let warnings_of = |defined: &Arc<T>| -> Vec<Fault> {
-            let file = folder.join(format!("{}.toml", defined.name()));
-            let warning = |text| Fault { file: file.clone(), line: 1, text };
+            let (file, line) = place_of(defined);
+            let warning = |text| Fault { file: file.clone(), line, text };
             defined.warnings(mappings).into_iter().map(warning).collect()
         };
         self.all().values().flat_map(warnings_of).collect()
     }
 
-    /// Replaces the definitions by those in the files. What a file with faults defines is unchanged.
+    /// Replaces the definitions by those in the files and tables. What a file with faults defines is unchanged.
     fn read(&self, texts: &Texts, mappings: &Mappings) -> Vec<Fault> {
         let (before, mut all, mut faults) = (self.all(), BTreeMap::new(), Vec::new());
         for (file, text) in texts {
@@ -120,9 +159,54 @@ impl<T: NamedFile> NamedFiles<T> {
             }
             faults.extend(found);
         }
+        faults.extend(self.read_tables(texts, mappings));
+        let of_tables = &self.lock_tables().defined;
+        all.extend(of_tables.iter().map(|(_, defined)| (defined.name().to_owned(), Arc::clone(defined))));
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(all);
         faults
     }
+
+    /// Reads the tables. If one has a fault, all are unchanged.
+    fn read_tables(&self, texts: &Texts, mappings: &Mappings) -> Vec<Fault> {
+        let mut tables = self.lock_tables();
+        let Some(file) = tables.file.clone() else {
+            tables.defined.clear();
+            return Vec::new();
+        };
+        let mut defined: Vec<(usize, Arc<T>)> = Vec::new();
+        let faults = keys::read_tables(&file.path, &file.text, file.key, |keys| {
+            let table: T = declare_table(keys, Some(mappings));
+            let Some(reading) = keys.reading() else { return };
+            let name = table.name();
+            let of_file = texts.keys().find(|path| path.file_stem().is_some_and(|stem| stem == name));
+            let of_table = defined.iter().find(|(_, other)| !name.is_empty() && other.name() == name);
+            let other = of_file.map(|path| path.display().to_string());
+            if let Some(other) =
+                other.or_else(|| of_table.map(|(line, _)| format!("the table in line {line}")))
+            {
+                let text = format!("{} has the name \"{name}\" of {other}; choose another one", file.key);
+                reading.report_missing(text);
+            }
+            defined.push((reading.line(), Arc::new(table)));
+        });
+        if faults.is_empty() {
+            tables.defined = defined;
+        }
+        faults
+    }
+}
+
+/// Declares the keys of a table: its name, and the keys of a file.
+pub(super) fn declare_table<T: NamedFile>(keys: &mut Keys<'_, '_>, mappings: Option<&Mappings>) -> T {
+    let mut name = String::new();
+    declare! { keys:
+        /// Its name: the last path segment of its URL.
+        name: string("name", |name| check_id(name).map(|()| name.to_owned())) => name,
+    }
+    keys.require("name", "this table has no name; expected the last path segment of its URL");
+    let mut defined = T::named(name);
+    defined.declare(keys, mappings);
+    defined
 }
 
 /// The files in the folder; none if there is no folder.

@@ -7,10 +7,12 @@ use super::cache::Cache;
 use super::clients::ClientPolicy;
 use super::connections::Connections;
 use super::crosswalks::Crosswalks;
+use super::federations::FederationFile;
 use super::gateway::GatewayPolicy;
 use super::identify::mail_address;
 use super::keys::{self, Keys, declare, list, path, string, text};
 use super::listen_tls::{self, ListenTls, listen_address, read_address};
+use super::named_files::{TablesFile, declare_table};
 use super::notifications::NotificationPolicy;
 use super::reports::ReportPolicy;
 use super::search::SearchPolicy;
@@ -24,8 +26,12 @@ use oaimend_upstream::settings::Limits;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 use url::Url;
+
+/// The key of the tables of federations.
+const FEDERATIONS: &str = "federations";
 
 /// The settings file, as of the last read.
 #[derive(Debug)]
@@ -73,6 +79,8 @@ pub(crate) struct SettingsChange {
     pub(crate) gateway: GatewayPolicy,
     /// Other services that may have records.
     pub(crate) services: Vec<Service>,
+    /// The tables of federations.
+    pub(crate) federations: Option<Arc<TablesFile>>,
     /// Which events operators are told of.
     pub(crate) notifications: NotificationPolicy,
     /// When reports to providers are sent.
@@ -155,6 +163,7 @@ impl Settings {
             mirror: written.mirror.clone(),
             gateway: written.gateway.clone(),
             services: written.services.clone(),
+            federations: written.federations.clone(),
             notifications: written.notifications.clone(),
             reports: written.reports.clone(),
             restart_required: fixed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect(),
@@ -187,6 +196,8 @@ pub(super) struct SettingsValues {
     pub(super) gateway: GatewayPolicy,
     pub(super) search: SearchPolicy,
     pub(super) services: Vec<Service>,
+    /// The file, of which the federations read their tables when the repositories are known.
+    pub(super) federations: Option<Arc<TablesFile>>,
     pub(super) notifications: NotificationPolicy,
     pub(super) reports: ReportPolicy,
 }
@@ -212,6 +223,7 @@ impl Default for SettingsValues {
             gateway: GatewayPolicy::default(),
             search: SearchPolicy::default(),
             services: Vec::new(),
+            federations: None,
             notifications: NotificationPolicy::default(),
             reports: ReportPolicy::default(),
         }
@@ -237,6 +249,8 @@ impl SettingsValues {
 
     fn read(&mut self, path: &Path, text: &str) -> Vec<Fault> {
         let faults = keys::read(path, text, |keys| self.declare(keys, folder_of(path)));
+        let tables = TablesFile { path: path.to_owned(), text: text.to_owned(), key: FEDERATIONS };
+        self.federations = Some(Arc::new(tables));
         if self.mirror.aggregate_emails.is_empty() {
             self.mirror.aggregate_emails.extend(self.admin_email.clone());
         }
@@ -298,6 +312,9 @@ impl SettingsValues {
                 table.report_missing(format!("two services have the name \"{}\"", service.name));
             }
             self.services.push(service);
+        });
+        keys.tables(FEDERATIONS, "Federations of chosen repositories, as files define them too.", |keys| {
+            declare_table::<FederationFile>(keys, None);
         });
         keys.table("notifications", "Events that operators are told of.", |keys| {
             self.notifications.declare(keys, folder);

@@ -89,6 +89,18 @@ pub(crate) fn read(file: &Path, text: &str, declare: impl FnOnce(&mut Keys<'_, '
     document.into_faults()
 }
 
+/// Reads the tables of one key of a file, and returns their faults. The other keys are read by others.
+pub(crate) fn read_tables(
+    file: &Path,
+    text: &str,
+    name: &'static str,
+    declare: impl FnMut(&mut Keys<'_, '_>),
+) -> Vec<Fault> {
+    let document = Document::new(file, text);
+    Keys::Read(document.root()).tables(name, "", declare);
+    document.into_faults()
+}
+
 /// The keys of a root table, with their current values.
 pub(crate) fn describe(declare: impl FnOnce(&mut Keys<'_, '_>)) -> Description {
     let mut description = Description::default();

@@ -69,9 +69,13 @@ impl<'t> Document<'t> {
     }
 
     fn report_fault(&self, span: Range<usize>, text: String) {
-        let before = self.text.as_bytes().iter().take(span.start);
-        let line = 1 + before.filter(|&&byte| byte == b'\n').count();
+        let line = self.line(span.start);
         self.faults.borrow_mut().push((span.start, Fault { file: self.file.to_owned(), line, text }));
+    }
+
+    /// The line of a place, from 1 on.
+    fn line(&self, place: usize) -> usize {
+        1 + self.text.as_bytes().iter().take(place).filter(|&&byte| byte == b'\n').count()
     }
 
     /// Returns all faults, in the order of the file.
@@ -259,8 +263,17 @@ impl<'d, 't> Table<'d, 't> {
 
     /// Reports a missing key at the start of the table.
     pub(crate) fn report_missing(&self, text: String) {
-        let start = self.whole.clone().unwrap_or_default().start;
+        let start = self.start();
         self.document.report_fault(start..start, text);
+    }
+
+    /// The line of the start of the table.
+    pub(crate) fn line(&self) -> usize {
+        self.document.line(self.start())
+    }
+
+    fn start(&self) -> usize {
+        self.whole.clone().unwrap_or_default().start
     }
 
     /// Reports a problem with the value of a key that was read, and shows the value as the file contains it.

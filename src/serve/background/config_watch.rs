@@ -150,6 +150,7 @@ impl ConfigWatch {
                 self.shared.served.repositories.set_limits(change.limits);
                 self.shared.served.mirror.set_policy(change.mirror);
                 self.shared.served.broker.set(change.services);
+                self.shared.served.federations.set_tables(change.federations);
                 self.shared.notices.set(change.notifications, change.reports);
                 self.shared.gateway.set(GatewayState::new(change.gateway, &self.shared.served.public_url));
                 self.shared.clients.change(change.clients, change.connections);
