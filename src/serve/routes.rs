@@ -156,8 +156,10 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &[RESOLVER_PATH, "/_resolve/"], Resolver, Clients).labelled("resolver"),
         route(READ, &["/_resolve/{*identifier}"], Resolver, Clients).labelled("resolver"),
         route(READ, &[JSON_LD_SCHEMA_PATH], CrosswalkSchema, Clients),
-        route(HARVEST, &["/_federation"], FederationOfAll, Clients),
-        route(HARVEST, &["/_federation/{id}"], Federation, Clients),
+        route(HARVEST, &["/_federation", "/_federation/"], FederationOfAll, Clients)
+            .labelled("repository-page"),
+        route(HARVEST, &["/_federation/{id}", "/_federation/{id}/"], Federation, Clients)
+            .labelled("repository-page"),
         // A name that ends with `.atom` is the feed of a view.
         route(HARVEST, &["/_view/{id}", "/_view/{id}/"], View, Clients).labelled("repository-page"),
         route(HARVEST, &["/_view/{id}/xml"], ViewXml, Clients),

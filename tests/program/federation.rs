@@ -99,6 +99,46 @@ fn the_repositories_of_a_server_are_one_repository() {
 }
 
 #[test]
+fn federations_have_pages_for_browsers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (a, is_down) = source("oai:a.example", Provider::default());
+    let (b, _) = source("oai:b.example", Provider::default());
+    let tables = "[[federations]]\nname = \"one\"\ndescription = \"Maps & plans\"\nrepositories = [\"b\"]\n";
+    write(folder.path(), "oaimend.toml", tables);
+    let program = serving(folder.path(), &[("a", &a, ""), ("b", &b, "")]);
+    let page = |path: &str| {
+        crate::fixtures::source::fetch_with(program.address(), path, "Accept: text/html\r\n").text()
+    };
+    let base = format!("http://{}", program.address());
+    fetch(program.address(), "/b?verb=ListMetadataFormats");
+    for path in ["/_federation", "/_federation/"] {
+        let all = page(path);
+        assert!(all.contains(&format!("<code>{base}/_federation</code>")), "{all}");
+        assert!(all.contains("href=\"/a/\"") && all.contains("href=\"/b/\""), "{all}");
+        assert!(all.contains("<bdi>oai_dc</bdi>") && !all.contains("source fails"), "{all}");
+    }
+    let one = page("/_federation/one");
+    assert!(one.contains("Maps &amp; plans") && one.contains(&format!("{base}/_federation/one<")), "{one}");
+    assert!(one.contains("href=\"/b/\"") && !one.contains("href=\"/a/\""), "{one}");
+    is_down.store(true, Ordering::SeqCst);
+    fetch(program.address(), "/a?verb=Identify");
+    wait_until(|| page("/_federation").contains("source fails since"));
+    // Harvesters get OAI-PMH.
+    assert!(fetch(program.address(), "/_federation").text().contains("badVerb"));
+    assert_eq!(harvest(&program, "/_federation/one").len(), 250);
+    assert!(!page("/_federation/two").contains("_federation/two?verb"));
+    let validate = |text: &str| {
+        write(folder.path(), "oaimend.toml", text);
+        let mut validate = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+        let output = validate.arg("validate").current_dir(folder.path()).output().expect("the program runs");
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+    assert!(validate(tables).contains("no faults"), "{}", validate(tables));
+    let faulty = validate(&tables.replace("\"b\"", "\"c\""));
+    assert!(faulty.contains("oaimend.toml:4") && faulty.contains("is no repository"), "{faulty}");
+}
+
+#[test]
 fn a_server_without_repositories_has_no_federation() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = Program::start(folder.path(), &[]);

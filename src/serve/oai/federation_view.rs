@@ -82,20 +82,13 @@ pub(crate) async fn federation_view(
     file: Option<&Arc<FederationFile>>,
     requested_by: RequestedBy,
 ) -> Result<Box<dyn Repository>, Failure> {
-    let current = current_configuration(served);
-    let created = creation_times_of(served, &current, StoredIndex::Unread).await?;
-    let name = file.map_or(FEDERATION_NAME, |file| &file.path);
-    let members = || members_of(served, &current, &created, file.map(Arc::as_ref));
-    let members = served.federation_members.of(name, (file, &created), members);
+    let members = federation_members(served, file).await?;
     let policy = served.mirror.policy();
     let all = FederationFile::default();
     let settings = file.map_or(&all, Arc::as_ref);
     let settings = FederationSettings {
-        name: name.to_owned(),
-        repository_name: match file {
-            Some(file) => file.repository_name.clone().unwrap_or_else(|| file.name.clone()),
-            None => format!("All repositories at {}", served.public_url),
-        },
+        name: path_of(file).to_owned(),
+        repository_name: federation_title(served, file.map(Arc::as_ref)),
         description: settings.description.clone(),
         admin_emails: if file.is_some() {
             settings.admin_emails.clone()
@@ -116,6 +109,33 @@ pub(crate) async fn federation_view(
         clock: Arc::clone(&served.clock),
     };
     Ok(Box::new(FederationRepository::new(settings, services)))
+}
+
+fn path_of(file: Option<&Arc<FederationFile>>) -> &str {
+    file.map_or(FEDERATION_NAME, |file| &file.path)
+}
+
+/// The name of a federation for people; without a file that of all repositories.
+pub(crate) fn federation_title(served: &ServedRepositories, file: Option<&FederationFile>) -> String {
+    match file {
+        Some(file) => file.repository_name.clone().unwrap_or_else(|| file.name.clone()),
+        None => format!("All repositories at {}", served.public_url),
+    }
+}
+
+/// The members of a federation, in the order of its lists; without a file all repositories.
+///
+/// # Errors
+///
+/// The repository index cannot be read or written.
+pub(crate) async fn federation_members(
+    served: &ServedRepositories,
+    file: Option<&Arc<FederationFile>>,
+) -> Result<Arc<[Member]>, Failure> {
+    let current = current_configuration(served);
+    let created = creation_times_of(served, &current, StoredIndex::Unread).await?;
+    let members = || members_of(served, &current, &created, file.map(Arc::as_ref));
+    Ok(served.federation_members.of(path_of(file), (file, &created), members))
 }
 
 fn members_of(

@@ -9,7 +9,7 @@ mod cors;
 mod crosswalks;
 mod downstream;
 pub(crate) mod federation_members;
-mod federation_view;
+pub(crate) mod federation_view;
 mod gzip;
 mod headers;
 pub(crate) mod live_requests;

@@ -289,6 +289,14 @@ impl PublicRouter<'_> {
                 let mappings = self.served.repositories.all();
                 reads && is_html_named(&head.headers) && self.has_aggregate(&mappings)
             }
+            PageTarget::Federation(name) => {
+                let reads = [Method::GET, Method::HEAD].contains(&head.method);
+                let is_served = match name {
+                    None => !self.served.repositories.all().is_empty(),
+                    Some(name) => self.served.federations.all().contains_key(name),
+                };
+                reads && is_html_named(&head.headers) && is_served
+            }
             PageTarget::View(name) | PageTarget::ViewFeed(name) => {
                 let reads = [Method::GET, Method::HEAD].contains(&head.method);
                 let is_page = matches!(page, PageTarget::ViewFeed(_)) || is_html_named(&head.headers);

@@ -9,6 +9,7 @@ use super::records::sitemaps;
 use super::records::source_list::source_list;
 use super::repositories::aggregate::aggregate;
 use super::repositories::description::known_name;
+use super::repositories::federation::federation;
 use super::repositories::overview::{is_stored, overview, unknown, unknown_path};
 use super::repositories::repository::repository;
 use super::search;
@@ -67,6 +68,11 @@ pub(crate) async fn answer(
             None => unknown(served, &gateway, id, is_html_named(headers)).await.into(),
         },
         PageTarget::Aggregate => aggregate(served, &gateway, headers).await.into(),
+        PageTarget::Federation(None) => federation(served, &gateway, None, headers).await.into(),
+        PageTarget::Federation(Some(name)) => match served.federations.all().get(name) {
+            Some(file) => federation(served, &gateway, Some(file), headers).await.into(),
+            None => unknown(served, &gateway, name, false).await.into(),
+        },
         PageTarget::View(name) => match served.views.all().get(name) {
             Some(view) => search::view(served, pages, view, headers).await.into(),
             None => unknown(served, &gateway, name, false).await.into(),

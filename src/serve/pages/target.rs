@@ -19,6 +19,8 @@ pub(crate) enum PageTarget {
     Repository(String),
     /// The view of all mirrored repositories.
     Aggregate,
+    /// A federation, by its name; `None`: that of all repositories.
+    Federation(Option<String>),
     /// A view of chosen records, by its name.
     View(String),
     /// The feed of the newest records of a view, by its name.
@@ -67,6 +69,8 @@ impl PageTarget {
             PublicEndpoint::Suggestions => Self::Suggestions(start_of_query(query)),
             PublicEndpoint::Repository if query.is_empty() => Self::Repository(id.to_owned()),
             PublicEndpoint::Aggregate if query.is_empty() => Self::Aggregate,
+            PublicEndpoint::FederationOfAll if query.is_empty() => Self::Federation(None),
+            PublicEndpoint::Federation if query.is_empty() => Self::Federation(Some(id.to_owned())),
             PublicEndpoint::View if query.is_empty() => match id.strip_suffix(SearchForm::Atom.ending()) {
                 Some(name) => Self::ViewFeed(name.to_owned()),
                 None => Self::View(id.to_owned()),
@@ -233,6 +237,12 @@ mod tests {
         }
         for target in ["/x", "/x/", "/x?", "/x/?"] {
             let expected = Some(PageTarget::Repository("x".to_owned()));
+            assert_eq!(read(target), expected, "{target}");
+        }
+        for (target, name) in
+            [("/_federation", None), ("/_federation/?", None), ("/_federation/x/", Some("x"))]
+        {
+            let expected = Some(PageTarget::Federation(name.map(str::to_owned)));
             assert_eq!(read(target), expected, "{target}");
         }
         let overview = OverviewTarget { filter: "üni".to_owned(), page: 1 };

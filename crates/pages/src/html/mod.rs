@@ -33,8 +33,8 @@ pub use operator::{
 };
 pub use record_page::{FormatTab, Provenance, RecordPage};
 pub use repository::{
-    AggregatePage, OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownPath, UnknownPathPage,
-    ViewPage,
+    AggregatePage, FederationPage, OverviewPage, RemovedRepositoryPage, RepositoryPage, UnknownPath,
+    UnknownPathPage, ViewPage,
 };
 pub use resolver_page::{ResolverContent, ResolverPage};
 pub use response::{NoResponseReason, ResponsePage, ShownResponse};

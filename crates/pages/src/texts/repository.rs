@@ -61,6 +61,7 @@ pub(crate) const PREFIX: &str = "Prefix";
 pub(crate) const DELETED: &str = "Deleted";
 pub(crate) const NAMESPACE: &str = "Namespace";
 pub(crate) const NO_SETS: &str = "The source has no sets.";
+pub(crate) const STATE: &str = "State";
 pub(crate) const SET_SPEC: &str = "setSpec";
 pub(crate) const ALL_SETS: &str = "all sets";
 
@@ -95,6 +96,10 @@ pub(crate) const NO_LISTS: &str =
 pub(crate) const NONE_SERVED: &str = "This server has no repository yet.";
 
 pub(crate) const HARVEST_IT: &str = "Harvest it";
+pub(crate) const SETS_OF_FEDERATION: &str = "Lists go through them in this order. Each repository is a set of all its \
+    records, and its own sets come below this set.";
+pub(crate) const FORMATS_OF_FEDERATION: &str =
+    "A list contains the repositories that have its format. Each has oai_dc, if need be by a crosswalk.";
 pub(crate) const NEWEST: &str = "Newest records";
 pub(crate) const UNREADABLE_VIEW: &str =
     "The records of the view cannot be read now. Open this page again in a few minutes.";
@@ -257,6 +262,14 @@ pub(crate) fn aggregate(repositories: u64, records: &str, overview_url: &str) ->
     html! {
         "This is one repository with the records of " (number_of(repositories)) ", " (records) " in all. "
         a href=(overview_url) { "See each repository" } "."
+    }
+}
+
+/// The repositories of a federation.
+pub(crate) fn federation(repositories: u64) -> Markup {
+    html! {
+        "This is one repository with the records of " (number_of(repositories)) ". This server has no copy of them for it: "
+        "each request becomes requests to these repositories."
     }
 }
 

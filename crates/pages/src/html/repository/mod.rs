@@ -2,6 +2,7 @@
 
 mod activity;
 mod aggregate_page;
+mod federation_page;
 mod overview_page;
 mod repository_page;
 mod sections;
@@ -10,6 +11,7 @@ mod unknown_page;
 mod view_page;
 
 pub use aggregate_page::AggregatePage;
+pub use federation_page::FederationPage;
 pub use overview_page::OverviewPage;
 pub use repository_page::RepositoryPage;
 pub use unknown_page::{RemovedRepositoryPage, UnknownPath, UnknownPathPage};
