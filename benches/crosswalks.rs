@@ -1,14 +1,15 @@
 //! Measures lists of the mirror in derived formats, beside the same lists in the format that is read.
 //!
-//! `cargo bench -p oaimend-crosswalks` prints the speed of each format as a part of the speed without a crosswalk. Rounds
-//! of all formats alternate, and each round reads all records from the store, because the views keep written pages in
-//! memory. The results are in docs/explanation/performance.md.
+//! `cargo bench -p oaimend-crosswalks` prints the speed of each format as a part of the speed without a crosswalk, in pages
+//! per CPU second of the whole process: the median of all rounds, and their range. Rounds of all formats alternate, and each
+//! round reads all records from the store, because the views keep written pages in memory. The results are in
+//! docs/explanation/performance.md.
 
 #[path = "pages.rs"]
 #[allow(dead_code, reason = "only whole pages are used")]
 mod pages;
 
-use oaimend_base::clock::{Clock as _, SystemClock, uptime};
+use oaimend_base::clock::{Clock as _, SystemClock};
 use oaimend_crosswalks::{
     BUILT_IN, CrosswalkChoice, CrosswalkChoices, CrosswalkRepository, CrosswalkSettings, QuarantineSettings,
 };
@@ -21,6 +22,7 @@ use oaimend_store::{
     RecordStatus, RepositoryId, Store, content_hash,
 };
 use oaimend_xslt::{WorkerProgram, XsltLimits, XsltWorker};
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,10 +74,16 @@ async fn fill(store: &Store, stores: &ViewStores, format: pages::Format, prefix:
     stores.stamps.commit(page, SystemClock.now_secs()).await.expect("writable");
 }
 
-/// The whole list: its bytes, and the time that it took.
+/// The CPU time of all threads so far.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).expect("below a second"))
+}
+
+/// The whole list: its bytes, and the CPU time that it took.
 async fn list(repository: &dyn Repository, prefix: &str) -> (usize, Duration) {
     let mut query = format!("verb=ListRecords&metadataPrefix={prefix}");
-    let (start, mut bytes) = (uptime(), 0);
+    let (start, mut bytes) = (cpu_time(), 0);
     loop {
         let request = Request::parse(query.as_bytes()).expect("a legal request");
         let echo = Arc::new(request.to_echo("http://proxy.example/x"));
@@ -101,9 +109,15 @@ async fn list(repository: &dyn Repository, prefix: &str) -> (usize, Duration) {
         }
         match token {
             Some(token) => query = format!("verb=ListRecords&resumptionToken={token}"),
-            None => return (bytes, uptime() - start),
+            None => return (bytes, cpu_time() - start),
         }
     }
+}
+
+fn median(times: &[Duration]) -> Duration {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times[times.len() / 2]
 }
 
 fn repository(store: &Store, stores: ViewStores, id: &str) -> CrosswalkRepository {
@@ -151,17 +165,20 @@ async fn main() {
                 times[number].push(time);
             }
         }
-        let medians: Vec<Duration> = times
-            .iter_mut()
-            .map(|times| {
-                times.sort_unstable();
-                times[times.len() / 2]
-            })
-            .collect();
-        println!("{RECORDS} records in {id}: {:.1?}, {} bytes", medians[0], bytes[0]);
+        println!("{RECORDS} records in {id}: {:.1?}, {} bytes", median(&times[0]), bytes[0]);
         for (number, prefix) in formats.iter().enumerate().skip(1) {
-            let ratio = medians[0].as_secs_f64() / medians[number].as_secs_f64();
-            println!("  {prefix}: {ratio:.2} of the speed, {:.1?}, {} bytes", medians[number], bytes[number]);
+            let pairs = times[0].iter().zip(&times[number]);
+            let mut ratios: Vec<f64> =
+                pairs.map(|(source, derived)| source.as_secs_f64() / derived.as_secs_f64()).collect();
+            ratios.sort_by(f64::total_cmp);
+            println!(
+                "  {prefix}: {:.2} of the speed ({:.2} to {:.2}), {:.1?}, {} bytes",
+                ratios[ROUNDS / 2],
+                ratios[0],
+                ratios[ROUNDS - 1],
+                median(&times[number]),
+                bytes[number]
+            );
         }
     }
     store.close();

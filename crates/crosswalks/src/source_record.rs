@@ -48,12 +48,22 @@ impl<'r> SourceRecord<'r> {
         Ok(RecordDocument { identifier, datestamp, ..document })
     }
 
-    /// What the metadata says of the work.
+    /// What the metadata says of the work, without its links.
     ///
     /// # Errors
     ///
     /// Those of [`SourceRecord::document`]; and the format has no crosswalk, or the record has no texts.
     pub fn work(&self) -> Result<WorkDescription, Unconverted> {
+        let work = WorkDescription::without_links(&self.document()?);
+        if work.core.is_empty() { Err(Unconverted::NothingRead) } else { Ok(work) }
+    }
+
+    /// The same with its links.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SourceRecord::work`].
+    pub fn work_with_links(&self) -> Result<WorkDescription, Unconverted> {
         let work = WorkDescription::of(&self.document()?);
         if work.core.is_empty() { Err(Unconverted::NothingRead) } else { Ok(work) }
     }

@@ -5,10 +5,13 @@ use oaimend_record::Text;
 use oaimend_repository::rebase_namespaces::XSI;
 
 /// Writes one element with its content. All characters are legal in XML, and every element that is opened is closed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct XmlWriter {
     xml: String,
 }
+
+/// A guess of the bytes of the metadata of a record.
+const METADATA_BYTES: usize = 4 << 10;
 
 /// Attributes: their names and values.
 pub(crate) type Attributes<'a> = &'a [(&'a str, &'a str)];
@@ -28,7 +31,7 @@ pub(crate) struct Root<'a> {
 impl Root<'_> {
     /// The element with this content.
     pub(crate) fn write(&self, content: impl FnOnce(&mut XmlWriter)) -> String {
-        let mut writer = XmlWriter::default();
+        let mut writer = XmlWriter { xml: String::with_capacity(METADATA_BYTES) };
         self.write_into(&mut writer, content);
         writer.xml
     }

@@ -58,13 +58,16 @@ impl Container {
     /// alone. `None` if the text is not certainly one.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let text = text.trim();
-        if text.len() > CITATION_BYTES_MAX {
+        // Everything that is certainly a citation has a digit. This test costs much less than the patterns.
+        if text.len() > CITATION_BYTES_MAX || !text.bytes().any(|byte| byte.is_ascii_digit()) {
             return None;
         }
         if let Some(issn) = read_issn(text) {
             return Some(Self { issns: vec![issn], ..Self::default() });
         }
-        if let Some(found) = COMPACT.captures(text) {
+        if text.contains('(')
+            && let Some(found) = COMPACT.captures(text)
+        {
             let part = |number: usize| found.get(number).map(|part| part.as_str().trim().to_owned());
             return Some(Self {
                 title: part(1),

@@ -8,6 +8,7 @@ use crate::limits::{
 use crate::text::Text;
 use oaimend_repository::RecordView;
 use oaimend_repository::xml::{NamespaceReader, StartTag, XmlError, XmlEvent, XmlReader, declared_prefix};
+use std::sync::Arc;
 
 /// The elements of a record.
 ///
@@ -34,10 +35,10 @@ pub struct RecordDocument {
 /// An element of a record, without its child elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Field {
-    /// The namespace; empty for none.
-    pub namespace: String,
-    /// The prefix in the record; empty for the default namespace.
-    pub prefix: String,
+    /// The namespace; empty for none. Elements after each other share it.
+    pub namespace: Arc<str>,
+    /// The prefix in the record; empty for the default namespace. Elements after each other share it.
+    pub prefix: Arc<str>,
     /// The name without its prefix.
     pub name: String,
     /// The number of elements around it, up to the element inside `metadata`, which has depth 0.
@@ -118,7 +119,7 @@ impl RecordDocument {
 impl Field {
     /// The name with its prefix, as written.
     pub fn qualified_name(&self) -> String {
-        if self.prefix.is_empty() { self.name.clone() } else { format!("{}:{}", self.prefix, self.name) }
+        if self.prefix.is_empty() { self.name.clone() } else { [&self.prefix, ":", &self.name].concat() }
     }
 }
 
@@ -232,12 +233,14 @@ impl<'x> Building<'x> {
             self.document.left_out_fields += 1;
             return Ok(());
         }
+        let before = self.fields().last();
         let mut field = Field {
-            namespace: reader.namespace(tag)?.to_owned(),
-            prefix: tag.prefix().trim_end_matches(':').to_owned(),
+            namespace: shared(reader.namespace(tag)?, before.map(|field| &field.namespace)),
+            prefix: shared(tag.prefix().trim_end_matches(':'), before.map(|field| &field.prefix)),
             name: opened.name.to_owned(),
             depth: self.open.len() - 2,
-            ..Field::default()
+            attributes: Vec::new(),
+            text: Text::default(),
         };
         for attribute in tag.attributes() {
             let (name, value) = attribute?;
@@ -317,6 +320,11 @@ impl<'x> Building<'x> {
     }
 }
 
+/// The text of the element before, if it is the same.
+fn shared(text: &str, before: Option<&Arc<str>>) -> Arc<str> {
+    before.filter(|before| &***before == text).map_or_else(|| text.into(), Arc::clone)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,10 +372,32 @@ mod tests {
                 (1, "x".into(), "y"),
             ]
         );
-        let namespaces: Vec<&str> = document.metadata.iter().map(|field| field.namespace.as_str()).collect();
+        let namespaces: Vec<&str> = document.metadata.iter().map(|field| &*field.namespace).collect();
         assert_eq!(namespaces, ["urn:m", "urn:m", "urn:m", "urn:m", "urn:x"]);
         let attribute = FieldAttribute { name: "tag".into(), value: "245".into(), left_out_bytes: 0 };
         assert_eq!(document.metadata.get(2).map(|field| field.attributes.clone()), Some(vec![attribute]));
+    }
+
+    #[test]
+    fn elements_share_only_the_same_namespaces_and_prefixes() {
+        let document = record(
+            "<p:a xmlns:p='urn:1' xmlns='urn:d'><p:b xmlns:p='urn:2'><p:c/></p:b><p:d>&amp;<!-- <x> --><![CDATA[<y>]]></p:d>\
+             <q:e xmlns:q='urn:1'/><f><g xmlns=''/></f> t</p:a>",
+        );
+        let named = |field: &Field| (field.qualified_name(), field.namespace.to_string());
+        let names: Vec<(String, String)> = document.metadata.iter().map(named).collect();
+        let expected = [
+            ("p:a", "urn:1"),
+            ("p:b", "urn:2"),
+            ("p:c", "urn:2"),
+            ("p:d", "urn:1"),
+            ("q:e", "urn:1"),
+            ("f", "urn:d"),
+            ("g", ""),
+        ];
+        assert_eq!(names, expected.map(|(name, namespace)| (name.to_owned(), namespace.to_owned())));
+        let texts: Vec<&str> = document.metadata.iter().map(|field| field.text.value.as_str()).collect();
+        assert_eq!(texts, ["t", "", "", "&<y>", "", "", ""]);
     }
 
     #[test]

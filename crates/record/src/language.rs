@@ -51,11 +51,13 @@ pub fn language_tag(text: &str) -> Option<String> {
         return None;
     }
     let mut parts = text.split(['-', '_']);
-    let primary = parts.next().filter(|part| (2..=3).contains(&part.len()))?.to_ascii_lowercase();
-    if !primary.bytes().all(|byte| byte.is_ascii_lowercase()) {
+    let mut tag = parts.next().filter(|part| (2..=3).contains(&part.len()))?.to_ascii_lowercase();
+    if !tag.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return None;
     }
-    let mut tag = two_letter_code(&primary).map_or(primary.clone(), str::to_owned);
+    if let Some(code) = two_letter_code(&tag) {
+        tag = code.to_owned();
+    }
     for part in parts {
         let is_subtag =
             (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -72,10 +74,14 @@ pub fn language_tag(text: &str) -> Option<String> {
 }
 
 fn two_letter_code(code: &str) -> Option<&'static str> {
-    TWO_LETTER_CODES.split_ascii_whitespace().find_map(|pair| pair.strip_prefix(code)?.strip_prefix('='))
+    let (pairs, _) = TWO_LETTER_CODES.as_bytes().as_chunks::<PAIR_BYTES>();
+    let place = pairs.binary_search_by(|pair| pair.split_at(3).0.cmp(code.as_bytes())).ok()?;
+    std::str::from_utf8(pairs.get(place)?.get(4..6)?).ok()
 }
 
-/// The codes of ISO 639-2 for languages with a code in ISO 639-1. Twenty languages have two codes.
+/// The length of a pair with the blank after it, in bytes.
+const PAIR_BYTES: usize = 7;
+/// The codes of ISO 639-2 for languages with a code in ISO 639-1, sorted. Twenty languages have two codes.
 const TWO_LETTER_CODES: &str = "\
     aar=aa abk=ab afr=af aka=ak alb=sq amh=am ara=ar arg=an arm=hy asm=as ava=av ave=ae aym=ay aze=az bak=ba \
     bam=bm baq=eu bel=be ben=bn bis=bi bod=bo bos=bs bre=br bul=bg bur=my cat=ca ces=cs cha=ch che=ce chi=zh \
@@ -90,7 +96,7 @@ const TWO_LETTER_CODES: &str = "\
     rum=ro run=rn rus=ru sag=sg san=sa sin=si slk=sk slo=sk slv=sl sme=se smo=sm sna=sn snd=sd som=so sot=st \
     spa=es sqi=sq srd=sc srp=sr ssw=ss sun=su swa=sw swe=sv tah=ty tam=ta tat=tt tel=te tgk=tg tgl=tl tha=th \
     tib=bo tir=ti ton=to tsn=tn tso=ts tuk=tk tur=tr twi=tw uig=ug ukr=uk urd=ur uzb=uz ven=ve vie=vi vol=vo \
-    wel=cy wln=wa wol=wo xho=xh yid=yi yor=yo zha=za zho=zh zul=zu";
+    wel=cy wln=wa wol=wo xho=xh yid=yi yor=yo zha=za zho=zh zul=zu ";
 
 #[cfg(test)]
 mod tests {
@@ -118,6 +124,16 @@ mod tests {
         ] {
             assert_eq!(language_tag(text).as_deref(), tag, "{text}");
         }
+    }
+
+    #[test]
+    fn all_codes_are_found() {
+        let pairs: Vec<&str> = TWO_LETTER_CODES.split_ascii_whitespace().collect();
+        assert!(pairs.is_sorted() && TWO_LETTER_CODES.len() == pairs.len() * PAIR_BYTES);
+        for pair in pairs {
+            assert_eq!(pair.split_once('='), two_letter_code(&pair[..3]).map(|code| (&pair[..3], code)));
+        }
+        assert_eq!([two_letter_code("en"), two_letter_code("aaa"), two_letter_code("zzz")], [None; 3]);
     }
 
     #[test]

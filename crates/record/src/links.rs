@@ -7,6 +7,7 @@ use crate::dublin_core::DublinCore;
 use crate::limits::{LINK_BYTES_MAX, LINKS_MAX};
 use crate::text::Text;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use std::borrow::Cow;
 use url::Url;
 
 /// The kind of a link.
@@ -125,13 +126,15 @@ impl Link {
                 .iter()
                 .find_map(|form| without_prefix(text, form))
                 .unwrap_or(text)
-                .to_owned(),
+                .into(),
         };
         let (prefix, suffix) = name.split_once('/')?;
         let registrant = prefix.strip_prefix("10.")?;
-        let is_doi = is_dotted_number(registrant) && registrant.len() >= 4 && is_path(suffix);
+        if !is_dotted_number(registrant) || registrant.len() < 4 || !is_path(suffix) {
+            return None;
+        }
         let url = format!("https://doi.org/{}", utf8_percent_encode(&name, PATH));
-        if is_doi { Self::new(LinkKind::Doi, name, &url) } else { None }
+        Self::new(LinkKind::Doi, name.into_owned(), &url)
     }
 
     fn read_handle(text: &str) -> Option<Self> {
@@ -141,12 +144,14 @@ impl Link {
             None => ["hdl:", "info:hdl/", "info:eu-repo/semantics/altIdentifier/hdl/"]
                 .iter()
                 .find_map(|form| without_prefix(text, form))?
-                .to_owned(),
+                .into(),
         };
         let (prefix, suffix) = name.split_once('/')?;
-        let is_handle = is_dotted_number(prefix) && is_path(suffix);
+        if !is_dotted_number(prefix) || !is_path(suffix) {
+            return None;
+        }
         let url = format!("https://hdl.handle.net/{}", utf8_percent_encode(&name, PATH));
-        if is_handle { Self::new(LinkKind::Handle, name, &url) } else { None }
+        Self::new(LinkKind::Handle, name.into_owned(), &url)
     }
 
     fn read_urn(text: &str) -> Option<Self> {
@@ -176,8 +181,10 @@ impl Link {
         if self.kind != LinkKind::Url {
             return None;
         }
-        let url = Url::parse(&self.url).ok()?;
-        let (_, ending) = url.path().rsplit('/').next()?.rsplit_once('.')?;
+        // The parser wrote the URL, so its path begins after the host.
+        let (_, rest) = self.url.split_once("://")?;
+        let path = rest.get(rest.find('/')?..)?.split(['?', '#']).next()?;
+        let (_, ending) = path.rsplit('/').next()?.rsplit_once('.')?;
         Some(ending.to_ascii_lowercase())
     }
 
@@ -214,15 +221,7 @@ const NAME_BYTES_MIN: usize = 4;
 impl RecordLinks {
     /// The links in `identifier`, `relation` and `rights`. `full_texts` are the URLs that the format calls full text.
     pub(crate) fn of(core: &DublinCore, full_texts: &[String]) -> Self {
-        let mut links = Self::default();
-        let names_itself = |text: &&Text| without_prefix(&text.value, ALTERNATIVE).is_some();
-        for link in core.identifiers.iter().filter_map(|text| Link::read(&text.value)) {
-            links.identifying.push_new(link, 0);
-        }
-        links.in_identifier = links.identifying.len();
-        for link in core.relations.iter().filter(names_itself).filter_map(|text| Link::read(&text.value)) {
-            links.identifying.push_new(link, 0);
-        }
+        let mut links = Self::identifying(core);
         for link in core.relations.iter().filter_map(|text| Link::read(&text.value)) {
             if links.identifying.iter().all(|known| known.url != link.url) {
                 links.related.push_new(link, links.identifying.len());
@@ -243,6 +242,20 @@ impl RecordLinks {
         }
         let mut rights = core.rights.iter().filter_map(|text| Link::read(&text.value));
         links.license = rights.find(|link| !link.url.contains("/coar/access_right/"));
+        links
+    }
+
+    /// The links that identify the work. The others are left empty.
+    pub fn identifying(core: &DublinCore) -> Self {
+        let mut links = Self::default();
+        let names_itself = |text: &&Text| without_prefix(&text.value, ALTERNATIVE).is_some();
+        for link in core.identifiers.iter().filter_map(|text| Link::read(&text.value)) {
+            links.identifying.push_new(link, 0);
+        }
+        links.in_identifier = links.identifying.len();
+        for link in core.relations.iter().filter(names_itself).filter_map(|text| Link::read(&text.value)) {
+            links.identifying.push_new(link, 0);
+        }
         links
     }
 
@@ -329,10 +342,10 @@ fn without_prefix<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 }
 
 /// The path of a resolver's URL as the identifier that it names.
-fn decoded(path: &str) -> Option<String> {
+fn decoded(path: &str) -> Option<Cow<'_, str>> {
     let name = percent_decode_str(path).decode_utf8().ok()?;
     let is_legal = !name.contains(|character: char| character.is_whitespace() || character.is_control());
-    is_legal.then(|| name.into_owned())
+    is_legal.then_some(name)
 }
 
 /// Digits in groups with a point between them, such as `20.500.12345`.

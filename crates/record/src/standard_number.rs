@@ -4,7 +4,11 @@
 /// checksum must be right.
 pub fn read_isbn(text: &str) -> Option<String> {
     let number = without_label(text, "isbn");
-    let digits: String = number.chars().filter(|c| !matches!(c, '-' | ' ' | '\u{2010}')).take(14).collect();
+    let mut marks = number.chars().skip_while(|mark| is_separator(*mark));
+    if !marks.next().is_some_and(|first| first.is_ascii_digit()) {
+        return None;
+    }
+    let digits: String = number.chars().filter(|mark| !is_separator(*mark)).take(14).collect();
     let digits = digits.to_ascii_uppercase();
     let is_valid = match digits.len() {
         13 => {
@@ -17,6 +21,11 @@ pub fn read_isbn(text: &str) -> Option<String> {
     // Ten digits alone can be any number.
     let is_certain = digits.len() == 13 || number.len() < text.trim().len() || number.contains('-');
     (is_valid && is_certain).then_some(digits)
+}
+
+/// Whether a character separates the groups of an ISBN.
+const fn is_separator(mark: char) -> bool {
+    matches!(mark, '-' | ' ' | '\u{2010}')
 }
 
 /// The ISSN that a text is, such as `1234-5679`: `ISSN 1234-5679`, `urn:issn:…`, or the number alone. Its checksum must

@@ -28,11 +28,13 @@ impl Text {
 
     /// The same text with one space in place of each run of blanks.
     pub fn on_one_line(&self) -> Self {
-        Self {
-            value: on_one_line(&self.value),
-            language: self.language.clone(),
-            left_out_bytes: self.left_out_bytes,
-        }
+        self.clone().into_one_line()
+    }
+
+    /// The same as [`Text::on_one_line`] of a text that is not needed any more.
+    #[must_use]
+    pub fn into_one_line(self) -> Self {
+        if is_on_one_line(&self.value) { self } else { Self { value: on_one_line(&self.value), ..self } }
     }
 
     /// Adds characters, up to `bytes_max` bytes in all.
@@ -67,13 +69,16 @@ pub fn on_one_line(text: &str) -> String {
     line
 }
 
-/// Whether a text of ASCII has only single spaces between its words. Most texts are so, and this is the fastest test.
+/// Whether a text has only single spaces between its words. A text with a character of a block of Unicode that has blanks
+/// may be on one line too. Most texts have none, and this is the fastest test.
 fn is_on_one_line(text: &str) -> bool {
     let mut before = b' ';
     let mut is_single = |byte: u8| {
         let is_space_again = byte == b' ' && before == b' ';
         before = byte;
-        (byte.is_ascii_graphic() || byte == b' ') && !is_space_again
+        // The blanks outside of ASCII begin with 0xC2, 0xE1, 0xE2 or 0xE3.
+        let may_be_blank = byte.is_ascii_control() || matches!(byte, 0xC2 | 0xE1..=0xE3);
+        !may_be_blank && !is_space_again
     };
     text.bytes().all(&mut is_single) && !text.ends_with(' ')
 }
@@ -95,8 +100,19 @@ mod tests {
             ("a\tb\nc\u{b}d", "a b c d"),
             ("\u{a0}é\u{2003}\u{2003}b", "é b"),
             ("a\u{1f}b", "a\u{1f}b"),
+            ("é ü", "é ü"),
+            ("é  ü ", "é ü"),
         ] {
             assert_eq!(on_one_line(text), line, "{text:?}");
+            let text = Text { value: text.to_owned(), ..Text::default() };
+            assert_eq!(text.into_one_line().value, line);
+        }
+    }
+
+    #[test]
+    fn every_blank_of_unicode_separates_words() {
+        for blank in ('\0'..=char::MAX).filter(|character| character.is_whitespace()) {
+            assert_eq!(on_one_line(&format!("a{blank}{blank}b{blank}")), "a b", "{blank:?}");
         }
     }
 }

@@ -42,12 +42,24 @@ impl WorkDescription {
     /// The description of a work from its record. For formats without a crosswalk it has the identifier only.
     pub fn of(document: &RecordDocument) -> Self {
         let fields = WorkFields::of(document);
+        let links = RecordLinks::of(&fields.core, &fields.full_texts);
+        let is_open_access = is_open_access(&fields.core.rights);
+        Self { links, is_open_access, ..Self::of_fields(document, fields) }
+    }
+
+    /// The same without [`WorkDescription::links`] and [`WorkDescription::is_open_access`], which are left empty. They
+    /// cost as much as all other parts, and a record in another format does not contain them.
+    pub fn without_links(document: &RecordDocument) -> Self {
+        Self::of_fields(document, WorkFields::of(document))
+    }
+
+    fn of_fields(document: &RecordDocument, fields: WorkFields) -> Self {
         Self {
             identifier: document.identifier.clone(),
-            links: RecordLinks::of(&fields.core, &fields.full_texts),
+            links: RecordLinks::default(),
             work_type: WorkType::among(&fields.core.types),
             published: PublicationDate::among(&fields.core.dates),
-            is_open_access: is_open_access(&fields.core.rights),
+            is_open_access: false,
             core: fields.core,
             creators: fields.creators,
             contributors: fields.contributors,
@@ -72,12 +84,8 @@ impl WorkDescription {
 
 /// Whether rights contain open access of info:eu-repo or COAR, or a licence of Creative Commons, and no other access.
 fn is_open_access(rights: &[Text]) -> bool {
-    let contains = |wanted: &[&str]| {
-        rights.iter().any(|text| {
-            let value = text.value.to_ascii_lowercase();
-            wanted.iter().any(|uri| value.contains(uri))
-        })
-    };
+    let rights: Vec<String> = rights.iter().map(|text| text.value.to_ascii_lowercase()).collect();
+    let contains = |wanted: &[&str]| rights.iter().any(|value| wanted.iter().any(|uri| value.contains(uri)));
     let is_open = contains(&[
         "info:eu-repo/semantics/openaccess",
         "/coar/access_right/c_abf2",

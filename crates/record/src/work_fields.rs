@@ -45,7 +45,8 @@ impl WorkFields {
             }
         }
         for text in self.core.identifiers.iter().chain(&self.core.relations) {
-            let is_labelled = text.value.to_ascii_lowercase().contains("issn");
+            let mut words = text.value.as_bytes().windows(4);
+            let is_labelled = words.any(|word| word.eq_ignore_ascii_case(b"issn"));
             if is_labelled && let Some(issn) = read_issn(&text.value) {
                 self.container.complete(Container { issns: vec![issn], ..Container::default() });
             }

@@ -15,7 +15,7 @@ pub const SCHEMA: &str = include_str!("schema_org.xsd");
 /// The text of the element is the JSON-LD of the record page. It names no page of this server, because the same record
 /// can be in several repositories of it.
 pub(crate) fn convert(record: &SourceRecord<'_>, public_url: &str) -> Result<String, Unconverted> {
-    let json = json_ld(&record.work()?, None).to_string();
+    let json = json_ld(&record.work_with_links()?, None).to_string();
     let schema = format!("{public_url}{SCHEMA_PATH}");
     let root = Root {
         name: "jsonLd",

@@ -5,7 +5,7 @@ use crate::unconverted::Unconverted;
 use blake2::digest::consts::U16;
 use blake2::{Blake2s, Digest};
 use oaimend_oai::datestamp::{Granularity, from_secs, to_secs};
-use oaimend_record::WorkDescription;
+use oaimend_record::{DublinCore, RecordLinks};
 
 /// The identifier of the wrapper of a record: a UUID of version 8 (RFC 9562, section 5.8), as a URN. It is the same for
 /// the same version of a record in the same format, and another one for every other version.
@@ -29,8 +29,8 @@ pub(super) fn wrapper_identifier(record: &SourceRecord<'_>, format: &str) -> Str
 ///
 /// Those of [`SourceRecord::document`].
 pub(super) fn content_identifiers(record: &SourceRecord<'_>) -> Result<Vec<String>, Unconverted> {
-    let work = WorkDescription::of(&record.document()?);
-    let links = work.links.identifying.into_iter().map(|link| link.url);
+    let core = DublinCore::of(&record.document()?);
+    let links = RecordLinks::identifying(&core).identifying.into_iter().map(|link| link.url);
     Ok(std::iter::once(record.identifier.to_owned()).chain(links).collect())
 }
 

@@ -119,14 +119,15 @@ impl QuarantineSettings {
         clock: &dyn Clock,
         converted: &[DeliveredRecord],
     ) {
-        let mut by_repository: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let mut by_repository: BTreeMap<&str, Vec<&DeliveredRecord>> = BTreeMap::new();
         for record in converted {
             let owner = self.owner(record, from.repository);
-            by_repository.entry(owner).or_default().push(record.identifier.clone());
+            by_repository.entry(owner).or_default().push(record);
         }
-        for (repository, identifiers) in by_repository {
+        for (repository, records) in by_repository {
             let id = RepositoryId(repository);
             if self.store.has_open(id).await {
+                let identifiers = records.into_iter().map(|record| record.identifier.clone()).collect();
                 let identifiers = self.store.open_among(id, identifiers).await;
                 self.resolve_in(repository, from, clock, identifiers).await;
             }

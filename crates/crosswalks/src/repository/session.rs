@@ -23,6 +23,8 @@ use tokio::sync::mpsc;
 const HELD_BYTES_MAX: usize = 4 << 20;
 /// Longest response that may be an error, in bytes.
 const ERROR_BYTES_MAX: usize = 64 << 10;
+/// The blanks and the line break around a record of a page, in bytes.
+const MARGIN_BYTES: usize = 5;
 /// Maximum number of pages of the wrapped repository that are read for one page, if no record of them can be converted.
 const PAGES_MAX: usize = 10;
 
@@ -424,6 +426,7 @@ impl<'s> Session<'s> {
             return Ok(());
         }
         let mut xml = if self.writer.has_begun() { String::new() } else { self.head(date) };
+        xml.reserve(page.waiting.iter().map(|record| record.xml.len() + MARGIN_BYTES).sum());
         for record in &page.waiting {
             xml.push_str("    ");
             xml.push_str(&record.xml);

@@ -14,8 +14,7 @@ const ROWS_MAX: usize = 2_000;
 /// The table of elements, with the namespaces of their prefixes. It says how many rows it leaves out.
 pub(super) fn fields_table(caption: &str, fields: &[Field]) -> Markup {
     let shown = || fields.iter().filter(|field| !is_bare_container(field));
-    let prefixes: BTreeSet<(&str, &str)> =
-        shown().map(|field| (field.prefix.as_str(), field.namespace.as_str())).collect();
+    let prefixes: BTreeSet<(&str, &str)> = shown().map(|field| (&*field.prefix, &*field.namespace)).collect();
     html! {
         table.fields {
             caption { (caption) }

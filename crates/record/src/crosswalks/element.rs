@@ -37,7 +37,7 @@ impl<'d> Element<'d> {
 
     /// The text on one line, without the texts of child elements; `None` if it is empty.
     pub(super) fn text(self) -> Option<Text> {
-        self.prose().map(|text| text.on_one_line())
+        self.prose().map(Text::into_one_line)
     }
 
     /// The text with its line breaks.
@@ -116,7 +116,7 @@ impl<'d> Element<'d> {
 
 /// Texts as one, in the language of the first one, on one line. `None` if all are empty.
 pub(super) fn joined(texts: impl IntoIterator<Item = Text>, separator: &str) -> Option<Text> {
-    let mut texts = texts.into_iter().map(|text| text.on_one_line()).filter(|text| !text.value.is_empty());
+    let mut texts = texts.into_iter().map(Text::into_one_line).filter(|text| !text.value.is_empty());
     let mut whole = texts.next()?;
     for text in texts {
         whole.value.push_str(separator);

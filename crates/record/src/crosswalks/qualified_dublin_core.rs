@@ -28,14 +28,17 @@ pub(super) fn read(payload: Element<'_>, fields: &mut WorkFields) {
 
 /// Adds the text of an element of Dublin Core. `text` need not be its own: in RDF it is in another place.
 pub(super) fn add(element: Element<'_>, text: Text, fields: &mut WorkFields) {
-    let line = text.on_one_line();
     let core = &mut fields.core;
+    if let "description" | "abstract" | "tableOfContents" = element.name() {
+        core.descriptions.push(text);
+        return;
+    }
+    let line = text.into_one_line();
     match element.name() {
         "title" | "alternative" => core.titles.push(line),
         "creator" => fields.creators.push(agent(element, &line)),
         "contributor" => fields.contributors.push(agent(element, &line)),
         "subject" => core.subjects.push(line),
-        "description" | "abstract" | "tableOfContents" => core.descriptions.push(text),
         "publisher" => core.publishers.push(line),
         "date" | "issued" => core.dates.push(line),
         "type" => core.types.push(line),
