@@ -126,6 +126,7 @@ mod tests {
         let row = find_built_in("schema_org").expect("a row");
         let crosswalk = Crosswalk::built_in(row, "http://x?a&b");
         let added = with_formats(RESPONSE, &[&crosswalk]);
+        assert_eq!(added.matches("<o:metadataFormat>").count(), 2, "{added}");
         let schema = "http://x?a&b/_crosswalks/schema_org.xsd";
         assert_eq!(read_formats(&added), [known, format("schema_org", schema, "urn:x-oaimend:json-ld:1")]);
         let error = "<OAI-PMH><responseDate/><request/><error code='idDoesNotExist'/></OAI-PMH>";
