@@ -279,7 +279,7 @@ enable = ["bare-ampersand", 3]
 oaimend.toml:2: unknown key lisen; did you mean listen?
 oaimend.toml:3: public_url = "oai.example.org" is not a public URL; expected one such as "https://oai.example.org" (relative URL without a base)
 oaimend.toml:4: data is an integer; expected a string
-oaimend.toml:5: unknown key nonsense; known keys are admin, admin_email, cache, clients, connections, crosswalks, data, gateway, limits, listen, listen_tls, mappings, mirror, notifications, public_url, reports, search, services
+oaimend.toml:5: unknown key nonsense; known keys are admin, admin_email, cache, clients, connections, crosswalks, data, federations, gateway, limits, listen, listen_tls, mappings, mirror, notifications, public_url, reports, search, services
 oaimend.toml:7: admin.listen = "8081" is not an address; expected an IP address and a port such as "127.0.0.1:8080", or "off"
 oaimend.toml:8: unknown key admin.port; known keys are hosts, listen
 oaimend.toml:10: unknown key limits.record_bytes; did you mean record_bytes_max?
