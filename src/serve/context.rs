@@ -18,7 +18,7 @@ use crate::serve::source_lists::SourceLists;
 use crate::serve::telemetry::Telemetry;
 use http::HeaderValue;
 use oaimend_base::clock::Clock;
-use oaimend_crosswalks::FormatsCache;
+use oaimend_crosswalks::{ConvertedRecords, FormatsCache};
 use oaimend_search::Searches;
 use oaimend_store::Store;
 use oaimend_upstream::SourceClients;
@@ -92,6 +92,7 @@ impl ServerContext {
             crosswalks: config.crosswalks,
             sheets: XsltWorker::new(WorkerProgram::this_program(COMMAND), XsltLimits::default()),
             known_formats: FormatsCache::default(),
+            converted: ConvertedRecords::default(),
             federations: config.federations,
             federation_state: Arc::default(),
             federation_members: KnownMembers::default(),

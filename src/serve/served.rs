@@ -9,7 +9,7 @@ use crate::serve::search::SearchService;
 use crate::serve::source_lists::SourceLists;
 use http::HeaderValue;
 use oaimend_base::clock::Clock;
-use oaimend_crosswalks::{CrosswalkChoices, FormatsCache};
+use oaimend_crosswalks::{ConvertedRecords, CrosswalkChoices, FormatsCache};
 use oaimend_federation::FederationState;
 use oaimend_oai::{Request, Verb};
 use oaimend_store::Store;
@@ -39,6 +39,8 @@ pub(crate) struct ServedRepositories {
     pub(crate) sheets: XsltWorker,
     /// The formats of sources, for crosswalks.
     pub(crate) known_formats: FormatsCache,
+    /// The records that crosswalks have converted.
+    pub(crate) converted: ConvertedRecords,
     /// The federations of chosen repositories.
     pub(crate) federations: Federations,
     /// What requests to federations learn of their members.

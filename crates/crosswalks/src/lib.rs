@@ -23,7 +23,8 @@ pub use builtin::json_ld::{SCHEMA as JSON_LD_SCHEMA, SCHEMA_PATH as JSON_LD_SCHE
 pub use choices::{CrosswalkChoice, CrosswalkChoices};
 pub use conversion::{Conversion, NotConverted};
 pub use repository::{
-    CrosswalkRepository, CrosswalkSettings, DerivedCollections, FormatsCache, QuarantineSettings,
+    ConvertedRecords, CrosswalkRepository, CrosswalkSettings, DerivedCollections, FormatsCache,
+    QuarantineSettings,
 };
 pub use sheets::SheetCrosswalk;
 pub use source_choice::SourceChoice;

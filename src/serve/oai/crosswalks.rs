@@ -73,6 +73,7 @@ async fn add_crosswalks(
         repository: name,
         crosswalks,
         known_formats,
+        converted: served.converted.clone(),
         collections,
         quarantine: QuarantineSettings {
             store: Arc::clone(&served.store.quarantine),

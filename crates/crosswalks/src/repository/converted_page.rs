@@ -1,8 +1,11 @@
 //! Converts the records of a page.
 
-use super::quarantine::{QuarantineSettings, QuarantinedOf};
-use crate::conversion::{Conversion, NotConverted};
+use super::converted_records::RecordKey;
+use super::quarantine::QuarantinedOf;
+use super::settings::CrosswalkSettings;
+use crate::conversion::NotConverted;
 use crate::source_record::SourceRecord;
+use crate::table::Crosswalk;
 use oaimend_repository::{DeliveredRecord, Failure};
 
 /// Records that were converted, and those that cannot be.
@@ -14,10 +17,9 @@ pub(super) struct Converted {
 
 /// Converts the records of a repository in one format.
 pub(super) struct Converter<'c> {
-    pub(super) repository: &'c str,
+    pub(super) settings: &'c CrosswalkSettings,
+    pub(super) crosswalk: &'c Crosswalk,
     pub(super) source_prefix: &'c str,
-    pub(super) conversion: &'c dyn Conversion,
-    pub(super) quarantine: &'c QuarantineSettings,
 }
 
 impl Converter<'_> {
@@ -39,7 +41,11 @@ impl Converter<'_> {
                 }
                 Ok(None) => converted.records.push(record),
                 Err(NotConverted::Record(why)) => {
-                    converted.quarantined.push(self.quarantine.record(record, why, self.repository));
+                    converted.quarantined.push(self.settings.quarantine.record(
+                        record,
+                        why,
+                        &self.settings.repository,
+                    ));
                 }
                 Err(NotConverted::Now(failure)) => return Err(failure),
             }
@@ -52,8 +58,72 @@ impl Converter<'_> {
         if record.deleted {
             return Ok(None);
         }
+        let key = RecordKey::new(&self.settings.token_key, self.crosswalk, self.source_prefix, record);
+        if let Some(xml) = self.settings.converted.find(key) {
+            return Ok(Some(xml.as_ref().to_owned()));
+        }
         let source = SourceRecord::read(record, self.source_prefix)?;
-        let content = self.conversion.convert(&source).await?;
-        Ok(Some(source.with_content(&content)))
+        let content = self.crosswalk.conversion.convert(&source).await?;
+        let xml = source.with_content(&content);
+        self.settings.converted.keep(key, &xml);
+        Ok(Some(xml))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::tests::{Inner, fixture, live, unreadable};
+    use async_trait::async_trait;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Counts its records, of which it converts those with a title.
+    #[derive(Debug, Default)]
+    struct Counted(AtomicUsize);
+
+    #[async_trait]
+    impl crate::Conversion for Counted {
+        async fn convert(&self, record: &SourceRecord<'_>) -> Result<String, NotConverted> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let work = record.work()?;
+            Ok(format!("<title>{}</title>", work.core.titles[0].value))
+        }
+    }
+
+    #[tokio::test]
+    async fn records_are_converted_once_until_they_or_their_crosswalk_change() {
+        let settings = fixture(Inner::default()).settings;
+        let conversion = Arc::new(Counted::default());
+        let mut crosswalk = settings.crosswalks[0].clone();
+        crosswalk.conversion = Arc::<Counted>::clone(&conversion);
+        let convert = async |crosswalk: &Crosswalk, source_prefix: &str, records: Vec<DeliveredRecord>| {
+            let before = conversion.0.load(Ordering::Relaxed);
+            let converter = Converter { settings: &settings, crosswalk, source_prefix };
+            let converted = converter.convert(records).await.expect("no failure");
+            let xml: Vec<String> = converted.records.into_iter().map(|record| record.xml).collect();
+            (conversion.0.load(Ordering::Relaxed) - before, xml)
+        };
+        let (converted, first) = convert(&crosswalk, "marcxml", vec![live(1), live(2)]).await;
+        assert_eq!(converted, 2);
+        assert!(first[1].contains("oai:x:2") && first[1].contains("<title>Title 2</title>"), "{first:?}");
+        assert_eq!(convert(&crosswalk, "marcxml", vec![live(1), live(2)]).await, (0, first.clone()));
+        assert_eq!(convert(&crosswalk, "marc21", vec![live(1)]).await.0, 1);
+        let mut changed = live(1);
+        changed.xml = changed.xml.replace("Title 1", "Title 3");
+        let (converted, xml) = convert(&crosswalk, "marcxml", vec![changed]).await;
+        assert!(converted == 1 && xml[0].contains("<title>Title 3</title>"), "{xml:?}");
+        let mut other_header = live(1);
+        other_header.xml = other_header.xml.replace("2024", "2025");
+        let (converted, xml) = convert(&crosswalk, "marcxml", vec![other_header]).await;
+        assert!(converted == 1 && xml[0].contains("2025-01-02"), "{xml:?}");
+        crosswalk.version.push_str(" changed");
+        assert_eq!(convert(&crosswalk, "marcxml", vec![live(1)]).await, (1, vec![first[0].clone()]));
+        crosswalk.prefix.push_str("_other");
+        assert_eq!(convert(&crosswalk, "marcxml", vec![live(1)]).await.0, 1);
+        // A sheet may convert it later, and the quarantine counts it each time.
+        for _ in 0..2 {
+            assert_eq!(convert(&crosswalk, "marcxml", vec![unreadable(1)]).await, (1, Vec::new()));
+        }
     }
 }

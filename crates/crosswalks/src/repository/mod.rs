@@ -7,6 +7,7 @@
 
 mod collections;
 mod converted_page;
+mod converted_records;
 mod formats;
 mod list_token;
 mod quarantine;
@@ -16,6 +17,7 @@ mod settings;
 mod shared;
 
 pub use collections::DerivedCollections;
+pub use converted_records::ConvertedRecords;
 pub use formats::FormatsCache;
 pub use quarantine::QuarantineSettings;
 pub use settings::CrosswalkSettings;

@@ -358,12 +358,8 @@ impl<'s> Session<'s> {
         let converted = if self.request.request.verb() == Verb::ListIdentifiers {
             Converted { records, ..Converted::default() }
         } else {
-            let converter = Converter {
-                repository: &settings.repository,
-                source_prefix: list.source_prefix,
-                conversion: &*list.crosswalk.conversion,
-                quarantine: &settings.quarantine,
-            };
+            let converter =
+                Converter { settings, crosswalk: list.crosswalk, source_prefix: list.source_prefix };
             let converted = converter.convert(records).await?;
             settings.quarantine.resolve(self.from(list), &*settings.clock, &converted.records).await;
             converted

@@ -1,6 +1,7 @@
 //! What the crosswalks of a repository need.
 
 use super::collections::DerivedCollections;
+use super::converted_records::ConvertedRecords;
 use super::formats::FormatsCache;
 use super::quarantine::QuarantineSettings;
 use crate::table::Crosswalk;
@@ -19,6 +20,8 @@ pub struct CrosswalkSettings {
     pub known_formats: Option<FormatsCache>,
     /// The collections that crosswalks make; `None` if the datestamps of the wrapped repository are not ours.
     pub collections: Option<Arc<dyn DerivedCollections>>,
+    /// The records that were converted before.
+    pub converted: ConvertedRecords,
     /// Where records go that cannot be converted.
     pub quarantine: QuarantineSettings,
     /// Maximum number of bytes of a page that is held for a client of HTTP/1.0.

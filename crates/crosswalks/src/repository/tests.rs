@@ -1,7 +1,7 @@
 //! Responses of a wrapped repository, in formats that crosswalks make.
 
 use super::quarantine::QuarantineSettings;
-use super::{CrosswalkRepository, CrosswalkSettings, FormatsCache};
+use super::{ConvertedRecords, CrosswalkRepository, CrosswalkSettings, FormatsCache};
 use crate::choices::{CrosswalkChoice, CrosswalkChoices};
 use oaimend_base::clock::SystemClock;
 use oaimend_oai::{Argument, ErrorCode, Request, UnixSecs, Verb, error_response, response_head};
@@ -25,7 +25,7 @@ const DATE: &str = "2024-05-06T07:08:09Z";
 
 /// The wrapped repository.
 #[derive(Clone, Default)]
-struct Inner {
+pub(super) struct Inner {
     /// Prefixes with their namespaces.
     formats: Vec<(&'static str, &'static str)>,
     /// The pages of its only list, and the responses to GetRecord.
@@ -147,12 +147,12 @@ fn record(number: u32, status: &str, rest: &str) -> DeliveredRecord {
     }
 }
 
-fn live(number: u32) -> DeliveredRecord {
+pub(super) fn live(number: u32) -> DeliveredRecord {
     record(number, "", &format!("<metadata>{}</metadata>", marcxml(&format!("Title {number}"))))
 }
 
 /// One without anything that a crosswalk reads.
-fn unreadable(number: u32) -> DeliveredRecord {
+pub(super) fn unreadable(number: u32) -> DeliveredRecord {
     record(number, "", &format!("<metadata><m:record xmlns:m='{MARC21}'/></metadata>"))
 }
 
@@ -161,13 +161,13 @@ fn marc_repository(pages: Vec<Vec<DeliveredRecord>>) -> Inner {
     Inner { formats: vec![("marcxml", MARC21)], pages, ..Inner::default() }
 }
 
-struct Fixture {
+pub(super) struct Fixture {
     inner: Inner,
-    settings: CrosswalkSettings,
+    pub(super) settings: CrosswalkSettings,
     quarantine: Arc<dyn Quarantine>,
 }
 
-fn fixture(inner: Inner) -> Fixture {
+pub(super) fn fixture(inner: Inner) -> Fixture {
     let choices =
         ["oai_dc", "mods", "DIDL.identifiers"].map(|prefix| (prefix.to_owned(), CrosswalkChoice::BuiltIn));
     let quarantine = Memory::default().open().quarantine;
@@ -176,6 +176,7 @@ fn fixture(inner: Inner) -> Fixture {
         repository: "r".to_owned(),
         crosswalks: CrosswalkChoices(choices.into_iter().collect()).crosswalks("https://x.example", &worker),
         known_formats: None,
+        converted: ConvertedRecords::default(),
         collections: None,
         quarantine: QuarantineSettings {
             store: Arc::clone(&quarantine),
