@@ -1,9 +1,9 @@
 //! Measures lists of the mirror in derived formats, beside the same lists in the format that is read.
 //!
 //! `cargo bench -p oaimend-crosswalks` prints the speed of each format as a part of the speed without a crosswalk, in pages
-//! per CPU second of the whole process: the median of all rounds, and their range. Rounds of all formats alternate, and each
-//! round reads all records from the store, because the views keep written pages in memory. A first list of a format converts
-//! all records, and a later one finds them in memory. The results are in docs/explanation/performance.md.
+//! per CPU second of the whole process: the median of all rounds, and their range. Rounds of all formats alternate. A
+//! first list reads all records from the store and converts them, and a later one finds pages and converted records in memory,
+//! as it finds the pages without a crosswalk there. The results are in docs/explanation/performance.md.
 
 #[path = "pages.rs"]
 #[allow(dead_code, reason = "only whole pages are used")]
@@ -118,15 +118,19 @@ async fn list(repository: &dyn Repository, prefix: &str) -> (usize, Duration) {
 /// The lists of a format.
 struct Row {
     prefix: &'static str,
-    /// The records of the lists before; `None`: each list is the first one.
-    kept: Option<ConvertedRecords>,
+    /// The repository whose memory has the list; `None`: each list is the first one.
+    later: Option<CrosswalkRepository>,
     times: Vec<Duration>,
     bytes: usize,
 }
 
 impl Row {
-    fn new(prefix: &'static str, kept: Option<ConvertedRecords>) -> Self {
-        Self { prefix, kept, times: Vec::new(), bytes: 0 }
+    fn new(prefix: &'static str, later: Option<CrosswalkRepository>) -> Self {
+        Self { prefix, later, times: Vec::new(), bytes: 0 }
+    }
+
+    fn name(&self) -> String {
+        format!("{}, {} list", self.prefix, if self.later.is_some() { "later" } else { "first" })
     }
 
     /// Prints the speed as a part of that of the format that is read.
@@ -136,9 +140,8 @@ impl Row {
             pairs.map(|(source, derived)| source.as_secs_f64() / derived.as_secs_f64()).collect();
         ratios.sort_by(f64::total_cmp);
         println!(
-            "  {}, {} list: {:.2} of the speed ({:.2} to {:.2}), {:.1?}, {} bytes",
-            self.prefix,
-            if self.kept.is_some() { "later" } else { "first" },
+            "  {}: {:.2} of the speed ({:.2} to {:.2}), {:.1?}, {} bytes",
+            self.name(),
             ratios[ROUNDS / 2],
             ratios[0],
             ratios[ROUNDS - 1],
@@ -154,12 +157,7 @@ fn median(times: &[Duration]) -> Duration {
     times[times.len() / 2]
 }
 
-fn repository(
-    store: &Store,
-    stores: ViewStores,
-    id: &str,
-    converted: ConvertedRecords,
-) -> CrosswalkRepository {
+fn repository(store: &Store, stores: ViewStores, id: &str) -> CrosswalkRepository {
     let source = MirroredSource { id: id.to_owned(), ..MirroredSource::default() };
     let view = MirrorRepository::new(stores, ViewOptions::default(), source);
     let choices = BUILT_IN.iter().map(|row| (row.prefix.to_owned(), CrosswalkChoice::BuiltIn));
@@ -168,7 +166,7 @@ fn repository(
         repository: id.to_owned(),
         crosswalks: CrosswalkChoices(choices.collect()).crosswalks("http://proxy.example", &worker),
         known_formats: None,
-        converted,
+        converted: ConvertedRecords::default(),
         collections: None,
         quarantine: QuarantineSettings {
             store: Arc::clone(&store.quarantine),
@@ -188,31 +186,37 @@ async fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = oaimend_store_local::open(folder.path()).expect("a data folder");
     let stamps = Arc::new(Stamps::open(Arc::clone(&store.mirror)).await.expect("readable"));
-    // Each has an empty cache of pages.
+    // Each has an empty memory of pages.
     let stores = || {
         let (mirror, stamps) = (Arc::clone(&store.mirror), Arc::clone(&stamps));
         ViewStores::new(mirror, stamps, store.token_key.clone(), Arc::new(SystemClock))
     };
     for (format, id, namespace, derived) in MEASURED {
         fill(&store, &stores(), format, id, namespace).await;
-        let mut rows = vec![Row::new(id, None)];
-        for prefix in derived {
-            rows.extend([Row::new(prefix, None), Row::new(prefix, Some(ConvertedRecords::default()))]);
-        }
-        // The first round only fills the memory.
+        let later = repository(&store, stores(), id);
+        let mut rows: Vec<Row> = [id]
+            .iter()
+            .chain(derived)
+            .flat_map(|prefix| [Row::new(prefix, None), Row::new(prefix, Some(later.clone()))])
+            .collect();
+        // The first round fills the memory.
         for round in 0..=ROUNDS {
             for row in &mut rows {
-                let converted = row.kept.clone().unwrap_or_default();
-                let (bytes, time) = list(&repository(&store, stores(), id, converted), row.prefix).await;
+                let repository = row.later.clone().unwrap_or_else(|| repository(&store, stores(), id));
+                let (bytes, time) = list(&repository, row.prefix).await;
                 row.bytes = bytes;
                 if round > 0 {
                     row.times.push(time);
                 }
             }
         }
-        println!("{RECORDS} records in {id}: {:.1?}, {} bytes", median(&rows[0].times), rows[0].bytes);
-        for row in &rows[1..] {
-            row.print(&rows[0].times);
+        println!("{RECORDS} records in {id}:");
+        let (sources, derived) = rows.split_at(2);
+        for row in sources {
+            println!("  {}: {:.1?}, {} bytes", row.name(), median(&row.times), row.bytes);
+        }
+        for (number, row) in derived.iter().enumerate() {
+            row.print(&sources[number % 2].times);
         }
     }
     store.close();

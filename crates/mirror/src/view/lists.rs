@@ -174,11 +174,8 @@ async fn page(view: &View, mut list: RecordList, request: &RepositoryRequest) ->
         with_bytes: list.with_metadata,
     };
     let is_merged = view.merges_records() && list.set.is_none();
-    let (mut page, PageEnd { last, mut has_more }) = if reports_records {
-        read_page(view, &parts, &list, limits, true).await?
-    } else {
-        cached_page(view, &parts, &list, limits).await?
-    };
+    let (mut page, PageEnd { last, mut has_more }) =
+        cached_page(view, &parts, &list, limits, reports_records).await?;
     let is_first = list.after.is_none();
     if page.items == 0 && !is_first {
         // All records of the page have changed or gone since the token was written. A page has at least one record, so
@@ -220,6 +217,7 @@ async fn cached_page(
     parts: &Parts<'_>,
     list: &RecordList,
     limits: PageLimits,
+    reports_records: bool,
 ) -> Result<(Page, PageEnd), Failure> {
     let pages = &view.stores.pages;
     let key = match parts.parts.as_slice() {
@@ -230,12 +228,13 @@ async fn cached_page(
         // A list of several repositories is not kept.
         _ => None,
     };
-    if let Some(written) = key.as_ref().and_then(|key| pages.find(key)) {
-        return Ok(written.to_page());
+    let kept = key.as_ref().and_then(|key| pages.find(key)?.to_page(reports_records));
+    if let Some(kept) = kept {
+        return Ok(kept);
     }
-    let (page, end) = read_page(view, parts, list, limits, false).await?;
+    let (page, end) = read_page(view, parts, list, limits, reports_records).await?;
     if let Some(key) = key {
-        pages.keep(key, WrittenPage::new(&page, &end));
+        pages.keep(key, WrittenPage::new(&page, &end, reports_records));
     }
     Ok((page, end))
 }
