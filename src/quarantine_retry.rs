@@ -1,9 +1,11 @@
 //! Requests quarantined records again by `GetRecord`, through the same repairs as a request of a harvester.
 //!
 //! The admin API does it. A record that comes whole marks its entries as resolved. If the repository is mirrored, it is
-//! stored there too, because the next harvest may not list it again.
+//! stored there too, because the next harvest may not list it again. A record that a crosswalk could not convert is converted
+//! again.
 
 use oaimend_base::clock::{self, Clock};
+use oaimend_crosswalks::Unconverted;
 use oaimend_mirror::harvest::{Harvester, store_recovered};
 use oaimend_oai::{ErrorCode, Request, named_enum, serde_by_name};
 use oaimend_repository::{
@@ -28,6 +30,8 @@ pub(crate) struct Retry {
     pub(crate) id: String,
     /// The repository that is asked.
     pub(crate) source: Arc<dyn Repository>,
+    /// The repository as it is served, with the formats that crosswalks make.
+    pub(crate) with_crosswalks: Arc<dyn Repository>,
     /// The quarantine.
     pub(crate) quarantine: Arc<dyn Quarantine>,
     /// The harvester of the repository; `None` if it is not mirrored, or if a harvest runs, which fetches the missing
@@ -103,7 +107,7 @@ pub(crate) struct RetryRun {
     has_begun: bool,
     failures_in_a_row: u32,
     /// The results so far. Several entries may have the same record.
-    results: HashMap<(String, String), (RetryOutcome, Option<String>)>,
+    results: HashMap<RecordName, (RetryOutcome, Option<String>)>,
 }
 
 /// An entry to retry.
@@ -111,6 +115,16 @@ struct Candidate {
     key: String,
     identifier: Option<String>,
     prefix: Option<String>,
+    is_converted: bool,
+}
+
+/// A record that is requested.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct RecordName {
+    identifier: String,
+    prefix: String,
+    /// Whether a crosswalk makes it.
+    is_converted: bool,
 }
 
 /// The response for one record.
@@ -156,6 +170,7 @@ impl Retry {
             key,
             identifier: entry.plain_identifier().map(|identifier| identifier.into_owned()),
             prefix: entry.format().map(|prefix| prefix.into_owned()).or_else(|| self.prefix.clone()),
+            is_converted: Unconverted::from_name(&entry.why).is_some(),
         }
     }
 
@@ -165,7 +180,8 @@ impl Retry {
         Some(format!("it is not in the mirror yet, and the next harvest stores it: {error}"))
     }
 
-    async fn receive(&self, request: Request) -> Received {
+    async fn receive(&self, name: &RecordName) -> Received {
+        let request = Request::get_record(&name.identifier, &name.prefix);
         let echo = Arc::new(request.to_echo(&self.base_url));
         let via = self.via.clone();
         let request = RepositoryRequest {
@@ -176,7 +192,8 @@ impl Retry {
             in_one_piece: false,
             reports_records: true,
         };
-        let mut events = self.source.answer(request);
+        let repository = if name.is_converted { &self.with_crosswalks } else { &self.source };
+        let mut events = repository.answer(request);
         let mut received = Received::default();
         while let Some(event) = events.next().await {
             match event {
@@ -194,12 +211,12 @@ impl Retry {
 
     /// Marks the entries of a record that came whole. The repository has done so already, unless it has too many open
     /// entries.
-    async fn resolve(&self, identifier: &str, prefix: &str) -> Result<u64, QuarantineError> {
+    async fn resolve(&self, name: &RecordName) -> Result<u64, QuarantineError> {
         let whole = WholeRecords {
             repository: self.id.clone(),
             headers_only: false,
-            metadata_prefix: Some(prefix.to_owned()),
-            identifiers: vec![identifier.to_owned()],
+            metadata_prefix: Some(name.prefix.clone()),
+            identifiers: vec![name.identifier.clone()],
             received_at: clock::utc_datetime(self.clock.now()),
         };
         self.quarantine.resolve(whole).await
@@ -217,9 +234,11 @@ impl RetryRun {
             let why = "the source fails; retry when it works again".to_owned();
             return Some(RetryLine::Stopped { left, why });
         }
-        let Candidate { key, identifier, prefix } = self.queue.pop_front()?;
+        let Candidate { key, identifier, prefix, is_converted } = self.queue.pop_front()?;
         let (outcome, details) = match (&identifier, prefix) {
-            (Some(identifier), Some(prefix)) => self.result(identifier, prefix).await,
+            (Some(identifier), Some(prefix)) => {
+                self.result(RecordName { identifier: identifier.clone(), prefix, is_converted }).await
+            }
             (None, _) => {
                 let details = "the record has no identifier, so it cannot be requested alone";
                 (RetryOutcome::Failed, Some(details.to_owned()))
@@ -232,25 +251,26 @@ impl RetryRun {
         Some(RetryLine::Retried(RetriedRecord { key, identifier, outcome, details }))
     }
 
-    async fn result(&mut self, identifier: &str, prefix: String) -> (RetryOutcome, Option<String>) {
-        let name = (identifier.to_owned(), prefix);
+    async fn result(&mut self, name: RecordName) -> (RetryOutcome, Option<String>) {
         if let Some(known) = self.results.get(&name) {
             return known.clone();
         }
-        let received = self.retry.receive(Request::get_record(identifier, &name.1)).await;
-        let (mut outcome, mut details) = judge(identifier, &received);
+        let received = self.retry.receive(&name).await;
+        let (mut outcome, mut details) = judge(&name, &received);
         match outcome {
             RetryOutcome::Failed => self.failures_in_a_row += 1,
             _ => self.failures_in_a_row = 0,
         }
         if outcome == RetryOutcome::Resolved
-            && let Err(error) = self.retry.resolve(identifier, &name.1).await
+            && let Err(error) = self.retry.resolve(&name).await
         {
             (outcome, details) = (RetryOutcome::Failed, Some(error.to_string()));
         }
+        // The mirror makes it of the record that it has.
         if outcome == RetryOutcome::Resolved
+            && !name.is_converted
             && let [record] = received.records.as_slice()
-            && let Some(why) = self.retry.store(&name.1, record).await
+            && let Some(why) = self.retry.store(&name.prefix, record).await
         {
             details = Some(why);
         }
@@ -260,7 +280,7 @@ impl RetryRun {
 }
 
 /// The result of a request for a record.
-fn judge(identifier: &str, received: &Received) -> (RetryOutcome, Option<String>) {
+fn judge(name: &RecordName, received: &Received) -> (RetryOutcome, Option<String>) {
     let Received { records, why_broken, summary, failure } = received;
     let is_stored = failure.as_ref().is_none_or(|failure| failure.reason != Reason::Quarantine);
     if summary.items.quarantined() > 0 && is_stored {
@@ -271,13 +291,16 @@ fn judge(identifier: &str, received: &Received) -> (RetryOutcome, Option<String>
     }
     let details = match summary.page.error {
         Some(ErrorCode::IdDoesNotExist) => return (RetryOutcome::Gone, None),
+        Some(ErrorCode::CannotDisseminateFormat) if name.is_converted => {
+            format!("no crosswalk makes {} of the record; the entry can be removed", name.prefix)
+        }
         Some(ErrorCode::CannotDisseminateFormat) => {
             let details = "the source does not have the record in this format";
             return (RetryOutcome::Gone, Some(details.to_owned()));
         }
         Some(code) => format!("the source answers with the error {}", code.name()),
         None => match records.as_slice() {
-            [record] if record.identifier != identifier => {
+            [record] if record.identifier != name.identifier => {
                 format!("the source sent another record, {}", record.identifier)
             }
             [record] => {
@@ -347,6 +370,30 @@ mod tests {
         }
     }
 
+    /// The same with crosswalks.
+    struct Converting(Arc<Mutex<Vec<String>>>);
+
+    impl Repository for Converting {
+        fn answer(&self, request: RepositoryRequest) -> EventStream {
+            let noted = Arc::clone(&self.0);
+            let mut inner = Answers::default().answer(request.clone());
+            let identifier = request.request.argument(Argument::Identifier).unwrap_or_default().to_owned();
+            let prefix = request.request.argument(Argument::MetadataPrefix).unwrap_or_default();
+            noted.lock().expect("no panic").push(format!("crosswalks {identifier} {prefix}"));
+            let (sender, events) = mpsc::channel(4);
+            let session = async move {
+                while let Some(mut event) = inner.next().await {
+                    if identifier.starts_with("lacks") {
+                        let Event::End(summary) = &mut event else { continue };
+                        summary.page.error = Some(ErrorCode::CannotDisseminateFormat);
+                    }
+                    let _ = sender.send(event).await;
+                }
+            };
+            EventStream::new(events, Box::pin(session))
+        }
+    }
+
     /// Quarantines records, retries them, and returns the lines, the requests and the number of open entries after
     /// that.
     async fn retry(
@@ -354,11 +401,21 @@ mod tests {
         records: &[(Option<&str>, &str)],
         prefix: Option<&str>,
     ) -> (Vec<RetryLine>, Vec<String>, usize) {
+        retry_why(data, "mismatched-tags", records, prefix).await
+    }
+
+    /// The same for another reason.
+    async fn retry_why(
+        data: &Path,
+        why: &'static str,
+        records: &[(Option<&str>, &str)],
+        prefix: Option<&str>,
+    ) -> (Vec<RetryLine>, Vec<String>, usize) {
         let quarantine = oaimend_store_local::open(data).expect("it can be written to").quarantine;
         for (number, (identifier, request)) in records.iter().enumerate() {
             let record = QuarantinedRecord {
                 identifier: identifier.map(str::to_owned),
-                why: "mismatched-tags",
+                why,
                 offset: 0,
                 raw: number.to_string().into_bytes(),
             };
@@ -377,6 +434,7 @@ mod tests {
         let retry = Retry {
             id: "x".to_owned(),
             source: Arc::new(source),
+            with_crosswalks: Arc::new(Converting(Arc::clone(&requests))),
             quarantine: Arc::clone(&quarantine),
             mirror: None,
             clock: Arc::new(SystemClock),
@@ -395,6 +453,20 @@ mod tests {
         assert_eq!(quarantine.remove(RepositoryId("x"), all).await.expect("writable"), records.len() as u64);
         let requests = requests.lock().expect("no panic").clone();
         (lines, requests, open)
+    }
+
+    #[tokio::test]
+    async fn records_that_were_not_converted_are_converted_again() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let records = [(Some("oai:x:1"), LIST), (Some("lacks-1"), LIST)];
+        let (lines, mut requests, open) =
+            retry_why(data.path(), Unconverted::NothingRead.name(), &records, None).await;
+        requests.sort();
+        assert_eq!(requests, ["crosswalks lacks-1 oai_dc", "crosswalks oai:x:1 oai_dc"]);
+        let mut found = outcomes(&lines);
+        found.sort();
+        assert_eq!((found[0].0, open), (RetryOutcome::Resolved, 1), "{found:?}");
+        assert!(found[1].0 == RetryOutcome::Failed && found[1].1.contains("can be removed"), "{found:?}");
     }
 
     fn outcomes(lines: &[RetryLine]) -> Vec<(RetryOutcome, String)> {

@@ -4,6 +4,7 @@ use super::lines::respond_with_lines;
 use crate::quarantine_retry::{Retry, RetryLine};
 use crate::serve::background::harvests::harvester::{background_source, idle_harvester};
 use crate::serve::net::lifecycle::Lifecycle;
+use crate::serve::oai::crosswalks::converted_repository;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use futures::future::ready;
@@ -143,7 +144,7 @@ fn wrong_selection() -> Response {
 
 /// Requests quarantined records again. The response has a line for each. The retry ends if the client is gone.
 pub(super) async fn retry(
-    served: &ServedRepositories,
+    served: &Arc<ServedRepositories>,
     lifecycle: &Lifecycle,
     id: &str,
     key: Option<&str>,
@@ -162,13 +163,18 @@ pub(super) async fn retry(
     let Some(mapping) = served.repositories.find(id) else {
         return Response::json(404, &json!({"error": "no such repository"}));
     };
-    let source = match background_source(served, &mapping) {
-        Ok(source) => source,
+    let opened = match background_source(served, &mapping) {
+        Ok(source) => converted_repository(served, &mapping).await.map(|converted| (source, converted)),
+        Err(failure) => Err(failure),
+    };
+    let (source, with_crosswalks) = match opened {
+        Ok(opened) => opened,
         Err(failure) => return Response::json(500, &json!({ "error": failure.details })),
     };
     let retry = Retry {
         id: id.to_owned(),
         source: Arc::new(source),
+        with_crosswalks: Arc::from(with_crosswalks),
         quarantine: Arc::clone(&served.store.quarantine),
         mirror: idle_harvester(served, &mapping).await,
         clock: Arc::clone(&served.clock),

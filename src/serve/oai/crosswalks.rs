@@ -1,5 +1,6 @@
 //! The crosswalks of the repository that answers a request.
 
+use super::mapped_repository::{CountedBy, mapped_repository};
 use super::mirror_views::{aggregate_view, mirror_view, subject_view, view_stores};
 use super::router::TargetRepository;
 use crate::config::{Mapping, ServeFrom, ViewFile};
@@ -12,6 +13,7 @@ use oaimend_crosswalks::{
 use oaimend_mirror::view::{AggregateRepository, DerivedVersions};
 use oaimend_oai::UnixSecs;
 use oaimend_repository::{Failure, Repository};
+use oaimend_upstream::RequestedBy;
 use oaimend_upstream::settings::OnUnrepairable;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +34,21 @@ pub(super) async fn with_crosswalks(
         }
         None => Ok(opened),
     }
+}
+
+/// A mapped repository as it is served, with its crosswalks, for requests that can wait.
+///
+/// # Errors
+///
+/// The source is not asked now, or the mirror cannot be read.
+pub(crate) async fn converted_repository(
+    served: &Arc<ServedRepositories>,
+    mapping: &Arc<Mapping>,
+) -> Result<Box<dyn Repository>, Failure> {
+    let mapped = (Arc::clone(mapping), mapping.serve);
+    let opened = mapped_repository(served, mapped, RequestedBy::Mirror, CountedBy::Repository).await?;
+    let records = Records::of_mapping(mapping, mapping.serve);
+    add_crosswalks(served, Some(mapping), (records, mapping.crosswalks.clone()), opened).await
 }
 
 /// A member of a federation with its crosswalks, and with `oai_dc` in any case, because a federation has it if one of its

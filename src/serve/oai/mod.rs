@@ -6,7 +6,7 @@
 pub(crate) mod cache;
 mod collected;
 mod cors;
-mod crosswalks;
+pub(crate) mod crosswalks;
 mod downstream;
 pub(crate) mod federation_members;
 pub(crate) mod federation_view;
