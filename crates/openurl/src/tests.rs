@@ -274,6 +274,30 @@ fn record(title: &str, source: &str) -> RecordTexts {
 }
 
 #[test]
+fn a_search_finds_records_by_the_journal_that_their_format_names() {
+    let marcxml = "<record xmlns='http://www.loc.gov/MARC21/slim'>\
+        <datafield tag='245'><subfield code='a'>Ebb and flow</subfield></datafield>\
+        <datafield tag='773'><subfield code='t'>Journal of Tides</subfield><subfield code='x'>1333-4395</subfield>\
+        <subfield code='g'>Vol. 5, no. 2 (2006), p. 165-170</subfield></datafield></record>";
+    let mods = "<mods xmlns='http://www.loc.gov/mods/v3'><titleInfo><title>Ebb and flow</title></titleInfo>\
+        <relatedItem type='host'><titleInfo><title>Journal of Tides</title></titleInfo>\
+        <identifier type='issn'>1333-4395</identifier>\
+        <part><detail type='volume'><number>5</number></detail><detail type='issue'><number>2</number></detail>\
+        <extent unit='pages'><start>165</start><end>170</end></extent></part></relatedItem></mods>";
+    for metadata in [marcxml, mods] {
+        let xml = format!(
+            "<record><header><identifier>oai:x:1</identifier><datestamp>2020-01-01</datestamp></header>\
+             <metadata>{metadata}</metadata></record>"
+        );
+        let record = RecordTexts::of("r", "oai:x:1", &RecordDocument::read(&xml).expect("a record"));
+        let matches = |query: &str| referent(query).search().expect("a search").query.matches(&record);
+        assert!(matches("issn=1333-4395&volume=5&issue=2&spage=165"), "{metadata}");
+        assert!(matches("title=Journal+of+Tides&volume=5&issue=2&spage=165"), "{metadata}");
+        assert!(!matches("issn=1333-4395&volume=5&issue=2&spage=171"), "{metadata}");
+    }
+}
+
+#[test]
 fn a_search_finds_the_record_of_the_work_only() {
     let this = record(
         "Ebb and flow: tides of the north",

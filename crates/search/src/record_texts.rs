@@ -88,6 +88,7 @@ impl RecordTexts {
             for (name, fields) in work.core.fields() {
                 fields.iter().for_each(|text| texts.add(Cow::Borrowed(name), text, stems));
             }
+            texts.add_container(&work, stems);
             let orcids = |agents: &[Agent]| agents.iter().filter_map(|agent| agent.orcid.clone()).collect();
             let creators: Vec<Orcid> = orcids(&work.creators);
             creators.iter().chain(&work.orcids).for_each(|orcid| texts.add_orcid("creator", orcid, stems));
@@ -97,9 +98,28 @@ impl RecordTexts {
         texts
     }
 
+    /// Adds what its formats tell of the journal or book beside the text of a source, such as the ISSN of MARCXML and the
+    /// volume of MODS, so that a citation finds the record. It is no value, because lists of values are for people.
+    fn add_container(&mut self, work: &WorkDescription, stems: &mut KnownStems) {
+        let container = &work.container;
+        let numbers = [&container.volume, &container.issue, &container.first_page, &container.last_page];
+        let parts = container.issns.iter().chain(numbers.into_iter().flatten());
+        let sources = &work.core.sources;
+        let is_known = |part: &&str| sources.iter().any(|source| has_part(&source.value, part));
+        let lacking: Vec<&str> = parts.map(String::as_str).filter(|part| !is_known(part)).collect();
+        if !lacking.is_empty() {
+            self.add_hidden("source", lacking.join(" "), stems);
+        }
+    }
+
     /// Adds the URL of a person, which is found by its digits too. It is no value: lists of values are for people.
     fn add_orcid(&mut self, name: &'static str, orcid: &Orcid, stems: &mut KnownStems) {
-        self.add(Cow::Borrowed(name), &Text { value: orcid.url(), ..Text::default() }, stems);
+        self.add_hidden(name, orcid.url(), stems);
+    }
+
+    /// Adds a text that is found and is no value.
+    fn add_hidden(&mut self, name: &'static str, value: String, stems: &mut KnownStems) {
+        self.add(Cow::Borrowed(name), &Text { value, ..Text::default() }, stems);
         if let Some(added) = self.texts.last_mut() {
             added.value = None;
         }
@@ -138,6 +158,15 @@ impl RecordTexts {
         let value = if is_value { Some((folded, oaimend_record::on_one_line(&text.value))) } else { None };
         self.texts.push(AnalysedText { name, words, stems, language, value });
     }
+}
+
+/// Whether a text contains this part, with no letter or digit beside it.
+fn has_part(text: &str, part: &str) -> bool {
+    text.match_indices(part).any(|(start, _)| {
+        let before = text[..start].chars().next_back();
+        let after = text[start + part.len()..].chars().next();
+        [before, after].into_iter().flatten().all(|beside| !beside.is_alphanumeric())
+    })
 }
 
 /// The name of a field in the index: in lower case, not too long.
