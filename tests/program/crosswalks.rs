@@ -7,7 +7,7 @@ use crate::fixtures::provider::Provider;
 use crate::fixtures::source::{ReceivedRequest, Reply, Source, fetch};
 use async_trait::async_trait;
 use oaimend_crosswalks::{
-    Conversion, CrosswalkChoice, CrosswalkChoices, CrosswalkRepository, CrosswalkSettings,
+    Conversion, ConvertedRecords, CrosswalkChoice, CrosswalkChoices, CrosswalkRepository, CrosswalkSettings,
     DerivedCollections, JSON_LD_SCHEMA, NotConverted, QuarantineSettings, SourceRecord,
 };
 use oaimend_mirror::view::{DerivedVersions, MirrorRepository, ViewOptions};
@@ -222,6 +222,7 @@ fn settings(mirror: &Mirror, prefixes: &[&str]) -> CrosswalkSettings {
         repository: "x".to_owned(),
         crosswalks: CrosswalkChoices(choices.collect()).crosswalks("http://proxy.example", &worker),
         known_formats: None,
+        converted: ConvertedRecords::default(),
         collections: None,
         quarantine: QuarantineSettings {
             store: store.quarantine,
