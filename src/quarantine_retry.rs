@@ -30,8 +30,8 @@ pub(crate) struct Retry {
     pub(crate) id: String,
     /// The repository that is asked.
     pub(crate) source: Arc<dyn Repository>,
-    /// The repository as it is served, with the formats that crosswalks make.
-    pub(crate) with_crosswalks: Arc<dyn Repository>,
+    /// The repository as it is served, with the formats that crosswalks make; the failure if it cannot be opened.
+    pub(crate) with_crosswalks: Result<Arc<dyn Repository>, Failure>,
     /// The quarantine.
     pub(crate) quarantine: Arc<dyn Quarantine>,
     /// The harvester of the repository; `None` if it is not mirrored, or if a harvest runs, which fetches the missing
@@ -192,7 +192,13 @@ impl Retry {
             in_one_piece: false,
             reports_records: true,
         };
-        let repository = if name.is_converted { &self.with_crosswalks } else { &self.source };
+        let repository = match &self.with_crosswalks {
+            Ok(with_crosswalks) if name.is_converted => with_crosswalks,
+            Err(failure) if name.is_converted => {
+                return Received { failure: Some(failure.clone()), ..Received::default() };
+            }
+            _ => &self.source,
+        };
         let mut events = repository.answer(request);
         let mut received = Received::default();
         while let Some(event) = events.next().await {
@@ -257,7 +263,11 @@ impl RetryRun {
         }
         let received = self.retry.receive(&name).await;
         let (mut outcome, mut details) = judge(&name, &received);
+        let has_source_failed =
+            received.failure.as_ref().is_some_and(|failure| failure.reason.is_of_source());
         match outcome {
+            // A crosswalk that is turned off, or a sheet that fails, says nothing about other records.
+            RetryOutcome::Failed if name.is_converted && !has_source_failed => {}
             RetryOutcome::Failed => self.failures_in_a_row += 1,
             _ => self.failures_in_a_row = 0,
         }
@@ -287,12 +297,18 @@ fn judge(name: &RecordName, received: &Received) -> (RetryOutcome, Option<String
         return (RetryOutcome::StillBroken, why_broken.map(str::to_owned));
     }
     if let Some(failure) = failure {
+        if name.is_converted && failure.reason == Reason::Unrepairable {
+            return (RetryOutcome::StillBroken, Some(failure.details.clone()));
+        }
         return (RetryOutcome::Failed, Some(failure.details.clone()));
     }
     let details = match summary.page.error {
         Some(ErrorCode::IdDoesNotExist) => return (RetryOutcome::Gone, None),
         Some(ErrorCode::CannotDisseminateFormat) if name.is_converted => {
-            format!("no crosswalk makes {} of the record; the entry can be removed", name.prefix)
+            format!(
+                "no crosswalk of its mapping makes {}; a view or /_all may have one of its own",
+                name.prefix
+            )
         }
         Some(ErrorCode::CannotDisseminateFormat) => {
             let details = "the source does not have the record in this format";
@@ -345,6 +361,7 @@ mod tests {
                         summary.items.add_quarantined(1);
                         Event::Failed(failure(Reason::Quarantine), Box::new(summary))
                     }
+                    "strict" => Event::Failed(failure(Reason::Unrepairable), Box::default()),
                     "long" => {
                         summary.items.add_oversized(1);
                         Event::End(Box::new(summary))
@@ -434,7 +451,7 @@ mod tests {
         let retry = Retry {
             id: "x".to_owned(),
             source: Arc::new(source),
-            with_crosswalks: Arc::new(Converting(Arc::clone(&requests))),
+            with_crosswalks: Ok(Arc::new(Converting(Arc::clone(&requests)))),
             quarantine: Arc::clone(&quarantine),
             mirror: None,
             clock: Arc::new(SystemClock),
@@ -466,7 +483,36 @@ mod tests {
         let mut found = outcomes(&lines);
         found.sort();
         assert_eq!((found[0].0, open), (RetryOutcome::Resolved, 1), "{found:?}");
-        assert!(found[1].0 == RetryOutcome::Failed && found[1].1.contains("can be removed"), "{found:?}");
+        assert!(
+            found[1].0 == RetryOutcome::Failed && found[1].1.contains("no crosswalk of its mapping"),
+            "{found:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn crosswalks_that_are_turned_off_do_not_stop_a_retry() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let names: Vec<String> = (0..8).map(|number| format!("lacks-{number}")).collect();
+        let records: Vec<_> = names.iter().map(|name| (Some(name.as_str()), LIST)).collect();
+        let (lines, requests, open) =
+            retry_why(data.path(), Unconverted::SheetFailed.name(), &records, None).await;
+        assert_eq!((requests.len(), open, outcomes(&lines).len()), (8, 8, 8), "{lines:?}");
+        let names: Vec<String> = (0..2).map(|number| format!("strict-{number}")).collect();
+        let records: Vec<_> = names.iter().map(|name| (Some(name.as_str()), LIST)).collect();
+        let (lines, ..) = retry_why(data.path(), Unconverted::SheetFailed.name(), &records, None).await;
+        assert!(
+            outcomes(&lines).iter().all(|(outcome, _)| *outcome == RetryOutcome::StillBroken),
+            "{lines:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn source_that_fails_under_a_crosswalk_stops_a_retry() {
+        let data = tempfile::tempdir().expect("a temporary folder");
+        let names: Vec<String> = (0..8).map(|number| format!("down-{number}")).collect();
+        let records: Vec<_> = names.iter().map(|name| (Some(name.as_str()), LIST)).collect();
+        let (lines, ..) = retry_why(data.path(), Unconverted::NothingRead.name(), &records, None).await;
+        assert!(matches!(lines.last(), Some(RetryLine::Stopped { left: 3, .. })), "{lines:?}");
     }
 
     fn outcomes(lines: &[RetryLine]) -> Vec<(RetryOutcome, String)> {

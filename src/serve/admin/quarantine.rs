@@ -163,18 +163,14 @@ pub(super) async fn retry(
     let Some(mapping) = served.repositories.find(id) else {
         return Response::json(404, &json!({"error": "no such repository"}));
     };
-    let opened = match background_source(served, &mapping) {
-        Ok(source) => converted_repository(served, &mapping).await.map(|converted| (source, converted)),
-        Err(failure) => Err(failure),
-    };
-    let (source, with_crosswalks) = match opened {
-        Ok(opened) => opened,
+    let source = match background_source(served, &mapping) {
+        Ok(source) => source,
         Err(failure) => return Response::json(500, &json!({ "error": failure.details })),
     };
     let retry = Retry {
         id: id.to_owned(),
         source: Arc::new(source),
-        with_crosswalks: Arc::from(with_crosswalks),
+        with_crosswalks: converted_repository(served, &mapping).await.map(Arc::from),
         quarantine: Arc::clone(&served.store.quarantine),
         mirror: idle_harvester(served, &mapping).await,
         clock: Arc::clone(&served.clock),

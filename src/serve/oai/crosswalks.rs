@@ -36,7 +36,7 @@ pub(super) async fn with_crosswalks(
     }
 }
 
-/// A mapped repository as it is served, with its crosswalks, for requests that can wait.
+/// A mapped repository as it is served, with its crosswalks as a member of federations, for requests that can wait.
 ///
 /// # Errors
 ///
@@ -46,9 +46,9 @@ pub(crate) async fn converted_repository(
     mapping: &Arc<Mapping>,
 ) -> Result<Box<dyn Repository>, Failure> {
     let mapped = (Arc::clone(mapping), mapping.serve);
-    let opened = mapped_repository(served, mapped, RequestedBy::Mirror, CountedBy::Repository).await?;
-    let records = Records::of_mapping(mapping, mapping.serve);
-    add_crosswalks(served, Some(mapping), (records, mapping.crosswalks.clone()), opened).await
+    let opened =
+        mapped_repository(served, mapped.clone(), RequestedBy::Mirror, CountedBy::Repository).await?;
+    with_member_crosswalks(served, mapped, opened).await
 }
 
 /// A member of a federation with its crosswalks, and with `oai_dc` in any case, because a federation has it if one of its
