@@ -11,7 +11,7 @@ use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy::{Index, Term};
 
 /// The format of the index. An index of another format is built again.
-pub(super) const FORMAT: u32 = 3;
+pub(super) const FORMAT: u32 = 4;
 
 /// The name under which texts of formats without a crosswalk are indexed again, so that queries without a field find them.
 pub(super) const OTHER_ELEMENTS: &str = "*";

@@ -30,7 +30,7 @@ pub struct ViewSettings {
 /// The version of the rules that decide whether a record matches. Raise it whenever the analysis of texts, a crosswalk or
 /// the query language changes what matches: each view is then read again from the mirror, as after a change of its
 /// definition.
-const JUDGEMENT: u32 = 2;
+const JUDGEMENT: u32 = 3;
 
 /// What decides over the members of a view. A change of it is a change of the view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
