@@ -2,7 +2,8 @@
 //! Digital Libraries", 2002, section 9.4).
 //!
 //! A page waits for them for at most [`WAIT_MAX`]. A service that fails or is too slow is named as not reached, and is left
-//! alone for a while. One that did not get its turn is named as such, and is requested by the next page. Its requests are those of a source: within its limits, and only to addresses that a source may have.
+//! alone for a while. One that did not get its turn is named as such, and is requested by the next page. Its requests are
+//! those of a source: within its limits, and only to addresses that a source may have.
 
 use crate::config::Service;
 use crate::serve::served::ServedRepositories;
@@ -11,9 +12,10 @@ use oaimend_base::clock;
 use oaimend_oai::{ErrorCode, Request};
 use oaimend_pages::resolver::{ServiceResult, ServiceState, service_link};
 use oaimend_repository::{Event, HarvesterTraits, Reason, Repository as _, RepositoryRequest};
+use oaimend_upstream::settings::SourceMapping;
 use oaimend_upstream::{LiveRepository, RequestedBy};
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -24,6 +26,8 @@ use tokio::time::{Instant, timeout_at};
 const WAIT_MAX: Duration = Duration::from_secs(3);
 /// The part of [`WAIT_MAX`] that a service has at least. If it cannot have it, it is not requested.
 const ANSWER_MIN: Duration = Duration::from_secs(1);
+/// The part of this time in which the page learns that the limits of the host did not allow the request.
+const REPORT_TIME: Duration = Duration::from_millis(100);
 /// Maximum number of services that are asked at once, for all pages.
 const REQUESTS_MAX: usize = 8;
 /// How long the response of a service is used.
@@ -32,6 +36,8 @@ const KEPT_MAX: Duration = Duration::from_secs(3_600);
 const PAUSE: Duration = Duration::from_secs(60);
 /// Maximum number of bytes of the responses that are kept, with their keys.
 const KEPT_BYTES_MAX: u64 = 8 << 20;
+/// The parts of the table of kept responses, each with a lock of its own. An entry must fit into one of them.
+const SHARDS: usize = 4;
 /// Bytes of a kept response beside its base URL and identifier.
 const ENTRY_BYTES: u64 = 200;
 /// A guess of the bytes of a kept response, for the size of the table.
@@ -82,9 +88,20 @@ impl Broker {
     /// A broker of these services.
     pub(crate) fn new(services: Vec<Service>) -> Self {
         let count = usize::try_from(KEPT_BYTES_MAX / TYPICAL_BYTES).unwrap_or_default();
+        let options = OptionsBuilder::new()
+            .shards(SHARDS)
+            .estimated_items_capacity(count)
+            .weight_capacity(KEPT_BYTES_MAX)
+            .build()
+            .expect("both capacities are set");
         Self {
             services: RwLock::new(Arc::new(services)),
-            kept: Cache::with_weighter(count, KEPT_BYTES_MAX, ByBytes),
+            kept: Cache::with_options(
+                options,
+                ByBytes,
+                DefaultHashBuilder::default(),
+                DefaultLifecycle::default(),
+            ),
             paused: Mutex::default(),
             permits: Semaphore::new(REQUESTS_MAX),
         }
@@ -141,8 +158,13 @@ impl Broker {
             }
             // A service that waits for others is not to blame.
             let permit = timeout_at(deadline - ANSWER_MIN, self.permits.acquire()).await;
+            let left = deadline.saturating_duration_since(Instant::now());
+            // Another page may have waited for the same response before.
+            if left < ANSWER_MIN {
+                return Err(NoResponse::Busy);
+            }
             let Ok(Ok(_permit)) = permit else { return Err(NoResponse::Busy) };
-            let response = timeout_at(deadline, has_record(served, service, identifier)).await;
+            let response = timeout_at(deadline, has_record(served, service, left, identifier)).await;
             let response = response.unwrap_or(Err(NoResponse::NotReached));
             if let Err(NoResponse::NotReached) = response {
                 self.pause(service);
@@ -177,16 +199,20 @@ fn result(service: &Service, state: ServiceState, identifier: &str) -> ServiceRe
     ServiceResult { name: service.name.clone(), state, url }
 }
 
-/// Asks a service for a record.
+/// Asks a service for a record, within this time.
 async fn has_record(
     served: &ServedRepositories,
     service: &Service,
+    left: Duration,
     identifier: &str,
 ) -> Result<bool, NoResponse> {
     let source = &service.source;
     let client = served.sources.client_for(source).map_err(|_| NoResponse::NotReached)?;
+    // A wait for the limits of the host ends before the page does, as busy.
+    let mut mapping = SourceMapping::clone(source);
+    mapping.limits.first_record_timeout = left.saturating_sub(REPORT_TIME);
     let repository = LiveRepository {
-        mapping: Arc::clone(source),
+        mapping: Arc::new(mapping),
         client: client.requested_by(RequestedBy::Harvester(None)),
         store: served.store.clone(),
         clock: Arc::clone(&served.clock),

@@ -91,12 +91,14 @@ impl Link<'_> {
         let candidates = referent.candidates();
         // A vague description finds nothing in complete repositories either.
         let is_vague = candidates.is_empty() && referent.search().is_none();
+        // Before the search: a harvest that ends meanwhile may have brought the record too late for it.
+        let sources = self.served.resolver.sources(&self.served.repositories);
+        let incomplete = self.served.resolver.resolver.incomplete(&sources).await;
         let found = self.find_known(candidates, referent).await?;
         if is_vague || !matches!(found, Found::Nothing(_)) {
             return Ok(found);
         }
-        let sources = self.served.resolver.sources(&self.served.repositories);
-        let incomplete = self.served.resolver.resolver.incomplete(&sources).await?;
+        let incomplete = incomplete?;
         Ok(if incomplete.is_empty() { found } else { Found::Unknown(incomplete) })
     }
 
