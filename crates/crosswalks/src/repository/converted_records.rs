@@ -6,8 +6,8 @@
 use crate::table::Crosswalk;
 use oaimend_repository::DeliveredRecord;
 use oaimend_store::TokenKey;
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use std::hash::Hasher as _;
 use std::sync::Arc;
@@ -16,6 +16,8 @@ use std::sync::Arc;
 const RECORDS_BYTES_MAX: u64 = 32 << 20;
 /// A guess of the bytes of a record, for the size of the table.
 const RECORD_BYTES: u64 = 2 << 10;
+/// The parts of the table, each with a lock of its own. An entry must fit into one of them.
+const SHARDS: usize = 8;
 /// The bytes of an entry beside its XML.
 const ENTRY_BYTES: u64 = 96;
 
@@ -39,7 +41,14 @@ impl Weighter<RecordKey, Arc<str>> for ByBytes {
 impl Default for ConvertedRecords {
     fn default() -> Self {
         let records = usize::try_from(RECORDS_BYTES_MAX / RECORD_BYTES).unwrap_or_default();
-        Self(Arc::new(Cache::with_weighter(records, RECORDS_BYTES_MAX, ByBytes)))
+        let options = OptionsBuilder::new()
+            .shards(SHARDS)
+            .estimated_items_capacity(records)
+            .weight_capacity(RECORDS_BYTES_MAX)
+            .build()
+            .expect("both capacities are set");
+        let (hasher, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
+        Self(Arc::new(Cache::with_options(options, ByBytes, hasher, lifecycle)))
     }
 }
 
