@@ -39,7 +39,7 @@ named_enum! {
     /// assert_eq!(Granularity::Day.fitted("2024-01-31T12:00:00Z"), "2024-01-31");
     /// assert_eq!(datestamp::from_secs(UnixSecs(0), Granularity::Second), "1970-01-01T00:00:00Z");
     /// ```
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Granularity {
         /// `YYYY-MM-DD`
         Day = "YYYY-MM-DD",

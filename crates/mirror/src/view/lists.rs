@@ -8,6 +8,7 @@ use super::options::{MirroredSource, PageLimits};
 use super::page_cache::{PageKey, WrittenPage};
 use super::part::{Chosen, Part, Parts};
 use super::presentation::View;
+use super::provenance::described_by;
 use super::record_writer::{RecordWriter, ShownRecord};
 use super::response::{Answer, Page};
 use super::selected_list::{self, selected_list};
@@ -223,7 +224,8 @@ async fn cached_page(
     let key = match parts.parts.as_slice() {
         [part] => {
             let version = view.stores.store.version(part.member.repository(), Prefix(&list.prefix)).await?;
-            version.map(|version| PageKey::new(version, part, list, limits))
+            let described_by = described_by(view, part.member, &list.prefix).await?;
+            version.map(|version| PageKey::new(version, (part, described_by), list, limits))
         }
         // A list of several repositories is not kept.
         _ => None,

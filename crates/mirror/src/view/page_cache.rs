@@ -9,6 +9,7 @@ use super::part::Part;
 use super::response::Page;
 use bytes::Bytes;
 use oaimend_oai::UnixSecs;
+use oaimend_oai::datestamp::Granularity;
 use oaimend_repository::DeliveredRecord;
 use oaimend_store::CollectionVersion;
 use quick_cache::Weighter;
@@ -29,6 +30,8 @@ pub(crate) struct PageCache(Arc<Cache<PageKey, WrittenPage, ByBytes>>);
 pub(super) struct PageKey {
     version: CollectionVersion,
     source: MirroredSource,
+    /// What the provenance of the records names.
+    described_by: Option<(Granularity, String)>,
     /// Without the values that differ between lists with the same records.
     list: RecordList,
     limits: PageLimits,
@@ -84,7 +87,7 @@ impl PageKey {
     /// The key of the next page of a list in a repository.
     pub(super) fn new(
         version: CollectionVersion,
-        part: &Part<'_>,
+        (part, described_by): (&Part<'_>, Option<(Granularity, String)>),
         list: &RecordList,
         limits: PageLimits,
     ) -> Self {
@@ -93,7 +96,7 @@ impl PageKey {
         let until = if is_to_the_end { UnixSecs::MAX } else { list.until };
         let since = part.since_secs;
         let list = RecordList { until, since, date: UnixSecs(0), count: 0, size: None, ..list.clone() };
-        Self { version, source: part.member.clone(), list, limits }
+        Self { version, source: part.member.clone(), described_by, list, limits }
     }
 }
 

@@ -37,6 +37,20 @@ async fn origin(view: &View, member: &MirroredSource) -> Result<Arc<Origin>, Mir
     Ok(origin)
 }
 
+/// The granularity of a source and the namespace of a format, which the provenance of its records names; `None` if they get
+/// none.
+pub(super) async fn described_by(
+    view: &View,
+    member: &MirroredSource,
+    prefix: &str,
+) -> Result<Option<(Granularity, String)>, MirrorError> {
+    if member.provenance_base_url.is_none() {
+        return Ok(None);
+    }
+    let origin = origin(view, member).await?;
+    Ok(Some((origin.granularity, origin.namespaces.get(prefix).cloned().unwrap_or_default())))
+}
+
 const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/provenance";
 
 impl Origins {
