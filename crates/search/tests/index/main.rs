@@ -446,10 +446,14 @@ async fn an_index_of_another_format_or_a_damaged_one_is_built_again() {
     let folder = world.folder.path().join("search");
     let damages: [&dyn Fn(); 3] = [
         &|| {
-            let meta = std::fs::read_to_string(folder.join("meta.json")).unwrap();
-            let other = meta.replace("\\\"format\\\":3", "\\\"format\\\":0");
-            assert_ne!(meta, other);
-            std::fs::write(folder.join("meta.json"), other).unwrap();
+            let meta = std::fs::read(folder.join("meta.json")).unwrap();
+            let mut meta: serde_json::Value = serde_json::from_slice(&meta).unwrap();
+            let mut position: serde_json::Value =
+                serde_json::from_str(meta["payload"].as_str().unwrap()).unwrap();
+            assert!(position["format"].is_u64());
+            position["format"] = 0.into();
+            meta["payload"] = position.to_string().into();
+            std::fs::write(folder.join("meta.json"), meta.to_string()).unwrap();
         },
         &|| std::fs::write(folder.join("meta.json"), "{").unwrap(),
         &|| {
