@@ -19,6 +19,7 @@ use super::report::ReportArguments;
 use super::search::SearchArguments;
 use super::serve::ServeArguments;
 use super::tape::TapeArguments;
+use super::token::TokenArguments;
 use super::validate::ValidateArguments;
 use super::xslt_worker::{COMMAND as XSLT_WORKER, XsltWorkerArguments};
 
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Tape(TapeArguments),
     Plan(PlanArguments),
     Search(SearchArguments),
+    Token(TokenArguments),
     Quarantine(QuarantineArguments),
     Notify(NotifyArguments),
     Report(ReportArguments),

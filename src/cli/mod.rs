@@ -30,6 +30,7 @@ mod search;
 mod serve;
 mod state;
 mod tape;
+mod token;
 mod validate;
 mod xslt_worker;
 
@@ -61,6 +62,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Check(arguments) => check::run(arguments),
         Command::Mirror(arguments) => mirror::run(arguments),
         Command::Tape(arguments) => tape::run(arguments),
+        Command::Token(arguments) => token::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Search(arguments) => search::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),

@@ -91,16 +91,31 @@ impl LockedData {
 
 /// An empty state in place of a folder that does not exist.
 fn empty(data: &Path, is_named: bool) -> Result<LockedData, Failure> {
-    let text = format!("there is no data of oaimend in the folder {}", data.display());
-    if is_named {
-        return Err(Failure::in_use(format!("{text}; name its folder with --data")));
-    }
-    print_message(format!("{text}; --data names another one, and --admin a running server"));
+    report_absence(data, is_named, ", and --admin a running server")?;
     let folder = tempfile::tempdir();
     let folder = folder.map_err(|error| Failure::io("write to", &std::env::temp_dir(), &error))?;
     let lock = DataDirLock::take(folder.path())?;
     let lock = lock.ok_or_else(|| Failure::in_use("another process has locked a new folder"))?;
     Ok(LockedData { lock, empty: Some(folder) })
+}
+
+/// Checks that there is a data folder, for a command that only reads files in it and needs no server.
+///
+/// # Errors
+///
+/// There is none, and the command needs it: `is_needed`. Otherwise the absence is only reported.
+pub(super) fn check_data_exist(data: &Path, is_needed: bool) -> Result<(), Failure> {
+    if data.exists() { Ok(()) } else { report_absence(data, is_needed, "") }
+}
+
+/// Reports that there is no data. `others` are further places to name.
+fn report_absence(data: &Path, is_needed: bool, others: &str) -> Result<(), Failure> {
+    let text = format!("there is no data of oaimend in the folder {}", data.display());
+    if is_needed {
+        return Err(Failure::in_use(format!("{text}; name its folder with --data")));
+    }
+    print_message(format!("{text}; --data names another one{others}"));
+    Ok(())
 }
 
 /// The user to whom the data folder belongs, if files of this process would not be his: for root, files of its own that

@@ -56,4 +56,5 @@ mod serve;
 mod tapes;
 mod tidy;
 mod upgrade;
+mod write_tokens;
 mod xslt_worker;
