@@ -68,7 +68,8 @@ async fn commit(store: &dyn MirrorStore, stamp_secs: i64, records: Vec<NewRecord
     let progress: HarvestProgress =
         store.progress(RepositoryId("x"), Prefix("oai_dc")).await.expect("readable");
     let ListFilter { repository, prefix, .. } = filter(None);
-    let page = PageCommit { repository, prefix, stamp_secs: UnixSecs(stamp_secs), records, progress };
+    let stamp_secs = UnixSecs(stamp_secs);
+    let page = PageCommit { repository, prefix, stamp_secs, records, progress, ..PageCommit::default() };
     store.commit(page).await.expect("writable");
 }
 

@@ -109,6 +109,7 @@ async fn fill(store: &Store) {
             stamp_secs: UnixSecs(1_700_000_000),
             records: (first..first + 100).map(record).collect(),
             progress: HarvestProgress { last_complete, ..progress },
+            ..PageCommit::default()
         };
         store.mirror.commit(page).await.expect("writable");
     }

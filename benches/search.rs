@@ -269,7 +269,14 @@ async fn fill(mirror: &RecordLog, count: usize) -> usize {
             .await
             .expect("the store is readable");
         let stamp_secs = UnixSecs(1_800_000_000 + page as i64);
-        let page = PageCommit { repository, prefix: "oai_dc".to_owned(), stamp_secs, records, progress };
+        let page = PageCommit {
+            repository,
+            prefix: "oai_dc".to_owned(),
+            stamp_secs,
+            records,
+            progress,
+            ..PageCommit::default()
+        };
         mirror.commit(page).await.expect("the page is stored");
     }
     bytes

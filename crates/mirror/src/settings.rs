@@ -2,7 +2,7 @@
 
 use oaimend_oai::named_enum;
 use oaimend_rules::schedule::{FreshnessTarget, IntervalBounds};
-use oaimend_store::Collisions;
+use oaimend_store::{Collisions, Duplicates};
 use std::time::Duration;
 
 /// What holds for all mirrored repositories: the `[mirror]` table of `oaimend.toml`.
@@ -68,6 +68,8 @@ pub struct MirrorSettings {
     pub sets: Vec<String>,
     /// Where the members of sets are taken from.
     pub set_membership: SetMembership,
+    /// Which records are stored if a list contains an identifier with different contents.
+    pub duplicates: Duplicates,
     /// The time between the starts of two harvests; `None`: the schedule decides.
     pub interval: Option<Duration>,
     /// The pause between two requests of one harvest.
@@ -84,6 +86,7 @@ impl Default for MirrorSettings {
             prefixes: Vec::new(),
             sets: Vec::new(),
             set_membership: SetMembership::default(),
+            duplicates: Duplicates::default(),
             interval: None,
             request_gap: Duration::ZERO,
             weight: 1.0,

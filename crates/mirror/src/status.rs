@@ -40,6 +40,9 @@ pub struct FormatStatus {
     /// The missing items whose bytes stay unreadable. The others are fetched again with each harvest.
     #[serde(default)]
     pub unrepairable: u64,
+    /// The records of the last lists, or of those that are being read, whose identifier came before with another content.
+    #[serde(default)]
+    pub duplicates: u64,
     /// The number of vanished records that wait for a confirmation.
     pub held_deletions: u64,
     /// The bytes of the records on disk, replaced ones included, without indexes.
@@ -78,6 +81,12 @@ pub struct HarvestReport {
     pub deleted: u64,
     /// setSpecs of records that were left out, because they are deeper or longer than the limits, or too many.
     pub surplus_sets: u64,
+    /// Records whose identifier came before in a list, with another content.
+    #[serde(default)]
+    pub duplicates: u64,
+    /// Records whose identifier came before in a list, with the same content.
+    #[serde(default)]
+    pub repetitions: u64,
     /// Why it is not complete; empty if it is.
     pub errors: Vec<String>,
 }
@@ -98,6 +107,7 @@ pub async fn repository_status(store: &dyn MirrorStore, id: &str) -> Result<Repo
             damaged: size.damaged,
             missing: progress.missing_items() + size.lost,
             unrepairable: progress.gaps.unrepairable(),
+            duplicates: progress.duplicates.unwrap_or_default().counts.duplicates,
             held_deletions: progress.sweep.map_or(0, |sweep| sweep.held),
             disk_bytes: size.disk_bytes,
             complete_until: reached.map(|reached| to_datestamp(reached.from_secs())),
@@ -130,9 +140,18 @@ impl RepositoryStatus {
 
 impl From<HarvestNote> for HarvestReport {
     fn from(note: HarvestNote) -> Self {
-        let HarvestNote { began_secs, ended_secs, stored, deleted, surplus_sets, errors } = note;
+        let HarvestNote {
+            began_secs,
+            ended_secs,
+            stored,
+            deleted,
+            surplus_sets,
+            duplicates,
+            repetitions,
+            errors,
+        } = note;
         let (began_at, ended_at) = (to_datestamp(began_secs), to_datestamp(ended_secs));
-        Self { began_at, ended_at, stored, deleted, surplus_sets, errors }
+        Self { began_at, ended_at, stored, deleted, surplus_sets, duplicates, repetitions, errors }
     }
 }
 

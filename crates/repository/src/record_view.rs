@@ -14,6 +14,7 @@ pub struct RecordView<'r> {
     text: &'r str,
     root: StartTag<'r>,
     header: Range<usize>,
+    identifier: Option<Range<usize>>,
     datestamp: Option<Range<usize>>,
     set_specs: Vec<Range<usize>>,
     /// The start of the end tag.
@@ -28,7 +29,7 @@ impl<'r> RecordView<'r> {
     pub fn read(text: &'r str) -> Option<Self> {
         let mut reader = XmlReader::new(text);
         let (mut root, mut header_start, mut field_start) = (None, None, 0);
-        let (mut datestamp, mut set_specs) = (None, Vec::new());
+        let (mut identifier, mut datestamp, mut set_specs) = (None, None, Vec::new());
         loop {
             let event = reader.read().ok()??;
             let Range { start, end } = reader.span();
@@ -38,6 +39,7 @@ impl<'r> RecordView<'r> {
                 (XmlEvent::Start(_), 0 | 1) => return None,
                 (XmlEvent::Start(_), 2) => field_start = end,
                 (XmlEvent::End(tag), 2) => match tag.local_name() {
+                    "identifier" => identifier = Some(field_start..start),
                     "datestamp" => datestamp = Some(field_start..start),
                     "setSpec" => set_specs.push(field_start..start),
                     _ => {}
@@ -49,6 +51,7 @@ impl<'r> RecordView<'r> {
                         text,
                         root: root?,
                         header,
+                        identifier,
                         datestamp,
                         set_specs,
                         end,
@@ -73,6 +76,11 @@ impl<'r> RecordView<'r> {
     /// The place of the header element.
     pub fn header(&self) -> Range<usize> {
         self.header.clone()
+    }
+
+    /// The place of the identifier in the header; `None` if it has none.
+    pub fn identifier(&self) -> Option<Range<usize>> {
+        self.identifier.clone()
     }
 
     /// The place of the datestamp in the header; `None` if it has none.

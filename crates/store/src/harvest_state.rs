@@ -4,6 +4,7 @@
 //! writers never overwrite each other. Times are seconds since 1970.
 
 use crate::Collisions;
+use crate::duplicates::DuplicateProgress;
 use oaimend_oai::UnixSecs;
 use oaimend_rules::{HarvestMark, KnownGaps};
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,10 @@ pub struct HarvestProgress {
     /// The last comparison of all identifiers with those of the source; `None` before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<Sweep>,
+    /// What this harvest, or between harvests the last one, knows of identifiers that are listed twice; `None` before the
+    /// first one. Earlier versions did not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicates: Option<DuplicateProgress>,
 }
 
 /// The result of a comparison of all identifiers with those of the source.
@@ -276,6 +281,12 @@ pub struct HarvestNote {
     /// setSpecs of records that were left out, because they are deeper or longer than the limits, or too many.
     #[serde(default)]
     pub surplus_sets: u64,
+    /// Records whose identifier came before in a list, with another content.
+    #[serde(default)]
+    pub duplicates: u64,
+    /// Records whose identifier came before in a list, with the same content.
+    #[serde(default)]
+    pub repetitions: u64,
     /// Why it is not complete; empty if it is. With the format, where one failed.
     #[serde(default)]
     pub errors: Vec<String>,

@@ -13,6 +13,7 @@ pub mod capabilities;
 mod chosen_records;
 mod collisions;
 pub mod databases;
+mod duplicates;
 pub mod harvest_state;
 pub mod identifiers;
 mod keys;
@@ -39,6 +40,10 @@ pub use capabilities::{
 pub use chosen_records::ChosenRecords;
 pub use collisions::Collisions;
 pub use databases::{Databases, StoreDatabase, StoreName};
+pub use duplicates::{
+    DuplicateCounts, DuplicateProgress, Duplicates, ListedContent, OCCURRENCES_MAX, Occurrence, Occurrences,
+    Placement, listed_content, split_suffix, with_suffix,
+};
 pub use harvest_state::{
     AggregateState, Catalog, Committed, CompleteHarvest, DerivedCollection, HarvestNote, HarvestProgress,
     HarvestStart, ListSpan, ListedFormat, ListedSet, MemberState, OpenList, RepositoryState, SETS_MAX,

@@ -9,6 +9,7 @@
 //! is compared and replaced in the transaction that uses it.
 
 use super::chosen_records::ChosenRecords;
+use super::duplicates::Occurrences;
 use super::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState};
 use super::keys::{Identifier, Prefix, RepositoryId};
 pub use super::mirror_error::MirrorError;
@@ -146,6 +147,18 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
         prefix: Prefix<'_>,
         identifiers: &[String],
     ) -> Result<Vec<Option<StoredRecord>>, MirrorError>;
+
+    /// What the source lists with these identifiers, in their order, as commits have stored it; empty for others.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    async fn occurrences(
+        &self,
+        repository: RepositoryId<'_>,
+        prefix: Prefix<'_>,
+        identifiers: &[String],
+    ) -> Result<Vec<Occurrences>, MirrorError>;
 
     /// The formats in which an item is stored, with the status of its record, in the order of the prefixes.
     ///
@@ -347,6 +360,8 @@ pub struct PageCommit {
     pub stamp_secs: UnixSecs,
     /// The records, deleted ones included.
     pub records: Vec<NewRecord>,
+    /// What the source lists with these identifiers, in place of what is stored of them.
+    pub occurrences: Vec<(String, Occurrences)>,
     /// The progress after this page, with the revision that was read.
     pub progress: HarvestProgress,
 }

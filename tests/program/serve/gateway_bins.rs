@@ -218,7 +218,8 @@ pub(super) fn store_records(
     runtime.block_on(async {
         let progress = store.progress(RepositoryId("x"), Prefix("oai_dc")).await.expect("readable");
         let (repository, prefix) = ("x".to_owned(), "oai_dc".to_owned());
-        let page = PageCommit { repository, prefix, stamp_secs: UnixSecs(stamp_secs), records, progress };
+        let stamp_secs = UnixSecs(stamp_secs);
+        let page = PageCommit { repository, prefix, stamp_secs, records, progress, ..PageCommit::default() };
         store.commit(page).await.expect("the commit is in order");
     });
     store.close();

@@ -5,7 +5,7 @@
 //!
 //! Invariant: the progress never reaches beyond the records that are stored with it or before it.
 
-use crate::harvest::list_versions::ListVersions;
+use crate::harvest::duplicates::ListedIdentifiers;
 use crate::harvest::page::{Harvester, Interruption, ReceivedPage, stopped, to_new_record};
 use oaimend_oai::set_spec::is_within;
 use oaimend_oai::{Request, UnixSecs, Verb};
@@ -47,7 +47,7 @@ pub(crate) struct CollectionWriter<'a> {
     bytes: usize,
     /// The time of the last commit.
     committed_at: SystemTime,
-    versions: ListVersions,
+    pub(crate) listed: ListedIdentifiers,
 }
 
 impl<'a> CollectionWriter<'a> {
@@ -71,7 +71,7 @@ impl<'a> CollectionWriter<'a> {
             records: Vec::new(),
             bytes: 0,
             committed_at: harvest.clock.now(),
-            versions: ListVersions::default(),
+            listed: ListedIdentifiers::default(),
             has_records_without_sets: false,
             names_harvested_sets,
         })
@@ -97,32 +97,28 @@ impl<'a> CollectionWriter<'a> {
     ) -> Result<ReceivedPage, Interruption> {
         let mut page = ReceivedPage::new(self.harvest.now_secs());
         let is_single = request.verb() == Verb::GetRecord;
+        page.missing.are_unnamed = self.needs_whole_lists();
         let requested = request.clone();
         let mut held_before = self.records.len();
         let mut events = self.harvest.source.answer(self.harvest.request(request, true));
         while let Some(event) = events.next().await {
             match event {
                 Event::Records(records) => {
+                    let mut received = Vec::with_capacity(records.len());
                     for record in records {
                         page.note_record(&record.identifier);
                         self.has_records_without_sets |= record.set_specs.is_empty() && !record.deleted;
                         let record = to_new_record(record);
                         page.outside.note(record.datestamp_secs, window);
-                        if self.versions.is_outdated(&record.identifier, record.datestamp_secs) {
-                            continue;
-                        }
-                        match check_record(&record) {
-                            Ok(()) => {
-                                if self.progress.gaps.contains(&record.identifier) {
-                                    page.recovered.push(record.identifier.clone());
-                                }
-                                self.push(record);
-                            }
-                            Err(limit) => page.missing.add_unfit(&self.harvest.id, record, &limit),
-                        }
+                        received.push(record);
                     }
+                    if !is_single {
+                        received = self.select(received, &mut page).await?;
+                    }
+                    self.push_fitting(received, &mut page);
                     if self.bytes >= HELD_BYTES_MAX {
                         self.keep_stored_sets(held_before).await?;
+                        self.listed.keep_page();
                         self.commit().await?;
                         held_before = 0;
                     }
@@ -131,7 +127,7 @@ impl<'a> CollectionWriter<'a> {
                 Event::End(summary) => {
                     page.summary = *summary;
                     page.note_oversized();
-                    self.note_gaps(&requested, &page);
+                    self.end_page(&requested, &page);
                     self.keep_stored_sets(held_before).await?;
                     return Ok(page);
                 }
@@ -143,7 +139,7 @@ impl<'a> CollectionWriter<'a> {
                         return Err(Interruption::Source(failure));
                     }
                     page.summary = *summary;
-                    self.note_gaps(&requested, &page);
+                    self.end_page(&requested, &page);
                     return Ok(page);
                 }
                 Event::Head(_) | Event::Body(_) => {}
@@ -151,6 +147,39 @@ impl<'a> CollectionWriter<'a> {
         }
         self.truncate(held_before);
         Err(Interruption::Source(stopped(&self.harvest.id)))
+    }
+
+    /// Whether the records of the current harvest are chosen by their places in whole lists.
+    pub(crate) fn needs_whole_lists(&self) -> bool {
+        self.progress.duplicates.is_some_and(|duplicates| duplicates.policy.needs_whole_lists())
+    }
+
+    /// Adds the records that the store can contain to the next commit. The other ones are missing.
+    fn push_fitting(&mut self, records: Vec<NewRecord>, page: &mut ReceivedPage) {
+        for record in records {
+            match check_record(&record) {
+                Ok(()) => {
+                    if self.progress.gaps.contains(&record.identifier) {
+                        page.recovered.push(record.identifier.clone());
+                    }
+                    self.push(record);
+                }
+                Err(limit) => page.missing.add_unfit(&self.harvest.id, record, &limit),
+            }
+        }
+    }
+
+    /// Notes what a page that was received says about gaps and duplicates.
+    fn end_page(&mut self, request: &Request, page: &ReceivedPage) {
+        self.note_gaps(request, page);
+        self.listed.keep_page();
+        let has_all = !page.summary.end.has_concluded_end && page.missing.count() == 0;
+        if let Some(duplicates) = &mut self.progress.duplicates
+            && request.verb() != Verb::GetRecord
+        {
+            duplicates.counts.add(page.duplicates);
+            duplicates.is_conclusive &= has_all;
+        }
     }
 
     /// Adds the tombstone of a vanished record to the next commit.
@@ -193,8 +222,9 @@ impl<'a> CollectionWriter<'a> {
         Ok(())
     }
 
-    /// Removes all but the first `count` records that wait.
+    /// Removes all but the first `count` records that wait: their page has failed.
     fn truncate(&mut self, count: usize) {
+        self.listed.drop_page();
         self.records.truncate(count);
         self.bytes = self.records.iter().map(|record| record.bytes.len()).sum();
     }
@@ -207,7 +237,8 @@ impl<'a> CollectionWriter<'a> {
     pub(crate) async fn commit_if_due(&mut self) -> Result<(), Interruption> {
         // The clock may have been set back.
         let age = self.harvest.clock.now().duration_since(self.committed_at).unwrap_or(COMMIT_INTERVAL);
-        let is_large = self.records.len() >= COMMIT_RECORDS || self.bytes >= COMMIT_BYTES;
+        let count = self.records.len().max(self.listed.waiting());
+        let is_large = count >= COMMIT_RECORDS || self.bytes >= COMMIT_BYTES;
         if is_large || age >= COMMIT_INTERVAL { self.flush().await } else { Ok(()) }
     }
 
@@ -222,6 +253,7 @@ impl<'a> CollectionWriter<'a> {
             prefix: self.prefix.to_owned(),
             stamp_secs: UnixSecs(0),
             records: std::mem::take(&mut self.records),
+            occurrences: self.listed.take_changed(),
             progress: self.progress.clone(),
         };
         self.bytes = 0;
@@ -239,7 +271,8 @@ impl<'a> CollectionWriter<'a> {
     ///
     /// Those of [`Self::commit`].
     pub(crate) async fn flush(&mut self) -> Result<(), Interruption> {
-        if self.records.is_empty() && !self.has_new_gaps { Ok(()) } else { self.commit().await }
+        let is_unchanged = self.records.is_empty() && self.listed.waiting() == 0 && !self.has_new_gaps;
+        if is_unchanged { Ok(()) } else { self.commit().await }
     }
 }
 

@@ -4,8 +4,10 @@ use crate::harvest::entry_sort::{EntrySort, SortedEntries};
 use crate::harvest::identifier_list::IdentifierList;
 use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::settings::{HarvestError, HarvestSettings};
-use oaimend_store::{Identifier, IdentifierEntry, MirrorError, Prefix, RecordStatus};
+use crate::harvest::unlisted::place_of;
+use oaimend_store::{Identifier, IdentifierEntry, MirrorError, Prefix, RecordStatus, split_suffix};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// Identifiers that are read from the store at a time. Each has at most 16 KiB.
 const BATCH: usize = 1_000;
@@ -72,9 +74,42 @@ pub(crate) async fn compare(
             .await?;
         let Some(last) = stored.last() else { break };
         after = Some(last.identifier.clone());
+        let stored = without_suffixes(harvest, settings, prefix, stored).await?;
         merge = blocking(move || merge.add_stored(stored)).await?;
     }
     Ok(blocking(move || merge.end()).await?)
+}
+
+/// A stored identifier that the source can list too.
+struct StoredEntry {
+    entry: IdentifierEntry,
+    /// Whether the source lists several records with it, so that their datestamps say nothing.
+    has_duplicates: bool,
+}
+
+/// The stored identifiers without those that the mirror has given a suffix.
+async fn without_suffixes(
+    harvest: &Harvester,
+    settings: &HarvestSettings,
+    prefix: &str,
+    stored: Vec<IdentifierEntry>,
+) -> Result<Vec<StoredEntry>, MirrorError> {
+    if !settings.duplicates.needs_whole_lists() {
+        return Ok(stored.into_iter().map(|entry| StoredEntry { entry, has_duplicates: false }).collect());
+    }
+    let names = stored.iter().flat_map(|entry| {
+        let base = split_suffix(&entry.identifier).map(|(base, _)| base);
+        std::iter::once(entry.identifier.as_str()).chain(base)
+    });
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    let found = harvest.store.occurrences(harvest.repository(), Prefix(prefix), &names).await?;
+    let known: HashMap<_, _> = names.into_iter().zip(found).collect();
+    let without = stored.into_iter().filter(|entry| place_of(&entry.identifier, &known).1 == 0);
+    let with_facts = without.map(|entry| {
+        let has_duplicates = known.get(&entry.identifier).is_some_and(|known| known.live() > 1);
+        StoredEntry { entry, has_duplicates }
+    });
+    Ok(with_facts.collect())
 }
 
 /// All identifiers that the source lists. `is_conclusive` becomes false if a list does not end by itself.
@@ -131,13 +166,16 @@ impl Merge {
         Ok(Self { comparison, listed, next, vanished })
     }
 
-    fn add_stored(mut self, stored: Vec<IdentifierEntry>) -> Result<Self, MirrorError> {
-        for entry in stored {
+    fn add_stored(mut self, stored: Vec<StoredEntry>) -> Result<Self, MirrorError> {
+        for StoredEntry { mut entry, has_duplicates } in stored {
             while let Some(listed) = self.take_listed(|listed| *listed < entry.identifier)? {
                 self.comparison.add_listed(listed);
             }
             match self.take_listed(|listed| *listed == entry.identifier)? {
                 Some(listed) if listed.status == RecordStatus::Live => {
+                    if has_duplicates {
+                        entry.datestamp_secs = listed.datestamp_secs;
+                    }
                     self.comparison.add_both(entry, listed);
                 }
                 _ if entry.status == RecordStatus::Live => {

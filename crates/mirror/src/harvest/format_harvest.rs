@@ -93,6 +93,7 @@ impl FormatHarvest<'_> {
                 let Some(window) = self.next_window() else { return Ok(()) };
                 let set = set.to_owned();
                 self.writer.progress.open_list = Some(OpenList { set, window, ..OpenList::default() });
+                self.writer.begin_list();
             }
             let window = self.writer.progress.open_list.as_ref().map(|open| open.window).unwrap_or_default();
             match self.harvest_list(set).await? {
@@ -144,6 +145,7 @@ impl FormatHarvest<'_> {
                 let set = set.to_owned();
                 self.writer.progress.open_list =
                     Some(OpenList { set, window, reaches, ..OpenList::default() });
+                self.writer.begin_list();
             }
             None => {
                 self.writer.progress.sets_done.push(set.to_owned());
@@ -185,6 +187,7 @@ impl FormatHarvest<'_> {
         let window = self.next_window().unwrap_or(window);
         let set = set.to_owned();
         self.writer.progress.open_list = Some(OpenList { set, window, reaches, ..OpenList::default() });
+        self.writer.begin_list_again();
         self.writer.commit().await
     }
 
@@ -258,6 +261,7 @@ impl FormatHarvest<'_> {
     }
 
     fn begin_list_again(&mut self) {
+        self.writer.begin_list_again();
         if let Some(open) = &mut self.writer.progress.open_list {
             (open.next_token, open.cursor) = (None, 0);
         }

@@ -70,6 +70,10 @@ pub async fn store_recovered(
 ) -> Result<(), MirrorError> {
     let record = to_new_record(record);
     let mut progress = harvest.store.progress(harvest.repository(), Prefix(prefix)).await?;
+    if progress.duplicates.is_some_and(|duplicates| duplicates.policy.needs_whole_lists()) {
+        // It can be any of several records with its identifier. The next harvest lists all of them.
+        return Ok(());
+    }
     let stored = harvest.store.formats_of_item(harvest.repository(), Identifier(&record.identifier)).await?;
     let is_wanted = stored.iter().any(|(format, _)| format == prefix)
         || progress.gaps.contains(&record.identifier)
@@ -85,6 +89,7 @@ pub async fn store_recovered(
         stamp_secs: UnixSecs(0),
         records: vec![record],
         progress,
+        ..PageCommit::default()
     };
     harvest.stamps.commit(page, harvest.now_secs()).await?;
     Ok(())
@@ -140,11 +145,21 @@ pub(crate) async fn fetch_gaps(
         }
         writer.commit_if_due().await?;
     }
+    close_gaps(&mut writer).await?;
+    Ok(writer.counts)
+}
+
+/// Ends a harvest for the known gaps without requests for the missing records.
+pub(crate) async fn end_gaps(harvest: &Harvester, prefix: &str) -> Result<(), Interruption> {
+    let mut writer = CollectionWriter::open(harvest, prefix).await?;
+    if writer.progress.gaps.is_empty() { Ok(()) } else { close_gaps(&mut writer).await }
+}
+
+async fn close_gaps(writer: &mut CollectionWriter<'_>) -> Result<(), Interruption> {
     // Without a known start, no gap is closed because it was not listed.
     let from_secs = writer.progress.start.map_or(Some(UnixSecs::MAX), |start| start.from_secs);
     writer.progress.gaps.end_harvest(from_secs);
-    writer.commit().await?;
-    Ok(writer.counts)
+    writer.commit().await
 }
 
 async fn is_stored_live(harvest: &Harvester, prefix: &str, identifier: &str) -> Result<bool, MirrorError> {

@@ -4,7 +4,7 @@ use crate::harvest::catalog::{read_formats, read_sets};
 use crate::harvest::collection_writer::CollectionWriter;
 use crate::harvest::damaged::refetch_damaged;
 use crate::harvest::format_harvest::FormatHarvest;
-use crate::harvest::gaps::{adopt_counted_gaps, fetch_gaps};
+use crate::harvest::gaps::{adopt_counted_gaps, end_gaps, fetch_gaps};
 use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::repeated_pages::RepeatedPages;
 use crate::harvest::results::record_result;
@@ -13,6 +13,7 @@ use crate::harvest::set_members::{
 };
 use crate::harvest::settings::{HarvestError, HarvestSettings, HarvestStatus, HarvestSummary};
 use crate::harvest::sweep::{SweepResult, sweep_if_due};
+use crate::harvest::unlisted::{delete_suffixes, delete_unlisted};
 use crate::harvest::windows::SourceTimes;
 use oaimend_oai::datestamp::{self, Granularity};
 use oaimend_oai::{ErrorCode, Request, UnixSecs};
@@ -68,6 +69,7 @@ async fn harvest_formats(
         let progress = harvest.store.progress(harvest.repository(), Prefix(prefix)).await?;
         summary.missing = summary.missing.saturating_add(progress.missing_items());
         summary.unrepairable = summary.unrepairable.saturating_add(progress.gaps.unrepairable());
+        summary.duplicates.add(progress.duplicates.unwrap_or_default().counts);
         match end {
             Ok(()) => summary.complete.push(prefix.clone()),
             Err(interruption) => {
@@ -111,11 +113,16 @@ impl FormatRun<'_> {
         let Self { harvest, settings, description, prefix } = *self;
         let mut state = harvest.store.repository_state(harvest.repository()).await?;
         let state_before = state.clone();
+        delete_suffixes(harvest, prefix, settings.duplicates).await?;
         let mut writer = CollectionWriter::open(harvest, prefix).await?;
         adopt_counted_gaps(&mut writer.progress);
+        let needs_whole_lists = writer.begin_duplicates(settings.duplicates).await?;
         let mark = writer.before.and_then(|reached| writer.progress.gaps.next_harvest(reached));
         let from_secs = mark.map(|mark| description.times.aligned(mark.from_secs_at(&description.clocks)));
-        if writer.progress.open_list.is_none() && writer.progress.sets_done.is_empty() {
+        let began_whole = writer.progress.start.is_some_and(|start| start.from_secs.is_none());
+        let continues = writer.progress.open_list.is_some() || !writer.progress.sets_done.is_empty();
+        let from_secs = from_secs.filter(|_| !needs_whole_lists && !(continues && began_whole));
+        if !continues {
             let state = mark.map(CompleteHarvest::from);
             writer.progress.start = Some(HarvestStart { state, from_secs });
         }
@@ -144,6 +151,9 @@ impl FormatRun<'_> {
         }
         save_state(harvest, &state_before, state).await?;
         end?;
+        if settings.duplicates.needs_whole_lists() {
+            return self.end_whole_lists(summary).await;
+        }
         summary.counts.add(fetch_gaps(harvest, settings, prefix, before).await?);
         if !harvest.store.damaged(harvest.repository(), Prefix(prefix), None, 1).await?.is_empty() {
             forget_members(harvest, prefix).await?;
@@ -156,6 +166,25 @@ impl FormatRun<'_> {
             if held > 0 {
                 summary.held_deletions.push((prefix.to_owned(), held));
             }
+        }
+        if settings.harvests_sets {
+            summary.counts.add(list_members(harvest, settings, prefix).await?);
+        }
+        Ok(())
+    }
+}
+
+impl FormatRun<'_> {
+    /// Ends a harvest whose records are chosen by their places in whole lists. No record is requested alone: the source
+    /// can return another one with the same identifier.
+    async fn end_whole_lists(&self, summary: &mut HarvestSummary) -> Result<(), Interruption> {
+        let Self { harvest, settings, description, prefix } = *self;
+        end_gaps(harvest, prefix).await?;
+        let SweepResult { counts, held, .. } =
+            delete_unlisted(harvest, settings, prefix, description.loses_deletions).await?;
+        summary.counts.add(counts);
+        if held > 0 {
+            summary.held_deletions.push((prefix.to_owned(), held));
         }
         if settings.harvests_sets {
             summary.counts.add(list_members(harvest, settings, prefix).await?);

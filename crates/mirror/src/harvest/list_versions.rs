@@ -8,32 +8,76 @@ use oaimend_oai::UnixSecs;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 
-/// Maximum number of records whose versions are compared in a harvest, at about 32 bytes each. Later records of a
-/// longer list are compared with these only.
+/// Maximum number of records whose versions are compared in memory in a harvest, at about 48 bytes each. Later records of
+/// a longer list are compared with the stored ones.
 const RECORDS_MAX: usize = 1 << 20;
 
-/// The datestamps of the records that a harvest has received.
+/// The latest versions that a harvest has received. Those of a page count when the page has ended: a page that failed
+/// comes again.
 #[derive(Debug, Default)]
 pub(crate) struct ListVersions {
     hasher: RandomState,
-    /// The latest datestamps, by the hashes of the identifiers.
-    latest_secs: HashMap<u64, UnixSecs>,
+    /// By the hashes of the identifiers.
+    latest: HashMap<u64, Version>,
+    /// The versions of the current page.
+    of_page: HashMap<u64, Version>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    datestamp_secs: UnixSecs,
+    /// The hash of the content.
+    content: u64,
+}
+
+/// How a version compares with the latest one of the same record before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListedVersion {
+    /// Whether a version before it is newer.
+    pub(crate) is_outdated: bool,
+    /// Whether the version before it has the same content; `None` if no version before it is known.
+    pub(crate) is_same: Option<bool>,
 }
 
 impl ListVersions {
-    /// Notes a version of a record. Returns whether it is older than one before it.
-    pub(crate) fn is_outdated(&mut self, identifier: &str, datestamp_secs: UnixSecs) -> bool {
+    /// Notes a version of a record.
+    pub(crate) fn note(&mut self, identifier: &str, datestamp_secs: UnixSecs, content: u64) -> ListedVersion {
         let name = self.hasher.hash_one(identifier);
-        let has_room = self.latest_secs.len() < RECORDS_MAX;
-        match self.latest_secs.get_mut(&name) {
-            Some(latest_secs) if *latest_secs > datestamp_secs => return true,
-            Some(latest_secs) => *latest_secs = datestamp_secs,
-            None if has_room => {
-                self.latest_secs.insert(name, datestamp_secs);
+        let has_room = self.latest.len() + self.of_page.len() < RECORDS_MAX;
+        let version = Version { datestamp_secs, content };
+        let Some(known) = self.of_page.get(&name).or_else(|| self.latest.get(&name)) else {
+            if has_room {
+                self.of_page.insert(name, version);
             }
-            None => {}
+            return ListedVersion { is_outdated: false, is_same: None };
+        };
+        let is_outdated = known.datestamp_secs > datestamp_secs;
+        let is_same = Some(known.content == content);
+        if !is_outdated {
+            self.of_page.insert(name, version);
         }
-        false
+        ListedVersion { is_outdated, is_same }
+    }
+
+    /// The current page has ended.
+    pub(crate) fn end_page(&mut self) {
+        self.latest.extend(self.of_page.drain());
+    }
+
+    /// The current page has failed.
+    pub(crate) fn drop_page(&mut self) {
+        self.of_page.clear();
+    }
+
+    /// The list begins again.
+    pub(crate) fn clear(&mut self) {
+        self.latest.clear();
+        self.of_page.clear();
+    }
+
+    /// Whether all records of the lists so far can be in memory.
+    pub(crate) fn is_full(&self) -> bool {
+        self.latest.len() + self.of_page.len() >= RECORDS_MAX
     }
 }
 
@@ -45,17 +89,36 @@ mod tests {
     fn the_later_datestamp_wins_and_of_equal_ones_the_later_position() {
         let mut versions = ListVersions::default();
         let seen = [("a", 5), ("b", 9), ("a", 4), ("a", 5), ("a", 6), ("a", 5), ("b", 9)];
-        let outdated = seen.map(|(identifier, secs)| versions.is_outdated(identifier, UnixSecs(secs)));
+        let outdated = seen.map(|(identifier, secs)| {
+            versions.end_page();
+            versions.note(identifier, UnixSecs(secs), 0).is_outdated
+        });
         assert_eq!(outdated, [false, false, true, false, false, true, false]);
+    }
+
+    #[test]
+    fn a_page_that_failed_is_unknown() {
+        let mut versions = ListVersions::default();
+        let note = |versions: &mut ListVersions, content| versions.note("a", UnixSecs(5), content).is_same;
+        assert_eq!(note(&mut versions, 7), None);
+        versions.drop_page();
+        assert_eq!(note(&mut versions, 7), None);
+        assert_eq!(note(&mut versions, 7), Some(true));
+        versions.end_page();
+        assert_eq!(note(&mut versions, 8), Some(false));
+        versions.clear();
+        assert_eq!(note(&mut versions, 8), None);
     }
 
     #[test]
     fn memory_has_a_limit() {
         let mut versions = ListVersions::default();
         for number in 0..RECORDS_MAX + 10 {
-            assert!(!versions.is_outdated(&number.to_string(), UnixSecs(7)));
+            assert!(!versions.note(&number.to_string(), UnixSecs(7), 0).is_outdated);
         }
-        assert_eq!(versions.latest_secs.len(), RECORDS_MAX);
-        assert!(versions.is_outdated("3", UnixSecs(6)), "the first ones are known");
+        assert!(versions.is_full());
+        versions.end_page();
+        assert_eq!(versions.latest.len(), RECORDS_MAX);
+        assert!(versions.note("3", UnixSecs(6), 0).is_outdated, "the first ones are known");
     }
 }

@@ -5,7 +5,8 @@
 //! divides the time into windows if a source cannot send all records in one list. `page` receives one page, and
 //! `collection_writer` commits its records. `gaps` notes the items that are missing, and requests them again. `sweep`
 //! finds records that have vanished. `compare` compares the store with the source. `identifier_list` reads the
-//! identifiers for both. `list_versions` decides between versions of a record in one list. `repeated_pages` detects
+//! identifiers for both. `duplicates` decides between records with one identifier in the lists, with `list_versions` for the
+//! newest one, and `unlisted` finds vanished records if it needs whole lists. `repeated_pages` detects
 //! lists that go in circles. `damaged` fetches records again that were damaged on disk. `results` stores the results
 //! for the schedule. `turns` lets harvests take turns, so that endless lists do not keep others from running.
 //! `set_members` asks the source for the members of its sets.
@@ -17,6 +18,7 @@ mod catalog;
 mod collection_writer;
 mod compare;
 mod damaged;
+mod duplicates;
 mod entry_sort;
 mod format_harvest;
 mod gaps;
@@ -30,6 +32,7 @@ mod set_members;
 mod settings;
 mod sweep;
 mod turns;
+mod unlisted;
 mod windows;
 
 pub use catalog::{read_formats, read_sets};

@@ -11,7 +11,8 @@ use oaimend_repository::{
 };
 use oaimend_rules::{GAP_IDENTIFIER_BYTES_MAX, GAPS_MAX, MissingItem};
 use oaimend_store::{
-    MirrorError, MirrorStore, NewRecord, QuarantinedRecord, RecordStatus, RepositoryId, content_hash,
+    DuplicateCounts, MirrorError, MirrorStore, NewRecord, QuarantinedRecord, RecordStatus, RepositoryId,
+    content_hash,
 };
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -62,6 +63,8 @@ pub(crate) struct ReceivedPage {
     pub(crate) count: u64,
     /// Items that are missing: in quarantine, too long, or beyond a limit of the store.
     pub(crate) missing: MissingItems,
+    /// The records whose identifier came before in the lists.
+    pub(crate) duplicates: DuplicateCounts,
     /// The known gaps whose records are on this page.
     pub(crate) recovered: Vec<String>,
     pub(crate) summary: ResponseSummary,
@@ -158,6 +161,7 @@ impl ReceivedPage {
         Self {
             count: 0,
             missing: MissingItems::default(),
+            duplicates: DuplicateCounts::default(),
             recovered: Vec::new(),
             summary: ResponseSummary::default(),
             sent_at_secs,
@@ -221,6 +225,8 @@ pub(crate) struct MissingItems {
     pub(crate) items: Vec<(MissingItem, Option<u64>)>,
     /// The number of the other ones.
     pub(crate) more: u64,
+    /// Whether a request for the identifier of an item can return another record, so that only a list shows the item.
+    pub(crate) are_unnamed: bool,
 }
 
 impl MissingItems {
@@ -247,14 +253,28 @@ impl MissingItems {
         self.add(Some(&record.identifier), record.content_hash, Some(record.content_hash));
     }
 
+    /// Adds a record of which the mirror cannot store another one with the same identifier.
+    pub(crate) fn add_unplaced(&mut self, record: &NewRecord) {
+        self.add(None, record.content_hash, Some(record.content_hash));
+    }
+
+    /// Adds a record that was stored, and whose place another record has taken since. `hash` is that of its content.
+    pub(crate) fn add_displaced(&mut self, hash: u64) {
+        self.add(None, hash, Some(hash));
+    }
+
     fn add(&mut self, identifier: Option<&str>, name_hash: u64, bytes: Option<u64>) {
         if self.items.len() >= GAPS_MAX {
             self.more += 1;
             return;
         }
         let item = match identifier {
-            Some(identifier) if is_gap_name(identifier) => MissingItem::Named(identifier.to_owned()),
-            _ => MissingItem::Unnamed(name_hash),
+            Some(identifier) if is_gap_name(identifier) && !self.are_unnamed => {
+                MissingItem::Named(identifier.to_owned())
+            }
+            // The same error page can be all that is known of several records.
+            Some(identifier) => MissingItem::Unnamed(name_hash ^ hash_of(identifier.as_bytes())),
+            None => MissingItem::Unnamed(name_hash),
         };
         self.items.push((item, bytes));
     }

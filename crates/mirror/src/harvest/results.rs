@@ -5,7 +5,8 @@ use crate::harvest::settings::{HarvestError, HarvestSummary};
 use oaimend_oai::UnixSecs;
 use oaimend_rules::schedule::{Observation, RateEstimator, TOTAL_ELEMENTS_MAX};
 use oaimend_store::{
-    Committed, HarvestNote, ListFilter, ListOrder, MirrorError, ScheduleState, update_repository_state,
+    Committed, DuplicateCounts, HarvestNote, ListFilter, ListOrder, MirrorError, ScheduleState,
+    update_repository_state,
 };
 use std::collections::BTreeMap;
 
@@ -71,7 +72,9 @@ fn describe(
         Err(error) => vec![error.to_string()],
     };
     let Committed { stored, deleted, surplus_sets, .. } = counts;
-    HarvestNote { began_secs, ended_secs, stored, deleted, surplus_sets, errors }
+    let counts = result.as_ref().map(|summary| summary.duplicates).unwrap_or_default();
+    let DuplicateCounts { duplicates, repetitions } = counts;
+    HarvestNote { began_secs, ended_secs, stored, deleted, surplus_sets, duplicates, repetitions, errors }
 }
 
 /// What a complete harvest and the failed ones before it have observed since the last complete one.

@@ -3,7 +3,7 @@
 use crate::harvest::page::Interruption;
 use crate::settings::{MirrorSettings, SetMembership};
 use oaimend_repository::Failure;
-use oaimend_store::{Committed, MirrorError};
+use oaimend_store::{Committed, DuplicateCounts, Duplicates, MirrorError};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ pub struct HarvestSettings {
     pub sets: Vec<String>,
     /// Whether the members of each set are listed, in addition to the sets in the headers.
     pub harvests_sets: bool,
+    /// Which records are stored if a list contains an identifier with different contents.
+    pub duplicates: Duplicates,
     /// The pause between two requests.
     pub request_gap: Duration,
     /// Deletions that are found by comparison and need no confirmation.
@@ -39,6 +41,7 @@ impl Default for HarvestSettings {
             prefixes: Vec::new(),
             sets: Vec::new(),
             harvests_sets: false,
+            duplicates: Duplicates::default(),
             request_gap: Duration::ZERO,
             deletions: DeletionLimits { share_max: 0.05, records_min: 10 },
             accepts_deletions: false,
@@ -49,12 +52,10 @@ impl Default for HarvestSettings {
 impl HarvestSettings {
     /// The settings of a repository in the configuration; the defaults if it has none.
     pub fn of(settings: Option<&MirrorSettings>) -> Self {
-        let Some(MirrorSettings { prefixes, sets, set_membership, request_gap, .. }) = settings.cloned()
-        else {
-            return Self::default();
-        };
+        let Some(settings) = settings.cloned() else { return Self::default() };
+        let MirrorSettings { prefixes, sets, set_membership, duplicates, request_gap, .. } = settings;
         let harvests_sets = set_membership == SetMembership::Harvest;
-        Self { prefixes, sets, harvests_sets, request_gap, ..Self::default() }
+        Self { prefixes, sets, harvests_sets, duplicates, request_gap, ..Self::default() }
     }
 }
 
@@ -79,6 +80,8 @@ pub struct HarvestSummary {
     pub missing: u64,
     /// The missing items whose bytes stay unreadable. The others are fetched again with the next harvest.
     pub unrepairable: u64,
+    /// The records whose identifier came before in the lists.
+    pub duplicates: DuplicateCounts,
     /// The records of the source by its own count (`totalElements`), by format. Without the formats for which it names
     /// none, or of which only some sets are harvested.
     pub total_elements: BTreeMap<String, u64>,
@@ -138,6 +141,15 @@ impl HarvestSummary {
         );
         if self.unrepairable > 0 {
             line.push_str(&format!(" ({} of them unrepairable)", self.unrepairable));
+        }
+        let DuplicateCounts { duplicates, repetitions } = self.duplicates;
+        if duplicates > 0 {
+            line.push_str(&format!(
+                "; {duplicates} duplicates: their identifier was listed before, with another content"
+            ));
+        }
+        if repetitions > 0 {
+            line.push_str(&format!("; {repetitions} repetitions of listed records"));
         }
         if counts.surplus_sets > 0 {
             line.push_str(&format!("; {} setSpecs of records are beyond the limits", counts.surplus_sets));

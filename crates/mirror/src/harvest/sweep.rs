@@ -21,7 +21,7 @@ pub(crate) struct SweepResult {
     /// Deletions that wait for a confirmation.
     pub(crate) held: u64,
     /// Vanished records of which the source does not say whether they exist.
-    unconfirmed: u64,
+    pub(crate) unconfirmed: u64,
 }
 
 /// Failures in a row after which the next harvest or comparison continues to request single records.
@@ -154,7 +154,7 @@ pub(crate) fn is_unknown(page: &ReceivedPage) -> bool {
 }
 
 /// Whether so many vanished records of so many live ones are deleted without confirmation.
-fn is_within(found: u64, live: u64, limits: DeletionLimits) -> bool {
+pub(crate) fn is_within(found: u64, live: u64, limits: DeletionLimits) -> bool {
     found <= limits.records_min || found as f64 <= live as f64 * limits.share_max
 }
 

@@ -183,6 +183,7 @@ impl FormatUpdate {
             stamp_secs,
             records: self.changed.into_iter().map(record).chain(self.removed).collect(),
             progress,
+            ..PageCommit::default()
         }
     }
 }

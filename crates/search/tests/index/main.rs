@@ -49,6 +49,7 @@ impl World {
             stamp_secs: UnixSecs(self.now_secs),
             records: records.collect(),
             progress,
+            ..PageCommit::default()
         };
         self.mirror.commit(page).await.unwrap();
         self.now_secs += 1;

@@ -8,8 +8,8 @@ use oaimend_oai::UnixSecs;
 use oaimend_store::{
     Catalog, ChosenRecords, CollectionSize, CollectionVersion, Committed, DiskUsage, Document,
     HarvestProgress, Identifier, IdentifierEntry, ListFilter, ListOrder, ListQuery, ListedPage, MirrorError,
-    MirrorStore, NewRecord, PageCommit, Position, Prefix, RecordRepairs, RecordStatus, RepositoryId,
-    RepositoryState, StampMarks, StoredRecord, Verification, check_record,
+    MirrorStore, NewRecord, Occurrences, PageCommit, Position, Prefix, RecordRepairs, RecordStatus,
+    RepositoryId, RepositoryState, StampMarks, StoredRecord, Verification, check_record,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -42,6 +42,7 @@ struct Collection {
     number: u64,
     progress: HarvestProgress,
     records: BTreeMap<String, Version>,
+    occurrences: BTreeMap<String, Occurrences>,
     /// The stamp and the sets of each change, by its sequence.
     changes: Vec<(UnixSecs, Vec<String>)>,
 }
@@ -164,6 +165,7 @@ impl MirrorRows {
         });
         let revision = page.progress.revision + 1;
         collection.progress = HarvestProgress { revision, ..page.progress };
+        collection.occurrences.extend(page.occurrences);
         let mut committed = Committed { revision, ..Committed::default() };
         let mut last_of: BTreeMap<String, usize> = BTreeMap::new();
         last_of.extend(page.records.iter().enumerate().map(|(at, record)| (record.identifier.clone(), at)));
@@ -342,6 +344,18 @@ impl MirrorStore for Handle {
         self.collection(repository, prefix, |collection| {
             let header = |identifier| Some(collection.records.get(identifier)?.stored(false));
             identifiers.iter().map(header).collect()
+        })
+    }
+
+    async fn occurrences(
+        &self,
+        repository: RepositoryId<'_>,
+        prefix: Prefix<'_>,
+        identifiers: &[String],
+    ) -> Result<Vec<Occurrences>, MirrorError> {
+        self.collection(repository, prefix, |collection| {
+            let found = |identifier| collection.occurrences.get(identifier).cloned().unwrap_or_default();
+            identifiers.iter().map(found).collect()
         })
     }
 

@@ -49,7 +49,9 @@ pub async fn commit_to(
 ) -> Result<Committed, MirrorError> {
     let progress: HarvestProgress = store.progress(RepositoryId(repository), Prefix(prefix)).await?;
     let (repository, prefix) = (repository.to_owned(), prefix.to_owned());
-    store.commit(PageCommit { repository, prefix, stamp_secs: UnixSecs(stamp_secs), records, progress }).await
+    let stamp_secs = UnixSecs(stamp_secs);
+    let page = PageCommit { repository, prefix, stamp_secs, records, progress, ..PageCommit::default() };
+    store.commit(page).await
 }
 
 /// Commits records to the usual collection.

@@ -23,10 +23,11 @@ use fixtures::{
 };
 use oaimend_rules::{KnownGaps, MissingItem, Sighting};
 use oaimend_store::{
-    Catalog, Committed, CompleteHarvest, Document, Excerpt, HarvestNote, HarvestProgress, Identifier,
-    ListFilter, ListOrder, ListQuery, ListSpan, ListedFormat, ListedSet, MirrorError, NewRecord, OpenList,
-    PageCommit, Prefix, RecordRepair, RecordRepairs, RecordStatus, RepositoryId, RepositoryState,
-    ScheduleState, SetMembers, StampMarks, StoredRecord, Sweep, TimeSpan,
+    Catalog, Committed, CompleteHarvest, Document, DuplicateProgress, Duplicates, Excerpt, HarvestNote,
+    HarvestProgress, Identifier, ListFilter, ListOrder, ListQuery, ListSpan, ListedContent, ListedFormat,
+    ListedSet, MirrorError, NewRecord, Occurrences, OpenList, PageCommit, Prefix, RecordRepair,
+    RecordRepairs, RecordStatus, RepositoryId, RepositoryState, ScheduleState, SetMembers, StampMarks,
+    StoredRecord, Sweep, TimeSpan,
 };
 
 pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBackend) {
@@ -40,12 +41,15 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
     });
     let mut gaps = KnownGaps::default();
     gaps.note(MissingItem::Named("c".to_owned()), Sighting::Listed(Some(5)), None);
+    let mut occurrences = Occurrences { postponed: 1, ..Occurrences::default() };
+    occurrences.set(0, ListedContent::Live(7), 2);
     let progress = HarvestProgress {
         open_list,
         sets_covered: vec!["a".to_owned()],
         missing: 2,
         gaps,
         sweep: Some(Sweep { at_secs: UnixSecs(7), held: 3, unconfirmed: 1 }),
+        duplicates: Some(DuplicateProgress::default().next_harvest(Duplicates::Suffix, 5)),
         ..HarvestProgress::default()
     };
     let records = vec![record("b", 10, &["s"], "one"), record("a", 20, &[], "two")];
@@ -54,6 +58,7 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
         prefix: PREFIX.0.to_owned(),
         stamp_secs: UnixSecs(100),
         records: records.clone(),
+        occurrences: vec![("b".to_owned(), occurrences.clone())],
         progress: progress.clone(),
     };
     let committed = store.commit(page).await.expect("the commit is in order");
@@ -63,6 +68,11 @@ pub async fn a_page_and_its_progress_survive_a_restart(backend: &impl MirrorBack
     let store = backend.open();
     let stored = store.progress(REPOSITORY, PREFIX).await.expect("readable");
     assert_eq!(stored, HarvestProgress { revision: 1, ..progress });
+    let identifiers = ["a", "b"].map(str::to_owned);
+    let found = store.occurrences(REPOSITORY, PREFIX, &identifiers).await.expect("readable");
+    assert_eq!(found, [Occurrences::default(), occurrences]);
+    let of_other = store.occurrences(REPOSITORY, Prefix("marcxml"), &identifiers).await.expect("readable");
+    assert_eq!(of_other, vec![Occurrences::default(); 2]);
     let (listed, _) = all_pages(&*store, whole(everything())).await;
     for (listed, record) in listed.iter().zip(&records) {
         assert_eq!(listed.identifier, record.identifier);
@@ -153,7 +163,7 @@ pub async fn a_stale_progress_stores_nothing(backend: &impl MirrorBackend) {
         prefix: PREFIX.0.to_owned(),
         stamp_secs: UnixSecs(200),
         records: vec![record("b", 1, &[], "two")],
-        progress: HarvestProgress::default(),
+        ..PageCommit::default()
     };
     let result = store.commit(stale.clone()).await;
     assert!(matches!(result, Err(MirrorError::Conflict)), "{result:?}");
@@ -508,6 +518,8 @@ pub async fn small_states_are_kept(backend: &impl MirrorBackend) {
             stored: 7,
             deleted: 8,
             surplus_sets: 9,
+            duplicates: 10,
+            repetitions: 11,
             errors: vec!["oai_dc: no".to_owned()],
         }),
         last_success_secs: Some(UnixSecs(4)),
@@ -565,6 +577,8 @@ pub async fn a_repository_is_forgotten_alone(backend: &impl MirrorBackend) {
     }
     let committed = commit(&*store, 100, vec![record("a", 1, &["t"], REPOSITORY.0)]).await;
     assert_eq!(committed.stored, 1, "nothing is remembered");
+    let found = store.occurrences(REPOSITORY, PREFIX, &["a".to_owned()]).await.expect("readable");
+    assert_eq!(found, [Occurrences::default()]);
     assert_eq!(store.sets_in_use(REPOSITORY).await.expect("readable"), ["t"]);
 }
 

@@ -11,6 +11,7 @@ use super::keys::{
     sequence_key, stamp_key, time_key,
 };
 use super::new_blocks::NewBlocks;
+use super::occurrences;
 use super::postings::PostingChanges;
 use super::repairs;
 use super::segments::{HEADER_BYTES, SEGMENT_BYTES_MAX};
@@ -55,6 +56,7 @@ pub(super) fn commit(shared: &Shared, page: &PageCommit) -> Result<(Committed, C
         blocks.clear();
         let changes = PageChanges::open(writing, &mut repository, &mut collection, stamp_secs, builder)?;
         let committed = Committed { revision, ..changes.apply(page, compressor, blocks)? };
+        occurrences::replace(writing, collection.number, &page.occurrences)?;
         if !blocks.facts.is_empty() {
             append(shared, writing, &mut collection, blocks)?;
             if collection.last_stamp_secs != Some(stamp_secs) {

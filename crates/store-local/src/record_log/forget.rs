@@ -5,9 +5,9 @@ use super::index::IndexError;
 use super::keys::{identifier_key, posting_key, sequence_key, stamp_key, time_key};
 use super::shared::{Shared, collections_of};
 use super::tables::{
-    BLOCKS, CATALOGS, COLLECTIONS, DAMAGED, DATES, DOCUMENTS, IDENTIFIERS, LOST, META, POSTINGS, PROGRESS,
-    REMOVALS, REMOVED, REPAIRS, REPOSITORIES, SEGMENTS, SET_LIST_NUMBERS, SET_LISTS, SETS, STAMPS, STATES,
-    TOUCHED, repository_row,
+    BLOCKS, CATALOGS, COLLECTIONS, DAMAGED, DATES, DOCUMENTS, IDENTIFIERS, LOST, META, OCCURRENCES, POSTINGS,
+    PROGRESS, REMOVALS, REMOVED, REPAIRS, REPOSITORIES, SEGMENTS, SET_LIST_NUMBERS, SET_LISTS, SETS, STAMPS,
+    STATES, TOUCHED, repository_row,
 };
 use oaimend_oai::UnixSecs;
 use oaimend_store::RepositoryId;
@@ -103,6 +103,7 @@ fn remove_rows(writing: &WriteTransaction, collection: u32) -> Result<bool, Inde
         remove_some(writing, DAMAGED, identifiers)?,
         remove_some(writing, LOST, identifiers)?,
         remove_some(writing, REPAIRS, identifiers)?,
+        remove_some(writing, OCCURRENCES, identifiers)?,
         remove_some(writing, DATES, dates.each_ref())?,
         remove_some(writing, POSTINGS, postings.each_ref())?,
         remove_some(writing, STAMPS, stamps.each_ref())?,

@@ -20,6 +20,7 @@ mod forget;
 mod index;
 mod keys;
 mod new_blocks;
+mod occurrences;
 mod postings;
 mod read;
 mod repairs;
@@ -44,7 +45,7 @@ use oaimend_store::mirror::{
     ListedPage, MirrorError, MirrorStore, PageCommit, RecordStatus, StampMarks, StoredRecord, Verification,
 };
 use oaimend_store::record_repairs::RecordRepairs;
-use oaimend_store::{ChosenRecords, Identifier, Prefix, RepositoryId};
+use oaimend_store::{ChosenRecords, Identifier, Occurrences, Prefix, RepositoryId};
 use redb::ReadableTable as _;
 use shared::{CollectionKey, Shared};
 use std::collections::HashSet;
@@ -391,6 +392,24 @@ impl MirrorStore for RecordLog {
             .await?;
         // Nothing is read from a store that was never written to.
         Ok(if headers.is_empty() { vec![None; count] } else { headers })
+    }
+
+    async fn occurrences(
+        &self,
+        repository: RepositoryId<'_>,
+        prefix: Prefix<'_>,
+        identifiers: &[String],
+    ) -> Result<Vec<Occurrences>, MirrorError> {
+        let ([repository, prefix], identifiers) =
+            ([repository.0, prefix.0].map(str::to_owned), identifiers.to_vec());
+        let count = identifiers.len();
+        let found = self
+            .read(move |shared| {
+                occurrences::read(shared, RepositoryId(&repository), Prefix(&prefix), &identifiers)
+            })
+            .await?;
+        // Nothing is read from a store that was never written to.
+        Ok(if found.is_empty() { vec![Occurrences::default(); count] } else { found })
     }
 
     async fn formats_of_item(

@@ -52,6 +52,9 @@ pub(super) const SET_LISTS: TableDefinition<'_, (u32, u32), &[u8]> = TableDefini
 /// Collection and identifier to the repairs of the record: see `repairs`.
 pub(super) const REPAIRS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("repairs");
 
+/// Collection and identifier to what the source lists with it: see `occurrences`.
+pub(super) const OCCURRENCES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("occurrences");
+
 type Identifiers = &'static [u8; IDENTIFIER_ROW_BYTES];
 /// Collection and identifier to the current version of the record.
 pub(super) const IDENTIFIERS: TableDefinition<'_, &[u8], Identifiers> = TableDefinition::new("identifiers");
@@ -152,15 +155,17 @@ pub(super) fn create_tables(writing: &WriteTransaction) -> Result<(), redb::Erro
     writing.open_table(STAMPS)?;
     writing.open_table(TOUCHED)?;
     writing.open_table(REPAIRS)?;
+    writing.open_table(OCCURRENCES)?;
     writing.open_table(BLOCKS)?;
     writing.open_table(SEGMENTS)?;
     writing.open_table(META)?.insert(FORMAT, FORMAT_VERSION)?;
     Ok(())
 }
 
-/// Whether a database of this version has all tables. Early ones have no [`LOST`].
+/// Whether a database of this version has all tables. Early ones have no [`LOST`], and later ones no
+/// [`OCCURRENCES`].
 pub(super) fn has_all_tables(reading: &ReadTransaction) -> Result<bool, redb::Error> {
-    match reading.open_table(LOST) {
+    match reading.open_table(OCCURRENCES) {
         Ok(_) => Ok(true),
         Err(TableError::TableDoesNotExist(_)) => Ok(false),
         Err(error) => Err(error.into()),

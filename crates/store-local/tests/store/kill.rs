@@ -53,6 +53,7 @@ async fn commit_page(store: &dyn MirrorStore, number: u64, identifiers: usize) -
         stamp_secs: UnixSecs(1000 + number as i64),
         records: page(number, identifiers),
         progress: HarvestProgress { open_list, ..progress },
+        ..PageCommit::default()
     };
     store.commit(page).await.map(drop)
 }

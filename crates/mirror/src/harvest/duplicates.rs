@@ -1,0 +1,373 @@
+//! Applies [`Duplicates`] to the records of lists: which of several records with one identifier is stored, and as what.
+//!
+//! The newest version is decided in memory by [`ListVersions`]; after an interruption, and beyond its maximum, by the
+//! stored records. The other rules need to know what each harvest has seen of each identifier. That is in the store,
+//! [`Occurrences`], and is committed together with the page. So neither a restart nor a page that comes again changes
+//! the result, and the memory does not depend on the number of records.
+//!
+//! Invariant: a record that is neither stored nor left out by the rule is a missing item.
+
+use crate::harvest::collection_writer::{CollectionWriter, with_sets};
+use crate::harvest::list_versions::{ListVersions, ListedVersion};
+use crate::harvest::page::{Interruption, ReceivedPage};
+use memchr::memmem;
+use oaimend_oai::{UnixSecs, escape};
+use oaimend_repository::RecordView;
+use oaimend_rules::{MissingItem, Sighting};
+use oaimend_store::{
+    CompleteHarvest, DuplicateCounts, DuplicateProgress, Duplicates, ListedContent, MirrorError, NewRecord,
+    Occurrences, Placement, Prefix, RecordStatus, StoredRecord, content_hash, listed_content, split_suffix,
+    with_suffix,
+};
+use std::collections::HashMap;
+
+/// What a writer remembers of the identifiers in its lists.
+#[derive(Debug, Default)]
+pub(crate) struct ListedIdentifiers {
+    versions: ListVersions,
+    /// Whether an earlier process, or an earlier attempt, has received the first records of this harvest.
+    is_continued: bool,
+    /// What the pages since the last commit have changed.
+    changed: HashMap<String, Occurrences>,
+    /// What the current page has changed.
+    of_page: HashMap<String, Occurrences>,
+}
+
+impl ListedIdentifiers {
+    /// The number of changes that wait for a commit.
+    pub(crate) fn waiting(&self) -> usize {
+        self.changed.len()
+    }
+
+    /// The changes that the next commit stores.
+    pub(crate) fn take_changed(&mut self) -> Vec<(String, Occurrences)> {
+        self.changed.drain().collect()
+    }
+
+    /// Keeps the changes of the current page: it has ended, or its first part is committed.
+    pub(crate) fn keep_page(&mut self) {
+        self.changed.extend(self.of_page.drain());
+        self.versions.end_page();
+    }
+
+    /// Drops the changes of the current page, which has failed.
+    pub(crate) fn drop_page(&mut self) {
+        self.of_page.clear();
+        self.versions.drop_page();
+    }
+
+    /// Replaces what is known of an identifier.
+    pub(crate) fn change(&mut self, identifier: String, occurrences: Occurrences) {
+        self.changed.insert(identifier, occurrences);
+    }
+
+    fn find(&self, identifier: &str) -> Option<&Occurrences> {
+        self.of_page.get(identifier).or_else(|| self.changed.get(identifier))
+    }
+}
+
+impl CollectionWriter<'_> {
+    /// Begins or continues a harvest with this rule. Returns whether it must list all records.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(crate) async fn begin_duplicates(&mut self, policy: Duplicates) -> Result<bool, MirrorError> {
+        let before = self.progress.duplicates.unwrap_or_default();
+        let has_other_rule = before.policy != policy;
+        if has_other_rule {
+            // The records so far were chosen by the other rule.
+            (self.progress.open_list, self.progress.start, self.progress.reached) = (None, None, None);
+            self.progress.sets_done.clear();
+        }
+        let continues = self.progress.open_list.is_some() || !self.progress.sets_done.is_empty();
+        self.listed.is_continued = continues;
+        if !continues {
+            let version = self.harvest.store.version(self.harvest.repository(), Prefix(self.prefix)).await?;
+            let first_sequence = version.map_or(0, |version| version.next_sequence);
+            self.progress.duplicates = Some(before.next_harvest(policy, first_sequence));
+        } else if self.progress.duplicates.is_none() {
+            self.progress.duplicates = Some(before.next_harvest(policy, 0));
+        }
+        Ok(has_other_rule || policy.needs_whole_lists())
+    }
+
+    /// Notes that a list begins.
+    pub(crate) fn begin_list(&mut self) {
+        if let Some(duplicates) = &mut self.progress.duplicates {
+            duplicates.begin_list();
+        }
+    }
+
+    /// Notes that the current list begins again.
+    pub(crate) fn begin_list_again(&mut self) {
+        self.listed.versions.clear();
+        if let Some(duplicates) = &mut self.progress.duplicates {
+            duplicates.begin_list_again();
+        }
+    }
+
+    /// The records of a part of a page of a list that are stored, with their identifiers in the mirror.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(crate) async fn select(
+        &mut self,
+        records: Vec<NewRecord>,
+        page: &mut ReceivedPage,
+    ) -> Result<Vec<NewRecord>, Interruption> {
+        match self.progress.duplicates {
+            Some(progress) if progress.policy.needs_whole_lists() => {
+                Ok(self.place(records, progress, page).await?)
+            }
+            progress => Ok(self.select_newest(records, progress.unwrap_or_default(), page).await?),
+        }
+    }
+
+    /// A time of the source that is not after the begin of this harvest; `None` on its first page.
+    fn changed_after_secs(&self) -> Option<UnixSecs> {
+        let open = self.progress.open_list.as_ref().map(|open| open.reaches);
+        let open = open.filter(|reaches| *reaches != CompleteHarvest::default());
+        self.progress.reached.or(open).map(|reached| reached.from_secs)
+    }
+
+    async fn select_newest(
+        &mut self,
+        records: Vec<NewRecord>,
+        progress: DuplicateProgress,
+        page: &mut ReceivedPage,
+    ) -> Result<Vec<NewRecord>, MirrorError> {
+        let changed_after_secs = self.changed_after_secs();
+        let (mut selected, mut unknown) = (Vec::with_capacity(records.len()), Vec::new());
+        for record in records {
+            let secs = record.datestamp_secs;
+            let ListedVersion { is_outdated, is_same } =
+                self.listed.versions.note(&record.identifier, secs, hash_of_content(&record));
+            let may_be_change = !is_outdated && changed_after_secs.is_some_and(|after| secs >= after);
+            page.duplicates.add(DuplicateCounts {
+                duplicates: u64::from(is_same == Some(false) && !may_be_change),
+                repetitions: u64::from(is_same == Some(true)),
+            });
+            if !is_outdated {
+                unknown.push(is_same.is_none());
+                selected.push(record);
+            }
+        }
+        if !self.listed.is_continued && !self.listed.versions.is_full() {
+            return Ok(selected);
+        }
+        self.without_outdated(selected, &unknown, progress.first_sequence, page).await
+    }
+
+    /// Leaves out the records of which this harvest has stored a newer version before the interruption. If an earlier
+    /// harvest has stored the newer version, only a request for the record alone shows which one is current.
+    async fn without_outdated(
+        &mut self,
+        records: Vec<NewRecord>,
+        unknown: &[bool],
+        first_sequence: u64,
+        page: &mut ReceivedPage,
+    ) -> Result<Vec<NewRecord>, MirrorError> {
+        let store = &self.harvest.store;
+        let of_unknown = records.iter().zip(unknown).filter(|(_, is_unknown)| **is_unknown);
+        let identifiers: Vec<String> = of_unknown.map(|(record, _)| record.identifier.clone()).collect();
+        let stored = match store.headers(self.harvest.repository(), Prefix(self.prefix), &identifiers).await {
+            // Damaged records are fetched again after the lists.
+            Err(MirrorError::Damaged) => return Ok(records),
+            stored => stored?,
+        };
+        let mut stored = stored.into_iter();
+        let mut selected = Vec::with_capacity(records.len());
+        for (record, is_unknown) in records.into_iter().zip(unknown) {
+            let known = if *is_unknown { stored.next().flatten() } else { None };
+            match known.filter(|known| known.datestamp_secs > record.datestamp_secs) {
+                None => selected.push(record),
+                Some(known) if known.sequence >= first_sequence => page.duplicates.duplicates += 1,
+                Some(_) => {
+                    let item = MissingItem::Named(record.identifier.clone());
+                    self.progress.gaps.note(item, Sighting::Listed(None), self.before);
+                    self.has_new_gaps = true;
+                }
+            }
+        }
+        Ok(selected)
+    }
+
+    /// Places records among those with the same identifier.
+    async fn place(
+        &mut self,
+        records: Vec<NewRecord>,
+        progress: DuplicateProgress,
+        page: &mut ReceivedPage,
+    ) -> Result<Vec<NewRecord>, MirrorError> {
+        let names = records.iter().flat_map(|record| {
+            let base = split_suffix(&record.identifier).map(|(base, _)| base);
+            std::iter::once(record.identifier.as_str()).chain(base)
+        });
+        let mut known = self.occurrences(names.map(str::to_owned).collect()).await?;
+        let changed_after_secs = self.changed_after_secs();
+        let mut placed = Vec::with_capacity(records.len());
+        for record in records {
+            self.make_way(&record.identifier, &mut known, progress, page);
+            let content = listed_content(record.status, hash_of_content(&record));
+            let mut occurrences = known.get(&record.identifier).cloned().unwrap_or_default();
+            let placement = loop {
+                let before = occurrences.clone();
+                let secs = record.datestamp_secs;
+                let placement = occurrences.place(content, secs, changed_after_secs, &progress);
+                let Placement::Stored(number @ 2..) = placement else { break placement };
+                let is_given = before.suffixed(number).is_some_and(|item| item.reading > 0);
+                let name = with_suffix(&record.identifier, number);
+                if is_given || !self.is_listed_name(&name, &known).await? {
+                    break placement;
+                }
+                occurrences = before;
+                occurrences.set(number - 1, ListedContent::Foreign, 0);
+            };
+            page.duplicates.add(placement.counts());
+            known.insert(record.identifier.clone(), occurrences.clone());
+            self.listed.of_page.insert(record.identifier.clone(), occurrences);
+            match placement {
+                Placement::Stored(1) => placed.push(record),
+                Placement::Stored(number) => {
+                    let identifier = with_suffix(&record.identifier, number);
+                    match with_identifier(&record, identifier) {
+                        Some(renamed) => placed.push(renamed),
+                        None => page.missing.add_unplaced(&record),
+                    }
+                }
+                Placement::Beyond => page.missing.add_unplaced(&record),
+                Placement::Repeated | Placement::LeftOut | Placement::Postponed => {}
+            }
+        }
+        Ok(placed)
+    }
+
+    /// A record of the source takes an identifier that the mirror has given to another one. The other one is missing
+    /// until the next harvest, which gives it another number.
+    fn make_way(
+        &mut self,
+        identifier: &str,
+        known: &mut HashMap<String, Occurrences>,
+        progress: DuplicateProgress,
+        page: &mut ReceivedPage,
+    ) {
+        let Some((base, number)) = split_suffix(identifier) else { return };
+        let Some(occurrences) = known.get_mut(base) else { return };
+        let Some(item) = occurrences.suffixed(number).copied() else { return };
+        if occurrences.is_listed(number - 1, progress.harvest)
+            && let ListedContent::Live(hash) = item.content
+        {
+            page.missing.add_displaced(hash);
+        }
+        occurrences.set(number - 1, ListedContent::Foreign, 0);
+        self.listed.of_page.insert(base.to_owned(), occurrences.clone());
+    }
+
+    /// Whether the source has listed a record with this identifier.
+    async fn is_listed_name(
+        &self,
+        name: &str,
+        known: &HashMap<String, Occurrences>,
+    ) -> Result<bool, MirrorError> {
+        if let Some(occurrences) = known.get(name) {
+            return Ok(!occurrences.items.is_empty());
+        }
+        let found = self.occurrences(vec![name.to_owned()]).await?;
+        Ok(found.values().any(|occurrences| !occurrences.items.is_empty()))
+    }
+
+    /// What is known of these identifiers, with the changes that wait for a commit.
+    pub(crate) async fn occurrences(
+        &self,
+        mut names: Vec<String>,
+    ) -> Result<HashMap<String, Occurrences>, MirrorError> {
+        names.sort_unstable();
+        names.dedup();
+        let mut known = HashMap::with_capacity(names.len());
+        names.retain(|name| match self.listed.find(name) {
+            Some(occurrences) => {
+                known.insert(name.clone(), occurrences.clone());
+                false
+            }
+            None => true,
+        });
+        if !names.is_empty() {
+            let store = &self.harvest.store;
+            let stored = store.occurrences(self.harvest.repository(), Prefix(self.prefix), &names).await?;
+            known.extend(names.into_iter().zip(stored));
+        }
+        Ok(known)
+    }
+}
+
+/// The hash of a record after its header.
+fn hash_of_content(record: &NewRecord) -> u64 {
+    // Only text of the header itself can be before this: the end of what is compared need not be exact.
+    let end = memmem::find(&record.bytes, b"</header>").unwrap_or_default();
+    content_hash(RecordStatus::Live, &[], &[record.bytes.get(end..).unwrap_or_default()])
+}
+
+/// A record with another identifier; `None` if its header has none.
+pub(crate) fn with_identifier(record: &NewRecord, identifier: String) -> Option<NewRecord> {
+    let text = std::str::from_utf8(&record.bytes).ok()?;
+    let place = RecordView::read(text)?.identifier()?;
+    let (before, after) = (text.get(..place.start)?, text.get(place.end..)?);
+    let mut xml = String::with_capacity(text.len());
+    xml.push_str(before);
+    escape(&identifier, &mut xml);
+    xml.push_str(after);
+    let bytes = xml.into();
+    let set_specs = record.set_specs.clone();
+    Some(with_sets(NewRecord { identifier, bytes, ..record.clone() }, set_specs))
+}
+
+/// A stored record, to be stored again. Its repairs are not known.
+pub(crate) fn to_store_again(stored: StoredRecord) -> NewRecord {
+    let StoredRecord { identifier, datestamp_secs, set_specs, status, bytes, .. } = stored;
+    let repairs = oaimend_store::RecordRepairs::default();
+    let (of_header, content_hash) = (set_specs.clone(), 0);
+    let record =
+        NewRecord { identifier, datestamp_secs, set_specs: of_header, status, content_hash, bytes, repairs };
+    with_sets(record, set_specs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oaimend_store::RecordRepairs;
+
+    fn record(identifier: &str, header: &str, content: &str) -> NewRecord {
+        let bytes = format!("<record><header>{header}</header>{content}</record>").into();
+        let record = NewRecord {
+            identifier: identifier.to_owned(),
+            datestamp_secs: UnixSecs(0),
+            set_specs: vec!["a".to_owned()],
+            status: RecordStatus::Live,
+            content_hash: 0,
+            bytes,
+            repairs: RecordRepairs::default(),
+        };
+        with_sets(record, vec!["a".to_owned()])
+    }
+
+    #[test]
+    fn only_the_identifier_of_the_header_is_replaced() {
+        let content = "<metadata><identifier>x</identifier></metadata>";
+        let header = "<identifier> x&amp;y </identifier><datestamp>2020-01-01</datestamp>";
+        let renamed = with_identifier(&record("x&y", header, content), "x&y#2".to_owned()).expect("a header");
+        let header = "<identifier>x&amp;y#2</identifier><datestamp>2020-01-01</datestamp>";
+        assert_eq!(renamed, record("x&y#2", header, content));
+        assert_eq!(with_identifier(&record("x", "", content), "x#2".to_owned()), None);
+    }
+
+    #[test]
+    fn records_that_differ_in_their_headers_only_have_the_same_content() {
+        let one = record("x", "<identifier>x</identifier><setSpec>a</setSpec>", "<metadata/>");
+        let same = record("x", "<identifier>x</identifier><setSpec>b</setSpec>", "<metadata/>");
+        let other = record("x", "<identifier>x</identifier><setSpec>a</setSpec>", "<metadata>1</metadata>");
+        assert_eq!(hash_of_content(&one), hash_of_content(&same));
+        assert_ne!(hash_of_content(&one), hash_of_content(&other));
+    }
+}
