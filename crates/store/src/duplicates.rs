@@ -217,8 +217,12 @@ impl Occurrences {
         }
         let unseen = self.items.iter().position(|item| !is_now(item) && is_live(item));
         let is_deleted = |item: &Occurrence| item.content == ListedContent::Deleted;
-        let free = || self.items.iter().position(is_deleted);
-        let place = unseen.or_else(free).unwrap_or(self.items.len());
+        let free = self.items.iter().position(is_deleted);
+        // The lists show the record without a suffix as deleted, and its content is not known any more.
+        let place = match self.items.first() {
+            Some(first) if is_now(first) && is_deleted(first) => 0,
+            _ => unseen.or(free).unwrap_or(self.items.len()),
+        };
         if place >= OCCURRENCES_MAX {
             return Placement::Beyond;
         }
@@ -254,11 +258,6 @@ impl Occurrences {
         self.items
             .get(place)
             .is_some_and(|item| item.reading >= harvest && matches!(item.content, ListedContent::Live(_)))
-    }
-
-    /// The number of records with this identifier that are not deleted.
-    pub fn live(&self) -> usize {
-        self.items.iter().filter(|item| matches!(item.content, ListedContent::Live(_))).count()
     }
 }
 

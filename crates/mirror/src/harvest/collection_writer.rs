@@ -149,6 +149,11 @@ impl<'a> CollectionWriter<'a> {
         Err(Interruption::Source(stopped(&self.harvest.id)))
     }
 
+    /// The records that wait for a commit.
+    pub(crate) fn waiting_records(&self) -> impl Iterator<Item = &NewRecord> {
+        self.records.iter()
+    }
+
     /// Whether the records of the current harvest are chosen by their places in whole lists.
     pub(crate) fn needs_whole_lists(&self) -> bool {
         self.progress.duplicates.is_some_and(|duplicates| duplicates.policy.needs_whole_lists())

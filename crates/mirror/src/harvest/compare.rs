@@ -5,7 +5,9 @@ use crate::harvest::identifier_list::IdentifierList;
 use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::settings::{HarvestError, HarvestSettings};
 use crate::harvest::unlisted::place_of;
-use oaimend_store::{Identifier, IdentifierEntry, MirrorError, Prefix, RecordStatus, split_suffix};
+use oaimend_store::{
+    Duplicates, Identifier, IdentifierEntry, MirrorError, Prefix, RecordStatus, split_suffix,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -65,7 +67,8 @@ pub(crate) async fn compare(
     let mut comparison = Comparison { is_conclusive: true, ..Comparison::default() };
     let listed = list_source(harvest, settings, prefix, &mut comparison.is_conclusive).await?;
     let vanished = EntrySort::new(&harvest.store.scratch_folder());
-    let mut merge = blocking(move || Merge::new(comparison, listed, vanished)).await?;
+    let compares_datestamps = !settings.duplicates.needs_whole_lists();
+    let mut merge = blocking(move || Merge::new(comparison, listed, vanished, compares_datestamps)).await?;
     let mut after = None::<String>;
     loop {
         let stored = harvest
@@ -80,36 +83,22 @@ pub(crate) async fn compare(
     Ok(blocking(move || merge.end()).await?)
 }
 
-/// A stored identifier that the source can list too.
-struct StoredEntry {
-    entry: IdentifierEntry,
-    /// Whether the source lists several records with it, so that their datestamps say nothing.
-    has_duplicates: bool,
-}
-
 /// The stored identifiers without those that the mirror has given a suffix.
 async fn without_suffixes(
     harvest: &Harvester,
     settings: &HarvestSettings,
     prefix: &str,
-    stored: Vec<IdentifierEntry>,
-) -> Result<Vec<StoredEntry>, MirrorError> {
-    if !settings.duplicates.needs_whole_lists() {
-        return Ok(stored.into_iter().map(|entry| StoredEntry { entry, has_duplicates: false }).collect());
+    mut stored: Vec<IdentifierEntry>,
+) -> Result<Vec<IdentifierEntry>, MirrorError> {
+    if settings.duplicates != Duplicates::Suffix {
+        return Ok(stored);
     }
-    let names = stored.iter().flat_map(|entry| {
-        let base = split_suffix(&entry.identifier).map(|(base, _)| base);
-        std::iter::once(entry.identifier.as_str()).chain(base)
-    });
-    let names: Vec<String> = names.map(str::to_owned).collect();
-    let found = harvest.store.occurrences(harvest.repository(), Prefix(prefix), &names).await?;
-    let known: HashMap<_, _> = names.into_iter().zip(found).collect();
-    let without = stored.into_iter().filter(|entry| place_of(&entry.identifier, &known).1 == 0);
-    let with_facts = without.map(|entry| {
-        let has_duplicates = known.get(&entry.identifier).is_some_and(|known| known.live() > 1);
-        StoredEntry { entry, has_duplicates }
-    });
-    Ok(with_facts.collect())
+    let bases = stored.iter().filter_map(|entry| split_suffix(&entry.identifier));
+    let bases: Vec<String> = bases.map(|(base, _)| base.to_owned()).collect();
+    let found = harvest.store.occurrences(harvest.repository(), Prefix(prefix), &bases).await?;
+    let known: HashMap<_, _> = bases.into_iter().zip(found).collect();
+    stored.retain(|entry| place_of(&entry.identifier, &known).1 == 0);
+    Ok(stored)
 }
 
 /// All identifiers that the source lists. `is_conclusive` becomes false if a list does not end by itself.
@@ -120,6 +109,7 @@ async fn list_source(
     is_conclusive: &mut bool,
 ) -> Result<SortedEntries, Interruption> {
     let mut listed = EntrySort::new(&harvest.store.scratch_folder());
+    let compares_datestamps = !settings.duplicates.needs_whole_lists();
     let whole = [String::new()];
     let sets = if settings.sets.is_empty() { whole.as_slice() } else { settings.sets.as_slice() };
     for set in sets {
@@ -131,7 +121,10 @@ async fn list_source(
                 datestamp_secs: record.datestamp_secs,
                 status: record.status,
             });
-            let entries: Vec<IdentifierEntry> = entries.collect();
+            // A deleted record hides no live one with the same identifier, unless the newest one counts.
+            let is_compared =
+                |entry: &IdentifierEntry| compares_datestamps || entry.status == RecordStatus::Live;
+            let entries: Vec<IdentifierEntry> = entries.filter(is_compared).collect();
             listed = blocking(move || listed.add(entries).map(|()| listed)).await?;
         }
         *is_conclusive &= list.is_conclusive();
@@ -154,6 +147,8 @@ struct Merge {
     /// The next entry of the source.
     next: Option<IdentifierEntry>,
     vanished: EntrySort,
+    /// Whether the datestamp that is listed with an identifier must be that of the stored record.
+    compares_datestamps: bool,
 }
 
 impl Merge {
@@ -161,19 +156,20 @@ impl Merge {
         comparison: Comparison,
         mut listed: SortedEntries,
         vanished: EntrySort,
+        compares_datestamps: bool,
     ) -> Result<Self, MirrorError> {
         let next = listed.next_entry()?;
-        Ok(Self { comparison, listed, next, vanished })
+        Ok(Self { comparison, listed, next, vanished, compares_datestamps })
     }
 
-    fn add_stored(mut self, stored: Vec<StoredEntry>) -> Result<Self, MirrorError> {
-        for StoredEntry { mut entry, has_duplicates } in stored {
+    fn add_stored(mut self, stored: Vec<IdentifierEntry>) -> Result<Self, MirrorError> {
+        for mut entry in stored {
             while let Some(listed) = self.take_listed(|listed| *listed < entry.identifier)? {
                 self.comparison.add_listed(listed);
             }
             match self.take_listed(|listed| *listed == entry.identifier)? {
                 Some(listed) if listed.status == RecordStatus::Live => {
-                    if has_duplicates {
+                    if !self.compares_datestamps {
                         entry.datestamp_secs = listed.datestamp_secs;
                     }
                     self.comparison.add_both(entry, listed);

@@ -33,6 +33,14 @@ pub(crate) struct ListedIdentifiers {
     of_page: HashMap<String, Occurrences>,
 }
 
+/// The last version of a record that is not in memory.
+#[derive(Clone, Copy, Debug)]
+struct VersionElsewhere {
+    datestamp_secs: UnixSecs,
+    /// Whether the current harvest has received it.
+    is_of_harvest: bool,
+}
+
 impl ListedIdentifiers {
     /// The number of changes that wait for a commit.
     pub(crate) fn waiting(&self) -> usize {
@@ -139,9 +147,24 @@ impl CollectionWriter<'_> {
         page: &mut ReceivedPage,
     ) -> Result<Vec<NewRecord>, MirrorError> {
         let changed_after_secs = self.changed_after_secs();
-        let (mut selected, mut unknown) = (Vec::with_capacity(records.len()), Vec::new());
+        let mut elsewhere = self.versions_elsewhere(&records, progress.first_sequence).await?;
+        let mut selected = Vec::with_capacity(records.len());
         for record in records {
             let secs = record.datestamp_secs;
+            if let Some(known) = elsewhere.get_mut(&record.identifier) {
+                if known.datestamp_secs > secs {
+                    self.listed.versions.note_stored(&record.identifier, known.datestamp_secs);
+                    if known.is_of_harvest {
+                        page.duplicates.duplicates += 1;
+                    } else {
+                        let item = MissingItem::Named(record.identifier.clone());
+                        self.progress.gaps.note(item, Sighting::Listed(None), self.before);
+                        self.has_new_gaps = true;
+                    }
+                    continue;
+                }
+                *known = VersionElsewhere { datestamp_secs: secs, is_of_harvest: true };
+            }
             let ListedVersion { is_outdated, is_same } =
                 self.listed.versions.note(&record.identifier, secs, hash_of_content(&record));
             let may_be_change = !is_outdated && changed_after_secs.is_some_and(|after| secs >= after);
@@ -150,48 +173,48 @@ impl CollectionWriter<'_> {
                 repetitions: u64::from(is_same == Some(true)),
             });
             if !is_outdated {
-                unknown.push(is_same.is_none());
                 selected.push(record);
             }
         }
-        if !self.listed.is_continued && !self.listed.versions.is_full() {
-            return Ok(selected);
-        }
-        self.without_outdated(selected, &unknown, progress.first_sequence, page).await
+        Ok(selected)
     }
 
-    /// Leaves out the records of which this harvest has stored a newer version before the interruption. If an earlier
-    /// harvest has stored the newer version, only a request for the record alone shows which one is current.
-    async fn without_outdated(
-        &mut self,
-        records: Vec<NewRecord>,
-        unknown: &[bool],
+    /// The versions of records that are not in memory: after an interruption, and in a very long list. This harvest has
+    /// received them, or an earlier one. In the latter case only a request for the record alone shows whether it is
+    /// current: the source may have been restored from a backup.
+    async fn versions_elsewhere(
+        &self,
+        records: &[NewRecord],
         first_sequence: u64,
-        page: &mut ReceivedPage,
-    ) -> Result<Vec<NewRecord>, MirrorError> {
+    ) -> Result<HashMap<String, VersionElsewhere>, MirrorError> {
+        if !self.listed.is_continued && !self.listed.versions.is_full() {
+            return Ok(HashMap::new());
+        }
+        let names = records.iter().map(|record| &record.identifier);
+        let mut names: Vec<String> =
+            names.filter(|name| !self.listed.versions.contains(name)).cloned().collect();
+        names.sort_unstable();
+        names.dedup();
         let store = &self.harvest.store;
-        let of_unknown = records.iter().zip(unknown).filter(|(_, is_unknown)| **is_unknown);
-        let identifiers: Vec<String> = of_unknown.map(|(record, _)| record.identifier.clone()).collect();
-        let stored = match store.headers(self.harvest.repository(), Prefix(self.prefix), &identifiers).await {
+        let stored = match store.headers(self.harvest.repository(), Prefix(self.prefix), &names).await {
             // Damaged records are fetched again after the lists.
-            Err(MirrorError::Damaged) => return Ok(records),
+            Err(MirrorError::Damaged) => Vec::new(),
             stored => stored?,
         };
-        let mut stored = stored.into_iter();
-        let mut selected = Vec::with_capacity(records.len());
-        for (record, is_unknown) in records.into_iter().zip(unknown) {
-            let known = if *is_unknown { stored.next().flatten() } else { None };
-            match known.filter(|known| known.datestamp_secs > record.datestamp_secs) {
-                None => selected.push(record),
-                Some(known) if known.sequence >= first_sequence => page.duplicates.duplicates += 1,
-                Some(_) => {
-                    let item = MissingItem::Named(record.identifier.clone());
-                    self.progress.gaps.note(item, Sighting::Listed(None), self.before);
-                    self.has_new_gaps = true;
-                }
+        let version = |known: StoredRecord| VersionElsewhere {
+            datestamp_secs: known.datestamp_secs,
+            is_of_harvest: known.sequence >= first_sequence,
+        };
+        let mut versions: HashMap<String, VersionElsewhere> =
+            stored.into_iter().flatten().map(|known| (known.identifier.clone(), version(known))).collect();
+        for waiting in self.waiting_records() {
+            if names.binary_search(&waiting.identifier).is_ok() {
+                let (datestamp_secs, is_of_harvest) = (waiting.datestamp_secs, true);
+                let version = VersionElsewhere { datestamp_secs, is_of_harvest };
+                versions.insert(waiting.identifier.clone(), version);
             }
         }
-        Ok(selected)
+        Ok(versions)
     }
 
     /// Places records among those with the same identifier.
@@ -215,6 +238,9 @@ impl CollectionWriter<'_> {
             let placement = loop {
                 let before = occurrences.clone();
                 let secs = record.datestamp_secs;
+                // A record does not change within a page.
+                let is_on_page = self.listed.of_page.contains_key(&record.identifier);
+                let changed_after_secs = if is_on_page { None } else { changed_after_secs };
                 let placement = occurrences.place(content, secs, changed_after_secs, &progress);
                 let Placement::Stored(number @ 2..) = placement else { break placement };
                 let is_given = before.suffixed(number).is_some_and(|item| item.reading > 0);

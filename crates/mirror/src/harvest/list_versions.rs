@@ -26,8 +26,8 @@ pub(crate) struct ListVersions {
 #[derive(Clone, Copy, Debug)]
 struct Version {
     datestamp_secs: UnixSecs,
-    /// The hash of the content.
-    content: u64,
+    /// The hash of the content; `None` if it is not known.
+    content: Option<u64>,
 }
 
 /// How a version compares with the latest one of the same record before it.
@@ -43,8 +43,8 @@ impl ListVersions {
     /// Notes a version of a record.
     pub(crate) fn note(&mut self, identifier: &str, datestamp_secs: UnixSecs, content: u64) -> ListedVersion {
         let name = self.hasher.hash_one(identifier);
-        let has_room = self.latest.len() + self.of_page.len() < RECORDS_MAX;
-        let version = Version { datestamp_secs, content };
+        let has_room = !self.is_full();
+        let version = Version { datestamp_secs, content: Some(content) };
         let Some(known) = self.of_page.get(&name).or_else(|| self.latest.get(&name)) else {
             if has_room {
                 self.of_page.insert(name, version);
@@ -52,11 +52,25 @@ impl ListVersions {
             return ListedVersion { is_outdated: false, is_same: None };
         };
         let is_outdated = known.datestamp_secs > datestamp_secs;
-        let is_same = Some(known.content == content);
+        let is_same = Some(known.content == Some(content));
         if !is_outdated {
             self.of_page.insert(name, version);
         }
         ListedVersion { is_outdated, is_same }
+    }
+
+    /// Notes a stored version of a record that is not in memory, whose content is not known.
+    pub(crate) fn note_stored(&mut self, identifier: &str, datestamp_secs: UnixSecs) {
+        if !self.is_full() {
+            let version = Version { datestamp_secs, content: None };
+            self.of_page.insert(self.hasher.hash_one(identifier), version);
+        }
+    }
+
+    /// Whether a version of the record is in memory.
+    pub(crate) fn contains(&self, identifier: &str) -> bool {
+        let name = self.hasher.hash_one(identifier);
+        self.of_page.contains_key(&name) || self.latest.contains_key(&name)
     }
 
     /// The current page has ended.
@@ -75,7 +89,7 @@ impl ListVersions {
         self.of_page.clear();
     }
 
-    /// Whether all records of the lists so far can be in memory.
+    /// Whether there is no room for further records.
     pub(crate) fn is_full(&self) -> bool {
         self.latest.len() + self.of_page.len() >= RECORDS_MAX
     }

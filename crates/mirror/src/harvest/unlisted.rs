@@ -104,12 +104,16 @@ async fn next_unlisted(
     let Some((records, last)) = next_records(writer, after).await? else { return Ok(None) };
     let mut unlisted = Vec::new();
     for StoredOccurrence { entry, base, place, occurrences } in records {
-        if occurrences.is_listed(place, progress.harvest) {
-            continue;
-        }
+        let is_listed = occurrences.is_listed(place, progress.harvest);
         let missed = occurrences.items.get(place).map_or(0, |item| item.reading) < progress.harvest_before;
         let listed = (0..occurrences.items.len()).find(|at| occurrences.is_listed(*at, progress.harvest));
+        let first = occurrences.items.first().map(|item| item.content);
         let next = match (place, listed) {
+            // The record without a suffix is deleted, and this one is not.
+            (1.., Some(other)) if place == other && first == Some(ListedContent::Deleted) => {
+                NextStep::Replace(other + 1)
+            }
+            _ if is_listed => continue,
             (0, None) if !loses_deletions => continue,
             (_, None) => NextStep::Ask,
             (_, Some(_)) if !missed => continue,
