@@ -4,9 +4,10 @@ use super::identify::{mail_address, read_name};
 use super::keys::{
     Decimals, Flag, Keys, Text, declare, list, millis, named, seconds, string, unique_list, whole,
 };
-use oaimend_mirror::settings::{MirrorPolicy, MirrorSettings};
+use oaimend_mirror::settings::{MirrorPolicy, MirrorSettings, SetMembership};
 use oaimend_oai::named_enum;
 use oaimend_rules::schedule::{FreshnessTarget, IntervalBounds};
+use oaimend_store::Duplicates;
 
 named_enum! {
     /// The part of the program that answers the requests for a repository.
@@ -78,6 +79,10 @@ pub(super) fn declare_settings(settings: &mut MirrorSettings, keys: &mut Keys<'_
         /// Where the mirror learns which records are in a set: from the headers of the records, or also from the
         /// lists of all sets, which each harvest then requests.
         set_membership: named() => settings.set_membership,
+        /// Which records the mirror stores if a list contains an identifier with different contents: the first one, the
+        /// one with the latest datestamp, or all of them, with `#2`, `#3` and so on after the identifier. With `"first"`
+        /// and `"suffix"`, each harvest lists all records.
+        duplicates: named() => settings.duplicates,
         /// The time between the starts of two harvests. Without it the schedule decides.
         interval_secs: seconds(INTERVAL_SECS_MIN..=YEAR_SECS) => settings.interval,
         /// The pause between two requests of one harvest.
@@ -87,6 +92,17 @@ pub(super) fn declare_settings(settings: &mut MirrorSettings, keys: &mut Keys<'_
         weight: Decimals::AboveUpTo(0.0, WEIGHT_MAX) => settings.weight,
         /// The rank of this repository for `mirror.collisions`. The highest one is preferred.
         priority: whole(0..=1000) => settings.priority,
+    }
+    let lists_sets = settings.set_membership == SetMembership::Harvest;
+    if let Some(table) = keys.reading()
+        && lists_sets
+        && settings.duplicates == Duplicates::Suffix
+    {
+        table.report_missing(
+            "mirror.duplicates = \"suffix\" excludes mirror.set_membership = \"harvest\": a list of a set does not show \
+             which of several records with one identifier it contains"
+                .to_owned(),
+        );
     }
 }
 

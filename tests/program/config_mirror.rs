@@ -3,7 +3,7 @@
 use oaimend::config::{Config, Flags};
 use oaimend_mirror::settings::{MirrorPolicy, MirrorSettings, SetMembership};
 use oaimend_rules::schedule::{FreshnessTarget, IntervalBounds};
-use oaimend_store::Collisions;
+use oaimend_store::{Collisions, Duplicates};
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,14 +29,21 @@ collisions = "newest"
 total_elements = true
 "#;
     let mapping = "base_url = \"http://x/\"\n[mirror]\npriority = 7\nweight = 2\ninterval_secs = 61\n\
-                   set_membership = \"harvest\"\n";
+                   set_membership = \"harvest\"\nduplicates = \"first\"\n";
     let folder = folder(&[("oaimend.toml", main), ("mappings/x.toml", mapping)]);
     let config = load(folder.path());
     let settings = config.repositories.find("x").and_then(|mapping| mapping.mirror.clone());
     let interval = Some(Duration::from_secs(61));
     let set_membership = SetMembership::Harvest;
-    let expected =
-        MirrorSettings { priority: 7, weight: 2.0, interval, set_membership, ..MirrorSettings::default() };
+    let duplicates = Duplicates::First;
+    let expected = MirrorSettings {
+        priority: 7,
+        weight: 2.0,
+        interval,
+        set_membership,
+        duplicates,
+        ..MirrorSettings::default()
+    };
     assert_eq!(settings, Some(expected));
     let mirror = MirrorPolicy {
         freshness: FreshnessTarget::new(0.5).expect("a share"),
@@ -65,7 +72,8 @@ interval_max_secs = 3600
 "#;
     let good = "base_url = \"http://x/\"\n";
     let mapping = format!(
-        "{good}[mirror]\npriority = 1001\nweight = -0.5\ninterval_secs = \"1h\"\nset_membership = \"all\"\n"
+        "{good}[mirror]\npriority = 1001\nweight = -0.5\ninterval_secs = \"1h\"\nset_membership = \"all\"\n\
+         duplicates = \"last\"\n"
     );
     check(
         &[("oaimend.toml", main), ("mappings/_all.toml", good), ("mappings/x.toml", &mapping)],
@@ -84,6 +92,21 @@ mappings/x.toml:3: mirror.priority = 1001 is out of range; expected a whole numb
 mappings/x.toml:4: mirror.weight = -0.5 is out of range; expected a number above 0, up to 1000
 mappings/x.toml:5: mirror.interval_secs is a string; expected a whole number from 60 to 31536000
 mappings/x.toml:6: mirror.set_membership = "all" is not known; expected "headers" or "harvest"
+mappings/x.toml:7: mirror.duplicates = "last" is not known; expected "first", "newest" or "suffix"
+"#,
+    );
+}
+
+#[test]
+fn suffixes_exclude_harvested_sets() {
+    let mapping =
+        "base_url = \"http://x/\"\n[mirror]\nduplicates = \"suffix\"\nset_membership = \"harvest\"\n";
+    check(
+        &[("mappings/x.toml", mapping)],
+        &[],
+        78,
+        r#"
+mappings/x.toml:2: mirror.duplicates = "suffix" excludes mirror.set_membership = "harvest": a list of a set does not show which of several records with one identifier it contains
 "#,
     );
 }

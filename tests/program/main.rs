@@ -29,6 +29,7 @@ mod mirror_circles;
 mod mirror_cli;
 mod mirror_collisions;
 mod mirror_damage;
+mod mirror_duplicates;
 mod mirror_faults;
 mod mirror_gaps;
 mod mirror_harvest;

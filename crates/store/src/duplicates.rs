@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 named_enum! {
     /// Which records the mirror stores if a list of the source contains an identifier with different contents
-    /// (ODL-Filter, Suleman and Fox, "Designing protocols in support of digital library componentization").
+    /// (ODL-Filter in Suleman and Fox, "Beyond Harvesting: Digital Library Components as OAI Extensions").
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Duplicates {
         /// The first one in the lists of each harvest.

@@ -58,6 +58,14 @@ fn format_table(statuses: &[RepositoryStatus]) -> String {
         if surplus > 0 {
             let _ = writeln!(table, "{}: {surplus} setSpecs of records are beyond the limits", status.id);
         }
+        let duplicates = status.formats.iter().map(|format| format.duplicates).sum::<u64>();
+        if duplicates > 0 {
+            let _ = writeln!(
+                table,
+                "{}: {duplicates} duplicates: records whose identifier was listed before, with another content",
+                status.id
+            );
+        }
         for error in status.last_harvest.iter().flat_map(|last| &last.errors) {
             let _ = writeln!(table, "{}: the last harvest is not complete: {error}", status.id);
         }

@@ -134,6 +134,7 @@ pub(super) async fn measure_mirror(
             last_success_secs: store.repository_state(RepositoryId(&id)).await?.last_success_secs,
             missing: sum(|format| format.missing),
             unrepairable: sum(|format| format.unrepairable),
+            duplicates: sum(|format| format.duplicates),
         };
         sizes.push((id, size));
     }

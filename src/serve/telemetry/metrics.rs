@@ -123,6 +123,8 @@ metrics! {
         "Items that are missing in the mirror, unrepairable ones included.";
     mirror_unrepairable: IntGaugeVec = "oaimend_mirror_unrepairable_items", ["repository"],
         "Missing items whose bytes stay unreadable.";
+    mirror_duplicates: IntGaugeVec = "oaimend_mirror_duplicates", ["repository"],
+        "Records in the last lists of the source whose identifier came before, with another content.";
     harvests: IntCounterVec = "oaimend_mirror_harvests_total", ["repository", "outcome"],
         "Harvests of the mirror by outcome.";
     searches: HistogramVec = "oaimend_search_duration_seconds", ["outcome"],

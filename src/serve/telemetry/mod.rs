@@ -44,6 +44,8 @@ pub(crate) struct MirrorSize {
     pub(crate) missing: u64,
     /// Missing items whose bytes stay unreadable.
     pub(crate) unrepairable: u64,
+    /// Records of the last lists whose identifier came before, with another content.
+    pub(crate) duplicates: u64,
 }
 
 /// Counters and recent events of one repository.
@@ -159,9 +161,11 @@ impl Telemetry {
             mirror_last_success_secs: last_success_secs,
             mirror_missing: missing,
             mirror_unrepairable: unrepairable,
+            mirror_duplicates: duplicates,
             ..
         } = &self.metrics;
-        for gauge in [records, tombstones, bytes, lag_secs, last_success_secs, missing, unrepairable] {
+        let counts = [records, tombstones, bytes, missing, unrepairable, duplicates];
+        for gauge in counts.into_iter().chain([lag_secs, last_success_secs]) {
             // A repository may have been removed.
             gauge.reset();
         }
@@ -172,6 +176,7 @@ impl Telemetry {
             bytes.with_label_values(label).set(size.bytes.cast_signed());
             missing.with_label_values(label).set(size.missing.cast_signed());
             unrepairable.with_label_values(label).set(size.unrepairable.cast_signed());
+            duplicates.with_label_values(label).set(size.duplicates.cast_signed());
             for (gauge, secs) in
                 [(lag_secs, size.lag_secs), (last_success_secs, size.last_success_secs.map(|secs| secs.0))]
             {

@@ -69,6 +69,17 @@ impl Failover {
             let answer = answer::continue_list(&self.mirror, &request, list).await;
             return self.send(&request, answer, SourceEnd::default(), events).await;
         }
+        if let Some(identifier) = request.request.argument(Argument::Identifier) {
+            // The source would say that the identifier does not exist, and harvesters would delete the record.
+            let is_suffixed = self.mirror.is_suffixed(identifier).await;
+            if !matches!(is_suffixed, Ok(false)) {
+                let answer = match is_suffixed {
+                    Ok(_) => answer::answer(&self.mirror, &request).await,
+                    Err(failure) => Err(failure),
+                };
+                return self.send(&request, answer, SourceEnd::default(), events).await;
+            }
+        }
         // The receiver may be dropped; ignore.
         let _ = match self.widened(&request.request).await {
             Ok(widened) => self.ask(RepositoryRequest { request: widened, ..request }, events).await,

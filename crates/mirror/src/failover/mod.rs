@@ -10,6 +10,9 @@
 //! - The times of all pages are recorded as spans. A later `from` in a span is widened to the state that the list
 //!   showed, so no change is missed. `docs/explanation/complete-harvests.md` explains the rules.
 //!
+//! Requests for an identifier that the mirror has given to one of several records with the same identifier go to the
+//! mirror at once: the source does not know it.
+//!
 //! The mirror does not answer if its response could be wrong or incomplete. The failure of the source is then
 //! returned: for formats and sets that are not mirrored completely, for records that the mirror does not have, and for
 //! lists that the ledger does not know.

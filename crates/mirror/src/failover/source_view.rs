@@ -15,7 +15,7 @@ use oaimend_oai::{UnixSecs, Verb};
 use oaimend_repository::lists::{DeliveredItems, ListHistories, ListHistory};
 use oaimend_repository::{Failure, Reason};
 use oaimend_rules::ListState;
-use oaimend_store::{MirrorError, Prefix, TokenKey};
+use oaimend_store::{Duplicates, Identifier, MirrorError, Prefix, RecordStatus, TokenKey, split_suffix};
 use std::sync::Arc;
 
 /// One mirrored repository, presented as its source.
@@ -144,6 +144,30 @@ impl SourceView {
             Some(pages) => self.histories.items(pages).await,
             None => Ok(DeliveredItems::default()),
         }
+    }
+
+    /// Whether only the mirror knows an identifier: it has given it to one of several records that the source has with the
+    /// same identifier.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(super) async fn is_suffixed(&self, identifier: &str) -> Result<bool, Failure> {
+        let Some((base, number)) = split_suffix(identifier) else { return Ok(false) };
+        let (store, member) = (&self.view.stores.store, self.member()?);
+        for (prefix, status) in store.formats_of_item(member.repository(), Identifier(identifier)).await? {
+            let progress = store.progress(member.repository(), Prefix(&prefix)).await?;
+            let gives_suffixes =
+                progress.duplicates.is_some_and(|duplicates| duplicates.policy == Duplicates::Suffix);
+            if !gives_suffixes || status == RecordStatus::Deleted {
+                continue;
+            }
+            let known = store.occurrences(member.repository(), Prefix(&prefix), &[base.to_owned()]).await?;
+            if known.iter().any(|known| known.suffixed(number).is_some()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The failure of a request for an object that only the source can know.

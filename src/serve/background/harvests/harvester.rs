@@ -59,7 +59,11 @@ pub(crate) fn background_source(
     let client = served.sources.client_for(&mapping.source)?.requested_by(RequestedBy::Mirror);
     let (store, clock) = (served.store.clone(), Arc::clone(&served.clock));
     let activity = store.activity.clone();
-    let live =
-        LiveRepository { mapping: Arc::clone(&mapping.source), client, store, clock: Arc::clone(&clock) };
+    let mut source = Arc::clone(&mapping.source);
+    if mapping.mirror.as_ref().is_some_and(|settings| settings.duplicates.needs_whole_lists()) {
+        // The source can return another record with the same identifier.
+        Arc::make_mut(&mut source).quirks.refetch_broken_records = false;
+    }
+    let live = LiveRepository { mapping: source, client, store, clock: Arc::clone(&clock) };
     Ok(ObservedRepository { id: mapping.id().to_owned(), repository: live, activity, clock })
 }

@@ -258,6 +258,8 @@ fn log(id: &str, result: &Result<HarvestSummary, HarvestError>) {
                 deleted = summary.counts.deleted,
                 missing = summary.missing,
                 surplus_sets = summary.counts.surplus_sets,
+                duplicates = summary.duplicates.duplicates,
+                repetitions = summary.duplicates.repetitions,
                 unrepairable = summary.unrepairable,
                 complete = summary.is_complete(),
                 details = failure,
