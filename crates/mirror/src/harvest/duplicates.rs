@@ -232,7 +232,9 @@ impl CollectionWriter<'_> {
         let changed_after_secs = self.changed_after_secs();
         let mut placed = Vec::with_capacity(records.len());
         for record in records {
-            self.make_way(&record.identifier, &mut known, progress, page);
+            if progress.policy == Duplicates::Suffix {
+                self.make_way(&record.identifier, &mut known, progress, page);
+            }
             let content = listed_content(record.status, hash_of_content(&record));
             let mut occurrences = known.get(&record.identifier).cloned().unwrap_or_default();
             let placement = loop {

@@ -142,14 +142,11 @@ impl HarvestSummary {
         if self.unrepairable > 0 {
             line.push_str(&format!(" ({} of them unrepairable)", self.unrepairable));
         }
-        let DuplicateCounts { duplicates, repetitions } = self.duplicates;
+        let DuplicateCounts { duplicates, .. } = self.duplicates;
         if duplicates > 0 {
             line.push_str(&format!(
                 "; {duplicates} duplicates: their identifier was listed before, with another content"
             ));
-        }
-        if repetitions > 0 {
-            line.push_str(&format!("; {repetitions} repetitions of listed records"));
         }
         if counts.surplus_sets > 0 {
             line.push_str(&format!("; {} setSpecs of records are beyond the limits", counts.surplus_sets));

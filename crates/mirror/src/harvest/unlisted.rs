@@ -101,7 +101,8 @@ async fn next_unlisted(
     loses_deletions: bool,
     after: Option<String>,
 ) -> Result<Option<(Vec<Unlisted>, String)>, MirrorError> {
-    let Some((records, last)) = next_records(writer, after).await? else { return Ok(None) };
+    let gives_suffixes = progress.policy == Duplicates::Suffix;
+    let Some((records, last)) = next_records(writer, gives_suffixes, after).await? else { return Ok(None) };
     let mut unlisted = Vec::new();
     for StoredOccurrence { entry, base, place, occurrences } in records {
         let is_listed = occurrences.is_listed(place, progress.harvest);
@@ -133,9 +134,11 @@ struct StoredOccurrence {
     occurrences: Occurrences,
 }
 
-/// The live ones of the next stored records, and the last identifier that was read; `None` at the end.
+/// The live ones of the next stored records, and the last identifier that was read; `None` at the end. Without
+/// `gives_suffixes`, all identifiers are those of the source.
 async fn next_records(
     writer: &CollectionWriter<'_>,
+    gives_suffixes: bool,
     after: Option<String>,
 ) -> Result<Option<(Vec<StoredOccurrence>, String)>, MirrorError> {
     let harvest = writer.harvest;
@@ -150,7 +153,8 @@ async fn next_records(
     });
     let known = writer.occurrences(names.map(str::to_owned).collect()).await?;
     let records = live.into_iter().map(|entry| {
-        let (base, place) = place_of(&entry.identifier, &known);
+        let (base, place) =
+            if gives_suffixes { place_of(&entry.identifier, &known) } else { (entry.identifier.as_str(), 0) };
         let occurrences = known.get(base).cloned().unwrap_or_default();
         StoredOccurrence { base: base.to_owned(), place, occurrences, entry }
     });
@@ -271,7 +275,7 @@ pub(crate) async fn delete_suffixes(
         return Ok(());
     }
     let mut after = None;
-    while let Some((records, last)) = next_records(&writer, after).await? {
+    while let Some((records, last)) = next_records(&writer, true, after).await? {
         for StoredOccurrence { entry, base, place, .. } in records {
             if place == 0 {
                 continue;

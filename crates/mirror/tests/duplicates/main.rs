@@ -156,6 +156,21 @@ async fn an_identifier_of_the_source_with_a_suffix_goes_first() {
 }
 
 #[tokio::test]
+async fn rules_without_suffixes_leave_such_identifiers_alone() {
+    for policy in [Duplicates::Newest, Duplicates::First] {
+        let mut records = twice();
+        records.push(live("x#2", OLD_SECS, "real"));
+        let mirror = Mirror::new(policy, records);
+        for _ in 0..3 {
+            let summary = mirror.harvest().await;
+            assert!(summary.is_success(), "{policy:?} {summary:?}");
+            assert_eq!(mirror.content().await["x#2"], "real", "{policy:?}");
+            assert!(mirror.is_equal_to_source().await, "{policy:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_unreadable_duplicate_is_missing_until_it_can_be_read() {
     for policy in [Duplicates::First, Duplicates::Suffix] {
         let mirror = Mirror::new(policy, twice());

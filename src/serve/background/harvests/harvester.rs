@@ -8,6 +8,7 @@ use oaimend_mirror::harvest::{
     HarvestError, HarvestSettings, HarvestStatus, HarvestSummary, HarvestTurn, Harvester,
 };
 use oaimend_repository::{Failure, ObservedRepository};
+use oaimend_upstream::settings::PageFallback;
 use oaimend_upstream::{LiveRepository, RequestedBy};
 use std::sync::Arc;
 
@@ -61,8 +62,9 @@ pub(crate) fn background_source(
     let activity = store.activity.clone();
     let mut source = Arc::clone(&mapping.source);
     if mapping.mirror.as_ref().is_some_and(|settings| settings.duplicates.needs_whole_lists()) {
-        // The source can return another record with the same identifier.
-        Arc::make_mut(&mut source).quirks.refetch_broken_records = false;
+        // The source can return another record with the same identifier if one is requested alone.
+        let quirks = &mut Arc::make_mut(&mut source).quirks;
+        (quirks.refetch_broken_records, quirks.page_fallback) = (false, PageFallback::Off);
     }
     let live = LiveRepository { mapping: source, client, store, clock: Arc::clone(&clock) };
     Ok(ObservedRepository { id: mapping.id().to_owned(), repository: live, activity, clock })
