@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use crate::fixtures::collection::{Collection, Entry, identifier};
 use crate::fixtures::failover::World;
+use crate::fixtures::program::{Program, serve};
+use crate::fixtures::source::{Source, fetch};
 
 /// A collection whose lists contain the identifier 3 again, with another title and an older datestamp.
 fn collection() -> Collection {
@@ -29,17 +31,33 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }
 
+/// A folder with a mirrored repository `c` that has this key.
+fn folder_with(source: &Source, key: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("mappings")).expect("a writable folder");
+    let mapping = format!("base_url = \"{}\"\n[mirror]\nprefixes = [\"oai_dc\"]\n{key}\n", source.base_url());
+    std::fs::write(folder.path().join("mappings/c.toml"), mapping).expect("a writable folder");
+    folder
+}
+
+#[test]
+fn duplicates_are_in_the_log_and_in_the_metrics() {
+    let (source, _collection) = collection().start();
+    let folder = folder_with(&source, "duplicates = \"suffix\"");
+    let mut program = Program::run(serve(folder.path()).args(["--admin", "127.0.0.1:0"]));
+    let line = program.line("harvest of the mirror");
+    assert_eq!((&line["duplicates"], &line["repetitions"]), (&1.into(), &0.into()), "{line}");
+    let metrics = fetch(program.admin(), "/-/metrics").text();
+    assert!(metrics.contains("oaimend_mirror_duplicates{repository=\"c\"} 1\n"), "{metrics}");
+}
+
 #[test]
 fn duplicates_are_in_the_result_and_in_the_status() {
     let (source, _collection) = collection().start();
     for (rule, has_suffix) in
         [("", false), ("duplicates = \"first\"", false), ("duplicates = \"suffix\"", true)]
     {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir(folder.path().join("mappings")).expect("a writable folder");
-        let mapping =
-            format!("base_url = \"{}\"\n[mirror]\nprefixes = [\"oai_dc\"]\n{rule}\n", source.base_url());
-        std::fs::write(folder.path().join("mappings/c.toml"), mapping).expect("a writable folder");
+        let folder = folder_with(&source, rule);
         let output = oaimend(folder.path(), &["mirror", "sync"]);
         let stored = if has_suffix { 26 } else { 25 };
         let expected = format!(
@@ -49,10 +67,12 @@ fn duplicates_are_in_the_result_and_in_the_status() {
         assert_eq!((output.status.code(), stdout(&output)), (Some(0), expected), "{rule}");
         let status = stdout(&oaimend(folder.path(), &["mirror", "status"]));
         assert!(status.contains("c: 1 duplicates: records whose identifier"), "{status}");
-        let status = stdout(&oaimend(folder.path(), &["mirror", "status", "--json"]));
+        let status = stdout(&oaimend(folder.path(), &["mirror", "status", "--format", "json"]));
         let status: Value = serde_json::from_str(&status).expect("JSON");
-        let text = status.to_string();
-        assert!(text.contains("\"duplicates\":1") && text.contains("\"repetitions\":0"), "{text}");
+        let status = &status["repositories"][0];
+        assert_eq!(status["formats"][0]["duplicates"], 1, "{status}");
+        let last = &status["last_harvest"];
+        assert_eq!((&last["duplicates"], &last["repetitions"]), (&1.into(), &0.into()), "{status}");
         let identifiers = stdout(&oaimend(folder.path(), &["mirror", "cat", "c", "--format", "ids"]));
         let suffixed = format!("{}#2", identifier(3));
         assert_eq!(identifiers.lines().any(|line| line == suffixed), has_suffix, "{identifiers}");

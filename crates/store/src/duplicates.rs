@@ -4,7 +4,6 @@
 //! listed record is its status and everything after its header. Two records with the same identifier and the same
 //! content are a repetition, such as from pages that overlap, and two with different contents are duplicates.
 
-use crate::mirror::RecordStatus;
 use oaimend_oai::{UnixSecs, named_enum, serde_by_name};
 use serde::{Deserialize, Serialize};
 
@@ -258,14 +257,6 @@ impl Occurrences {
         self.items
             .get(place)
             .is_some_and(|item| item.reading >= harvest && matches!(item.content, ListedContent::Live(_)))
-    }
-}
-
-/// The content of a record, as far as duplicates are compared.
-pub fn listed_content(status: RecordStatus, hash: u64) -> ListedContent {
-    match status {
-        RecordStatus::Live => ListedContent::Live(hash),
-        RecordStatus::Deleted => ListedContent::Deleted,
     }
 }
 

@@ -42,7 +42,7 @@ pub use collisions::Collisions;
 pub use databases::{Databases, StoreDatabase, StoreName};
 pub use duplicates::{
     DuplicateCounts, DuplicateProgress, Duplicates, ListedContent, OCCURRENCES_MAX, Occurrence, Occurrences,
-    Placement, listed_content, split_suffix, with_suffix,
+    Placement, split_suffix, with_suffix,
 };
 pub use harvest_state::{
     AggregateState, Catalog, Committed, CompleteHarvest, DerivedCollection, HarvestNote, HarvestProgress,

@@ -5,7 +5,7 @@
 //!
 //! Invariant: the progress never reaches beyond the records that are stored with it or before it.
 
-use crate::harvest::duplicates::ListedIdentifiers;
+use crate::harvest::listed_identifiers::ListedIdentifiers;
 use crate::harvest::page::{Harvester, Interruption, ReceivedPage, stopped, to_new_record};
 use oaimend_oai::set_spec::is_within;
 use oaimend_oai::{Request, UnixSecs, Verb};

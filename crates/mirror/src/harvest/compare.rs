@@ -2,9 +2,9 @@
 
 use crate::harvest::entry_sort::{EntrySort, SortedEntries};
 use crate::harvest::identifier_list::IdentifierList;
+use crate::harvest::listed_identifiers::place_of;
 use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::settings::{HarvestError, HarvestSettings};
-use crate::harvest::unlisted::place_of;
 use oaimend_store::{
     Duplicates, Identifier, IdentifierEntry, MirrorError, Prefix, RecordStatus, split_suffix,
 };

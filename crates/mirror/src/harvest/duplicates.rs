@@ -8,7 +8,7 @@
 //! Invariant: a record that is neither stored nor left out by the rule is a missing item.
 
 use crate::harvest::collection_writer::{CollectionWriter, with_sets};
-use crate::harvest::list_versions::{ListVersions, ListedVersion};
+use crate::harvest::list_versions::ListedVersion;
 use crate::harvest::page::{Interruption, ReceivedPage};
 use memchr::memmem;
 use oaimend_oai::{UnixSecs, escape};
@@ -16,22 +16,9 @@ use oaimend_repository::RecordView;
 use oaimend_rules::{MissingItem, Sighting};
 use oaimend_store::{
     CompleteHarvest, DuplicateCounts, DuplicateProgress, Duplicates, ListedContent, MirrorError, NewRecord,
-    Occurrences, Placement, Prefix, RecordStatus, StoredRecord, content_hash, listed_content, split_suffix,
-    with_suffix,
+    Occurrences, Placement, Prefix, RecordStatus, StoredRecord, content_hash, split_suffix, with_suffix,
 };
 use std::collections::HashMap;
-
-/// What a writer remembers of the identifiers in its lists.
-#[derive(Debug, Default)]
-pub(crate) struct ListedIdentifiers {
-    versions: ListVersions,
-    /// Whether an earlier process, or an earlier attempt, has received the first records of this harvest.
-    is_continued: bool,
-    /// What the pages since the last commit have changed.
-    changed: HashMap<String, Occurrences>,
-    /// What the current page has changed.
-    of_page: HashMap<String, Occurrences>,
-}
 
 /// The last version of a record that is not in memory.
 #[derive(Clone, Copy, Debug)]
@@ -39,39 +26,6 @@ struct VersionElsewhere {
     datestamp_secs: UnixSecs,
     /// Whether the current harvest has received it.
     is_of_harvest: bool,
-}
-
-impl ListedIdentifiers {
-    /// The number of changes that wait for a commit.
-    pub(crate) fn waiting(&self) -> usize {
-        self.changed.len()
-    }
-
-    /// The changes that the next commit stores.
-    pub(crate) fn take_changed(&mut self) -> Vec<(String, Occurrences)> {
-        self.changed.drain().collect()
-    }
-
-    /// Keeps the changes of the current page: it has ended, or its first part is committed.
-    pub(crate) fn keep_page(&mut self) {
-        self.changed.extend(self.of_page.drain());
-        self.versions.end_page();
-    }
-
-    /// Drops the changes of the current page, which has failed.
-    pub(crate) fn drop_page(&mut self) {
-        self.of_page.clear();
-        self.versions.drop_page();
-    }
-
-    /// Replaces what is known of an identifier.
-    pub(crate) fn change(&mut self, identifier: String, occurrences: Occurrences) {
-        self.changed.insert(identifier, occurrences);
-    }
-
-    fn find(&self, identifier: &str) -> Option<&Occurrences> {
-        self.of_page.get(identifier).or_else(|| self.changed.get(identifier))
-    }
 }
 
 impl CollectionWriter<'_> {
@@ -235,7 +189,10 @@ impl CollectionWriter<'_> {
             if progress.policy == Duplicates::Suffix {
                 self.make_way(&record.identifier, &mut known, progress, page);
             }
-            let content = listed_content(record.status, hash_of_content(&record));
+            let content = match record.status {
+                RecordStatus::Live => ListedContent::Live(hash_of_content(&record)),
+                RecordStatus::Deleted => ListedContent::Deleted,
+            };
             let mut occurrences = known.get(&record.identifier).cloned().unwrap_or_default();
             let placement = loop {
                 let before = occurrences.clone();

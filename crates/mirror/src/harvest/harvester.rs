@@ -121,7 +121,8 @@ impl FormatRun<'_> {
         let from_secs = mark.map(|mark| description.times.aligned(mark.from_secs_at(&description.clocks)));
         let began_whole = writer.progress.start.is_some_and(|start| start.from_secs.is_none());
         let continues = writer.progress.open_list.is_some() || !writer.progress.sets_done.is_empty();
-        let from_secs = from_secs.filter(|_| !needs_whole_lists && !(continues && began_whole));
+        let is_whole = needs_whole_lists || continues && began_whole;
+        let from_secs = if is_whole { None } else { from_secs };
         if !continues {
             let state = mark.map(CompleteHarvest::from);
             writer.progress.start = Some(HarvestStart { state, from_secs });

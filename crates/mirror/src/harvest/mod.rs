@@ -6,7 +6,7 @@
 //! `collection_writer` commits its records. `gaps` notes the items that are missing, and requests them again. `sweep`
 //! finds records that have vanished. `compare` compares the store with the source. `identifier_list` reads the
 //! identifiers for both. `duplicates` decides between records with one identifier in the lists, with `list_versions` for the
-//! newest one, and `unlisted` finds vanished records if it needs whole lists. `repeated_pages` detects
+//! newest one and `listed_identifiers` for the others, and `unlisted` finds vanished records if it needs whole lists. `repeated_pages` detects
 //! lists that go in circles. `damaged` fetches records again that were damaged on disk. `results` stores the results
 //! for the schedule. `turns` lets harvests take turns, so that endless lists do not keep others from running.
 //! `set_members` asks the source for the members of its sets.
@@ -25,6 +25,7 @@ mod gaps;
 mod harvester;
 mod identifier_list;
 mod list_versions;
+mod listed_identifiers;
 mod page;
 mod repeated_pages;
 mod results;

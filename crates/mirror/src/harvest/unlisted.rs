@@ -6,6 +6,7 @@
 
 use crate::harvest::collection_writer::CollectionWriter;
 use crate::harvest::duplicates::{to_store_again, with_identifier};
+use crate::harvest::listed_identifiers::place_of;
 use crate::harvest::page::{Harvester, Interruption};
 use crate::harvest::settings::HarvestSettings;
 use crate::harvest::sweep::{REFETCH_FAILURES_MAX, SweepResult, is_unknown, is_within, tombstone};
@@ -14,7 +15,6 @@ use oaimend_store::{
     DuplicateProgress, Duplicates, Identifier, IdentifierEntry, ListedContent, MirrorError, Occurrences,
     Prefix, RecordStatus, Sweep, split_suffix, with_suffix,
 };
-use std::collections::HashMap;
 
 /// Identifiers that are read from the store at a time.
 const BATCH: usize = 1_000;
@@ -159,16 +159,6 @@ async fn next_records(
         StoredOccurrence { base: base.to_owned(), place, occurrences, entry }
     });
     Ok(Some((records.collect(), last)))
-}
-
-/// The identifier without a suffix of the mirror, and the place among the records with it.
-pub(crate) fn place_of<'i>(identifier: &'i str, known: &HashMap<String, Occurrences>) -> (&'i str, usize) {
-    match split_suffix(identifier) {
-        Some((base, number)) if known.get(base).is_some_and(|known| known.suffixed(number).is_some()) => {
-            (base, number - 1)
-        }
-        _ => (identifier, 0),
-    }
 }
 
 async fn delete(

@@ -139,7 +139,7 @@ async fn check(seed: u64, policy: Duplicates) {
             }
         }
     }
-    assert_eq!(mirror.is_equal_to_source().await, true, "seed {seed} {policy:?}");
+    assert!(mirror.is_equal_to_source().await, "seed {seed} {policy:?}");
 }
 
 #[tokio::test]
