@@ -55,8 +55,9 @@ async fn each_rule_chooses_its_records_and_the_harvest_counts_them() {
 async fn a_page_that_comes_again_is_no_duplicate() {
     for policy in Duplicates::ALL.iter().copied() {
         for fault in [Fault::Half, Fault::Forgotten, Fault::Kill] {
-            for page in 1..=2 {
+            for page in 1..=3 {
                 let mirror = Mirror::new(policy, twice());
+                mirror.source.lists().page_len = 2;
                 mirror.source.lists().faults.insert(page, fault);
                 let summary = mirror.harvest().await;
                 let counts = (summary.duplicates.duplicates, summary.duplicates.repetitions);
@@ -167,12 +168,21 @@ async fn rules_without_suffixes_leave_such_identifiers_alone() {
             assert_eq!(mirror.content().await["x#2"], "real", "{policy:?}");
             assert!(mirror.is_equal_to_source().await, "{policy:?}");
         }
+        mirror.source.lists().records.pop();
+        mirror.harvest().await;
+        assert!(!mirror.content().await.contains_key("x#2"), "{policy:?}");
     }
 }
 
 #[tokio::test]
 async fn an_unreadable_duplicate_is_missing_until_it_can_be_read() {
     for policy in [Duplicates::First, Duplicates::Suffix] {
+        // The readable one comes after it.
+        let records = vec![live("x", OLD_SECS, "older"), live("x", OLD_SECS + 9, "newer")];
+        let mirror = Mirror::new(policy, records);
+        mirror.source.lists().records[0].is_broken = true;
+        assert_eq!(mirror.harvest().await.missing, 1, "{policy:?}");
+
         let mirror = Mirror::new(policy, twice());
         mirror.source.lists().records[3].is_broken = true;
         for _ in 0..2 {
@@ -192,6 +202,51 @@ async fn an_unreadable_duplicate_is_missing_until_it_can_be_read() {
 }
 
 #[tokio::test]
+async fn a_list_with_an_unreadable_record_deletes_nothing() {
+    for policy in [Duplicates::First, Duplicates::Suffix] {
+        let mirror = Mirror::new(policy, twice());
+        mirror.harvest().await;
+        mirror.source.lists().records.remove(1);
+        mirror.source.lists().records[1].is_broken = true;
+        mirror.harvest().await;
+        assert!(mirror.content().await.contains_key("y"), "{policy:?}");
+        mirror.source.lists().records[1].is_broken = false;
+        mirror.harvest().await;
+        assert!(!mirror.content().await.contains_key("y"), "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_identifier_without_a_suffix_exists_while_any_record_has_it() {
+    let mirror = Mirror::new(Duplicates::Suffix, twice());
+    mirror.harvest().await;
+    mirror.source.lists().records[0] = deleted("x", OLD_SECS + 10);
+    mirror.source.lists().records.truncate(4);
+    mirror.harvest().await;
+    assert_eq!(mirror.content().await, content([("x", "older"), ("y", "other"), ("z", "third")]));
+}
+
+#[tokio::test]
+async fn an_older_version_after_an_interruption_replaces_nothing() {
+    let records = || {
+        let mut records: Vec<Listed> =
+            (0..9).map(|number| live(&number.to_string(), OLD_SECS, "other")).collect();
+        records[0] = live("x", OLD_SECS + 9, "newer");
+        records[6] = live("x", OLD_SECS, "older");
+        records[8] = live("x", OLD_SECS + 1, "less old");
+        records
+    };
+    for fault in [Fault::Kill, Fault::Half, Fault::Forgotten] {
+        let mut mirror = Mirror::new(Duplicates::Newest, records());
+        // Each page is committed.
+        mirror.settings.request_gap = std::time::Duration::from_secs(6);
+        mirror.source.lists().faults.insert(3, fault);
+        let summary = mirror.harvest().await;
+        assert_eq!((summary.duplicates.duplicates, mirror.content().await["x"].as_str()), (2, "newer"));
+    }
+}
+
+#[tokio::test]
 async fn records_beyond_the_maximum_of_an_identifier_are_missing() {
     let records = (0..OCCURRENCES_MAX + 5).map(|number| live("x", OLD_SECS, &number.to_string()));
     let mirror = Mirror::new(Duplicates::Suffix, records.collect());
@@ -206,6 +261,8 @@ async fn records_beyond_the_maximum_of_an_identifier_are_missing() {
 async fn another_rule_applies_to_all_records() {
     let mut mirror = Mirror::new(Duplicates::Newest, twice());
     mirror.source.lists().records.swap(0, 3);
+    // No comparison of identifiers finds what changes.
+    mirror.source.lists().is_persistent = true;
     let others = [("y", "other"), ("z", "third")];
     for (policy, expected) in [
         (Duplicates::Newest, vec![("x", "newer")]),

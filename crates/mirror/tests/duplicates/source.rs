@@ -94,6 +94,8 @@ pub(crate) enum Fault {
 pub(crate) struct Lists {
     pub(crate) records: Vec<Listed>,
     pub(crate) page_len: usize,
+    /// Whether it lists deleted records for ever.
+    pub(crate) is_persistent: bool,
     /// The faults by the number of the page of a list of records, which all harvests count.
     pub(crate) faults: BTreeMap<u64, Fault>,
     /// Replaces the records before this page.
@@ -130,7 +132,7 @@ impl Source {
         let mut summary = self.summary();
         summary.page.identify = Some(IdentifyFields {
             earliest_datestamp: "2000-01-01T00:00:00Z".to_owned(),
-            deleted_record: "no".to_owned(),
+            deleted_record: if self.lists().is_persistent { "persistent" } else { "no" }.to_owned(),
             granularity: "YYYY-MM-DDThh:mm:ssZ".to_owned(),
         });
         vec![Event::End(Box::new(summary))]
