@@ -180,6 +180,7 @@ async fn an_unreadable_duplicate_is_missing_until_it_can_be_read() {
         // The readable one comes after it.
         let records = vec![live("x", OLD_SECS, "older"), live("x", OLD_SECS + 9, "newer")];
         let mirror = Mirror::new(policy, records);
+        mirror.source.lists().page_len = 1;
         mirror.source.lists().records[0].is_broken = true;
         assert_eq!(mirror.harvest().await.missing, 1, "{policy:?}");
 
