@@ -26,7 +26,7 @@ pub use envelope::{escape, is_xml_char, response_head};
 pub use errors::{ErrorCode, error_response};
 pub use named::Named;
 pub use request::window::Window;
-pub use request::{Argument, Request, RequestError, Verb};
+pub use request::{Argument, Request, RequestError, Verb, query_pairs};
 pub use request_echo::RequestEcho;
 pub use unix_secs::UnixSecs;
 

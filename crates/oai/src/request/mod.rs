@@ -401,8 +401,8 @@ impl Request {
     }
 }
 
-/// The decoded pairs of a query.
-fn query_pairs(query: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+/// The decoded pairs of a query or of a form, as [`Request::parse`] reads them. They need not be UTF-8.
+pub fn query_pairs(query: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let pairs = query.split(|&byte| byte == b'&').filter(|pair| !pair.is_empty());
     let decoded = pairs.map(|pair| {
         let mut halves = pair.splitn(2, |&byte| byte == b'=');

@@ -1,0 +1,55 @@
+//! The identifiers and formats of the records in a file.
+
+use crate::dublin_core::{DUBLIN_CORE, DUBLIN_CORE_NAMESPACE};
+use crate::error::DepositError;
+use oaimend_crosswalks::BUILT_IN;
+
+/// What the place of a file says of its records.
+#[derive(Clone, Copy, Debug)]
+pub struct FileNaming<'a> {
+    /// The start of identifiers that the files themselves do not have, such as `oai:group.example:theses/`.
+    pub identifier_start: &'a str,
+    /// The name of the file: its path below the folder without the ending.
+    pub name: &'a str,
+    /// The metadataPrefix of XML; `None`: that of its namespace.
+    pub prefix: Option<&'a str>,
+    /// The sets of records whose file does not name any.
+    pub set_specs: &'a [String],
+}
+
+impl FileNaming<'_> {
+    /// The identifier of a file with one record.
+    pub(super) fn identifier_of_file(&self) -> String {
+        self.identifier_of(self.name)
+    }
+
+    /// The identifier of the record with this key. Characters that are not legal in it become `%XX`.
+    pub(super) fn identifier_of(&self, key: &str) -> String {
+        let mut identifier = self.identifier_start.to_owned();
+        for byte in key.bytes() {
+            // OAI identifier format: uric characters.
+            if byte.is_ascii_alphanumeric() || b"-_.!~*'();/?:@&=+$,".contains(&byte) {
+                identifier.push(char::from(byte));
+            } else {
+                identifier.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        identifier
+    }
+
+    /// The metadataPrefix of metadata with this namespace.
+    pub(super) fn prefix_of(&self, namespace: &str) -> Result<String, DepositError> {
+        if let Some(prefix) = self.prefix {
+            return Ok(prefix.to_owned());
+        }
+        if namespace == DUBLIN_CORE_NAMESPACE {
+            return Ok(DUBLIN_CORE.to_owned());
+        }
+        let known = BUILT_IN.iter().find(|row| row.namespace == namespace);
+        known.map(|row| row.prefix.to_owned()).ok_or_else(|| {
+            DepositError::Unfit(format!(
+                "the namespace {namespace} belongs to no format that oaimend knows; name its metadataPrefix"
+            ))
+        })
+    }
+}

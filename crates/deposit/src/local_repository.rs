@@ -1,0 +1,509 @@
+//! Writes the records of a local repository.
+
+use crate::deposit::Deposit;
+use crate::dublin_core::{DUBLIN_CORE, crosswalk, dublin_core_of, written};
+use crate::error::DepositError;
+use crate::settings::{FormatSettings, LocalSettings};
+use oaimend_mirror::view::ViewStores;
+use oaimend_mirror::view::identify::fallback_email;
+use oaimend_oai::{UnixSecs, escape, set_spec};
+use oaimend_store::{
+    CompleteHarvest, Document, Identifier, ListedFormat, MirrorError, PageCommit, Prefix, RecordStatus,
+    RepositoryId, StoredRecord,
+};
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::sync::Arc;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use url::Url;
+
+/// A local repository with its settings. Cheap to make.
+#[derive(Clone, Debug)]
+pub struct LocalRepository {
+    stores: ViewStores,
+    settings: Arc<LocalSettings>,
+    now_secs: UnixSecs,
+    /// Held by the writer: two at once would not see the records of each other.
+    turn: Arc<Mutex<()>>,
+}
+
+/// What a write has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The stamp of the last change of the written records: the datestamp that lists have.
+    pub stamp_secs: UnixSecs,
+    /// The records that are new or changed. The others were stored already, and keep their stamps.
+    pub changed: u64,
+    /// The tag of the record, if it is one.
+    pub tag: Option<EntityTag>,
+    /// Whether the record was unknown before, if it is one.
+    pub is_new: bool,
+}
+
+/// Names a version of a record. No two versions have the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntityTag {
+    sequence: u64,
+    stamp_secs: UnixSecs,
+}
+
+impl EntityTag {
+    /// The tag of a stored record.
+    pub const fn of(record: &StoredRecord) -> Self {
+        Self { sequence: record.sequence, stamp_secs: record.stamp_secs }
+    }
+}
+
+impl Display for EntityTag {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "\"{:x}-{:x}\"", self.stamp_secs.0, self.sequence)
+    }
+}
+
+/// What must be stored before a write, so that no writer overwrites what another one has written (RFC 9110, section 13).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// Anything.
+    #[default]
+    None,
+    /// A live record.
+    Exists,
+    /// No live record.
+    IsNew,
+    /// A live record with one of these tags, as they are written.
+    Matches(Vec<String>),
+}
+
+impl Condition {
+    fn holds(&self, stored: Option<&StoredRecord>) -> bool {
+        let live = stored.filter(|record| record.status == RecordStatus::Live);
+        match self {
+            Self::None => true,
+            Self::Exists => live.is_some(),
+            Self::IsNew => live.is_none(),
+            Self::Matches(tags) => {
+                live.is_some_and(|record| tags.contains(&EntityTag::of(record).to_string()))
+            }
+        }
+    }
+}
+
+/// The terms on which records are written.
+#[derive(Clone, Copy)]
+pub struct WriteTerms<'a> {
+    /// What must be stored before.
+    pub condition: &'a Condition,
+    /// Whether the writer may write a record with these setSpecs; `None`: any record.
+    pub may_write: Option<&'a (dyn Fn(&[String]) -> bool + Send + Sync)>,
+}
+
+/// Records of one format that are stored together.
+struct FormatWrite {
+    prefix: String,
+    deposits: Vec<Deposit>,
+}
+
+impl LocalRepository {
+    /// The repository at this time. `turn` is the same for all.
+    pub fn new(
+        stores: ViewStores,
+        settings: Arc<LocalSettings>,
+        now_secs: UnixSecs,
+        turn: Arc<Mutex<()>>,
+    ) -> Self {
+        Self { stores, settings, now_secs, turn }
+    }
+
+    fn id(&self) -> RepositoryId<'_> {
+        RepositoryId(&self.settings.id)
+    }
+
+    /// Stores what Identify and ListMetadataFormats say, if it has changed. A repository without records answers too.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read or written.
+    pub async fn describe(&self) -> Result<(), MirrorError> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let store = &self.stores.store;
+        let identify = self.identify();
+        let stored = store.document(self.id(), Document::Identify).await?;
+        if stored.is_none_or(|stored| stored != identify.as_bytes()) {
+            store.save_document(self.id(), Document::Identify, identify.into()).await?;
+        }
+        let mut catalog = store.catalog(self.id()).await?;
+        let listed = catalog.formats.len();
+        for (prefix, format) in &self.settings.formats {
+            if catalog.formats.iter().all(|listed| listed.prefix != *prefix) {
+                catalog.formats.push(format.listed_as(prefix));
+            }
+        }
+        // A repository has a format at least, also before its first record.
+        if (self.settings.dc_required || catalog.formats.is_empty())
+            && catalog.formats.iter().all(|format| format.prefix != DUBLIN_CORE)
+            && let Some(crosswalk) = crosswalk()
+        {
+            let (prefix, schema, namespace) = (crosswalk.prefix, crosswalk.schema, crosswalk.namespace);
+            catalog.formats.insert(0, ListedFormat { prefix, schema, namespace });
+        }
+        if catalog.formats.len() != listed {
+            store.save_catalog(self.id(), catalog.clone()).await?;
+        }
+        let mut unlisted = Vec::new();
+        for format in catalog.formats {
+            if store.progress(self.id(), Prefix(&format.prefix)).await?.last_complete.is_none() {
+                unlisted.push(FormatWrite { prefix: format.prefix, deposits: Vec::new() });
+            }
+        }
+        if unlisted.is_empty() {
+            return Ok(());
+        }
+        self.commit(unlisted, turn).await.map(drop)
+    }
+
+    fn identify(&self) -> String {
+        let mut xml = "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><Identify>".to_owned();
+        let mut field = |name: &str, text: &str| {
+            xml.push_str(&format!("<{name}>"));
+            escape(text, &mut xml);
+            xml.push_str(&format!("</{name}>"));
+        };
+        field("repositoryName", &self.settings.repository_name);
+        match self.settings.admin_emails.as_slice() {
+            [] => field("adminEmail", &fallback_email(&self.settings.base_url)),
+            emails => emails.iter().for_each(|email| field("adminEmail", email)),
+        }
+        xml.push_str("</Identify></OAI-PMH>");
+        xml
+    }
+
+    /// A new identifier: `oai:`, the domain of the base URL, the name of the repository, and 64 random bits.
+    ///
+    /// # Errors
+    ///
+    /// The operating system has no random bytes.
+    pub fn new_identifier(&self) -> Result<String, DepositError> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random)
+            .map_err(|error| MirrorError::Stopped(format!("there are no random bytes: {error}")))?;
+        let url = Url::parse(&self.settings.base_url).ok();
+        let domain = url.as_ref().and_then(Url::domain).filter(|domain| domain.contains('.'));
+        let domain = domain.unwrap_or("localhost.localdomain");
+        Ok(format!("oai:{domain}:{}/{}", self.settings.id, hex::encode(random)))
+    }
+
+    /// The stored record, deleted or not.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub async fn record(&self, prefix: &str, identifier: &str) -> Result<Option<StoredRecord>, MirrorError> {
+        self.stores.store.record(self.id(), Prefix(prefix), Identifier(identifier)).await
+    }
+
+    /// Stores records in one format, all or none. If two have one identifier, the last one counts.
+    ///
+    /// # Errors
+    ///
+    /// The writer has no right to a record; a record does not fit the format, lacks `oai_dc`, or is not the expected one; or
+    /// the store fails.
+    pub async fn put(
+        &self,
+        prefix: &str,
+        deposits: Vec<Deposit>,
+        terms: WriteTerms<'_>,
+    ) -> Result<Stored, DepositError> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        for deposit in &deposits {
+            self.check_rights(&deposit.identifier, Some(&deposit.set_specs), terms).await?;
+        }
+        self.check_owners(&deposits).await?;
+        if *terms.condition != Condition::None {
+            for deposit in &deposits {
+                let stored = self.record(prefix, &deposit.identifier).await?;
+                if !terms.condition.holds(stored.as_ref()) {
+                    return Err(DepositError::Changed(deposit.identifier.clone()));
+                }
+            }
+        }
+        let format = self.format_of(prefix, &deposits).await?;
+        let mut writes = Vec::new();
+        if self.settings.dc_required && prefix != DUBLIN_CORE {
+            let deposits = self.dublin_core(&format, &deposits).await?;
+            // Before the format: after a failure in between, no item is without it.
+            writes.push(FormatWrite { prefix: DUBLIN_CORE.to_owned(), deposits });
+        }
+        let single = match deposits.as_slice() {
+            [deposit] => Some((deposit.identifier.clone(), self.record(prefix, &deposit.identifier).await?)),
+            _ => None,
+        };
+        writes.push(FormatWrite { prefix: prefix.to_owned(), deposits });
+        writes.retain(|write| !write.deposits.is_empty());
+        let mut stored = self.commit(writes, turn).await?;
+        if let Some((identifier, before)) = single
+            && let Some(record) = self.record(prefix, &identifier).await?
+        {
+            stored.stamp_secs = record.stamp_secs;
+            stored.tag = Some(EntityTag::of(&record));
+            stored.is_new = before.is_none_or(|before| before.status == RecordStatus::Deleted);
+        }
+        Ok(stored)
+    }
+
+    /// Deletes an item in one format, or in all. The deleted records stay in the lists.
+    ///
+    /// # Errors
+    ///
+    /// There is no such live record, it is not the expected one, or others need it; or the store fails.
+    pub async fn delete(
+        &self,
+        prefix: Option<&str>,
+        identifier: &str,
+        terms: WriteTerms<'_>,
+    ) -> Result<Stored, DepositError> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        self.check_rights(identifier, None, terms).await?;
+        let live = self.live_formats(identifier).await?;
+        let chosen: Vec<&String> =
+            live.iter().filter(|live| prefix.is_none_or(|prefix| prefix == *live)).collect();
+        if chosen.is_empty() {
+            return Err(DepositError::Unknown(identifier.to_owned()));
+        }
+        if prefix == Some(DUBLIN_CORE) && self.settings.dc_required && live.len() > 1 {
+            let text = format!(
+                "{identifier} has other formats, and each item needs oai_dc; delete the whole item, or set dc_required \
+                 = false"
+            );
+            return Err(DepositError::Unfit(text));
+        }
+        let mut writes = Vec::new();
+        for prefix in chosen {
+            let Some(stored) = self.record(prefix, identifier).await? else { continue };
+            if !terms.condition.holds(Some(&stored)) {
+                return Err(DepositError::Changed(identifier.to_owned()));
+            }
+            let deposit = Deposit {
+                identifier: identifier.to_owned(),
+                set_specs: stored.set_specs.clone(),
+                payload: None,
+            };
+            if self.settings.dc_required && prefix != DUBLIN_CORE && live.len() > 1 {
+                let format = self.format_of(prefix, &[]).await?;
+                let deposits = self.dublin_core(&format, std::slice::from_ref(&deposit)).await?;
+                writes.push(FormatWrite { prefix: DUBLIN_CORE.to_owned(), deposits });
+            }
+            writes.push(FormatWrite { prefix: prefix.clone(), deposits: vec![deposit] });
+        }
+        writes.retain(|write| !write.deposits.is_empty());
+        Ok(self.commit(writes, turn).await?)
+    }
+
+    /// Gives all formats of an item these sets.
+    ///
+    /// # Errors
+    ///
+    /// There is no such item, a setSpec is not legal, or the store fails.
+    pub async fn set_sets(
+        &self,
+        prefix: &str,
+        identifier: &str,
+        set_specs: &[String],
+        terms: WriteTerms<'_>,
+    ) -> Result<Stored, DepositError> {
+        let checked = Deposit::new(identifier, set_specs, None)?;
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        self.check_rights(identifier, Some(&checked.set_specs), terms).await?;
+        let stored = self.record(prefix, identifier).await?;
+        if stored.as_ref().is_none_or(|stored| stored.status == RecordStatus::Deleted) {
+            return Err(DepositError::Unknown(identifier.to_owned()));
+        }
+        if !terms.condition.holds(stored.as_ref()) {
+            return Err(DepositError::Changed(identifier.to_owned()));
+        }
+        let mut writes = Vec::new();
+        for prefix in self.live_formats(identifier).await? {
+            let Some(stored) = self.record(&prefix, identifier).await? else { continue };
+            let Some(deposit) = written(&stored) else { continue };
+            let deposit = Deposit { set_specs: checked.set_specs.clone(), ..deposit };
+            writes.push(FormatWrite { prefix, deposits: vec![deposit] });
+        }
+        let mut done = self.commit(writes, turn).await?;
+        if let Some(record) = self.record(prefix, identifier).await? {
+            (done.stamp_secs, done.tag) = (record.stamp_secs, Some(EntityTag::of(&record)));
+        }
+        Ok(done)
+    }
+
+    /// Refuses an item that the writer may not write: its sets as they are stored, in all formats, or as they will be.
+    async fn check_rights(
+        &self,
+        identifier: &str,
+        set_specs: Option<&[String]>,
+        terms: WriteTerms<'_>,
+    ) -> Result<(), DepositError> {
+        let Some(may_write) = terms.may_write else { return Ok(()) };
+        let forbidden = || Err(DepositError::Forbidden(identifier.to_owned()));
+        if set_specs.is_some_and(|set_specs| !may_write(set_specs)) {
+            return forbidden();
+        }
+        for prefix in self.live_formats(identifier).await? {
+            if let Some(stored) = self.record(&prefix, identifier).await?
+                && !may_write(&stored.set_specs)
+            {
+                return forbidden();
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses new identifiers that another repository has.
+    async fn check_owners(&self, deposits: &[Deposit]) -> Result<(), DepositError> {
+        if self.settings.foreign_identifiers {
+            return Ok(());
+        }
+        let store = &self.stores.store;
+        let mut others = store.repositories().await?;
+        // Names of repositories begin with a letter or a digit; the others are those of views and the index.
+        others.retain(|other| *other != self.settings.id && !other.starts_with('_'));
+        for deposit in deposits.iter().filter(|deposit| deposit.payload.is_some()) {
+            let identifier = Identifier(&deposit.identifier);
+            if !store.formats_of_item(self.id(), identifier).await?.is_empty() {
+                continue;
+            }
+            for other in &others {
+                let formats = store.formats_of_item(RepositoryId(other), identifier).await?;
+                if formats.iter().any(|(_, status)| *status == RecordStatus::Live) {
+                    let (identifier, repository) = (deposit.identifier.clone(), other.clone());
+                    return Err(DepositError::Foreign { identifier, repository });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The formats in which an item is live.
+    async fn live_formats(&self, identifier: &str) -> Result<Vec<String>, MirrorError> {
+        let formats = self.stores.store.formats_of_item(self.id(), Identifier(identifier)).await?;
+        let live = formats.into_iter().filter(|(_, status)| *status == RecordStatus::Live);
+        Ok(live.map(|(prefix, _)| prefix).collect())
+    }
+
+    /// The format of a prefix, which is stored if it is new. All records have its namespace.
+    async fn format_of(&self, prefix: &str, deposits: &[Deposit]) -> Result<ListedFormat, DepositError> {
+        let mut catalog = self.stores.store.catalog(self.id()).await?;
+        let known = catalog.formats.iter().find(|format| format.prefix == prefix).cloned();
+        let format = match known {
+            Some(format) => format,
+            None => self.new_format(prefix, deposits)?,
+        };
+        for deposit in deposits {
+            if let Some(payload) = &deposit.payload
+                && payload.namespace != format.namespace
+            {
+                let text = format!(
+                    "the root element of {} has the namespace {}, and {prefix} has {}",
+                    deposit.identifier, payload.namespace, format.namespace
+                );
+                return Err(DepositError::Unfit(text));
+            }
+        }
+        if catalog.formats.iter().all(|format| format.prefix != prefix) {
+            catalog.formats.push(format.clone());
+            self.stores.store.save_catalog(self.id(), catalog).await?;
+        }
+        Ok(format)
+    }
+
+    /// A format that the repository does not have yet: of its settings, or as its first record says.
+    fn new_format(&self, prefix: &str, deposits: &[Deposit]) -> Result<ListedFormat, DepositError> {
+        if prefix.contains(':') || set_spec::read(prefix.as_bytes()).is_none() {
+            let text = format!(
+                "\"{}\" is not a metadataPrefix; expected letters, digits and -_.!~*'()",
+                prefix.escape_debug()
+            );
+            return Err(DepositError::Unfit(text));
+        }
+        if let Some(format) = self.settings.formats.get(prefix) {
+            return Ok(format.listed_as(prefix));
+        }
+        let said = deposits.iter().find_map(|deposit| {
+            let payload = deposit.payload.as_ref()?;
+            Some(FormatSettings { schema: payload.schema.clone()?, namespace: payload.namespace.clone() })
+        });
+        said.map(|format| format.listed_as(prefix)).ok_or_else(|| {
+            DepositError::Unfit(format!(
+                "the repository has no format {prefix} yet; its first record names its schema in xsi:schemaLocation, or the \
+                 mapping does in [formats.{prefix}]"
+            ))
+        })
+    }
+
+    /// The `oai_dc` records that follow from records in another format: new ones for items without any, and others in place
+    /// of those that a crosswalk made of the record before.
+    async fn dublin_core(
+        &self,
+        format: &ListedFormat,
+        deposits: &[Deposit],
+    ) -> Result<Vec<Deposit>, DepositError> {
+        let failed = |failure: oaimend_repository::Failure| MirrorError::Stopped(failure.details);
+        let mut derived: BTreeMap<&str, Deposit> = BTreeMap::new();
+        for deposit in deposits {
+            let identifier = deposit.identifier.as_str();
+            let stored = self.record(DUBLIN_CORE, identifier).await?;
+            let stored = stored.as_ref().filter(|record| record.status == RecordStatus::Live);
+            let before = match self.record(&format.prefix, identifier).await? {
+                Some(before) if before.status == RecordStatus::Live => written(&before),
+                _ => None,
+            };
+            let made_before = match &before {
+                Some(before) => dublin_core_of(before, format).await.map_err(failed)?,
+                None => None,
+            };
+            let own = stored.and_then(written).and_then(|written| written.payload).map(|payload| payload.xml);
+            let is_made = own.is_some() && own == made_before.map(|payload| payload.xml);
+            if own.is_some() && !is_made {
+                continue;
+            }
+            let made = dublin_core_of(deposit, format).await.map_err(failed)?;
+            if made.is_none() && deposit.payload.is_some() {
+                let text = format!(
+                    "{identifier} has no oai_dc, and no crosswalk makes it of {}; write its oai_dc first, or set dc_required \
+                     = false in the mapping",
+                    format.prefix
+                );
+                return Err(DepositError::Unfit(text));
+            }
+            if made.is_some() || is_made {
+                derived.insert(identifier, Deposit { payload: made, ..deposit.clone() });
+            }
+        }
+        Ok(derived.into_values().collect())
+    }
+
+    /// Stores records of all these formats with one stamp. It continues if the returned future is dropped, and so does the
+    /// turn.
+    async fn commit(
+        &self,
+        writes: Vec<FormatWrite>,
+        turn: OwnedMutexGuard<()>,
+    ) -> Result<Stored, MirrorError> {
+        let store = Arc::clone(&self.stores.store);
+        let id = self.settings.id.clone();
+        let change = move |stamp_secs: UnixSecs| async move {
+            let _turn = turn;
+            let mut changed = 0;
+            for FormatWrite { prefix, deposits } in writes {
+                let mut progress = store.progress(RepositoryId(&id), Prefix(&prefix)).await?;
+                progress.last_complete = Some(CompleteHarvest { from_secs: stamp_secs, lead_secs: 0 });
+                let records = deposits.iter().map(|deposit| deposit.to_record(stamp_secs)).collect();
+                let occurrences = Vec::new();
+                let page =
+                    PageCommit { repository: id.clone(), prefix, stamp_secs, records, progress, occurrences };
+                let committed = store.commit(page).await?;
+                changed += committed.stored + committed.deleted;
+            }
+            Ok(Stored { stamp_secs, changed, tag: None, is_new: false })
+        };
+        self.stores.stamps.commit_change(self.now_secs, change).await
+    }
+}
