@@ -90,15 +90,22 @@ pub(crate) fn run(arguments: TokenArguments) -> Result<Exit, Failure> {
     }
 }
 
-/// Checks that a repository has a mapping, so that a misspelt id does not become a token without use.
+/// Checks that a repository is a local one, so that a misspelt id does not become a token without use.
 fn check_repository(config: &Config, id: &str) -> Result<(), Failure> {
     let all = config.repositories.all();
-    if all.contains_key(id) {
-        return Ok(());
+    match all.get(id) {
+        Some(mapping) if mapping.local.is_some() => return Ok(()),
+        Some(_) => {
+            let text =
+                "is not a local repository, so nobody writes to it; set kind = \"local\" in its mapping";
+            return Err(Failure::usage(format!("\"{id}\" {text}")));
+        }
+        None => {}
     }
-    let known: Vec<&str> = all.keys().map(String::as_str).collect();
+    let local = all.values().filter(|mapping| mapping.local.is_some());
+    let known: Vec<&str> = local.map(|mapping| mapping.id()).collect();
     let known = match known.as_slice() {
-        [] => "there are no mappings".to_owned(),
+        [] => "no mapping has kind = \"local\"".to_owned(),
         known => format!("expected {}", suggest_ids(id, known)),
     };
     Err(Failure::usage(format!("\"{}\" is not a repository id; {known}", id.escape_debug())))

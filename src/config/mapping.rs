@@ -7,6 +7,7 @@ use super::headers::Headers;
 use super::keys::{
     self, Description, Flag, Keys, Table, Text, choice, declare, list, named, seconds, string, text,
 };
+use super::local::{LocalChoices, OF_LOCAL, is_of_source};
 use super::mirror::{self, ServeFrom};
 use super::proxy::read_proxy;
 use super::reports::{ReportTo, report_to};
@@ -37,7 +38,9 @@ pub struct Mapping {
     pub report_to: Option<ReportTo>,
     /// The part of the program that answers requests for this repository.
     pub serve: ServeFrom,
-    /// How the repository is mirrored; `None` if it is not.
+    /// How a local repository is written; `None` if the repository has a source.
+    pub local: Option<LocalChoices>,
+    /// How the repository is mirrored; `None` if it is not. A local one is a mirror without a source.
     pub mirror: Option<MirrorSettings>,
     /// The formats that are made of its formats, with the defaults.
     pub crosswalks: CrosswalkChoices,
@@ -73,11 +76,17 @@ impl Mapping {
             stale_lists: false,
             report_to: None,
             serve: ServeFrom::default(),
+            local: None,
             mirror: None,
             crosswalks: CrosswalkChoices::default(),
             records: RecordPages::default(),
             live_pages: LivePages::default(),
         }
+    }
+
+    /// How its source is harvested; `None` for a repository without a mirror or without a source.
+    pub fn harvest(&self) -> Option<&MirrorSettings> {
+        if self.local.is_some() { None } else { self.mirror.as_ref() }
     }
 
     /// Whether records have pages: from the mirror, or from the responses of the source.
@@ -144,7 +153,11 @@ impl Mapping {
                 values.insert("tape_file".to_owned(), path.unwrap_or_default().into());
                 values.retain(|key, _| !NOT_REQUESTED.contains(&key));
             }
+            None if self.local.is_some() => values.retain(|key, _| !is_of_source(key)),
             None => drop(values.insert("base_url".to_owned(), base_url.into())),
+        }
+        if self.local.is_none() {
+            values.retain(|key, _| !OF_LOCAL.contains(&key));
         }
         if self.mirror.is_none() {
             values.remove("mirror");
@@ -154,8 +167,9 @@ impl Mapping {
 
     /// The keys of the file. Relative paths start at its folder.
     fn declare(&mut self, keys: &mut Keys<'_, '_>, folder: &Path) {
+        self.local = LocalChoices::declare(self.local.take(), keys);
         let source = Arc::make_mut(&mut self.source);
-        declare_address(source, keys, folder);
+        declare_address(source, keys, folder, self.local.is_some());
         declare_access(&mut source.access, keys, folder);
         declare_requests(source, keys);
         declare_repairs(&mut source.repairs, keys);
@@ -193,6 +207,9 @@ impl Mapping {
         keys.table("mirror", "How the repository is mirrored.", |keys| {
             mirror::declare_settings(&mut settings, keys);
         });
+        if self.local.is_some() {
+            self.serve = ServeFrom::Mirror;
+        }
         let is_mirrored = keys.reading().map_or(was_mirrored, |table| table.has_key("mirror"));
         self.mirror = (is_mirrored || self.serve != ServeFrom::Live).then_some(settings);
         declare! { keys:

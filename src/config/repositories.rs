@@ -254,7 +254,9 @@ fn looks_like_mapping(path: &Path) -> bool {
     let has_key = || {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         text.lines().any(|line| {
-            ["base_url", "static_file", "tape_file"].iter().any(|key| line.trim_start().starts_with(key))
+            ["base_url", "static_file", "tape_file", "kind"]
+                .iter()
+                .any(|key| line.trim_start().starts_with(key))
         })
     };
     !name.starts_with('.') && (name.split('.').skip(1).any(is_similar) || has_key())

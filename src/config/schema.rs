@@ -2,6 +2,7 @@
 
 use super::federations::FederationFile;
 use super::keys;
+use super::local::MappingKind;
 use super::mapping::Mapping;
 use super::settings::SettingsValues;
 use super::views::ViewFile;
@@ -18,8 +19,12 @@ pub fn settings_schema() -> Value {
 /// The JSON Schema of a mapping file. Rules about several keys are checked by the reader only.
 pub fn mapping_schema() -> Value {
     let mut schema = with_title(Mapping::describe_defaults().schema(), "A mapping file of oaimend");
-    schema["oneOf"] =
-        json!([{ "required": ["base_url"] }, { "required": ["static_file"] }, { "required": ["tape_file"] }]);
+    schema["oneOf"] = json!([
+        { "required": ["base_url"] },
+        { "required": ["static_file"] },
+        { "required": ["tape_file"] },
+        { "properties": { "kind": { "const": MappingKind::Local.name() } }, "required": ["kind"] },
+    ]);
     schema
 }
 

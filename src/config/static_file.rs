@@ -8,8 +8,13 @@ use std::time::Duration;
 use url::Url;
 
 /// The keys of the address of a source: `base_url`, or `static_file` with its check, or `tape_file`. They are never
-/// written, because a URL can contain secrets.
-pub(super) fn declare_address(source: &mut SourceMapping, keys: &mut Keys<'_, '_>, folder: &Path) {
+/// written, because a URL can contain secrets. A local repository has none.
+pub(super) fn declare_address(
+    source: &mut SourceMapping,
+    keys: &mut Keys<'_, '_>,
+    folder: &Path,
+    is_local: bool,
+) {
     let (mut given_file, mut given_tape, mut base_url) = (None, None, None);
     let mut check = source.static_file.as_ref().map(|file| file.check);
     declare! { keys:
@@ -45,6 +50,7 @@ pub(super) fn declare_address(source: &mut SourceMapping, keys: &mut Keys<'_, '_
         static_check_secs: seconds(0..=86_400) => check,
     }
     if let Some(table) = keys.reading()
+        && !is_local
         && ["static_file", "tape_file", "base_url"].iter().all(|key| !table.has_key(key))
     {
         table.report_missing(

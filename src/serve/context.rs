@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::serve::background::harvests::state::MirrorState;
 use crate::serve::background::notifications::state::NoticeState;
 use crate::serve::clients::limits::ClientLimits;
+use crate::serve::deposit::DepositState;
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::net::tls_listener::TlsListener;
 use crate::serve::oai::cache::Cache;
@@ -84,6 +85,7 @@ impl ServerContext {
             sources: SourceClients::new(store.static_files.clone()),
             resolver: ResolverState::new(&store),
             broker: Broker::new(config.services),
+            deposit: DepositState::new(&config.data),
             store,
             cache,
             mirror: MirrorState::new(config.mirror),

@@ -1,7 +1,7 @@
 //! The program of `oaimend serve`: listeners, requests, pages, and the work in the background.
 //!
 //! `run` starts and stops it. Each connection passes `net`, and each request the quotas of `clients`. `routes` says what
-//! answers it: `oai` for a repository, `pages` for people and crawlers, `admin` for operators. `background` harvests,
+//! answers it: `oai` for a repository, `deposit` for its writers, `pages` for people and crawlers, `admin` for operators. `background` harvests,
 //! notifies and maintains, and `search` indexes the mirror, and `resolver` finds records by their
 //! identifiers. `source_lists` has the
 //! records that sources without a mirror list. `in_process` is `admin` without a server.
@@ -10,6 +10,7 @@ mod admin;
 mod background;
 mod clients;
 mod context;
+mod deposit;
 mod health;
 mod in_process;
 mod net;

@@ -56,6 +56,10 @@ pub(crate) enum PublicEndpoint {
     AggregateXml,
     View,
     ViewXml,
+    /// A record of a local repository, for its writers.
+    WrittenRecord,
+    /// Many records of a local repository, for its writers.
+    WrittenRecords,
     /// The page of a record that a view shows.
     ViewRecord,
     Record,
@@ -131,7 +135,7 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         Aggregate, AggregateXml, Browse, CrosswalkSchema, Favicon, Federation, FederationOfAll, FieldValues,
         Friends, Index, IndexSchema, List, Livez, Mirror, MirrorXml, OpenUrl, Overview, Readyz, Recent,
         Record, Repository, RepositoryXml, Resolver, Robots, Search, SearchDescription, Sitemap, Sru,
-        StyleSheet, Suggestions, View, ViewRecord, ViewXml,
+        StyleSheet, Suggestions, View, ViewRecord, ViewXml, WrittenRecord, WrittenRecords,
     };
     &[
         route(READ, &["/"], Overview, Clients),
@@ -165,6 +169,9 @@ const PUBLIC_ROUTES: &[Route<PublicEndpoint>] = {
         route(HARVEST, &["/_view/{id}/xml"], ViewXml, Clients),
         route(READ, &["/_view/{id}/record/{*identifier}"], ViewRecord, Clients).labelled("record-page"),
         route(READ, &["/{id}/record/{*identifier}"], Record, Clients).labelled("record-page"),
+        route(&["PUT", "PATCH", "DELETE"], &["/{id}/record/{*identifier}"], WrittenRecord, Clients)
+            .labelled("written-record"),
+        route(POST, &["/{id}/records"], WrittenRecords, Clients).labelled("written-records"),
         route(
             READ,
             &[
@@ -388,10 +395,13 @@ mod tests {
     #[test]
     fn the_public_paths_are_the_documented_ones() {
         let named = code_in_rows(URLS, "## Public listener").flatten();
-        let named = named.filter(|code| code.starts_with('/'));
-        let requests = named.map(|url| {
+        let requests = named.filter_map(|code| {
+            let (method, url) = match code.split_once(' ') {
+                Some((method, url)) => (method, url),
+                None => ("GET", code),
+            };
             let path = url.split('?').next().unwrap_or_default();
-            ("GET".to_owned(), path.to_owned())
+            path.starts_with('/').then(|| (method.to_owned(), path.to_owned()))
         });
         check(&PUBLIC, PUBLIC_ROUTES, requests);
     }

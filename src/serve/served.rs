@@ -2,6 +2,7 @@
 
 use crate::config::{Federations, Mapping, Repositories, Views};
 use crate::serve::background::harvests::state::MirrorState;
+use crate::serve::deposit::DepositState;
 use crate::serve::oai::cache::{Cache, PageVariant};
 use crate::serve::oai::federation_members::KnownMembers;
 use crate::serve::resolver::{Broker, ResolverState};
@@ -51,6 +52,8 @@ pub(crate) struct ServedRepositories {
     pub(crate) search_service: Option<Arc<SearchService>>,
     /// The identifiers of mirrored records.
     pub(crate) resolver: ResolverState,
+    /// The writers of local repositories.
+    pub(crate) deposit: DepositState,
     /// The services that may have records.
     pub(crate) broker: Broker,
     /// The clock of sessions with sources.

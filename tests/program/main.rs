@@ -23,6 +23,7 @@ mod failover;
 mod failover_promise;
 mod federation;
 mod harvesters;
+mod local_repositories;
 mod mirror_aggregate_changes;
 mod mirror_chain;
 mod mirror_circles;

@@ -19,12 +19,12 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A folder with the repositories `x` and `y`, without data.
+/// A folder with the local repositories `x` and `y`, and `w` with a source, without data.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("mappings")).expect("a writable folder");
-    for id in ["x", "y"] {
-        let mapping = "base_url = \"http://127.0.0.1:9/oai\"\n";
+    let (local, source) = ("kind = \"local\"\n", "base_url = \"http://127.0.0.1:9/oai\"\n");
+    for (id, mapping) in [("x", local), ("y", local), ("w", source)] {
         fs::write(folder.path().join("mappings").join(id).with_extension("toml"), mapping).expect("writable");
     }
     folder
@@ -104,6 +104,7 @@ fn refused_tokens_are_named_and_change_nothing() {
     };
     refused(&["create"], 64, "--repository <ID>");
     refused(&["create", "--repository", "z"], 64, "\"z\" is not a repository id; expected x, y");
+    refused(&["create", "--repository", "w"], 64, "\"w\" is not a local repository");
     refused(&["create", "--repository", "x", "--set", "a b"], 64, "\"a b\" is not a setSpec; expected");
     refused(&["create", "--repository", "x", "--name", "a/b"], 64, "\"a/b\" is not a name; expected");
     refused(&["revoke", "x-1"], 74, "there is no data of oaimend in the folder data; name its folder");

@@ -49,7 +49,7 @@ fn read_plan(api: &AdminApi, freshness: Option<FreshnessTarget>) -> Result<Plann
     let policy = MirrorPolicy { freshness: freshness.unwrap_or(policy.freshness), ..policy };
     let mut repositories = Vec::new();
     for mapping in &mappings {
-        let Some(settings) = &mapping.mirror else { continue };
+        let Some(settings) = mapping.harvest() else { continue };
         let status = statuses.iter().find(|status| status.id == mapping.id());
         let facts = status.map(RepositoryFacts::of_status).unwrap_or_default();
         repositories.push(PlannedRepository::new(mapping.id(), facts, settings, policy.intervals));

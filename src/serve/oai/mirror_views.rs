@@ -145,6 +145,9 @@ fn index_settings(served: &ServedRepositories, current: &IndexedConfiguration) -
 }
 
 fn kind_of(mapping: &Mapping) -> RepositoryKind {
+    if mapping.local.is_some() {
+        return RepositoryKind::Local;
+    }
     match (&mapping.mirror, &mapping.source.tape_file) {
         // The mirror serves it with its own datestamps.
         (Some(_), _) => RepositoryKind::Mirrored,
@@ -270,13 +273,14 @@ fn mirrored_source(mapping: &Mapping, with_provenance: bool) -> MirroredSource {
         id: mapping.id().to_owned(),
         prefixes: settings.map(|mirror| mirror.prefixes.clone()).unwrap_or_default(),
         sets: settings.map(|mirror| mirror.sets.clone()).unwrap_or_default(),
-        provenance_base_url: with_provenance.then(|| mapping.source.base_url.to_string()),
+        provenance_base_url: (with_provenance && mapping.local.is_none())
+            .then(|| mapping.source.base_url.to_string()),
         priority: mapping.mirror.as_ref().map_or(0, |mirror| mirror.priority),
         ..MirroredSource::default()
     }
 }
 
-/// The stores of the mirror, which are opened at their first use.
+/// The stores of the mirror, which are opened at their first use. The local repositories in them say what they are.
 pub(crate) async fn view_stores(served: &ServedRepositories) -> Result<&ViewStores, Failure> {
     let open = async || {
         let store = Arc::clone(&served.store.mirror);
@@ -288,5 +292,7 @@ pub(crate) async fn view_stores(served: &ServedRepositories) -> Result<&ViewStor
         stores.query_sets = query_sets.map(|query_sets| Arc::new(query_sets) as Arc<dyn QuerySets>);
         Ok::<_, MirrorError>(stores)
     };
-    Ok(served.mirror.stores.get_or_try_init(open).await?)
+    let stores = served.mirror.stores.get_or_try_init(open).await?;
+    served.deposit.describe(served, stores).await?;
+    Ok(stores)
 }

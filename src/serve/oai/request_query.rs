@@ -1,7 +1,6 @@
 //! Reads the arguments of a request: its query, with the form of a POST.
 
 use super::headers::joined;
-use crate::config;
 use crate::serve::response::Response;
 use http::header;
 use pingora_error::{Error, Result};
@@ -13,11 +12,12 @@ use std::time::Duration;
 const BROKEN_CHUNKS: [&str; 2] = ["InvalidChunk", "InvalidTrailerEnd"];
 
 /// The query, with the form of a POST appended, or the response that refuses it. A body that is not a form is read
-/// and discarded, because pingora detects a closed connection only after the body.
+/// and discarded, because pingora detects a closed connection only after the body. `limit` is that of [`body_of`].
 pub(super) async fn query_of(
     session: &mut Session,
     is_form: bool,
-    limits: &config::Connections,
+    limit: (usize, &str),
+    timeout: Duration,
 ) -> Result<Result<Vec<u8>, Response>> {
     // The received bytes: the URI replaces invalid UTF-8.
     let target = session.req_header().raw_path();
@@ -25,7 +25,7 @@ pub(super) async fn query_of(
     if !is_form && session.as_downstream_mut().is_body_done() {
         return Ok(Ok(query));
     }
-    let body = body_of(session, (limits.form_bytes_max, " (form_bytes_max)"), limits.request_timeout).await?;
+    let body = body_of(session, limit, timeout).await?;
     Ok(body.map(|body| {
         if is_form {
             query.push(b'&');

@@ -3,6 +3,7 @@
 
 use crate::config::{CorsOrigins, FEDERATION_NAME, FederationFile, Mapping, ServeFrom, ViewFile};
 use crate::serve::clients::quotas::RequestKind;
+use crate::serve::deposit::DepositRequest;
 use crate::serve::health;
 use crate::serve::net::lifecycle::Lifecycle;
 use crate::serve::pages::start::{friends, repository_list, robots};
@@ -37,6 +38,8 @@ pub(crate) enum Destination {
     Resolver(ResolverRequest),
     /// A page, at a path of this route. `None`: no route leads there.
     Page(PageTarget, Option<&'static Route<PublicEndpoint>>),
+    /// A request of a writer.
+    Deposit(DepositRequest),
     /// The page of a record that is not mirrored, so that its source is asked.
     LiveRecord { mapping: Arc<Mapping>, target: RecordTarget, label: Option<&'static str> },
     /// This response, for those who may have it.
@@ -50,7 +53,7 @@ impl Destination {
     /// What the request needs of the limits of its client; `None`: it has none.
     pub(crate) const fn limited_kind(&self) -> Option<RequestKind> {
         match self {
-            Self::Repository(_) | Self::LiveRecord { .. } => Some(RequestKind::Repository),
+            Self::Repository(_) | Self::Deposit(_) | Self::LiveRecord { .. } => Some(RequestKind::Repository),
             Self::Response(_, Access::Everyone) => None,
             // Services are sources, too.
             Self::Resolver(ResolverRequest { has_services: true, .. }) => Some(RequestKind::Repository),
@@ -146,6 +149,11 @@ impl TargetRepository {
         }
     }
 
+    /// The mapping of a local repository.
+    pub(crate) fn local(&self) -> Option<&Arc<Mapping>> {
+        self.mapping().filter(|mapping| mapping.local.is_some())
+    }
+
     /// The mapping whose source alone is asked.
     pub(crate) fn live_mapping(&self) -> Option<&Arc<Mapping>> {
         match self {
@@ -198,16 +206,13 @@ impl PublicRouter<'_> {
         if self.is_preflight(head) {
             return refused(preflight());
         }
-        if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
-            let page = Response::text(405, "GET, HEAD and POST are allowed here");
-            return refused(page.with("Allow", "GET, HEAD, POST".to_owned()));
-        }
         // The absolute form (RFC 9112, 3.2.2); pingora stores it separately from the URI.
         let is_path = head.raw_path().starts_with(b"/");
         let target = if is_path { None } else { std::str::from_utf8(head.raw_path()).ok() };
         let absolute = target.and_then(|target| Url::parse(target).ok());
+        let is_read = [Method::GET, Method::HEAD, Method::POST].contains(&head.method);
         if let Some(url) = &absolute {
-            if let Some(target) = self.mapped(url) {
+            if is_read && let Some(target) = self.mapped(url) {
                 return Destination::Repository(target);
             }
             if !self.is_own(url, local) {
@@ -219,6 +224,17 @@ impl PublicRouter<'_> {
         }
         let own_target =
             absolute.as_ref().map_or(head.raw_path(), |url| url[Position::BeforePath..].as_bytes());
+        let find = |id: &str| self.served.repositories.find(id);
+        let written = str::from_utf8(own_target).ok();
+        if let Some(deposit) =
+            written.and_then(|target| DepositRequest::read(head.method.as_str(), target, find))
+        {
+            return Destination::Deposit(deposit);
+        }
+        if !is_read {
+            let page = Response::text(405, "GET, HEAD and POST are allowed here");
+            return refused(page.with("Allow", "GET, HEAD, POST".to_owned()));
+        }
         if let Some(resolver) = self.resolver(own_target, head) {
             return resolver;
         }
@@ -433,7 +449,8 @@ impl PublicRouter<'_> {
                 && plain_path(base) == plain_path(url)
                 && base.query_pairs().all(|pair| requested.contains(&pair))
         };
-        let fitting = mappings.values().filter(|mapping| fits(&mapping.source.base_url));
+        let of_source = mappings.values().filter(|mapping| mapping.local.is_none());
+        let fitting = of_source.filter(|mapping| fits(&mapping.source.base_url));
         let mapping = fitting.max_by_key(|mapping| {
             let base = &mapping.source.base_url;
             (base.query_pairs().count(), base.scheme() == url.scheme())

@@ -19,6 +19,7 @@ pub(crate) mod target;
 
 pub(crate) use self::answered_request::{AnsweredRequest, ResponseBody};
 pub(crate) use self::records::live_record::LiveRecordRequest;
+pub(crate) use self::records::metadata_of;
 pub(crate) use self::records::sitemaps::announced_sitemap;
 pub(crate) use self::response::{CollectedPage, ResponsePageRequest, is_navigation};
 pub(crate) use answer::{GatewayResponse, answer, is_html_named};

@@ -19,6 +19,8 @@ named_enum! {
         Tape = "tape",
         /// In the mirror, harvested from its source.
         Mirrored = "mirrored",
+        /// In the mirror, written here.
+        Local = "local",
         /// In the mirror, chosen from other repositories.
         View = "view",
         /// In several repositories, which are its members.
@@ -50,11 +52,12 @@ named_enum! {
 }
 
 /// The sets with their names.
-pub(super) const SETS: [(&str, &str); 8] = [
+pub(super) const SETS: [(&str, &str); 9] = [
     ("dynamic", "Repositories whose records may change"),
     ("static", "Repositories whose records never change"),
     ("kind", "Repositories by the place of their records"),
     ("kind:live", "Repositories whose records are at their sources"),
+    ("kind:local", "Repositories whose records are written here"),
     ("kind:mirrored", "Mirrored repositories"),
     ("kind:tape", "Repositories whose records are in a file"),
     ("kind:view", "Views of mirrored repositories"),
@@ -136,6 +139,7 @@ const fn describe(kind: RepositoryKind) -> &'static str {
         RepositoryKind::Tape => "OAI-PMH repository, in a file whose records never change",
         RepositoryKind::Live => "OAI-PMH repository, answered by its source",
         RepositoryKind::Mirrored => "OAI-PMH repository, mirrored",
+        RepositoryKind::Local => "OAI-PMH repository, whose records are written here",
         RepositoryKind::View => "OAI-PMH repository, a view of mirrored repositories",
         RepositoryKind::Federation => "OAI-PMH repository, a federation of repositories",
     }

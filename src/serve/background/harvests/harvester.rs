@@ -45,7 +45,7 @@ pub(crate) async fn harvester(
 
 /// The harvester of a repository; `None` if it is not mirrored, or if a harvest of it runs.
 pub(crate) async fn idle_harvester(served: &ServedRepositories, mapping: &Arc<Mapping>) -> Option<Harvester> {
-    if mapping.mirror.is_none() || served.mirror.runs.of(mapping.id()).running.is_some() {
+    if mapping.harvest().is_none() || served.mirror.runs.of(mapping.id()).running.is_some() {
         return None;
     }
     // Without its store, a harvester stores nothing; the harvest that fetches the gaps says so.

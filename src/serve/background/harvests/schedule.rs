@@ -137,7 +137,7 @@ impl HarvestSchedule {
         let runs = &self.served.mirror.runs;
         let (mut mappings, mut loads) = (Vec::new(), Vec::new());
         for mapping in self.served.repositories.all().values() {
-            let Some(settings) = &mapping.mirror else { continue };
+            let Some(settings) = mapping.harvest() else { continue };
             if self.only_requested && !runs.is_requested(mapping.id()) {
                 continue;
             }

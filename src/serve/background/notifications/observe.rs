@@ -55,7 +55,7 @@ impl Observer {
 
     /// The deletions that the mirror holds back; `None` if they cannot be read now.
     async fn held_deletions(&mut self, served: &ServedRepositories, mapping: &Mapping) -> Option<u64> {
-        if mapping.mirror.is_none() {
+        if mapping.harvest().is_none() {
             return Some(0);
         }
         let ended = served.mirror.runs.of(mapping.id()).ended;

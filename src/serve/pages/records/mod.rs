@@ -12,3 +12,5 @@ mod record_xml;
 mod set_lists;
 pub(crate) mod sitemaps;
 pub(crate) mod source_list;
+
+pub(crate) use record_xml::metadata_of;

@@ -16,7 +16,7 @@ pub(super) fn written(record: &RecordView<'_>, header: &Header<'_>) -> String {
 }
 
 /// The element inside the metadata of a record that is a document of its own. `None` if there is none.
-pub(super) fn metadata_of(record: &str) -> Option<String> {
+pub(crate) fn metadata_of(record: &str) -> Option<String> {
     let mut reader = XmlReader::new(record);
     let (mut is_metadata, mut start) = (false, None);
     loop {
