@@ -32,16 +32,21 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Longest wait for bytes of a response.
 const READ_MAX: Duration = Duration::from_secs(60);
 
+/// The address of a listener on this machine: loopback for all addresses.
+pub(crate) fn on_this_machine(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
 impl AdminClient {
     /// A client of the listener with this address. A listener on all addresses is asked on loopback.
-    pub(crate) fn new(mut address: SocketAddr) -> Self {
-        if address.ip().is_unspecified() {
-            address.set_ip(match address.ip() {
-                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        Self { address }
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self { address: on_this_machine(address) }
     }
 
     /// A client of the server that has locked the data folder. It names its listener itself, because another server may

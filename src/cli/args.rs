@@ -6,6 +6,7 @@ use super::backup::{BackupArguments, RestoreArguments};
 use super::check::CheckArguments;
 use super::completions::CompletionsArguments;
 use super::demo::DemoArguments;
+use super::deposit::{PublishArguments, PutArguments};
 use super::explain::ExplainArguments;
 use super::health::HealthArguments;
 use super::manual::ManualArguments;
@@ -40,7 +41,8 @@ pub(crate) struct Arguments {
 /// The variables of the environment, in the form of the other sections of the help.
 const ENVIRONMENT: &str = "Environment:
   OAIMEND_LOG  Filters the log of `serve`, with the syntax of RUST_LOG, such as debug or
-               info,oaimend_upstream=debug [default: info]";
+               info,oaimend_upstream=debug [default: info]
+  OAIMEND_TOKEN  The write token of `put` and `publish` without --token-file";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Tape(TapeArguments),
     Plan(PlanArguments),
     Search(SearchArguments),
+    Put(PutArguments),
+    Publish(PublishArguments),
     Token(TokenArguments),
     Quarantine(QuarantineArguments),
     Notify(NotifyArguments),

@@ -11,6 +11,7 @@ mod check;
 mod completions;
 mod data_arguments;
 mod demo;
+mod deposit;
 mod exit;
 mod explain;
 mod health;
@@ -62,6 +63,8 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Check(arguments) => check::run(arguments),
         Command::Mirror(arguments) => mirror::run(arguments),
         Command::Tape(arguments) => tape::run(arguments),
+        Command::Put(arguments) => deposit::run_put(arguments),
+        Command::Publish(arguments) => deposit::run_publish(arguments),
         Command::Token(arguments) => token::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Search(arguments) => search::run(arguments),

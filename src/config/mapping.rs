@@ -89,6 +89,11 @@ impl Mapping {
         if self.local.is_some() { None } else { self.mirror.as_ref() }
     }
 
+    /// The base URL of its source, without secrets; `None` for a local repository.
+    pub fn shown_source(&self) -> Option<String> {
+        if self.local.is_some() { None } else { Some(self.source.shown_base_url()) }
+    }
+
     /// Whether records have pages: from the mirror, or from the responses of the source.
     pub fn has_record_pages(&self) -> bool {
         self.records != RecordPages::Off && (self.mirror.is_some() || self.has_live_pages())

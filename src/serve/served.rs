@@ -66,6 +66,11 @@ impl ServedRepositories {
         self.repositories.find(id).filter(|mapping| mapping.mirror.is_some())
     }
 
+    /// The mapping of a mirrored repository that has a source.
+    pub(crate) fn harvested(&self, id: &str) -> Option<Arc<Mapping>> {
+        self.repositories.find(id).filter(|mapping| mapping.harvest().is_some())
+    }
+
     /// Whether a repository is mirrored.
     pub(crate) fn has_mirrored(&self) -> bool {
         self.repositories.all().values().any(|mapping| mapping.mirror.is_some())

@@ -232,6 +232,9 @@ fn the_common_format_is_made_of_others_and_never_replaces_a_written_one() {
     titles(&[("oai:x.example:1", "By hand")]);
     let refused = world.delete(Some("oai_dc"), "oai:x.example:1").expect_err("the item needs it");
     assert!(matches!(refused, DepositError::Unfit(_)), "{refused}");
+    let refused =
+        world.put("oai_dc", vec![Deposit::deleted("oai:x.example:1")], ANY).expect_err("in a list, too");
+    assert!(matches!(refused, DepositError::Unfit(_)), "{refused}");
     world.delete(Some("mods"), "oai:x.example:1").expect("a record");
     titles(&[("oai:x.example:1", "By hand")]);
     write("mods", "oai:x.example:2", &mods("Made")).expect("a record");

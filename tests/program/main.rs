@@ -18,6 +18,7 @@ mod config_mirror;
 mod config_schema;
 mod crosswalks;
 mod demo;
+mod deposit_cli;
 mod documentation;
 mod failover;
 mod failover_promise;

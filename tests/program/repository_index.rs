@@ -92,7 +92,7 @@ fn additions_changes_and_removals_are_seen_by_incremental_harvesters() {
         formats.body
     );
     assert_eq!(states(&list(&first, &format!("{all}&set=kind:live"))), [("a", false), ("d", false)]);
-    assert_eq!(ask_once(&first, "verb=ListSets").body.matches("<setSpec>").count(), 8);
+    assert_eq!(ask_once(&first, "verb=ListSets").body.matches("<setSpec>").count(), 9);
 
     // Nothing has changed: nothing is stored, also after a restart.
     let mirror = mirror.restart();

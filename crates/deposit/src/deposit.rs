@@ -6,7 +6,7 @@ use oaimend_oai::UnixSecs;
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::{escape, set_spec};
 use oaimend_repair::{Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink};
-use oaimend_repository::xml::{NamespaceReader, StartTag, XmlEvent, XmlReader};
+use oaimend_repository::xml::{NamespaceReader, StartTag, XmlEvent, XmlReader, XmlText};
 use oaimend_store::{IDENTIFIER_BYTES_MAX, NewRecord, RecordRepairs, RecordStatus, content_hash};
 
 /// A record as a writer sends it.
@@ -35,6 +35,12 @@ pub struct Payload {
 const SETS_MAX: usize = 100;
 
 impl Deposit {
+    /// The deleted record.
+    #[must_use]
+    pub fn deleted(identifier: &str) -> Self {
+        Self { identifier: identifier.to_owned(), set_specs: Vec::new(), payload: None }
+    }
+
     /// A record with these values.
     ///
     /// # Errors
@@ -63,6 +69,21 @@ impl Deposit {
             return Err(DepositError::Unfit(format!("a record has at most {SETS_MAX} sets")));
         }
         Ok(Self { identifier: identifier.to_owned(), set_specs: sets, payload })
+    }
+
+    /// The same record with another identifier.
+    ///
+    /// # Errors
+    ///
+    /// The identifier is no legal one of OAI-PMH.
+    pub fn named(self, identifier: &str) -> Result<Self, DepositError> {
+        check_identifier(identifier)?;
+        Ok(Self { identifier: identifier.to_owned(), ..self })
+    }
+
+    /// The length of its metadata, in bytes.
+    pub fn payload_bytes(&self) -> usize {
+        self.payload.as_ref().map_or(0, |payload| payload.xml.len())
     }
 
     /// The record for the store. Its stamp is that of the commit.
@@ -201,7 +222,7 @@ fn read_root(document: &[u8], start: usize, payload: &str) -> Result<Payload, Ba
             Some(XmlEvent::Doctype) => {
                 return Err(bad("a document type declaration is not allowed in metadata"));
             }
-            Some(XmlEvent::Text(_)) if depth == 0 => {
+            Some(XmlEvent::Text(text)) if depth == 0 && !is_blank(text) => {
                 return Err(bad("text is beside the root element; expected one element"));
             }
             Some(XmlEvent::Text(_) | XmlEvent::Other) => {}
@@ -209,6 +230,10 @@ fn read_root(document: &[u8], start: usize, payload: &str) -> Result<Payload, Ba
             None => return root.ok_or_else(|| bad("there is no element; expected one")),
         }
     }
+}
+
+fn is_blank(text: XmlText<'_>) -> bool {
+    matches!(text, XmlText::Plain(text) if text.trim().is_empty())
 }
 
 /// The schema that `xsi:schemaLocation` names for a namespace.

@@ -3,6 +3,7 @@
 use crate::deposit::Deposit;
 use crate::dublin_core::{DUBLIN_CORE, crosswalk, dublin_core_of, written};
 use crate::error::DepositError;
+use crate::files::identifier_start;
 use crate::settings::{FormatSettings, LocalSettings};
 use oaimend_mirror::view::ViewStores;
 use oaimend_mirror::view::identify::fallback_email;
@@ -15,7 +16,6 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedMutexGuard};
-use url::Url;
 
 /// A local repository with its settings. Cheap to make.
 #[derive(Clone, Debug)]
@@ -94,8 +94,11 @@ pub struct WriteTerms<'a> {
     /// What must be stored before.
     pub condition: &'a Condition,
     /// Whether the writer may write a record with these setSpecs; `None`: any record.
-    pub may_write: Option<&'a (dyn Fn(&[String]) -> bool + Send + Sync)>,
+    pub may_write: Option<MayWrite<'a>>,
 }
+
+/// Whether a writer may write a record with these setSpecs.
+pub type MayWrite<'a> = &'a (dyn Fn(&[String]) -> bool + Send + Sync);
 
 /// Records of one format that are stored together.
 struct FormatWrite {
@@ -186,10 +189,7 @@ impl LocalRepository {
         let mut random = [0; 8];
         getrandom::fill(&mut random)
             .map_err(|error| MirrorError::Stopped(format!("there are no random bytes: {error}")))?;
-        let url = Url::parse(&self.settings.base_url).ok();
-        let domain = url.as_ref().and_then(Url::domain).filter(|domain| domain.contains('.'));
-        let domain = domain.unwrap_or("localhost.localdomain");
-        Ok(format!("oai:{domain}:{}/{}", self.settings.id, hex::encode(random)))
+        Ok(format!("{}{}", identifier_start(&self.settings.base_url), hex::encode(random)))
     }
 
     /// The stored record, deleted or not.
@@ -224,6 +224,11 @@ impl LocalRepository {
                 if !terms.condition.holds(stored.as_ref()) {
                     return Err(DepositError::Changed(deposit.identifier.clone()));
                 }
+            }
+        }
+        if prefix == DUBLIN_CORE {
+            for deposit in deposits.iter().filter(|deposit| deposit.payload.is_none()) {
+                self.check_common(&deposit.identifier).await?;
             }
         }
         let format = self.format_of(prefix, &deposits).await?;
@@ -269,12 +274,8 @@ impl LocalRepository {
         if chosen.is_empty() {
             return Err(DepositError::Unknown(identifier.to_owned()));
         }
-        if prefix == Some(DUBLIN_CORE) && self.settings.dc_required && live.len() > 1 {
-            let text = format!(
-                "{identifier} has other formats, and each item needs oai_dc; delete the whole item, or set dc_required \
-                 = false"
-            );
-            return Err(DepositError::Unfit(text));
+        if prefix == Some(DUBLIN_CORE) {
+            self.check_common(identifier).await?;
         }
         let mut writes = Vec::new();
         for prefix in chosen {
@@ -332,6 +333,20 @@ impl LocalRepository {
             (done.stamp_secs, done.tag) = (record.stamp_secs, Some(EntityTag::of(&record)));
         }
         Ok(done)
+    }
+
+    /// Refuses to delete the `oai_dc` of an item that has other formats.
+    async fn check_common(&self, identifier: &str) -> Result<(), DepositError> {
+        let is_needed = self.settings.dc_required
+            && self.live_formats(identifier).await?.iter().any(|prefix| prefix != DUBLIN_CORE);
+        if is_needed {
+            let text = format!(
+                "{identifier} has other formats, and each item needs oai_dc; delete the whole item, or set dc_required = \
+                 false"
+            );
+            return Err(DepositError::Unfit(text));
+        }
+        Ok(())
     }
 
     /// Refuses an item that the writer may not write: its sets as they are stored, in all formats, or as they will be.
@@ -459,9 +474,10 @@ impl LocalRepository {
                 Some(before) => dublin_core_of(before, format).await.map_err(failed)?,
                 None => None,
             };
-            let own = stored.and_then(written).and_then(|written| written.payload).map(|payload| payload.xml);
-            let is_made = own.is_some() && own == made_before.map(|payload| payload.xml);
-            if own.is_some() && !is_made {
+            let in_store =
+                stored.and_then(written).and_then(|written| written.payload).map(|payload| payload.xml);
+            let is_made = in_store.is_some() && in_store == made_before.map(|payload| payload.xml);
+            if in_store.is_some() && !is_made {
                 continue;
             }
             let made = dublin_core_of(deposit, format).await.map_err(failed)?;
@@ -496,9 +512,14 @@ impl LocalRepository {
                 let mut progress = store.progress(RepositoryId(&id), Prefix(&prefix)).await?;
                 progress.last_complete = Some(CompleteHarvest { from_secs: stamp_secs, lead_secs: 0 });
                 let records = deposits.iter().map(|deposit| deposit.to_record(stamp_secs)).collect();
-                let occurrences = Vec::new();
-                let page =
-                    PageCommit { repository: id.clone(), prefix, stamp_secs, records, progress, occurrences };
+                let page = PageCommit {
+                    repository: id.clone(),
+                    prefix,
+                    stamp_secs,
+                    records,
+                    progress,
+                    occurrences: Vec::new(),
+                };
                 let committed = store.commit(page).await?;
                 changed += committed.stored + committed.deleted;
             }

@@ -139,8 +139,8 @@ fn read_content(record: &str, around: &[(String, String)]) -> Result<Payload, St
         let place = reader.span();
         match (event, reader.depth()) {
             (XmlEvent::Start(tag), 0) => {
-                let own = tag.declarations();
-                let all = around.iter().chain(&own);
+                let declared = tag.declarations();
+                let all = around.iter().chain(&declared);
                 scope = Some(NamespaceScope::new(all.map(|(prefix, uri)| (prefix.as_str(), uri.as_str()))));
             }
             (XmlEvent::Start(tag), 1) if tag.local_name() != "header" => child = Some(place.start),

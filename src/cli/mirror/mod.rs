@@ -80,16 +80,19 @@ fn statuses(api: &AdminApi) -> Result<Vec<RepositoryStatus>, Failure> {
     Ok(mirror.read::<Mirror>()?.repositories)
 }
 
-/// The mirrored repositories with these ids; without an id all of them.
+/// The mirrored repositories with a source and these ids; without an id all of them.
 fn mirrored(api: &AdminApi, ids: &[String]) -> Result<Vec<Arc<Mapping>>, Failure> {
     let all = api.repositories().all();
-    let mirrored: Vec<_> = all.values().filter(|mapping| mapping.mirror.is_some()).cloned().collect();
+    let mirrored: Vec<_> = all.values().filter(|mapping| mapping.harvest().is_some()).cloned().collect();
     if ids.is_empty() {
         let problem = "no mapping has a [mirror] table; add one to mirror its repository";
         return if mirrored.is_empty() { Err(Failure::usage(problem)) } else { Ok(mirrored) };
     }
     let find = |id: &String| match all.get(id) {
-        Some(mapping) if mapping.mirror.is_some() => Ok(Arc::clone(mapping)),
+        Some(mapping) if mapping.harvest().is_some() => Ok(Arc::clone(mapping)),
+        Some(mapping) if mapping.local.is_some() => {
+            Err(Failure::usage(format!("\"{id}\" is a local repository, which has no source to harvest")))
+        }
         Some(_) => {
             Err(Failure::usage(format!("\"{id}\" is not mirrored; add a [mirror] table to its mapping")))
         }

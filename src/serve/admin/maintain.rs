@@ -131,8 +131,8 @@ async fn perform(
 }
 
 async fn compare(served: &ServedRepositories, id: &str) -> Result<Vec<MaintenanceLine>, MirrorError> {
-    let Some(mapping) = served.mirrored(id) else {
-        let error = "not compared: its mapping has no [mirror] table".to_owned();
+    let Some(mapping) = served.harvested(id) else {
+        let error = "not compared: its mapping has no source with a [mirror] table".to_owned();
         return Ok(vec![MaintenanceLine::Failed { prefix: None, error }]);
     };
     match harvester(served, &mapping).await {

@@ -59,7 +59,7 @@ pub(super) async fn description(served: &ServedRepositories, id: &str) -> Result
     let granularity = identify.as_ref().map_or(Granularity::Second, |identify| identify.granularity);
     let Catalog { formats, sets, .. } = store.catalog(RepositoryId(id)).await?;
     Ok(Some(json!({
-        "base_url": served.mirrored(id).map(|mapping| mapping.source.shown_base_url()),
+        "base_url": served.harvested(id).map(|mapping| mapping.source.shown_base_url()),
         "name": identify.as_ref().and_then(StoredIdentify::name),
         "admin_emails": identify.map(|identify| identify.admin_emails()).unwrap_or_default(),
         "granularity": granularity.name(),
@@ -156,8 +156,11 @@ pub(super) fn request_harvest(
             return Response::json(400, &json!({"error": "expected no query, or accept_deletions=true"}));
         }
     };
-    if served.mirrored(id).is_none() {
-        return Response::json(404, &json!({"error": "no mapping with this id has a [mirror] table"}));
+    if served.harvested(id).is_none() {
+        return Response::json(
+            404,
+            &json!({"error": "no mapping with this id has a source and a [mirror] table"}),
+        );
     }
     if lifecycle.is_ending() {
         return Response::json(503, &json!({"error": "this process is stopping; send the request again"}));

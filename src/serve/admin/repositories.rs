@@ -46,7 +46,7 @@ fn repository_json(served: &ServedRepositories, telemetry: &Telemetry, mapping: 
     let mut value = json!(telemetry.last(mapping.id()));
     value["id"] = json!(mapping.id());
     value["url"] = json!(format!("{}/{}", served.public_url, mapping.id()));
-    value["base_url"] = json!(mapping.source.shown_base_url());
+    value["base_url"] = json!(mapping.shown_source());
     if mapping.source.static_file.is_some() {
         value["static_file"] = json!(served.sources.file_state(mapping.id()));
     }

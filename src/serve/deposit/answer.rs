@@ -10,7 +10,8 @@ use crate::serve::response::{RESPONSE_SECURITY_POLICY, Response};
 use crate::serve::served::ServedRepositories;
 use http::HeaderMap;
 use oaimend_deposit::{
-    Condition, Deposit, DepositError, EntityTag, LocalRepository, Payload, Stored, WriteTerms, read_list,
+    Condition, Deposit, DepositError, EntityTag, LocalRepository, MayWrite, Payload, Stored, WriteTerms,
+    read_list,
 };
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_pages::record::RecordAddress;
@@ -76,8 +77,7 @@ pub(crate) async fn answer(
     };
     let condition = condition_of(headers);
     let may_write = writer.and_then(Writer::may_write);
-    let may_write =
-        may_write.as_ref().map(|may_write| may_write as &(dyn Fn(&[String]) -> bool + Send + Sync));
+    let may_write = may_write.as_ref().map(|may_write| may_write as MayWrite<'_>);
     let terms = WriteTerms { condition: &condition, may_write };
     let answered = match &request.kind {
         DepositKind::Read(identifier) => read(&repository, &request.prefix, identifier).await,

@@ -9,7 +9,9 @@ use crate::serve::oai::mirror_views::view_stores;
 use crate::serve::response::Response;
 use crate::serve::served::ServedRepositories;
 use oaimend_base::clock;
-use oaimend_deposit::{Condition, Deposit, DepositError, LocalRepository, Payload, Stored, WriteTerms};
+use oaimend_deposit::{
+    Condition, Deposit, DepositError, LocalRepository, MayWrite, Payload, Stored, WriteTerms,
+};
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::{escape, query_pairs};
 use std::time::SystemTime;
@@ -126,8 +128,7 @@ async fn put(
     writer: &Writer,
 ) -> Result<(String, Stored), DepositError> {
     let may_write = writer.may_write();
-    let may_write =
-        may_write.as_ref().map(|may_write| may_write as &(dyn Fn(&[String]) -> bool + Send + Sync));
+    let may_write = may_write.as_ref().map(|may_write| may_write as MayWrite<'_>);
     let mut terms = WriteTerms { condition: &Condition::None, may_write };
     let (identifier, is_assigned) = match &request.identifier {
         Some(identifier) => (identifier.clone(), false),

@@ -7,6 +7,7 @@ pub(crate) mod cache;
 mod collected;
 mod cors;
 pub(crate) mod crosswalks;
+mod deposits;
 mod downstream;
 pub(crate) mod federation_members;
 pub(crate) mod federation_view;

@@ -17,14 +17,12 @@ use super::mapped_repository::{CountedBy, mapped_repository};
 use super::mirror_views::{aggregate_view, component_view, index_view, subject_view};
 use super::page_response::PageResponder;
 use super::request_context::RequestContext;
-use super::request_query::{body_of, query_of};
+use super::request_query::body_of;
 use super::router::{Admitted, Destination, PublicRouter, ResolverRequest, Target, TargetRepository};
 use crate::config::{Mapping, ServeFrom};
 use crate::serve::clients::client_class::CRAWLERS;
 use crate::serve::context::ServerContext;
-use crate::serve::deposit::{
-    DepositRequest, PutRecord, answer as answer_deposit, answer_put_record, refuse_source, writer_of,
-};
+use crate::serve::deposit::PutRecord;
 use crate::serve::pages::resolver::{self, LIST_BYTES_MAX, answer_list, answer_openurl};
 use crate::serve::pages::target::PageTarget;
 use crate::serve::pages::{
@@ -58,9 +56,6 @@ pub(crate) struct ProxyService(pub(crate) Arc<ServerContext>);
 
 /// The header with the properties of a harvester.
 const HARVESTER_TRAITS: header::HeaderName = header::HeaderName::from_static(HarvesterTraits::HEADER);
-
-/// Longest form of a byte in a form: `%3C`.
-const ENCODED_BYTES: usize = 3;
 
 /// The repository and the request to it, or the response that needs none.
 type Prepared = std::result::Result<(Box<dyn Repository>, RepositoryRequest), Response>;
@@ -366,80 +361,6 @@ impl ProxyService {
         Ok((repository, request))
     }
 
-    /// The arguments of a request. Writers of a local repository may send a record.
-    async fn query(
-        &self,
-        session: &mut Session,
-        is_form: bool,
-        local: Option<&Arc<Mapping>>,
-    ) -> Result<std::result::Result<Vec<u8>, Response>> {
-        let connections = &self.0.clients.current().connections;
-        let is_writer = |mapping: &&Arc<Mapping>| {
-            writer_of(&self.0.served, mapping.id(), &session.req_header().headers).is_ok()
-        };
-        match local.filter(is_writer) {
-            Some(mapping) if is_form => {
-                let _body = self.0.served.deposit.body_permit().await;
-                let bytes_max = connections.form_bytes_max
-                    + ENCODED_BYTES * mapping.source.limits.repair.record_bytes_max;
-                query_of(session, is_form, (bytes_max, " (record_bytes_max)"), connections.request_timeout)
-                    .await
-            }
-            _ => {
-                let limit = (connections.form_bytes_max, " (form_bytes_max)");
-                query_of(session, is_form, limit, connections.request_timeout).await
-            }
-        }
-    }
-
-    /// The response to PutRecord.
-    async fn put_record(
-        &self,
-        session: &Session,
-        mapping: &Arc<Mapping>,
-        query: &[u8],
-        started: SystemTime,
-    ) -> Response {
-        let served = &self.0.served;
-        match writer_of(served, mapping.id(), &session.req_header().headers) {
-            Ok(writer) => answer_put_record(served, mapping, &writer, query, started).await,
-            Err(page) => page,
-        }
-    }
-
-    /// The response to a request of a writer. The token is checked before the body is read.
-    async fn deposit(&self, session: &mut Session, request: &DepositRequest) -> Result<Response> {
-        let served = &self.0.served;
-        let head = session.req_header();
-        let writer = if request.kind.writes() {
-            Some(writer_of(served, request.mapping.id(), &head.headers))
-        } else {
-            None
-        };
-        let refused = self.refuse(&joined(head, header::VIA));
-        let is_of_source = request.mapping.local.is_none().then(|| refuse_source(&request.mapping));
-        let writer = match (refused.or(is_of_source), writer.transpose()) {
-            (Some(page), _) | (None, Err(page)) => {
-                // Do not wait for an unread body.
-                session.set_keepalive(None);
-                return Ok(page);
-            }
-            (None, Ok(writer)) => writer,
-        };
-        let _body = served.deposit.body_permit().await;
-        let timeout = self.0.clients.current().connections.request_timeout;
-        match body_of(session, request.body_bytes_max(), timeout).await? {
-            Ok(body) => {
-                let headers = &session.req_header().headers;
-                Ok(answer_deposit(served, request, writer.as_ref(), headers, &body).await)
-            }
-            Err(page) => {
-                session.set_keepalive(None);
-                Ok(page)
-            }
-        }
-    }
-
     /// The response to a search of a library system.
     async fn sru(&self, session: &mut Session, is_form: bool) -> Result<Response> {
         if let Some(page) = self.refuse(&joined(session.req_header(), header::VIA)) {
@@ -543,7 +464,7 @@ impl ProxyService {
     }
 
     /// Refuses a request that must not reach a source.
-    fn refuse(&self, via: &str) -> Option<Response> {
+    pub(super) fn refuse(&self, via: &str) -> Option<Response> {
         if via.split(',').any(|hop| hop.split_whitespace().nth(1) == Some(&self.0.instance)) {
             let status = "oaimend; error=proxy_loop_detected".to_owned();
             let text = "this request is from this server; the base_url of a mapping points to oaimend itself";

@@ -299,7 +299,7 @@ fn lists_are_written_whole_and_large_bodies_are_refused() {
     assert_eq!(got.status, 413, "{}", got.text());
     let form = format!("verb=PutRecord&metadataPrefix=oai_dc&metadata={}", "x".repeat(100_000));
     assert_eq!(server.send("POST /theses", &form).status, 413);
-    let got = send(server.program.address(), "POST /theses", "", form[..70_000].as_bytes());
+    let got = send(server.program.address(), "POST /theses", "", &form.as_bytes()[..70_000]);
     assert_eq!(got.status, 413, "without a token, the form is not larger than others");
 }
 
@@ -382,6 +382,18 @@ fn a_local_repository_passes_the_check_and_is_not_harvested() {
     }
     let start = format!("DELETE /theses/record/{}?metadataPrefix=oai_dc", identifier(3));
     assert_eq!(server.send(&start, "").status, 200);
+    let oaimend = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_oaimend"));
+        command.args(arguments).current_dir(server.folder.path()).output().expect("the program runs")
+    };
+    for command in ["sync", "verify"] {
+        let more = if command == "verify" { &["--against-source"][..] } else { &[] };
+        let refused = oaimend(
+            &[&["mirror", command, "theses", "--mappings", "mappings", "--data", "other"], more].concat(),
+        );
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(64) && said.contains("has no source to harvest"), "{said}");
+    }
     let mut check = std::process::Command::new(env!("CARGO_BIN_EXE_oaimend"));
     check.args(["check", "--format", "json", &format!("http://{}/theses", server.program.address())]);
     let output = check.current_dir(server.folder.path()).output().expect("the program runs");

@@ -30,7 +30,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Work>, BadXml> {
         .map_err(|error| bad(error.span.start, format!("not BibTeX: {}", error.kind)))?;
     let work = |entry: &Entry| {
         let description = describe(entry);
-        let place = text.find(&entry.key).unwrap_or_default();
+        let place = text.find(&format!("{{{}", entry.key)).map_or(0, |brace| brace + 1);
         if entry.get("title").is_none() {
             return Err(bad(place, format!("the entry {} has no title", entry.key)));
         }
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Work>, BadXml> {
 fn describe(entry: &Entry) -> SimpleDublinCore {
     let mut description = SimpleDublinCore::default();
     let text = |name: &str| entry.get(name).map(|chunks| chunks.format_verbatim()).unwrap_or_default();
-    description.add("title", &[text("title"), text("subtitle")].join(": ").trim_end_matches(": ").to_owned());
+    description.add("title", [text("title"), text("subtitle")].join(": ").trim_end_matches(": "));
     for author in entry.author().unwrap_or_default() {
         description.add("creator", &name_of(&author));
     }
@@ -128,7 +128,7 @@ fn source_of(entry: &Entry) -> String {
     if !number.is_empty() {
         source.push_str(&format!("({number})"));
     }
-    let pages = text("pages").replace("--", "-");
+    let pages = text("pages");
     if !pages.is_empty() {
         source.push_str(&format!(", pp. {pages}"));
     }

@@ -9,7 +9,7 @@ mod xml_file;
 use crate::bad_xml::BadXml;
 use crate::deposit::Deposit;
 use crate::error::DepositError;
-pub use naming::FileNaming;
+pub use naming::{FileNaming, identifier_start};
 use simple_dublin_core::SimpleDublinCore;
 use std::path::Path;
 

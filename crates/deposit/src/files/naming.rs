@@ -3,6 +3,15 @@
 use crate::dublin_core::{DUBLIN_CORE, DUBLIN_CORE_NAMESPACE};
 use crate::error::DepositError;
 use oaimend_crosswalks::BUILT_IN;
+use url::Url;
+
+/// The start of the identifiers that the repository with this base URL makes: `oai:`, its domain, and its id.
+pub fn identifier_start(base_url: &str) -> String {
+    let url = Url::parse(base_url).ok();
+    let domain = url.as_ref().and_then(Url::domain).filter(|domain| domain.contains('.'));
+    let id = base_url.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    format!("oai:{}:{id}/", domain.unwrap_or("localhost.localdomain"))
+}
 
 /// What the place of a file says of its records.
 #[derive(Clone, Copy, Debug)]

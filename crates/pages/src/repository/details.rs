@@ -85,8 +85,8 @@ pub struct MirrorDetails {
 /// What only operators of oaimend may know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorDetails {
-    /// The base URL of the source, without the values of its query.
-    pub source_base_url: String,
+    /// The base URL of the source, without the values of its query; `None`: there is no source.
+    pub source_base_url: Option<String>,
     /// The seconds until the source gets requests again; `None` if it gets them.
     pub circuit_open_secs: Option<u64>,
     /// The mapping with all its values, without secrets.

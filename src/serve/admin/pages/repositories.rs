@@ -43,7 +43,7 @@ pub(crate) async fn repository(served: &ServedRepositories, gateway: &Gateway, i
 
 fn operator_details(served: &ServedRepositories, mapping: &Mapping) -> OperatorDetails {
     OperatorDetails {
-        source_base_url: mapping.source.shown_base_url(),
+        source_base_url: mapping.shown_source(),
         circuit_open_secs: served.sources.circuit_open_secs(mapping.id(), served.clock.now()),
         configuration: mapping.to_toml(&mapping.source.shown_base_url()),
     }

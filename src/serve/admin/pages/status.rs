@@ -56,7 +56,7 @@ fn sources(served: &ServedRepositories) -> Vec<SourceRow> {
 /// The mirrored repositories: running harvests first, then requested ones, then the others by their time.
 fn harvests(served: &ServedRepositories) -> Vec<HarvestRow> {
     let mappings = served.repositories.all();
-    let mirrored = mappings.values().filter(|mapping| mapping.mirror.is_some());
+    let mirrored = mappings.values().filter(|mapping| mapping.harvest().is_some());
     let mut rows: Vec<_> = mirrored
         .map(|mapping| {
             let runs = served.mirror.runs.of(mapping.id());
@@ -86,7 +86,7 @@ pub(crate) async fn chart(served: &ServedRepositories) -> Response {
     let policy = served.mirror.policy();
     let mut repositories = Vec::new();
     for mapping in served.repositories.all().values() {
-        let Some(settings) = &mapping.mirror else { continue };
+        let Some(settings) = mapping.harvest() else { continue };
         match RepositoryFacts::read(served.store.mirror.as_ref(), mapping.id()).await {
             Ok(facts) => {
                 repositories.push(PlannedRepository::new(mapping.id(), facts, settings, policy.intervals));

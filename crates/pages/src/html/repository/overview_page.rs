@@ -134,7 +134,7 @@ impl OverviewPage<'_> {
                     }
                     @if let Some(operator) = self.operator.and_then(|operator| operator.get(&repository.id)) {
                         div.about {
-                            (texts::SOURCE_IS) code { (operator.source_base_url) }
+                            @if let Some(url) = &operator.source_base_url { (texts::SOURCE_IS) code { (url) } }
                             @if let Some(secs) = operator.circuit_open_secs { " " (circuit(secs)) }
                         }
                     }

@@ -199,7 +199,9 @@ fn source(operator: &OperatorDetails, quarantine: &str) -> Markup {
         section aria-labelledby="operator" {
             h2 id="operator" { (texts::FOR_OPERATORS) }
             dl {
-                div { dt { (texts::SOURCE_URL) } dd { code { (operator.source_base_url) } } }
+                @if let Some(url) = &operator.source_base_url {
+                    div { dt { (texts::SOURCE_URL) } dd { code { (url) } } }
+                }
                 (fact(texts::CIRCUIT, operator.circuit_open_secs.map(circuit)))
             }
             p { a href=(quarantine) { (texts::QUARANTINED_RECORDS) } }
@@ -291,7 +293,7 @@ mod tests {
         assert!(!public.contains("SECRET") && !public.contains("For operators"), "{public}");
         let operator = OperatorDetails {
             configuration: "gap = \"<i>\"".to_owned(),
-            source_base_url: "http://SECRET/?a=***".to_owned(),
+            source_base_url: Some("http://SECRET/?a=***".to_owned()),
             circuit_open_secs: Some(30),
         };
         // The base URL, the failure with its request, the repair outside records, and the finding.
