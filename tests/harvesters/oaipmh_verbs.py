@@ -11,8 +11,9 @@ from oaipmh.metadata import MetadataRegistry, oai_dc_reader
 import verbs
 
 
-def moment(day):
-    return datetime.strptime(day, "%Y-%m-%d")
+def moment(date):
+    """The moment of a datestamp in days or in seconds."""
+    return datetime.fromisoformat(date.removesuffix("Z"))
 
 
 def written(moment):

@@ -3,9 +3,9 @@
 //! runs third-party software, two speak OAI-PMH 1.x. More harvesters get whole lists from broken and
 //! poisoned sources, and an error in bounded time from dead ones.
 //!
-//! tests/harvesters/run.py, repositories.py, mirrored.py, searched.py, viewed.py, indexed.py, gathered.py, crossed.py and
-//! sources.py do the work. They skip harvesters that are not installed; the captured output of the test names them. With
-//! `OAIMEND_HARVESTERS=required` they fail instead.
+//! tests/harvesters/run.py, repositories.py, mirrored.py, searched.py, viewed.py, indexed.py, gathered.py, crossed.py,
+//! deposited.py and sources.py do the work. They skip harvesters that are not installed; the captured output of the test
+//! names them. With `OAIMEND_HARVESTERS=required` they fail instead.
 //! `scripts/harvesters install` installs them.
 
 use std::path::Path;
@@ -49,6 +49,11 @@ fn real_harvesters_get_a_tape_and_a_federation() {
 #[test]
 fn real_harvesters_get_formats_of_crosswalks() {
     run("crossed.py", &[]);
+}
+
+#[test]
+fn real_harvesters_get_what_was_written_to_a_local_repository() {
+    run("deposited.py", &[]);
 }
 
 #[test]
