@@ -92,6 +92,22 @@ fn bibtex_becomes_dublin_core() {
 }
 
 #[test]
+fn formatting_of_latex_and_names_that_are_left_out_are_no_text() {
+    let entry = r#"@misc{a, title = {\emph{Homo} and {\textit{x \textbf{y {z}}}} at \foo{q}}, author = {Doe, John and others},
+        editor = {Others, Ann and others}, howpublished = {\url{https://x.example/a_b}}, year = 2001}"#;
+    let records = read(FileKind::BibTeX, entry).unwrap();
+    let expected = [
+        "title=Homo and x y z at \\foo{q}",
+        "creator=Doe, John",
+        "publisher=https://x.example/a_b",
+        "contributor=Others, Ann",
+        "date=2001",
+        "type=text",
+    ];
+    assert_eq!(elements(&records[0]), expected);
+}
+
+#[test]
 fn tables_of_zotero_become_dublin_core() {
     let records = read(FileKind::Csv, CSV).unwrap();
     assert_eq!(records[0].deposit.identifier, "oai:x.example:theses/AB12CD34");

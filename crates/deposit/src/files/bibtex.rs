@@ -39,16 +39,32 @@ pub(super) fn read(text: &str) -> Result<Vec<Work>, BadXml> {
     bibliography.iter().map(work).collect()
 }
 
+/// Commands of LaTeX around a text that is the same without them.
+const FORMATTING: [&str; 10] = [
+    "emph",
+    "textit",
+    "textbf",
+    "textsc",
+    "textrm",
+    "textsf",
+    "texttt",
+    "textsuperscript",
+    "textsubscript",
+    "url",
+];
+
 fn describe(entry: &Entry) -> SimpleDublinCore {
     let mut description = SimpleDublinCore::default();
-    let text = |name: &str| entry.get(name).map(|chunks| chunks.format_verbatim()).unwrap_or_default();
+    let text = |name: &str| {
+        entry.get(name).map(|chunks| without_formatting(&chunks.format_verbatim())).unwrap_or_default()
+    };
     description.add("title", [text("title"), text("subtitle")].join(": ").trim_end_matches(": "));
-    for author in entry.author().unwrap_or_default() {
-        description.add("creator", &name_of(&author));
+    for author in entry.author().unwrap_or_default().iter().filter(|author| !is_others(author)) {
+        description.add("creator", &without_formatting(&name_of(author)));
     }
     for (editors, _) in entry.editors().unwrap_or_default() {
-        for editor in editors {
-            description.add("contributor", &name_of(&editor));
+        for editor in editors.iter().filter(|editor| !is_others(editor)) {
+            description.add("contributor", &without_formatting(&name_of(editor)));
         }
     }
     for keyword in text("keywords").split([',', ';']) {
@@ -83,6 +99,46 @@ pub(super) fn doi_url(doi: &str) -> String {
     format!("https://doi.org/{}", bare.unwrap_or(doi))
 }
 
+/// The text without the formatting of LaTeX, such as `\emph{…}`. Other commands stay as they are.
+fn without_formatting(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    // Whether each open brace, from the outside, belongs to formatting.
+    let mut braces = Vec::new();
+    while let Some(place) = rest.find(['\\', '{', '}']) {
+        let (before, found) = rest.split_at(place);
+        plain.push_str(before);
+        let formatting = FORMATTING
+            .iter()
+            .find_map(|command| found.strip_prefix('\\')?.strip_prefix(command)?.strip_prefix('{'));
+        if let Some(content) = formatting {
+            braces.push(true);
+            rest = content;
+            continue;
+        }
+        let (first, after) = found.split_at(1);
+        let is_formatting = match first {
+            "{" => {
+                braces.push(false);
+                false
+            }
+            "}" => braces.pop().unwrap_or_default(),
+            _ => false,
+        };
+        if !is_formatting {
+            plain.push_str(first);
+        }
+        rest = after;
+    }
+    plain.push_str(rest);
+    plain
+}
+
+/// Whether it is the word at the end of a list of names that is cut short, and no person.
+fn is_others(person: &Person) -> bool {
+    person.name == "others" && person.given_name.is_empty() && person.prefix.is_empty()
+}
+
 fn name_of(person: &Person) -> String {
     let family = [person.prefix.as_str(), person.name.as_str()].join(" ");
     let given = [person.given_name.as_str(), person.suffix.as_str()].join(" ");
@@ -115,7 +171,9 @@ fn month_number(month: &str) -> Option<usize> {
 
 /// The journal or book with its volume, number and pages, as citations have them.
 fn source_of(entry: &Entry) -> String {
-    let text = |name: &str| entry.get(name).map(|chunks| chunks.format_verbatim()).unwrap_or_default();
+    let text = |name: &str| {
+        entry.get(name).map(|chunks| without_formatting(&chunks.format_verbatim())).unwrap_or_default()
+    };
     let names = ["journal", "journaltitle", "booktitle"];
     let Some(container) = names.iter().map(|name| text(name)).find(|name| !name.is_empty()) else {
         return String::new();
