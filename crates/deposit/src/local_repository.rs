@@ -380,17 +380,25 @@ impl LocalRepository {
         let mut others = store.repositories().await?;
         // Names of repositories begin with a letter or a digit; the others are those of views and the index.
         others.retain(|other| *other != self.settings.id && !other.starts_with('_'));
-        for deposit in deposits.iter().filter(|deposit| deposit.payload.is_some()) {
-            let identifier = Identifier(&deposit.identifier);
-            if !store.formats_of_item(self.id(), identifier).await?.is_empty() {
-                continue;
-            }
-            for other in &others {
-                let formats = store.formats_of_item(RepositoryId(other), identifier).await?;
-                if formats.iter().any(|(_, status)| *status == RecordStatus::Live) {
-                    let (identifier, repository) = (deposit.identifier.clone(), other.clone());
-                    return Err(DepositError::Foreign { identifier, repository });
-                }
+        if others.is_empty() {
+            return Ok(());
+        }
+        let live = deposits.iter().filter(|deposit| deposit.payload.is_some());
+        let mut identifiers: Vec<String> = live.map(|deposit| deposit.identifier.clone()).collect();
+        let own = store.formats_of_items(self.id(), &identifiers).await?;
+        let mut own = own.iter();
+        identifiers.retain(|_| own.next().is_some_and(Vec::is_empty));
+        if identifiers.is_empty() {
+            return Ok(());
+        }
+        for other in others {
+            let formats = store.formats_of_items(RepositoryId(&other), &identifiers).await?;
+            let is_live = |formats: &Vec<(String, RecordStatus)>| {
+                formats.iter().any(|(_, status)| *status == RecordStatus::Live)
+            };
+            if let Some(place) = formats.iter().position(is_live) {
+                let identifier = identifiers.swap_remove(place);
+                return Err(DepositError::Foreign { identifier, repository: other });
             }
         }
         Ok(())

@@ -372,6 +372,18 @@ impl MirrorStore for Handle {
         })
     }
 
+    async fn formats_of_items(
+        &self,
+        repository: RepositoryId<'_>,
+        identifiers: &[String],
+    ) -> Result<Vec<Vec<(String, RecordStatus)>>, MirrorError> {
+        let mut formats = Vec::with_capacity(identifiers.len());
+        for identifier in identifiers {
+            formats.push(self.formats_of_item(repository, Identifier(identifier)).await?);
+        }
+        Ok(formats)
+    }
+
     async fn identifiers(
         &self,
         repository: RepositoryId<'_>,

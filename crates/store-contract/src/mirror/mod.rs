@@ -442,6 +442,12 @@ pub async fn an_item_has_formats(backend: &impl MirrorBackend) {
     let formats = store.formats_of_item(REPOSITORY, Identifier("b")).await.expect("readable");
     assert_eq!(formats, [("marcxml".to_owned(), RecordStatus::Live)]);
     assert_eq!(store.formats_of_item(REPOSITORY, Identifier("c")).await.expect("readable"), []);
+    let names = ["c", "b", "a", "b"].map(str::to_owned);
+    let mut each = Vec::new();
+    for name in &names {
+        each.push(store.formats_of_item(REPOSITORY, Identifier(name)).await.expect("readable"));
+    }
+    assert_eq!(store.formats_of_items(REPOSITORY, &names).await.expect("readable"), each);
     let prefixes = store.collections(REPOSITORY).await.expect("readable");
     assert_eq!(prefixes.iter().map(|size| size.prefix.as_str()).collect::<Vec<_>>(), ["marcxml", PREFIX.0]);
 }

@@ -417,11 +417,22 @@ impl MirrorStore for RecordLog {
         repository: RepositoryId<'_>,
         identifier: Identifier<'_>,
     ) -> Result<Vec<(String, RecordStatus)>, MirrorError> {
-        let [repository, identifier] = [repository.0, identifier.0].map(str::to_owned);
-        self.read(move |shared| {
-            read::formats_of_item(shared, RepositoryId(&repository), Identifier(&identifier))
-        })
-        .await
+        let found = self.formats_of_items(repository, &[identifier.0.to_owned()]).await?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    async fn formats_of_items(
+        &self,
+        repository: RepositoryId<'_>,
+        identifiers: &[String],
+    ) -> Result<Vec<Vec<(String, RecordStatus)>>, MirrorError> {
+        let (repository, identifiers) = (repository.0.to_owned(), identifiers.to_vec());
+        let count = identifiers.len();
+        let found = self
+            .read(move |shared| read::formats_of_items(shared, RepositoryId(&repository), &identifiers))
+            .await?;
+        // Nothing is read from a store that was never written to.
+        Ok(if found.is_empty() { vec![Vec::new(); count] } else { found })
     }
 
     async fn identifiers(

@@ -384,20 +384,23 @@ fn identifier_row(
     Ok(row.map(|row| IdentifierRow::from_bytes(row.value())))
 }
 
-/// The formats of an item.
-pub(super) fn formats_of_item(
+/// The formats of each item.
+pub(super) fn formats_of_items(
     shared: &Shared,
     repository: RepositoryId<'_>,
-    identifier: Identifier<'_>,
-) -> Result<Vec<(String, RecordStatus)>, IndexError> {
+    identifiers: &[String],
+) -> Result<Vec<Vec<(String, RecordStatus)>>, IndexError> {
     shared.index.read(|reading| {
-        let mut formats = Vec::new();
+        let mut items = vec![Vec::new(); identifiers.len()];
+        let table = reading.open_table(IDENTIFIERS)?;
         for (prefix, collection) in collections_of(reading, repository)? {
-            if let Some(row) = identifier_row(reading, collection.number, identifier.0)? {
-                formats.push((prefix, row.status));
+            for (formats, identifier) in items.iter_mut().zip(identifiers) {
+                if let Some(row) = table.get(identifier_key(collection.number, identifier).as_slice())? {
+                    formats.push((prefix.clone(), IdentifierRow::from_bytes(row.value()).status));
+                }
             }
         }
-        Ok(formats)
+        Ok(items)
     })
 }
 
