@@ -13,6 +13,7 @@ mod deposit;
 mod dublin_core;
 mod error;
 mod files;
+mod folder;
 mod local_repository;
 mod settings;
 mod written_list;
@@ -21,6 +22,10 @@ pub use bad_xml::BadXml;
 pub use deposit::{Deposit, Payload};
 pub use error::DepositError;
 pub use files::{FileKind, FileNaming, FileRecord, identifier_start, read_file};
+pub use folder::{
+    EmptyFolder, EndedPublication, FileStamp, FolderFile, FolderListing, FolderPlace, FolderState,
+    FolderWork, Publication, PublishedNames, RecordName,
+};
 pub use local_repository::{Condition, EntityTag, LocalRepository, MayWrite, Stored, WriteTerms};
 pub use settings::{FormatSettings, LocalSettings};
 pub use written_list::{LIST_RECORDS_MAX, read_list, write_list};

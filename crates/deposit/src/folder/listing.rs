@@ -1,0 +1,79 @@
+//! The files of a folder at one time, and what follows from two looks at it.
+
+use super::state::{FileStamp, FolderPlace, FolderState};
+use std::collections::BTreeMap;
+
+/// The files of a folder at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderListing {
+    /// The folder.
+    pub place: FolderPlace,
+    /// The files of known kinds by their paths below the folder.
+    pub files: BTreeMap<String, FileStamp>,
+    /// The paths that could not be read. What is below them is not known. An empty path is the folder itself.
+    pub unread: Vec<String>,
+    /// The paths that are not published, with the reason.
+    pub left_out: BTreeMap<String, String>,
+}
+
+/// What a look at a folder finds to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FolderWork {
+    /// The new and changed files, in the order of their paths.
+    pub read: Vec<String>,
+    /// The files that do not exist any more.
+    pub gone: Vec<String>,
+    /// Whether nothing is left for the next look.
+    pub is_settled: bool,
+}
+
+/// A folder without files, which were there before. Nothing is deleted, because its disk may not be mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it has no files any more, so nothing is deleted; check whether its disk is mounted")]
+pub struct EmptyFolder;
+
+impl FolderListing {
+    /// What is to do after this look. `before` is the look before it, at least half a second ago.
+    ///
+    /// # Errors
+    ///
+    /// The folder has no files, although it had some.
+    pub fn work(&self, state: &FolderState, before: Option<&Self>) -> Result<FolderWork, EmptyFolder> {
+        if self.files.is_empty() && !state.files.is_empty() && self.unread.is_empty() {
+            return Err(EmptyFolder);
+        }
+        let before = before.filter(|before| before.place == self.place);
+        let mut work = FolderWork { is_settled: true, ..FolderWork::default() };
+        for (path, stamp) in &self.files {
+            if state.files.get(path).is_some_and(|file| file.stamp == Some(*stamp)) {
+                continue;
+            }
+            // A file that is being written has another length or time at the next look.
+            if before.is_some_and(|before| before.files.get(path) == Some(stamp)) {
+                work.read.push(path.clone());
+            } else {
+                work.is_settled = false;
+            }
+        }
+        for path in state.files.keys().filter(|path| self.lacks(path)) {
+            // The new name of a renamed file is known by then.
+            if before.is_some_and(|before| before.lacks(path)) {
+                work.gone.push(path.clone());
+            } else {
+                work.is_settled = false;
+            }
+        }
+        Ok(work)
+    }
+
+    /// Whether there is certainly no such file.
+    fn lacks(&self, path: &str) -> bool {
+        let is_below = |folder: &String| {
+            folder.is_empty()
+                || path
+                    .strip_prefix(folder.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        !self.files.contains_key(path) && !self.unread.iter().any(is_below)
+    }
+}
