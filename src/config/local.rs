@@ -1,12 +1,13 @@
 //! The keys of a local repository, which has no source.
 
 use super::identify::read_name;
-use super::keys::{Keys, Table, declare, named, string};
+use super::keys::{Keys, Table, declare, named, path, string};
 use super::static_file::NOT_REQUESTED;
 use super::{base_url::read_base_url, keys::Flag};
 use oaimend_deposit::FormatSettings;
 use oaimend_oai::{named_enum, set_spec};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 named_enum! {
     /// Where the records of a mapping come from.
@@ -29,11 +30,13 @@ pub struct LocalChoices {
     pub foreign_identifiers: bool,
     /// Formats that its first record need not describe, by their metadataPrefix.
     pub formats: BTreeMap<String, FormatSettings>,
+    /// The folder whose files are its records; `None`: writers send them.
+    pub folder: Option<PathBuf>,
 }
 
 impl Default for LocalChoices {
     fn default() -> Self {
-        Self { dc_required: true, foreign_identifiers: false, formats: BTreeMap::new() }
+        Self { dc_required: true, foreign_identifiers: false, formats: BTreeMap::new(), folder: None }
     }
 }
 
@@ -66,7 +69,7 @@ const OF_SOURCE: &[&str] = &[
     "repairs",
 ];
 /// Keys of a mapping that concern a local repository.
-pub(super) const OF_LOCAL: &[&str] = &["dc_required", "foreign_identifiers", "formats"];
+pub(super) const OF_LOCAL: &[&str] = &["dc_required", "foreign_identifiers", "folder", "formats"];
 
 /// Whether a key of a mapping concerns a source.
 pub(super) fn is_of_source(key: &str) -> bool {
@@ -75,7 +78,8 @@ pub(super) fn is_of_source(key: &str) -> bool {
 
 impl LocalChoices {
     /// The keys of a mapping; `None`: it has a source.
-    pub(super) fn declare(before: Option<Self>, keys: &mut Keys<'_, '_>) -> Option<Self> {
+    /// Relative paths start at `mappings`, the folder of the mapping.
+    pub(super) fn declare(before: Option<Self>, keys: &mut Keys<'_, '_>, mappings: &Path) -> Option<Self> {
         let mut kind = if before.is_some() { MappingKind::Local } else { MappingKind::Source };
         declare! { keys:
             /// Where the records come from: from a source, or from those who write them here, which is a local repository.
@@ -91,6 +95,8 @@ impl LocalChoices {
             dc_required: Flag => choices.dc_required,
             /// Whether an identifier of a local repository may be that of a record in another repository.
             foreign_identifiers: Flag => choices.foreign_identifiers,
+            /// The folder whose XML, BibTeX and CSV files are the records of a local repository. Nobody else writes then.
+            folder: path("path", mappings) => choices.folder,
         }
         let meaning = "Formats of a local repository, by their metadataPrefix. Others are known from their first records.";
         keys.named_tables("formats", meaning, |keys, prefix| {

@@ -172,7 +172,7 @@ impl Mapping {
 
     /// The keys of the file. Relative paths start at its folder.
     fn declare(&mut self, keys: &mut Keys<'_, '_>, folder: &Path) {
-        self.local = LocalChoices::declare(self.local.take(), keys);
+        self.local = LocalChoices::declare(self.local.take(), keys, folder);
         let source = Arc::make_mut(&mut self.source);
         declare_address(source, keys, folder, self.local.is_some());
         declare_access(&mut source.access, keys, folder);

@@ -68,6 +68,20 @@ pub enum EventKind {
     },
     /// No deletion waits any more.
     DeletionsReleased,
+    /// The folder of a local repository cannot be followed.
+    FolderUnreadable {
+        /// What the operating system says.
+        details: String,
+    },
+    /// It is followed again.
+    FolderReadable,
+    /// More files of the folder are not published.
+    FilesRefused {
+        /// All of them.
+        count: u64,
+        /// The last one, with the reason.
+        details: String,
+    },
     /// The certificate of the listener with TLS ends soon, or has ended.
     CertificateExpiring {
         /// Its end.
@@ -93,6 +107,9 @@ impl Event {
             EventKind::QuarantineHasSpace { .. } => "quarantine.has_space",
             EventKind::DeletionsHeld { .. } => "deletions.held",
             EventKind::DeletionsReleased => "deletions.released",
+            EventKind::FolderUnreadable { .. } => "folder.unreadable",
+            EventKind::FolderReadable => "folder.readable",
+            EventKind::FilesRefused { .. } => "files.refused",
             EventKind::CertificateExpiring { .. } => "certificate.expiring",
             EventKind::CertificateRenewed { .. } => "certificate.renewed",
             EventKind::Test => "test",
@@ -123,6 +140,16 @@ impl Event {
                 "Records of {id} that have vanished from the source and wait for a confirmation: {count}."
             ),
             EventKind::DeletionsReleased => format!("No deletion of {id} waits for a confirmation any more."),
+            EventKind::FolderUnreadable { .. } => {
+                format!("The folder of {id} cannot be followed; its records stay as they are.")
+            }
+            EventKind::FolderReadable => format!("The folder of {id} is followed again."),
+            EventKind::FilesRefused { count, details } => {
+                format!(
+                    "Files of the folder of {id} that are not published: {count}. The last one: {}",
+                    to_line(details)
+                )
+            }
             EventKind::CertificateExpiring { expires_secs } => {
                 format!("The certificate of listen_tls ends at {}.", to_datestamp(*expires_secs))
             }
@@ -148,6 +175,10 @@ impl Event {
             EventKind::DeletionsHeld { .. } => format!(
                 "If the source has really removed them, confirm it: oaimend mirror sync --accept-deletions {id}"
             ),
+            EventKind::FolderUnreadable { details } => to_line(details),
+            EventKind::FilesRefused { .. } => {
+                "Correct the files; the log names them all. The versions before stay published.".to_owned()
+            }
             EventKind::CertificateExpiring { .. } => {
                 "Clients refuse it after that. Replace its files by those of a new certificate; oaimend reads them at once."
                     .to_owned()
@@ -155,6 +186,7 @@ impl Event {
             EventKind::SourceRecovered { .. }
             | EventKind::QuarantineHasSpace { .. }
             | EventKind::DeletionsReleased
+            | EventKind::FolderReadable
             | EventKind::CertificateRenewed { .. }
             | EventKind::Test => String::new(),
         }
@@ -179,7 +211,11 @@ impl Event {
             | EventKind::CertificateRenewed { expires_secs } => {
                 json!({ "expires": to_datestamp(*expires_secs) })
             }
-            EventKind::DeletionsReleased | EventKind::Test => json!({}),
+            EventKind::FolderUnreadable { details } => json!({ "details": to_line(details) }),
+            EventKind::FilesRefused { count, details } => {
+                json!({ "count": count, "details": to_line(details) })
+            }
+            EventKind::DeletionsReleased | EventKind::FolderReadable | EventKind::Test => json!({}),
         };
         data["version"] = json!(SCHEMA_VERSION);
         data["instance"] = json!(public_url);
@@ -190,6 +226,12 @@ impl Event {
         }
         json!({ "type": self.name(), "timestamp": to_datestamp(self.at_secs), "data": data })
     }
+}
+
+/// A text with the name of a file, as one line of printable ASCII.
+fn to_line(text: &str) -> String {
+    let printable = |c: char| if c == ' ' || c.is_ascii_graphic() { c } else { '?' };
+    text.chars().map(printable).collect()
 }
 
 /// A time as `YYYY-MM-DDThh:mm:ssZ`.

@@ -14,5 +14,5 @@ pub use event::{Event, EventKind};
 pub(crate) use mail::MAIL_EVENTS_MAX;
 pub use mail::{Mail, MailError, describe};
 pub(crate) use queue::{EventQueue, retry_wait};
-pub(crate) use watch::{Observation, Outage, QuarantineUsage, Rules, events};
+pub(crate) use watch::{FolderStatus, Observation, Outage, QuarantineUsage, Rules, events};
 pub use webhook::WebhookMessage;

@@ -18,8 +18,21 @@ pub(crate) struct Observation {
     pub(crate) quarantine: Option<QuarantineUsage>,
     /// The deletions that wait for a confirmation; `None` if they are not known now.
     pub(crate) held_deletions: Option<u64>,
+    /// The folder of its records; `None` if it has none, or it was not looked at yet.
+    pub(crate) folder: Option<FolderStatus>,
     /// The end of the certificate of the listener with TLS; `None` if there is none.
     pub(crate) certificate_expires_secs: Option<UnixSecs>,
+}
+
+/// What operators must know of a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FolderStatus {
+    /// Why the folder cannot be followed now; what it has published stays.
+    pub(crate) unreadable: Option<String>,
+    /// The number of paths that are not published, or not as a whole.
+    pub(crate) refused_files: u64,
+    /// The last of them, with the reason.
+    pub(crate) last_refused: String,
 }
 
 /// The failures of a source since its last success.
@@ -82,6 +95,8 @@ pub(crate) fn events(
             observation.quarantine.and_then(|usage| lost_event(rules, state, now_secs, usage.records)),
             observation.quarantine.and_then(|usage| quarantine_event(rules, state, usage)),
             observation.held_deletions.and_then(|held| deletions_event(state, held)),
+            observation.folder.as_ref().and_then(|folder| folder_event(state, folder)),
+            observation.folder.as_ref().and_then(|folder| files_event(state, folder)),
             observation
                 .certificate_expires_secs
                 .and_then(|expires_secs| certificate_event(rules, state, now_secs, expires_secs)),
@@ -164,6 +179,21 @@ fn deletions_event(state: &mut WatchedRepository, held: u64) -> Option<EventKind
         (true, false) => Some(EventKind::DeletionsReleased),
         _ => None,
     }
+}
+
+fn folder_event(state: &mut WatchedRepository, folder: &FolderStatus) -> Option<EventKind> {
+    let before = std::mem::replace(&mut state.is_folder_unreadable, folder.unreadable.is_some());
+    match (before, &folder.unreadable) {
+        (false, Some(details)) => Some(EventKind::FolderUnreadable { details: details.clone() }),
+        (true, None) => Some(EventKind::FolderReadable),
+        _ => None,
+    }
+}
+
+fn files_event(state: &mut WatchedRepository, folder: &FolderStatus) -> Option<EventKind> {
+    let before = std::mem::replace(&mut state.refused_files, folder.refused_files);
+    let (count, details) = (folder.refused_files, folder.last_refused.clone());
+    (count > before).then_some(EventKind::FilesRefused { count, details })
 }
 
 /// A new certificate that ends soon too is reported again.

@@ -7,6 +7,7 @@
 use crate::config::{Config, Settings};
 use crate::serve::admin::{Admin, AllowedHosts};
 use crate::serve::background::config_watch::{Announcement, ConfigWatch};
+use crate::serve::background::folders::FolderService;
 use crate::serve::background::harvests::schedule::HarvestSchedule;
 use crate::serve::background::hub::HubService;
 use crate::serve::background::maintenance::{
@@ -242,6 +243,8 @@ impl Server {
             let indexing = SearchIndexing { served: Arc::clone(served), search };
             server.add_service(background_service("search", indexing));
         }
+        let folders = FolderService { context: Arc::clone(&self.shared), data: self.data.clone() };
+        server.add_service(background_service("folders", folders));
         server.add_service(background_service("hub", HubService(Arc::clone(&self.shared))));
         let notices = NoticeService(Arc::clone(&self.shared));
         server.add_service(background_service("notifications", notices));

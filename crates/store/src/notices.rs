@@ -57,6 +57,10 @@ pub struct WatchedRepository {
     pub is_quarantine_nearly_full: bool,
     /// Whether they were notified that deletions wait for a confirmation.
     pub has_held_deletions: bool,
+    /// Whether they were notified that the folder of its records cannot be followed.
+    pub is_folder_unreadable: bool,
+    /// The files of its folder that are not published, of which they were notified.
+    pub refused_files: u64,
     /// The records in quarantine, when they were last counted.
     pub quarantined: Option<u64>,
     /// The records that were quarantined since the last event about them.

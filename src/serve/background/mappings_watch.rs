@@ -1,10 +1,10 @@
-//! Whether the mappings folder may have changed, without listing it.
+//! Whether the mappings folder, or a folder of records, may have changed, without listing it.
 //!
 //! To list ten thousand files every two seconds takes more time than to serve some requests. Therefore the kernel
 //! reports changes in the folder, and oaimend looks at the folder itself: it may be replaced by another one, for example
 //! by a symlink to a new release. Not every file system reports changes, so the folder is also listed at intervals.
 
-use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::{Config, Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 use oaimend_base::clock;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,10 @@ use std::time::{Duration, SystemTime};
 /// How often the folder is listed although no change was reported.
 const LIST_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Watches the mappings folder.
+/// Watches a folder.
 pub(super) struct MappingsWatch {
     folder: Option<PathBuf>,
+    mode: RecursiveMode,
     /// `None` if the system cannot watch the folder. It is then due at each look.
     watcher: Option<RecommendedWatcher>,
     /// Set when a change was reported.
@@ -39,11 +40,17 @@ impl MappingsWatch {
     pub(super) fn new(folder: Option<&Path>) -> Self {
         Self {
             folder: folder.map(Path::to_owned),
+            mode: RecursiveMode::NonRecursive,
             watcher: None,
             has_changed: Arc::default(),
             seen: None,
             due_at: Duration::ZERO,
         }
+    }
+
+    /// Watches a folder and its subfolders.
+    pub(super) fn with_subfolders(folder: &Path) -> Self {
+        Self { mode: RecursiveMode::Recursive, ..Self::new(Some(folder)) }
     }
 
     /// Whether the folder must be listed. Changes after this call are found by the next one.
@@ -58,7 +65,7 @@ impl MappingsWatch {
         let place = |stamp: FolderStamp| (stamp.device, stamp.inode);
         if self.watcher.is_none() || stamp.map(place) != self.seen.map(place) {
             // A folder that does not exist yet is looked for.
-            self.watcher = stamp.and_then(|_| watch(folder, Arc::clone(&self.has_changed)));
+            self.watcher = stamp.and_then(|_| watch(folder, self.mode, Arc::clone(&self.has_changed)));
         }
         (self.seen, self.due_at) = (stamp, now + LIST_INTERVAL);
         true
@@ -73,21 +80,21 @@ impl FolderStamp {
 }
 
 /// Sets `has_changed` at each change in the folder; `None` if the system cannot report changes.
-fn watch(folder: &Path, has_changed: Arc<AtomicBool>) -> Option<RecommendedWatcher> {
+fn watch(folder: &Path, mode: RecursiveMode, has_changed: Arc<AtomicBool>) -> Option<RecommendedWatcher> {
     // An error may stand for lost reports. Reads are reports too.
     let is_change = |event: notify::Result<Event>| event.map_or(true, |event| !event.kind.is_access());
     let report = move |event| {
         has_changed.fetch_or(is_change(event), Ordering::SeqCst);
     };
-    let watcher = notify::recommended_watcher(report);
+    let watcher = RecommendedWatcher::new(report, Config::default().with_follow_symlinks(false));
     let watched = watcher.and_then(|mut watcher| {
-        watcher.watch(folder, RecursiveMode::NonRecursive)?;
+        watcher.watch(folder, mode)?;
         Ok(watcher)
     });
     match watched {
         Ok(watcher) => Some(watcher),
         Err(error) => {
-            tracing::debug!(%error, "changes of the mappings folder are not reported; it is listed every two seconds");
+            tracing::debug!(%error, "changes of a folder are not reported; it is listed at each look");
             None
         }
     }

@@ -2,6 +2,7 @@
 //! of its configuration.
 
 pub(crate) mod config_watch;
+pub(crate) mod folders;
 pub(crate) mod harvests;
 pub(crate) mod hub;
 pub(crate) mod maintenance;

@@ -1,6 +1,6 @@
 //! The responses to requests at the URLs of records.
 
-use super::problem::{of_error, problem};
+use super::problem::{of_error, problem, refuse_folder};
 use super::request::{DepositKind, DepositRequest, condition_of};
 use super::writer::Writer;
 use crate::config::Mapping;
@@ -67,6 +67,11 @@ pub(crate) async fn answer(
 ) -> Response {
     if request.prefix.is_empty() {
         return problem(400, "the argument metadataPrefix is missing; it names the format of the record");
+    }
+    if writer.is_some()
+        && let Some(refused) = refuse_folder(&request.mapping)
+    {
+        return refused;
     }
     let stores = match view_stores(served).await {
         Ok(stores) => stores,

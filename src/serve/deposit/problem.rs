@@ -1,5 +1,6 @@
 //! The responses to writers that cannot have what they want: problem details (RFC 9457).
 
+use crate::config::Mapping;
 use crate::serve::response::Response;
 use oaimend_deposit::{BadXml, DepositError};
 use serde_json::json;
@@ -10,6 +11,16 @@ const RETRY_SECS: u64 = 60;
 /// A response of this status with a text that says what to do now.
 pub(crate) fn problem(status: u16, detail: &str) -> Response {
     problem_at(status, detail, None)
+}
+
+/// The response to a writer of a repository whose records are the files of a folder; `None` for others.
+pub(super) fn refuse_folder(mapping: &Mapping) -> Option<Response> {
+    let folder = mapping.local.as_ref()?.folder.as_ref()?;
+    // The path of the server is not for writers elsewhere.
+    let name = folder.file_name().unwrap_or_default().display();
+    let text =
+        format!("the records of {} are the files of the folder {name}; change them there", mapping.id());
+    Some(problem(409, &text))
 }
 
 fn problem_at(status: u16, detail: &str, place: Option<&BadXml>) -> Response {

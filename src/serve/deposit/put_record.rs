@@ -1,7 +1,7 @@
 //! PutRecord of XOAI (Suleman and Fox, "Designing Protocols in Support of Digital Library Componentization", "PutRecord").
 
 use super::answer::Written;
-use super::problem::{of_error, problem};
+use super::problem::{of_error, problem, refuse_folder};
 use super::request::split_sets;
 use super::writer::Writer;
 use crate::config::Mapping;
@@ -98,6 +98,9 @@ pub(crate) async fn answer_put_record(
     query: &[u8],
     started: SystemTime,
 ) -> Response {
+    if let Some(refused) = refuse_folder(mapping) {
+        return refused;
+    }
     let request = match PutRecord::read(query) {
         Ok(request) => request,
         Err(text) => return problem(400, &text),

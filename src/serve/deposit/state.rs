@@ -1,6 +1,7 @@
 //! What all writes to local repositories share.
 
 use crate::config::{LocalChoices, Mapping};
+use crate::serve::background::folders::FolderStatuses;
 use crate::serve::served::ServedRepositories;
 use oaimend_deposit::{LocalRepository, LocalSettings};
 use oaimend_mirror::view::ViewStores;
@@ -16,6 +17,8 @@ use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 pub(crate) struct DepositState {
     /// The tokens of those who may write.
     pub(super) tokens: WriteTokens,
+    /// What operators must know of the folders of repositories.
+    pub(crate) folders: FolderStatuses,
     /// Held while a body is in memory.
     bodies: Semaphore,
     /// Held by the one writer that stores records.
@@ -35,6 +38,7 @@ impl DepositState {
     pub(crate) fn new(data: &Path) -> Self {
         Self {
             tokens: WriteTokens::new(data),
+            folders: FolderStatuses::default(),
             bodies: Semaphore::new(BODIES_MAX),
             turn: Arc::default(),
             described: Mutex::default(),
@@ -71,7 +75,7 @@ impl DepositState {
     }
 
     /// The local repository of a mapping; `None` if it has a source.
-    pub(super) fn repository(
+    pub(crate) fn repository(
         &self,
         served: &ServedRepositories,
         stores: &ViewStores,

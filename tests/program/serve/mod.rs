@@ -31,6 +31,7 @@ mod kill;
 mod last_tokens;
 mod list_restart;
 mod listen_tls;
+mod local_folders;
 mod local_repositories;
 mod memory;
 mod methods;

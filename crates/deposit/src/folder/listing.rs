@@ -55,9 +55,9 @@ impl FolderListing {
                 work.is_settled = false;
             }
         }
-        for path in state.files.keys().filter(|path| self.lacks(path)) {
+        for path in state.files.keys().filter(|path| self.is_absent(path)) {
             // The new name of a renamed file is known by then.
-            if before.is_some_and(|before| before.lacks(path)) {
+            if before.is_some_and(|before| before.is_absent(path)) {
                 work.gone.push(path.clone());
             } else {
                 work.is_settled = false;
@@ -67,7 +67,7 @@ impl FolderListing {
     }
 
     /// Whether there is certainly no such file.
-    fn lacks(&self, path: &str) -> bool {
+    fn is_absent(&self, path: &str) -> bool {
         let is_below = |folder: &String| {
             folder.is_empty()
                 || path

@@ -47,6 +47,7 @@ impl Observer {
                 outage: served.store.activity.read(id, outage),
                 quarantine,
                 held_deletions: self.held_deletions(served, mapping).await,
+                folder: served.deposit.folders.of(id),
                 certificate_expires_secs: None,
             });
         }

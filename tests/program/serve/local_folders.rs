@@ -1,0 +1,189 @@
+//! Local repositories whose records are the files of a folder.
+
+use crate::fixtures::program::{Program, serve};
+use crate::fixtures::source::{Harvester, fetch};
+use oaimend_base::clock;
+use oaimend_write_tokens::{NewWriteToken, WriteTokens};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Longest wait for a change.
+const WITHIN: Duration = Duration::from_secs(60);
+
+struct Folder {
+    folder: tempfile::TempDir,
+    program: Program,
+}
+
+fn start(folder: &Path) -> Program {
+    Program::run(serve(folder).args(["--admin", "off", "--mappings", "mappings"]))
+}
+
+fn document(title: &str) -> String {
+    format!(
+        "<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
+         xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:title>{title}</dc:title></oai_dc:dc>"
+    )
+}
+
+impl Folder {
+    /// A program that publishes these files.
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("mappings")).expect("writable");
+        fs::write(folder.path().join("mappings/theses.toml"), "kind = \"local\"\nfolder = \"../records\"\n")
+            .expect("writable");
+        fs::create_dir(folder.path().join("records")).expect("writable");
+        for (path, content) in files {
+            write(&folder.path().join("records").join(path), content);
+        }
+        let program = start(folder.path());
+        Self { folder, program }
+    }
+
+    fn records(&self) -> PathBuf {
+        self.folder.path().join("records")
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        write(&self.records().join(path), content);
+    }
+
+    fn list(&self) -> String {
+        fetch(self.program.address(), "/theses?verb=ListRecords&metadataPrefix=oai_dc").text()
+    }
+
+    /// Waits until the list is as expected.
+    #[track_caller]
+    fn until(&self, is_expected: impl Fn(&str) -> bool) -> String {
+        let until = clock::uptime() + WITHIN;
+        loop {
+            let list = self.list();
+            if is_expected(&list) {
+                return list;
+            }
+            assert!(clock::uptime() < until, "{list}");
+        }
+    }
+}
+
+fn write(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+    fs::write(path, content).expect("writable");
+}
+
+fn deleted(list: &str) -> usize {
+    list.matches("status=\"deleted\"").count()
+}
+
+#[test]
+fn files_of_a_folder_are_published_and_removed_ones_are_deleted() {
+    let bib = "@book{smith, title = {Maps}, author = {Smith, Ada}, year = {2003}}";
+    let served = Folder::new(&[
+        ("a.xml", &document("One")),
+        ("maps/old/b.xml", &document("Two")),
+        ("lib.bib", bib),
+        ("a.xml~", "x"),
+        (".c.xml", &document("Hidden")),
+    ]);
+    let list = served.until(|list| list.matches("<record>").count() == 3);
+    assert!(list.contains("<identifier>oai:localhost.localdomain:theses/maps/old/b</identifier>"), "{list}");
+    assert!(list.contains("<setSpec>maps:old</setSpec>") && list.contains("theses/smith<"), "{list}");
+    served.write("a.xml", &document("Changed"));
+    served.until(|list| list.contains(">Changed<") && !list.contains(">One<"));
+    fs::remove_file(served.records().join("maps/old/b.xml")).expect("writable");
+    let list = served.until(|list| deleted(list) == 1);
+    assert!(list.contains("status=\"deleted\"><identifier>oai:localhost.localdomain:theses/maps/old/b<"));
+    assert!(
+        list.contains("<setSpec>maps:old</setSpec>"),
+        "harvesters of the set receive the deletion: {list}"
+    );
+    // Writers are sent to the folder.
+    let new = NewWriteToken { name: None, repository: "theses".to_owned(), sets: Vec::new() };
+    let tokens = WriteTokens::new(&served.folder.path().join("data"));
+    let token = tokens.create(new, clock::now()).expect("a token").token;
+    let address = served.program.address();
+    let start = ["DELETE /theses/record/oai:x:1?metadataPrefix=oai_dc", "GET /theses?verb=PutRecord"];
+    for start in start {
+        let head = format!(
+            "{start} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Length: 0\r\n\
+             Connection: close\r\n\r\n"
+        );
+        let got = Harvester::ask(address, &head).rest();
+        assert_eq!(got.status, 409, "{}", got.text());
+        assert!(
+            got.text().contains("are the files of the folder records; change them there"),
+            "{}",
+            got.text()
+        );
+    }
+}
+
+#[test]
+fn a_folder_that_is_gone_or_empty_deletes_nothing() {
+    let mut served = Folder::new(&[("a.xml", &document("One")), ("b.xml", &document("Two"))]);
+    served.until(|list| list.matches("<record>").count() == 2);
+    let moved = served.folder.path().join("moved");
+    fs::rename(served.records(), &moved).expect("writable");
+    let problem = served.program.line("the folder cannot be followed");
+    assert_eq!(problem["repo"], "theses");
+    fs::create_dir(served.records()).expect("writable");
+    served.program.line("the folder cannot be followed");
+    assert_eq!(deleted(&served.list()), 0);
+    fs::remove_dir(served.records()).expect("empty");
+    fs::rename(&moved, served.records()).expect("writable");
+    served.program.line("the folder is followed again");
+    served.write("c.xml", &document("Three"));
+    let list = served.until(|list| list.contains(">Three<"));
+    assert_eq!(deleted(&list), 0, "{list}");
+}
+
+#[test]
+fn files_that_cannot_be_published_are_reported_and_change_nothing() {
+    let mut served = Folder::new(&[("b.xml", &document("One")), ("in/x.xml", &document("In"))]);
+    served.until(|list| list.matches("<record>").count() == 2);
+    served.write("b.xml", "<dc><title>half");
+    let line = served.program.line("a file of the folder is not published");
+    assert!(
+        line["path"] == "b.xml" && line["problem"].as_str().unwrap_or_default().contains("line 1"),
+        "{line}"
+    );
+    let outside = served.folder.path().join("outside.xml");
+    fs::write(&outside, document("Secret")).expect("writable");
+    std::os::unix::fs::symlink(&outside, served.records().join("link.xml")).expect("writable");
+    let line = served.program.line("a file of the folder is not published");
+    assert_eq!(line["path"], "link.xml");
+    served.write("no set/d.xml", &document("No set"));
+    let line = served.program.line("a file of the folder is not published");
+    assert_eq!(line["path"], "no set");
+    served.write("e.xml", &document("Last"));
+    let list = served.until(|list| list.contains(">Last<"));
+    assert!(list.contains(">One<") && !list.contains("Secret") && !list.contains("No set"), "{list}");
+}
+
+#[test]
+fn a_killed_program_publishes_what_has_changed_meanwhile() {
+    let mut served = Folder::new(&[("a.xml", &document("One")), ("b.xml", &document("Two"))]);
+    for round in 0..4 {
+        served.write(&format!("new{round}.xml"), &document("New"));
+        served.write("a.xml", &document(&format!("Round {round}")));
+        if round % 2 == 0 {
+            served.until(|list| list.contains(&format!(">Round {round}<")));
+        }
+        served.program.killer().kill();
+        served.program.ended();
+        if round == 3 {
+            // What is lost is found by comparing the store with the folder.
+            fs::remove_file(served.records().join("b.xml")).expect("writable");
+            fs::remove_file(served.folder.path().join("data/folders/theses.json")).expect("writable");
+        }
+        served.program = start(served.folder.path());
+        let list = served.until(|list| {
+            list.contains(&format!(">Round {round}<"))
+                && list.matches(">New<").count() == round + 1
+                && (round < 3 || deleted(list) == 1)
+        });
+        assert_eq!(deleted(&list), usize::from(round == 3), "{list}");
+    }
+}
