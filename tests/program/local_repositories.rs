@@ -427,6 +427,11 @@ fn a_list_of_records_is_stored_whole_or_not_at_all() {
             other => panic!("{other:?}: {bad}"),
         }
     }
+    // A deletion without sets is in those of the record.
+    let gone = vec![Deposit::deleted("oai:x.example:1")];
+    world.put("oai_dc", gone, ANY).expect("a record");
+    let of_set = list(&world.view(), "&metadataPrefix=oai_dc&set=a");
+    assert!(of_set.iter().any(|item| item.identifier == "oai:x.example:1" && item.is_deleted), "{of_set:?}");
     // A declaration around the record goes with it.
     let outside =
         list_of(&record(5, "<d:a xsi:schemaLocation=\"urn:declared-outside http://x.example/d.xsd\"/>"));

@@ -210,10 +210,18 @@ impl LocalRepository {
     pub async fn put(
         &self,
         prefix: &str,
-        deposits: Vec<Deposit>,
+        mut deposits: Vec<Deposit>,
         terms: WriteTerms<'_>,
     ) -> Result<Stored, DepositError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
+        for deposit in deposits.iter_mut().filter(|deposit| deposit.payload.is_none()) {
+            // Those who harvest a set learn of a deletion from its list.
+            if deposit.set_specs.is_empty()
+                && let Some(stored) = self.record(prefix, &deposit.identifier).await?
+            {
+                deposit.set_specs = stored.set_specs;
+            }
+        }
         for deposit in &deposits {
             self.check_rights(&deposit.identifier, Some(&deposit.set_specs), terms).await?;
         }

@@ -2,6 +2,7 @@
 
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::source::fetch;
+use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -170,7 +171,14 @@ impl ServiceManager {
     /// The next message.
     fn message(&self) -> String {
         let mut buffer = [0; 1_000];
-        let length = self.1.recv(&mut buffer).expect("a message in time");
+        let received = loop {
+            match self.1.recv(&mut buffer) {
+                // A child of another test has ended.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                received => break received,
+            }
+        };
+        let length = received.expect("a message in time");
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     }
 
