@@ -393,9 +393,9 @@ impl LocalRepository {
         }
         let live = deposits.iter().filter(|deposit| deposit.payload.is_some());
         let mut identifiers: Vec<String> = live.map(|deposit| deposit.identifier.clone()).collect();
-        let own = store.formats_of_items(self.id(), &identifiers).await?;
-        let mut own = own.iter();
-        identifiers.retain(|_| own.next().is_some_and(Vec::is_empty));
+        let stored = store.formats_of_items(self.id(), &identifiers).await?;
+        let mut stored = stored.iter();
+        identifiers.retain(|_| stored.next().is_some_and(Vec::is_empty));
         if identifiers.is_empty() {
             return Ok(());
         }

@@ -20,6 +20,7 @@ mod keys;
 pub mod ledger;
 pub mod mirror;
 mod mirror_error;
+mod mirror_sizes;
 pub mod notices;
 pub mod quarantine;
 pub mod record_limits;

@@ -13,6 +13,7 @@ use super::duplicates::Occurrences;
 use super::harvest_state::{Catalog, Committed, HarvestProgress, RepositoryState};
 use super::keys::{Identifier, Prefix, RepositoryId};
 pub use super::mirror_error::MirrorError;
+pub use super::mirror_sizes::{CollectionSize, DiskUsage, Verification};
 use super::record_repairs::RecordRepairs;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -169,7 +170,10 @@ pub trait MirrorStore: std::fmt::Debug + Send + Sync {
         &self,
         repository: RepositoryId<'_>,
         identifier: Identifier<'_>,
-    ) -> Result<Vec<(String, RecordStatus)>, MirrorError>;
+    ) -> Result<Vec<(String, RecordStatus)>, MirrorError> {
+        let found = self.formats_of_items(repository, &[identifier.0.to_owned()]).await?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
 
     /// The same of many items, in their order. One read is much cheaper than one for each.
     ///
@@ -533,47 +537,6 @@ pub struct CollectionVersion {
     /// The sequence of the next change. It rises with each change of a record, and with nothing else.
     pub next_sequence: u64,
     /// The number of records that lists lack, because they are damaged.
-    pub damaged: u64,
-}
-
-/// The size of a collection.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CollectionSize {
-    /// The metadataPrefix.
-    pub prefix: String,
-    /// The number of records that are not deleted.
-    pub records: u64,
-    /// The number of deleted records.
-    pub tombstones: u64,
-    /// The number of records that were lost to damage.
-    pub damaged: u64,
-    /// The number of records whose loss was accepted.
-    pub lost: u64,
-    /// The bytes of the records on disk, replaced ones included, without indexes.
-    pub disk_bytes: u64,
-    /// The part of `disk_bytes` that replaced records take, estimated.
-    pub dead_bytes: u64,
-    /// The stamp of the first record of the list; `None` if the collection is empty.
-    pub earliest_stamp_secs: Option<UnixSecs>,
-    /// The stamp of the last change; `None` before the first one.
-    pub latest_stamp_secs: Option<UnixSecs>,
-}
-
-/// The disk space of a store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskUsage {
-    /// The bytes of all records, replaced ones included.
-    pub record_bytes: u64,
-    /// The bytes of all indexes.
-    pub index_bytes: u64,
-}
-
-/// The result of a check.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verification {
-    /// The number of checked records.
-    pub records: u64,
-    /// The number of damaged records that this check found.
     pub damaged: u64,
 }
 

@@ -359,19 +359,6 @@ impl MirrorStore for Handle {
         })
     }
 
-    async fn formats_of_item(
-        &self,
-        repository: RepositoryId<'_>,
-        identifier: Identifier<'_>,
-    ) -> Result<Vec<(String, RecordStatus)>, MirrorError> {
-        self.repository(repository.0, |repository| {
-            let format = |(prefix, collection): (&String, &Collection)| {
-                Some((prefix.clone(), collection.records.get(identifier.0)?.record.status))
-            };
-            repository.collections.iter().filter_map(format).collect()
-        })
-    }
-
     async fn formats_of_items(
         &self,
         repository: RepositoryId<'_>,

@@ -412,15 +412,6 @@ impl MirrorStore for RecordLog {
         Ok(if found.is_empty() { vec![Occurrences::default(); count] } else { found })
     }
 
-    async fn formats_of_item(
-        &self,
-        repository: RepositoryId<'_>,
-        identifier: Identifier<'_>,
-    ) -> Result<Vec<(String, RecordStatus)>, MirrorError> {
-        let found = self.formats_of_items(repository, &[identifier.0.to_owned()]).await?;
-        Ok(found.into_iter().next().unwrap_or_default())
-    }
-
     async fn formats_of_items(
         &self,
         repository: RepositoryId<'_>,
@@ -428,11 +419,11 @@ impl MirrorStore for RecordLog {
     ) -> Result<Vec<Vec<(String, RecordStatus)>>, MirrorError> {
         let (repository, identifiers) = (repository.0.to_owned(), identifiers.to_vec());
         let count = identifiers.len();
-        let found = self
-            .read(move |shared| read::formats_of_items(shared, RepositoryId(&repository), &identifiers))
-            .await?;
+        let find = move |shared: &_| read::formats_of_items(shared, RepositoryId(&repository), &identifiers);
+        let mut found = self.read(find).await?;
         // Nothing is read from a store that was never written to.
-        Ok(if found.is_empty() { vec![Vec::new(); count] } else { found })
+        found.resize(count, Vec::new());
+        Ok(found)
     }
 
     async fn identifiers(
