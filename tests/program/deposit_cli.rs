@@ -129,7 +129,7 @@ fn files_of_all_kinds_are_written() {
     assert_eq!(json(&put(&["--set", "letters"]))["changed"], 0);
 
     let text = world.run(&["put", &url, "files/sea.xml", "--identifier", "oai:x.example:1"]);
-    assert_eq!(String::from_utf8_lossy(&text.stdout), "1 records sent, 1 of them new or changed\n");
+    assert_eq!(String::from_utf8_lossy(&text.stdout), "records sent: 1, new or changed: 1\n");
     let mut command = world.command(&["put", &url, "-", "--identifier", "oai:x.example:2"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program runs");
     child.stdin.take().expect("it is piped").write_all(SEA.as_bytes()).expect("the program reads");

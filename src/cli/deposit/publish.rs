@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: PublishArguments) -> Result<Exit, Failure> {
             "deleted": deleted.changed,
         })),
         OutputFormat::Text => format!(
-            "{} files, {} records sent, {} new or changed, {} deleted\n",
+            "files: {}, records sent: {}, new or changed: {}, deleted: {}\n",
             now.files.len(),
             sent.records,
             sent.changed,

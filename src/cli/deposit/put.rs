@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: PutArguments) -> Result<Exit, Failure> {
         OutputFormat::Json => {
             format_json(&json!({ "records": records, "changed": changed, "datestamp": datestamp }))
         }
-        OutputFormat::Text => format!("{records} records sent, {changed} of them new or changed\n"),
+        OutputFormat::Text => format!("records sent: {records}, new or changed: {changed}\n"),
     };
     print(text.as_bytes())
 }

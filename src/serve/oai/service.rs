@@ -236,7 +236,11 @@ impl ProxyService {
                 return Ok(Err(page));
             }
         };
-        if let Some(mapping) = target.repository.local().filter(|_| PutRecord::is_requested(&query)) {
+        // HEAD changes nothing (RFC 9110, section 9.2.1).
+        if let Some(mapping) = target.repository.local()
+            && session.req_header().method != Method::HEAD
+            && PutRecord::is_requested(&query)
+        {
             context.page = Some(PutRecord::VERB);
             let page = self.put_record(session, mapping, &query, context.started).await;
             context.outcome = (400..500).contains(&page.status).then_some(RequestOutcome::Refused);

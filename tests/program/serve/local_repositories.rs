@@ -145,6 +145,8 @@ fn put_record_of_the_paper_is_answered_in_its_form() {
         assert_eq!(got.status, 400, "{query}");
         assert!(detail(&got).contains(expected), "{query}: {}", got.text());
     }
+    let head = server.send("HEAD /theses?verb=PutRecord&status=deleted&identifier=oai:ABC:123", "");
+    assert_eq!((head.status, server.ids("/theses")), (200, vec!["oai:ABC:123".to_owned()]));
     let got = server.send("GET /theses?verb=PutRecord&status=deleted&identifier=oai:x:1", "");
     assert_eq!(got.status, 404, "{}", got.text());
 }
