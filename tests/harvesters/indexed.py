@@ -23,6 +23,7 @@ SETS = [
     ["static", "Repositories whose records never change"],
     ["kind", "Repositories by the place of their records"],
     ["kind:live", "Repositories whose records are at their sources"],
+    ["kind:local", "Repositories whose records are written here"],
     ["kind:mirrored", "Mirrored repositories"],
     ["kind:tape", "Repositories whose records are in a file"],
     ["kind:view", "Views of mirrored repositories"],

@@ -244,6 +244,18 @@ fn the_common_format_is_made_of_others_and_never_replaces_a_written_one() {
     let unknown = "<a xmlns=\"urn:x\" xsi:schemaLocation=\"urn:x http://x.example/x.xsd\"/>";
     let refused = write("other", "oai:x.example:3", unknown).expect_err("no crosswalk reads it");
     assert!(refused.to_string().contains("no crosswalk makes it of other"), "{refused}");
+    assert_eq!(ask(&world.view(), "verb=ListRecords&metadataPrefix=other").kind(), "cannotDisseminateFormat");
+    assert_eq!(
+        ask(&world.view(), "verb=ListMetadataFormats&identifier=oai:nobody.example:1").kind(),
+        "idDoesNotExist"
+    );
+    // Another format that can be read gives oai_dc in its place.
+    write("mods", "oai:x.example:4", &mods("Of MODS")).expect("a record");
+    write("mods2", "oai:x.example:4", &mods("Of the other")).expect("a record");
+    titles(&[("oai:x.example:1", "By hand"), ("oai:x.example:4", "Of MODS")]);
+    world.delete(Some("mods"), "oai:x.example:4").expect("a record");
+    titles(&[("oai:x.example:1", "By hand"), ("oai:x.example:4", "Of the other")]);
+    world.delete(None, "oai:x.example:4").expect("an item");
     write("oai_dc", "oai:x.example:3", &dublin_core("First")).expect("a record");
     write("other", "oai:x.example:3", unknown).expect("it has oai_dc");
     world.delete(None, "oai:x.example:3").expect("an item");
@@ -356,6 +368,11 @@ fn a_writer_of_some_sets_changes_no_other_record() {
         world.put("oai_dc", vec![deposit(identifier, sets, &dublin_core("Land"))], terms)
     };
     let is_refused = |done: Result<Stored, DepositError>| matches!(done, Err(DepositError::Forbidden(_)));
+    world
+        .put("oai_dc", vec![deposit("oai:x.example:3", &["b"], &dublin_core("Gone"))], ANY)
+        .expect("a record");
+    world.delete(None, "oai:x.example:3").expect("a record");
+    assert!(is_refused(put("oai:x.example:3", &["a"])), "the deleted record is in b");
     assert!(is_refused(put("oai:x.example:1", &["a"])), "the record is in b, too");
     assert!(is_refused(put("oai:x.example:2", &["b"])));
     assert!(is_refused(put("oai:x.example:2", &[])));
@@ -385,6 +402,10 @@ fn an_identifier_belongs_to_one_repository() {
     let foreign = LocalSettings { foreign_identifiers: true, ..settings.clone() };
     put(&foreign, "x:0").expect("allowed");
     put(&settings, "x:0").expect("its own record since");
+    world.put("oai_dc", vec![Deposit::deleted("x:0"), Deposit::deleted("x:1")], ANY).expect("a list");
+    let listed = list(&world.view(), "&metadataPrefix=oai_dc");
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert!(matches!(put(&settings, "x:0"), Err(DepositError::Foreign { .. })), "it is deleted here");
 }
 
 #[test]
@@ -409,7 +430,8 @@ fn a_list_of_records_is_stored_whole_or_not_at_all() {
     let good =
         list_of(&format!("{}{}{deleted}", record(1, &dublin_core("Sea")), record(2, &dublin_core("Land"))));
     let deposits = read_list(good.as_bytes()).expect("a list");
-    assert_eq!(world.put("oai_dc", deposits, ANY).expect("a list").changed, 3);
+    // Nobody has the deleted record.
+    assert_eq!(world.put("oai_dc", deposits, ANY).expect("a list").changed, 2);
     assert_eq!(world.titles("oai_dc").into_values().collect::<Vec<_>>(), ["Sea", "Land"]);
     let of_set = list(&world.view(), "&metadataPrefix=oai_dc&set=a");
     assert!(of_set.iter().all(|item| item.set_specs == ["a"]), "{of_set:?}");

@@ -1,6 +1,6 @@
 //! Writes the records of a local repository.
 
-use crate::deposit::Deposit;
+use crate::deposit::{Deposit, Payload};
 use crate::dublin_core::{DUBLIN_CORE, crosswalk, dublin_core_of, written};
 use crate::error::DepositError;
 use crate::files::identifier_start;
@@ -12,7 +12,7 @@ use oaimend_store::{
     CompleteHarvest, Document, Identifier, ListedFormat, MirrorError, PageCommit, Prefix, RecordStatus,
     RepositoryId, StoredRecord,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -106,6 +106,24 @@ struct FormatWrite {
     deposits: Vec<Deposit>,
 }
 
+/// What the other formats of an item give for its `oai_dc`.
+enum Others {
+    /// There are none.
+    None,
+    /// No crosswalk reads them.
+    Unreadable,
+    Made(Payload),
+}
+
+/// The records, the last one of each identifier.
+fn last_of_each(mut deposits: Vec<Deposit>) -> Vec<Deposit> {
+    let mut seen = BTreeSet::new();
+    deposits.reverse();
+    deposits.retain(|deposit| seen.insert(deposit.identifier.clone()));
+    deposits.reverse();
+    deposits
+}
+
 impl LocalRepository {
     /// The repository at this time. `turn` is the same for all.
     pub fn new(
@@ -135,10 +153,12 @@ impl LocalRepository {
             store.save_document(self.id(), Document::Identify, identify.into()).await?;
         }
         let mut catalog = store.catalog(self.id()).await?;
-        let listed = catalog.formats.len();
+        let before = catalog.formats.clone();
         for (prefix, format) in &self.settings.formats {
-            if catalog.formats.iter().all(|listed| listed.prefix != *prefix) {
-                catalog.formats.push(format.listed_as(prefix));
+            // The settings correct what a first record has said.
+            match catalog.formats.iter_mut().find(|listed| listed.prefix == *prefix) {
+                Some(listed) => *listed = format.listed_as(prefix),
+                None => catalog.formats.push(format.listed_as(prefix)),
             }
         }
         // A repository has a format at least, also before its first record.
@@ -149,7 +169,7 @@ impl LocalRepository {
             let (prefix, schema, namespace) = (crosswalk.prefix, crosswalk.schema, crosswalk.namespace);
             catalog.formats.insert(0, ListedFormat { prefix, schema, namespace });
         }
-        if catalog.formats.len() != listed {
+        if catalog.formats != before {
             store.save_catalog(self.id(), catalog.clone()).await?;
         }
         let mut unlisted = Vec::new();
@@ -210,18 +230,11 @@ impl LocalRepository {
     pub async fn put(
         &self,
         prefix: &str,
-        mut deposits: Vec<Deposit>,
+        deposits: Vec<Deposit>,
         terms: WriteTerms<'_>,
     ) -> Result<Stored, DepositError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
-        for deposit in deposits.iter_mut().filter(|deposit| deposit.payload.is_none()) {
-            // Those who harvest a set learn of a deletion from its list.
-            if deposit.set_specs.is_empty()
-                && let Some(stored) = self.record(prefix, &deposit.identifier).await?
-            {
-                deposit.set_specs = stored.set_specs;
-            }
-        }
+        let deposits = self.with_sets_of_deletions(prefix, last_of_each(deposits)).await?;
         for deposit in &deposits {
             self.check_rights(&deposit.identifier, Some(&deposit.set_specs), terms).await?;
         }
@@ -247,20 +260,38 @@ impl LocalRepository {
             writes.push(FormatWrite { prefix: DUBLIN_CORE.to_owned(), deposits });
         }
         let single = match deposits.as_slice() {
-            [deposit] => Some((deposit.identifier.clone(), self.record(prefix, &deposit.identifier).await?)),
+            [deposit] => Some(self.record(prefix, &deposit.identifier).await?),
             _ => None,
         };
         writes.push(FormatWrite { prefix: prefix.to_owned(), deposits });
         writes.retain(|write| !write.deposits.is_empty());
+        // After all checks, so that a record that is refused leaves no format.
+        self.list_format(format).await?;
         let mut stored = self.commit(writes, turn).await?;
-        if let Some((identifier, before)) = single
-            && let Some(record) = self.record(prefix, &identifier).await?
-        {
-            stored.stamp_secs = record.stamp_secs;
-            stored.tag = Some(EntityTag::of(&record));
+        if let Some(before) = single {
             stored.is_new = before.is_none_or(|before| before.status == RecordStatus::Deleted);
         }
         Ok(stored)
+    }
+
+    /// The records without deletions of those that were never there. The others are in the sets of the records too: those
+    /// who harvest a set learn of a deletion from its list.
+    async fn with_sets_of_deletions(
+        &self,
+        prefix: &str,
+        deposits: Vec<Deposit>,
+    ) -> Result<Vec<Deposit>, MirrorError> {
+        let mut kept = Vec::with_capacity(deposits.len());
+        for mut deposit in deposits {
+            if deposit.payload.is_none() {
+                let Some(stored) = self.record(prefix, &deposit.identifier).await? else { continue };
+                let others = stored.set_specs.into_iter();
+                let missing: Vec<String> = others.filter(|set| !deposit.set_specs.contains(set)).collect();
+                deposit.set_specs.extend(missing);
+            }
+            kept.push(deposit);
+        }
+        Ok(kept)
     }
 
     /// Deletes an item in one format, or in all. The deleted records stay in the lists.
@@ -285,6 +316,7 @@ impl LocalRepository {
         if prefix == Some(DUBLIN_CORE) {
             self.check_common(identifier).await?;
         }
+        let is_one_format = prefix.is_some();
         let mut writes = Vec::new();
         for prefix in chosen {
             let Some(stored) = self.record(prefix, identifier).await? else { continue };
@@ -296,7 +328,7 @@ impl LocalRepository {
                 set_specs: stored.set_specs.clone(),
                 payload: None,
             };
-            if self.settings.dc_required && prefix != DUBLIN_CORE && live.len() > 1 {
+            if self.settings.dc_required && is_one_format && prefix != DUBLIN_CORE && live.len() > 1 {
                 let format = self.format_of(prefix, &[]).await?;
                 let deposits = self.dublin_core(&format, std::slice::from_ref(&deposit)).await?;
                 writes.push(FormatWrite { prefix: DUBLIN_CORE.to_owned(), deposits });
@@ -304,7 +336,7 @@ impl LocalRepository {
             writes.push(FormatWrite { prefix: prefix.clone(), deposits: vec![deposit] });
         }
         writes.retain(|write| !write.deposits.is_empty());
-        Ok(self.commit(writes, turn).await?)
+        Ok(Stored { tag: None, ..self.commit(writes, turn).await? })
     }
 
     /// Gives all formats of an item these sets.
@@ -336,11 +368,9 @@ impl LocalRepository {
             let deposit = Deposit { set_specs: checked.set_specs.clone(), ..deposit };
             writes.push(FormatWrite { prefix, deposits: vec![deposit] });
         }
-        let mut done = self.commit(writes, turn).await?;
-        if let Some(record) = self.record(prefix, identifier).await? {
-            (done.stamp_secs, done.tag) = (record.stamp_secs, Some(EntityTag::of(&record)));
-        }
-        Ok(done)
+        // The tag is that of the last one.
+        writes.sort_by_key(|write| write.prefix == prefix);
+        Ok(self.commit(writes, turn).await?)
     }
 
     /// Refuses to delete the `oai_dc` of an item that has other formats.
@@ -369,7 +399,9 @@ impl LocalRepository {
         if set_specs.is_some_and(|set_specs| !may_write(set_specs)) {
             return forbidden();
         }
-        for prefix in self.live_formats(identifier).await? {
+        // Those who harvest the set of a deleted record must still see that it is gone.
+        let formats = self.stores.store.formats_of_item(self.id(), Identifier(identifier)).await?;
+        for (prefix, _) in formats {
             if let Some(stored) = self.record(&prefix, identifier).await?
                 && !may_write(&stored.set_specs)
             {
@@ -395,15 +427,15 @@ impl LocalRepository {
         let mut identifiers: Vec<String> = live.map(|deposit| deposit.identifier.clone()).collect();
         let stored = store.formats_of_items(self.id(), &identifiers).await?;
         let mut stored = stored.iter();
-        identifiers.retain(|_| stored.next().is_some_and(Vec::is_empty));
+        let is_live = |formats: &Vec<(String, RecordStatus)>| {
+            formats.iter().any(|(_, status)| *status == RecordStatus::Live)
+        };
+        identifiers.retain(|_| !stored.next().is_some_and(is_live));
         if identifiers.is_empty() {
             return Ok(());
         }
         for other in others {
             let formats = store.formats_of_items(RepositoryId(&other), &identifiers).await?;
-            let is_live = |formats: &Vec<(String, RecordStatus)>| {
-                formats.iter().any(|(_, status)| *status == RecordStatus::Live)
-            };
             if let Some(place) = formats.iter().position(is_live) {
                 let identifier = identifiers.swap_remove(place);
                 return Err(DepositError::Foreign { identifier, repository: other });
@@ -419,9 +451,9 @@ impl LocalRepository {
         Ok(live.map(|(prefix, _)| prefix).collect())
     }
 
-    /// The format of a prefix, which is stored if it is new. All records have its namespace.
+    /// The format of a prefix, which may be new. All records have its namespace.
     async fn format_of(&self, prefix: &str, deposits: &[Deposit]) -> Result<ListedFormat, DepositError> {
-        let mut catalog = self.stores.store.catalog(self.id()).await?;
+        let catalog = self.stores.store.catalog(self.id()).await?;
         let known = catalog.formats.iter().find(|format| format.prefix == prefix).cloned();
         let format = match known {
             Some(format) => format,
@@ -438,11 +470,17 @@ impl LocalRepository {
                 return Err(DepositError::Unfit(text));
             }
         }
-        if catalog.formats.iter().all(|format| format.prefix != prefix) {
-            catalog.formats.push(format.clone());
+        Ok(format)
+    }
+
+    /// Lists a format, if it is new.
+    async fn list_format(&self, format: ListedFormat) -> Result<(), MirrorError> {
+        let mut catalog = self.stores.store.catalog(self.id()).await?;
+        if catalog.formats.iter().all(|listed| listed.prefix != format.prefix) {
+            catalog.formats.push(format);
             self.stores.store.save_catalog(self.id(), catalog).await?;
         }
-        Ok(format)
+        Ok(())
     }
 
     /// A format that the repository does not have yet: of its settings, or as its first record says.
@@ -496,8 +534,14 @@ impl LocalRepository {
             if in_store.is_some() && !is_made {
                 continue;
             }
-            let made = dublin_core_of(deposit, format).await.map_err(failed)?;
-            if made.is_none() && deposit.payload.is_some() {
+            let mut made = dublin_core_of(deposit, format).await.map_err(failed)?;
+            if deposit.payload.is_none() {
+                match self.dublin_core_of_others(identifier, &format.prefix).await? {
+                    Others::None => {}
+                    Others::Unreadable => continue,
+                    Others::Made(payload) => made = Some(payload),
+                }
+            } else if made.is_none() {
                 let text = format!(
                     "{identifier} has no oai_dc, and no crosswalk makes it of {}; write its oai_dc first, or set dc_required \
                      = false in the mapping",
@@ -512,6 +556,27 @@ impl LocalRepository {
         Ok(derived.into_values().collect())
     }
 
+    /// The `oai_dc` of an item without its record in a format.
+    async fn dublin_core_of_others(&self, identifier: &str, without: &str) -> Result<Others, MirrorError> {
+        let mut others = Others::None;
+        for prefix in self.live_formats(identifier).await? {
+            if prefix == DUBLIN_CORE || prefix == without {
+                continue;
+            }
+            others = Others::Unreadable;
+            let catalog = self.stores.store.catalog(self.id()).await?;
+            let format = catalog.formats.into_iter().find(|format| format.prefix == prefix);
+            let stored = self.record(&prefix, identifier).await?;
+            if let (Some(format), Some(record)) = (format, stored.as_ref().and_then(written)) {
+                let made = dublin_core_of(&record, &format).await;
+                if let Some(payload) = made.map_err(|failure| MirrorError::Stopped(failure.details))? {
+                    return Ok(Others::Made(payload));
+                }
+            }
+        }
+        Ok(others)
+    }
+
     /// Stores records of all these formats with one stamp. It continues if the returned future is dropped, and so does the
     /// turn.
     async fn commit(
@@ -523,23 +588,32 @@ impl LocalRepository {
         let id = self.settings.id.clone();
         let change = move |stamp_secs: UnixSecs| async move {
             let _turn = turn;
-            let mut changed = 0;
+            let mut stored = Stored { stamp_secs, changed: 0, tag: None, is_new: false };
             for FormatWrite { prefix, deposits } in writes {
                 let mut progress = store.progress(RepositoryId(&id), Prefix(&prefix)).await?;
                 progress.last_complete = Some(CompleteHarvest { from_secs: stamp_secs, lead_secs: 0 });
                 let records = deposits.iter().map(|deposit| deposit.to_record(stamp_secs)).collect();
                 let page = PageCommit {
                     repository: id.clone(),
-                    prefix,
+                    prefix: prefix.clone(),
                     stamp_secs,
                     records,
                     progress,
                     occurrences: Vec::new(),
                 };
                 let committed = store.commit(page).await?;
-                changed += committed.stored + committed.deleted;
+                stored.changed += committed.stored + committed.deleted;
+                // In this turn: the next writer may change it.
+                if let [deposit] = deposits.as_slice() {
+                    let identifier = Identifier(&deposit.identifier);
+                    let record = store.record(RepositoryId(&id), Prefix(&prefix), identifier).await?;
+                    stored.stamp_secs = record.as_ref().map_or(stamp_secs, |record| record.stamp_secs);
+                    stored.tag = record.as_ref().map(EntityTag::of);
+                } else {
+                    (stored.stamp_secs, stored.tag) = (stamp_secs, None);
+                }
             }
-            Ok(Stored { stamp_secs, changed, tag: None, is_new: false })
+            Ok(stored)
         };
         self.stores.stamps.commit_change(self.now_secs, change).await
     }

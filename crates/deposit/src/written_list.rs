@@ -13,6 +13,12 @@ use oaimend_repository::xml::{NamespaceReader, XmlEvent, XmlReader, unescape};
 /// Maximum number of records of a list, which are stored together.
 pub const LIST_RECORDS_MAX: usize = 10_000;
 
+/// Longest content of a record with the declarations of namespaces around it, in bytes. An element may have few bytes and
+/// long declarations around it.
+const RECORD_CONTENT_BYTES_MAX: usize = 16 << 20;
+/// The same of all records of a list.
+const LIST_CONTENT_BYTES_MAX: usize = 256 << 20;
+
 /// Reads the records of a response to ListRecords. Their datestamps do not matter, because the commit has its own stamp.
 ///
 /// # Errors
@@ -43,13 +49,20 @@ pub fn read_list(document: &[u8]) -> Result<Vec<Deposit>, DepositError> {
         return Err(DepositError::Unfit(text));
     }
     let mut deposits = Vec::with_capacity(list.found.len());
+    let mut content_bytes = 0;
     for found in list.found {
         let place = usize::try_from(found.offset).unwrap_or_default();
         let bad = |problem: &str| BadXml::at(document, place, problem);
         let payload = if found.deleted {
             None
         } else {
-            Some(read_content(&found.xml, &list.scope).map_err(|problem| bad(&problem))?)
+            let content = read_content(&found.xml, &list.scope).map_err(|problem| bad(&problem))?;
+            content_bytes += content.xml.len();
+            if content_bytes > LIST_CONTENT_BYTES_MAX {
+                let text = "with the declarations of namespaces around its records the list is too long; send it in parts";
+                return Err(DepositError::Unfit(text.to_owned()));
+            }
+            Some(content)
         };
         deposits.push(Deposit::new(&found.identifier, &found.set_specs, payload)?);
     }
@@ -148,6 +161,9 @@ fn read_content(record: &str, around: &[(String, String)]) -> Result<Payload, St
                 if let (Some(start), Some(scope)) = (child.take(), &scope) {
                     let element = record.get(start..place.end).unwrap_or_default();
                     xml.push_str(&scope.rebase(element, NamespaceScope::of_own_list()));
+                    if xml.len() > RECORD_CONTENT_BYTES_MAX {
+                        return Err("with its declarations of namespaces the record is too long".to_owned());
+                    }
                 }
             }
             _ => {}

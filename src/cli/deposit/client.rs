@@ -20,8 +20,8 @@ use super::super::progress::ProgressLine;
 
 /// Maximum number of records of a list.
 const LIST_RECORDS_MAX: usize = 1_000;
-/// Length of the metadata after which a list ends, in bytes.
-const LIST_BYTES: usize = 8 << 20;
+/// Length of the metadata after which a list ends, in bytes. A slow line sends it within the time for a body.
+const LIST_BYTES: usize = 1 << 20;
 /// Attempts for a list, and the wait before the second one.
 const ATTEMPTS_MAX: u32 = 4;
 const WAIT: Duration = Duration::from_secs(2);

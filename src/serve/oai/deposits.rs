@@ -76,7 +76,8 @@ impl ProxyService {
             }
             (None, Ok(writer)) => writer,
         };
-        let _body = served.deposit.body_permit().await;
+        // Those who only read send no body, and do not hold writers up.
+        let _body = if request.kind.writes() { served.deposit.body_permit().await } else { None };
         let timeout = self.0.clients.current().connections.request_timeout;
         match body_of(session, request.body_bytes_max(), timeout).await? {
             Ok(body) => {

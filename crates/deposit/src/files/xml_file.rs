@@ -48,7 +48,8 @@ fn of_response(content: &[u8], naming: &FileNaming<'_>) -> Result<Vec<FileRecord
             Some(payload) => naming.prefix_of(&payload.namespace)?,
             None => common.clone(),
         };
-        if deposit.set_specs.is_empty() {
+        // A deletion is in the sets that the record was in.
+        if deposit.payload.is_some() && deposit.set_specs.is_empty() {
             deposit.set_specs = naming.set_specs.to_vec();
         }
         Ok(FileRecord { prefix, deposit })

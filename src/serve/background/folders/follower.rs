@@ -195,6 +195,10 @@ impl Follower {
         let files = listing.files.clone();
         let place = listing.place;
         self.before = Some(listing);
+        // The records of a repository may be older than its folder, and the state of the folder may be lost.
+        if files.is_empty() && state.files.is_empty() {
+            return Ok(());
+        }
         if !has_work && !is_moved && (self.is_certain || !is_whole) {
             self.count_refused(state);
             return Ok(());
@@ -216,7 +220,7 @@ impl Follower {
         next.place = Some(place);
         self.delete(&repository, &next, ended.deleted).await?;
         self.is_settled &= !ended.reads_again;
-        if !self.is_certain && is_whole && !ended.reads_again && next.is_known() {
+        if !self.is_certain && is_whole && self.is_settled && next.is_known() {
             let unpublished =
                 self.unpublished(store.as_ref(), &next).await.map_err(|error| error.to_string())?;
             self.delete(&repository, &next, unpublished).await?;
