@@ -8,6 +8,7 @@ use oaimend_oai::{escape, set_spec};
 use oaimend_repair::{Outcome, Quarantined, RecordFacts, Repair, RepairConfig, Repairer, Sink};
 use oaimend_repository::xml::{NamespaceReader, StartTag, XmlEvent, XmlReader, XmlText};
 use oaimend_store::{IDENTIFIER_BYTES_MAX, NewRecord, RecordRepairs, RecordStatus, content_hash};
+use std::collections::BTreeSet;
 
 /// A record as a writer sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +114,15 @@ impl Deposit {
             repairs: RecordRepairs::default(),
         }
     }
+}
+
+/// The records, the last one of each identifier.
+pub(crate) fn last_of_each(mut deposits: Vec<Deposit>) -> Vec<Deposit> {
+    let mut seen = BTreeSet::new();
+    deposits.reverse();
+    deposits.retain(|deposit| seen.insert(deposit.identifier.clone()));
+    deposits.reverse();
+    deposits
 }
 
 /// Checks an identifier: a URI (OAI-PMH 2.0, section 2.4) that fits the store.

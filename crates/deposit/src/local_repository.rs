@@ -1,6 +1,6 @@
 //! Writes the records of a local repository.
 
-use crate::deposit::{Deposit, Payload};
+use crate::deposit::{Deposit, Payload, last_of_each};
 use crate::dublin_core::{DUBLIN_CORE, crosswalk, dublin_core_of, written};
 use crate::error::DepositError;
 use crate::files::identifier_start;
@@ -12,7 +12,7 @@ use oaimend_store::{
     CompleteHarvest, Document, Identifier, ListedFormat, MirrorError, PageCommit, Prefix, RecordStatus,
     RepositoryId, StoredRecord,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -113,15 +113,6 @@ enum Others {
     /// No crosswalk reads them.
     Unreadable,
     Made(Payload),
-}
-
-/// The records, the last one of each identifier.
-fn last_of_each(mut deposits: Vec<Deposit>) -> Vec<Deposit> {
-    let mut seen = BTreeSet::new();
-    deposits.reverse();
-    deposits.retain(|deposit| seen.insert(deposit.identifier.clone()));
-    deposits.reverse();
-    deposits
 }
 
 impl LocalRepository {
@@ -274,8 +265,8 @@ impl LocalRepository {
         Ok(stored)
     }
 
-    /// The records without deletions of those that were never there. The others are in the sets of the records too: those
-    /// who harvest a set learn of a deletion from its list.
+    /// The records, with deletions in the sets that their records were in: those who harvest a set learn of a deletion from
+    /// its list.
     async fn with_sets_of_deletions(
         &self,
         prefix: &str,
@@ -283,8 +274,9 @@ impl LocalRepository {
     ) -> Result<Vec<Deposit>, MirrorError> {
         let mut kept = Vec::with_capacity(deposits.len());
         for mut deposit in deposits {
-            if deposit.payload.is_none() {
-                let Some(stored) = self.record(prefix, &deposit.identifier).await? else { continue };
+            if deposit.payload.is_none()
+                && let Some(stored) = self.record(prefix, &deposit.identifier).await?
+            {
                 let others = stored.set_specs.into_iter();
                 let missing: Vec<String> = others.filter(|set| !deposit.set_specs.contains(set)).collect();
                 deposit.set_specs.extend(missing);
@@ -423,14 +415,18 @@ impl LocalRepository {
         if others.is_empty() {
             return Ok(());
         }
-        let live = deposits.iter().filter(|deposit| deposit.payload.is_some());
-        let mut identifiers: Vec<String> = live.map(|deposit| deposit.identifier.clone()).collect();
-        let stored = store.formats_of_items(self.id(), &identifiers).await?;
-        let mut stored = stored.iter();
+        let all: Vec<String> = deposits.iter().map(|deposit| deposit.identifier.clone()).collect();
+        let stored = store.formats_of_items(self.id(), &all).await?;
         let is_live = |formats: &Vec<(String, RecordStatus)>| {
             formats.iter().any(|(_, status)| *status == RecordStatus::Live)
         };
-        identifiers.retain(|_| !stored.next().is_some_and(is_live));
+        // Who has deleted a record may not write it again if another repository has it since.
+        let is_ours = |deposit: &Deposit, formats: &Vec<(String, RecordStatus)>| match deposit.payload {
+            Some(_) => is_live(formats),
+            None => !formats.is_empty(),
+        };
+        let pairs = deposits.iter().zip(&stored).filter(|(deposit, formats)| !is_ours(deposit, formats));
+        let mut identifiers: Vec<String> = pairs.map(|(deposit, _)| deposit.identifier.clone()).collect();
         if identifiers.is_empty() {
             return Ok(());
         }

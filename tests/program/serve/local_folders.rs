@@ -140,6 +140,26 @@ fn a_folder_that_is_gone_or_empty_deletes_nothing() {
 }
 
 #[test]
+fn an_empty_folder_deletes_nothing_that_is_older_than_it() {
+    let mut served = Folder::new(&[("a.xml", &document("One"))]);
+    served.until(|list| list.contains(">One<"));
+    served.program.killer().kill();
+    served.program.ended();
+    fs::remove_file(served.records().join("a.xml")).expect("writable");
+    fs::remove_dir_all(served.folder.path().join("data/folders")).expect("writable");
+    // Before or after it serves.
+    let mut looking =
+        Program::spawn(serve(served.folder.path()).args(["--admin", "off", "--mappings", "mappings"]));
+    let line = looking.line("the folder cannot be followed");
+    assert!(line["problem"].as_str().unwrap_or_default().contains("it has no files"), "{line}");
+    looking.killer().kill();
+    looking.ended();
+    served.program = start(served.folder.path());
+    let list = served.list();
+    assert!(list.contains(">One<"), "{list}");
+}
+
+#[test]
 fn files_that_cannot_be_published_are_reported_and_change_nothing() {
     let mut served = Folder::new(&[("b.xml", &document("One")), ("in/x.xml", &document("In"))]);
     served.until(|list| list.matches("<record>").count() == 2);

@@ -184,6 +184,11 @@ impl Follower {
         listing: FolderListing,
         work: &FolderWork,
     ) -> Result<(), String> {
+        // The records of a repository may be older than its folder, and the state of the folder may be lost.
+        if listing.files.is_empty() && state.files.is_empty() && self.has_records().await? {
+            self.note_unreadable("it has no files, so nothing is deleted; check whether its disk is mounted");
+            return Ok(());
+        }
         if self.status.unreadable.take().is_some() {
             tracing::info!(repo = self.mapping.id(), "the folder is followed again");
         }
@@ -195,10 +200,6 @@ impl Follower {
         let files = listing.files.clone();
         let place = listing.place;
         self.before = Some(listing);
-        // The records of a repository may be older than its folder, and the state of the folder may be lost.
-        if files.is_empty() && state.files.is_empty() {
-            return Ok(());
-        }
         if !has_work && !is_moved && (self.is_certain || !is_whole) {
             self.count_refused(state);
             return Ok(());
@@ -234,6 +235,13 @@ impl Follower {
             if is_certain { file.end() } else { Ok(()) }
         });
         saved.await?.map_err(|error| format!("the data folder: {error}"))
+    }
+
+    /// Whether the repository has live records.
+    async fn has_records(&self) -> Result<bool, String> {
+        let store = &self.context.served.store.mirror;
+        let sizes = store.collections(RepositoryId(self.mapping.id())).await;
+        Ok(sizes.map_err(|error| error.to_string())?.iter().any(|size| size.records > 0))
     }
 
     /// Reads files, and stores their records.
