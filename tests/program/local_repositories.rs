@@ -1,6 +1,6 @@
 //! Local repositories: what is written is harvested, whole and in order, and by each harvester that comes later.
 
-use crate::fixtures::mirror::{Answered, Item, Mirror, ask, ask_once, pages, runtime, source};
+use crate::fixtures::mirror::{Answered, Item, Mirror, ask, ask_once, live, pages, runtime, source};
 use oaimend_deposit::{
     Condition, Deposit, DepositError, EntityTag, FormatSettings, LocalRepository, LocalSettings, Payload,
     Stored, WriteTerms, read_list,
@@ -311,6 +311,20 @@ fn a_condition_that_does_not_hold_stores_nothing() {
     // The same content again is no change, and keeps its tag.
     let again = put("2", &Condition::None).expect("a record");
     assert_eq!((again.changed, again.tag), (0, second.tag));
+}
+
+/// Its element may declare the namespaces of its content.
+#[test]
+fn the_sets_of_a_harvested_record_are_not_changed_in_place() {
+    let world = World::new(false);
+    world.repository();
+    world.mirror.commit("x", "oai_dc", vec![live("oai:x.example:1", &["a"], "Sea")], true);
+    let refused = world.set_sets("oai_dc", "oai:x.example:1", &["b"]).expect_err("it was harvested");
+    assert!(matches!(refused, DepositError::Unfit(_)), "{refused}");
+    world
+        .put("oai_dc", vec![deposit("oai:x.example:1", &["b"], &dublin_core("Land"))], ANY)
+        .expect("a record");
+    world.set_sets("oai_dc", "oai:x.example:1", &["c"]).expect("it was written here");
 }
 
 #[test]

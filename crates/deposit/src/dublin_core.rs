@@ -56,9 +56,10 @@ pub(crate) async fn dublin_core_of(
     }
 }
 
-/// A stored record as it was written; `None` for a deleted one.
+/// A stored record as it was written; `None` for a deleted one, and for a harvested one, whose element may declare the
+/// namespaces of its content.
 pub(crate) fn written(record: &StoredRecord) -> Option<Deposit> {
-    let text = str::from_utf8(&record.bytes).ok()?;
+    let text = str::from_utf8(&record.bytes).ok().filter(|text| text.starts_with("<record>"))?;
     let view = RecordView::read(text)?;
     let end = text.rfind("</").filter(|&end| end > view.header().end)?;
     let xml = text.get(view.header().end..end)?.to_owned();

@@ -356,7 +356,9 @@ impl LocalRepository {
         let mut writes = Vec::new();
         for prefix in self.live_formats(identifier).await? {
             let Some(stored) = self.record(&prefix, identifier).await? else { continue };
-            let Some(deposit) = written(&stored) else { continue };
+            let harvested =
+                || format!("{identifier} was harvested in {prefix}; write it whole by PUT with its sets");
+            let deposit = written(&stored).ok_or_else(|| DepositError::Unfit(harvested()))?;
             let deposit = Deposit { set_specs: checked.set_specs.clone(), ..deposit };
             writes.push(FormatWrite { prefix, deposits: vec![deposit] });
         }
