@@ -39,7 +39,7 @@ impl FolderListing {
     ///
     /// The folder has no files, although it had some.
     pub fn work(&self, state: &FolderState, before: Option<&Self>) -> Result<FolderWork, EmptyFolder> {
-        if self.files.is_empty() && !state.files.is_empty() && self.unread.is_empty() {
+        if self.files.is_empty() && state.files.keys().any(|path| self.is_absent(path)) {
             return Err(EmptyFolder);
         }
         let before = before.filter(|before| before.place == self.place);

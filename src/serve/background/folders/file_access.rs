@@ -96,6 +96,8 @@ fn see(listing: &mut FolderListing, folder: &Path, entry: &DirEntry) -> bool {
         false
     };
     if file_type.is_symlink() {
+        // It may be in place of a subfolder whose records are published.
+        listing.unread.push(path.to_owned());
         return leave_out(
             "it is a symlink, which is not followed; copy or mount what it leads to".to_owned(),
         );
