@@ -152,7 +152,8 @@ fn harvesters_get_what_writers_have_written() {
         let mut copy = Copy::default();
         for step in 0..60 {
             let identifier = format!("oai:x.example:{}", random.below(8));
-            let sets: Vec<&str> = ["a", "a:b", "c"].into_iter().filter(|_| random.chance(40)).collect();
+            let mut sets: Vec<&str> = Vec::from(["a", "a:b", "c"]);
+            sets.retain(|_set| random.chance(40));
             let title = format!("Sea {step} & more");
             match random.below(10) {
                 0..5 => {

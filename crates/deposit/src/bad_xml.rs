@@ -9,7 +9,7 @@ pub struct BadXml {
     pub line: usize,
     /// The column in characters, from 1 on.
     pub column: usize,
-    /// What is wrong there.
+    /// The fault, in words.
     pub problem: String,
 }
 

@@ -283,13 +283,13 @@ impl Sink for Checked {
     }
 }
 
-/// What is wrong where the engine would repair something.
+/// The text about a fault that the engine would repair.
 pub(crate) fn problem_of_repair(repair: &Repair<'_>) -> String {
     let entry = repair.id.entry();
     format!("the XML needs the repair {} (oaimend explain {})", entry.name, entry.name)
 }
 
-/// What is wrong with a record that has no safe repair.
+/// The text about a record that has no safe repair.
 pub(crate) fn problem_of_quarantine(quarantined: &Quarantined<'_>) -> String {
     format!("the XML cannot be read: {}", quarantined.why.name())
 }

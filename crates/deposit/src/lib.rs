@@ -2,7 +2,7 @@
 //!
 //! A local repository is a repository of the mirror without a source, so its lists, tokens, stamps and deletions are those
 //! of the mirror, and so are search, views and pages. [`LocalRepository`] writes its records: each change has a stamp after
-//! the responseDate of every list without it, and is on disk before the writer is told of it.
+//! the responseDate of every list without it, and is on disk before the writer gets its response.
 //!
 //! Nothing that a writer sends is repaired. [`Deposit`] accepts what the repair engine leaves unchanged, and [`BadXml`] names
 //! the first place that it would change. The interface follows PutRecord of XOAI (Suleman and Fox, "Designing Protocols in

@@ -80,7 +80,7 @@ pub fn write_list<'d>(deposits: impl IntoIterator<Item = &'d Deposit>) -> Vec<u8
     document
 }
 
-/// What is around the records of a list.
+/// The document around the records of a list.
 const BEFORE: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" \
     xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
     xsi:schemaLocation=\"http://www.openarchives.org/OAI/2.0/ http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd\">\n\

@@ -22,7 +22,7 @@ pub enum TokensError {
     Damaged {
         /// The file of the tokens.
         path: PathBuf,
-        /// What is wrong, where it is known with line and column.
+        /// The fault, with line and column if they are known.
         problem: String,
     },
     /// The file cannot be written, so nothing has changed.

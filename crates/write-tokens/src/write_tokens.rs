@@ -58,7 +58,7 @@ pub struct CreatedWriteToken {
     pub rights: WriteRights,
 }
 
-/// What is known of a token: everything but its text.
+/// A token without its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WriteTokenInfo {
     /// What its holder may write.

@@ -13,7 +13,7 @@ use url::form_urlencoded;
 pub(crate) struct DepositRequest {
     /// The local repository.
     pub(crate) mapping: Arc<Mapping>,
-    /// What is wanted.
+    /// The wish of the writer.
     pub(crate) kind: DepositKind,
     /// The metadataPrefix; empty if the request has none.
     pub(crate) prefix: String,

@@ -194,7 +194,7 @@ fn a_killed_program_publishes_what_has_changed_meanwhile() {
         served.program.killer().kill();
         served.program.ended();
         if round == 3 {
-            // What is lost is found by comparing the store with the folder.
+            // Comparing the store with the folder finds the difference.
             fs::remove_file(served.records().join("b.xml")).expect("writable");
             fs::remove_file(served.folder.path().join("data/folders/theses.json")).expect("writable");
         }

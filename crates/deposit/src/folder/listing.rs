@@ -10,7 +10,7 @@ pub struct FolderListing {
     pub place: FolderPlace,
     /// The files of known kinds by their paths below the folder.
     pub files: BTreeMap<String, FileStamp>,
-    /// The paths that could not be read. What is below them is not known. An empty path is the folder itself.
+    /// The paths that could not be read, so that the files below them are unknown. An empty path is the folder itself.
     pub unread: Vec<String>,
     /// The paths that are not published, with the reason.
     pub left_out: BTreeMap<String, String>,
@@ -33,7 +33,7 @@ pub struct FolderWork {
 pub struct EmptyFolder;
 
 impl FolderListing {
-    /// What is to do after this look. `before` is the look before it, at least half a second ago.
+    /// Decides what to do after this look. `before` is the previous look, at least half a second ago.
     ///
     /// # Errors
     ///

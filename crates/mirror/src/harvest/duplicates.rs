@@ -263,7 +263,7 @@ impl CollectionWriter<'_> {
         Ok(found.values().any(|occurrences| !occurrences.items.is_empty()))
     }
 
-    /// What is known of these identifiers, with the changes that wait for a commit.
+    /// The known records of these identifiers, with the changes that wait for a commit.
     pub(crate) async fn occurrences(
         &self,
         mut names: Vec<String>,

@@ -46,7 +46,7 @@ impl ListedIdentifiers {
         self.changed.insert(identifier, occurrences);
     }
 
-    /// What is known of an identifier, unless it is in the store only.
+    /// The known records of an identifier, unless they are in the store only.
     pub(crate) fn find(&self, identifier: &str) -> Option<&Occurrences> {
         self.of_page.get(identifier).or_else(|| self.changed.get(identifier))
     }
