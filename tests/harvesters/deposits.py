@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import time
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ ID = "deposits"
 OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
 MODS = "http://www.loc.gov/mods/v3"
 REQUEST_SECONDS_MAX = 60
+CLOCK_SECONDS_MAX = 10
 
 
 @dataclass(frozen=True)
@@ -152,10 +154,21 @@ class Writer:
             self.note("oai_dc", f"oai:localhost.localdomain:{ID}/{end}", stamp, sets, fields)
 
     def begin_list(self):
-        """Lists the repository. Returns the responseDate, which all later writes are newer than."""
+        """Lists the repository when all datestamps are past. Returns the responseDate, which all later writes are newer than.
+
+        Datestamps may be one second ahead of the clock, so a list that follows at once is dated before them.
+        """
+        newest = max(one.datestamp for records in self.records.values() for one in records.values())
         url = f"{self.base_url}?verb=ListIdentifiers&metadataPrefix=oai_dc"
-        with contextlib.closing(urllib.request.urlopen(url, timeout=REQUEST_SECONDS_MAX)) as response:
-            return re.search(r"<responseDate>([^<]+)<", response.read().decode())[1]
+        deadline = time.monotonic() + CLOCK_SECONDS_MAX
+        while True:
+            with contextlib.closing(urllib.request.urlopen(url, timeout=REQUEST_SECONDS_MAX)) as response:
+                date = re.search(r"<responseDate>([^<]+)<", response.read().decode())[1]
+            if date >= newest:
+                return date
+            if time.monotonic() > deadline:
+                raise SystemExit(f"a list is dated {date}, long after a write of {newest}")
+            time.sleep(0.05)
 
 
 def bibliography(numbers):
