@@ -16,6 +16,7 @@ mod files;
 mod folder;
 mod local_repository;
 mod settings;
+mod write_terms;
 mod written_list;
 
 pub use bad_xml::BadXml;
@@ -23,9 +24,10 @@ pub use deposit::{Deposit, Payload};
 pub use error::DepositError;
 pub use files::{FileKind, FileNaming, FileRecord, identifier_start, read_file};
 pub use folder::{
-    EmptyFolder, EndedPublication, FileStamp, FolderFile, FolderListing, FolderPlace, FolderState,
-    FolderWork, Publication, PublishedNames, RecordName,
+    CollectionMark, CollectionMarks, EmptyFolder, EndedPublication, FileStamp, FolderFile, FolderListing,
+    FolderPlace, FolderState, FolderWork, Publication, PublishedNames, RecordName,
 };
-pub use local_repository::{Condition, EntityTag, LocalRepository, MayWrite, Stored, WriteTerms};
+pub use local_repository::{LocalRepository, Stored};
 pub use settings::{FormatSettings, LocalSettings};
+pub use write_terms::{Condition, EntityTag, MayWrite, WriteTerms};
 pub use written_list::{LIST_RECORDS_MAX, read_list, write_list};

@@ -5,6 +5,7 @@ use crate::dublin_core::{DUBLIN_CORE, crosswalk, dublin_core_of, written};
 use crate::error::DepositError;
 use crate::files::identifier_start;
 use crate::settings::{FormatSettings, LocalSettings};
+use crate::write_terms::{Condition, EntityTag, WriteTerms};
 use oaimend_mirror::view::ViewStores;
 use oaimend_mirror::view::identify::fallback_email;
 use oaimend_oai::{UnixSecs, escape, set_spec};
@@ -13,7 +14,6 @@ use oaimend_store::{
     RepositoryId, StoredRecord,
 };
 use std::collections::BTreeMap;
-use std::fmt::{self, Display};
 use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -39,66 +39,6 @@ pub struct Stored {
     /// Whether the record was unknown before, if it is one.
     pub is_new: bool,
 }
-
-/// Names a version of a record. No two versions have the same one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntityTag {
-    sequence: u64,
-    stamp_secs: UnixSecs,
-}
-
-impl EntityTag {
-    /// The tag of a stored record.
-    pub const fn of(record: &StoredRecord) -> Self {
-        Self { sequence: record.sequence, stamp_secs: record.stamp_secs }
-    }
-}
-
-impl Display for EntityTag {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "\"{:x}-{:x}\"", self.stamp_secs.0, self.sequence)
-    }
-}
-
-/// What must be stored before a write, so that no writer overwrites what another one has written (RFC 9110, section 13).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Condition {
-    /// Anything.
-    #[default]
-    None,
-    /// A live record.
-    Exists,
-    /// No live record.
-    IsNew,
-    /// A live record with one of these tags, as they are written.
-    Matches(Vec<String>),
-}
-
-impl Condition {
-    fn holds(&self, stored: Option<&StoredRecord>) -> bool {
-        let live = stored.filter(|record| record.status == RecordStatus::Live);
-        match self {
-            Self::None => true,
-            Self::Exists => live.is_some(),
-            Self::IsNew => live.is_none(),
-            Self::Matches(tags) => {
-                live.is_some_and(|record| tags.contains(&EntityTag::of(record).to_string()))
-            }
-        }
-    }
-}
-
-/// The terms on which records are written.
-#[derive(Clone, Copy)]
-pub struct WriteTerms<'a> {
-    /// What must be stored before.
-    pub condition: &'a Condition,
-    /// Whether the writer may write a record with these setSpecs; `None`: any record.
-    pub may_write: Option<MayWrite<'a>>,
-}
-
-/// Whether a writer may write a record with these setSpecs.
-pub type MayWrite<'a> = &'a (dyn Fn(&[String]) -> bool + Send + Sync);
 
 /// Records of one format that are stored together.
 struct FormatWrite {
@@ -212,6 +152,18 @@ impl LocalRepository {
         self.stores.store.record(self.id(), Prefix(prefix), Identifier(identifier)).await
     }
 
+    /// The stored record; `None` also if it is damaged: only a writer can replace it, so it must not be in the way of one.
+    async fn readable(&self, prefix: &str, identifier: &str) -> Result<Option<StoredRecord>, MirrorError> {
+        match self.record(prefix, identifier).await {
+            Err(MirrorError::Damaged) => {
+                // The store then knows which records a commit restores.
+                self.stores.store.verify_suspected(self.id()).await?;
+                Ok(None)
+            }
+            record => record,
+        }
+    }
+
     /// Stores records in one format, all or none. If two have one identifier, the last one counts.
     ///
     /// # Errors
@@ -232,7 +184,7 @@ impl LocalRepository {
         self.check_owners(&deposits).await?;
         if *terms.condition != Condition::None {
             for deposit in &deposits {
-                let stored = self.record(prefix, &deposit.identifier).await?;
+                let stored = self.readable(prefix, &deposit.identifier).await?;
                 if !terms.condition.holds(stored.as_ref()) {
                     return Err(DepositError::Changed(deposit.identifier.clone()));
                 }
@@ -251,7 +203,7 @@ impl LocalRepository {
             writes.push(FormatWrite { prefix: DUBLIN_CORE.to_owned(), deposits });
         }
         let single = match deposits.as_slice() {
-            [deposit] => Some(self.record(prefix, &deposit.identifier).await?),
+            [deposit] => Some(self.readable(prefix, &deposit.identifier).await?),
             _ => None,
         };
         writes.push(FormatWrite { prefix: prefix.to_owned(), deposits });
@@ -275,7 +227,7 @@ impl LocalRepository {
         let mut kept = Vec::with_capacity(deposits.len());
         for mut deposit in deposits {
             if deposit.payload.is_none()
-                && let Some(stored) = self.record(prefix, &deposit.identifier).await?
+                && let Some(stored) = self.readable(prefix, &deposit.identifier).await?
             {
                 let others = stored.set_specs.into_iter();
                 let missing: Vec<String> = others.filter(|set| !deposit.set_specs.contains(set)).collect();
@@ -311,15 +263,13 @@ impl LocalRepository {
         let is_one_format = prefix.is_some();
         let mut writes = Vec::new();
         for prefix in chosen {
-            let Some(stored) = self.record(prefix, identifier).await? else { continue };
-            if !terms.condition.holds(Some(&stored)) {
+            let stored = self.readable(prefix, identifier).await?;
+            if !terms.condition.holds(stored.as_ref()) {
                 return Err(DepositError::Changed(identifier.to_owned()));
             }
-            let deposit = Deposit {
-                identifier: identifier.to_owned(),
-                set_specs: stored.set_specs.clone(),
-                payload: None,
-            };
+            // The sets of a damaged record are unknown.
+            let set_specs = stored.map(|stored| stored.set_specs).unwrap_or_default();
+            let deposit = Deposit { set_specs, ..Deposit::deleted(identifier) };
             if self.settings.dc_required && is_one_format && prefix != DUBLIN_CORE && live.len() > 1 {
                 let format = self.format_of(prefix, &[]).await?;
                 let deposits = self.dublin_core(&format, std::slice::from_ref(&deposit)).await?;
@@ -396,10 +346,12 @@ impl LocalRepository {
         // Those who harvest the set of a deleted record must still see that it is gone.
         let formats = self.stores.store.formats_of_item(self.id(), Identifier(identifier)).await?;
         for (prefix, _) in formats {
-            if let Some(stored) = self.record(&prefix, identifier).await?
-                && !may_write(&stored.set_specs)
-            {
-                return forbidden();
+            // The sets of a damaged record are unknown.
+            match self.record(&prefix, identifier).await {
+                Err(MirrorError::Damaged) => return forbidden(),
+                Ok(Some(stored)) if !may_write(&stored.set_specs) => return forbidden(),
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())
@@ -516,9 +468,9 @@ impl LocalRepository {
         let mut derived: BTreeMap<&str, Deposit> = BTreeMap::new();
         for deposit in deposits {
             let identifier = deposit.identifier.as_str();
-            let stored = self.record(DUBLIN_CORE, identifier).await?;
+            let stored = self.readable(DUBLIN_CORE, identifier).await?;
             let stored = stored.as_ref().filter(|record| record.status == RecordStatus::Live);
-            let before = match self.record(&format.prefix, identifier).await? {
+            let before = match self.readable(&format.prefix, identifier).await? {
                 Some(before) if before.status == RecordStatus::Live => written(&before),
                 _ => None,
             };
@@ -564,7 +516,7 @@ impl LocalRepository {
             others = Others::Unreadable;
             let catalog = self.stores.store.catalog(self.id()).await?;
             let format = catalog.formats.into_iter().find(|format| format.prefix == prefix);
-            let stored = self.record(&prefix, identifier).await?;
+            let stored = self.readable(&prefix, identifier).await?;
             if let (Some(format), Some(record)) = (format, stored.as_ref().and_then(written)) {
                 let made = dublin_core_of(&record, &format).await;
                 if let Some(payload) = made.map_err(|failure| MirrorError::Stopped(failure.details))? {

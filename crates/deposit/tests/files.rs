@@ -5,8 +5,13 @@
 use oaimend_deposit::{DepositError, FileKind, FileNaming, FileRecord, read_file, write_list};
 use std::path::Path;
 
-const NAMING: FileNaming<'static> =
-    FileNaming { identifier_start: "oai:x.example:theses/", name: "a/b c", prefix: None, set_specs: &[] };
+const NAMING: FileNaming<'static> = FileNaming {
+    identifier_start: "oai:x.example:theses/",
+    name: "a/b c",
+    prefix: None,
+    formats: None,
+    set_specs: &[],
+};
 
 /// The form of the exports of Zotero 7.
 const BIBTEX: &str = r#"

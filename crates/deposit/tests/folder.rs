@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
 
 use oaimend_deposit::{
-    EmptyFolder, FileStamp, FolderListing, FolderPlace, FolderState, Publication, RecordName,
+    CollectionMark, CollectionMarks, EmptyFolder, FileStamp, FolderFile, FolderListing, FolderPlace,
+    FolderState, Publication, RecordName,
 };
 use oaimend_test_support::random::Random;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const PLACE: FolderPlace = FolderPlace { device: 1, inode: 2 };
 
@@ -34,7 +35,13 @@ impl Model {
 
     fn listing(&self) -> FolderListing {
         let files = self.files.iter().map(|(path, (version, _))| (path.clone(), stamp(*version)));
-        FolderListing { place: PLACE, files: files.collect(), unread: Vec::new(), left_out: BTreeMap::new() }
+        FolderListing {
+            place: PLACE,
+            files: files.collect(),
+            unread: Vec::new(),
+            left_out: BTreeMap::new(),
+            mounts: BTreeSet::new(),
+        }
     }
 
     /// Looks once, and returns whether nothing is left.
@@ -161,6 +168,91 @@ fn folders_that_may_be_wrong_delete_nothing() {
     assert_eq!(model.store, published, "one look");
     model.look(FolderListing { place: other, ..model.listing() }).expect("files");
     assert_eq!(model.store.len(), 2);
+}
+
+#[test]
+fn mounted_subfolders_without_their_files_delete_nothing() {
+    let mut model = Model::default();
+    for path in ["a.xml", "disk/b.xml", "disk/c.xml", "diskette.xml"] {
+        let record = u8::try_from(path.len()).expect("short") + path.as_bytes()[path.len() - 5];
+        model.write(path, 1, &[record]);
+    }
+    let mounts = BTreeSet::from(["disk".to_owned()]);
+    for _ in 0..2 {
+        model.look(FolderListing { mounts: mounts.clone(), ..model.listing() }).expect("files");
+    }
+    model.state.mounts = mounts.clone();
+    let published = model.store.clone();
+    let disk: Vec<_> =
+        ["disk/b.xml", "disk/c.xml"].map(|path| model.files.remove(path).expect("a file")).into();
+    for is_mounted in [false, true, true] {
+        // The folder without its disk, and an empty disk.
+        let of_look = if is_mounted { mounts.clone() } else { BTreeSet::new() };
+        let mut listing = FolderListing { mounts: of_look, ..model.listing() };
+        listing.keep_emptied_mounts(&model.state);
+        assert!(listing.left_out.contains_key("disk") && listing.mounts == mounts);
+        model.look(listing).expect("files");
+    }
+    assert_eq!(model.store, published);
+    // With a file in it the subfolder is the right one.
+    let (version, records) = disk[0].clone();
+    model.write("disk/b.xml", version, &records);
+    for _ in 0..2 {
+        let mut listing = FolderListing { mounts: mounts.clone(), ..model.listing() };
+        listing.keep_emptied_mounts(&model.state);
+        assert!(listing.left_out.is_empty());
+        model.look(listing).expect("files");
+    }
+    assert_eq!(model.store.len(), published.len() - 1);
+}
+
+#[test]
+fn records_that_were_refused_are_read_again_after_others() {
+    let mut model = Model::default();
+    model.write("a.xml", 1, &[1]);
+    model.write("b.xml", 1, &[2]);
+    let listing = model.listing();
+    let look = |state: &FolderState, refused: &[&str]| {
+        let work = listing.work(state, Some(&listing)).expect("files");
+        let mut publication = Publication::begin(state, &work);
+        for path in &work.read {
+            publication.accept(path, stamp(1), vec![name(path.as_bytes()[0])]);
+        }
+        for path in refused.iter().filter(|path| work.read.iter().any(|read| read == *path)) {
+            publication.note_refusal(path, "it has no oai_dc".to_owned());
+        }
+        (work.read, publication.end())
+    };
+    let (read, ended) = look(&model.state, &["a.xml"]);
+    assert!(read.len() == 2 && ended.reads_again, "b.xml may be what a.xml needs");
+    let (read, again) = look(&ended.state, &["a.xml"]);
+    assert!(read == ["a.xml"] && !again.reads_again, "it is refused once more");
+    assert!(look(&again.state, &[]).0.is_empty(), "until something changes");
+    let (_, accepted) = look(&ended.state, &[]);
+    assert!(accepted.state.problems() == 0 && !accepted.reads_again);
+}
+
+#[test]
+fn records_of_others_are_known_by_their_sequences() {
+    let mark = |number, next_sequence| CollectionMark { number, next_sequence };
+    let marks =
+        |number, next_sequence| CollectionMarks::from([("oai_dc".to_owned(), mark(number, next_sequence))]);
+    let file = FolderFile { stamp: Some(stamp(1)), ..FolderFile::default() };
+    let files = BTreeMap::from([("a.xml".to_owned(), file)]);
+    let mut state = FolderState { files, stored: marks(1, 7), is_compared: true, ..FolderState::default() };
+    assert!(!state.note_marks(marks(1, 7)), "nobody else has changed it");
+    assert!(state.is_compared && state.files["a.xml"].stamp.is_some());
+    // Others have written; or the repository was forgotten and has another number.
+    for changed in [marks(1, 9), marks(2, 7), CollectionMarks::new()] {
+        state.is_compared = true;
+        state.forget_versions(|_| false);
+        assert!(state.note_marks(changed.clone()));
+        assert!(!state.is_compared && state.files["a.xml"].stamp.is_none() && state.stored == changed);
+    }
+    state.note_marks(marks(1, 9));
+    assert!(state.is_of_others("oai_dc", 1, 8));
+    assert!(!state.is_of_others("oai_dc", 1, 9) && !state.is_of_others("oai_dc", 2, 8));
+    assert!(!state.is_of_others("mods", 1, 8));
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub(super) fn records_of(
     naming: Naming<'_>,
 ) -> Result<Vec<FileRecord>, Failure> {
     let Naming { identifier_start, prefix, set_specs } = naming;
-    let naming = FileNaming { identifier_start, name, prefix, set_specs };
+    let naming = FileNaming { identifier_start, name, prefix, formats: None, set_specs };
     read_file(*kind, content, &naming)
         .map_err(|error| Failure::other_input(format!("{}: {error}", path.display())))
 }

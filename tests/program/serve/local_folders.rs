@@ -6,6 +6,7 @@ use oaimend_base::clock;
 use oaimend_write_tokens::{NewWriteToken, WriteTokens};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// Longest wait for a change.
@@ -194,9 +195,7 @@ fn a_killed_program_publishes_what_has_changed_meanwhile() {
         served.program.killer().kill();
         served.program.ended();
         if round == 3 {
-            // Comparing the store with the folder finds the difference.
             fs::remove_file(served.records().join("b.xml")).expect("writable");
-            fs::remove_file(served.folder.path().join("data/folders/theses.json")).expect("writable");
         }
         served.program = start(served.folder.path());
         let list = served.until(|list| {
@@ -205,5 +204,92 @@ fn a_killed_program_publishes_what_has_changed_meanwhile() {
                 && (round < 3 || deleted(list) == 1)
         });
         assert_eq!(deleted(&list), usize::from(round == 3), "{list}");
+    }
+}
+
+#[test]
+fn records_of_other_writers_stay_when_a_folder_is_set_or_its_state_is_lost() {
+    let mut served = Folder::new(&[("a.xml", &document("One")), ("b.xml", &document("Two"))]);
+    served.until(|list| list.matches("<record>").count() == 2);
+    let stop = |served: &mut Folder| {
+        served.program.killer().kill();
+        served.program.ended();
+    };
+    stop(&mut served);
+    // Nobody follows the folder, and someone writes a record.
+    let mapping = served.folder.path().join("mappings/theses.toml");
+    let with_folder = fs::read_to_string(&mapping).expect("a mapping");
+    fs::write(&mapping, "kind = \"local\"\n").expect("writable");
+    served.program = start(served.folder.path());
+    let until = clock::uptime() + WITHIN;
+    while served.folder.path().join("data/folders/theses.json").exists() {
+        assert!(clock::uptime() < until, "the folder is not forgotten");
+    }
+    let new = NewWriteToken { name: None, repository: "theses".to_owned(), sets: Vec::new() };
+    let tokens = WriteTokens::new(&served.folder.path().join("data"));
+    let token = tokens.create(new, clock::now()).expect("a token").token;
+    let address = served.program.address();
+    let send = |start: &str, body: &str| {
+        let head = format!(
+            "{start} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            body.len()
+        );
+        let got = Harvester::ask(address, &head).rest();
+        assert!(matches!(got.status, 200 | 201 | 204), "{}", got.text());
+    };
+    send("PUT /theses/record/oai:x:written?metadataPrefix=oai_dc", &document("Written"));
+    let of_file = "oai:localhost.localdomain:theses/b";
+    send(&format!("PUT /theses/record/{of_file}?metadataPrefix=oai_dc"), &document("Replaced"));
+    stop(&mut served);
+    fs::write(&mapping, &with_folder).expect("writable");
+    served.program = start(served.folder.path());
+    let line = served.program.line("the repository has records that are in no file");
+    assert_eq!(line["records"], 1);
+    // The files count again.
+    let list = served.until(|list| list.contains(">Two<"));
+    assert!(list.contains(">Written<") && deleted(&list) == 0, "{list}");
+    stop(&mut served);
+    // Without its state, the folder cannot know that the removed file was one of its own.
+    fs::remove_file(served.folder.path().join("data/folders/theses.json")).expect("writable");
+    fs::remove_file(served.records().join("a.xml")).expect("writable");
+    served.program = start(served.folder.path());
+    let line = served.program.line("the repository has records that are in no file");
+    assert_eq!(line["records"], 2);
+    let list = served.list();
+    assert!(list.contains(">One<") && deleted(&list) == 0, "{list}");
+}
+
+#[test]
+fn a_forgotten_repository_is_published_again() {
+    let mut served = Folder::new(&[("a.xml", &document("One"))]);
+    served.until(|list| list.contains(">One<"));
+    served.program.killer().kill();
+    served.program.ended();
+    let forget = ["mirror", "forget", "theses", "--mappings", "mappings"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oaimend"));
+    let forgotten = command.args(forget).current_dir(served.folder.path()).output().expect("it runs");
+    assert!(forgotten.status.success(), "{forgotten:?}");
+    served.program = start(served.folder.path());
+    served.until(|list| list.contains(">One<"));
+}
+
+#[test]
+fn files_in_formats_of_the_mapping_are_published() {
+    let mut served = Folder::new(&[]);
+    served.program.killer().kill();
+    served.program.ended();
+    let mapping = "kind = \"local\"\nfolder = \"../records\"\ndc_required = false\n[formats.maps]\n\
+                   schema = \"http://maps.example/maps.xsd\"\nnamespace = \"http://maps.example/\"\n";
+    fs::write(served.folder.path().join("mappings/theses.toml"), mapping).expect("writable");
+    served.write("m.xml", "<map xmlns=\"http://maps.example/\"/>");
+    served.program = start(served.folder.path());
+    let until = clock::uptime() + WITHIN;
+    loop {
+        let list = fetch(served.program.address(), "/theses?verb=ListRecords&metadataPrefix=maps").text();
+        if list.contains("<map xmlns=\"http://maps.example/\"/>") {
+            break;
+        }
+        assert!(clock::uptime() < until, "{list}");
     }
 }

@@ -1,6 +1,7 @@
 //! Writers of local repositories, over HTTP.
 
 use crate::fixtures::collection::identifier;
+use crate::fixtures::mirror::{damage_last_block, segments};
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::source::{Got, Harvester, fetch};
 use oaimend_base::clock;
@@ -403,4 +404,31 @@ fn a_local_repository_passes_the_check_and_is_not_harvested() {
     let rules = report["rules"].as_array().expect("a list of rules");
     let failed: Vec<&Value> = rules.iter().filter(|rule| rule["verdict"] == "fails").collect();
     assert!(output.status.success() && rules.len() > 20 && failed.is_empty(), "{failed:#?}");
+}
+
+#[test]
+fn a_damaged_record_is_replaced_or_deleted_by_its_writers() {
+    let mut server = Server::new(&[("theses", LOCAL)]);
+    let path = "/theses/record/oai:x:1?metadataPrefix=oai_dc";
+    assert_eq!(server.send(&format!("PUT {path}"), &dublin_core("One")).status, 201);
+    let list =
+        |server: &Server| fetch(server.program.address(), "/theses?verb=ListRecords&metadataPrefix=oai_dc");
+    for (request, body, expected) in
+        [("PUT", dublin_core("One"), "<dc:title>One<"), ("DELETE", String::new(), "status=\"deleted\"")]
+    {
+        server.program.killer().kill();
+        server.program.ended();
+        let segments = segments(&server.folder.path().join("data/mirror"));
+        damage_last_block(segments.last().expect("a segment"));
+        server.program = start(server.folder.path());
+        assert_eq!(list(&server).status, 503, "the record is damaged");
+        let conditional = format!("Authorization: Bearer {}\r\nIf-Match: \"1-1\"\r\n", server.token);
+        let refused =
+            send(server.program.address(), &format!("{request} {path}"), &conditional, body.as_bytes());
+        assert_eq!(refused.status, 412, "{}", refused.text());
+        let written = server.send(&format!("{request} {path}"), &body);
+        assert!(matches!(written.status, 200 | 201 | 204), "{request}: {}", written.text());
+        let list = list(&server);
+        assert!(list.status == 200 && list.text().contains(expected), "{}", list.text());
+    }
 }

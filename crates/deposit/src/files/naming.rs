@@ -2,7 +2,9 @@
 
 use crate::dublin_core::{DUBLIN_CORE, DUBLIN_CORE_NAMESPACE};
 use crate::error::DepositError;
+use crate::settings::FormatSettings;
 use oaimend_crosswalks::BUILT_IN;
+use std::collections::BTreeMap;
 use url::Url;
 
 /// The start of the identifiers that the repository with this base URL makes: `oai:`, its domain, and its id.
@@ -22,6 +24,8 @@ pub struct FileNaming<'a> {
     pub name: &'a str,
     /// The metadataPrefix of XML; `None`: that of its namespace.
     pub prefix: Option<&'a str>,
+    /// The formats of the repository that oaimend does not know by itself, by their metadataPrefixes; `None`: those are unknown.
+    pub formats: Option<&'a BTreeMap<String, FormatSettings>>,
     /// The sets of records whose file does not name any.
     pub set_specs: &'a [String],
 }
@@ -51,13 +55,18 @@ impl FileNaming<'_> {
         if let Some(prefix) = self.prefix {
             return Ok(prefix.to_owned());
         }
+        let mut formats = self.formats.into_iter().flatten();
+        if let Some((prefix, _)) = formats.find(|(_, format)| format.namespace == namespace) {
+            return Ok(prefix.clone());
+        }
         if namespace == DUBLIN_CORE_NAMESPACE {
             return Ok(DUBLIN_CORE.to_owned());
         }
         let known = BUILT_IN.iter().find(|row| row.namespace == namespace);
         known.map(|row| row.prefix.to_owned()).ok_or_else(|| {
             DepositError::Unfit(format!(
-                "the namespace {namespace} belongs to no format that oaimend knows; name its metadataPrefix"
+                "the namespace {namespace} belongs to no format that oaimend knows; name its metadataPrefix by --prefix, or for \
+                 a folder by [formats.PREFIX] in the mapping"
             ))
         })
     }

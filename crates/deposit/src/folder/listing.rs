@@ -1,7 +1,7 @@
 //! The files of a folder at one time, and what follows from two looks at it.
 
 use super::state::{FileStamp, FolderPlace, FolderState};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The files of a folder at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct FolderListing {
     pub unread: Vec<String>,
     /// The paths that are not published, with the reason.
     pub left_out: BTreeMap<String, String>,
+    /// The subfolders that are on other devices than the folder.
+    pub mounts: BTreeSet<String>,
 }
 
 /// What a look at a folder finds to do.
@@ -66,6 +68,19 @@ impl FolderListing {
         Ok(work)
     }
 
+    /// Leaves a mounted subfolder unread if its files were published and it has none now, because its disk may not be mounted.
+    pub fn keep_emptied_mounts(&mut self, state: &FolderState) {
+        for mount in &state.mounts {
+            if has_below(&state.files, mount) && !has_below(&self.files, mount) {
+                self.mounts.insert(mount.clone());
+                self.unread.push(mount.clone());
+                let reason = "it was a mounted disk and has no files any more, so nothing is deleted; mount it, or leave a file \
+                              in it";
+                self.left_out.insert(mount.clone(), reason.to_owned());
+            }
+        }
+    }
+
     /// Whether there is certainly no such file.
     fn is_absent(&self, path: &str) -> bool {
         let is_below = |folder: &String| {
@@ -76,4 +91,10 @@ impl FolderListing {
         };
         !self.files.contains_key(path) && !self.unread.iter().any(is_below)
     }
+}
+
+/// Whether a subfolder has any of these files.
+fn has_below<T>(files: &BTreeMap<String, T>, subfolder: &str) -> bool {
+    let start = format!("{subfolder}/");
+    files.range(start.clone()..).next().is_some_and(|(path, _)| path.starts_with(&start))
 }

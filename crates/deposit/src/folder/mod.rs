@@ -9,4 +9,7 @@ mod state;
 
 pub use listing::{EmptyFolder, FolderListing, FolderWork};
 pub use publication::{EndedPublication, Publication};
-pub use state::{FileStamp, FolderFile, FolderPlace, FolderState, PublishedNames, RecordName};
+pub use state::{
+    CollectionMark, CollectionMarks, FileStamp, FolderFile, FolderPlace, FolderState, PublishedNames,
+    RecordName,
+};

@@ -25,7 +25,8 @@ pub struct EndedPublication {
     pub state: FolderState,
     /// The records that are in no file any more.
     pub deleted: Vec<RecordName>,
-    /// Whether the next look reads files again, because their records were those of other files before.
+    /// Whether the next look reads files again, because their records were those of other files before, or may need those of
+    /// other files.
     pub reads_again: bool,
 }
 
@@ -62,7 +63,7 @@ impl Publication {
     ) -> Vec<(RecordName, String)> {
         let others =
             records.iter().filter_map(|name| Some((name.clone(), self.claim(path, name)?))).collect();
-        let file = FolderFile { stamp: Some(stamp), records, problem: None };
+        let file = FolderFile { stamp: Some(stamp), records, ..FolderFile::default() };
         self.state.files.insert(path.to_owned(), file);
         self.accepted.insert(path.to_owned());
         others
@@ -77,7 +78,8 @@ impl Publication {
             self.claim(path, name);
         }
         if is_known || stamp.is_some() {
-            self.state.files.insert(path.to_owned(), FolderFile { stamp, records, problem });
+            let file = FolderFile { stamp, records, problem, ..FolderFile::default() };
+            self.state.files.insert(path.to_owned(), file);
         }
     }
 
@@ -85,6 +87,15 @@ impl Publication {
     pub fn note_problem(&mut self, path: &str, problem: String) {
         if let Some(file) = self.state.files.get_mut(path) {
             file.problem.get_or_insert(problem);
+        }
+    }
+
+    /// Notes why the repository has refused a record of a file that was accepted. It is read again after another file was
+    /// published, because the record may need it.
+    pub fn note_refusal(&mut self, path: &str, problem: String) {
+        self.note_problem(path, problem);
+        if let Some(file) = self.state.files.get_mut(path) {
+            file.is_refused = true;
         }
     }
 
@@ -111,6 +122,13 @@ impl Publication {
                 && file.stamp.is_some()
             {
                 // Its version of the record was never stored.
+                file.stamp = None;
+                reads_again = true;
+            }
+        }
+        let is_published = |path: &String| state.files.get(path).is_some_and(|file| !file.is_refused);
+        if accepted.iter().any(is_published) {
+            for file in state.files.values_mut().filter(|file| file.is_refused) {
                 file.stamp = None;
                 reads_again = true;
             }

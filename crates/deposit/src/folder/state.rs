@@ -2,7 +2,7 @@
 
 use crate::dublin_core::DUBLIN_CORE;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// What a folder has published.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +14,27 @@ pub struct FolderState {
     pub identifier_start: String,
     /// The files by their paths below the folder.
     pub files: BTreeMap<String, FolderFile>,
+    /// The subfolders that are on other devices than the folder.
+    pub mounts: BTreeSet<String>,
+    /// The records of the repository after the last change by the folder.
+    pub stored: CollectionMarks,
+    /// The records of the repository when the folder began, or when others had changed it last. Those of them that no file
+    /// has are no records of the folder, and stay.
+    pub others: CollectionMarks,
+    /// Whether the repository was compared with the files since then.
+    pub is_compared: bool,
+}
+
+/// The collections of a repository at one time, by their metadataPrefixes. Empty ones are left out.
+pub type CollectionMarks = BTreeMap<String, CollectionMark>;
+
+/// The changes of a collection up to one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CollectionMark {
+    /// The number of the collection.
+    pub number: u64,
+    /// The sequence of its next change.
+    pub next_sequence: u64,
 }
 
 /// Identifies a folder on this machine.
@@ -47,6 +68,8 @@ pub struct FolderFile {
     pub records: Vec<RecordName>,
     /// Why it is not published, or not as a whole.
     pub problem: Option<String>,
+    /// Whether the repository has refused a record, which it may accept after other records.
+    pub is_refused: bool,
 }
 
 /// Names a record in one format.
@@ -67,6 +90,25 @@ impl FolderState {
     /// Whether the records of all files are known. A file that was never read has unknown ones.
     pub fn is_known(&self) -> bool {
         self.files.values().all(|file| file.problem.is_none() || !file.records.is_empty())
+    }
+
+    /// Notes that others may have changed the repository. Returns whether they have: it is not as the folder has left it, so
+    /// all files are read again and compared with it.
+    pub fn note_marks(&mut self, marks: CollectionMarks) -> bool {
+        let is_changed = marks != self.stored;
+        if is_changed {
+            self.forget_versions(|_| true);
+            self.others.clone_from(&marks);
+            self.stored = marks;
+            self.is_compared = false;
+        }
+        is_changed
+    }
+
+    /// Whether a record of this collection with this sequence is older than the folder, or that of others.
+    pub fn is_of_others(&self, prefix: &str, collection: u64, sequence: u64) -> bool {
+        let mark = self.others.get(prefix);
+        mark.is_some_and(|mark| mark.number == collection && sequence < mark.next_sequence)
     }
 
     /// Lets the next look read the files again. Their records stay.

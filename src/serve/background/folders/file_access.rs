@@ -3,7 +3,7 @@
 use oaimend_deposit::{FileKind, FileStamp, FolderListing, FolderPlace};
 use oaimend_oai::set_spec;
 use rustix::fs::{Mode, OFlags, open, openat};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -33,8 +33,13 @@ pub(super) enum ReadError {
 /// The folder cannot be read, or it was replaced meanwhile.
 pub(super) fn list(folder: &Path) -> io::Result<FolderListing> {
     let place = place_of(folder)?;
-    let mut listing =
-        FolderListing { place, files: BTreeMap::new(), unread: Vec::new(), left_out: BTreeMap::new() };
+    let mut listing = FolderListing {
+        place,
+        files: BTreeMap::new(),
+        unread: Vec::new(),
+        left_out: BTreeMap::new(),
+        mounts: BTreeSet::new(),
+    };
     let mut entries = WalkDir::new(folder).into_iter();
     while let Some(entry) = entries.next() {
         let entry = match entry {
@@ -108,7 +113,7 @@ fn see(listing: &mut FolderListing, folder: &Path, entry: &DirEntry) -> bool {
         } else if set_of(path).is_none() {
             leave_out("it is no set; expected letters, digits and -_.!~*'() in its name".to_owned())
         } else {
-            true
+            note_mount(listing, folder, entry)
         };
     }
     if kind.is_none() || !file_type.is_file() {
@@ -125,6 +130,22 @@ fn see(listing: &mut FolderListing, folder: &Path, entry: &DirEntry) -> bool {
         Err(error) => note_unread(listing, folder, &error),
     }
     false
+}
+
+/// Notes a subfolder that is on another device, and returns whether it is listed.
+fn note_mount(listing: &mut FolderListing, folder: &Path, entry: &DirEntry) -> bool {
+    match entry.metadata() {
+        Ok(meta) if meta.dev() != listing.place.device => {
+            let below = entry.path().strip_prefix(folder).unwrap_or(entry.path());
+            listing.mounts.insert(below.to_string_lossy().into_owned());
+            true
+        }
+        Ok(_) => true,
+        Err(error) => {
+            note_unread(listing, folder, &error);
+            false
+        }
+    }
 }
 
 /// The setSpec of a subfolder; `None` if it is not legal.

@@ -8,11 +8,11 @@ use crate::notify::FolderStatus;
 use crate::serve::context::ServerContext;
 use crate::serve::oai::mirror_views::view_stores;
 use oaimend_deposit::{
-    Condition, Deposit, DepositError, FileKind, FileNaming, FileRecord, FileStamp, FolderListing,
-    FolderState, FolderWork, LocalRepository, Publication, RecordName, WriteTerms, identifier_start,
-    read_file,
+    CollectionMark, CollectionMarks, Condition, Deposit, DepositError, FileKind, FileNaming, FileRecord,
+    FileStamp, FolderListing, FolderState, FolderWork, LocalRepository, Publication, RecordName, WriteTerms,
+    identifier_start, read_file,
 };
-use oaimend_store::{Identifier, MirrorError, MirrorStore, Prefix, RecordStatus, RepositoryId};
+use oaimend_store::{Identifier, MirrorError, Prefix, RecordStatus, RepositoryId};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,8 +41,12 @@ pub(super) struct Follower {
     state_file: StateFile,
     /// What was published; `None` before the first look.
     state: Option<FolderState>,
-    /// Whether the store has exactly the records that the state names.
-    is_certain: bool,
+    /// Whether a change by the folder has failed or was killed, so that the store may have records of the folder that the
+    /// state does not know.
+    is_interrupted: bool,
+    /// The number of the changes of the store after which nobody else has changed the repository.
+    changes: Option<u64>,
+    /// `None` while a look uses it, and after one that has failed.
     watch: Option<MappingsWatch>,
     before: Option<FolderListing>,
     /// Whether the last look has left nothing for the next one.
@@ -63,7 +67,7 @@ struct FileRead {
 struct Reading {
     folder: PathBuf,
     identifier_start: String,
-    record_bytes_max: usize,
+    mapping: Arc<Mapping>,
 }
 
 impl Follower {
@@ -75,12 +79,13 @@ impl Follower {
     ) -> Self {
         Self {
             state_file: StateFile::new(&data, mapping.id()),
-            watch: Some(MappingsWatch::with_subfolders(&folder)),
+            watch: None,
             context,
             mapping,
             folder,
             state: None,
-            is_certain: false,
+            is_interrupted: false,
+            changes: None,
             before: None,
             is_settled: false,
             reported: BTreeMap::new(),
@@ -106,7 +111,7 @@ impl Follower {
                     error,
                     "the changes of the folder are not stored; nothing is lost, and it is tried again"
                 );
-                (self.is_settled, self.is_certain) = (false, false);
+                self.is_settled = false;
                 wait = RETRY_INTERVAL;
             }
             self.context.served.deposit.folders.set(self.mapping.id(), self.status.clone());
@@ -116,50 +121,109 @@ impl Follower {
 
     /// Publishes what has changed since the look before.
     async fn look(&mut self) -> Result<(), String> {
-        let start = identifier_start(&format!("{}/{}", self.context.served.public_url, self.mapping.id()));
         let mut state = match self.state.take() {
             Some(state) => state,
-            None => self.saved_state(&start).await?,
+            None => self.saved_state().await?,
         };
-        let Some(watch) = self.watch.take() else { return Ok(()) };
-        let (is_settled, folder) = (self.is_settled, self.folder.clone());
+        let done = self.look_with(&mut state).await;
+        self.state = Some(state);
+        done
+    }
+
+    async fn look_with(&mut self, state: &mut FolderState) -> Result<(), String> {
+        self.note_others(state).await?;
+        let (watch, is_settled, folder) = (self.watch.take(), self.is_settled, self.folder.clone());
         let looked = blocking(move || {
-            let mut watch = watch;
+            let mut watch = watch.unwrap_or_else(|| MappingsWatch::with_subfolders(&folder));
             let is_due = watch.is_due() || !is_settled;
             let listed = is_due.then(|| list(&folder));
             (watch, listed)
         });
         let (watch, listed) = looked.await?;
         self.watch = Some(watch);
-        let done = match listed {
-            None => Ok(()),
+        let mut listing = match listed {
+            None => return Ok(()),
+            Some(Ok(listing)) => listing,
             Some(Err(error)) => {
                 self.note_unreadable(&error.to_string());
+                return Ok(());
+            }
+        };
+        listing.keep_emptied_mounts(state);
+        match listing.work(state, self.before.as_ref()) {
+            Ok(work) => self.publish(state, listing, &work).await,
+            Err(problem) => {
+                self.note_unreadable(&problem.to_string());
                 Ok(())
             }
-            Some(Ok(listing)) => match listing.work(&state, self.before.as_ref()) {
-                Err(problem) => {
-                    self.note_unreadable(&problem.to_string());
-                    Ok(())
-                }
-                Ok(work) => self.publish(&mut state, listing, &work).await,
-            },
-        };
-        self.state = Some(state);
-        done
+        }
     }
 
-    async fn saved_state(&mut self, start: &str) -> Result<FolderState, String> {
+    async fn saved_state(&mut self) -> Result<FolderState, String> {
         let file = self.state_file.clone();
-        let (mut state, is_certain) = blocking(move || file.read()).await?;
-        self.is_certain = is_certain;
+        let (mut state, is_interrupted) = blocking(move || file.read()).await?;
+        self.is_interrupted = is_interrupted;
+        state.is_compared &= !is_interrupted;
         // The mapping may be another one, so that it accepts what it refused before.
         state.forget_versions(|file| file.problem.is_some());
+        let start = self.identifier_start();
         if state.identifier_start != start {
             state.forget_versions(|_| true);
-            state.identifier_start = start.to_owned();
+            state.identifier_start = start;
         }
         Ok(state)
+    }
+
+    /// The start of the identifiers that come from the names of files.
+    fn identifier_start(&self) -> String {
+        identifier_start(&format!("{}/{}", self.context.served.public_url, self.mapping.id()))
+    }
+
+    /// Notes whether others have changed the repository: writers before it had a folder, `oaimend mirror forget`, or a backup
+    /// that was restored. This is on disk before the folder changes anything.
+    async fn note_others(&mut self, state: &mut FolderState) -> Result<(), String> {
+        let failed = |error: MirrorError| error.to_string();
+        let changes = self.context.served.store.mirror.changes().await.map_err(failed)?;
+        if self.is_interrupted || self.changes == Some(changes) {
+            return Ok(());
+        }
+        let marks = self.marks().await.map_err(failed)?;
+        let is_first = state.place.is_none() && self.changes.is_none();
+        if state.note_marks(marks) || is_first {
+            let repo = self.mapping.id();
+            tracing::info!(
+                repo,
+                "the folder did not write all records of its repository; its files are compared with them"
+            );
+            self.is_settled = false;
+            self.save(state, false).await?;
+        }
+        self.changes = Some(changes);
+        Ok(())
+    }
+
+    /// The collections of the repository that have records.
+    async fn marks(&self) -> Result<CollectionMarks, MirrorError> {
+        let (store, id) = (&self.context.served.store.mirror, RepositoryId(self.mapping.id()));
+        let mut marks = CollectionMarks::new();
+        for size in store.collections(id).await? {
+            let version = store.version(id, Prefix(&size.prefix)).await?;
+            if let Some(version) = version.filter(|version| version.next_sequence > 0) {
+                let (number, next_sequence) = (version.collection, version.next_sequence);
+                marks.insert(size.prefix, CollectionMark { number, next_sequence });
+            }
+        }
+        Ok(marks)
+    }
+
+    /// Saves what was published. `is_end`: the state knows all records that the folder has stored.
+    async fn save(&self, state: &FolderState, is_end: bool) -> Result<(), String> {
+        let (file, state) = (self.state_file.clone(), state.clone());
+        let saved = blocking(move || {
+            file.save(&state)?;
+            if is_end { file.end() } else { Ok(()) }
+        });
+        saved.await?.map_err(|error| format!("the data folder: {error}"))
     }
 
     /// Keeps everything as it is, because the folder may be a wrong one.
@@ -195,19 +259,19 @@ impl Follower {
         self.note_left_out(&listing);
         let has_work = !work.read.is_empty() || !work.gone.is_empty();
         let is_whole = listing.unread.is_empty() && work.is_settled;
-        let is_moved = state.place != Some(listing.place);
+        let is_moved = state.place != Some(listing.place) || state.mounts != listing.mounts;
         self.is_settled = work.is_settled;
         let files = listing.files.clone();
-        let place = listing.place;
+        let (place, mounts) = (listing.place, listing.mounts.clone());
         self.before = Some(listing);
-        if !has_work && !is_moved && (self.is_certain || !is_whole) {
+        if !has_work && !is_moved && (state.is_compared || !is_whole) {
             self.count_refused(state);
             return Ok(());
         }
         let file = self.state_file.clone();
         blocking(move || file.begin()).await?.map_err(|error| format!("the data folder: {error}"))?;
+        self.is_interrupted = true;
         let stores = view_stores(&self.context.served).await.map_err(|failure| failure.details)?.clone();
-        let store = Arc::clone(&stores.store);
         let served = &self.context.served;
         let Some(repository) = served.deposit.repository(served, &stores, &self.mapping) else {
             return Ok(());
@@ -217,24 +281,20 @@ impl Follower {
             self.store_files(&repository, &mut publication, chunk).await?;
         }
         let ended = publication.end();
-        let mut next = ended.state;
-        next.place = Some(place);
+        let mut next = FolderState { place: Some(place), mounts, ..ended.state };
         self.delete(&repository, &next, ended.deleted).await?;
         self.is_settled &= !ended.reads_again;
-        if !self.is_certain && is_whole && self.is_settled && next.is_known() {
-            let unpublished =
-                self.unpublished(store.as_ref(), &next).await.map_err(|error| error.to_string())?;
+        if !next.is_compared && is_whole && self.is_settled && next.is_known() {
+            let unpublished = self.unpublished(&next).await.map_err(|error| error.to_string())?;
             self.delete(&repository, &next, unpublished).await?;
-            self.is_certain = true;
+            next.is_compared = true;
         }
+        next.stored = self.marks().await.map_err(|error| error.to_string())?;
         *state = next;
         self.count_refused(state);
-        let (file, saved, is_certain) = (self.state_file.clone(), state.clone(), self.is_certain);
-        let saved = blocking(move || {
-            file.save(&saved)?;
-            if is_certain { file.end() } else { Ok(()) }
-        });
-        saved.await?.map_err(|error| format!("the data folder: {error}"))
+        self.save(state, true).await?;
+        self.is_interrupted = false;
+        Ok(())
     }
 
     /// Whether the repository has live records.
@@ -253,12 +313,8 @@ impl Follower {
     ) -> Result<(), String> {
         let reading = Reading {
             folder: self.folder.clone(),
-            identifier_start: identifier_start(&format!(
-                "{}/{}",
-                self.context.served.public_url,
-                self.mapping.id()
-            )),
-            record_bytes_max: self.mapping.source.limits.repair.record_bytes_max,
+            identifier_start: self.identifier_start(),
+            mapping: Arc::clone(&self.mapping),
         };
         let mut rest = chunk;
         while !rest.is_empty() {
@@ -295,7 +351,7 @@ impl Follower {
             }
             for (path, problem) in put(repository, records).await.map_err(|error| error.to_string())? {
                 self.refuse(&path, &problem);
-                publication.note_problem(&path, problem);
+                publication.note_refusal(&path, problem);
             }
         }
         Ok(())
@@ -312,14 +368,13 @@ impl Follower {
         let published = state.names();
         let mut tombstones = Vec::new();
         for name in &names {
-            let Some(stored) = repository.record(&name.prefix, &name.identifier).await.map_err(failed)?
-            else {
-                continue;
+            let is_live = match repository.record(&name.prefix, &name.identifier).await {
+                Ok(stored) => stored.is_some_and(|stored| stored.status == RecordStatus::Live),
+                Err(MirrorError::Damaged) => true,
+                Err(error) => return Err(failed(error)),
             };
-            if stored.status == RecordStatus::Live {
-                // Harvesters of the sets receive the deletion too.
-                let set_specs = stored.set_specs.clone();
-                let deposit = Deposit { set_specs, ..Deposit::deleted(&name.identifier) };
+            if is_live {
+                let deposit = Deposit::deleted(&name.identifier);
                 tombstones.push((String::new(), FileRecord { prefix: name.prefix.clone(), deposit }));
             }
         }
@@ -344,28 +399,43 @@ impl Follower {
         Ok(())
     }
 
-    /// The stored records that no file has.
-    async fn unpublished(
-        &self,
-        store: &dyn MirrorStore,
-        state: &FolderState,
-    ) -> Result<Vec<RecordName>, MirrorError> {
+    /// The stored records of the folder that no file has. Those of others are counted in the log.
+    async fn unpublished(&self, state: &FolderState) -> Result<Vec<RecordName>, MirrorError> {
+        let store = &self.context.served.store.mirror;
         let (id, published) = (RepositoryId(self.mapping.id()), state.names());
-        let mut unpublished = Vec::new();
-        for size in store.collections(id).await? {
+        let (mut unpublished, mut of_others) = (Vec::new(), 0);
+        for (prefix, mark) in self.marks().await? {
             let mut after: Option<String> = None;
             loop {
                 let last = after.as_deref().map(Identifier);
-                let page = store.identifiers(id, Prefix(&size.prefix), last, RECORDS_AT_ONCE).await?;
+                let page = store.identifiers(id, Prefix(&prefix), last, RECORDS_AT_ONCE).await?;
                 let Some(end) = page.last() else { break };
                 after = Some(end.identifier.clone());
-                for entry in page {
-                    let name = RecordName { prefix: size.prefix.clone(), identifier: entry.identifier };
-                    if entry.status == RecordStatus::Live && !published.has(&name) {
+                let live = page.into_iter().filter(|entry| entry.status == RecordStatus::Live);
+                let mut names =
+                    live.map(|entry| RecordName { prefix: prefix.clone(), identifier: entry.identifier });
+                let left: Vec<RecordName> = names.by_ref().filter(|name| !published.has(name)).collect();
+                let identifiers: Vec<String> = left.iter().map(|name| name.identifier.clone()).collect();
+                for (name, header) in
+                    left.into_iter().zip(store.headers(id, Prefix(&prefix), &identifiers).await?)
+                {
+                    let is_of_folder = header
+                        .is_some_and(|header| !state.is_of_others(&prefix, mark.number, header.sequence));
+                    if is_of_folder {
                         unpublished.push(name);
+                    } else {
+                        of_others += 1;
                     }
                 }
             }
+        }
+        if of_others > 0 {
+            tracing::warn!(
+                repo = self.mapping.id(),
+                records = of_others,
+                "the repository has records that are in no file and were not written by the folder; they stay. To delete one, put \
+                 a list with it and status=\"deleted\" into the folder"
+            );
         }
         Ok(unpublished)
     }
@@ -431,10 +501,15 @@ fn records_of(reading: &Reading, path: &str, content: &[u8]) -> Result<Vec<FileR
     let Some(kind) = FileKind::of(Path::new(path)) else { return Ok(Vec::new()) };
     let set_specs = sets_of_file(path);
     let name = path.rsplit_once('.').map_or(path, |(name, _)| name);
-    let naming =
-        FileNaming { identifier_start: &reading.identifier_start, name, prefix: None, set_specs: &set_specs };
+    let naming = FileNaming {
+        identifier_start: &reading.identifier_start,
+        name,
+        prefix: None,
+        formats: reading.mapping.local.as_ref().map(|choices| &choices.formats),
+        set_specs: &set_specs,
+    };
     let records = read_file(kind, content, &naming).map_err(|error| ReadError::Refused(error.to_string()))?;
-    let bytes_max = reading.record_bytes_max;
+    let bytes_max = reading.mapping.source.limits.repair.record_bytes_max;
     match records.iter().find(|record| record.deposit.payload_bytes() > bytes_max) {
         Some(record) => {
             let identifier = &record.deposit.identifier;

@@ -1,7 +1,7 @@
 //! The file with what a folder has published, in the data folder.
 //!
-//! A mark is beside it while the store is changed. After a kill in between, the store may have records that the file does
-//! not know, so the mark is found at the next start, and the store is compared with the files of the folder.
+//! A mark is beside it while the folder changes the store. After a kill in between, the store may have records that the file
+//! does not know, so the mark is found at the next start, and the store is compared with the files of the folder.
 
 use oaimend_deposit::FolderState;
 use oaimend_files::data_dir::rename_durably;
@@ -25,12 +25,12 @@ impl StateFile {
         Self { folder, path, mark }
     }
 
-    /// What was published, and whether that is certain. If the file is lost, all files of the folder are read again.
+    /// What was published, and whether a change was interrupted. If the file is lost, all files of the folder are read again.
     pub(super) fn read(&self) -> (FolderState, bool) {
-        let is_certain = matches!(self.mark.try_exists(), Ok(false));
+        let is_interrupted = !matches!(self.mark.try_exists(), Ok(false));
         let read = fs::read(&self.path).map(|json| serde_json::from_slice(&json));
         match read {
-            Ok(Ok(state)) => (state, is_certain),
+            Ok(Ok(state)) => (state, is_interrupted),
             Err(error) if error.kind() == ErrorKind::NotFound => (FolderState::default(), false),
             Ok(Err(_)) | Err(_) => {
                 let path = self.path.display();
@@ -69,7 +69,16 @@ impl StateFile {
         written
     }
 
-    /// Removes the mark: the store has what the file says.
+    /// Removes the file and the mark: nobody follows the folder, so others may write the records now.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        self.end()?;
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the mark: the file knows what the store has.
     pub(super) fn end(&self) -> io::Result<()> {
         match fs::remove_file(&self.mark) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
