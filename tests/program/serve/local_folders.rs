@@ -55,6 +55,16 @@ impl Folder {
         fetch(self.program.address(), "/theses?verb=ListRecords&metadataPrefix=oai_dc").text()
     }
 
+    /// Waits until the folder has noted what it has published.
+    #[track_caller]
+    fn until_noted(&self) {
+        let file = |name: &str| self.folder.path().join("data/folders").join(name);
+        let until = clock::uptime() + WITHIN;
+        while !file("theses.json").exists() || file("theses.changing").exists() {
+            assert!(clock::uptime() < until, "nothing is noted");
+        }
+    }
+
     /// Waits until the list is as expected.
     #[track_caller]
     fn until(&self, is_expected: impl Fn(&str) -> bool) -> String {
@@ -264,6 +274,7 @@ fn records_of_other_writers_stay_when_a_folder_is_set_or_its_state_is_lost() {
 fn a_forgotten_repository_is_published_again() {
     let mut served = Folder::new(&[("a.xml", &document("One"))]);
     served.until(|list| list.contains(">One<"));
+    served.until_noted();
     served.program.killer().kill();
     served.program.ended();
     let forget = ["mirror", "forget", "theses", "--mappings", "mappings"];
