@@ -44,12 +44,11 @@ impl CollectionWriter<'_> {
         }
         let continues = self.progress.open_list.is_some() || !self.progress.sets_done.is_empty();
         self.listed.is_continued = continues;
-        if !continues {
+        // If its begin is unknown, the records that the harvest has stored count as those of an earlier one.
+        if !continues || self.progress.duplicates.is_none() {
             let version = self.harvest.store.version(self.harvest.repository(), Prefix(self.prefix)).await?;
             let first_sequence = version.map_or(0, |version| version.next_sequence);
             self.progress.duplicates = Some(before.next_harvest(policy, first_sequence));
-        } else if self.progress.duplicates.is_none() {
-            self.progress.duplicates = Some(before.next_harvest(policy, 0));
         }
         Ok(has_other_rule || policy.needs_whole_lists())
     }
@@ -64,6 +63,8 @@ impl CollectionWriter<'_> {
     /// Notes that the current list begins again.
     pub(crate) fn begin_list_again(&mut self) {
         self.listed.versions.clear();
+        // Those of earlier lists are in the store.
+        self.listed.is_continued = true;
         if let Some(duplicates) = &mut self.progress.duplicates {
             duplicates.begin_list_again();
         }

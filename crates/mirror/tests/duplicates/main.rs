@@ -248,6 +248,25 @@ async fn an_older_version_after_an_interruption_replaces_nothing() {
 }
 
 #[tokio::test]
+async fn an_older_version_in_a_list_of_another_set_that_begins_again_replaces_nothing() {
+    let mut mirror = Mirror::new(Duplicates::Newest, vec![live("x", OLD_SECS + 9, "newer")]);
+    mirror.settings.sets = vec!["a".to_owned(), "b".to_owned()];
+    let mut of_second_set: Vec<Listed> =
+        (0..6).map(|number| live(&number.to_string(), OLD_SECS, "other")).collect();
+    of_second_set[5] = live("x", OLD_SECS, "older");
+    {
+        let mut lists = mirror.source.lists();
+        lists.page_len = 2;
+        lists.change_before = Some((2, of_second_set));
+        lists.faults.insert(3, Fault::Forgotten);
+    }
+    let summary = mirror.harvest().await;
+    let content = mirror.content().await;
+    assert_eq!((content["x"].as_str(), content.len()), ("newer", 6), "{summary:?}");
+    assert_eq!(summary.duplicates.duplicates, 1);
+}
+
+#[tokio::test]
 async fn records_beyond_the_maximum_of_an_identifier_are_missing() {
     let records = (0..OCCURRENCES_MAX + 5).map(|number| live("x", OLD_SECS, &number.to_string()));
     let mirror = Mirror::new(Duplicates::Suffix, records.collect());
