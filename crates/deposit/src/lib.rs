@@ -5,8 +5,8 @@
 //! the responseDate of every list without it, and is on disk before the writer gets its response.
 //!
 //! Nothing that a writer sends is repaired. [`Deposit`] accepts what the repair engine leaves unchanged, and [`BadXml`] names
-//! the first place that it would change. The interface follows PutRecord of XOAI (Suleman and Fox, "Designing Protocols in
-//! Support of Digital Library Componentization", 2002, and `docs/how-to/local-repositories.md`).
+//! the first place that it would change. The interface follows PutRecord of XOAI (Suleman and Fox, "Beyond Harvesting:
+//! Digital Library Components as OAI Extensions", and `docs/how-to/local-repositories.md`).
 
 mod bad_xml;
 mod deposit;

@@ -1,4 +1,4 @@
-//! PutRecord of XOAI (Suleman and Fox, "Designing Protocols in Support of Digital Library Componentization", "PutRecord").
+//! PutRecord of XOAI (Suleman and Fox, "Beyond Harvesting: Digital Library Components as OAI Extensions", "PutRecord").
 
 use super::answer::Written;
 use super::problem::{of_error, problem, refuse_folder};
