@@ -5,7 +5,7 @@ use crate::serve::background::folders::FolderStatuses;
 use crate::serve::served::ServedRepositories;
 use oaimend_deposit::{LocalRepository, LocalSettings};
 use oaimend_mirror::view::ViewStores;
-use oaimend_store::MirrorError;
+use oaimend_store::{MirrorError, MirrorStore};
 use oaimend_write_tokens::WriteTokens;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,12 +23,41 @@ pub(crate) struct DepositState {
     bodies: Semaphore,
     /// Held by the one writer that stores records.
     turn: Arc<Mutex<()>>,
-    /// The mappings whose local repositories say in the store what they are; `None` before the first request.
-    described: Mutex<Option<KnownMappings>>,
+    /// `None` before the first request.
+    described: Mutex<Option<Described>>,
 }
 
-/// All mappings at one time.
-type KnownMappings = Arc<BTreeMap<String, Arc<Mapping>>>;
+/// The mappings whose local repositories say in the store what they are.
+#[derive(Debug)]
+struct Described {
+    mappings: Arc<BTreeMap<String, Arc<Mapping>>>,
+    has_local: bool,
+    /// The changes of the store after which nothing was removed from it.
+    changes: u64,
+    /// The number of repositories that were removed from the store before.
+    removals: u64,
+}
+
+impl Described {
+    /// Whether this holds for these mappings, and the store still has it: `oaimend mirror forget` removes it.
+    async fn is_current(
+        &mut self,
+        mappings: &Arc<BTreeMap<String, Arc<Mapping>>>,
+        store: &dyn MirrorStore,
+    ) -> Result<bool, MirrorError> {
+        if !Arc::ptr_eq(&self.mappings, mappings) {
+            return Ok(false);
+        }
+        if !self.has_local {
+            return Ok(true);
+        }
+        let changes = store.changes().await?;
+        if self.changes != changes && self.removals == store.removals().await? {
+            self.changes = changes;
+        }
+        Ok(self.changes == changes)
+    }
+}
 
 /// Maximum number of bodies that are in memory at once. Other writers wait.
 const BODIES_MAX: usize = 4;
@@ -50,7 +79,7 @@ impl DepositState {
         self.bodies.acquire().await.ok()
     }
 
-    /// Stores what the local repositories say of themselves, if their mappings have changed.
+    /// Stores what the local repositories say of themselves, if their mappings have changed or the store has lost it.
     ///
     /// # Errors
     ///
@@ -62,15 +91,20 @@ impl DepositState {
     ) -> Result<(), MirrorError> {
         let mappings = served.repositories.all();
         let mut described = self.described.lock().await;
-        if described.as_ref().is_some_and(|described| Arc::ptr_eq(described, &mappings)) {
+        let store = stores.store.as_ref();
+        if let Some(described) = described.as_mut()
+            && described.is_current(&mappings, store).await?
+        {
             return Ok(());
         }
+        let (changes, removals) = (store.changes().await?, store.removals().await?);
         for mapping in mappings.values() {
             if let Some(repository) = self.repository(served, stores, mapping) {
                 repository.describe().await?;
             }
         }
-        *described = Some(mappings);
+        let has_local = mappings.values().any(|mapping| mapping.local.is_some());
+        *described = Some(Described { mappings, has_local, changes, removals });
         Ok(())
     }
 

@@ -407,6 +407,30 @@ fn a_local_repository_passes_the_check_and_is_not_harvested() {
 }
 
 #[test]
+fn a_forgotten_repository_is_empty_and_accepts_records_at_once() {
+    let mut server = Server::new(&[("theses", LOCAL)]);
+    server.program.killer().kill();
+    server.program.ended();
+    server.program =
+        Program::run(serve(server.folder.path()).args(["--admin", "127.0.0.1:0", "--mappings", "mappings"]));
+    let path = "/theses/record/oai:x:1?metadataPrefix=oai_dc";
+    let list = |server: &Server| {
+        let got = fetch(server.program.address(), "/theses?verb=ListRecords&metadataPrefix=oai_dc");
+        (got.status, got.text())
+    };
+    for round in 0..2 {
+        assert_eq!(server.send(&format!("PUT {path}"), &dublin_core("One")).status, 201, "round {round}");
+        assert!(list(&server).1.contains("<dc:title>One<"));
+        let admin = server.program.admin().to_string();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_oaimend"));
+        command.args(["mirror", "forget", "theses", "--admin", &admin]).current_dir(server.folder.path());
+        assert!(command.status().expect("it runs").success());
+        let (status, text) = list(&server);
+        assert!(status == 200 && text.contains("noRecordsMatch"), "{status} {text}");
+    }
+}
+
+#[test]
 fn a_damaged_record_is_replaced_or_deleted_by_its_writers() {
     let mut server = Server::new(&[("theses", LOCAL)]);
     let path = "/theses/record/oai:x:1?metadataPrefix=oai_dc";
