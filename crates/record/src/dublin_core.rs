@@ -40,25 +40,49 @@ pub struct DublinCore {
 }
 
 impl DublinCore {
+    /// The names of the elements, in the order of the standard.
+    pub const ELEMENTS: [&'static str; 15] = [
+        "title",
+        "creator",
+        "subject",
+        "description",
+        "publisher",
+        "contributor",
+        "date",
+        "type",
+        "format",
+        "identifier",
+        "source",
+        "language",
+        "relation",
+        "coverage",
+        "rights",
+    ];
+
     /// The fields by the names of their elements, in the order of the standard.
     pub fn fields(&self) -> [(&'static str, &[Text]); 15] {
-        [
-            ("title", &self.titles),
-            ("creator", &self.creators),
-            ("subject", &self.subjects),
-            ("description", &self.descriptions),
-            ("publisher", &self.publishers),
-            ("contributor", &self.contributors),
-            ("date", &self.dates),
-            ("type", &self.types),
-            ("format", &self.formats),
-            ("identifier", &self.identifiers),
-            ("source", &self.sources),
-            ("language", &self.languages),
-            ("relation", &self.relations),
-            ("coverage", &self.coverages),
-            ("rights", &self.rights),
-        ]
+        let texts = [
+            &self.titles,
+            &self.creators,
+            &self.subjects,
+            &self.descriptions,
+            &self.publishers,
+            &self.contributors,
+            &self.dates,
+            &self.types,
+            &self.formats,
+            &self.identifiers,
+            &self.sources,
+            &self.languages,
+            &self.relations,
+            &self.coverages,
+            &self.rights,
+        ];
+        let mut fields = Self::ELEMENTS.map(|name| (name, &[][..]));
+        for ((_, field), texts) in fields.iter_mut().zip(texts) {
+            *field = texts;
+        }
+        fields
     }
 
     /// Whether nothing is known: the format of the record has no crosswalk, or the record has no texts.

@@ -1,27 +1,11 @@
 //! The texts of a record that a search finds.
 
 use crate::text::{EncodedWords, KnownStems, QueryWords, StemLanguage, TokenReader, WordReader, fold_value};
-use oaimend_record::{Agent, Orcid, RecordDocument, Text, WorkDescription};
+use oaimend_record::{Agent, DublinCore, Orcid, RecordDocument, Text, WorkDescription};
 use std::borrow::Cow;
 
 /// The elements of Dublin Core, which are the fields of most records.
-pub const DUBLIN_CORE: [&str; 15] = [
-    "title",
-    "creator",
-    "subject",
-    "description",
-    "publisher",
-    "contributor",
-    "date",
-    "type",
-    "format",
-    "identifier",
-    "source",
-    "language",
-    "relation",
-    "coverage",
-    "rights",
-];
+pub const DUBLIN_CORE: [&str; 15] = DublinCore::ELEMENTS;
 
 /// Longest text that is a value, in bytes of its folded form.
 pub(crate) const VALUE_BYTES_MAX: usize = 200;

@@ -2,9 +2,10 @@
 
 use super::Work;
 use super::bibtex::doi_url;
-use super::simple_dublin_core::{ELEMENTS, SimpleDublinCore};
+use super::simple_dublin_core::SimpleDublinCore;
 use crate::bad_xml::BadXml;
 use csv::{ReaderBuilder, StringRecord, Trim};
+use oaimend_record::DublinCore;
 
 /// The columns of Zotero and their elements. `true`: a semicolon is between several values.
 const COLUMNS: &[(&str, &str, bool)] = &[
@@ -70,7 +71,9 @@ fn describe<'r>(
 ) -> SimpleDublinCore {
     let mut description = SimpleDublinCore::default();
     for (column, text) in columns.iter().zip(row) {
-        if let Some(element) = ELEMENTS.iter().find(|element| column == *element && **element != "date") {
+        if let Some(element) =
+            DublinCore::ELEMENTS.iter().find(|element| column == *element && **element != "date")
+        {
             let separated = ["creator", "contributor", "subject"].contains(element);
             add(&mut description, element, text, separated);
         }

@@ -3,25 +3,7 @@
 use crate::deposit::Payload;
 use crate::dublin_core::{DUBLIN_CORE_NAMESPACE, DUBLIN_CORE_SCHEMA};
 use oaimend_oai::{escape, is_xml_char};
-
-/// The elements of `oai_dc` (the order is that of the Dublin Core Metadata Element Set).
-pub(super) const ELEMENTS: [&str; 15] = [
-    "title",
-    "creator",
-    "subject",
-    "description",
-    "publisher",
-    "contributor",
-    "date",
-    "type",
-    "format",
-    "identifier",
-    "source",
-    "language",
-    "relation",
-    "coverage",
-    "rights",
-];
+use oaimend_record::DublinCore;
 
 /// A description: texts by their elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,7 +27,7 @@ impl SimpleDublinCore {
             "<metadata><oai_dc:dc xmlns:oai_dc=\"{DUBLIN_CORE_NAMESPACE}\" xmlns:dc=\"http://purl.org/dc/elements/1.1/\" \
              xsi:schemaLocation=\"{DUBLIN_CORE_NAMESPACE} {DUBLIN_CORE_SCHEMA}\">"
         );
-        for wanted in ELEMENTS {
+        for wanted in DublinCore::ELEMENTS {
             for (element, text) in self.fields.iter().filter(|(element, _)| *element == wanted) {
                 xml.push_str(&format!("<dc:{element}>"));
                 escape(text, &mut xml);
