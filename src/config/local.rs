@@ -32,11 +32,19 @@ pub struct LocalChoices {
     pub formats: BTreeMap<String, FormatSettings>,
     /// The folder whose files are its records; `None`: writers send them.
     pub folder: Option<PathBuf>,
+    /// The folder with the schemas by which metadata must be valid; `None`: it need not be.
+    pub schema_dir: Option<PathBuf>,
 }
 
 impl Default for LocalChoices {
     fn default() -> Self {
-        Self { dc_required: true, foreign_identifiers: false, formats: BTreeMap::new(), folder: None }
+        Self {
+            dc_required: true,
+            foreign_identifiers: false,
+            formats: BTreeMap::new(),
+            folder: None,
+            schema_dir: None,
+        }
     }
 }
 
@@ -69,7 +77,8 @@ const OF_SOURCE: &[&str] = &[
     "repairs",
 ];
 /// Keys of a mapping that concern a local repository.
-pub(super) const OF_LOCAL: &[&str] = &["dc_required", "foreign_identifiers", "folder", "formats"];
+pub(super) const OF_LOCAL: &[&str] =
+    &["dc_required", "foreign_identifiers", "folder", "schema_dir", "formats"];
 
 /// Whether a key of a mapping concerns a source.
 pub(super) fn is_of_source(key: &str) -> bool {
@@ -97,6 +106,9 @@ impl LocalChoices {
             foreign_identifiers: Flag => choices.foreign_identifiers,
             /// The folder whose XML, BibTeX and CSV files are the records of a local repository. Nobody else writes then.
             folder: path("path", mappings) => choices.folder,
+            /// The folder with XML Schemas by which the metadata of a local repository must be valid, as for
+            /// `oaimend check --schema-dir`. It needs the program xmllint. Formats without a schema in it are not checked.
+            schema_dir: path("path", mappings) => choices.schema_dir,
         }
         let meaning = "Formats of a local repository, by their metadataPrefix. Others are known from their first records.";
         keys.named_tables("formats", meaning, |keys, prefix| {

@@ -7,6 +7,7 @@ use crate::fixtures::provider::Fault::{Edit, EditOne, Nothing};
 use crate::fixtures::provider::When::Is;
 use crate::fixtures::provider::{Fault, Provider};
 use crate::fixtures::source::{Reply, Source};
+use crate::fixtures::xmllint::is_xmllint_missing;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -105,7 +106,7 @@ fn a_missing_xmllint_is_named() {
     let output = output.expect("the program runs");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(64), "{message}");
-    assert!(message.contains("needs the program xmllint") && message.contains("libxml2-utils"), "{message}");
+    assert!(message.contains("need the program xmllint") && message.contains("libxml2-utils"), "{message}");
 }
 
 /// Checks the valid repository with a fault; returns the verdict, request and response of the rule.
@@ -142,16 +143,6 @@ fn program(url: &str, schemas: &Path) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_oaimend"));
     program.args(["check", "--format", "json", "--schema-dir"]).arg(schemas).arg(url);
     program
-}
-
-fn is_xmllint_missing() -> bool {
-    let is_missing = Command::new("xmllint").arg("--version").output().is_err();
-    if is_missing {
-        let is_required = std::env::var("OAIMEND_XMLLINT").is_ok_and(|value| value == "required");
-        assert!(!is_required, "xmllint is missing: scripts/xmllint install");
-        println!("skipped: xmllint is missing; scripts/xmllint install");
-    }
-    is_missing
 }
 
 const LIST: &str = "verb=ListRecords&metadataPrefix=oai_dc";

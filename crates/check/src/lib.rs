@@ -20,7 +20,7 @@ mod tree;
 
 pub use exchange::{CheckRequest, Progress};
 pub use findings::{Finding, Verdict};
-pub use payload_schemas::PayloadSchemas;
+pub use payload_schemas::{PayloadSchemas, Validation};
 pub use profiles::{Demand, Profile};
 pub use report::{Report, to_html, to_json, to_junit};
 pub use rules::{RULES, Rule, RuleEntry};
@@ -35,7 +35,6 @@ use oaimend_base::clock::Clock;
 use oaimend_oai::datestamp;
 use oaimend_repository::Failure;
 use oaimend_upstream::settings::SourceMapping;
-use payload_schemas::Validation;
 use requester::Requester;
 use std::sync::Arc;
 use std::time::Duration;

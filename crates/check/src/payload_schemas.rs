@@ -27,7 +27,7 @@ pub struct PayloadSchemas {
 
 /// The result of a validation.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Validation {
+pub enum Validation {
     /// All elements with a schema are valid.
     Valid,
     /// The first violation: its line, if known, and a description.
@@ -77,8 +77,8 @@ impl PayloadSchemas {
         self.namespaces.contains(namespace)
     }
 
-    /// Validates the parts of a well-formed document that have a schema.
-    pub(crate) async fn validate(&self, document: &[u8]) -> Validation {
+    /// Validates the parts of a well-formed document that have a schema. One document at a time.
+    pub async fn validate(&self, document: &[u8]) -> Validation {
         match self.run_xmllint(document).await {
             Ok((status, _)) if status.success() => Validation::Valid,
             Ok((status, messages)) => read_violation(&messages)
@@ -99,7 +99,8 @@ impl PayloadSchemas {
             .kill_on_drop(true)
             .spawn();
         let mut child = child.map_err(|error| {
-            format!("--schema-dir needs the program xmllint, which cannot be started: {error}; install it, on Debian with apt install libxml2-utils")
+            format!("schemas need the program xmllint, which cannot be started: {error}; install it, on Debian with apt install \
+                 libxml2-utils")
         })?;
         let stderr = child.stderr.take();
         let run = async {

@@ -32,6 +32,9 @@ pub enum DepositError {
     /// The stored record is not the expected one.
     #[error("the stored record {0} is not the one that If-Match or If-None-Match expects; read it again")]
     Changed(String),
+    /// The schemas of the mapping cannot be used now; the text says why, for the operator.
+    #[error("the schemas of the mapping cannot be used: {0}")]
+    Unchecked(String),
     /// The store cannot be read or written.
     #[error("{0}")]
     Store(#[from] MirrorError),

@@ -15,6 +15,7 @@ mod error;
 mod files;
 mod folder;
 mod local_repository;
+mod metadata_check;
 mod settings;
 mod write_terms;
 mod written_list;
@@ -28,6 +29,7 @@ pub use folder::{
     FolderPlace, FolderState, FolderWork, Publication, PublishedNames, RecordName,
 };
 pub use local_repository::{LocalRepository, Stored};
+pub use metadata_check::{MetadataCheck, Violation};
 pub use settings::{FormatSettings, LocalSettings};
 pub use write_terms::{Condition, EntityTag, MayWrite, WriteTerms};
 pub use written_list::{LIST_RECORDS_MAX, read_list, write_list};

@@ -4,6 +4,7 @@ use crate::deposit::{Deposit, Payload, last_of_each};
 use crate::dublin_core::{DUBLIN_CORE, crosswalk, dublin_core_of, written};
 use crate::error::DepositError;
 use crate::files::identifier_start;
+use crate::metadata_check::{MetadataCheck, judge};
 use crate::settings::{FormatSettings, LocalSettings};
 use crate::write_terms::{Condition, EntityTag, WriteTerms};
 use oaimend_mirror::view::ViewStores;
@@ -25,6 +26,8 @@ pub struct LocalRepository {
     now_secs: UnixSecs,
     /// Held by the writer: two at once would not see the records of each other.
     turn: Arc<Mutex<()>>,
+    /// Judges the metadata; `None`: none is judged.
+    check: Option<Arc<dyn MetadataCheck>>,
 }
 
 /// What a write has done.
@@ -63,7 +66,13 @@ impl LocalRepository {
         now_secs: UnixSecs,
         turn: Arc<Mutex<()>>,
     ) -> Self {
-        Self { stores, settings, now_secs, turn }
+        Self { stores, settings, now_secs, turn, check: None }
+    }
+
+    /// The same repository, which refuses metadata that is not valid.
+    #[must_use]
+    pub fn with_check(self, check: Arc<dyn MetadataCheck>) -> Self {
+        Self { check: Some(check), ..self }
     }
 
     fn id(&self) -> RepositoryId<'_> {
@@ -168,14 +177,17 @@ impl LocalRepository {
     ///
     /// # Errors
     ///
-    /// The writer has no right to a record; a record does not fit the format, lacks `oai_dc`, or is not the expected one; or
-    /// the store fails.
+    /// The writer has no right to a record; a record is not valid, does not fit the format, lacks `oai_dc`, or is not the
+    /// expected one; or the store fails.
     pub async fn put(
         &self,
         prefix: &str,
         deposits: Vec<Deposit>,
         terms: WriteTerms<'_>,
     ) -> Result<Stored, DepositError> {
+        if let Some(check) = &self.check {
+            judge(check.as_ref(), &deposits).await?;
+        }
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let deposits = self.with_sets_of_deletions(prefix, last_of_each(deposits)).await?;
         for deposit in &deposits {

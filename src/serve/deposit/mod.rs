@@ -7,6 +7,7 @@ mod answer;
 mod problem;
 mod put_record;
 mod request;
+mod schemas;
 mod state;
 mod writer;
 

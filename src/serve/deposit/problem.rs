@@ -44,6 +44,12 @@ pub(super) fn of_error(error: &DepositError, bad_status: u16) -> Response {
         DepositError::Unknown(_) => problem(404, &detail),
         DepositError::Foreign { .. } => problem(409, &detail),
         DepositError::Changed(_) => problem(412, &detail),
+        DepositError::Unchecked(_) => {
+            tracing::error!(details = detail, "a record is not written");
+            let detail = "the schemas of the repository cannot be used now, and its log says why; nothing is stored, so send \
+                          the request again later";
+            problem(503, detail).with("Retry-After", RETRY_SECS.to_string())
+        }
         DepositError::Store(_) => {
             tracing::error!(details = detail, "a record is not written");
             let detail =

@@ -14,6 +14,7 @@ use oaimend_deposit::{
 };
 use oaimend_oai::datestamp::{Granularity, from_secs};
 use oaimend_oai::{escape, query_pairs};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Longest query that a response repeats whole, in bytes. A longer one is repeated without the metadata.
@@ -93,7 +94,7 @@ impl PutRecord {
 /// The response to a PutRecord request with this query.
 pub(crate) async fn answer_put_record(
     served: &ServedRepositories,
-    mapping: &Mapping,
+    mapping: &Arc<Mapping>,
     writer: &Writer,
     query: &[u8],
     started: SystemTime,

@@ -1,5 +1,6 @@
 //! What all writes to local repositories share.
 
+use super::schemas::DepositSchemas;
 use crate::config::{LocalChoices, Mapping};
 use crate::serve::background::folders::FolderStatuses;
 use crate::serve::served::ServedRepositories;
@@ -19,6 +20,7 @@ pub(crate) struct DepositState {
     pub(super) tokens: WriteTokens,
     /// What operators must know of the folders of repositories.
     pub(crate) folders: FolderStatuses,
+    schemas: DepositSchemas,
     /// Held while a body is in memory.
     bodies: Semaphore,
     /// Held by the one writer that stores records.
@@ -68,6 +70,7 @@ impl DepositState {
         Self {
             tokens: WriteTokens::new(data),
             folders: FolderStatuses::default(),
+            schemas: DepositSchemas::default(),
             bodies: Semaphore::new(BODIES_MAX),
             turn: Arc::default(),
             described: Mutex::default(),
@@ -113,10 +116,15 @@ impl DepositState {
         &self,
         served: &ServedRepositories,
         stores: &ViewStores,
-        mapping: &Mapping,
+        mapping: &Arc<Mapping>,
     ) -> Option<LocalRepository> {
         let settings = Arc::new(settings(mapping, mapping.local.as_ref()?, &served.public_url));
-        Some(LocalRepository::new(stores.clone(), settings, served.clock.now_secs(), Arc::clone(&self.turn)))
+        let (now_secs, turn) = (served.clock.now_secs(), Arc::clone(&self.turn));
+        let repository = LocalRepository::new(stores.clone(), settings, now_secs, turn);
+        Some(match self.schemas.of(mapping) {
+            Some(check) => repository.with_check(check),
+            None => repository,
+        })
     }
 }
 

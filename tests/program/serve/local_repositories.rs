@@ -4,6 +4,7 @@ use crate::fixtures::collection::identifier;
 use crate::fixtures::mirror::{damage_last_block, segments};
 use crate::fixtures::program::{Program, serve};
 use crate::fixtures::source::{Got, Harvester, fetch};
+use crate::fixtures::xmllint::is_xmllint_missing;
 use oaimend_base::clock;
 use oaimend_test_support::random::Random;
 use oaimend_write_tokens::{NewWriteToken, WriteTokens};
@@ -404,6 +405,54 @@ fn a_local_repository_passes_the_check_and_is_not_harvested() {
     let rules = report["rules"].as_array().expect("a list of rules");
     let failed: Vec<&Value> = rules.iter().filter(|rule| rule["verdict"] == "fails").collect();
     assert!(output.status.success() && rules.len() > 20 && failed.is_empty(), "{failed:#?}");
+}
+
+#[test]
+fn metadata_is_valid_by_the_schemas_of_the_mapping() {
+    if is_xmllint_missing() {
+        return;
+    }
+    let mapping = "kind = \"local\"\ndc_required = false\nschema_dir = \"../schemas\"\n[formats.maps]\n\
+                   schema = \"http://maps.example/maps.xsd\"\nnamespace = \"urn:maps\"\n";
+    let server = Server::new(&[("theses", mapping)]);
+    let put = |name: &str, scale: &str| {
+        let start = format!("PUT /theses/record/oai:x:{name}?metadataPrefix=maps");
+        server.send(&start, &format!("<map xmlns=\"urn:maps\"><scale>{scale}</scale></map>"))
+    };
+    let missing = put("1", "10000");
+    assert!(missing.status == 503 && missing.text().contains("its log says why"), "{}", missing.text());
+    let schemas = server.folder.path().join("schemas");
+    std::fs::create_dir(&schemas).expect("writable");
+    let schema = "<xs:schema xmlns:xs=\"http://www.w3.org/2001/XMLSchema\" targetNamespace=\"urn:maps\" \
+                  elementFormDefault=\"qualified\"><xs:element name=\"map\"><xs:complexType><xs:sequence>\
+                  <xs:element name=\"scale\" type=\"xs:positiveInteger\"/></xs:sequence></xs:complexType></xs:element>\
+                  </xs:schema>";
+    std::fs::write(schemas.join("maps.xsd"), schema).expect("writable");
+    assert_eq!(put("1", "10000").status, 201, "the schemas are there now");
+    let refused = put("2", "large");
+    assert!(
+        refused.status == 422 && refused.text().contains("'large' is not a valid value"),
+        "{}",
+        refused.text()
+    );
+    // The record is named in a list too, and nothing of it is stored.
+    let record = |name: &str, scale: &str| {
+        format!(
+            "<record><header><identifier>oai:x:{name}</identifier><datestamp>2020-01-01</datestamp></header><metadata>\
+             <map xmlns=\"urn:maps\">\n<scale>{scale}</scale></map></metadata></record>"
+        )
+    };
+    let list = format!(
+        "<OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\"><responseDate>2020-01-01T00:00:00Z</responseDate>\
+         <request>http://x.example/</request><ListRecords>{}{}{}</ListRecords></OAI-PMH>",
+        record("3", "1"),
+        record("4", "0"),
+        record("5", "1"),
+    );
+    let refused = server.send("POST /theses/records?metadataPrefix=maps", &list);
+    assert!(refused.status == 422 && refused.text().contains("oai:x:4 is not valid"), "{}", refused.text());
+    let listed = fetch(server.program.address(), "/theses?verb=ListIdentifiers&metadataPrefix=maps").text();
+    assert!(listed.contains("oai:x:1<") && listed.matches("<header>").count() == 1, "{listed}");
 }
 
 #[test]

@@ -537,6 +537,9 @@ async fn put(
             match repository.put(&prefix, deposits, TERMS).await {
                 Ok(_) => continue,
                 Err(DepositError::Store(error)) => return Err(error),
+                Err(error @ DepositError::Unchecked(_)) => {
+                    return Err(MirrorError::Stopped(error.to_string()));
+                }
                 Err(_) => {}
             }
             // One record that is refused does not stop the others.
@@ -544,6 +547,9 @@ async fn put(
                 match repository.put(&prefix, vec![deposit.clone()], TERMS).await {
                     Ok(_) => {}
                     Err(DepositError::Store(error)) => return Err(error),
+                    Err(error @ DepositError::Unchecked(_)) => {
+                        return Err(MirrorError::Stopped(error.to_string()));
+                    }
                     Err(error) => refused.push((path.clone(), error.to_string())),
                 }
             }
