@@ -30,6 +30,8 @@ pub struct LocalChoices {
     pub foreign_identifiers: bool,
     /// Formats that its first record need not describe, by their metadataPrefix.
     pub formats: BTreeMap<String, FormatSettings>,
+    /// The names of sets, by their setSpecs.
+    pub set_names: BTreeMap<String, String>,
     /// The folder whose files are its records; `None`: writers send them.
     pub folder: Option<PathBuf>,
     /// The folder with the schemas by which metadata must be valid; `None`: it need not be.
@@ -42,6 +44,7 @@ impl Default for LocalChoices {
             dc_required: true,
             foreign_identifiers: false,
             formats: BTreeMap::new(),
+            set_names: BTreeMap::new(),
             folder: None,
             schema_dir: None,
         }
@@ -78,7 +81,7 @@ const OF_SOURCE: &[&str] = &[
 ];
 /// Keys of a mapping that concern a local repository.
 pub(super) const OF_LOCAL: &[&str] =
-    &["dc_required", "foreign_identifiers", "folder", "schema_dir", "formats"];
+    &["dc_required", "foreign_identifiers", "folder", "schema_dir", "formats", "sets"];
 
 /// Whether a key of a mapping concerns a source.
 pub(super) fn is_of_source(key: &str) -> bool {
@@ -129,7 +132,28 @@ impl LocalChoices {
             }
             choices.formats.insert(prefix.value, format);
         });
+        choices.declare_sets(keys);
         (kind == MappingKind::Local).then_some(choices)
+    }
+
+    fn declare_sets(&mut self, keys: &mut Keys<'_, '_>) {
+        let meaning = "Sets of a local repository, by their setSpec.";
+        keys.named_tables("sets", meaning, |keys, set_spec| {
+            let mut name = String::new();
+            declare! { keys:
+                /// The name of the set, for people. The name of a set without one is its setSpec.
+                name: string("text", read_name) => name,
+            }
+            keys.require("name", "a set needs a name");
+            if let Some(table) = keys.reading()
+                && set_spec::read(set_spec.value.as_bytes()).is_none()
+            {
+                let problem =
+                    "is not a setSpec; expected letters, digits and -_.!~*'() with colons between its parts";
+                table.report_fault(set_spec.span.clone(), format!("{:?} {problem}", set_spec.value));
+            }
+            self.set_names.insert(set_spec.value, name);
+        });
     }
 }
 

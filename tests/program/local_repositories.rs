@@ -144,6 +144,32 @@ impl Copy {
 }
 
 #[test]
+fn sets_have_the_names_of_the_settings() {
+    let mut world = World::new(true);
+    let name = |set: &str, name: &str| (set.to_owned(), name.to_owned());
+    world.settings.set_names = [name("a", "Letters & maps"), name("a:old", "Old ones")].into();
+    let sets = |world: &World| {
+        let body = ask_once(&world.view(), "verb=ListSets").body;
+        let of_set = body.split("<setSpec>").skip(1);
+        let sets = of_set.filter_map(|set| {
+            let (spec, rest) = set.split_once("</setSpec>")?;
+            Some((spec.to_owned(), rest.split("setName>").nth(1)?.split('<').next()?.to_owned()))
+        });
+        sets.collect::<Vec<_>>()
+    };
+    assert_eq!(sets(&world), [name("a", "Letters &amp; maps"), name("a:old", "Old ones")]);
+    let empty = ask_once(&world.view(), "verb=ListRecords&metadataPrefix=oai_dc&set=a");
+    assert_eq!(empty.kind(), "noRecordsMatch", "{}", empty.body);
+    world
+        .put("oai_dc", vec![deposit("oai:x:1", &["a:old", "b"], &dublin_core("One"))], ANY)
+        .expect("a record");
+    world.settings.set_names.remove("a:old");
+    let expected = [name("a", "Letters &amp; maps"), name("a:old", "a:old"), name("b", "b")];
+    assert_eq!(sets(&world), expected);
+    assert_eq!(list(&world.view(), "&metadataPrefix=oai_dc&set=a").len(), 1);
+}
+
+#[test]
 fn harvesters_get_what_writers_have_written() {
     for seed in 0..SEEDS {
         let mut random = Random::new(seed);

@@ -11,8 +11,8 @@ use oaimend_mirror::view::ViewStores;
 use oaimend_mirror::view::identify::fallback_email;
 use oaimend_oai::{UnixSecs, escape, set_spec};
 use oaimend_store::{
-    CompleteHarvest, Document, Identifier, ListedFormat, MirrorError, PageCommit, Prefix, RecordStatus,
-    RepositoryId, StoredRecord,
+    CompleteHarvest, Document, Identifier, ListedFormat, ListedSet, MirrorError, PageCommit, Prefix,
+    RecordStatus, RepositoryId, StoredRecord,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,7 +93,12 @@ impl LocalRepository {
             store.save_document(self.id(), Document::Identify, identify.into()).await?;
         }
         let mut catalog = store.catalog(self.id()).await?;
-        let before = catalog.formats.clone();
+        let before = catalog.clone();
+        let named = |(set_spec, name): (&String, &String)| ListedSet {
+            set_spec: set_spec.clone(),
+            name: name.clone(),
+        };
+        catalog.sets = self.settings.set_names.iter().map(named).collect();
         for (prefix, format) in &self.settings.formats {
             // The settings correct what a first record has said.
             match catalog.formats.iter_mut().find(|listed| listed.prefix == *prefix) {
@@ -109,7 +114,7 @@ impl LocalRepository {
             let (prefix, schema, namespace) = (crosswalk.prefix, crosswalk.schema, crosswalk.namespace);
             catalog.formats.insert(0, ListedFormat { prefix, schema, namespace });
         }
-        if catalog.formats != before {
+        if catalog != before {
             store.save_catalog(self.id(), catalog.clone()).await?;
         }
         let mut unlisted = Vec::new();

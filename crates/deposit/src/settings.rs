@@ -20,6 +20,8 @@ pub struct LocalSettings {
     pub foreign_identifiers: bool,
     /// The formats by their metadataPrefix. Others are known from their first records.
     pub formats: BTreeMap<String, FormatSettings>,
+    /// The names of sets by their setSpecs. The name of another set is its setSpec.
+    pub set_names: BTreeMap<String, String>,
 }
 
 /// A format.

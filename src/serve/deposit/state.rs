@@ -138,6 +138,7 @@ fn settings(mapping: &Mapping, choices: &LocalChoices, public_url: &str) -> Loca
         dc_required: choices.dc_required,
         foreign_identifiers: choices.foreign_identifiers,
         formats: choices.formats.clone(),
+        set_names: choices.set_names.clone(),
         id,
     }
 }
