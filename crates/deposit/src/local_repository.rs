@@ -98,6 +98,7 @@ impl LocalRepository {
             set_spec: set_spec.clone(),
             name: name.clone(),
         };
+        catalog.headers_are_whole = true;
         catalog.sets = self.settings.set_names.iter().map(named).collect();
         for (prefix, format) in &self.settings.formats {
             // The settings correct what a first record has said.

@@ -83,6 +83,11 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 /// The start of a harvest, which can be interrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HarvestStart {
@@ -310,6 +315,10 @@ pub struct Catalog {
     /// The sets, in the order of the source.
     #[serde(default)]
     pub sets: Vec<ListedSet>,
+    /// Whether the headers of all records name all their sets, so that a set that none names is empty. A source is believed
+    /// only if its headers name sets at all; a local repository writes the headers itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub headers_are_whole: bool,
     /// The results of requests to the source for the members of its sets, by format.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set_members: BTreeMap<String, SetMembers>,

@@ -239,7 +239,8 @@ async fn fetch_catalog(harvest: &Harvester, settings: &HarvestSettings) -> Resul
     }
     let stored = harvest.store.catalog(harvest.repository()).await?;
     let formats_read = read_formats(&String::from_utf8_lossy(&formats));
-    let mut catalog = Catalog { formats: formats_read, sets: Vec::new(), set_members: stored.set_members };
+    let set_members = stored.set_members;
+    let mut catalog = Catalog { formats: formats_read, set_members, ..Catalog::default() };
     harvest.store.save_document(harvest.repository(), Document::ListMetadataFormats, formats).await?;
     catalog.sets = match fetch_sets(harvest, settings).await {
         Ok(sets) => sets,

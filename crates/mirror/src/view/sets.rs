@@ -65,7 +65,8 @@ impl KnownSets {
     pub async fn read(store: &dyn MirrorStore, repository: &str, prefix: &str) -> Result<Self, MirrorError> {
         let mut catalog = store.catalog(RepositoryId(repository)).await?;
         Ok(Self {
-            headers_name_sets: !store.sets_in_use(RepositoryId(repository)).await?.is_empty(),
+            headers_name_sets: catalog.headers_are_whole
+                || !store.sets_in_use(RepositoryId(repository)).await?.is_empty(),
             members: catalog.set_members.remove(prefix).unwrap_or_default(),
         })
     }

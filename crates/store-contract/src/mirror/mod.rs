@@ -498,6 +498,7 @@ pub async fn small_states_are_kept(backend: &impl MirrorBackend) {
             namespace: "http://www.openarchives.org/OAI/2.0/oai_dc/".to_owned(),
         }],
         sets: vec![ListedSet { set_spec: "a:b".to_owned(), name: "Ä & B".to_owned() }],
+        headers_are_whole: true,
         set_members: BTreeMap::from([(
             PREFIX.0.to_owned(),
             SetMembers {
